@@ -1,0 +1,80 @@
+"""discreet: private contextual bandits that people can trust and run."""
+
+from discreet.errors import (
+    BudgetExceeded,
+    CorruptRelease,
+    DecisionClosed,
+    DiscreetError,
+    InvalidInput,
+    LossConflict,
+    NotReady,
+    PrivateData,
+    StateClaimed,
+    UnknownDecision,
+)
+from discreet.features import UnitBall
+from discreet.learner import Learner
+from discreet.oracles import FiniteClass, Logistic, Ridge
+from discreet.plan import Plan
+from discreet.policies import (
+    AdaCB,
+    BonusPO,
+    FastCB,
+    Greedy,
+    LinUCB,
+    RegCB,
+    ReplayBonusPO,
+    SquareCB,
+    Uniform,
+    VanillaPO,
+)
+from discreet.privacy.budget import Budget
+from discreet.privacy.ledger import Ledger
+from discreet.privacy.noise import SecureNoise, SeededNoise
+from discreet.release import Release, Released
+from discreet.schema import Category, Number, Schema
+from discreet.simulate import Evaluation, evaluate
+from discreet.stacking import stack
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "AdaCB",
+    "BonusPO",
+    "Budget",
+    "BudgetExceeded",
+    "Category",
+    "CorruptRelease",
+    "DecisionClosed",
+    "DiscreetError",
+    "Evaluation",
+    "FastCB",
+    "FiniteClass",
+    "Greedy",
+    "InvalidInput",
+    "Learner",
+    "Ledger",
+    "LinUCB",
+    "Logistic",
+    "LossConflict",
+    "NotReady",
+    "Number",
+    "Plan",
+    "PrivateData",
+    "RegCB",
+    "Release",
+    "Released",
+    "ReplayBonusPO",
+    "Ridge",
+    "Schema",
+    "SecureNoise",
+    "SeededNoise",
+    "SquareCB",
+    "StateClaimed",
+    "Uniform",
+    "UnitBall",
+    "UnknownDecision",
+    "VanillaPO",
+    "evaluate",
+    "stack",
+]

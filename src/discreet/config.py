@@ -1,0 +1,98 @@
+"""Dataclass ↔ plain mapping, in one function each way. The dataclass is the schema.
+
+Decimals are written as text ("1e-05"), so that the canonical JSON of a plan is the same bytes
+in every language; they are read back from text or numbers alike.
+"""
+
+from __future__ import annotations
+
+import types
+import typing
+from collections.abc import Mapping
+from dataclasses import MISSING, fields, is_dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+
+from discreet.encoding import decode_array, encode_array
+from discreet.errors import InvalidInput
+from discreet.validate import nearest
+
+T = TypeVar("T")
+Registry = Mapping[str, type[Any]]
+
+_DERIVED = "scales"
+"""Fields that a plan computes; they are not configuration."""
+
+
+def to_config(item: Any) -> Any:
+    """A mapping with ``kind`` and the public parameters, ready for canonical JSON."""
+    if is_dataclass(item) and not isinstance(item, type):
+        named = {each.name: getattr(item, each.name) for each in fields(item)}
+        named = {name: to_config(value) for name, value in named.items() if name != _DERIVED}
+        return {"kind": type(item).__name__, **named}
+    if isinstance(item, np.ndarray):
+        return encode_array(item)
+    if isinstance(item, (float, np.floating)):
+        return repr(float(item))
+    if isinstance(item, (list, tuple)):
+        return [to_config(value) for value in item]
+    return item
+
+
+def from_config(registry: Registry, document: Any, where: str) -> Any:
+    """An instance of the class that ``document["kind"]`` names."""
+    if not isinstance(document, Mapping) or "kind" not in document:
+        raise InvalidInput(
+            f"{where} must be a table with a kind; got {document!r}. "
+            f"Write kind = one of {', '.join(registry)}."
+        )
+    kind = document["kind"]
+    if kind not in registry:
+        raise InvalidInput(
+            f"{where}.kind must be one of {', '.join(registry)}; got {kind!r}. "
+            f"{nearest(kind, registry)}"
+        )
+    given = {name: value for name, value in document.items() if name != "kind"}
+    return build(registry[kind], given, where, registry)
+
+
+def build(cls: type[T], given: Mapping[str, Any], where: str, registry: Registry) -> T:
+    """``cls(**given)`` with unknown keys refused by name and values read by their type."""
+    known = {each.name: each for each in fields(cls) if each.name != _DERIVED}  # type: ignore[arg-type]
+    for name in given:
+        if name not in known:
+            raise InvalidInput(
+                f"{where} must have only known keys; got {name!r}. {nearest(name, known)}"
+            )
+    for name, each in known.items():
+        required = each.default is MISSING and each.default_factory is MISSING
+        if required and name not in given:
+            raise InvalidInput(f"{where}.{name} must be given; it is missing. Add it.")
+    hints = typing.get_type_hints(cls)
+    return cls(
+        **{
+            name: _read(hints[name], value, f"{where}.{name}", registry)
+            for name, value in given.items()
+        }
+    )
+
+
+def _read(hint: Any, value: Any, where: str, registry: Registry) -> Any:
+    options = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
+    if value is None and type(None) in options:
+        return None
+    if float in options and isinstance(value, (str, int)) and not isinstance(value, bool):
+        try:
+            return float(value)
+        except ValueError:
+            raise InvalidInput(
+                f"{where} must be a number; got {value!r}. Write it without quotes."
+            ) from None
+    if isinstance(value, Mapping) and "integers" in value:
+        return decode_array(value)
+    if isinstance(value, Mapping) and "kind" in value:
+        return from_config(registry, value, where)
+    if isinstance(value, list):
+        return [_read(Any, part, f"{where}[{i}]", registry) for i, part in enumerate(value)]
+    return value

@@ -1,0 +1,1 @@
+"""Labelled data: generators we ship, bundled sets, files."""

@@ -1,0 +1,62 @@
+"""Every exception that discreet raises on purpose.
+
+::
+
+    DiscreetError
+    ├── InvalidInput       (ValueError)   a parameter, context, loss or file that breaks a rule
+    ├── UnknownDecision    (KeyError)     no such decision was ever handed out
+    ├── LossConflict       (ValueError)   another loss is already stored for that decision
+    ├── DecisionClosed     (ValueError)   the batch of that decision is over
+    ├── NotReady           (RuntimeError) a release was asked for before its batch is complete
+    ├── BudgetExceeded     (RuntimeError) a charge that the privacy budget does not allow
+    ├── CorruptRelease     (ValueError)   a release whose digest or hash chain does not hold
+    ├── StateClaimed       (RuntimeError) a learner state that already goes on elsewhere
+    └── PrivateData        (TypeError)    an attempt to serialise or print private rows
+
+A message has the form ``<name> must be <rule>; got <value>. <next step>``. The value is
+shown only where it is the caller's own argument. Nothing computed from stored rows ever
+appears in a message.
+"""
+
+
+class DiscreetError(Exception):
+    """The root: ``except DiscreetError`` catches everything discreet raises on purpose."""
+
+
+class InvalidInput(DiscreetError, ValueError):  # noqa: N818
+    """An argument, context, loss, configuration or file that breaks a stated rule."""
+
+
+class UnknownDecision(DiscreetError, KeyError):  # noqa: N818
+    """A decision id that was never handed out."""
+
+    def __str__(self) -> str:  # KeyError would print the repr of the message
+        return str(self.args[0])
+
+
+class LossConflict(DiscreetError, ValueError):  # noqa: N818
+    """A second, different loss for a decision that already has one; the first is kept."""
+
+
+class DecisionClosed(DiscreetError, ValueError):  # noqa: N818
+    """A loss for a batch that was closed or released; it changes nothing."""
+
+
+class NotReady(DiscreetError, RuntimeError):  # noqa: N818
+    """A release was asked for, but no sealed batch is complete."""
+
+
+class BudgetExceeded(DiscreetError, RuntimeError):  # noqa: N818
+    """A charge that would spend more than the privacy budget; nothing was spent."""
+
+
+class CorruptRelease(DiscreetError, ValueError):  # noqa: N818
+    """A release file that was altered, cut short, reordered or written by something else."""
+
+
+class StateClaimed(DiscreetError, RuntimeError):  # noqa: N818
+    """A learner state that was saved or loaded already: a state goes on exactly once."""
+
+
+class PrivateData(DiscreetError, TypeError):  # noqa: N818
+    """Private rows cannot be pickled, copied to text or written to a log."""

@@ -1,0 +1,155 @@
+"""Learner: decide, observe, release. Open this file first.
+
+People's data go in through ``decide`` and ``observe``; only what ``release`` makes of a whole
+batch comes out, and it is differentially private.
+"""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from discreet import saving
+from discreet.errors import StateClaimed
+from discreet.plan import Plan
+from discreet.privacy.budget import Budget
+from discreet.privacy.ledger import Ledger
+from discreet.privacy.noise import Noise, SecureNoise
+from discreet.release import Release, Released, publishable
+from discreet.store import MemoryStore
+from discreet.types import Batch, Decisions
+from discreet.validate import observations
+
+
+class Learner:
+    """A private contextual bandit.
+
+    >>> import numpy as np
+    >>> from discreet import Budget, UnitBall
+    >>> learner = Learner(Plan(n_actions=2, features=UnitBall(2), budget=Budget.none()))
+    >>> decision = learner.decide(np.array([0.5, -0.5]))
+    >>> decision.id, decision.propensity
+    (0, 0.5)
+    >>> learner.observe(decision.id, loss=1.0)
+    >>> _ = learner.decide(np.zeros(2))
+    >>> len(learner.released.items)
+    1
+    """
+
+    def __init__(self, plan: Plan, *, noise: Noise | None = None, draws: Any = None) -> None:
+        self.plan = plan
+        self._noise: Noise = noise or SecureNoise()
+        # Actions may come from an ordinary generator: privacy holds for every fixed draw.
+        self._draws = draws or np.random.default_rng()
+        budget = plan.budget if self._noise.exact else Budget.none()  # seeded noise buys nothing
+        ledger = Ledger(budget, unit=plan.unit)
+        self._store = MemoryStore(
+            plan.nothing_released(), ledger, plan.features.p, plan.missing_loss
+        )
+        self._lock = threading.RLock()
+        self._handed_over = False
+
+    @property
+    def released(self) -> Released:
+        """Everything published so far."""
+        return self._store.released
+
+    @property
+    def ledger(self) -> Ledger:
+        """What it cost."""
+        return self._store.ledger
+
+    def decide(self, contexts: Any) -> Decisions:
+        """Choose an action for one context or for many; each takes a slot of the open batch.
+
+        A batch that is complete is released first. While a sealed batch waits for losses, the
+        current policy serves and takes no slots: ``stored`` is False there.
+        """
+        features = self.plan.features.map(contexts)
+        policy = self.plan.policy
+        with self._lock:
+            self._refuse_if_handed_over()
+            if self._store.ready:
+                self.release()
+            released = self._store.released
+            actions = policy.sample(released, features, self._draws.random((len(features), 2)))
+            ids = self._store.take(features, actions)
+        chances = lambda: policy.probabilities(released, features)  # noqa: E731
+        if self.plan.features.is_single(contexts):
+            return Decisions(int(ids[0]), int(actions[0]), bool(ids[0] >= 0), chances)
+        return Decisions(ids, actions, ids >= 0, chances)
+
+    def observe(self, id: Any, loss: Any) -> None:
+        """The loss of a decision, late and in any order; arrays for many decisions.
+
+        With full feedback a decision's loss is its row of A losses. Saying the same again
+        changes nothing; saying something else is refused and the first loss is kept.
+        """
+        actions = self.plan.n_actions if self.plan.feedback == "full" else None
+        ids, losses = observations(id, loss, actions)
+        with self._lock:
+            self._refuse_if_handed_over()
+            self._store.hear(ids, losses)
+
+    def close(self) -> None:
+        """Declare the unheard slots of the sealed batch missing (void, or the declared loss)."""
+        with self._lock:
+            self._refuse_if_handed_over()
+            self._store.close()
+
+    def release(self) -> Release:
+        """Fit the complete batch, charge the ledger, publish, forget the rows: one step."""
+        with self._lock:
+            self._refuse_if_handed_over()
+            return self._store.release(self._fit)
+
+    def _fit(self, batch: Batch, released: Released, ledger: Ledger) -> tuple[Release, Ledger]:
+        number = len(released.items) + 1
+        event = self._noise.claim(self.plan.oracle.event(batch.records))
+        charged = ledger.charge(f"batch {number}", event)  # before any data are touched
+        # Privacy: the one place where private rows become a public release; the batch is fitted
+        # once and then forgotten. [docs/privacy/transcript.md]
+        fit = self.plan.oracle.fit(batch, self._noise.for_batch(number))
+        previous = released.latest.digest if released.latest else self.plan.digest
+        made = Release(
+            number, batch.records, fit.predictor, fit.gram, event, self.plan.digest, previous
+        )
+        return publishable(made), charged
+
+    def save(self, path: str | Path) -> None:
+        """Write everything, private rows included, to a file only its owner can read.
+
+        The state goes on where it is loaded: this learner stops here, because two continuations
+        would draw two noises for one batch.
+        """
+        with self._lock:
+            self._refuse_if_handed_over()
+            header = {
+                "plan": self.plan.to_config(),
+                "ledger": self.ledger.to_json(),
+                "releases": [item.to_json() for item in self.released.items],
+            }
+            saving.write(path, header, self._store.rows())
+            self._handed_over = True
+
+    @classmethod
+    def load(cls, path: str | Path, *, noise: Noise | None = None, draws: Any = None) -> Learner:
+        """Go on from a saved state. The file is claimed by renaming and removed: once only."""
+        with saving.claim(path) as (header, rows):
+            learner = cls(Plan.from_config(header["plan"]), noise=noise, draws=draws)
+            learner._store.continue_from(
+                tuple(Release.from_json(item) for item in header["releases"]),
+                Ledger.from_json(header["ledger"]),
+                rows,
+            )
+        return learner
+
+    def _refuse_if_handed_over(self) -> None:
+        if self._handed_over:
+            raise StateClaimed(
+                "learner must not be used after save(); its state goes on in the file. "
+                "Continue with Learner.load."
+            )

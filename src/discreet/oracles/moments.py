@@ -1,0 +1,125 @@
+"""Second moments of a batch, in two forms: floating products and exact integers.
+
+The exact form serves private releases. Rows are rounded toward zero onto a public grid (so
+they stay legal records), products are formed in integers and summed in int64: the same bits
+for any order or chunking, and no rounding term in the privacy proof. The floating form
+serves simulation. Both run through the same sums. [docs/privacy/arithmetic.md]
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from discreet.backend import namespace
+from discreet.privacy.mechanisms import GRID_BITS
+from discreet.types import Array, Batch
+
+GRID = 2**GRID_BITS
+_EXACT_ROWS = 4096
+"""4096 products of up to 2**40 sum to at most 2**52: exact in float64, whatever the order."""
+
+
+@dataclass(frozen=True)
+class Moments:
+    """gram (..., A or 1, p, p) and response (..., A, p), each in multiples of its unit."""
+
+    gram: Array
+    response: Array
+    gram_unit: float
+    response_unit: float
+
+
+def floating_moments(batch: Batch, feedback: str, centre: float) -> Moments:
+    """Plain floating sums over the rows that were observed."""
+    xp = namespace(batch.features)
+    observed = xp.astype(batch.observed, batch.features.dtype)
+    if feedback == "full":
+        observed = observed[..., :1]
+    gram, response = weighted_moments(batch.features, observed, observed * (batch.losses - centre))
+    return Moments(gram, response, 1.0, 1.0)
+
+
+@dataclass(frozen=True)
+class LegalRows:
+    """Rows that obey the rules on which sensitivities rest, whatever the caller passed."""
+
+    grid: np.ndarray[Any, Any]
+    """(n, p) integers z with z / 2^20 = (1, c̄) and ‖c̄‖ ≤ 1."""
+    weights: np.ndarray[Any, Any]
+    """(n, A): at most one 1 a row for bandit feedback; (n, 1) for full information."""
+    targets: np.ndarray[Any, Any]
+    """(n, A) losses in [0, 1]."""
+
+    @property
+    def features(self) -> np.ndarray[Any, Any]:
+        return np.asarray(self.grid * (math.sqrt(0.5) / GRID))
+
+
+def legal_rows(batch: Batch, feedback: str, losses: str) -> LegalRows:
+    """Clamp, never complain: an error message would be a release."""
+    targets = np.nan_to_num(np.clip(np.asarray(batch.losses, dtype=np.float64), 0.0, 1.0), nan=1.0)
+    observed = np.asarray(batch.observed, dtype=bool)
+    if feedback == "bandit":
+        # Privacy: one row touches one block, so off-block entries are zero for every data set.
+        # [docs/privacy/ridge.md]
+        weights = observed & (np.cumsum(observed, axis=-1) == 1)
+    else:
+        weights = observed.all(axis=-1, keepdims=True)
+        if losses == "one_label":
+            # Privacy: exactly one zero a row, whatever was passed. [docs/privacy/ridge.md]
+            best = np.argmin(targets, axis=-1)
+            targets = (np.arange(targets.shape[-1]) != best[..., None]).astype(np.float64)
+    return LegalRows(_grid_rows(np.asarray(batch.features)), weights.astype(np.float64), targets)
+
+
+def exact_moments(batch: Batch, feedback: str, losses: str) -> Moments:
+    """Integer sums over legal records, with losses centred at ½."""
+    legal = legal_rows(batch, feedback, losses)
+    rows, weights = legal.grid, legal.weights
+    centred = np.trunc((legal.targets - 0.5) * GRID)
+    gram = np.zeros((weights.shape[-1], rows.shape[-1], rows.shape[-1]), dtype=np.int64)
+    response = np.zeros((centred.shape[-1], rows.shape[-1]), dtype=np.int64)
+    for start in range(0, rows.shape[0], _EXACT_ROWS):
+        part = slice(start, start + _EXACT_ROWS)
+        block, target = weighted_moments(rows[part], weights[part], weights[part] * centred[part])
+        gram += block.astype(np.int64)
+        response += target.astype(np.int64)
+    # b = z / (2^20 √2) and y − ½ = k / 2^20.
+    return Moments(gram, response, 0.5 / GRID**2, math.sqrt(0.5) / GRID**2)
+
+
+def _grid_rows(features: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Integer rows z with z/2^20 = (1, c̄), c̄ rounded toward zero, ‖c̄‖ ≤ 1."""
+    coordinates = np.nan_to_num(
+        features[..., 1:] * math.sqrt(2.0), nan=0.0, posinf=1.0, neginf=-1.0
+    )
+    z = np.trunc(np.clip(coordinates, -1.0, 1.0) * GRID)
+    squares = np.einsum("...i,...i->...", z, z)
+    # Never needed for rows that came from Features; it makes the rule hold for any input.
+    outside = squares > float(GRID) ** 2
+    if outside.any():
+        shrink = GRID / np.sqrt(squares[outside]) * (1.0 - 2.0**-40)
+        z[outside] = np.trunc(z[outside] * shrink[..., None])
+    return np.concatenate([np.full((*z.shape[:-1], 1), float(GRID)), z], axis=-1)
+
+
+def weighted_moments(features: Array, weights: Array, targets: Array) -> tuple[Array, Array]:
+    """Σ w_a x xᵀ (..., A, p, p) and Σ v_a x (..., A, p), in chunks that bound memory."""
+    xp = namespace(features)
+    rows, p = features.shape[-2:]
+    lead = max(1, math.prod(weights.shape[:-2]))
+    chunk = int(min(_EXACT_ROWS, max(64, 2**22 // (lead * weights.shape[-1] * p))))
+    gram: Any = 0.0
+    response: Any = 0.0
+    for start in range(0, rows, chunk):
+        x = features[..., start : start + chunk, :]
+        w = xp.moveaxis(weights[..., start : start + chunk, :], -1, -2)
+        v = xp.moveaxis(targets[..., start : start + chunk, :], -1, -2)
+        weighted = w[..., None] * x[..., None, :, :]  # (..., A, n, p)
+        gram = gram + xp.matmul(xp.moveaxis(weighted, -1, -2), x[..., None, :, :])
+        response = response + xp.matmul(v, x)
+    return gram, response

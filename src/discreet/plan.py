@@ -1,0 +1,146 @@
+"""The whole public configuration of an experiment, frozen, with a digest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from typing import Any
+
+from discreet.config import Registry, build, from_config, to_config
+from discreet.encoding import digest_of
+from discreet.errors import InvalidInput
+from discreet.features import UnitBall
+from discreet.oracles import FiniteClass, Logistic, Oracle, Ridge
+from discreet.policies import (
+    AdaCB,
+    BonusPO,
+    FastCB,
+    Greedy,
+    LinUCB,
+    Policy,
+    RegCB,
+    ReplayBonusPO,
+    SquareCB,
+    Uniform,
+    VanillaPO,
+)
+from discreet.privacy.budget import Budget
+from discreet.release import Released
+from discreet.schedule import Doubling
+from discreet.schema import Category, Number, Schema
+from discreet.validate import loss, one_of, whole
+
+FORMAT = "discreet-plan/1"
+
+POLICIES: Registry = {
+    "AdaCB": AdaCB,
+    "BonusPO": BonusPO,
+    "FastCB": FastCB,
+    "Greedy": Greedy,
+    "LinUCB": LinUCB,
+    "RegCB": RegCB,
+    "ReplayBonusPO": ReplayBonusPO,
+    "SquareCB": SquareCB,
+    "Uniform": Uniform,
+    "VanillaPO": VanillaPO,
+}
+ORACLES: Registry = {"FiniteClass": FiniteClass, "Logistic": Logistic, "Ridge": Ridge}
+FEATURES: Registry = {
+    "UnitBall": UnitBall,
+    "Schema": Schema,
+    "Number": Number,
+    "Category": Category,
+}
+BUDGETS: Registry = {"Budget": Budget}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What will happen, decided before the first person arrives.
+
+    ``feedback`` is "bandit", or "full" where all A losses of a record are heard. ``losses`` is
+    "general" or "one_label" (full feedback with exactly one zero a row, which needs less
+    noise). ``horizon`` None is open-ended. ``missing_loss`` None makes an unanswered slot void,
+    a number stands in for it. ``unit`` names what one record is in the ledger.
+
+    >>> plan = Plan(n_actions=3, features=UnitBall(10), budget=Budget.none(),
+    ...             policy=ReplayBonusPO(learning_rate=0.1, bonus=0.01), oracle=Ridge(ridge=0.01))
+    >>> plan.digest[:8] == Plan.from_config(plan.to_config()).digest[:8]
+    True
+    """
+
+    n_actions: int
+    features: UnitBall | Schema
+    budget: Budget
+    policy: Policy = field(default_factory=ReplayBonusPO)
+    oracle: Oracle = field(default_factory=Ridge)
+    feedback: str = "bandit"
+    losses: str = "general"
+    horizon: int | None = None
+    first_batch: int = 1
+    missing_loss: float | None = None
+    unit: str = "decision"
+
+    def __post_init__(self) -> None:
+        whole("n_actions", self.n_actions, 2)
+        one_of("feedback", self.feedback, ("bandit", "full"))
+        one_of("losses", self.losses, ("general", "one_label"))
+        Doubling(self.first_batch, self.horizon)  # complains about both
+        if self.missing_loss is not None:
+            object.__setattr__(self, "missing_loss", loss(self.missing_loss))
+        if self.losses == "one_label" and self.feedback != "full":
+            raise InvalidInput(
+                "losses must be 'general' with bandit feedback; got 'one_label'. "
+                "One loss a record has no label structure: leave losses out."
+            )
+        if self.policy.needs_bounded_losses and not self.oracle.bounded:
+            raise InvalidInput(
+                f"oracle must predict losses in [0, 1] for {type(self.policy).__name__}; "
+                f"got {type(self.oracle).__name__}. Use Logistic or FiniteClass."
+            )
+        calibrated = self.oracle.calibrate(
+            self.budget,
+            feedback=self.feedback,
+            losses=self.losses,
+            radii=self.policy.uses_radii,
+            n_actions=self.n_actions,
+            p=self.features.p,
+        )
+        object.__setattr__(self, "oracle", calibrated)
+
+    @property
+    def schedule(self) -> Doubling:
+        return Doubling(self.first_batch, self.horizon)
+
+    def nothing_released(self) -> Released:
+        """What a policy sees before the first release."""
+        return Released(self.n_actions, self.schedule, plan=self.to_config())
+
+    def to_config(self) -> dict[str, Any]:
+        """The plan as a mapping of words and whole numbers, fit for canonical JSON."""
+        named = {each.name: to_config(getattr(self, each.name)) for each in fields(self)}
+        return {"format": FORMAT, **named}
+
+    @classmethod
+    def from_config(cls, document: Mapping[str, Any]) -> Plan:
+        """The plan of a mapping, as from TOML or a released file; unknown keys are refused."""
+        given = {name: value for name, value in document.items() if name != "format"}
+        if document.get("format", FORMAT) != FORMAT:
+            raise InvalidInput(
+                f"plan.format must be {FORMAT!r}; got {document['format']!r}. "
+                "Read it with the version of discreet that wrote it."
+            )
+        parts = {"features": FEATURES, "policy": POLICIES, "oracle": ORACLES, "budget": BUDGETS}
+        for name, registry in parts.items():
+            if name in given:
+                part = given[name]
+                if name == "budget" and isinstance(part, Mapping):
+                    part = {"kind": "Budget", **part}
+                given[name] = from_config(registry, part, f"plan.{name}")
+        return build(cls, given, "plan", {})
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the canonical configuration: the root of the release chain."""
+        return digest_of(self.to_config())

@@ -1,0 +1,49 @@
+"""AdaCB: SquareCB inside RegCB's survivor set."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from discreet.backend import lift
+from discreet.policies.allocation import Policy, inverse_gap, surviving, uniform
+from discreet.policies.squarecb import gap_weight
+from discreet.release import Released
+from discreet.types import Array
+from discreet.validate import in_range, positive
+
+
+@dataclass(frozen=True)
+class AdaCB(Policy):
+    """p(a) = 1/(|S| + γ_m·gap_a) inside the survivor set S of RegCB, zero outside.
+
+    ``scale`` and ``exponent`` as in SquareCB, ``width`` as in RegCB.
+    [Foster et al. 2021; paper, "Exploration-radius baselines"]
+
+    >>> import numpy as np
+    >>> from discreet.release import Gram, Predictor, Release
+    >>> gram = Gram(np.zeros((3, 1, 1)), dense=False, step=1.0)
+    >>> predictor = Predictor(np.array([[0.0], [1.0], [9.0]]), "identity")
+    >>> released = Released(3).add(Release(1, 1, predictor, gram))
+    >>> AdaCB(scale=2.0, exponent=0.5, width=1.0).probabilities(released, np.ones((1, 1)))
+    array([[0.75, 0.25, 0.  ]])
+    """
+
+    scale: float = 1.0
+    exponent: float = 0.5
+    width: float = 1.0
+    uses_radii: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        positive("scale", self.scale)
+        in_range("exponent", self.exponent, 0.0, 10.0)
+        in_range("width", self.width, 0.0, 1e12)
+
+    def probabilities(self, released: Released, features: Array) -> Array:
+        if released.latest is None:
+            return uniform(released, features)
+        predictor = released.latest.predictor
+        widths = lift(self.width, features) * released.radii(features)
+        alive = surviving(predictor.scores(features), widths)
+        gamma = gap_weight(self.scale, self.exponent, released, features)
+        return inverse_gap(predictor.losses(features), gamma, alive)

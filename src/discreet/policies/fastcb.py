@@ -1,0 +1,55 @@
+"""FastCB: inverse gap weighting relative to the best predicted loss."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from discreet.backend import namespace
+from discreet.policies.allocation import (
+    Policy,
+    even_split,
+    is_first_minimum,
+    rest_on_best,
+    uniform,
+)
+from discreet.policies.squarecb import gap_weight
+from discreet.release import Released
+from discreet.types import Array
+from discreet.validate import in_range, positive
+
+
+@dataclass(frozen=True)
+class FastCB(Policy):
+    """p(a) = f_b/(A·f_b + γ_m·gap_a) for a ≠ b, the rest on the first minimiser b.
+
+    Where the best prediction f_b is not positive: uniform over the minimisers. The rule is
+    made for predictions in [0, 1], so it refuses ``Ridge``.
+    [Foster and Krishnamurthy 2021; paper, "Prediction-only baselines"]
+
+    >>> import numpy as np
+    >>> from discreet.release import Predictor, Release
+    >>> released = Released(2).add(Release(1, 1, Predictor(np.array([[1.0], [0.5]]), "clip")))
+    >>> FastCB(scale=2.0, exponent=0.5).probabilities(released, np.ones((1, 1)))
+    array([[0.25, 0.75]])
+    """
+
+    scale: float = 1.0
+    exponent: float = 0.5
+    needs_bounded_losses: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        positive("scale", self.scale)
+        in_range("exponent", self.exponent, 0.0, 10.0)
+
+    def probabilities(self, released: Released, features: Array) -> Array:
+        if released.latest is None:
+            return uniform(released, features)
+        losses = released.latest.predictor.losses(features)
+        xp = namespace(losses)
+        gamma = gap_weight(self.scale, self.exponent, released, features)
+        best = xp.min(losses, axis=-1, keepdims=True)
+        usable = xp.where(best > 0.0, best, 1.0)
+        spread = usable / (losses.shape[-1] * usable + gamma * (losses - best))
+        weighted = rest_on_best(xp.where(is_first_minimum(losses), 0.0, spread), losses)
+        return xp.where(best > 0.0, weighted, even_split(losses))

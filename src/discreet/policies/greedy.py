@@ -1,0 +1,28 @@
+"""Greedy: the smallest predicted loss, ties split evenly."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from discreet.policies.allocation import Policy, even_split, uniform
+from discreet.release import Released
+from discreet.types import Array
+
+
+@dataclass(frozen=True)
+class Greedy(Policy):
+    """Uniform over argmin_a f̂(c, a). With ``feedback="full"`` this is the paper's Supervised.
+
+    [paper, "Supervised reference"]
+
+    >>> import numpy as np
+    >>> from discreet.release import Predictor, Release
+    >>> released = Released(2).add(Release(1, 1, Predictor(np.array([[1.0], [0.0]]), "identity")))
+    >>> Greedy().probabilities(released, np.ones((1, 1)))
+    array([[0., 1.]])
+    """
+
+    def probabilities(self, released: Released, features: Array) -> Array:
+        if released.latest is None:
+            return uniform(released, features)
+        return even_split(released.latest.predictor.losses(features))

@@ -1,0 +1,43 @@
+"""RegCB: uniform over the actions that confidence widths cannot rule out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from discreet.backend import lift, namespace
+from discreet.policies.allocation import Policy, surviving, uniform
+from discreet.release import Released
+from discreet.types import Array
+from discreet.validate import in_range
+
+
+@dataclass(frozen=True)
+class RegCB(Policy):
+    """Uniform over S = {a : g_a − β·r_a ≤ min_b (g_b + β·r_b)}, on raw scores g.
+
+    [Foster et al. 2018; paper, "Exploration-radius baselines"]
+
+    >>> import numpy as np
+    >>> from discreet.release import Gram, Predictor, Release
+    >>> gram = Gram(np.array([[[3.0]], [[0.0]]]), dense=False, step=1.0)
+    >>> predictor = Predictor(np.array([[0.5], [2.1]]), "identity")
+    >>> released = Released(2).add(Release(1, 1, predictor, gram))
+    >>> RegCB(width=1.0).probabilities(released, np.ones((1, 1)))
+    array([[1., 0.]])
+    """
+
+    width: float = 1.0
+    uses_radii: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        in_range("width", self.width, 0.0, 1e12)
+
+    def probabilities(self, released: Released, features: Array) -> Array:
+        if released.latest is None:
+            return uniform(released, features)
+        scores = released.latest.predictor.scores(features)
+        xp = namespace(scores)
+        widths = lift(self.width, features) * released.radii(features)
+        alive = xp.astype(surviving(scores, widths), scores.dtype)
+        return alive / xp.sum(alive, axis=-1, keepdims=True)

@@ -1,0 +1,58 @@
+"""ReplayBonusPO: bonus updates replayed over the released predictors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from discreet.backend import at_least, at_most, lift, softmax
+from discreet.policies.allocation import Policy, uniform
+from discreet.release import Released
+from discreet.types import Array
+from discreet.validate import positive
+
+
+@dataclass(frozen=True)
+class ReplayBonusPO(Policy):
+    """The "BonusPO" of the paper's experiments, O(log T) work a context.
+
+    Over the releases j = 1 … m−1, with T_j = Σ_{i≤j} B_i, q_0 = 1/A and D_0 = 0:
+
+    b_j(a) = min{1, γ·√(T_j/A) / (1 + D_{j−1}(a))},
+    q_j(a) ∝ q_{j−1}(a)·exp(−η·B_j·max{0, f_j(a) − b_j(a)}),
+    D_j(a) = D_{j−1}(a) + B_j·q_{j−1}(a);
+
+    the policy is q_{m−1}. ``learning_rate`` η, ``bonus`` γ. Weights are kept as logarithms, so
+    that a tiny probability can recover. [paper, "New algorithms"]
+
+    >>> import numpy as np
+    >>> from discreet.release import Predictor, Release
+    >>> released = Released(2).add(Release(1, 1, Predictor(np.array([[1.0], [0.0]]), "identity")))
+    >>> policy = ReplayBonusPO(learning_rate=1.0, bonus=0.1)
+    >>> policy.probabilities(released, np.ones((1, 1))).round(4)
+    array([[0.283, 0.717]])
+    """
+
+    learning_rate: float = 0.1
+    bonus: float = 0.01
+
+    def __post_init__(self) -> None:
+        positive("learning_rate", self.learning_rate)
+        positive("bonus", self.bonus)
+
+    def probabilities(self, released: Released, features: Array) -> Array:
+        if released.latest is None:
+            return uniform(released, features)
+        eta, bonus = lift(self.learning_rate, features), lift(self.bonus, features)
+        current = uniform(released, features)
+        logits: Array = 0.0 * current
+        mass = logits
+        rounds = 0
+        for release in released.items:
+            rounds += release.records
+            reach = bonus * (rounds / released.n_actions) ** 0.5
+            optimism = at_most(reach / (1.0 + mass), 1.0)
+            adjusted = at_least(release.predictor.losses(features) - optimism, 0.0)
+            mass = mass + release.records * current
+            logits = logits - eta * release.records * adjusted
+            current = softmax(logits)
+        return current

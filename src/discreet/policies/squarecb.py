@@ -1,0 +1,46 @@
+"""SquareCB: inverse gap weighting."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from discreet.backend import lift
+from discreet.policies.allocation import Policy, inverse_gap, uniform
+from discreet.release import Released
+from discreet.types import Array
+from discreet.validate import in_range, positive
+
+
+def gap_weight(scale: Any, exponent: Any, released: Released, features: Array) -> Any:
+    """γ_m = γ0 · max(1, Σ_{j<m} B_j)^ρ, frozen inside a batch."""
+    clock = float(max(1, released.rounds))
+    return lift(scale * clock**exponent, features)
+
+
+@dataclass(frozen=True)
+class SquareCB(Policy):
+    """p(a) = 1/(A + γ_m·gap_a) for a ≠ b, the rest on the first minimiser b.
+
+    ``scale`` γ0 and ``exponent`` ρ give γ_m = γ0·(Σ_{j<m} B_j)^ρ.
+    [Foster and Rakhlin 2020; paper, "Prediction-only baselines"]
+
+    >>> import numpy as np
+    >>> from discreet.release import Predictor, Release
+    >>> released = Released(2).add(Release(1, 1, Predictor(np.array([[1.0], [0.0]]), "identity")))
+    >>> SquareCB(scale=2.0, exponent=0.5).probabilities(released, np.ones((1, 1)))
+    array([[0.25, 0.75]])
+    """
+
+    scale: float = 4.0
+    exponent: float = 0.5
+
+    def __post_init__(self) -> None:
+        positive("scale", self.scale)
+        in_range("exponent", self.exponent, 0.0, 10.0)
+
+    def probabilities(self, released: Released, features: Array) -> Array:
+        if released.latest is None:
+            return uniform(released, features)
+        losses = released.latest.predictor.losses(features)
+        return inverse_gap(losses, gap_weight(self.scale, self.exponent, released, features))

@@ -1,0 +1,22 @@
+"""Uniform: every action with the same probability."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from discreet.policies.allocation import Policy, uniform
+from discreet.release import Released
+from discreet.types import Array
+
+
+@dataclass(frozen=True)
+class Uniform(Policy):
+    """π(c, a) = 1/A. The first batch of every policy, and a floor to compare with.
+
+    >>> import numpy as np
+    >>> Uniform().probabilities(Released(n_actions=4), np.ones((1, 2)))
+    array([[0.25, 0.25, 0.25, 0.25]])
+    """
+
+    def probabilities(self, released: Released, features: Array) -> Array:
+        return uniform(released, features)

@@ -1,0 +1,1 @@
+"""Budgets, events, accounting, noise and the ledger: what privacy costs and who paid."""

@@ -1,0 +1,46 @@
+"""How much privacy may be spent on one record."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from discreet.errors import InvalidInput
+from discreet.validate import in_range
+
+
+@dataclass(frozen=True)
+class Budget:
+    """(ε, δ)-differential privacy under replacement of one record; ε = ∞ is no privacy.
+
+    >>> Budget(epsilon=1.0, delta=1e-5)
+    Budget(epsilon=1.0, delta=1e-05)
+    >>> Budget.none().private
+    False
+    """
+
+    epsilon: float
+    delta: float = 0.0
+
+    def __post_init__(self) -> None:
+        epsilon: Any = self.epsilon
+        if isinstance(epsilon, (bool, str)) or not np.all(np.asarray(epsilon, dtype=float) > 0):
+            raise InvalidInput(
+                f"epsilon must be above 0; got {epsilon!r}. "
+                "Use Budget.none() for a run without privacy."
+            )
+        in_range("delta", self.delta, 0.0, 1.0, "Choose it well below 1 / records.", open_high=True)
+        object.__setattr__(self, "epsilon", float(self.epsilon))
+        object.__setattr__(self, "delta", float(self.delta))
+
+    @classmethod
+    def none(cls) -> Budget:
+        """The non-private setting."""
+        return cls(epsilon=math.inf, delta=0.0)
+
+    @property
+    def private(self) -> bool:
+        return math.isfinite(self.epsilon)

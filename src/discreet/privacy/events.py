@@ -1,0 +1,120 @@
+"""What a release did, as plain frozen data. What it cost is a function of it (accounting.py).
+
+``assumes`` lists, in words, what the guarantee takes for granted beyond the mechanism's own
+mathematics: an event with an empty list holds for what the computer returned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from discreet.errors import CorruptRelease
+
+
+@dataclass(frozen=True)
+class NonPrivate:
+    """No guarantee: no noise, or noise that somebody can reproduce."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """Gaussian noise of ``multiplier`` = σ / sensitivity on one vector.
+
+    ``sampler_distance`` bounds the total variation between the sampler that was used and an
+    ideal (rounded) Gaussian, over all touched coordinates.
+    """
+
+    multiplier: float
+    sensitivity: float
+    sampler_distance: float = 0.0
+    assumes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ObjectivePerturbation:
+    """A perturbed empirical risk minimiser: ``noise`` is "gamma" (pure ε) or "gaussian".
+
+    Gamma noise: the release is ``epsilon``-DP. Gaussian noise: its Rényi curve is that of
+    ``blocks`` independent mechanisms with gradient shift ``shift`` = 2/σ and determinant term
+    ``kappa`` (docs/privacy/logistic.md).
+    """
+
+    noise: str
+    epsilon: float = 0.0
+    kappa: float = 0.0
+    shift: float = 0.0
+    blocks: int = 1
+    assumes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ExponentialMechanism:
+    """A choice from a public list with weight exp(−ε·score / (2·sensitivity))."""
+
+    epsilon: float
+    sensitivity: float
+    assumes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Composed:
+    """Several events on the same records."""
+
+    events: tuple[Event, ...]
+
+
+Event = NonPrivate | Gaussian | ObjectivePerturbation | ExponentialMechanism | Composed
+
+_KINDS: dict[str, Any] = {
+    "NonPrivate": NonPrivate,
+    "Gaussian": Gaussian,
+    "ObjectivePerturbation": ObjectivePerturbation,
+    "ExponentialMechanism": ExponentialMechanism,
+}
+
+
+def compose(*events: Event) -> Event:
+    """The events as one: a lone event stays itself."""
+    return events[0] if len(events) == 1 else Composed(tuple(events))
+
+
+def assumptions(event: Event) -> tuple[str, ...]:
+    """Everything that the guarantee of an event takes for granted, in words."""
+    if isinstance(event, Composed):
+        listed = [each for part in event.events for each in assumptions(part)]
+        return tuple(dict.fromkeys(listed))
+    return () if isinstance(event, NonPrivate) else event.assumes
+
+
+def to_json(event: Event) -> dict[str, Any]:
+    """A JSON object with the kind of the event; decimals as text, so that bytes are canonical."""
+    if isinstance(event, Composed):
+        return {"kind": "Composed", "events": [to_json(part) for part in event.events]}
+    written = {
+        name: repr(value) if isinstance(value, float) else value
+        for name, value in asdict(event).items()
+    }
+    return {"kind": type(event).__name__, **written}
+
+
+def from_json(document: Mapping[str, Any]) -> Event:
+    """The event of a JSON object made by ``to_json``."""
+    try:
+        values = {name: value for name, value in document.items() if name != "kind"}
+        if document["kind"] == "Composed":
+            return Composed(tuple(from_json(part) for part in values["events"]))
+        kind = _KINDS[document["kind"]]
+        for name, annotation in kind.__annotations__.items():
+            if name in values and annotation == "float":
+                values[name] = float(values[name])
+            elif name in values and annotation.startswith("tuple"):
+                values[name] = tuple(values[name])
+        return kind(**values)  # type: ignore[no-any-return]
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise CorruptRelease(
+            "event must be one that discreet wrote; it is not. Fetch the release again."
+        ) from None

@@ -1,0 +1,136 @@
+"""Who paid what: an immutable list of charges against a budget."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from discreet.errors import BudgetExceeded
+from discreet.privacy import events
+from discreet.privacy.accounting import epsilon
+from discreet.privacy.budget import Budget
+
+RELATION = "replace one record"
+DISJOINT = (
+    "Batches are disjoint sets of numbered slots, fixed when a decision is made; "
+    "one record enters one batch, and each batch is fitted once."
+)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One charge: which part of the records paid, for what, and why parts are disjoint."""
+
+    partition: str
+    event: events.Event
+    unit: str = "decision"
+    assumption: str = DISJOINT
+
+
+@dataclass(frozen=True)
+class Spent:
+    """The guarantee so far, in the words of the ledger."""
+
+    epsilon: float
+    delta: float
+    unit: str
+    relation: str
+    assumptions: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """Charges on one partition compose; disjoint partitions take the maximum.
+
+    Privacy: one record lies in one partition, so neighbouring streams differ in one
+    partition's releases; all else is post-processing. [paper, Lemma "Privacy when each batch
+    is used in one fit"; docs/privacy/transcript.md]
+
+    >>> from discreet.privacy.events import Gaussian
+    >>> release = Gaussian(multiplier=5.0, sensitivity=1.0)
+    >>> ledger = Ledger(Budget(1.0, 1e-5)).charge("batch 1", release).charge("batch 2", release)
+    >>> round(ledger.spent().epsilon, 3)
+    0.725
+    >>> ledger.charge("batch 2", release)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    discreet.errors.BudgetExceeded: charge on 'batch 2' must keep ε within 1 at δ = 1e-05...
+    """
+
+    budget: Budget
+    entries: tuple[Entry, ...] = ()
+    unit: str = "decision"
+
+    def charge(self, partition: str, event: events.Event, unit: str | None = None) -> Ledger:
+        """This ledger with one more entry, or BudgetExceeded and no change."""
+        entry = Entry(partition, event, unit or self.unit)
+        charged = replace(self, entries=(*self.entries, entry))
+        cost = charged._cost_of(partition)
+        if cost > self.budget.epsilon:
+            raise BudgetExceeded(
+                f"charge on {partition!r} must keep ε within {self.budget.epsilon:g} at "
+                f"δ = {self.budget.delta:g}; it would reach {cost:.6g}. "
+                "Nothing was spent: raise the budget in a new plan, or use other records."
+            )
+        return charged
+
+    def spent(self) -> Spent:
+        """ε and δ of everything published so far, for one record."""
+        partitions = dict.fromkeys(entry.partition for entry in self.entries)
+        worst = max((self._cost_of(partition) for partition in partitions), default=0.0)
+        pure = all(epsilon(entry.event, 0.0) < float("inf") for entry in self.entries)
+        said = [each for entry in self.entries for each in events.assumptions(entry.event)]
+        because = [entry.assumption for entry in self.entries]
+        return Spent(
+            epsilon=worst,
+            delta=0.0 if pure else self.budget.delta,
+            unit=self.unit,
+            relation=RELATION,
+            assumptions=tuple(dict.fromkeys(because + said)),
+        )
+
+    def _cost_of(self, partition: str) -> float:
+        charged = [entry.event for entry in self.entries if entry.partition == partition]
+        return epsilon(events.compose(*charged), self.budget.delta)
+
+    def to_json(self) -> dict[str, Any]:
+        """Entries in order; sentences that repeat are written once."""
+        grouped: dict[str, list[dict[str, Any]]] = defaultdict(list)
+        for entry in self.entries:
+            grouped[entry.assumption].append(
+                {
+                    "partition": entry.partition,
+                    "event": events.to_json(entry.event),
+                    "unit": entry.unit,
+                }
+            )
+        return {
+            "budget": {"epsilon": repr(self.budget.epsilon), "delta": repr(self.budget.delta)},
+            "unit": self.unit,
+            "relation": RELATION,
+            "entries": [
+                {"assumption": assumption, "charges": charges}
+                for assumption, charges in grouped.items()
+            ],
+        }
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Ledger:
+        """The ledger that ``to_json`` wrote."""
+        budget = document["budget"]
+        return cls(
+            budget=Budget(float(budget["epsilon"]), float(budget["delta"])),
+            unit=document["unit"],
+            entries=tuple(
+                Entry(
+                    charge["partition"],
+                    events.from_json(charge["event"]),
+                    charge["unit"],
+                    group["assumption"],
+                )
+                for group in document["entries"]
+                for charge in group["charges"]
+            ),
+        )

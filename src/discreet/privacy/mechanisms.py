@@ -1,0 +1,62 @@
+"""The constants of the privacy proofs, each with its derivation in ``docs/privacy``.
+
+Neighbours replace one record; a bandit record's action may change with it. Feature rows are
+b = (1, c̄)/√2, so ‖b‖ ≤ 1 and b·b' ∈ [0, 1]; losses lie in [0, 1].
+"""
+
+from __future__ import annotations
+
+import math
+
+GRID_BITS = 20
+"""c̄ and centred losses are multiples of 2^−20: see docs/privacy/arithmetic.md."""
+
+CENTRE = 0.5
+"""Losses enter the structured statistics as y − ½, which lies in [−½, ½]."""
+
+DISTANCE_FACTOR = 0.03
+"""Total variation between a discrete and a rounded Gaussian is below 0.03 / σ² for σ ≥ 10."""
+
+
+def ridge_sensitivity(feedback: str, n_actions: int, one_zero: bool = False) -> float:
+    """Joint L2 sensitivity of (svec G, q) with losses centred at ½.
+
+    Privacy: t = b·b' maximises 2 − 2t² plus the response term. [docs/privacy/ridge.md]
+
+    >>> round(ridge_sensitivity("bandit", 5) ** 2, 5), 81 / 32
+    (2.53125, 2.53125)
+    """
+    if feedback == "bandit":
+        square = 81 / 32
+    elif one_zero:
+        square = {2: 25 / 8, 3: 113 / 32}.get(n_actions, 2 + n_actions / 2)
+    else:
+        square = (n_actions + 8) ** 2 / 32 if n_actions <= 8 else float(n_actions)
+    return math.sqrt(square)
+
+
+def paper_sensitivities(
+    feedback: str, n_actions: int, one_zero: bool = False
+) -> tuple[float, float]:
+    """(Δ_G, Δ_q) of the paper: Gram in Frobenius norm, uncentred response.
+
+    Privacy: the bias column gives b·b' ≥ 0, without it Δ_q would be 2. [docs/privacy/ridge.md]
+    """
+    if feedback == "bandit":
+        return math.sqrt(2), math.sqrt(2)
+    rows = n_actions - 1 if one_zero else n_actions
+    return math.sqrt(2 * n_actions), math.sqrt(2 * rows)
+
+
+def zcdp(epsilon: float, delta: float) -> float:
+    """ρ(ε, δ) = (√(log(1/δ) + ε) − √log(1/δ))². [paper, "Private quadratic oracle"]"""
+    log = math.log(1 / delta)
+    return (math.sqrt(log + epsilon) - math.sqrt(log)) ** 2
+
+
+def sampler_distance(coordinates: int, grid_sigma: float) -> float:
+    """Total variation of a vector of discrete Gaussians from rounded Gaussians.
+
+    Privacy: union over the coordinates that two neighbours touch. [docs/privacy/arithmetic.md]
+    """
+    return coordinates * DISTANCE_FACTOR / grid_sigma**2

@@ -1,0 +1,291 @@
+"""What is published: predictors and Grams after noise, in canonical JSON with a hash chain.
+
+Everything in this file is public by construction. A policy sees ``Released`` and nothing
+else, so whatever it computes is post-processing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from discreet.backend import (
+    as_like,
+    at_least,
+    at_most,
+    identity,
+    lift,
+    namespace,
+    positive_definite,
+    sigmoid,
+)
+from discreet.encoding import (
+    canonical,
+    decode_array,
+    digest_of,
+    encode_array,
+    read_document,
+    write_atomically,
+)
+from discreet.errors import CorruptRelease, InvalidInput
+from discreet.privacy import events
+from discreet.schedule import Doubling
+from discreet.types import Array
+
+FORMAT = "discreet-release/1"
+FILE_FORMAT = "discreet-released/1"
+LINKS = ("identity", "logistic", "clip")
+
+
+@dataclass(frozen=True)
+class Predictor:
+    """Predicted losses: scores θ_a·b through a link; weights are (..., A, p).
+
+    >>> Predictor(np.array([[1.0, 0.0], [0.0, 1.0]]), "identity").losses(np.array([[0.6, 0.2]]))
+    array([[0.6, 0.2]])
+    """
+
+    weights: Array
+    link: str
+
+    def scores(self, features: Array) -> Array:
+        """Before the link: (..., n, p) -> (..., n, A)."""
+        xp = namespace(self.weights)
+        return xp.matmul(features, xp.moveaxis(self.weights, -1, -2))
+
+    def losses(self, features: Array) -> Array:
+        """After the link: (..., n, p) -> (..., n, A)."""
+        scores = self.scores(features)
+        if self.link == "logistic":
+            return sigmoid(scores)
+        if self.link == "clip":
+            return at_least(at_most(scores, 1.0), 0.0)
+        return scores
+
+
+@dataclass(frozen=True)
+class Gram:
+    """A released second-moment matrix: blocks (..., A or 1, p, p), or ``dense`` (..., Ap, Ap).
+
+    ``step`` (...) is the public size of its noise, by which a repair may shift it.
+    """
+
+    values: Array
+    dense: bool
+    step: Any
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What an oracle makes of a batch; it already carries its noise."""
+
+    predictor: Predictor
+    gram: Gram | None = None
+
+
+@dataclass(frozen=True)
+class Release:
+    """One published fit: batch number, its public size, predictor, Gram if radii need it.
+
+    ``previous`` is the digest of the release before, or of the plan for the first one.
+    """
+
+    number: int
+    records: int
+    predictor: Predictor
+    gram: Gram | None = None
+    event: events.Event = field(default_factory=lambda: events.NonPrivate("a simulation"))
+    plan_digest: str = ""
+    previous: str = ""
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the canonical JSON."""
+        return digest_of(self.to_json())
+
+    def to_json(self) -> dict[str, Any]:
+        """The document whose canonical bytes are hashed and signed."""
+        predictor = {"link": self.predictor.link, "weights": encode_array(self.predictor.weights)}
+        gram = None
+        if self.gram is not None:
+            gram = {
+                "dense": self.gram.dense,
+                "values": encode_array(self.gram.values),
+                "step": repr(float(self.gram.step)),
+            }
+        return {
+            "format": FORMAT,
+            "number": self.number,
+            "records": self.records,
+            "plan": self.plan_digest,
+            "previous": self.previous,
+            "event": events.to_json(self.event),
+            "predictor": predictor,
+            "gram": gram,
+        }
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Release:
+        """The release of a JSON document; refuses anything that discreet would not write."""
+        try:
+            if document["format"] != FORMAT:
+                raise CorruptRelease(
+                    f"format must be {FORMAT!r}; got {document['format']!r}. "
+                    "Read it with the version of discreet that wrote it."
+                )
+            if document["predictor"]["link"] not in LINKS:
+                raise CorruptRelease("link must be a known one; it is not. Fetch it again.")
+            gram = document["gram"]
+            return cls(
+                number=int(document["number"]),
+                records=int(document["records"]),
+                predictor=Predictor(
+                    decode_array(document["predictor"]["weights"]), document["predictor"]["link"]
+                ),
+                gram=None
+                if gram is None
+                else Gram(decode_array(gram["values"]), bool(gram["dense"]), float(gram["step"])),
+                event=events.from_json(document["event"]),
+                plan_digest=document["plan"],
+                previous=document["previous"],
+            )
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            if isinstance(error, CorruptRelease):
+                raise
+            raise CorruptRelease(
+                "release must be a document that discreet wrote; a part is missing or of another "
+                "kind. Fetch it again."
+            ) from None
+
+
+@dataclass(frozen=True)
+class Released:
+    """All releases so far: the only thing of the past that a policy may see."""
+
+    n_actions: int
+    schedule: Doubling = field(default_factory=Doubling)
+    items: tuple[Release, ...] = ()
+    plan: Mapping[str, Any] | None = field(default=None, repr=False)
+
+    @property
+    def latest(self) -> Release | None:
+        """The newest release; None before the first."""
+        return self.items[-1] if self.items else None
+
+    @cached_property
+    def rounds(self) -> int:
+        """Rounds finished before the batch that is now played."""
+        return sum(item.records for item in self.items)
+
+    @cached_property
+    def batch_length(self) -> int:
+        """B_m: nominal length of the batch that is now played."""
+        return self.schedule.nominal(len(self.items) + 1)
+
+    def add(self, release: Release) -> Released:
+        """These releases and one more."""
+        return replace(self, items=(*self.items, release))
+
+    def up_to(self, count: int) -> Released:
+        """The first ``count`` releases: what a policy saw at that time."""
+        return replace(self, items=self.items[:count])
+
+    def radii(self, features: Array) -> Array:
+        """r_a = √max(φᵀ(ΣG̃ + I)⁻¹φ, 0): (..., n, p) -> (..., n, A). [paper, "Private radii"]"""
+        xp = namespace(features)
+        inverse = as_like(self._inverse_blocks, features)
+        carried = xp.matmul(features[..., None, :, :], inverse)  # (..., A, n, p)
+        squares = xp.sum(carried * features[..., None, :, :], axis=-1)
+        squares = xp.moveaxis(squares, -1, -2)
+        if squares.shape[-1] != self.n_actions:  # one block shared by all actions
+            squares = xp.concat([squares] * self.n_actions, axis=-1)
+        return xp.sqrt(at_least(squares, 0.0))
+
+    @cached_property
+    def _inverse_blocks(self) -> Array:
+        """Diagonal blocks of (ΣG̃ + I)⁻¹, (..., A or 1, p, p)."""
+        grams = [item.gram for item in self.items if item.gram is not None]
+        if len(grams) != len(self.items):
+            raise InvalidInput(
+                "radii must come from released Grams; a release has none. "
+                "Use a plan whose policy needs radii from the start."
+            )
+        total = grams[0].values
+        for gram in grams[1:]:
+            total = total + gram.values
+        xp = namespace(total)
+        p = self.items[-1].predictor.weights.shape[-1]
+        if grams[0].dense:
+            inverse = xp.linalg.inv(total + identity(total.shape[-1], total))
+            blocks = [
+                inverse[..., a * p : (a + 1) * p, a * p : (a + 1) * p]
+                for a in range(self.n_actions)
+            ]
+            return xp.stack(blocks, axis=-3)
+        step = lift(grams[-1].step, total, 1)
+        return xp.linalg.inv(positive_definite(total + identity(p, total), step))
+
+    def save(self, path: str | Path) -> None:
+        """Write the public part: plan, releases, digests. Anyone may read it."""
+        if self.plan is None:
+            raise InvalidInput(
+                "released must come from a learner or an evaluation to be saved; its plan is "
+                "unknown. Save learner.released or result.released."
+            )
+        chain = [{"digest": item.digest, "release": item.to_json()} for item in self.items]
+        document = {"format": FILE_FORMAT, "plan": self.plan, "releases": chain}
+        write_atomically(Path(path), canonical(document) + b"\n", mode=0o644)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Released:
+        """Read releases and verify every digest and link of the chain."""
+        return cls.from_document(read_document(path))
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> Released:
+        """Verify and unpack the document of a released file."""
+        if document.get("format") != FILE_FORMAT:
+            raise CorruptRelease(
+                f"format must be {FILE_FORMAT!r}; got {document.get('format')!r}. "
+                "Pass a file that released.save() wrote."
+            )
+        try:
+            plan, entries = document["plan"], document["releases"]
+            n_actions = int(plan["n_actions"])
+            schedule = Doubling(int(plan["first_batch"]), plan["horizon"])
+            previous, items = digest_of(plan), []
+            for number, entry in enumerate(entries, start=1):
+                release = Release.from_json(entry["release"])
+                linked = release.previous == previous and release.number == number
+                if digest_of(entry["release"]) != entry["digest"] or not linked:
+                    raise CorruptRelease(
+                        f"release {number} must match its digest and follow the one before; it "
+                        "does not. The file was altered: fetch it again."
+                    )
+                items.append(release)
+                previous = entry["digest"]
+        except (KeyError, TypeError, ValueError) as error:
+            if isinstance(error, CorruptRelease):
+                raise
+            raise CorruptRelease(
+                "released file must have a plan and releases; a part is missing. Fetch it again."
+            ) from None
+        return cls(n_actions, schedule, tuple(items), plan)
+
+
+def publishable(release: Release) -> Release:
+    """The release with its numbers rounded as they will be read: one value everywhere."""
+    predictor = replace(release.predictor, weights=_rounded(release.predictor.weights))
+    gram = release.gram
+    if gram is not None:
+        gram = replace(gram, values=_rounded(gram.values), step=float(gram.step))
+    return replace(release, predictor=predictor, gram=gram)
+
+
+def _rounded(array: Array) -> np.ndarray[Any, Any]:
+    return decode_array(encode_array(array))

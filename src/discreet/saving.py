@@ -1,0 +1,61 @@
+"""The private file of a learner: written for its owner alone, read exactly once."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from discreet.encoding import write_atomically
+from discreet.errors import CorruptRelease, StateClaimed
+
+FORMAT = "discreet-state/1"
+
+
+def write(path: str | Path, header: Mapping[str, Any], rows: Mapping[str, Any]) -> None:
+    """Header and rows in one file of mode 0600 that appears whole or not at all."""
+    text = json.dumps({"format": FORMAT, **header}).encode()
+    buffer = io.BytesIO()
+    np.savez(buffer, header=np.frombuffer(text, dtype=np.uint8), **rows)
+    write_atomically(Path(path), buffer.getvalue(), mode=0o600)
+
+
+@contextmanager
+def claim(path: str | Path) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """Header and rows of a saved state, which is removed when the caller has taken it over.
+
+    Renaming is the claim: of two processes that try, one finds the file gone. A file that
+    cannot be read is put back untouched.
+    """
+    source, claimed = Path(path), Path(f"{path}.claimed")
+    try:
+        os.rename(source, claimed)
+    except FileNotFoundError:
+        raise StateClaimed(
+            f"saved state must exist and be unclaimed; {source} is not there. "
+            "It was loaded before, or the path is wrong."
+        ) from None
+    try:
+        with np.load(claimed, allow_pickle=False) as file:
+            rows = {name: file[name] for name in file.files}
+        header = json.loads(rows.pop("header").tobytes())
+        if header.pop("format") != FORMAT:
+            raise ValueError
+        yield header, rows
+    except (KeyError, ValueError, OSError, zipfile.BadZipFile):
+        os.rename(claimed, source)
+        raise CorruptRelease(
+            f"saved state must be a file that Learner.save wrote; {source} is not, or it was "
+            "altered. It was not claimed."
+        ) from None
+    except BaseException:
+        os.rename(claimed, source)
+        raise
+    claimed.unlink()

@@ -1,0 +1,57 @@
+"""A stack of policies is a policy: parameters become arrays, the rules broadcast."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields, is_dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+
+from discreet.errors import InvalidInput
+
+T = TypeVar("T")
+
+
+def stack(items: Sequence[T]) -> T:
+    """R equal-class dataclasses as one whose number fields are arrays of shape (R,).
+
+    >>> from discreet.policies import SquareCB
+    >>> stack([SquareCB(scale=1.0, exponent=0.5), SquareCB(scale=4.0, exponent=0.5)]).scale
+    array([1., 4.])
+    """
+    if not items:
+        raise InvalidInput("stack must be given at least one item; got none. Pass a list.")
+    kinds = {type(item) for item in items}
+    if len(kinds) > 1:
+        names = ", ".join(sorted(kind.__name__ for kind in kinds))
+        raise InvalidInput(
+            f"stack must be given items of one class; got {names}. Make one stack per class."
+        )
+    return _merge(type(items[0]).__name__, list(items))  # type: ignore[no-any-return]
+
+
+def _merge(name: str, values: list[Any]) -> Any:
+    first = values[0]
+    if is_dataclass(first) and not isinstance(first, type):
+        if any(type(value) is not type(first) for value in values):
+            raise InvalidInput(
+                f"{name} must be of one class in a stack; got several. Make one stack per class."
+            )
+        merged = object.__new__(type(first))  # already validated: do not run checks again
+        for each in fields(first):
+            path = f"{name}.{each.name}"
+            parts = [getattr(value, each.name) for value in values]
+            object.__setattr__(merged, each.name, _merge(path, parts))
+        return merged
+    # Whole numbers, words and flags are structure and must agree; floats are parameters.
+    if all(isinstance(value, (float, np.floating)) for value in values):
+        return np.asarray(values, dtype=np.float64)
+    if all(type(value) is type(first) for value in values):
+        same = [bool(np.array_equal(value, first)) for value in values]
+        if all(same):
+            return first
+    raise InvalidInput(
+        f"{name} must be the same throughout a stack; got different values. "
+        "Make one stack per value."
+    )

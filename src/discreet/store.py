@@ -1,0 +1,158 @@
+"""Where private rows wait for their release, and the one atomic step that ends the wait.
+
+``Store.release`` is the single place where private rows become a public release: ledger
+entry, release and deletion of the rows appear together or not at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from discreet.errors import DecisionClosed, InvalidInput, LossConflict, NotReady, UnknownDecision
+from discreet.privacy.ledger import Ledger
+from discreet.release import Release, Released
+from discreet.types import Batch
+
+Compute = Callable[[Batch, Released, Ledger], tuple[Release, Ledger]]
+
+
+class MemoryStore:
+    """One open batch of numbered slots in memory.
+
+    A slot is taken when a decision is made, by count, so whatever happens later can only
+    change what is *in* a slot. Slot numbers run on through all batches and serve as ids.
+    """
+
+    def __init__(self, released: Released, ledger: Ledger, p: int, missing: float | None) -> None:
+        self.released, self.ledger = released, ledger
+        self._p, self._missing = p, missing
+        self._open_batch()
+
+    def __repr__(self) -> str:
+        return "MemoryStore(private)"
+
+    def _open_batch(self) -> None:
+        number = len(self.released.items) + 1
+        schedule, A = self.released.schedule, self.released.n_actions
+        self.number = number
+        self.start = schedule.start(number)
+        self.size = schedule.length(number) if schedule.fitted(number) else 0
+        self.taken = self.unheard = 0
+        self.closed = False
+        self._features = np.empty((self.size, self._p))
+        self._losses = np.empty((self.size, A))
+        self._actions = np.empty(self.size, dtype=np.int64)
+
+    @property
+    def sealed(self) -> bool:
+        """Every slot of the batch is taken."""
+        return self.taken == self.size > 0
+
+    @property
+    def ready(self) -> bool:
+        """Sealed, and every slot was heard from or declared missing."""
+        return self.sealed and (self.closed or self.unheard == 0)
+
+    def take(self, features: np.ndarray[Any, Any], actions: np.ndarray[Any, Any]) -> Any:
+        """Slots for as many decisions as fit; ids (n,), −1 where there was no slot left."""
+        count = min(len(actions), self.size - self.taken)
+        begin, end = self.taken, self.taken + count
+        self._features[begin:end] = features[:count]
+        self._actions[begin:end] = actions[:count]
+        self._losses[begin:end] = np.nan
+        self.taken += count
+        self.unheard += count
+        ids = np.full(len(actions), -1, dtype=np.int64)
+        ids[:count] = np.arange(self.start + begin, self.start + end)
+        return ids
+
+    def hear(self, ids: np.ndarray[Any, Any], losses: np.ndarray[Any, Any]) -> None:
+        """Losses (n,) of the chosen actions, or (n, A) of all; all are stored or none."""
+        stored = ids >= 0
+        if not stored.all():  # decisions without a slot: nothing to hear
+            ids, losses = ids[stored], losses[stored]
+        slots = ids - self.start
+        if (slots >= self.taken).any():
+            raise UnknownDecision(
+                "decision id must be one that decide() returned; it is not. Check where it "
+                "comes from: ids belong to one learner."
+            )
+        if (slots < 0).any() or (self.closed and slots.size):
+            raise DecisionClosed(
+                "decision must belong to the open batch; its batch is over. "
+                "Nothing changed: drop the late loss."
+            )
+        if np.unique(slots).size != slots.size:
+            raise InvalidInput(
+                "decision ids must be distinct in one call; some repeat. Report each once."
+            )
+        rows = self._rows_of(slots, losses)
+        known = self._losses[slots]
+        heard = ~np.isnan(known).all(axis=-1)
+        if not np.array_equal(known[heard], rows[heard], equal_nan=True):
+            raise LossConflict(
+                "loss must equal the one already stored for that decision; it differs. "
+                "The first one is kept."
+            )
+        self._losses[slots] = rows
+        self.unheard -= int((~heard).sum())
+
+    def _rows_of(self, slots: Any, losses: Any) -> np.ndarray[Any, Any]:
+        if losses.ndim == 2:
+            return np.asarray(losses)
+        rows = np.full((len(slots), self._losses.shape[1]), np.nan)
+        rows[np.arange(len(slots)), self._actions[slots]] = losses
+        return rows
+
+    def close(self) -> None:
+        """Declare what is still unheard in the sealed batch missing."""
+        if not self.sealed:
+            raise NotReady(
+                "batch must be sealed before it is closed; slots are still free. "
+                "Go on deciding: a batch is closed by count, never by who answered."
+            )
+        self.closed = True
+
+    def release(self, compute: Compute) -> Release:
+        """Fit, publish, charge and forget in one step; on any error nothing has happened."""
+        if not self.ready:
+            raise NotReady(
+                "batch must be sealed and heard to be released; it is not. "
+                "Observe the remaining losses, or declare them missing with close()."
+            )
+        release, ledger = compute(self._batch(), self.released, self.ledger)
+        self.released, self.ledger = self.released.add(release), ledger
+        self._features.fill(0.0)  # the rows are gone before their memory is handed back
+        self._losses.fill(0.0)
+        self._open_batch()
+        return release
+
+    def _batch(self) -> Batch:
+        losses = self._losses
+        if self._missing is not None:
+            silent = np.flatnonzero(np.isnan(losses).all(axis=-1))
+            losses[silent, self._actions[silent]] = self._missing
+        return Batch(self._features, np.nan_to_num(losses, nan=0.0), ~np.isnan(losses))
+
+    def rows(self) -> dict[str, np.ndarray[Any, Any]]:
+        """The private rows of the open batch, for Learner.save."""
+        return {
+            "features": self._features[: self.taken],
+            "losses": self._losses[: self.taken],
+            "actions": self._actions[: self.taken],
+            "closed": np.asarray(self.closed),
+        }
+
+    def continue_from(self, releases: tuple[Release, ...], ledger: Ledger, rows: Any) -> None:
+        """Go on where a saved store stopped."""
+        self.released, self.ledger = replace(self.released, items=releases), ledger
+        self._open_batch()
+        count = len(rows["actions"])
+        self.take(rows["features"], rows["actions"])
+        self._losses[:count] = rows["losses"]
+        self.unheard = int(np.isnan(rows["losses"]).all(axis=-1).sum())
+        self.closed = bool(rows["closed"])

@@ -1,0 +1,79 @@
+"""The shape vocabulary and the two types that carry rows.
+
+Shapes are written with three letters: n rows, A actions, p features (bias included).
+``...`` stands for any leading axes: none in the service, (seeds, runs) in a campaign.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from discreet.errors import PrivateData
+
+Array = Any
+"""An array of the Python Array API: NumPy in the service, NumPy or torch in a campaign."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Batch:
+    """Private rows: what people brought and what was heard from them.
+
+    ``features`` (..., n, p); ``losses`` (..., n, A); ``observed`` (..., n, A) bool: one True a
+    row for bandit feedback, A for full information, none for a void slot. Losses that were
+    not observed are never read.
+    """
+
+    features: Array
+    losses: Array
+    observed: Array
+
+    def __repr__(self) -> str:
+        return "Batch(private)"
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise PrivateData(
+            "Batch must be kept in memory; got a request to serialise it. "
+            "Save the learner instead: Learner.save writes a private file."
+        )
+
+    def __getstate__(self) -> Any:
+        return self.__reduce_ex__(None)
+
+    @property
+    def records(self) -> int:
+        """The public number of slots, filled or not."""
+        return int(self.features.shape[-2])
+
+    @property
+    def n_actions(self) -> int:
+        return int(self.observed.shape[-1])
+
+
+@dataclass(frozen=True, eq=False)
+class Decisions:
+    """What ``Learner.decide`` returns: scalars for one context, arrays for many.
+
+    ``id`` names the slot for ``observe``; it is −1 where nothing is stored (``stored`` False):
+    the loss of such a decision is not needed, and reporting it changes nothing.
+    """
+
+    id: Any
+    action: Any
+    stored: Any
+    _probabilities: Callable[[], np.ndarray[Any, Any]] = field(repr=False)
+
+    @cached_property
+    def propensity(self) -> Any:
+        """Probability with which the policy chose ``action``: for its owner's eyes only.
+
+        Computed when first asked for: the exact mixture of VanillaPO costs more than a draw.
+        """
+        probabilities = self._probabilities()
+        if np.ndim(self.action) == 0:
+            return float(probabilities[0, self.action])
+        return np.take_along_axis(probabilities, self.action[:, None], axis=-1)[:, 0]

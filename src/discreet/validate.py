@@ -1,0 +1,130 @@
+"""The one place that checks arguments and words the complaint.
+
+Each function returns the checked value, so that a caller writes ``x = positive("x", x)``.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from discreet.errors import InvalidInput
+
+
+def _numbers(name: str, value: Any, rule: str, step: str) -> np.ndarray[Any, Any]:
+    """Numbers as float64; a stack of parameters is an array, so arrays are welcome."""
+    if isinstance(value, (bool, str, bytes)) or value is None:
+        raise InvalidInput(f"{name} must be {rule}; got {value!r}. {step}")
+    try:
+        return np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidInput(f"{name} must be {rule}; got {value!r}. {step}") from None
+
+
+def positive(name: str, value: Any, step: str = "Give a number above zero.") -> Any:
+    """A finite number (or array of numbers) above zero."""
+    numbers = _numbers(name, value, "a positive finite number", step)
+    if not bool(np.all(np.isfinite(numbers) & (numbers > 0))):
+        raise InvalidInput(f"{name} must be a positive finite number; got {value!r}. {step}")
+    return value
+
+
+def in_range(
+    name: str, value: Any, low: float, high: float, step: str = "", *, open_high: bool = False
+) -> Any:
+    """A number in [low, high], or [low, high) with ``open_high``."""
+    rule = f"a number in [{low:g}, {high:g}{')' if open_high else ']'}"
+    step = step or "Choose a value in that range."
+    numbers = _numbers(name, value, rule, step)
+    inside = (numbers >= low) & ((numbers < high) if open_high else (numbers <= high))
+    if not bool(np.all(inside)):
+        raise InvalidInput(f"{name} must be {rule}; got {value!r}. {step}")
+    return value
+
+
+def whole(name: str, value: Any, minimum: int, step: str = "") -> int:
+    """A whole number of at least ``minimum``."""
+    step = step or f"Give a whole number of at least {minimum}."
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
+        raise InvalidInput(f"{name} must be a whole number; got {value!r}. {step}")
+    if value < minimum:
+        raise InvalidInput(f"{name} must be at least {minimum}; got {value!r}. {step}")
+    return int(value)
+
+
+def one_of(name: str, value: Any, choices: Iterable[str]) -> str:
+    """One of a few words; the complaint names the nearest one."""
+    options = list(choices)
+    if isinstance(value, str) and value in options:
+        return value
+    listed = ", ".join(repr(option) for option in options)
+    raise InvalidInput(f"{name} must be one of {listed}; got {value!r}. {nearest(value, options)}")
+
+
+def nearest(word: Any, options: Iterable[str]) -> str:
+    """'Did you mean …?' for a misspelt word."""
+    close = difflib.get_close_matches(str(word), list(options), n=1, cutoff=0.5)
+    return f"Did you mean {close[0]!r}?" if close else "Choose one of them."
+
+
+def loss(value: Any) -> float:
+    """A single loss in [0, 1]."""
+    if isinstance(value, (bool, np.bool_)):
+        return float(value)
+    if not isinstance(value, (int, float, np.integer, np.floating)) or not (
+        math.isfinite(value) and 0.0 <= value <= 1.0
+    ):
+        raise InvalidInput(
+            f"loss must be a number in [0, 1]; got {value!r}. "
+            "Rescale losses with a fixed public range before you report them."
+        )
+    return float(value)
+
+
+def matrix(name: str, value: Any, columns: int, step: str) -> np.ndarray[Any, Any]:
+    """Finite float64 rows of a known width: (columns,) or (n, columns)."""
+    try:
+        array = np.asarray(value)
+        if array.dtype.kind not in "fiub":
+            raise TypeError
+        array = array.astype(np.float64, copy=False)
+    except (TypeError, ValueError):
+        raise InvalidInput(
+            f"{name} must be an array of numbers; got {type(value).__name__}. {step}"
+        ) from None
+    if array.ndim not in (1, 2) or array.shape[-1] != columns:
+        raise InvalidInput(
+            f"{name} must be of shape ({columns},) or (n, {columns}); got {array.shape}. {step}"
+        )
+    # A sum is finite only if every term is (or huge terms overflow, which is also refused).
+    if not math.isfinite(float(array.sum())) and not bool(np.isfinite(array).all()):
+        raise InvalidInput(f"{name} must be finite; got NaN or infinity. {step}")
+    return array
+
+
+def observations(id: Any, loss_or_losses: Any, n_actions: int | None) -> tuple[Any, Any]:
+    """Ids (n,) with losses (n,), or (n, n_actions) where all losses of a record are heard."""
+    single = np.ndim(id) == 0
+    ids = np.atleast_1d(np.asarray(id))
+    if ids.ndim != 1 or ids.dtype.kind not in "iu":
+        raise InvalidInput(
+            f"id must be a decision's id or an array of them; got {type(id).__name__}. "
+            "Pass decision.id."
+        )
+    if single and n_actions is None:
+        return ids, np.asarray([loss(loss_or_losses)])
+    try:
+        losses = np.asarray(loss_or_losses, dtype=np.float64)
+    except (TypeError, ValueError):
+        losses = np.asarray(np.nan)
+    expected = (*([] if single else [len(ids)]), *([] if n_actions is None else [n_actions]))
+    if losses.shape != expected or not bool(((losses >= 0) & (losses <= 1)).all()):
+        raise InvalidInput(
+            f"losses must be numbers in [0, 1] of shape {expected}; got shape {losses.shape}, or "
+            "a number outside. Rescale losses with a fixed public range."
+        )
+    return ids, losses[None] if single else losses
