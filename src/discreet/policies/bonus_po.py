@@ -33,7 +33,7 @@ class BonusPO(Policy):
     >>> from discreet.release import Predictor, Release
     >>> released = Released(2).add(Release(1, 1, Predictor(np.array([[1.0], [0.0]]), "identity")))
     >>> BonusPO(error_bound=1.0, bonus_scale=0.1).probabilities(released, np.ones((1, 1))).round(4)
-    array([[0.3898, 0.6102]])
+    array([[0.4275, 0.5725]])
     """
 
     error_bound: float = 1.0

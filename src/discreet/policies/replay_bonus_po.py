@@ -29,7 +29,7 @@ class ReplayBonusPO(Policy):
     >>> released = Released(2).add(Release(1, 1, Predictor(np.array([[1.0], [0.0]]), "identity")))
     >>> policy = ReplayBonusPO(learning_rate=1.0, bonus=0.1)
     >>> policy.probabilities(released, np.ones((1, 1))).round(4)
-    array([[0.283, 0.717]])
+    array([[0.2831, 0.7169]])
     """
 
     learning_rate: float = 0.1

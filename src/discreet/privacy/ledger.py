@@ -52,7 +52,7 @@ class Ledger:
     >>> release = Gaussian(multiplier=5.0, sensitivity=1.0)
     >>> ledger = Ledger(Budget(1.0, 1e-5)).charge("batch 1", release).charge("batch 2", release)
     >>> round(ledger.spent().epsilon, 3)
-    0.725
+    0.726
     >>> ledger.charge("batch 2", release)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
