@@ -56,11 +56,26 @@ def at_least(array: Array, bound: float) -> Array:
     return np.maximum(array, bound) if isinstance(array, np.ndarray) else array.clip(min=bound)
 
 
+def row_sum(array: Array) -> Array:
+    """Sum over the last axis, kept: (..., A) -> (..., 1)."""
+    if isinstance(array, np.ndarray):
+        return np.add.reduce(array, axis=-1, keepdims=True)
+    return array.sum(-1, keepdim=True)
+
+
+def row_min(array: Array) -> Array:
+    """Minimum over the last axis, kept: (..., A) -> (..., 1)."""
+    if isinstance(array, np.ndarray):
+        return np.minimum.reduce(array, axis=-1, keepdims=True)
+    return array.amin(-1, keepdim=True)
+
+
 def softmax(logits: Array) -> Array:
     """Softmax over the last axis; adding a constant to a row changes nothing."""
-    xp = namespace(logits)
-    weights = xp.exp(logits - xp.max(logits, axis=-1, keepdims=True))
-    return weights / xp.sum(weights, axis=-1, keepdims=True)
+    if not isinstance(logits, np.ndarray):
+        return logits.softmax(-1)
+    weights = np.exp(logits - np.maximum.reduce(logits, axis=-1, keepdims=True))
+    return weights / np.add.reduce(weights, axis=-1, keepdims=True)
 
 
 def sigmoid(scores: Array) -> Array:

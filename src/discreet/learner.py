@@ -21,6 +21,7 @@ from discreet.privacy.noise import Noise, SecureNoise
 from discreet.release import Release, Released, publishable
 from discreet.store import MemoryStore
 from discreet.types import Batch, Decisions
+from discreet.validate import loss as one_loss
 from discreet.validate import observations
 
 
@@ -88,8 +89,14 @@ class Learner:
         With full feedback a decision's loss is its row of A losses. Saying the same again
         changes nothing; saying something else is refused and the first loss is kept.
         """
-        actions = self.plan.n_actions if self.plan.feedback == "full" else None
-        ids, losses = observations(id, loss, actions)
+        full = self.plan.feedback == "full"
+        if isinstance(id, (int, np.integer)) and not full:
+            value = one_loss(loss)
+            with self._lock:
+                self._refuse_if_handed_over()
+                self._store.hear_one(int(id), value)
+            return
+        ids, losses = observations(id, loss, self.plan.n_actions if full else None)
         with self._lock:
             self._refuse_if_handed_over()
             self._store.hear(ids, losses)

@@ -55,8 +55,7 @@ class Predictor:
 
     def scores(self, features: Array) -> Array:
         """Before the link: (..., n, p) -> (..., n, A)."""
-        xp = namespace(self.weights)
-        return xp.matmul(features, xp.moveaxis(self.weights, -1, -2))
+        return features @ self.weights.mT
 
     def losses(self, features: Array) -> Array:
         """After the link: (..., n, p) -> (..., n, A)."""

@@ -72,20 +72,12 @@ class MemoryStore:
 
     def hear(self, ids: np.ndarray[Any, Any], losses: np.ndarray[Any, Any]) -> None:
         """Losses (n,) of the chosen actions, or (n, A) of all; all are stored or none."""
-        stored = ids >= 0
+        stored = ids != -1
         if not stored.all():  # decisions without a slot: nothing to hear
             ids, losses = ids[stored], losses[stored]
         slots = ids - self.start
-        if (slots >= self.taken).any():
-            raise UnknownDecision(
-                "decision id must be one that decide() returned; it is not. Check where it "
-                "comes from: ids belong to one learner."
-            )
-        if (slots < 0).any() or (self.closed and slots.size):
-            raise DecisionClosed(
-                "decision must belong to the open batch; its batch is over. "
-                "Nothing changed: drop the late loss."
-            )
+        if slots.size:
+            self._refuse_unknown_or_over(ids.min(), ids.max())
         if np.unique(slots).size != slots.size:
             raise InvalidInput(
                 "decision ids must be distinct in one call; some repeat. Report each once."
@@ -94,12 +86,36 @@ class MemoryStore:
         known = self._losses[slots]
         heard = ~np.isnan(known).all(axis=-1)
         if not np.array_equal(known[heard], rows[heard], equal_nan=True):
-            raise LossConflict(
-                "loss must equal the one already stored for that decision; it differs. "
-                "The first one is kept."
-            )
+            raise _conflict()
         self._losses[slots] = rows
         self.unheard -= int((~heard).sum())
+
+    def hear_one(self, id: int, loss: float) -> None:
+        """``hear`` for the one loss of one decision, without arrays: what a service does most."""
+        if id == -1:
+            return
+        self._refuse_unknown_or_over(id, id)
+        slot = id - self.start
+        place = slot, self._actions[slot]
+        known = self._losses[place]
+        if known == known:  # not NaN: heard before
+            if known != loss:
+                raise _conflict()
+            return
+        self._losses[place] = loss
+        self.unheard -= 1
+
+    def _refuse_unknown_or_over(self, lowest: int, highest: int) -> None:
+        if highest >= self.start + self.taken or lowest < 0:
+            raise UnknownDecision(
+                "decision id must be one that decide() returned; it is not. Check where it "
+                "comes from: ids belong to one learner."
+            )
+        if lowest < self.start or self.closed:
+            raise DecisionClosed(
+                "decision must belong to the open batch; its batch is over. "
+                "Nothing changed: drop the late loss."
+            )
 
     def _rows_of(self, slots: Any, losses: Any) -> np.ndarray[Any, Any]:
         if losses.ndim == 2:
@@ -156,3 +172,10 @@ class MemoryStore:
         self._losses[:count] = rows["losses"]
         self.unheard = int(np.isnan(rows["losses"]).all(axis=-1).sum())
         self.closed = bool(rows["closed"])
+
+
+def _conflict() -> LossConflict:
+    return LossConflict(
+        "loss must equal the one already stored for that decision; it differs. "
+        "The first one is kept."
+    )

@@ -73,6 +73,8 @@ def nearest(word: Any, options: Iterable[str]) -> str:
 
 def loss(value: Any) -> float:
     """A single loss in [0, 1]."""
+    if type(value) is float and 0.0 <= value <= 1.0:
+        return value
     if isinstance(value, (bool, np.bool_)):
         return float(value)
     if not isinstance(value, (int, float, np.integer, np.floating)) or not (

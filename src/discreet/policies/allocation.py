@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from discreet.backend import namespace
+from discreet.backend import namespace, row_min, row_sum
 from discreet.release import Released
 from discreet.types import Array
 
@@ -43,32 +43,27 @@ def uniform(released: Released, features: Array) -> Array:
 
 def draw(probabilities: Array, u: Array) -> Array:
     """Inverse-CDF draw: the first action whose cumulative probability exceeds u."""
-    xp = namespace(probabilities)
-    if xp is np:
-        cumulative = np.cumsum(probabilities, axis=-1)
-    else:
-        cumulative = xp.cumulative_sum(probabilities, axis=-1)
+    cumulative = probabilities.cumsum(-1)
     # Scaled by the total, so that rounding can never push u past the last action.
     passed = cumulative[..., :-1] <= (u * cumulative[..., -1])[..., None]
-    return xp.sum(passed, axis=-1, dtype=xp.int64)
+    return passed.sum(-1)
 
 
 def is_first_minimum(losses: Array) -> Array:
     """Mask of the first minimiser of each row."""
     xp = namespace(losses)
-    best = xp.argmin(losses, axis=-1)
-    actions = np.arange(losses.shape[-1])
-    if xp is not np:
-        actions = xp.asarray(actions, device=losses.device)
-    return actions == best[..., None]
+    best = losses.argmin(-1)[..., None]
+    if xp is np:
+        return np.arange(losses.shape[-1]) == best
+    return xp.arange(losses.shape[-1], device=losses.device) == best
 
 
 def even_split(values: Array) -> Array:
     """Even probabilities among the minimisers, up to 1e-12 relative."""
     xp = namespace(values)
-    least = xp.min(values, axis=-1, keepdims=True)
-    tied = xp.astype(values - least <= 1e-12 * (1.0 + xp.abs(least)), values.dtype)
-    return tied / xp.sum(tied, axis=-1, keepdims=True)
+    least = row_min(values)
+    tied = xp.astype(values - least <= 1e-12 * (1.0 + abs(least)), values.dtype)
+    return tied / row_sum(tied)
 
 
 def inverse_gap(losses: Array, gamma: Any, survivors: Array | None = None) -> Array:
@@ -76,23 +71,19 @@ def inverse_gap(losses: Array, gamma: Any, survivors: Array | None = None) -> Ar
 
     [SquareCB: Foster and Rakhlin 2020; inside a survivor set S: AdaCB, Foster et al. 2021]
     """
-    xp = namespace(losses)
     count: Any = float(losses.shape[-1])
     if survivors is not None:
+        xp = namespace(losses)
         losses = xp.where(survivors, losses, math.inf)
-        count = xp.sum(xp.astype(survivors, losses.dtype), axis=-1, keepdims=True)
-    gap = losses - xp.min(losses, axis=-1, keepdims=True)
-    others = xp.where(is_first_minimum(losses), 0.0, 1.0 / (count + gamma * gap))
-    return rest_on_best(others, losses)
+        count = row_sum(xp.astype(survivors, losses.dtype))
+    return rest_on_best(1.0 / (count + gamma * (losses - row_min(losses))), losses)
 
 
-def rest_on_best(others: Array, losses: Array) -> Array:
-    """Fill the first minimiser's probability (zero in ``others``) with what is left."""
-    xp = namespace(losses)
-    return xp.where(is_first_minimum(losses), 1.0 - xp.sum(others, axis=-1, keepdims=True), others)
+def rest_on_best(shares: Array, losses: Array) -> Array:
+    """Add what is left of 1 to the first minimiser's share."""
+    return shares + is_first_minimum(losses) * (1.0 - row_sum(shares))
 
 
 def surviving(scores: Array, widths: Array) -> Array:
     """{a : g_a − w_a ≤ min_b (g_b + w_b)}. [RegCB: Foster et al. 2018]"""
-    xp = namespace(scores)
-    return scores - widths <= xp.min(scores + widths, axis=-1, keepdims=True)
+    return scores - widths <= row_min(scores + widths)

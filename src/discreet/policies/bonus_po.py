@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.backend import at_least, at_most, lift, namespace, softmax
+from discreet.backend import at_least, at_most, lift, namespace, row_min, softmax
 from discreet.policies.allocation import Policy, uniform
 from discreet.release import Released
 from discreet.types import Array
@@ -55,7 +55,7 @@ class BonusPO(Policy):
         reach = lift(2.0 * self.bonus_scale * length / gamma, features)
         rate = lift(self.rate_scale * min(1.0, math.sqrt(2 * math.log(actions) / length)), features)
         losses = released.latest.predictor.losses(features)
-        gaps = losses - xp.min(losses, axis=-1, keepdims=True)
+        gaps = losses - row_min(losses)
         logits: Any = xp.zeros_like(gaps)
         mass: Any = xp.zeros_like(gaps)
         for _ in range(length):

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from discreet.backend import namespace
+from discreet.backend import namespace, row_min
 from discreet.policies.allocation import (
     Policy,
     even_split,
-    is_first_minimum,
     rest_on_best,
     uniform,
 )
@@ -48,8 +47,8 @@ class FastCB(Policy):
         losses = released.latest.predictor.losses(features)
         xp = namespace(losses)
         gamma = gap_weight(self.scale, self.exponent, released, features)
-        best = xp.min(losses, axis=-1, keepdims=True)
+        best = row_min(losses)
         usable = xp.where(best > 0.0, best, 1.0)
         spread = usable / (losses.shape[-1] * usable + gamma * (losses - best))
-        weighted = rest_on_best(xp.where(is_first_minimum(losses), 0.0, spread), losses)
+        weighted = rest_on_best(spread, losses)
         return xp.where(best > 0.0, weighted, even_split(losses))

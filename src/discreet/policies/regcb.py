@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from discreet.backend import lift, namespace
+from discreet.backend import lift, namespace, row_sum
 from discreet.policies.allocation import Policy, surviving, uniform
 from discreet.release import Released
 from discreet.types import Array
@@ -40,4 +40,4 @@ class RegCB(Policy):
         xp = namespace(scores)
         widths = lift(self.width, features) * released.radii(features)
         alive = xp.astype(surviving(scores, widths), scores.dtype)
-        return alive / xp.sum(alive, axis=-1, keepdims=True)
+        return alive / row_sum(alive)

@@ -60,9 +60,8 @@ class VanillaPO(Policy):
         """K from u[..., 0], the action of softmax(−η·K·f̂) from u[..., 1]."""
         if released.latest is None:
             return draw(uniform(released, features), u[..., 1])
-        xp = namespace(features)
         length, rate = self._length_and_rate(released, features)
-        k = as_like(xp.floor(u[..., 0] * length), features)[..., None]
+        k = as_like(namespace(u).floor(u[..., 0] * length), features)[..., None]
         losses = released.latest.predictor.losses(features)
         return draw(softmax(-(rate * k) * losses), u[..., 1])
 

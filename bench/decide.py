@@ -1,0 +1,142 @@
+"""Decide and observe, row by row, beside Vowpal Wabbit on the same stream; then in bulk.
+
+    python bench/decide.py [--rows 4096] [--data FOLDER] [--json]
+
+The stream is fried (FOLDER/fried.npz if given, our generator otherwise). Vowpal Wabbit runs
+SquareCB on multi-line examples through its Python API, as its tutorials do: one predict and
+one learn a row. Ratios compare rows a second in one process; above 1 we are faster.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from pathlib import Path
+
+import numpy as np
+
+import discreet as dc
+from discreet.data import load
+
+POLICIES = {
+    "SquareCB": dc.SquareCB(scale=16.0, exponent=0.5),
+    "VanillaPO": dc.VanillaPO(scale=32.0),
+    "ReplayBonusPO": dc.ReplayBonusPO(learning_rate=0.1, bonus=0.01),
+}
+ROUNDS = 3
+"""Repetitions of each row-by-row run; the median ratio is reported, machines being noisy."""
+
+
+def fried(folder: str | None) -> tuple[np.ndarray, np.ndarray]:
+    if folder:
+        with np.load(Path(folder) / "fried.npz") as file:
+            return file["X"].astype(np.float64), file["y"].astype(np.int64)
+    data = load("fried")
+    return data.contexts, data.labels
+
+
+def plan_for(policy: object) -> dc.Plan:
+    return dc.Plan(
+        n_actions=2,
+        features=dc.UnitBall(10),
+        policy=policy,
+        oracle=dc.Ridge(ridge=0.01),
+        budget=dc.Budget(epsilon=1.0, delta=1e-5),
+    )
+
+
+def ours_row_by_row(policy: object, x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
+    learner = dc.Learner(plan_for(policy))
+    total = 0.0
+    start = time.perf_counter()
+    for row, label in zip(x, y, strict=True):
+        decision = learner.decide(row)
+        loss = float(decision.action != label)
+        total += loss
+        learner.observe(decision.id, loss=loss)
+    return len(x) / (time.perf_counter() - start), total / len(x)
+
+
+def vowpal_row_by_row(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
+    import vowpalwabbit
+
+    vw = vowpalwabbit.Workspace("--cb_explore_adf --squarecb -q ca --quiet")
+    rng = np.random.default_rng(0)
+    names = [f"x{i}" for i in range(x.shape[1])]
+    total = 0.0
+    start = time.perf_counter()
+    for row, label in zip(x, y, strict=True):
+        shared = "shared |c " + " ".join(
+            f"{name}:{value:.6g}" for name, value in zip(names, row, strict=True)
+        )
+        probabilities = vw.predict([shared, "|a a0", "|a a1"])
+        action = int(rng.random() >= probabilities[0])
+        loss = float(action != label)
+        total += loss
+        lines = [shared, "|a a0", "|a a1"]
+        lines[1 + action] = f"0:{loss}:{probabilities[action]:.6g} |a a{action}"
+        vw.learn(lines)
+    rate = len(x) / (time.perf_counter() - start)
+    vw.finish()
+    return rate, total / len(x)
+
+
+def bulk(policy: object, x: np.ndarray, y: np.ndarray, releases: int) -> float:
+    """Decisions a second for 10,000 rows in one call, after ``releases`` releases."""
+    learner = dc.Learner(plan_for(policy))
+    row = 0
+    while len(learner.released.items) < releases:
+        take = slice(row, row + 4096)
+        decisions = learner.decide(x[take])
+        kept = decisions.stored
+        wrong = (decisions.action != y[take]).astype(float)
+        learner.observe(decisions.id[kept], loss=wrong[kept])
+        row = (row + int(kept.sum())) % (len(x) - 4096)
+        if learner._store.ready:
+            learner.release()
+    rows = np.resize(x, (10_000, x.shape[1]))
+    best = 0.0
+    for _ in range(20):
+        start = time.perf_counter()
+        learner.decide(rows)
+        best = max(best, len(rows) / (time.perf_counter() - start))
+    return best
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=4096)
+    parser.add_argument("--data", help="a folder with fried.npz (X, y)")
+    parser.add_argument("--quick", action="store_true", help="few rows, to see that it runs")
+    parser.add_argument("--json", action="store_true", help="print one JSON object last")
+    arguments = parser.parse_args()
+    rows = 256 if arguments.quick else arguments.rows
+    x, y = fried(arguments.data)
+    result: dict[str, float] = {"rows": rows}
+    for policy in POLICIES.values():  # imports, caches
+        ours_row_by_row(policy, x[:64], y[:64])
+    measured: dict[str, list[float]] = {name: [] for name in [*POLICIES, "VowpalWabbit"]}
+    for _ in range(ROUNDS):  # interleaved, so that a slow moment hits everyone
+        rate, loss = vowpal_row_by_row(x[:rows], y[:rows])
+        measured["VowpalWabbit"].append(rate)
+        result["VowpalWabbit loss"] = loss
+        for name, policy in POLICIES.items():
+            rate, loss = ours_row_by_row(policy, x[:rows], y[:rows])
+            measured[name].append(rate)
+            result[f"{name} loss"] = loss
+    for name, rates in measured.items():
+        result[f"{name} rows/s"] = float(np.median(rates))
+        ratios = np.asarray(rates) / np.asarray(measured["VowpalWabbit"])
+        result[f"{name} ratio"] = float(np.median(ratios))
+    result["SquareCB bulk/s"] = bulk(POLICIES["SquareCB"], x, y, releases=10)
+    result["ReplayBonusPO bulk/s"] = bulk(POLICIES["ReplayBonusPO"], x, y, releases=10)
+    result["VanillaPO bulk/s"] = bulk(POLICIES["VanillaPO"], x, y, releases=10)
+    for name, value in result.items():
+        print(f"{name:28} {value:>14,.3f}")
+    if arguments.json:
+        print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()
