@@ -85,79 +85,32 @@ def sigmoid(scores: Array) -> Array:
     return xp.where(scores >= 0, 1.0 / (1.0 + shrunk), shrunk / (1.0 + shrunk))
 
 
-def triangle(p: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Row and column of each entry of a packed upper triangle of size p(p+1)/2."""
-    rows, columns = np.triu_indices(p)
-    return rows, columns
+def apply_rows(features: Array, weights: Array) -> Array:
+    """x·θ_a for every row and action: (..., n, p) and (..., A, p) -> (..., n, A).
 
-
-def unpack(packed: Array, p: int) -> Array:
-    """Packed upper triangle (..., p(p+1)/2) -> symmetric (..., p, p)."""
-    position = np.zeros((p, p), dtype=np.int64)
-    rows, columns = triangle(p)
-    position[rows, columns] = position[columns, rows] = np.arange(rows.size)
-    full = packed[..., position.reshape(-1)]
-    return full.reshape(*packed.shape[:-1], p, p)
-
-
-def identity(p: int, like: Array) -> Array:
-    return as_like(np.eye(p), like)
-
-
-def solve_vector(matrices: Array, vectors: Array) -> Array:
-    """M⁻¹ v for (..., p, p) and (..., p)."""
-    xp = namespace(matrices)
-    return xp.linalg.solve(matrices, vectors[..., None])[..., 0]
-
-
-def cholesky_or_none(matrices: Array) -> tuple[Array, Array]:
-    """Cholesky factors of (..., p, p) and a (...) mask of those that exist."""
-    if not isinstance(matrices, np.ndarray):
-        import torch
-
-        factors, info = torch.linalg.cholesky_ex(matrices)
-        return factors, info == 0
-    flat = matrices.reshape(-1, *matrices.shape[-2:])
-    factors = np.zeros_like(flat)
-    exists = np.zeros(flat.shape[0], dtype=bool)
-    _cholesky_of_each(flat, factors, exists)
-    return factors.reshape(matrices.shape), exists.reshape(matrices.shape[:-2])
-
-
-def _cholesky_of_each(flat: Any, factors: Any, exists: Any) -> None:
-    """One call for all; NumPy raises if any fails, so halve until the culprits are alone."""
-    try:
-        factors[:] = np.linalg.cholesky(flat)
-        exists[:] = True
-    except np.linalg.LinAlgError:
-        if len(flat) > 1:
-            half = len(flat) // 2
-            _cholesky_of_each(flat[:half], factors[:half], exists[:half])
-            _cholesky_of_each(flat[half:], factors[half:], exists[half:])
-
-
-def positive_definite(matrices: Array, step: Array) -> Array:
-    """The matrices, shifted where needed by step·2^j·I for the smallest j ≥ 0 that works.
-
-    The one repair of a noisy Gram: a function of released numbers and public steps, so it
-    costs no privacy, and it never raises. ``step`` (...) must be positive.
+    Runs that share their rows become one product (S, R·A, p) @ (S, p, n). The result is stored
+    with n contiguous, so that rules which reduce over the few actions run along the many rows.
     """
-    xp = namespace(matrices)
-    eye = identity(matrices.shape[-1], matrices)
-    step = as_like(step, matrices) + xp.zeros(
-        matrices.shape[:-2], dtype=matrices.dtype, **_device(matrices)
-    )
-    repaired = matrices
-    for _ in range(1100):  # doubling a positive float must pass every finite matrix
-        _, exists = cholesky_or_none(repaired)
-        if bool(xp.all(exists)):
-            break
-        repaired = xp.where(
-            exists[..., None, None], repaired, matrices + step[..., None, None] * eye
-        )
-        step = xp.where(exists, step, 2.0 * step)
-    return repaired
+    if not share_rows(features, weights):
+        return (weights @ features.mT).mT
+    shared = features[..., 0, :, :] if features.ndim == weights.ndim else features
+    R, A, p = weights.shape[-3:]
+    folded = weights.reshape(*weights.shape[:-3], R * A, p) @ shared.mT
+    return folded.reshape(*folded.shape[:-2], R, A, features.shape[-2]).mT
 
 
-def _device(like: Array) -> dict[str, Any]:
-    return {} if isinstance(like, np.ndarray) else {"device": like.device}
+def weighted_sums(weights: Array, values: Array) -> Array:
+    """Σ_n w_na·v_n: (..., n, A) and (..., n, q) -> (..., A, q), with shared rows folded."""
+    if not share_rows(values, weights):
+        return weights.mT @ values
+    shared = values[..., 0, :, :] if values.ndim == weights.ndim else values
+    R, n, A = weights.shape[-3:]
+    folded = weights.mT.reshape(*weights.shape[:-3], R * A, n) @ shared
+    return folded.reshape(*folded.shape[:-2], R, A, values.shape[-1])
+
+
+def share_rows(rows: Array, runs: Array) -> bool:
+    """Whether several runs (axis −3) look at the same rows."""
+    if runs.ndim < 3 or runs.shape[-3] == 1:
+        return False
+    return bool(rows.ndim == runs.ndim - 1 or (rows.ndim == runs.ndim and rows.shape[-3] == 1))

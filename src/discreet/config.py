@@ -28,16 +28,28 @@ _DERIVED = "scales"
 def to_config(item: Any) -> Any:
     """A mapping with ``kind`` and the public parameters, ready for canonical JSON."""
     if is_dataclass(item) and not isinstance(item, type):
-        named = {each.name: getattr(item, each.name) for each in fields(item)}
-        named = {name: to_config(value) for name, value in named.items() if name != _DERIVED}
-        return {"kind": type(item).__name__, **named}
+        return {"kind": type(item).__name__, **fields_to_config(item)}
     if isinstance(item, np.ndarray):
         return encode_array(item)
     if isinstance(item, (float, np.floating)):
         return repr(float(item))
+    if isinstance(item, np.integer):
+        return int(item)
     if isinstance(item, (list, tuple)):
         return [to_config(value) for value in item]
     return item
+
+
+def fields_to_config(item: Any) -> dict[str, Any]:
+    """The public parameters of a dataclass; 8 and 8.0 are the same decimal."""
+    hints = typing.get_type_hints(type(item))
+    written = {}
+    for each in fields(item):
+        value = getattr(item, each.name)
+        decimal = float in _options(hints[each.name]) and isinstance(value, (int, np.integer))
+        if each.name != _DERIVED:
+            written[each.name] = to_config(float(value) if decimal else value)
+    return written
 
 
 def from_config(registry: Registry, document: Any, where: str) -> Any:
@@ -79,7 +91,7 @@ def build(cls: type[T], given: Mapping[str, Any], where: str, registry: Registry
 
 
 def _read(hint: Any, value: Any, where: str, registry: Registry) -> Any:
-    options = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
+    options = _options(hint)
     if value is None and type(None) in options:
         return None
     if float in options and isinstance(value, (str, int)) and not isinstance(value, bool):
@@ -96,3 +108,7 @@ def _read(hint: Any, value: Any, where: str, registry: Registry) -> Any:
     if isinstance(value, list):
         return [_read(Any, part, f"{where}[{i}]", registry) for i, part in enumerate(value)]
     return value
+
+
+def _options(hint: Any) -> tuple[Any, ...]:
+    return typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)

@@ -19,10 +19,13 @@ from discreet.types import Array
 
 
 def encode_array(array: Array) -> dict[str, Any]:
-    """Integers and a power of two: exact in every language, canonical as text."""
+    """Integers and a power of two: exact in every language, canonical as text.
+
+    53 bits hold the largest value exactly, so encoding what was decoded gives the same bytes.
+    """
     values = to_numpy(array).astype(np.float64)
     top = float(np.max(np.abs(values), initial=0.0))
-    exponent = (math.frexp(top)[1] if top > 0 else 1) - 52
+    exponent = (math.frexp(top)[1] if top > 0 else 1) - 53
     integers = np.rint(np.ldexp(values, -exponent)).astype(np.int64)
     return {
         "shape": list(values.shape),

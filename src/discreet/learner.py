@@ -90,7 +90,7 @@ class Learner:
         changes nothing; saying something else is refused and the first loss is kept.
         """
         full = self.plan.feedback == "full"
-        if isinstance(id, (int, np.integer)) and not full:
+        if isinstance(id, (int, np.integer)) and not isinstance(id, bool) and not full:
             value = one_loss(loss)
             with self._lock:
                 self._refuse_if_handed_over()

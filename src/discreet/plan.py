@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from discreet.config import Registry, build, from_config, to_config
+from discreet.config import Registry, build, fields_to_config, from_config
 from discreet.encoding import digest_of
 from discreet.errors import InvalidInput
 from discreet.features import UnitBall
@@ -29,7 +29,7 @@ from discreet.privacy.budget import Budget
 from discreet.release import Released
 from discreet.schedule import Doubling
 from discreet.schema import Category, Number, Schema
-from discreet.validate import loss, one_of, whole
+from discreet.validate import instance, loss, one_of, whole
 
 FORMAT = "discreet-plan/1"
 
@@ -84,11 +84,20 @@ class Plan:
 
     def __post_init__(self) -> None:
         whole("n_actions", self.n_actions, 2)
+        instance("features", self.features, (UnitBall, Schema))
+        instance("budget", self.budget, (Budget,))
+        instance("policy", self.policy, (Policy,))
+        instance("oracle", self.oracle, tuple(ORACLES.values()))
         one_of("feedback", self.feedback, ("bandit", "full"))
         one_of("losses", self.losses, ("general", "one_label"))
         Doubling(self.first_batch, self.horizon)  # complains about both
         if self.missing_loss is not None:
             object.__setattr__(self, "missing_loss", loss(self.missing_loss))
+        if self.missing_loss is not None and self.feedback == "full":
+            raise InvalidInput(
+                f"missing_loss must be None with full feedback; got {self.missing_loss!r}. "
+                "One number cannot stand in for a row of losses: a silent record stays void."
+            )
         if self.losses == "one_label" and self.feedback != "full":
             raise InvalidInput(
                 "losses must be 'general' with bandit feedback; got 'one_label'. "
@@ -119,8 +128,7 @@ class Plan:
 
     def to_config(self) -> dict[str, Any]:
         """The plan as a mapping of words and whole numbers, fit for canonical JSON."""
-        named = {each.name: to_config(getattr(self, each.name)) for each in fields(self)}
-        return {"format": FORMAT, **named}
+        return {"format": FORMAT, **fields_to_config(self)}
 
     @classmethod
     def from_config(cls, document: Mapping[str, Any]) -> Plan:

@@ -15,13 +15,12 @@ from typing import Any
 import numpy as np
 
 from discreet.backend import (
+    apply_rows,
     as_like,
     at_least,
     at_most,
-    identity,
     lift,
     namespace,
-    positive_definite,
     sigmoid,
 )
 from discreet.encoding import (
@@ -33,6 +32,7 @@ from discreet.encoding import (
     write_atomically,
 )
 from discreet.errors import CorruptRelease, InvalidInput
+from discreet.linalg import identity, inverse_repaired, quadratic_forms
 from discreet.privacy import events
 from discreet.schedule import Doubling
 from discreet.types import Array
@@ -55,7 +55,7 @@ class Predictor:
 
     def scores(self, features: Array) -> Array:
         """Before the link: (..., n, p) -> (..., n, A)."""
-        return features @ self.weights.mT
+        return apply_rows(features, self.weights)
 
     def losses(self, features: Array) -> Array:
         """After the link: (..., n, p) -> (..., n, A)."""
@@ -153,7 +153,7 @@ class Release:
                 plan_digest=document["plan"],
                 previous=document["previous"],
             )
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             if isinstance(error, CorruptRelease):
                 raise
             raise CorruptRelease(
@@ -197,10 +197,7 @@ class Released:
     def radii(self, features: Array) -> Array:
         """r_a = √max(φᵀ(ΣG̃ + I)⁻¹φ, 0): (..., n, p) -> (..., n, A). [paper, "Private radii"]"""
         xp = namespace(features)
-        inverse = as_like(self._inverse_blocks, features)
-        carried = xp.matmul(features[..., None, :, :], inverse)  # (..., A, n, p)
-        squares = xp.sum(carried * features[..., None, :, :], axis=-1)
-        squares = xp.moveaxis(squares, -1, -2)
+        squares = quadratic_forms(features, as_like(self._inverse_blocks, features))
         if squares.shape[-1] != self.n_actions:  # one block shared by all actions
             squares = xp.concat([squares] * self.n_actions, axis=-1)
         return xp.sqrt(at_least(squares, 0.0))
@@ -227,7 +224,7 @@ class Released:
             ]
             return xp.stack(blocks, axis=-3)
         step = lift(grams[-1].step, total, 1)
-        return xp.linalg.inv(positive_definite(total + identity(p, total), step))
+        return inverse_repaired(total + identity(p, total), step)
 
     def save(self, path: str | Path) -> None:
         """Write the public part: plan, releases, digests. Anyone may read it."""
@@ -268,7 +265,7 @@ class Released:
                     )
                 items.append(release)
                 previous = entry["digest"]
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
             if isinstance(error, CorruptRelease):
                 raise
             raise CorruptRelease(

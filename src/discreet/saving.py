@@ -6,6 +6,7 @@ import io
 import json
 import os
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +18,9 @@ from discreet.encoding import write_atomically
 from discreet.errors import CorruptRelease, StateClaimed
 
 FORMAT = "discreet-state/1"
+
+_UNREADABLE = (LookupError, TypeError, ValueError, OSError, EOFError, RuntimeError, zlib.error)
+"""What zipfile, NumPy and JSON raise on altered bytes, besides BadZipFile."""
 
 
 def write(path: str | Path, header: Mapping[str, Any], rows: Mapping[str, Any]) -> None:
@@ -49,7 +53,7 @@ def claim(path: str | Path) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
         if header.pop("format") != FORMAT:
             raise ValueError
         yield header, rows
-    except (KeyError, ValueError, OSError, zipfile.BadZipFile):
+    except (zipfile.BadZipFile, *_UNREADABLE):
         os.rename(claimed, source)
         raise CorruptRelease(
             f"saved state must be a file that Learner.save wrote; {source} is not, or it was "

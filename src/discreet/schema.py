@@ -7,7 +7,7 @@ what it sees: scaling learned from data would itself be a release.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,16 @@ import numpy as np
 from discreet.errors import InvalidInput
 from discreet.features import with_bias
 from discreet.validate import nearest
+
+
+def _number(value: Any) -> float:
+    """A float, NaN where this is no number: a word, a flag, or beyond every float."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return math.nan
 
 
 @dataclass(frozen=True)
@@ -28,7 +38,7 @@ class Number:
     clip: bool = False
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
+        if not 0 < _number(self.high) - _number(self.low) < math.inf:  # false for NaN, ∞ − ∞
             raise InvalidInput(
                 f"range of {self.name!r} must be two finite numbers low < high; "
                 f"got {self.low!r}, {self.high!r}. Declare a public range."
@@ -39,20 +49,20 @@ class Number:
         return 1
 
     def write(self, value: Any, out: np.ndarray[Any, Any]) -> None:
-        usable = isinstance(value, (int, float, np.integer, np.floating))
-        if not usable or isinstance(value, bool) or not math.isfinite(value):
+        number = _number(value)
+        if not math.isfinite(number):
             raise InvalidInput(
                 f"feature {self.name!r} must be a finite number; got {value!r}. "
                 "Send a JSON number, not a string."
             )
         if self.clip:
-            value = min(max(value, self.low), self.high)
-        if not self.low <= value <= self.high:
+            number = min(max(number, self.low), self.high)
+        if not self.low <= number <= self.high:
             raise InvalidInput(
                 f"feature {self.name!r} must be in [{self.low:g}, {self.high:g}]; got {value!r}. "
                 "Clamp it yourself, or declare the number with clip=True."
             )
-        out[0] = 2.0 * (value - self.low) / (self.high - self.low) - 1.0
+        out[0] = 2.0 * ((number - self.low) / (self.high - self.low)) - 1.0
 
 
 @dataclass(frozen=True)
@@ -64,13 +74,15 @@ class Category:
     other: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "values", tuple(self.values))
-        words = all(isinstance(value, str) for value in self.values)
-        if not self.values or not words or len(set(self.values)) != len(self.values):
+        # A single word is no list, though Python would read it as one of letters.
+        values = () if isinstance(self.values, str) else tuple(self.values)
+        words = all(isinstance(value, str) for value in values)
+        if not values or not words or len(set(values)) != len(values):
             raise InvalidInput(
                 f"values of {self.name!r} must be a list of distinct words; got {self.values!r}. "
                 "Declare every category once."
             )
+        object.__setattr__(self, "values", values)
 
     @property
     def width(self) -> int:
@@ -122,7 +134,8 @@ class Schema:
 
     def map(self, contexts: Any) -> np.ndarray[Any, Any]:
         """One dict, or a sequence of dicts -> features (n, p)."""
-        rows = [contexts] if self.is_single(contexts) else list(contexts)
+        many = isinstance(contexts, Iterable) and not self.is_single(contexts)
+        rows = list(contexts) if many else [contexts]
         encoded = np.zeros((len(rows), self.p - 1))
         for row, out in zip(rows, encoded, strict=True):
             self._write(row, out)

@@ -150,6 +150,7 @@ class MemoryStore:
     def _batch(self) -> Batch:
         losses = self._losses
         if self._missing is not None:
+            losses = losses.copy()  # a failed release must leave the rows as they were
             silent = np.flatnonzero(np.isnan(losses).all(axis=-1))
             losses[silent, self._actions[silent]] = self._missing
         return Batch(self._features, np.nan_to_num(losses, nan=0.0), ~np.isnan(losses))

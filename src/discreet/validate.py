@@ -56,6 +56,14 @@ def whole(name: str, value: Any, minimum: int, step: str = "") -> int:
     return int(value)
 
 
+def instance(name: str, value: Any, kinds: tuple[type, ...]) -> Any:
+    """An object of one of a few classes."""
+    if not isinstance(value, kinds):
+        listed = ", ".join(kind.__name__ for kind in kinds)
+        raise InvalidInput(f"{name} must be one of {listed}; got {value!r}. Make one and pass it.")
+    return value
+
+
 def one_of(name: str, value: Any, choices: Iterable[str]) -> str:
     """One of a few words; the complaint names the nearest one."""
     options = list(choices)
@@ -77,9 +85,7 @@ def loss(value: Any) -> float:
         return value
     if isinstance(value, (bool, np.bool_)):
         return float(value)
-    if not isinstance(value, (int, float, np.integer, np.floating)) or not (
-        math.isfinite(value) and 0.0 <= value <= 1.0
-    ):
+    if not isinstance(value, (int, float, np.integer, np.floating)) or not 0.0 <= value <= 1.0:
         raise InvalidInput(
             f"loss must be a number in [0, 1]; got {value!r}. "
             "Rescale losses with a fixed public range before you report them."
@@ -102,8 +108,10 @@ def matrix(name: str, value: Any, columns: int, step: str) -> np.ndarray[Any, An
         raise InvalidInput(
             f"{name} must be of shape ({columns},) or (n, {columns}); got {array.shape}. {step}"
         )
-    # A sum is finite only if every term is (or huge terms overflow, which is also refused).
-    if not math.isfinite(float(array.sum())) and not bool(np.isfinite(array).all()):
+    # A finite sum has finite terms; only an infinite one (huge terms may overflow) needs a look.
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = float(array.sum())
+    if not math.isfinite(total) and not bool(np.isfinite(array).all()):
         raise InvalidInput(f"{name} must be finite; got NaN or infinity. {step}")
     return array
 
@@ -120,7 +128,8 @@ def observations(id: Any, loss_or_losses: Any, n_actions: int | None) -> tuple[A
     if single and n_actions is None:
         return ids, np.asarray([loss(loss_or_losses)])
     try:
-        losses = np.asarray(loss_or_losses, dtype=np.float64)
+        losses = np.asarray(loss_or_losses)
+        losses = losses.astype(np.float64) if losses.dtype.kind in "fiub" else np.asarray(np.nan)
     except (TypeError, ValueError):
         losses = np.asarray(np.nan)
     expected = (*([] if single else [len(ids)]), *([] if n_actions is None else [n_actions]))

@@ -14,13 +14,16 @@ from typing import Any
 
 import numpy as np
 
-from discreet.backend import namespace
+from discreet.backend import namespace, share_rows, weighted_sums
+from discreet.linalg import pack_products, unpack
 from discreet.privacy.mechanisms import GRID_BITS
 from discreet.types import Array, Batch
 
 GRID = 2**GRID_BITS
 _EXACT_ROWS = 4096
 """4096 products of up to 2**40 sum to at most 2**52: exact in float64, whatever the order."""
+_HELD_NUMBERS = 2**22
+"""Numbers a chunk of rows may expand to."""
 
 
 @dataclass(frozen=True)
@@ -109,17 +112,21 @@ def _grid_rows(features: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 def weighted_moments(features: Array, weights: Array, targets: Array) -> tuple[Array, Array]:
     """Σ w_a x xᵀ (..., A, p, p) and Σ v_a x (..., A, p), in chunks that bound memory."""
-    xp = namespace(features)
     rows, p = features.shape[-2:]
-    lead = max(1, math.prod(weights.shape[:-2]))
-    chunk = int(min(_EXACT_ROWS, max(64, 2**22 // (lead * weights.shape[-1] * p))))
+    shared = share_rows(features, weights)
+    if shared:  # one product of all masks with x ⊗ x
+        held = math.prod(features.shape[:-2]) * p * (p + 1) // 2
+    else:
+        held = math.prod(weights.shape[:-2]) * weights.shape[-1] * p
+    chunk = min(_EXACT_ROWS, max(64, _HELD_NUMBERS // max(1, held)))
     gram: Any = 0.0
     response: Any = 0.0
     for start in range(0, rows, chunk):
         x = features[..., start : start + chunk, :]
-        w = xp.moveaxis(weights[..., start : start + chunk, :], -1, -2)
-        v = xp.moveaxis(targets[..., start : start + chunk, :], -1, -2)
-        weighted = w[..., None] * x[..., None, :, :]  # (..., A, n, p)
-        gram = gram + xp.matmul(xp.moveaxis(weighted, -1, -2), x[..., None, :, :])
-        response = response + xp.matmul(v, x)
-    return gram, response
+        w = weights[..., start : start + chunk, :]
+        if shared:
+            gram = gram + weighted_sums(w, pack_products(x))
+        else:
+            gram = gram + (w.mT[..., None] * x[..., None, :, :]).mT @ x[..., None, :, :]
+        response = response + weighted_sums(targets[..., start : start + chunk, :], x)
+    return (unpack(gram, p) if shared else gram), response

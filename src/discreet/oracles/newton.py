@@ -14,15 +14,15 @@ from typing import Any
 import numpy as np
 
 from discreet.backend import (
+    apply_rows,
     as_like,
     at_least,
-    identity,
     namespace,
-    positive_definite,
     sigmoid,
-    solve_vector,
     to_numpy,
+    weighted_sums,
 )
+from discreet.linalg import identity, solve_repaired
 from discreet.oracles.moments import weighted_moments
 from discreet.types import Array
 
@@ -52,12 +52,12 @@ class _Problem:
     ) -> None:
         self.xp = namespace(features)
         self.features, self.weights, self.labels = features, weights, labels
-        lead = self.xp.matmul(self.xp.moveaxis(weights[..., :1, :], -1, -2), features[..., :1, :])
+        lead = weighted_sums(weights[..., :1, :], features[..., :1, :])
         self.tilt = tilt + 0.0 * lead  # (..., A, p), every leading axis present
         self.ridge = ridge + 0.0 * self.tilt[..., 0]
 
     def _scores(self, theta: Array) -> Array:
-        return self.xp.matmul(self.features, self.xp.moveaxis(theta, -1, -2))
+        return apply_rows(self.features, theta)
 
     def value(self, theta: Array) -> Array:
         """The objective, (..., A)."""
@@ -69,8 +69,7 @@ class _Problem:
 
     def gradient(self, theta: Array) -> Array:
         residual = self.weights * (sigmoid(self._scores(theta)) - self.labels)
-        data = self.xp.matmul(self.xp.moveaxis(residual, -1, -2), self.features)
-        return data + self.ridge[..., None] * theta + self.tilt
+        return weighted_sums(residual, self.features) + self.ridge[..., None] * theta + self.tilt
 
     def newton_step(self, theta: Array, gradient: Array, open_: Array) -> Array:
         """A full step where it lowers the objective enough, otherwise the damped one.
@@ -83,7 +82,7 @@ class _Problem:
         curvature = self.weights * mean * (1.0 - mean)
         hessian, _ = weighted_moments(self.features, curvature, curvature)
         hessian = hessian + self.ridge[..., None, None] * identity(p, theta)
-        direction = solve_vector(positive_definite(hessian, self.ridge), -gradient)
+        direction = solve_repaired(hessian, -gradient, self.ridge)
         decrement = -xp.sum(gradient * direction, axis=-1)
         length = _norms(direction)
         safe = xp.log1p(length) / at_least(length, 1e-300)

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from discreet.backend import as_like, identity, lift, namespace, triangle, unpack
+from discreet.backend import as_like, lift, namespace
+from discreet.linalg import identity, triangle, unpack
 from discreet.oracles.moments import Moments
 from discreet.privacy.noise import Noise
 from discreet.types import Array

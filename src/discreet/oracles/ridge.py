@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from discreet.backend import as_like, identity, lift, namespace, positive_definite, solve_vector
+from discreet.backend import as_like, lift, namespace
+from discreet.linalg import identity, solve_repaired, solve_vector
 from discreet.oracles.moments import GRID, exact_moments, floating_moments
 from discreet.oracles.perturb import dense_noisy_gram, noisy_gram, noisy_response
 from discreet.privacy.budget import Budget
@@ -52,12 +53,12 @@ class Ridge:
     [paper, "Private quadratic oracle"; docs/privacy/ridge.md]
 
     >>> Ridge(ridge=0.01)
-    Ridge(ridge=0.01, mechanism='structured', noise_ridge=0.5)
+    Ridge(ridge=0.01, mechanism='structured', noise_ridge=2.0)
     """
 
     ridge: float = 0.01
     mechanism: str = "structured"
-    noise_ridge: float = 0.5
+    noise_ridge: float = 2.0
     scales: GaussianScales | None = field(default=None, repr=False, compare=False)
 
     bounded = False
@@ -127,7 +128,7 @@ class Ridge:
         shift = batch.records * self.ridge + self.noise_ridge * expected
         step = expected + 1e-12 * batch.records  # positive also without noise
         shifted = gram + lift(shift, gram, 3) * identity(p, gram)
-        weights = solve_vector(positive_definite(shifted, lift(step, gram, 1)), response)
+        weights = solve_repaired(shifted, response, lift(step, gram, 1))
         # Labels were centred at ½; the bias feature is 1/√2, so ½ is a bias weight of √½.
         xp = namespace(weights)
         bias = xp.concat([weights[..., :1] + CENTRE * math.sqrt(2.0), weights[..., 1:]], axis=-1)

@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from discreet.backend import namespace
 from discreet.errors import InvalidInput
+from discreet.oracles import Oracle
 from discreet.plan import Plan
+from discreet.policies import Policy
 from discreet.privacy.budget import Budget
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.noise import Noise, SeededNoise
 from discreet.release import Release, Released
 from discreet.schedule import Doubling
 from discreet.types import Array, Batch
+
+
+class Playable(Protocol):
+    """What a run needs of a plan: a plan, or a stack of them."""
+
+    @property
+    def policy(self) -> Policy: ...
+    @property
+    def oracle(self) -> Oracle: ...
+    @property
+    def feedback(self) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -58,47 +72,57 @@ def evaluate(
     """
     features = plan.features.map(contexts)
     labels = _checked_labels(labels, len(features), plan.n_actions)
-    rng = np.random.default_rng([seed, 2**31])
-    order = rng.permutation(len(features))
-    u = rng.random((len(features), 2))
+    order, u = shuffle(seed, len(features))
     noise = noise or SeededNoise(seed)
+    schedule = Doubling(plan.first_batch, len(features))
     ledger = Ledger(plan.budget if noise.exact else Budget.none(), unit=plan.unit)
-    losses, released, ledger = play(plan, features[order], labels[order], u, noise, ledger)
-    return Evaluation(losses, released, ledger, plan.budget)
+    for number, length in enumerate(schedule.lengths()[:-1], start=1):
+        ledger = ledger.charge(f"batch {number}", noise.claim(plan.oracle.event(length)))
+    released = Released(plan.n_actions, schedule)
+    batches = []
+    for incurred, release in play(plan, released, features[order], labels[order], u, noise):
+        batches.append(incurred)
+        if release is not None:
+            released = released.add(release)
+    return Evaluation(np.concatenate(batches).astype(float), released, ledger, plan.budget)
+
+
+def shuffle(seed: int, rows: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """The order of a seed's rows and its uniforms (rows, 2), shared by all algorithms."""
+    rng = np.random.default_rng([seed, 2**31])
+    return rng.permutation(rows), rng.random((rows, 2))
 
 
 def play(
-    plan: Plan, features: Array, labels: Array, u: Array, noise: Noise, ledger: Ledger
-) -> tuple[Array, Released, Ledger]:
-    """Batch by batch, without a loop over rounds: losses (..., T), releases, ledger.
+    plan: Playable, released: Released, features: Array, labels: Array, u: Array, noise: Noise
+) -> Iterator[tuple[Array, Release | None]]:
+    """Batch by batch, without a loop over rounds: which rounds were lost, and the release.
 
     ``features`` (..., T, p), ``labels`` (..., T) and ``u`` (..., T, 2) may have leading axes
-    (seeds, 1) that meet a stacked plan's (runs,).
+    (seeds, 1) that meet the (runs,) of a stacked policy and oracle. Yields (..., n) of bool.
     """
     xp = namespace(features)
-    schedule = Doubling(plan.first_batch, int(features.shape[-2]))
-    released = Released(plan.n_actions, schedule)
-    actions = np.arange(plan.n_actions)
+    schedule = released.schedule
+    actions = np.arange(released.n_actions)[:, None]
     if xp is not np:
         actions = xp.asarray(actions, device=features.device)
-    incurred = []
     for number, length in enumerate(schedule.lengths(), start=1):
         rows = slice(schedule.start(number), schedule.start(number) + length)
         x = features[..., rows, :]
         chosen = plan.policy.sample(released, x, u[..., rows, :])
-        wrong = labels[..., rows, None] != actions
-        taken = actions == chosen[..., None]
-        incurred.append(xp.any(taken & wrong, axis=-1))
         if not schedule.fitted(number):
-            break
+            yield chosen != labels[..., rows], None
+            return
+        # Stored with the rows contiguous, as the predictions are.
+        wrong = (labels[..., None, rows] != actions).mT
+        taken = (chosen[..., None, :] == actions).mT
         observed = taken if plan.feedback == "bandit" else taken | ~taken
         batch = Batch(x, xp.astype(wrong, features.dtype), observed)
-        event = noise.claim(plan.oracle.event(length))
-        ledger = ledger.charge(f"batch {number}", event)
         fit = plan.oracle.fit(batch, noise.for_batch(number))
-        released = released.add(Release(number, length, fit.predictor, fit.gram, event))
-    losses = xp.astype(xp.concat(incurred, axis=-1), features.dtype)
-    return losses, released, ledger
+        event = noise.claim(plan.oracle.event(length))
+        release = Release(number, length, fit.predictor, fit.gram, event)
+        released = released.add(release)
+        yield chosen != labels[..., rows], release
 
 
 def _checked_labels(labels: Any, rows: int, n_actions: int) -> np.ndarray[Any, Any]:

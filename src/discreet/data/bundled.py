@@ -1,0 +1,24 @@
+"""The small real sets that come with scikit-learn."""
+
+from __future__ import annotations
+
+from discreet.data.dataset import Dataset, labelled
+from discreet.errors import InvalidInput
+
+BUNDLED = ("breast_cancer", "digits", "iris", "wine")
+
+
+def bundled(name: str) -> Dataset:
+    """One of ``BUNDLED``, with its numbers as they are: features are scaled by rule, not by data.
+
+    Source: ``sklearn.datasets``; the original sets are from the UCI repository.
+    """
+    try:
+        from sklearn import datasets
+    except ImportError:
+        raise InvalidInput(
+            f"scikit-learn must be installed for {name!r}; it is not. "
+            "Run pip install 'discreet[campaign]', or use a generated set such as fried."
+        ) from None
+    contexts, labels = getattr(datasets, f"load_{name}")(return_X_y=True)
+    return labelled(name, contexts, labels)

@@ -1,0 +1,124 @@
+"""Packed symmetric matrices, and systems that noise may have made indefinite."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from discreet.backend import apply_rows, as_like, namespace, row_sum, share_rows
+from discreet.types import Array
+
+
+def triangle(p: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Row and column of each entry of a packed upper triangle of size p(p+1)/2."""
+    rows, columns = np.triu_indices(p)
+    return rows, columns
+
+
+def pack_products(features: Array) -> Array:
+    """x ⊗ x, upper triangle only: (..., n, p) -> (..., n, p(p+1)/2)."""
+    rows, columns = triangle(features.shape[-1])
+    return features[..., rows] * features[..., columns]
+
+
+def unpack(packed: Array, p: int) -> Array:
+    """Packed upper triangle (..., p(p+1)/2) -> symmetric (..., p, p)."""
+    position = np.zeros((p, p), dtype=np.int64)
+    rows, columns = triangle(p)
+    position[rows, columns] = position[columns, rows] = np.arange(rows.size)
+    full = packed[..., position.reshape(-1)]
+    return full.reshape(*packed.shape[:-1], p, p)
+
+
+def quadratic_forms(features: Array, matrices: Array) -> Array:
+    """xᵀ M_a x for every row and action: (..., n, p) and (..., A, p, p) -> (..., n, A)."""
+    if share_rows(features, matrices[..., 0]):
+        rows, columns = triangle(features.shape[-1])
+        twice = as_like(np.where(rows == columns, 1.0, 2.0), features)
+        return apply_rows(pack_products(features), matrices[..., rows, columns] * twice)
+    x = features[..., None, :, :]
+    return row_sum((x @ matrices) * x)[..., 0].mT
+
+
+def identity(p: int, like: Array) -> Array:
+    return as_like(np.eye(p), like)
+
+
+def solve_vector(matrices: Array, vectors: Array) -> Array:
+    """M⁻¹ v for (..., p, p) and (..., p)."""
+    xp = namespace(matrices)
+    return xp.linalg.solve(matrices, vectors[..., None])[..., 0]
+
+
+def solve_repaired(matrices: Array, vectors: Array, step: Array) -> Array:
+    """M̂⁻¹ v with M̂ the repaired matrix; the factor that proved it definite also solves."""
+    repaired, factors = _repair(matrices, step)
+    if isinstance(matrices, np.ndarray):
+        return solve_vector(repaired, vectors)
+    import torch
+
+    lead = torch.broadcast_shapes(factors.shape[:-2], vectors.shape[:-1])
+    factors = factors.expand(*lead, *factors.shape[-2:])
+    return torch.cholesky_solve(vectors[..., None], factors)[..., 0]
+
+
+def inverse_repaired(matrices: Array, step: Array) -> Array:
+    """M̂⁻¹ with M̂ the repaired matrix."""
+    repaired, factors = _repair(matrices, step)
+    if isinstance(matrices, np.ndarray):
+        return np.linalg.inv(repaired)
+    import torch
+
+    return torch.cholesky_inverse(factors)
+
+
+def _repair(matrices: Array, step: Array) -> tuple[Array, Array]:
+    """The matrices and their Cholesky factors, shifted by step·2^j·I for the smallest j ≥ 0.
+
+    Matrices that are positive definite stay as they are. The one repair of a noisy Gram: a
+    function of released numbers and public steps, so it costs no privacy, and it never
+    raises. ``step`` must be positive and broadcast to (...).
+    """
+    xp = namespace(matrices)
+    p = matrices.shape[-1]
+    flat = matrices.reshape(-1, p, p)
+    factors, exists = cholesky_or_none(flat)
+    failing = xp.nonzero(~exists)[0]
+    if failing.shape[0] > 0:
+        steps = as_like(step, matrices) + 0.0 * matrices[..., 0, 0]
+        steps = steps.reshape(-1)[..., None, None] * identity(p, matrices)
+        flat = xp.asarray(flat, copy=True)
+        for doubling in range(2100):  # from the smallest positive float past every finite matrix
+            shifted = matrices.reshape(-1, p, p)[failing] + 2.0**doubling * steps[failing]
+            flat[failing] = shifted
+            factors[failing], exists = cholesky_or_none(shifted)
+            failing = failing[~exists]
+            if failing.shape[0] == 0:
+                break
+    return flat.reshape(matrices.shape), factors.reshape(matrices.shape)
+
+
+def cholesky_or_none(matrices: Array) -> tuple[Array, Array]:
+    """Cholesky factors of (N, p, p) and an (N,) mask of those that exist."""
+    if not isinstance(matrices, np.ndarray):
+        import torch
+
+        factors, info = torch.linalg.cholesky_ex(matrices)
+        return factors, info == 0
+    factors = np.zeros_like(matrices)
+    exists = np.zeros(matrices.shape[0], dtype=bool)
+    _cholesky_of_each(matrices, factors, exists)
+    return factors, exists
+
+
+def _cholesky_of_each(matrices: Any, factors: Any, exists: Any) -> None:
+    """One call for all; NumPy raises if any fails, so halve until the culprits are alone."""
+    try:
+        factors[:] = np.linalg.cholesky(matrices)
+        exists[:] = True
+    except np.linalg.LinAlgError:
+        if len(matrices) > 1:
+            half = len(matrices) // 2
+            _cholesky_of_each(matrices[:half], factors[:half], exists[:half])
+            _cholesky_of_each(matrices[half:], factors[half:], exists[half:])
