@@ -36,7 +36,7 @@ def as_like(values: Any, like: Array) -> Array:
     xp = namespace(like)
     if isinstance(values, type(like)):
         return xp.astype(values, like.dtype)
-    return xp.asarray(np.asarray(values), dtype=like.dtype, device=like.device)
+    return xp.asarray(np.array(values), dtype=like.dtype, device=like.device)
 
 
 def to_numpy(array: Array) -> np.ndarray[Any, Any]:
@@ -79,10 +79,11 @@ def softmax(logits: Array) -> Array:
 
 
 def sigmoid(scores: Array) -> Array:
-    """1 / (1 + exp(−s)), without overflow for any s."""
-    xp = namespace(scores)
-    shrunk = xp.exp(-xp.abs(scores))
-    return xp.where(scores >= 0, 1.0 / (1.0 + shrunk), shrunk / (1.0 + shrunk))
+    """1 / (1 + exp(−s)); exp may overflow to infinity, of which the reciprocal is right."""
+    if not isinstance(scores, np.ndarray):
+        return scores.sigmoid()
+    with np.errstate(over="ignore"):
+        return 1.0 / (1.0 + np.exp(-scores))
 
 
 def apply_rows(features: Array, weights: Array) -> Array:
@@ -113,4 +114,5 @@ def share_rows(rows: Array, runs: Array) -> bool:
     """Whether several runs (axis −3) look at the same rows."""
     if runs.ndim < 3 or runs.shape[-3] == 1:
         return False
-    return bool(rows.ndim == runs.ndim - 1 or (rows.ndim == runs.ndim and rows.shape[-3] == 1))
+    alone = rows.ndim == 2 and runs.ndim == 3
+    return bool(alone or (rows.ndim == runs.ndim and rows.shape[-3] == 1))

@@ -60,7 +60,7 @@ def from_config(registry: Registry, document: Any, where: str) -> Any:
             f"Write kind = one of {', '.join(registry)}."
         )
     kind = document["kind"]
-    if kind not in registry:
+    if not isinstance(kind, str) or kind not in registry:
         raise InvalidInput(
             f"{where}.kind must be one of {', '.join(registry)}; got {kind!r}. "
             f"{nearest(kind, registry)}"
@@ -101,6 +101,8 @@ def _read(hint: Any, value: Any, where: str, registry: Registry) -> Any:
             raise InvalidInput(
                 f"{where} must be a number; got {value!r}. Write it without quotes."
             ) from None
+    if float in options and isinstance(value, list):  # a stack is written by encode_array
+        raise InvalidInput(f"{where} must be a number; got a list. Write one plan per value.")
     if isinstance(value, Mapping) and "integers" in value:
         return decode_array(value)
     if isinstance(value, Mapping) and "kind" in value:

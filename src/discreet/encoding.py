@@ -36,11 +36,13 @@ def encode_array(array: Array) -> dict[str, Any]:
 
 def decode_array(document: Mapping[str, Any]) -> np.ndarray[Any, Any]:
     """The float64 array of ``encode_array``."""
-    integers = document["integers"]
-    if any(type(value) is not int or abs(value) > 2**53 for value in integers):
+    integers, exponent = document["integers"], document["exponent"]
+    if any(type(value) is not int or abs(value) >= 2**53 for value in integers):
         raise CorruptRelease("integers must be whole and below 2**53; some are not. Fetch again.")
+    if type(exponent) is not int or not -1126 <= exponent <= 971:  # the range of float64
+        raise CorruptRelease(f"exponent must be in [-1126, 971]; got {exponent!r}. Fetch again.")
     values = np.asarray(integers, dtype=np.float64).reshape(document["shape"])
-    return np.ldexp(values, int(document["exponent"]))
+    return np.ldexp(values, exponent)
 
 
 def canonical(document: Any) -> bytes:

@@ -39,6 +39,7 @@ from discreet.types import Array
 
 FORMAT = "discreet-release/1"
 FILE_FORMAT = "discreet-released/1"
+_FILE_KEYS = {"format", "plan", "releases", "head"}
 LINKS = ("identity", "logistic", "clip")
 
 
@@ -230,11 +231,12 @@ class Released:
         """Write the public part: plan, releases, digests. Anyone may read it."""
         if self.plan is None:
             raise InvalidInput(
-                "released must come from a learner or an evaluation to be saved; its plan is "
-                "unknown. Save learner.released or result.released."
+                "released must come from a learner to be saved; its plan is unknown. "
+                "Save learner.released."
             )
         chain = [{"digest": item.digest, "release": item.to_json()} for item in self.items]
-        document = {"format": FILE_FORMAT, "plan": self.plan, "releases": chain}
+        head = chain[-1]["digest"] if chain else digest_of(self.plan)
+        document = {"format": FILE_FORMAT, "plan": self.plan, "releases": chain, "head": head}
         write_atomically(Path(path), canonical(document) + b"\n", mode=0o644)
 
     @classmethod
@@ -254,17 +256,25 @@ class Released:
             plan, entries = document["plan"], document["releases"]
             n_actions = int(plan["n_actions"])
             schedule = Doubling(int(plan["first_batch"]), plan["horizon"])
-            previous, items = digest_of(plan), []
+            root = previous = digest_of(plan)
+            items: list[Release] = []
             for number, entry in enumerate(entries, start=1):
                 release = Release.from_json(entry["release"])
-                linked = release.previous == previous and release.number == number
-                if digest_of(entry["release"]) != entry["digest"] or not linked:
+                place = (release.number, release.plan_digest, release.previous)
+                # The second digest is of what was understood: nothing may hide beside it.
+                same = digest_of(entry["release"]) == entry["digest"] == release.digest
+                if place != (number, root, previous) or not same or len(entry) != 2:
                     raise CorruptRelease(
                         f"release {number} must match its digest and follow the one before; it "
                         "does not. The file was altered: fetch it again."
                     )
                 items.append(release)
                 previous = entry["digest"]
+            if document["head"] != previous or document.keys() != _FILE_KEYS:
+                raise CorruptRelease(
+                    "head must be the digest of the last release; it is not. "
+                    "The file was cut short or altered: fetch it again."
+                )
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             if isinstance(error, CorruptRelease):
                 raise

@@ -40,6 +40,9 @@ def _merge(name: str, values: list[Any]) -> Any:
             )
         merged = object.__new__(type(first))  # already validated: do not run checks again
         for each in fields(first):
+            if "stacked" in each.metadata:  # what cannot differ from run to run in a stack
+                object.__setattr__(merged, each.name, each.metadata["stacked"])
+                continue
             path = f"{name}.{each.name}"
             parts = [getattr(value, each.name) for value in values]
             object.__setattr__(merged, each.name, _merge(path, parts))
@@ -55,3 +58,19 @@ def _merge(name: str, values: list[Any]) -> Any:
         f"{name} must be the same throughout a stack; got different values. "
         "Make one stack per value."
     )
+
+
+def structure(item: Any) -> Any:
+    """A hashable description of all but the parameters: items with the same one can be stacked."""
+    if is_dataclass(item) and not isinstance(item, type):
+        parts = [
+            (each.name, structure(getattr(item, each.name)))
+            for each in fields(item)
+            if "stacked" not in each.metadata
+        ]
+        return type(item).__name__, tuple(parts)
+    if isinstance(item, tuple):
+        return tuple(structure(part) for part in item)
+    if isinstance(item, np.ndarray):
+        return item.shape, item.tobytes()
+    return "number" if isinstance(item, (float, np.floating)) else item

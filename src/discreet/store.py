@@ -144,6 +144,7 @@ class MemoryStore:
         self.released, self.ledger = self.released.add(release), ledger
         self._features.fill(0.0)  # the rows are gone before their memory is handed back
         self._losses.fill(0.0)
+        self._actions.fill(0)
         self._open_batch()
         return release
 

@@ -27,10 +27,10 @@ def load(name_or_path: str | Path, *, rows: int | None = None) -> Dataset:
     >>> load("linear", rows=300)
     Dataset(name='linear', n_actions=3)
     """
-    name = str(name_or_path)
+    name, suffix = str(name_or_path), Path(name_or_path).suffix.lower()
     if name in GENERATORS:
         return GENERATORS[name]() if rows is None else GENERATORS[name](rows)
-    if name not in BUNDLED and Path(name).suffix not in READERS:
+    if name not in BUNDLED and suffix not in READERS:
         listed = ", ".join(NAMES)
         raise InvalidInput(
             f"data must be one of {listed}, or a .npz or .csv file; got {name!r}. "
@@ -41,7 +41,7 @@ def load(name_or_path: str | Path, *, rows: int | None = None) -> Dataset:
             f"rows must be left out for {name!r}: its size is fixed; got {rows}. "
             f"Only generated sets ({', '.join(GENERATORS)}) come in any size."
         )
-    return bundled(name) if name in BUNDLED else READERS[Path(name).suffix](Path(name))
+    return bundled(name) if name in BUNDLED else READERS[suffix](Path(name))
 
 
 __all__ = ["NAMES", "Dataset", "fried", "linear", "load", "logistic"]

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from discreet.backend import as_like, namespace, to_numpy
+from discreet.encoding import decode_array, encode_array
 from discreet.errors import InvalidInput
 from discreet.oracles.moments import GRID, legal_rows
 from discreet.privacy.budget import Budget
-from discreet.privacy.events import Event, ExponentialMechanism, NonPrivate
+from discreet.privacy.events import STACKED, Event, ExponentialMechanism, NonPrivate
 from discreet.privacy.noise import Noise
 from discreet.release import Fit, Predictor
 from discreet.types import Array, Batch
@@ -26,7 +27,7 @@ class ChoiceScales:
     sensitivity: float
     feedback: str
     losses: str
-    event: Event = field(repr=False)
+    event: Event = field(repr=False, metadata={"stacked": STACKED})
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +56,8 @@ class FiniteClass:
                 f"weights must be finite and of shape (F, A, p); got {np.shape(self.weights)}. "
                 "Stack the weight matrices of the functions."
             )
+        # Rounded as a plan's configuration will be read: one value everywhere, one digest.
+        weights = decode_array(encode_array(weights))
         weights.setflags(write=False)
         object.__setattr__(self, "weights", weights)
 
@@ -103,12 +106,14 @@ class FiniteClass:
             scores = self._summed_losses(legal.features, legal.weights, legal.targets, GRID)
             scores, unit = scores.astype(np.int64), float(GRID)
         else:
-            weights = namespace(batch.features).astype(batch.observed, batch.features.dtype)
-            scores = self._summed_losses(batch.features, weights, batch.losses, None)
+            xp = namespace(batch.features)
+            weights = xp.astype(batch.observed, batch.features.dtype)
+            heard = xp.where(batch.observed, batch.losses, 0.0)
+            scores = self._summed_losses(batch.features, weights, heard, None)
             unit = 1.0
         if np.any(np.isfinite(scales.epsilon)):
-            scale = 2.0 * scales.sensitivity * unit / np.asarray(scales.epsilon)[..., None]
-            chosen = noise.choose("finite class", to_numpy(scores), scale)
+            scale = np.asarray(2.0 * scales.sensitivity * unit / np.asarray(scales.epsilon))
+            chosen = noise.choose("finite class", to_numpy(scores), scale[..., None])
         else:
             chosen = np.argmin(to_numpy(scores), axis=-1)
         return Fit(Predictor(as_like(self.weights[chosen], batch.features), "clip"))

@@ -10,19 +10,26 @@ import numpy as np
 
 from discreet.backend import as_like, lift, namespace
 from discreet.errors import InvalidInput
-from discreet.oracles.moments import GRID, exact_moments, floating_moments, legal_rows
+from discreet.oracles.moments import (
+    GRID,
+    exact_moments,
+    floating_moments,
+    legal_batch,
+    legal_rows,
+)
 from discreet.oracles.newton import CURVATURE, minimise, ridge_like
 from discreet.oracles.perturb import dense_noisy_gram, noisy_gram
 from discreet.privacy.budget import Budget
 from discreet.privacy.calibrate import need_delta, smallest_scale
 from discreet.privacy.events import (
+    STACKED,
     Event,
     Gaussian,
     NonPrivate,
     ObjectivePerturbation,
     compose,
 )
-from discreet.privacy.mechanisms import CENTRE, sampler_distance, zcdp
+from discreet.privacy.mechanisms import CENTRE, paper_sensitivities, sampler_distance, zcdp
 from discreet.privacy.noise import Noise
 from discreet.release import Fit, Gram, Predictor
 from discreet.types import Batch
@@ -37,7 +44,10 @@ OUTPUT_MULTIPLIER = 50.0
 OUTPUT_SHARE = 0.01
 """Share of a pure ε that covers the solver's error."""
 IDEAL = ("exact minimiser", "real arithmetic")
-CONTINUOUS = ("the objective's noise is a rounded continuous draw",)
+CONTINUOUS = (
+    "the objective's noise is a rounded continuous draw",
+    "floating sums are accurate to half the solver's tolerance",
+)
 
 
 @dataclass(frozen=True)
@@ -52,7 +62,7 @@ class ObjectiveScales:
     feedback: str
     losses: str
     radii: bool
-    event: Event = field(repr=False)
+    event: Event = field(repr=False, metadata={"stacked": STACKED})
 
 
 @dataclass(frozen=True)
@@ -89,7 +99,7 @@ class Logistic:
         common = (feedback, losses, radii)
         if not budget.private:
             nothing = NonPrivate("no privacy budget was set")
-            kind = "gaussian" if self.noise == "auto" else self.noise
+            kind = "gamma" if self.mechanism == "paper" or self.noise == "gamma" else "gaussian"
             scales = ObjectiveScales(kind, math.inf, 0.0, 0.0, 0.0, *common, nothing)
             return replace(self, scales=scales)
         if radii:
@@ -100,7 +110,7 @@ class Logistic:
                     "A pure release has no Gram: drop noise='gamma' or choose another policy."
                 )
         if self.mechanism == "paper":
-            return replace(self, scales=_paper_scales(budget, *common))
+            return replace(self, scales=_paper_scales(budget, *common, n_actions))
         pure = _gamma_scales(budget, *common)
         if self.noise == "gamma" or (self.noise == "auto" and budget.delta == 0.0):
             return replace(self, scales=pure)
@@ -132,8 +142,9 @@ class Logistic:
             legal = legal_rows(batch, scales.feedback, scales.losses)
             features, weights, labels = legal.features, legal.weights, legal.targets
         else:
-            features, labels = batch.features, batch.losses
-            weights = namespace(features).astype(batch.observed, features.dtype)
+            features, xp = batch.features, namespace(batch.features)
+            weights = xp.astype(batch.observed, features.dtype)
+            labels = xp.where(batch.observed, batch.losses, 0.0)
         if weights.shape[-1] != labels.shape[-1]:
             weights = weights + 0.0 * labels
         A, p = labels.shape[-1], features.shape[-1]
@@ -165,11 +176,10 @@ class Logistic:
         ridge = records * np.asarray(self.ridge)
         if scales.noise == "gaussian":
             return np.maximum(ridge, scales.least_ridge), scales.sigma
-        with np.errstate(over="ignore"):
-            main = (1.0 - OUTPUT_SHARE) * np.asarray(scales.epsilon) / blocks
-            # Privacy: the determinant term κ may take at most half. [docs/privacy/logistic.md]
-            ridge = np.maximum(ridge, CURVATURE / np.expm1(main / 2.0))
-            return ridge, 2.0 / (main - np.log1p(CURVATURE / ridge))
+        main = (1.0 - OUTPUT_SHARE) * np.asarray(scales.epsilon) / blocks
+        # Privacy: where the logistic loss bends most its slope is small, so a ridge of 2/ε pays
+        # for the determinant term and the noise keeps the whole ε. [docs/privacy/logistic.md]
+        return np.maximum(ridge, 2.0 / main), 2.0 / main
 
     def _tolerance(self, n_actions: int) -> float:
         """Half of the public bound, shared by the blocks: the rest covers rounding."""
@@ -201,6 +211,8 @@ class Logistic:
         p = batch.features.shape[-1]
         step = scales.gram * math.sqrt(2 * p) + 1e-12 * batch.records
         if self.mechanism == "paper":
+            if noise.exact:
+                batch = legal_batch(batch, scales.feedback, scales.losses)
             blocks = floating_moments(batch, scales.feedback, 0.0).gram
             if not np.any(scales.gram):
                 return Gram(blocks, dense=False, step=step)
@@ -227,7 +239,9 @@ def chaudhuri(epsilon: Any, rows: int, ridge: Any) -> tuple[Any, Any]:
     return np.where(enough, 0.0, extra), np.where(enough, left, epsilon / 2.0)
 
 
-def _paper_scales(budget: Budget, feedback: str, losses: str, radii: bool) -> ObjectiveScales:
+def _paper_scales(
+    budget: Budget, feedback: str, losses: str, radii: bool, n_actions: int
+) -> ObjectiveScales:
     """The full ε for the predictor, or halves for predictor and Gram."""
     if not radii:
         event: Event = ObjectivePerturbation("gamma", epsilon=budget.epsilon, assumes=IDEAL)
@@ -235,11 +249,13 @@ def _paper_scales(budget: Budget, feedback: str, losses: str, radii: bool) -> Ob
             "gamma", budget.epsilon, 0.0, 0.0, 0.0, feedback, losses, radii, event
         )
     half = budget.epsilon / 2
-    # Privacy: Δ_G = √2 and ρ(ε/2, δ), so the pair is (ε, δ)-DP. [docs/privacy/logistic.md]
-    sigma = 1.0 / math.sqrt(zcdp(half, budget.delta))
+    # Privacy: Δ_G = √2 (√(2A) with full feedback, where A equal blocks are noised) at
+    # ρ(ε/2, δ), so the pair is (ε, δ)-DP. [docs/privacy/logistic.md]
+    d_gram, _ = paper_sensitivities(feedback, n_actions)
+    sigma = d_gram / math.sqrt(2.0 * zcdp(half, budget.delta))
     event = compose(
         ObjectivePerturbation("gamma", epsilon=half, assumes=IDEAL),
-        Gaussian(sigma / math.sqrt(2.0), math.sqrt(2.0), assumes=IDEAL),
+        Gaussian(sigma / d_gram, d_gram, assumes=IDEAL),
     )
     return ObjectiveScales("gamma", half, 0.0, sigma, 0.0, feedback, losses, radii, event)
 
@@ -257,9 +273,10 @@ def _gaussian_scales(
     Privacy: a larger ridge only lowers κ, so calibrating at the least one covers every batch.
     [docs/privacy/logistic.md]
     """
-    least = max(least, CURVATURE / math.expm1(budget.epsilon / 4.0))
-    kappa = math.log1p(CURVATURE / least)
     blocks = n_actions if feedback == "full" else 1
+    # The determinant terms of all blocks may take at most a quarter of ε.
+    least = max(least, CURVATURE / math.expm1(budget.epsilon / (4.0 * blocks)))
+    kappa = math.log1p(CURVATURE / least)
     coordinates = p * (p + 1)
 
     def event_at(sigma: float) -> Event:

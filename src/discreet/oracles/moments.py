@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 
 from discreet.backend import namespace, share_rows, weighted_sums
+from discreet.errors import InvalidInput
 from discreet.linalg import pack_products, unpack
-from discreet.privacy.mechanisms import GRID_BITS
+from discreet.privacy.mechanisms import GRID_BITS, LARGEST_BATCH
 from discreet.types import Array, Batch
 
 GRID = 2**GRID_BITS
@@ -39,11 +40,11 @@ class Moments:
 def floating_moments(batch: Batch, feedback: str, centre: float) -> Moments:
     """Plain floating sums over the rows that were observed."""
     xp = namespace(batch.features)
-    observed = xp.astype(batch.observed, batch.features.dtype)
-    if feedback == "full":
-        observed = observed[..., :1]
-    gram, response = weighted_moments(batch.features, observed, observed * (batch.losses - centre))
-    return Moments(gram, response, 1.0, 1.0)
+    observed = batch.observed[..., :1] if feedback == "full" else batch.observed
+    heard = xp.where(observed, batch.losses - centre, 0.0)  # what was not observed is not read
+    weights = xp.astype(observed, batch.features.dtype)
+    response = weighted_sums(heard, batch.features)
+    return Moments(second_moments(batch.features, weights), response, 1.0, 1.0)
 
 
 @dataclass(frozen=True)
@@ -79,8 +80,20 @@ def legal_rows(batch: Batch, feedback: str, losses: str) -> LegalRows:
     return LegalRows(_grid_rows(np.asarray(batch.features)), weights.astype(np.float64), targets)
 
 
+def legal_batch(batch: Batch, feedback: str, losses: str) -> Batch:
+    """The same batch with every row made legal, for mechanisms that work in floating point."""
+    legal = legal_rows(batch, feedback, losses)
+    observed = np.broadcast_to(legal.weights > 0.0, legal.targets.shape)
+    return Batch(legal.features, legal.targets, observed)
+
+
 def exact_moments(batch: Batch, feedback: str, losses: str) -> Moments:
     """Integer sums over legal records, with losses centred at ½."""
+    if batch.records > LARGEST_BATCH:  # a public number, known before any data
+        raise InvalidInput(
+            f"batch must hold at most {LARGEST_BATCH} records for an exact release; "
+            f"got {batch.records}. Set a horizon, or a first_batch with smaller multiples."
+        )
     legal = legal_rows(batch, feedback, losses)
     rows, weights = legal.grid, legal.weights
     centred = np.trunc((legal.targets - 0.5) * GRID)
@@ -88,18 +101,17 @@ def exact_moments(batch: Batch, feedback: str, losses: str) -> Moments:
     response = np.zeros((centred.shape[-1], rows.shape[-1]), dtype=np.int64)
     for start in range(0, rows.shape[0], _EXACT_ROWS):
         part = slice(start, start + _EXACT_ROWS)
-        block, target = weighted_moments(rows[part], weights[part], weights[part] * centred[part])
-        gram += block.astype(np.int64)
-        response += target.astype(np.int64)
+        z, w = rows[part], weights[part]
+        gram += second_moments(z, w).astype(np.int64)
+        response += weighted_sums(w * centred[part], z).astype(np.int64)
     # b = z / (2^20 √2) and y − ½ = k / 2^20.
     return Moments(gram, response, 0.5 / GRID**2, math.sqrt(0.5) / GRID**2)
 
 
 def _grid_rows(features: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Integer rows z with z/2^20 = (1, c̄), c̄ rounded toward zero, ‖c̄‖ ≤ 1."""
-    coordinates = np.nan_to_num(
-        features[..., 1:] * math.sqrt(2.0), nan=0.0, posinf=1.0, neginf=-1.0
-    )
+    # Clamped before the product too, which could overflow with a warning.
+    coordinates = np.nan_to_num(np.clip(features[..., 1:], -1.0, 1.0), nan=0.0) * math.sqrt(2.0)
     z = np.trunc(np.clip(coordinates, -1.0, 1.0) * GRID)
     squares = np.einsum("...i,...i->...", z, z)
     # Never needed for rows that came from Features; it makes the rule hold for any input.
@@ -110,23 +122,21 @@ def _grid_rows(features: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return np.concatenate([np.full((*z.shape[:-1], 1), float(GRID)), z], axis=-1)
 
 
-def weighted_moments(features: Array, weights: Array, targets: Array) -> tuple[Array, Array]:
-    """Σ w_a x xᵀ (..., A, p, p) and Σ v_a x (..., A, p), in chunks that bound memory."""
+def second_moments(features: Array, weights: Array) -> Array:
+    """Σ_n w_na x xᵀ: (..., n, p) and (..., n, A) -> (..., A, p, p), in chunks that bound memory."""
     rows, p = features.shape[-2:]
     shared = share_rows(features, weights)
-    if shared:  # one product of all masks with x ⊗ x
+    if shared:  # one product of all weights with x ⊗ x
         held = math.prod(features.shape[:-2]) * p * (p + 1) // 2
     else:
         held = math.prod(weights.shape[:-2]) * weights.shape[-1] * p
     chunk = min(_EXACT_ROWS, max(64, _HELD_NUMBERS // max(1, held)))
-    gram: Any = 0.0
-    response: Any = 0.0
+    total: Any = 0.0
     for start in range(0, rows, chunk):
         x = features[..., start : start + chunk, :]
         w = weights[..., start : start + chunk, :]
         if shared:
-            gram = gram + weighted_sums(w, pack_products(x))
+            total = total + weighted_sums(w, pack_products(x))
         else:
-            gram = gram + (w.mT[..., None] * x[..., None, :, :]).mT @ x[..., None, :, :]
-        response = response + weighted_sums(targets[..., start : start + chunk, :], x)
-    return (unpack(gram, p) if shared else gram), response
+            total = total + (w.mT[..., None] * x[..., None, :, :]).mT @ x[..., None, :, :]
+    return unpack(total, p) if shared else total

@@ -1,15 +1,16 @@
 """Regularised logistic regression, one problem per action, solved to a certificate.
 
 min_θ Σ_n w_n [log(1 + e^{x·θ}) − y·x·θ] + (Λ/2)‖θ‖² + b·θ, for A problems (and any leading
-axes) at once. Damped Newton does the work; accelerated gradient with a public step count
-stands behind it, so that the certificate ‖∇‖ ≤ tolerance holds for every input and there is
-no data-dependent "did not converge" branch. [docs/privacy/logistic.md, "Certificate"]
+axes) at once. Newton's method does the work; accelerated gradient with enough steps stands
+behind it, so that the certificate ‖∇‖ ≤ tolerance holds for every input and there is no
+data-dependent "did not converge" branch. [docs/privacy/logistic.md, "Certificate"]
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,103 +18,149 @@ from discreet.backend import (
     apply_rows,
     as_like,
     at_least,
+    at_most,
     namespace,
+    row_sum,
     sigmoid,
     to_numpy,
     weighted_sums,
 )
 from discreet.linalg import identity, solve_repaired
-from discreet.oracles.moments import weighted_moments
+from discreet.oracles.moments import second_moments
 from discreet.types import Array
 
 CURVATURE = 0.25
 """The largest second derivative of the logistic loss."""
-_NEWTON_STEPS = 60
+NEWTON_STEPS = 60
+
+
+class Point(NamedTuple):
+    """Where an iteration stands."""
+
+    theta: Array
+    scores: Array
+    mean: Array
+    gradient: Array
+    steepness: Array
+
+    def only(self, keep: Array) -> Point:
+        """The same for some of the runs."""
+        return Point(*(_runs(part, keep) for part in self))
+
+
+@dataclass(frozen=True)
+class Objective:
+    """A problems: weights, labels (..., n, A), ridge (..., A), tilt (..., A, p)."""
+
+    features: Array
+    weights: Array
+    labels: Array
+    ridge: Array
+    tilt: Array
+
+    def only(self, keep: Array) -> Objective:
+        """The same for some of the runs; what all runs share stays."""
+        weights, labels = _runs(self.weights, keep), _runs(self.labels, keep)
+        ridge, tilt = self.ridge[..., keep, :], _runs(self.tilt, keep)
+        return Objective(self.features, weights, labels, ridge, tilt)
+
+    def at(self, theta: Array, scores: Array | None) -> Point:
+        """θ with its scores x·θ, means σ(x·θ), gradient and squared gradient norm."""
+        if scores is None:
+            scores = apply_rows(self.features, theta)
+        mean = sigmoid(scores)
+        data = weighted_sums(self.weights * (mean - self.labels), self.features)
+        gradient = data + self.ridge[..., None] * theta + self.tilt
+        return Point(theta, scores, mean, gradient, row_sum(gradient * gradient))
+
+    def hessian(self, mean: Array) -> Array:
+        curvature = self.weights * (mean * (1.0 - mean))
+        data = second_moments(self.features, curvature)
+        return data + self.ridge[..., None, None] * identity(data.shape[-1], data)
 
 
 def minimise(
-    features: Array, weights: Array, labels: Array, ridge: Array, tilt: Array, tolerance: float
+    features: Array, weights: Array, labels: Array, ridge: Any, tilt: Array, tolerance: float
 ) -> Array:
-    """Minimisers (..., A, p); weights and labels (..., n, A), ridge (..., A), tilt (..., A, p)."""
-    problem = _Problem(features, weights, labels, ridge, tilt)
-    theta = 0.0 * problem.tilt
-    for _ in range(_NEWTON_STEPS):
-        gradient = problem.gradient(theta)
-        open_ = _norms(gradient) > tolerance
-        if not bool(namespace(theta).any(open_)):
-            return theta
-        theta = problem.newton_step(theta, gradient, open_)
-    return problem.accelerated_gradient(theta, tolerance)
+    """Minimisers (..., A, p), each with gradient norm at most ``tolerance``.
+
+    A Newton step is taken in full where it lowers the gradient norm. Elsewhere a step of
+    length r is cut to log₂(1 + r): the logistic loss is generalised self-concordant with
+    constant ‖x‖ ≤ 1, so its curvature is trusted only that far. [after Sun and Tran-Dinh 2019]
+    """
+    lead = weighted_sums(weights[..., :1, :], features[..., :1, :])
+    tilt = tilt + 0.0 * lead  # every leading axis is present now
+    objective = Objective(features, weights, labels, ridge + 0.0 * tilt[..., 0], tilt)
+    solutions, active = 0.0 * tilt, None  # None: all runs are still at work
+    here = objective.at(solutions, None)
+    for _ in range(NEWTON_STEPS):
+        unsolved = here.steepness > tolerance**2
+        if not bool(unsolved.any()):
+            break
+        if tilt.ndim > 2:
+            waiting = _some(unsolved)
+            if 2 * int(waiting.sum()) <= waiting.shape[0]:  # let the finished runs go
+                solutions, active = _store(solutions, active, here.theta, waiting)
+                objective, here = objective.only(waiting), here.only(waiting)
+                unsolved = here.steepness > tolerance**2
+        direction = unsolved * solve_repaired(
+            objective.hessian(here.mean), -here.gradient, objective.ridge
+        )
+        along = apply_rows(objective.features, direction)
+        there = objective.at(here.theta + direction, here.scores + along)
+        worse = there.steepness > here.steepness
+        if bool(worse.any()):
+            length = row_sum(direction * direction) ** 0.5
+            xp = namespace(length)
+            trusted = at_most(xp.log2(1.0 + length) / at_least(length, 1e-30), 1.0)
+            size = xp.where(worse, trusted, xp.ones_like(trusted))
+            scores = here.scores + size[..., 0][..., None, :] * along
+            there = objective.at(here.theta + size * direction, scores)
+        here = there
+    else:
+        here = objective.at(accelerated_gradient(objective, here.theta, tolerance), None)
+    return _store(solutions, active, here.theta, None)[0]
 
 
-class _Problem:
-    def __init__(
-        self, features: Array, weights: Array, labels: Array, ridge: Array, tilt: Array
-    ) -> None:
-        self.xp = namespace(features)
-        self.features, self.weights, self.labels = features, weights, labels
-        lead = weighted_sums(weights[..., :1, :], features[..., :1, :])
-        self.tilt = tilt + 0.0 * lead  # (..., A, p), every leading axis present
-        self.ridge = ridge + 0.0 * self.tilt[..., 0]
-
-    def _scores(self, theta: Array) -> Array:
-        return apply_rows(self.features, theta)
-
-    def value(self, theta: Array) -> Array:
-        """The objective, (..., A)."""
-        s = self._scores(theta)
-        softplus = at_least(s, 0.0) + self.xp.log1p(self.xp.exp(-self.xp.abs(s)))
-        data = self.xp.sum(self.weights * (softplus - self.labels * s), axis=-2)
-        square = self.xp.sum(theta * theta, axis=-1)
-        return data + 0.5 * self.ridge * square + self.xp.sum(self.tilt * theta, axis=-1)
-
-    def gradient(self, theta: Array) -> Array:
-        residual = self.weights * (sigmoid(self._scores(theta)) - self.labels)
-        return weighted_sums(residual, self.features) + self.ridge[..., None] * theta + self.tilt
-
-    def newton_step(self, theta: Array, gradient: Array, open_: Array) -> Array:
-        """A full step where it lowers the objective enough, otherwise the damped one.
-
-        The logistic loss is generalised self-concordant with constant ‖x‖ ≤ 1, so the step
-        log(1 + r)/r, r = ‖direction‖, lowers it for certain. [Sun and Tran-Dinh 2019, ν = 2]
-        """
-        xp, p = self.xp, theta.shape[-1]
-        mean = sigmoid(self._scores(theta))
-        curvature = self.weights * mean * (1.0 - mean)
-        hessian, _ = weighted_moments(self.features, curvature, curvature)
-        hessian = hessian + self.ridge[..., None, None] * identity(p, theta)
-        direction = solve_repaired(hessian, -gradient, self.ridge)
-        decrement = -xp.sum(gradient * direction, axis=-1)
-        length = _norms(direction)
-        safe = xp.log1p(length) / at_least(length, 1e-300)
-        full = self.value(theta + direction) <= self.value(theta) - 0.25 * decrement
-        # Near the minimum the values agree to rounding and the full step is the right one.
-        near = length < 1e-3
-        size = xp.where(full | near, xp.ones_like(safe), safe)
-        return theta + xp.where(open_, size, xp.zeros_like(size))[..., None] * direction
-
-    def accelerated_gradient(self, theta: Array, tolerance: float) -> Array:
-        """Nesterov's method for μ-strongly convex L-smooth functions, with a public step count."""
-        xp = self.xp
-        rows = float(self.features.shape[-2])
-        smooth = CURVATURE * rows + self.ridge
-        condition = xp.sqrt(smooth / self.ridge)
-        momentum = ((condition - 1.0) / (condition + 1.0))[..., None]
-        # f_k − f* ≤ (1 − 1/√κ)^k·‖∇f_0‖²/μ and ‖∇f_k‖² ≤ 2L(f_k − f*) give the count.
-        start = _norms(self.gradient(theta))
-        worst = xp.log(2.0 * smooth * start**2 / self.ridge / tolerance**2 + 1.0)
-        steps = math.ceil(float(np.max(to_numpy(condition * worst))))
-        previous, point = theta, theta
-        for _ in range(steps):
-            following = point - self.gradient(point) / smooth[..., None]
-            point = following + momentum * (following - previous)
-            previous = following
-        return previous
+def _runs(part: Array, keep: Array) -> Array:
+    """Some of the runs of (..., R, n, A), stored as before; what all runs share stays."""
+    if part.ndim < 3 or part.shape[-3] != keep.shape[0]:
+        return part
+    return part.mT[..., keep, :, :].mT
 
 
-def _norms(vectors: Array) -> Array:
-    xp = namespace(vectors)
-    return xp.sqrt(xp.sum(vectors * vectors, axis=-1))
+def _some(unsolved: Array) -> Array:
+    """Runs (R,) with an unsolved problem, over all seeds and actions: (..., R, A, 1) -> (R,)."""
+    return unsolved[..., 0].any(-1).reshape(-1, unsolved.shape[-3]).any(0)
+
+
+def _store(solutions: Array, active: Any, theta: Array, keep: Any) -> tuple[Array, Any]:
+    """Write θ of the active runs into the solutions; the runs that stay active."""
+    if active is None:
+        return theta + 0.0, None if keep is None else namespace(theta).nonzero(keep)[0]
+    solutions[..., active, :, :] = theta
+    return solutions, None if keep is None else active[keep]
+
+
+def accelerated_gradient(objective: Objective, theta: Array, tolerance: float) -> Array:
+    """Nesterov's method for a Λ-strongly convex, L-smooth function, L = n/4 + Λ.
+
+    J_k − J* ≤ (1 − 1/√κ)^k·‖∇J_0‖²/Λ and ‖∇J_k‖² ≤ 2L(J_k − J*) give a number of steps after
+    which the certificate is a theorem. [Nesterov 2018, theorem 2.2.3]
+    """
+    xp = namespace(theta)
+    smooth = CURVATURE * float(objective.features.shape[-2]) + objective.ridge
+    condition = xp.sqrt(smooth / objective.ridge)
+    momentum = ((condition - 1.0) / (condition + 1.0))[..., None]
+    start = objective.at(theta, None).steepness[..., 0]
+    digits = xp.log(1.0 + 2.0 * smooth * start / objective.ridge / tolerance**2)
+    steps = math.ceil(float(np.max(to_numpy(condition * digits))))
+    previous, point = theta, theta
+    for _ in range(steps):
+        following = point - objective.at(point, None).gradient / smooth[..., None]
+        point = following + momentum * (following - previous)
+        previous = following
+    return previous
 
 
 def ridge_like(values: Any, tilt: Array) -> Array:

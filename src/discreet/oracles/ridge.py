@@ -9,11 +9,11 @@ import numpy as np
 
 from discreet.backend import as_like, lift, namespace
 from discreet.linalg import identity, solve_repaired, solve_vector
-from discreet.oracles.moments import GRID, exact_moments, floating_moments
+from discreet.oracles.moments import GRID, exact_moments, floating_moments, legal_batch
 from discreet.oracles.perturb import dense_noisy_gram, noisy_gram, noisy_response
 from discreet.privacy.budget import Budget
 from discreet.privacy.calibrate import need_delta, smallest_scale
-from discreet.privacy.events import Event, Gaussian, NonPrivate, compose
+from discreet.privacy.events import STACKED, Event, Gaussian, NonPrivate, compose
 from discreet.privacy.mechanisms import (
     CENTRE,
     paper_sensitivities,
@@ -39,7 +39,7 @@ class GaussianScales:
     feedback: str
     losses: str
     radii: bool
-    event: Event = field(repr=False)
+    event: Event = field(repr=False, metadata={"stacked": STACKED})
 
 
 @dataclass(frozen=True)
@@ -138,6 +138,9 @@ class Ridge:
     def _fit_paper(self, batch: Batch, noise: Noise) -> Fit:
         """Dense noise on the whole Gram, uncentred responses, a plain solve."""
         scales = _calibrated(self.scales)
+        if noise.exact:
+            # Privacy: Δ_G and Δ_q hold for legal rows, whatever was passed. [docs/privacy/ridge.md]
+            batch = legal_batch(batch, scales.feedback, scales.losses)
         moments = floating_moments(batch, scales.feedback, 0.0)
         A, p = batch.n_actions, batch.features.shape[-1]
         records = batch.records * (A if scales.feedback == "full" else 1)

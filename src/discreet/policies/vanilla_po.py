@@ -16,7 +16,7 @@ from discreet.types import Array
 from discreet.validate import one_of, positive
 
 _NODES = 12
-"""Nodes a panel: error below 1e-11 for up to 1,000 actions (docs/vanilla-quadrature.md)."""
+"""Nodes a panel: error below 2e-11 for up to 1,000 actions (docs/vanilla-quadrature.md)."""
 
 
 @dataclass(frozen=True)

@@ -35,12 +35,16 @@ def epsilon(event: Event, delta: float) -> float:
     if not gaussians and not objectives:
         return pure
     distance = sum(part.sampler_distance for part in gaussians)
-    # (ε, δ) for an ideal sampler and total variation d to ours: δ grows by (1 + e^ε)·d.
+    # Privacy: an ideal sampler that is (ε, δ') makes ours (ε, δ' + (1 + e^ε)·d), d the total
+    # variation between them. The ε at δ/2 bounds the ε at any δ' ≥ δ/2, so it may stand in the
+    # exponent as long as the sampler takes at most half of δ. [docs/privacy/arithmetic.md]
     loose = _approximate_epsilon(gaussians, objectives, delta / 2)
     if not math.isfinite(loose) or loose > 700:
         return math.inf
-    left = delta - (1.0 + math.exp(loose)) * distance
-    return pure + _approximate_epsilon(gaussians, objectives, left)
+    taken = (1.0 + math.exp(loose)) * distance
+    if taken > delta / 2:
+        return math.inf
+    return pure + _approximate_epsilon(gaussians, objectives, delta - taken)
 
 
 def _flatten(event: Event) -> list[Any]:

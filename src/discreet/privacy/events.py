@@ -69,6 +69,9 @@ class Composed:
 
 Event = NonPrivate | Gaussian | ObjectivePerturbation | ExponentialMechanism | Composed
 
+STACKED = NonPrivate("a stack of simulated runs")
+"""The event of a stack: its runs are experiments, and no budget covers them together."""
+
 _KINDS: dict[str, Any] = {
     "NonPrivate": NonPrivate,
     "Gaussian": Gaussian,

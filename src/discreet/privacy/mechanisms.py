@@ -11,11 +11,15 @@ import math
 GRID_BITS = 20
 """c̄ and centred losses are multiples of 2^−20: see docs/privacy/arithmetic.md."""
 
+LARGEST_BATCH = 2**22
+"""Records whose integer sums, noise included, stay within int64: docs/privacy/arithmetic.md."""
+
 CENTRE = 0.5
 """Losses enter the structured statistics as y − ½, which lies in [−½, ½]."""
 
 DISTANCE_FACTOR = 0.03
-"""Total variation between a discrete and a rounded Gaussian is below 0.03 / σ² for σ ≥ 10."""
+"""Total variation between a discrete and a rounded Gaussian is below 0.03 / σ² for σ ≥ 10;
+the leading term is 4φ(1)/48 = 0.0202: see docs/privacy/arithmetic.md."""
 
 
 def ridge_sensitivity(feedback: str, n_actions: int, one_zero: bool = False) -> float:

@@ -1,1 +1,6 @@
 """Figures and pages, from result files only."""
+
+from discreet.report.figure import curves_png, curves_svg
+from discreet.report.page import page
+
+__all__ = ["curves_png", "curves_svg", "page"]

@@ -1,0 +1,88 @@
+"""What a command answers: one document for machines, the same in words for people."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from discreet.errors import InvalidInput
+
+
+@dataclass(frozen=True)
+class Answer:
+    """``document`` is what ``--json`` prints, ``text`` what is printed otherwise."""
+
+    document: Mapping[str, Any]
+    text: str
+    code: int = 0
+
+
+def as_json(document: Mapping[str, Any]) -> str:
+    """One JSON object; ε = ∞ is the word "inf", since JSON has no infinity."""
+    return json.dumps(_plain(document), indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return repr(value)
+    if isinstance(value, Mapping):
+        return {name: _plain(part) for name, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(part) for part in value]
+    return value
+
+
+def write(path: str | Path, content: str | bytes) -> None:
+    """The content in a file, or an error that names it."""
+    try:
+        data = content.encode() if isinstance(content, str) else content
+        Path(path).write_bytes(data)
+    except OSError as error:
+        raise InvalidInput(
+            f"output must be writable; {path} is not ({error.strerror}). Choose another place."
+        ) from None
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Lines of a text table: the first column on the left, all others on the right."""
+    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+
+    def line(cells: Sequence[str]) -> str:
+        padded = [
+            cell.rjust(width) if column else cell.ljust(width)
+            for column, (cell, width) in enumerate(zip(cells, widths, strict=True))
+        ]
+        return "  ".join(padded).rstrip()
+
+    return [line(header), "  ".join("─" * width for width in widths), *map(line, rows)]
+
+
+def epsilon_text(epsilon: float) -> str:
+    return "∞" if math.isinf(epsilon) else f"{epsilon:.4g}"
+
+
+def guarantee_text(epsilon: float, delta: float) -> str:
+    """ε and δ in words: "ε = 1, δ = 1e-05"."""
+    if math.isinf(epsilon):
+        return "ε = ∞ (no privacy)"
+    return f"ε = {epsilon_text(epsilon)}, δ = {delta:g}"
+
+
+def described(config: Mapping[str, Any]) -> str:
+    """``Ridge(ridge=0.01, mechanism=structured)`` from the configuration of a part."""
+    named = [
+        f"{name}={_short(value)}"
+        for name, value in config.items()
+        if name not in ("kind", "scales")
+    ]
+    return f"{config['kind']}({', '.join(named)})"
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, Mapping) and "shape" in value:
+        return f"array of shape {tuple(value['shape'])}"
+    return str(value)

@@ -1,0 +1,85 @@
+"""``discreet release show|verify``: read what was published."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from typing import Any
+
+from discreet.commands.answer import Answer, described, epsilon_text, guarantee_text, table
+from discreet.errors import CorruptRelease
+from discreet.privacy.accounting import epsilon
+from discreet.privacy.events import assumptions, to_json
+from discreet.release import Release, Released
+
+
+def verify(args: argparse.Namespace) -> Answer:
+    """Every digest and every link of the chain, or exit code 1 and the reason."""
+    try:
+        released = Released.load(args.file)
+    except CorruptRelease as error:
+        document = {"file": args.file, "valid": False, "error": str(error)}
+        return Answer(document, f"not valid: {error}", code=1)
+    head = released.latest.digest if released.latest else None
+    count = len(released.items)
+    text = f"valid: {count} release{'s' * (count != 1)}, every digest and link holds"
+    document = {"file": args.file, "valid": True, "releases": count, "head": head}
+    return Answer(document, text + (f"\nhead {head}" if head else ""))
+
+
+def show(args: argparse.Namespace) -> Answer:
+    """The plan and the releases of a file, after verifying them."""
+    released = Released.load(args.file)
+    plan: Any = released.plan
+    delta = float(plan["budget"]["delta"])
+    releases = [_summary(item, delta) for item in released.items]
+    said = [sentence for item in released.items for sentence in assumptions(item.event)]
+    document = {
+        "file": args.file,
+        "plan": plan,
+        "rounds": released.rounds,
+        "assumptions": list(dict.fromkeys(said)),
+        "releases": releases,
+    }
+    return Answer(document, "\n".join(_lines(document)))
+
+
+def _summary(item: Release, delta: float) -> dict[str, Any]:
+    pure = epsilon(item.event, 0.0)
+    cost, at = (pure, 0.0) if math.isfinite(pure) else (epsilon(item.event, delta), delta)
+    return {
+        "number": item.number,
+        "records": item.records,
+        "epsilon": cost,
+        "delta": at,
+        "event": to_json(item.event),
+        "link": item.predictor.link,
+        "shape": list(item.predictor.weights.shape),
+        "gram": item.gram is not None,
+        "digest": item.digest,
+    }
+
+
+def _lines(document: dict[str, Any]) -> list[str]:
+    plan, budget = document["plan"], document["plan"]["budget"]
+    rows = [
+        [
+            str(each["number"]),
+            f"{each['records']:,}",
+            epsilon_text(each["epsilon"]),
+            f"{each['delta']:g}",
+            each["event"]["kind"],
+            each["digest"][:12],
+        ]
+        for each in document["releases"]
+    ]
+    header = ["release", "records", "ε", "δ", "event", "digest"]
+    return [
+        f"{len(rows)} releases from {document['rounds']:,} rounds; {plan['n_actions']} actions",
+        f"{described(plan['policy'])} with {described(plan['oracle'])}",
+        "budget "
+        + guarantee_text(float(budget["epsilon"]), float(budget["delta"]))
+        + f" for one {plan['unit']}",
+        *(f"assumes {sentence}" for sentence in document["assumptions"]),
+        *(["", *table(header, rows)] if rows else []),
+    ]

@@ -1,0 +1,152 @@
+"""All runs of a data set at once: seeds × configurations become a few matrix products.
+
+The policies and oracles are the core's own. Plans that differ only in numbers are stacked into
+families; a family plays all its runs and seeds batch by batch. Runs never meet, so a family is
+cut into as many parts as the memory budget asks for, and the results are the same.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from discreet.backend import to_numpy
+from discreet.oracles import Oracle, Ridge
+from discreet.plan import Plan
+from discreet.policies import Policy
+from discreet.privacy.noise import SeededNoise
+from discreet.release import Released
+from discreet.schedule import Doubling
+from discreet.simulate.environment import play, shuffle
+from discreet.stacking import stack, structure
+from discreet.types import Array
+
+HELD_PER_ROW = 14
+"""Numbers that a run holds at once for each row and action, measured on the widest rules."""
+HELD_PER_ENTRY = 6
+"""Numbers that a run holds at once for each entry of its matrices."""
+
+
+@dataclass(frozen=True)
+class Family:
+    """Plans that differ only in numbers, as one stacked policy and oracle."""
+
+    policy: Policy
+    oracle: Oracle
+    feedback: str
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Where to compute: a torch device name or "numpy", a floating type, a memory budget."""
+
+    device: str = "numpy"
+    dtype: str = "float64"
+    memory: int = 2**31
+
+    def array(self, values: np.ndarray[Any, Any]) -> Array:
+        """Numbers on this machine, floats in its floating type."""
+        if values.dtype.kind == "f":
+            values = values.astype(self.dtype)
+        if self.device == "numpy":
+            return values
+        import torch
+
+        return torch.from_numpy(np.ascontiguousarray(values)).to(self.device)
+
+
+def run(
+    plans: Sequence[Plan],
+    features: np.ndarray[Any, Any],
+    labels: np.ndarray[Any, Any],
+    seeds: Sequence[int],
+    machine: Machine | None = None,
+) -> np.ndarray[Any, Any]:
+    """Progressive-validation loss at the end of every batch: (plans, seeds, batches).
+
+    ``features`` (T, p) are mapped already; all plans share actions and first batch.
+    """
+    machine = machine or Machine()
+    schedule = Doubling(plans[0].first_batch, len(features))
+    ends = np.cumsum(schedule.lengths())
+    results = np.full((len(plans), len(seeds), len(ends)), np.nan)
+    for indices, some_seeds in _parts(plans, features.shape, schedule, len(seeds), machine):
+        chosen = [plans[i] for i in indices]
+        family = Family(
+            stack([plan.policy for plan in chosen]),
+            stack([plan.oracle for plan in chosen]),
+            chosen[0].feedback,
+        )
+        lost = _play_family(
+            family,
+            chosen[0].n_actions,
+            schedule,
+            features,
+            labels,
+            [seeds[s] for s in some_seeds],
+            machine,
+        )
+        results[np.ix_(indices, some_seeds)] = np.moveaxis(lost, -1, 0).cumsum(axis=-1) / ends
+    return results
+
+
+def _play_family(
+    family: Family,
+    n_actions: int,
+    schedule: Doubling,
+    features: Any,
+    labels: Any,
+    seeds: Sequence[int],
+    machine: Machine,
+) -> np.ndarray[Any, Any]:
+    """Lost rounds of each batch: (seeds, batches, runs)."""
+    orders, uniforms = zip(*(shuffle(seed, len(features)) for seed in seeds), strict=True)
+    x = machine.array(np.stack([features[order] for order in orders])[:, None])
+    y = machine.array(np.stack([labels[order] for order in orders])[:, None])
+    below_one = np.nextafter(np.asarray(1.0, machine.dtype), np.asarray(0.0, machine.dtype))
+    u = np.minimum(np.stack(uniforms)[:, None], float(below_one))
+    released = Released(n_actions, schedule)
+    noise = SeededNoise(tuple(seeds))
+    batches = [
+        incurred.sum(-1) for incurred, _ in play(family, released, x, y, machine.array(u), noise)
+    ]
+    runs = max(batch.shape[1] for batch in batches)
+    counted = [np.broadcast_to(to_numpy(batch), (len(seeds), runs)) for batch in batches]
+    return np.stack(counted, axis=1)
+
+
+def _parts(
+    plans: Sequence[Plan], shape: tuple[int, ...], schedule: Doubling, seeds: int, machine: Machine
+) -> Iterator[tuple[list[int], list[int]]]:
+    """Families cut to the memory budget: indices of plans and of seeds."""
+    groups: dict[Any, list[int]] = defaultdict(list)
+    for i, plan in enumerate(plans):
+        groups[structure((plan.policy, plan.oracle)), plan.feedback].append(i)
+    for members in groups.values():
+        each = _held_by_a_run(plans[members[0]], shape, schedule) * np.dtype(machine.dtype).itemsize
+        together = max(1, machine.memory // each)
+        seeds_at_once = min(seeds, together)
+        runs_at_once = max(1, together // seeds_at_once)
+        rounds = math.ceil(len(members) / runs_at_once)
+        size = math.ceil(len(members) / rounds)
+        for first in range(0, len(members), size):
+            for seed in range(0, seeds, seeds_at_once):
+                yield (
+                    members[first : first + size],
+                    list(range(seed, min(seeds, seed + seeds_at_once))),
+                )
+
+
+def _held_by_a_run(plan: Plan, shape: tuple[int, ...], schedule: Doubling) -> int:
+    """Numbers that one run of one seed holds at its largest batch."""
+    rows, p = max(schedule.lengths()), shape[1]
+    blocks = plan.n_actions * p * p
+    dense = isinstance(plan.oracle, Ridge) or plan.policy.uses_radii
+    if plan.oracle.mechanism == "paper" and dense and plan.budget.private:
+        blocks *= plan.n_actions
+    return HELD_PER_ROW * rows * plan.n_actions + HELD_PER_ENTRY * blocks
