@@ -126,6 +126,9 @@ def _experiment_flags(parser: argparse.ArgumentParser) -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; 0 if all is well, 2 for an error in one line, 130 after Ctrl-C."""
     argv = list(sys.argv[1:] if arguments is None else arguments)
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # a terminal without ε shows "?", and goes on
+            stream.reconfigure(errors="replace")
     try:
         return _answer(argv)
     except DiscreetError as error:
@@ -164,7 +167,7 @@ def _complain(message: str, as_json: bool) -> int:
     if as_json:
         import json
 
-        print(json.dumps({"error": message}, ensure_ascii=False))
+        print(json.dumps({"error": message}))
     else:
         print(f"error: {message}", file=sys.stderr)
     return 2

@@ -89,11 +89,12 @@ def _repair(matrices: Array, step: Array) -> tuple[Array, Array]:
         steps = as_like(step, matrices) + 0.0 * matrices[..., 0, 0]
         steps = steps.reshape(-1)[..., None, None] * identity(p, matrices)
         flat = xp.asarray(flat, copy=True)
-        for doubling in range(2100):  # from the smallest positive float past every finite matrix
-            shifted = matrices.reshape(-1, p, p)[failing] + 2.0**doubling * steps[failing]
+        shift = steps[failing]
+        for _ in range(2100):  # from the smallest positive float past every finite matrix
+            shifted = matrices.reshape(-1, p, p)[failing] + shift
             flat[failing] = shifted
             factors[failing], exists = cholesky_or_none(shifted)
-            failing = failing[~exists]
+            failing, shift = failing[~exists], 2.0 * shift[~exists]
             if failing.shape[0] == 0:
                 break
     return flat.reshape(matrices.shape), factors.reshape(matrices.shape)

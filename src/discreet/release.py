@@ -171,6 +171,8 @@ class Released:
     schedule: Doubling = field(default_factory=Doubling)
     items: tuple[Release, ...] = ()
     plan: Mapping[str, Any] | None = field(default=None, repr=False)
+    summed: Gram | None = field(default=None, repr=False)
+    """The sum of the Grams of releases that no longer carry their own; see ``compact``."""
 
     @property
     def latest(self) -> Release | None:
@@ -195,6 +197,30 @@ class Released:
         """The first ``count`` releases: what a policy saw at that time."""
         return replace(self, items=self.items[:count])
 
+    def compact(self) -> Released:
+        """The same for every policy, with the Grams summed up: what a simulation keeps."""
+        if not any(item.gram for item in self.items):
+            return self
+        items = tuple(replace(item, gram=None) for item in self.items)
+        return replace(self, items=items, summed=self._total_gram)
+
+    def runs(self, some: slice) -> Released:
+        """What the policies of some runs of a stack see: axis −3 of weights (..., R, A, p)."""
+        items = tuple(
+            replace(
+                item,
+                predictor=replace(item.predictor, weights=item.predictor.weights[..., some, :, :]),
+            )
+            for item in self.items
+        )
+        total = self._total_gram if self.summed else None
+        if total is not None:
+            axes = 2 if total.dense else 3
+            values = total.values[(..., some, *[slice(None)] * axes)]
+            step = total.step if np.ndim(total.step) == 0 else total.step[some]
+            total = replace(total, values=values, step=step)
+        return replace(self, items=items, summed=total)
+
     def radii(self, features: Array) -> Array:
         """r_a = √max(φᵀ(ΣG̃ + I)⁻¹φ, 0): (..., n, p) -> (..., n, A). [paper, "Private radii"]"""
         xp = namespace(features)
@@ -204,27 +230,32 @@ class Released:
         return xp.sqrt(at_least(squares, 0.0))
 
     @cached_property
-    def _inverse_blocks(self) -> Array:
-        """Diagonal blocks of (ΣG̃ + I)⁻¹, (..., A or 1, p, p)."""
+    def _total_gram(self) -> Gram:
+        """ΣG̃ over all releases, with the newest one's repair step."""
         grams = [item.gram for item in self.items if item.gram is not None]
-        if len(grams) != len(self.items):
+        if self.summed is None and len(grams) != len(self.items):
             raise InvalidInput(
                 "radii must come from released Grams; a release has none. "
                 "Use a plan whose policy needs radii from the start."
             )
-        total = grams[0].values
-        for gram in grams[1:]:
-            total = total + gram.values
-        xp = namespace(total)
+        if self.summed is not None:
+            grams = [self.summed, *grams]
+        return replace(grams[-1], values=sum(gram.values for gram in grams))
+
+    @cached_property
+    def _inverse_blocks(self) -> Array:
+        """Diagonal blocks of (ΣG̃ + I)⁻¹, (..., A or 1, p, p)."""
+        gram = self._total_gram
+        total, xp = gram.values, namespace(gram.values)
         p = self.items[-1].predictor.weights.shape[-1]
-        if grams[0].dense:
+        if gram.dense:
             inverse = xp.linalg.inv(total + identity(total.shape[-1], total))
             blocks = [
                 inverse[..., a * p : (a + 1) * p, a * p : (a + 1) * p]
                 for a in range(self.n_actions)
             ]
             return xp.stack(blocks, axis=-3)
-        step = lift(grams[-1].step, total, 1)
+        step = lift(gram.step, total, 1)
         return inverse_repaired(total + identity(p, total), step)
 
     def save(self, path: str | Path) -> None:

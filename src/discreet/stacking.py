@@ -44,7 +44,7 @@ def _merge(name: str, values: list[Any]) -> Any:
                 object.__setattr__(merged, each.name, each.metadata["stacked"])
                 continue
             path = f"{name}.{each.name}"
-            parts = [getattr(value, each.name) for value in values]
+            parts = [_parameter(value, each) for value in values]
             object.__setattr__(merged, each.name, _merge(path, parts))
         return merged
     # Whole numbers, words and flags are structure and must agree; floats are parameters.
@@ -60,11 +60,17 @@ def _merge(name: str, values: list[Any]) -> Any:
     )
 
 
+def _parameter(item: Any, each: Any) -> Any:
+    """A field's value; in a field of floats the whole number 8 is the parameter 8.0."""
+    value = getattr(item, each.name)
+    return float(value) if each.type == "float" and type(value) is int else value
+
+
 def structure(item: Any) -> Any:
     """A hashable description of all but the parameters: items with the same one can be stacked."""
     if is_dataclass(item) and not isinstance(item, type):
         parts = [
-            (each.name, structure(getattr(item, each.name)))
+            (each.name, structure(_parameter(item, each)))
             for each in fields(item)
             if "stacked" not in each.metadata
         ]

@@ -22,8 +22,8 @@ class Answer:
 
 
 def as_json(document: Mapping[str, Any]) -> str:
-    """One JSON object; ε = ∞ is the word "inf", since JSON has no infinity."""
-    return json.dumps(_plain(document), indent=2, ensure_ascii=False, allow_nan=False)
+    """One JSON object in ASCII; ε = ∞ is the word "inf", since JSON has no infinity."""
+    return json.dumps(_plain(document), indent=2, allow_nan=False)
 
 
 def _plain(value: Any) -> Any:

@@ -123,7 +123,7 @@ def _noise_lines(noise: dict[str, Any]) -> list[str]:
     listed = ", ".join(f"{name} {value:.4g}" for name, value in noise["scales"].items() if value)
     return [
         f"Noise      calibrated to {listed}",
-        f"           expected norm {noise['expected_norm']:.4g}, to be set beside the records of an action",
+        f"           expected norm {noise['expected_norm']:.4g}, beside the records of an action",
     ]
 
 

@@ -32,10 +32,11 @@ class ChoiceScales:
 
 @dataclass(frozen=True, eq=False)
 class FiniteClass:
-    """Choose f from F public predictors with probability ∝ exp(−ε·L(f)/2), pure ε-DP.
+    """Choose f from F public predictors with probability ∝ exp(−ε·L(f)/(2Δ)), pure ε-DP.
 
-    L(f) = Σ (clip(θ_f,a·b) − y)² over the observed rows; each term lies in [0, 1]. ``weights``
-    are (F, A, p); predictions are clipped to [0, 1]. Without privacy: the first minimiser.
+    L(f) = Σ (clip(θ_f,a·b) − y)² over the observed losses; each term lies in [0, 1], so Δ = 1,
+    or A where a record brings all A losses. ``weights`` are (F, A, p); predictions are clipped
+    to [0, 1]. Without privacy: the first minimiser.
     [paper, Lemma "Privacy and accuracy of finite-class regression"; docs/privacy/finite.md]
 
     >>> import numpy as np
@@ -108,7 +109,7 @@ class FiniteClass:
         else:
             xp = namespace(batch.features)
             weights = xp.astype(batch.observed, batch.features.dtype)
-            heard = xp.where(batch.observed, batch.losses, 0.0)
+            heard = xp.where(xp.isfinite(batch.losses), batch.losses, 0.0)  # NaN: not observed
             scores = self._summed_losses(batch.features, weights, heard, None)
             unit = 1.0
         if np.any(np.isfinite(scales.epsilon)):

@@ -144,7 +144,7 @@ class Logistic:
         else:
             features, xp = batch.features, namespace(batch.features)
             weights = xp.astype(batch.observed, features.dtype)
-            labels = xp.where(batch.observed, batch.losses, 0.0)
+            labels = xp.where(xp.isfinite(batch.losses), batch.losses, 0.0)  # NaN: not observed
         if weights.shape[-1] != labels.shape[-1]:
             weights = weights + 0.0 * labels
         A, p = labels.shape[-1], features.shape[-1]

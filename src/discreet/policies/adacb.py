@@ -15,7 +15,7 @@ from discreet.validate import in_range, positive
 
 @dataclass(frozen=True)
 class AdaCB(Policy):
-    """p(a) = 1/(|S| + γ_m·gap_a) inside the survivor set S of RegCB, zero outside.
+    """p(a) = 1/(|S| + γ_m·gap_a) for a ≠ b in RegCB's survivor set S, the rest on b, zero outside.
 
     ``scale`` and ``exponent`` as in SquareCB, ``width`` as in RegCB.
     [Foster et al. 2021; paper, "Exploration-radius baselines"]

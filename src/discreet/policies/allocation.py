@@ -43,10 +43,18 @@ def uniform(released: Released, features: Array) -> Array:
 
 def draw(probabilities: Array, u: Array) -> Array:
     """Inverse-CDF draw: the first action whose cumulative probability exceeds u."""
-    cumulative = probabilities.cumsum(-1)
-    # Scaled by the total, so that rounding can never push u past the last action.
-    passed = cumulative[..., :-1] <= (u * cumulative[..., -1])[..., None]
-    return passed.sum(-1)
+    # Compared with u times the total, so that rounding cannot push u past the last action.
+    if isinstance(probabilities, np.ndarray):
+        cumulative = probabilities.cumsum(-1)
+        return (cumulative[..., :-1] <= (u * cumulative[..., -1])[..., None]).sum(-1)
+    # A scan over a short last axis is slow on a GPU: add the few columns one by one.
+    goal = u * probabilities.sum(-1)
+    running = probabilities[..., 0]
+    passed = (running <= goal).int()
+    for action in range(1, probabilities.shape[-1] - 1):
+        running = running + probabilities[..., action]
+        passed += running <= goal
+    return passed
 
 
 def is_first_minimum(losses: Array) -> Array:

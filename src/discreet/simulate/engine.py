@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 import numpy as np
 
-from discreet.backend import to_numpy
+from discreet.backend import namespace, to_numpy
 from discreet.oracles import Oracle, Ridge
 from discreet.plan import Plan
 from discreet.policies import Policy
@@ -33,12 +34,45 @@ HELD_PER_ENTRY = 6
 
 
 @dataclass(frozen=True)
+class Together(Policy):
+    """Policies of several classes side by side: each plays its own runs of one stacked oracle."""
+
+    members: tuple[tuple[Policy, int], ...]
+
+    def probabilities(self, released: Released, features: Array) -> Array:
+        return self._each(released, lambda policy, seen: policy.probabilities(seen, features))
+
+    def sample(self, released: Released, features: Array, u: Array) -> Array:
+        return self._each(released, lambda policy, seen: policy.sample(seen, features, u))
+
+    def _each(self, released: Released, ask: Callable[[Policy, Released], Array]) -> Array:
+        if released.latest is None:  # all begin alike
+            return ask(self.members[0][0], released)
+        answers, first = [], 0
+        for policy, runs in self.members:
+            answer = ask(policy, released.runs(slice(first, first + runs)))
+            shape = (answer.shape[0], runs, *answer.shape[2:])  # Uniform answers once for all
+            answers.append(namespace(answer).broadcast_to(answer, shape))
+            first += runs
+        return namespace(answers[0]).concat(answers, axis=1)
+
+
+@dataclass(frozen=True)
 class Family:
-    """Plans that differ only in numbers, as one stacked policy and oracle."""
+    """Plans whose oracles differ only in numbers, as one stacked oracle and its policies."""
 
     policy: Policy
     oracle: Oracle
     feedback: str
+
+    @classmethod
+    def of(cls, plans: Sequence[Plan]) -> Family:
+        """Plans in an order that keeps policies of one class together."""
+        groups = groupby(plans, key=lambda plan: structure(plan.policy))
+        alike = [[plan.policy for plan in group] for _, group in groups]
+        members = tuple((stack(policies), len(policies)) for policies in alike)
+        policy = Together(members) if len(members) > 1 else members[0][0]
+        return cls(policy, stack([plan.oracle for plan in plans]), plans[0].feedback)
 
 
 @dataclass(frozen=True)
@@ -77,13 +111,8 @@ def run(
     results = np.full((len(plans), len(seeds), len(ends)), np.nan)
     for indices, some_seeds in _parts(plans, features.shape, schedule, len(seeds), machine):
         chosen = [plans[i] for i in indices]
-        family = Family(
-            stack([plan.policy for plan in chosen]),
-            stack([plan.oracle for plan in chosen]),
-            chosen[0].feedback,
-        )
         lost = _play_family(
-            family,
+            Family.of(chosen),
             chosen[0].n_actions,
             schedule,
             features,
@@ -126,8 +155,9 @@ def _parts(
     """Families cut to the memory budget: indices of plans and of seeds."""
     groups: dict[Any, list[int]] = defaultdict(list)
     for i, plan in enumerate(plans):
-        groups[structure((plan.policy, plan.oracle)), plan.feedback].append(i)
+        groups[structure(plan.oracle), plan.feedback].append(i)
     for members in groups.values():
+        members.sort(key=lambda i: repr(structure(plans[i].policy)))
         each = _held_by_a_run(plans[members[0]], shape, schedule) * np.dtype(machine.dtype).itemsize
         together = max(1, machine.memory // each)
         seeds_at_once = min(seeds, together)

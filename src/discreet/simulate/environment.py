@@ -121,7 +121,7 @@ def play(
         fit = plan.oracle.fit(batch, noise.for_batch(number))
         event = noise.claim(plan.oracle.event(length))
         release = Release(number, length, fit.predictor, fit.gram, event)
-        released = released.add(release)
+        released = released.add(release).compact()
         yield chosen != labels[..., rows], release
 
 
