@@ -58,8 +58,8 @@ class VanillaPO(Policy):
 
     def sample(self, released: Released, features: Array, u: Array) -> Array:
         """K from u[..., 0], the action of softmax(−η·K·f̂) from u[..., 1]."""
-        if released.latest is None:
-            return draw(uniform(released, features), u[..., 1])
+        if released.latest is None:  # as every policy does, so that all begin alike
+            return draw(uniform(released, features), u[..., 0])
         length, rate = self._length_and_rate(released, features)
         k = as_like(namespace(u).floor(u[..., 0] * length), features)[..., None]
         losses = released.latest.predictor.losses(features)

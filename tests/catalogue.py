@@ -1,0 +1,178 @@
+"""Every policy and every oracle, once. The contract tests run over these lists.
+
+A tuple of policies shares class and structure, so it can be stacked. Examples use three
+actions and four features (three and the bias), small enough for literal transcriptions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pytest
+
+import discreet as dc
+from discreet.release import Gram, Predictor, Release, Released
+from discreet.types import Batch
+
+ACTIONS, DIMENSION = 3, 3
+WIDTH = DIMENSION + 1
+FEATURES = dc.UnitBall(DIMENSION)
+NONE, PRIVATE, PURE = dc.Budget.none(), dc.Budget(2.0, 1e-5), dc.Budget(2.0)
+
+POLICIES: dict[str, tuple[Any, ...]] = {
+    "Uniform": (dc.Uniform(), dc.Uniform()),
+    "Greedy": (dc.Greedy(), dc.Greedy()),
+    "VanillaPO-current": tuple(dc.VanillaPO(scale=scale) for scale in (2.0, 8.0, 512.0)),
+    "VanillaPO-previous": tuple(
+        dc.VanillaPO(scale=scale, rollout="previous") for scale in (2.0, 8.0, 512.0)
+    ),
+    "BonusPO": (
+        dc.BonusPO(error_bound=1.0),
+        dc.BonusPO(error_bound=9.0, rate_scale=4.0, bonus_scale=0.05),
+        dc.BonusPO(error_bound=1.0, rate_scale=20.0, bonus_scale=0.2),
+    ),
+    "ReplayBonusPO": (
+        dc.ReplayBonusPO(learning_rate=0.1, bonus=0.01),
+        dc.ReplayBonusPO(learning_rate=1.0, bonus=0.1),
+        dc.ReplayBonusPO(learning_rate=0.001, bonus=0.5),
+    ),
+    "SquareCB": (
+        dc.SquareCB(scale=1.0, exponent=0.25),
+        dc.SquareCB(scale=16.0, exponent=0.5),
+        dc.SquareCB(scale=256.0, exponent=0.0),
+    ),
+    "FastCB": (
+        dc.FastCB(scale=0.1, exponent=0.25),
+        dc.FastCB(scale=10.0, exponent=0.5),
+        dc.FastCB(scale=1000.0, exponent=0.5),
+    ),
+    "RegCB": tuple(dc.RegCB(width=width) for width in (0.0, 0.1, 1.0)),
+    "AdaCB": (
+        dc.AdaCB(scale=1.0, exponent=0.25, width=0.1),
+        dc.AdaCB(scale=10.0, exponent=0.5, width=1.0),
+        dc.AdaCB(scale=100.0, exponent=0.5, width=0.0),
+    ),
+    "LinUCB": tuple(dc.LinUCB(width=width) for width in (0.0, 0.25, 8.0)),
+}
+
+every_policy = [
+    pytest.param(policy, id=f"{name}-{number}")
+    for name, policies in POLICIES.items()
+    for number, policy in enumerate(policies)
+]
+every_policy_stack = [pytest.param(policies, id=name) for name, policies in POLICIES.items()]
+
+FINITE = np.random.default_rng(7).normal(size=(6, ACTIONS, WIDTH))
+"""The weights of six functions for FiniteClass."""
+
+
+@dataclass(frozen=True)
+class OracleCase:
+    """An oracle with everything that its calibration depends on."""
+
+    oracle: Any
+    budget: dc.Budget
+    feedback: str = "bandit"
+    losses: str = "general"
+    radii: bool = False
+
+    @cached_property
+    def calibrated(self) -> Any:
+        return self.oracle.calibrate(
+            self.budget,
+            feedback=self.feedback,
+            losses=self.losses,
+            radii=self.radii,
+            n_actions=ACTIONS,
+            p=WIDTH,
+        )
+
+    def plan(self) -> dc.Plan:
+        """A plan that calibrates its oracle in just this way."""
+        return dc.Plan(
+            n_actions=ACTIONS,
+            features=FEATURES,
+            policy=dc.LinUCB() if self.radii else dc.SquareCB(),
+            oracle=self.oracle,
+            budget=self.budget,
+            feedback=self.feedback,
+            losses=self.losses,
+        )
+
+
+def _oracle_cases() -> dict[str, OracleCase]:
+    forms = {  # oracle, the budgets that it can keep, whether it can release a Gram privately
+        "Ridge-structured": (dc.Ridge(ridge=0.05), PRIVATE, True),
+        "Ridge-paper": (dc.Ridge(ridge=0.05, mechanism="paper"), PRIVATE, True),
+        "Logistic-gamma": (dc.Logistic(ridge=0.05, noise="gamma"), PURE, False),
+        "Logistic-gaussian": (dc.Logistic(ridge=0.05, noise="gaussian"), PRIVATE, True),
+        "Logistic-paper": (dc.Logistic(ridge=0.05, mechanism="paper"), PRIVATE, True),
+        "FiniteClass": (dc.FiniteClass(FINITE), PURE, None),
+    }
+    cases = {}
+    for name, (oracle, budget, gram) in forms.items():
+        for level, chosen in (("none", NONE), ("private", budget)):
+            cases[f"{name}-{level}"] = OracleCase(oracle, chosen)
+            cases[f"{name}-{level}-full"] = OracleCase(oracle, chosen, "full")
+            cases[f"{name}-{level}-labels"] = OracleCase(oracle, chosen, "full", "one_label")
+            if gram or (gram is False and level == "none"):
+                cases[f"{name}-{level}-radii"] = OracleCase(oracle, chosen, radii=True)
+    return cases
+
+
+ORACLES = _oracle_cases()
+every_oracle = [pytest.param(case, id=name) for name, case in ORACLES.items()]
+
+
+def contexts(rows: int, seed: int = 0) -> np.ndarray[Any, Any]:
+    return np.random.default_rng([1, seed]).normal(size=(rows, DIMENSION)) * 0.7
+
+
+def features(rows: int, seed: int = 0) -> np.ndarray[Any, Any]:
+    return FEATURES.map(contexts(rows, seed))
+
+
+def releases(
+    count: int, link: str = "identity", grams: str = "block", seed: int = 0, lead: Any = ()
+) -> Released:
+    """A made-up history of ``count`` releases with distinct predictions and noisy Grams."""
+    rng = np.random.default_rng([2, seed])
+    released = Released(ACTIONS)
+    for number in range(1, count + 1):
+        records = 2 ** (number - 1)
+        weights = rng.normal(size=(*lead, ACTIONS, WIDTH))
+        if link != "logistic":
+            weights = 0.3 * weights + np.eye(WIDTH)[0]  # about 0.7: inside [0, 1] most of the time
+        if grams == "dense":
+            gram = _psd(rng, lead, 1, ACTIONS * WIDTH, records)[..., 0, :, :]
+        else:
+            gram = _psd(rng, lead, ACTIONS if grams == "block" else 1, WIDTH, records)
+        kept = Gram(gram, dense=grams == "dense", step=1.0)
+        released = released.add(Release(number, records, Predictor(weights, link), kept))
+    return released
+
+
+def _psd(rng: np.random.Generator, lead: Any, blocks: int, size: int, records: int) -> Any:
+    rows = rng.normal(size=(*lead, blocks, records, size)) / np.sqrt(size)
+    noise = 0.1 * rng.normal(size=(*lead, blocks, size, size))
+    return np.swapaxes(rows, -1, -2) @ rows + (noise + np.swapaxes(noise, -1, -2)) / 2
+
+
+def batch(rows: int, feedback: str = "bandit", seed: int = 0, losses: str = "general") -> Batch:
+    """Rows with losses in [0, 1] (hard ones half of the time), one action or all observed."""
+    rng = np.random.default_rng([3, seed])
+    values = rng.random((rows, ACTIONS))
+    values = np.where(rng.random((rows, 1)) < 0.5, np.round(values), values)
+    if losses == "one_label":
+        values = (np.arange(ACTIONS) != rng.integers(ACTIONS, size=rows)[:, None]).astype(float)
+    observed = np.ones((rows, ACTIONS), dtype=bool)
+    if feedback == "bandit":
+        observed = np.arange(ACTIONS) == rng.integers(ACTIONS, size=rows)[:, None]
+    return Batch(features(rows, seed), values, observed)
+
+
+def batch_for(case: OracleCase, rows: int, seed: int = 0) -> Batch:
+    return batch(rows, case.feedback, seed, case.losses)

@@ -1,0 +1,144 @@
+"""Sets by name and from files, and what is said about those that cannot be read."""
+
+import builtins
+
+import numpy as np
+import pytest
+
+from discreet import InvalidInput
+from discreet.data import NAMES, load
+from wording import refused
+
+CSV = "a,b,class\n0.5,1,yes\n-2,3e-1,no\n0,0,yes\n"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_name_loads(name):
+    if name in ("breast_cancer", "digits", "iris", "wine"):
+        pytest.importorskip("sklearn")
+    data = load(name)
+    assert data.name == name
+    assert data.contexts.shape == (data.rows, data.dimension)
+    assert data.contexts.dtype == np.float64
+    assert data.labels.shape == (data.rows,)
+    assert sorted(set(data.labels.tolist())) == list(range(data.n_actions))
+
+
+def test_generated_sets_come_in_any_size():
+    assert load("fried", rows=17).rows == 17
+
+
+def test_other_sets_do_not(tmp_path):
+    with refused(InvalidInput, "rows", "fried"):
+        load("digits", rows=17)
+    with refused(InvalidInput, "rows", "fried"):
+        load(tmp_path / "x.csv", rows=17)
+
+
+@pytest.mark.parametrize(("typo", "meant"), [("freid", "fried"), ("digit", "digits")])
+def test_a_misspelt_name_gets_the_nearest(typo, meant):
+    with refused(InvalidInput, f"Did you mean '{meant}'?"):
+        load(typo)
+
+
+def test_bundled_sets_without_scikit_learn(monkeypatch):
+    real = builtins.__import__
+
+    def without(name, *args, **kwargs):
+        if name.split(".")[0] == "sklearn":
+            raise ImportError(name)
+        return real(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with refused(InvalidInput, "scikit-learn", "discreet[campaign]"):
+        load("digits")
+
+
+def test_npz(tmp_path):
+    path = tmp_path / "mine.npz"
+    np.savez(path, X=np.arange(6).reshape(3, 2), y=np.array([7, 3, 7]))
+    data = load(path)
+    assert (data.name, data.n_actions, data.labels.tolist()) == ("mine", 2, [1, 0, 1])
+    assert data.best_loss is None
+
+
+def test_csv(tmp_path):
+    path = tmp_path / "mine.CSV"
+    path.write_text("\ufeff" + CSV + "\n", encoding="utf-8")
+    data = load(str(path))
+    assert data.contexts.tolist() == [[0.5, 1.0], [-2.0, 0.3], [0.0, 0.0]]
+    assert data.labels.tolist() == [1, 0, 1]
+
+
+def test_numeric_classes_are_ordered_as_numbers(tmp_path):
+    path = tmp_path / "mine.csv"
+    path.write_text("a,class\n1,10\n2,9\n3,10\n")
+    assert load(path).labels.tolist() == [1, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", ["header"]),
+        ("a,class\n", ["records"]),
+        ("class\nyes\n", ["two columns"]),
+        ("a,b,class\n1,2,x\n1,red,y\n", ["line 3", "'b'", "'red'", "0/1"]),
+        ("a,b,class\n1,,x\n", ["line 2", "'b'"]),
+        ("a,b,class\n1,2\n", ["line 2", "3 columns"]),
+        ("a,class\n1,x\n2,\n", ["class on every line"]),
+        ("a,class\n1,x\n2,x\n", ["2 classes"]),
+        ("a,class\nnan,x\n2,y\n", ["finite"]),
+        ("a,class\n1,0.5\n2,1\n", ["fractions"]),
+        ("a,class\n1,nan\n2,1\n", ["finite"]),
+    ],
+)
+def test_a_csv_file_that_cannot_be_used(tmp_path, text, words):
+    path = tmp_path / "mine.csv"
+    path.write_text(text)
+    with refused(InvalidInput, *words):
+        load(path)
+
+
+def test_a_csv_file_that_is_no_text(tmp_path):
+    path = tmp_path / "mine.csv"
+    path.write_bytes(b"a,class\n\xff\xfe,1\n")
+    with refused(InvalidInput, "UTF-8"):
+        load(path)
+
+
+X, Y = np.zeros((3, 2)), np.array([0, 1, 0])
+
+
+@pytest.mark.parametrize(
+    ("arrays", "words"),
+    [
+        ({"X": X}, ["X and y"]),
+        ({"X": X[0], "y": Y}, ["table of numbers"]),
+        ({"X": X[:0], "y": Y[:0]}, ["rows and columns"]),
+        ({"X": X.astype(str), "y": Y}, ["table of numbers"]),
+        ({"X": X + np.inf, "y": Y}, ["finite"]),
+        ({"X": X, "y": Y[:2]}, ["one class per row"]),
+        ({"X": X, "y": np.zeros(3)}, ["2 classes"]),
+        ({"X": X, "y": np.array([None, 1, 2])}, ["plain arrays"]),
+    ],
+)
+def test_an_npz_file_that_cannot_be_used(tmp_path, arrays, words):
+    np.savez(tmp_path / "mine.npz", **arrays)
+    with refused(InvalidInput, *words):
+        load(tmp_path / "mine.npz")
+
+
+@pytest.mark.parametrize("name", ["nowhere.npz", "nowhere.csv"])
+def test_a_file_that_is_not_there(tmp_path, name):
+    with refused(InvalidInput, name, "No such file"):
+        load(tmp_path / name)
+
+
+def test_an_npz_file_that_is_something_else(tmp_path):
+    (tmp_path / "mine.npz").write_bytes(b"PK\x03\x04 cut short")
+    with refused(InvalidInput, "archive"):
+        load(tmp_path / "mine.npz")
+
+
+def test_contexts_do_not_show_in_the_repr():
+    assert repr(load("linear", rows=3)) == "Dataset(name='linear', n_actions=3)"

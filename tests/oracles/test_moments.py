@@ -1,0 +1,113 @@
+"""Second moments: integers and floats agree, and integers never depend on order or chunks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from catalogue import ACTIONS, WIDTH, batch
+from discreet.oracles import moments
+from discreet.oracles.moments import exact_moments, floating_moments, second_moments
+from discreet.types import Batch
+from reference.design import design
+from tolerances import EXACT
+
+SHAPES = [("bandit", "general"), ("full", "general"), ("full", "one_label")]
+
+
+@pytest.mark.parametrize(("feedback", "losses"), SHAPES)
+@pytest.mark.parametrize("rows", [1, 2, 60])
+def test_floating_moments_are_the_sums_of_the_design(feedback, losses, rows):
+    data = batch(rows, feedback, 1, losses)
+    made = floating_moments(data, feedback, 0.5)
+    X, y = design(data.features, data.losses, data.observed)
+    gram, response = X.T @ X, X.T @ (y - 0.5)
+    for action in range(ACTIONS):
+        block = slice(action * WIDTH, (action + 1) * WIDTH)
+        shared = made.gram[0 if feedback == "full" else action]
+        np.testing.assert_allclose(shared, gram[block, block], rtol=0, atol=EXACT * rows)
+        np.testing.assert_allclose(
+            made.response[action], response[block], rtol=0, atol=EXACT * rows
+        )
+
+
+@pytest.mark.parametrize(("feedback", "losses"), SHAPES)
+@pytest.mark.parametrize("rows", [1, 7, 5000])
+def test_exact_moments_agree_within_the_grid(feedback, losses, rows):
+    """A coordinate of (1, c̄) and a label move by less than 2^−20, others are at most 1.
+
+    With b = (1, c̄)/√2 a product of two coordinates moves by less than 2^−20 and a product with
+    a centred label by less than 2^−20·(½ + 1)/√2: the sum of n of them by n times that.
+    """
+    data = batch(rows, feedback, 2, losses)
+    exact = exact_moments(data, feedback, losses)
+    floating = floating_moments(data, feedback, 0.5)
+    slack = rows * EXACT
+    gram = np.abs(exact.gram * exact.gram_unit - floating.gram).max()
+    assert gram <= rows * 2.0**-20 + slack
+    response = np.abs(exact.response * exact.response_unit - floating.response).max()
+    assert response <= rows * 2.0**-20 * 1.5 / 2**0.5 + slack
+    assert exact.gram.dtype == exact.response.dtype == np.int64
+
+
+@pytest.mark.parametrize(("feedback", "losses"), SHAPES)
+def test_integers_have_the_same_bits_in_any_order_and_chunking(feedback, losses, monkeypatch):
+    data = batch(9000, feedback, 3, losses)
+    expected = exact_moments(data, feedback, losses)
+    order = np.random.default_rng(0).permutation(9000)
+    shuffled = Batch(data.features[order], data.losses[order], data.observed[order])
+    for chunk in (4096, 1000, 37):
+        monkeypatch.setattr(moments, "_EXACT_ROWS", chunk)
+        for rows in (data, shuffled):
+            made = exact_moments(rows, feedback, losses)
+            np.testing.assert_array_equal(made.gram, expected.gram)
+            np.testing.assert_array_equal(made.response, expected.response)
+    parts = [
+        exact_moments(Batch(*(each[part] for each in _arrays(data))), feedback, losses)
+        for part in (slice(0, 1234), slice(1234, None))
+    ]
+    np.testing.assert_array_equal(sum(part.gram for part in parts), expected.gram)
+
+
+def _arrays(data):
+    return data.features, data.losses, data.observed
+
+
+def test_floats_do_depend_on_order():
+    """Why the integers exist: floating sums of the same rows differ in their last bits."""
+    data = batch(9000, "bandit", 3)
+    order = np.random.default_rng(0).permutation(9000)
+    shuffled = Batch(*(each[order] for each in _arrays(data)))
+    one, other = (floating_moments(rows, "bandit", 0.5) for rows in (data, shuffled))
+    assert (one.gram != other.gram).any()
+
+
+def test_a_full_chunk_of_the_largest_rows_is_exact():
+    """4096 products of 2^40 stay below 2^53, where float64 counts every integer."""
+    b = np.zeros((2 * 4096, 2))
+    b[:, 0] = b[:, 1] = 2**-0.5
+    data = Batch(b, np.ones((len(b), 2)), np.ones((len(b), 2), dtype=bool))
+    made = exact_moments(data, "full", "general")
+    np.testing.assert_array_equal(made.gram, np.full((1, 2, 2), len(b) * 2**40))
+    np.testing.assert_array_equal(made.response, np.full((2, 2), len(b) * 2**39))
+
+
+@pytest.mark.parametrize(
+    ("lead_x", "lead_w"),
+    [((), ()), ((), (4,)), ((2, 1), (2, 4)), ((2, 4), (2, 4)), ((2, 1), (2, 1)), ((4,), (2, 4))],
+)
+@pytest.mark.parametrize("held", [2**22, 10])
+def test_second_moments_broadcast_over_leading_axes(lead_x, lead_w, held, monkeypatch):
+    monkeypatch.setattr(moments, "_HELD_NUMBERS", held)
+    rng = np.random.default_rng(5)
+    x, w = rng.normal(size=(*lead_x, 150, 3)), rng.random((*lead_w, 150, 2))
+    gram = second_moments(x, w)
+    expected = np.zeros((*lead_w, 2, 3, 3))
+    spread = np.broadcast_to(x, (*lead_w, 150, 3))
+    for index in np.ndindex(lead_w):
+        for i in range(150):
+            for a in range(2):
+                expected[(*index, a)] += w[(*index, i, a)] * np.outer(
+                    spread[(*index, i)], spread[(*index, i)]
+                )
+    np.testing.assert_allclose(gram, expected, rtol=0, atol=150 * EXACT)

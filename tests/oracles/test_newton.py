@@ -1,0 +1,120 @@
+"""The solver's certificate: it holds for every input, and without Newton's help too."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from catalogue import ACTIONS, WIDTH, batch, features
+from discreet.oracles import newton
+from discreet.oracles.newton import minimise
+from reference.logistic import gradient_norm, minimiser
+from tolerances import EXACT
+
+TOLERANCE = 1e-9
+
+
+def solve(data, ridge, tilt, tolerance=TOLERANCE):
+    """Each action's gradient norm is at most TOLERANCE, so the whole one is at most √A of it."""
+    weights = data.observed.astype(float)
+    values = np.full(ACTIONS, ridge)
+    return minimise(data.features, weights, data.losses, values, tilt, tolerance)
+
+
+def certificate(data, theta, ridge, tilt):
+    arrays = data.features, data.losses, data.observed
+    return gradient_norm(theta.reshape(-1), *arrays, ridge, tilt.reshape(-1))
+
+
+def check(data, ridge, tilt):
+    theta = solve(data, ridge, tilt)
+    rounding = 1e-13 * (len(data.features) + np.abs(tilt).sum())
+    assert certificate(data, theta, ridge, tilt) <= TOLERANCE * ACTIONS**0.5 + rounding
+    return theta
+
+
+@settings(max_examples=80, deadline=None, derandomize=True)
+@given(
+    seed=st.integers(0, 10**6),
+    rows=st.integers(1, 40),
+    ridge=st.sampled_from([1e-6, 1e-3, 0.3, 5.0, 1e3]),
+    size=st.sampled_from([0.0, 0.1, 10.0, 1e3]),
+    feedback=st.sampled_from(["bandit", "full"]),
+)
+def test_certified_for_any_batch_ridge_and_tilt(seed, rows, ridge, size, feedback):
+    data = batch(rows, feedback, seed)
+    check(data, ridge, size * np.random.default_rng(seed).normal(size=(ACTIONS, WIDTH)))
+
+
+def test_separable_labels_and_a_tiny_ridge():
+    """Far minimisers, where full Newton steps overshoot."""
+    data = batch(200, "full", 4)
+    labels = np.repeat((data.features[:, 1:2] > 0).astype(float), ACTIONS, axis=1)
+    for ridge in (1e-8, 1e-4):
+        check(type(data)(data.features, labels, data.observed), ridge, np.zeros((ACTIONS, WIDTH)))
+
+
+def test_many_rows_stay_certified_when_scores_are_recomputed():
+    """Scores are carried along from step to step; their rounding must not spoil the answer."""
+    rows = 20_000
+    data = batch(rows, "full", 9)
+    tilt = np.random.default_rng(0).normal(size=(ACTIONS, WIDTH))
+    theta = solve(data, 1e-3 * rows, tilt)
+    mean = 1.0 / (1.0 + np.exp(-data.features @ theta.T))
+    gradient = (mean - data.losses).T @ data.features + 1e-3 * rows * theta + tilt
+    assert np.linalg.norm(gradient, axis=1).max() <= 2 * TOLERANCE
+
+
+@pytest.mark.parametrize("steps", [0, 1, 2])
+@pytest.mark.parametrize(("ridge", "size"), [(0.5, 0.0), (0.05, 3.0), (5.0, 100.0)])
+def test_accelerated_gradient_alone_certifies(steps, ridge, size, monkeypatch):
+    monkeypatch.setattr(newton, "NEWTON_STEPS", steps)
+    data = batch(30, "bandit", 2)
+    tilt = size * np.random.default_rng(1).normal(size=(ACTIONS, WIDTH))
+    theta = check(data, ridge, tilt)
+    arrays = data.features, data.losses, data.observed
+    expected = minimiser(*arrays, ridge, tilt.reshape(-1))
+    np.testing.assert_allclose(theta.reshape(-1), expected, rtol=0, atol=1e-7 / ridge)
+
+
+def test_too_few_gradient_steps_are_caught(monkeypatch):
+    """The fallback is what certifies in the test above: a tenth of its steps would not do."""
+    monkeypatch.setattr(newton, "NEWTON_STEPS", 0)
+    honest = newton.math.ceil
+    monkeypatch.setattr(newton.math, "ceil", lambda value: honest(value / 10))
+    with pytest.raises(AssertionError):
+        check(batch(30, "bandit", 2), 0.05, np.ones((ACTIONS, WIDTH)))
+
+
+@pytest.mark.parametrize(("steps", "tolerance"), [(60, 1e-3), (60, TOLERANCE), (0, TOLERANCE)])
+def test_runs_do_not_hear_of_each_other(steps, tolerance, monkeypatch):
+    """Newton leaves a solved problem where it is; the fallback goes on, within the certificate."""
+    monkeypatch.setattr(newton, "NEWTON_STEPS", steps)
+    data = [batch(25, "bandit", seed) for seed in range(2)]
+    ridges = np.array([0.05, 2.0, 50.0])
+    tilt = np.random.default_rng(3).normal(size=(2, 1, ACTIONS, WIDTH))
+    x, y = (np.stack([getattr(d, name) for d in data])[:, None] for name in ("features", "losses"))
+    w = np.stack([d.observed for d in data])[:, None].astype(float)
+    together = minimise(x, w, y, ridges[:, None], tilt, tolerance)
+    assert together.shape == (2, 3, ACTIONS, WIDTH)
+    for s in range(2):
+        for r, ridge in enumerate(ridges):
+            alone = solve(data[s], ridge, tilt[s, 0], tolerance)
+            allowed = EXACT / ridge if steps else 2 * tolerance / ridge
+            np.testing.assert_allclose(together[s, r], alone, rtol=0, atol=allowed)
+
+
+def test_void_rows_count_for_nothing():
+    data = batch(10, "bandit", 6)
+    observed = data.observed.copy()
+    observed[::2] = False
+    void = type(data)(data.features, data.losses, observed)
+    kept = type(data)(data.features[1::2], data.losses[1::2], data.observed[1::2])
+    tilt = np.zeros((ACTIONS, WIDTH))
+    np.testing.assert_allclose(
+        solve(void, 0.5, tilt), solve(kept, 0.5, tilt), rtol=0, atol=4 * TOLERANCE
+    )
+    nothing = type(data)(features(4), np.ones((4, ACTIONS)), np.zeros((4, ACTIONS), dtype=bool))
+    np.testing.assert_array_equal(solve(nothing, 0.5, tilt), 0.0)

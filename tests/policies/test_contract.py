@@ -1,0 +1,291 @@
+"""What every policy promises, checked over the catalogue; and broken policies are caught."""
+
+from __future__ import annotations
+
+from dataclasses import FrozenInstanceError, dataclass, fields, replace
+
+import numpy as np
+import pytest
+
+import discreet as dc
+from catalogue import (
+    ACTIONS,
+    FEATURES,
+    NONE,
+    POLICIES,
+    WIDTH,
+    every_policy,
+    every_policy_stack,
+    features,
+    releases,
+)
+from discreet import plan as plans
+from discreet.encoding import canonical
+from discreet.policies import Policy
+from discreet.policies.allocation import uniform
+from discreet.release import Gram, Predictor, Release, Released
+from tolerances import EXACT
+
+LINKS = ("identity", "logistic", "clip")
+GRAMS = ("block", "shared", "dense")
+
+
+def check_simplex(policy, released, x):
+    probabilities = policy.probabilities(released, x)
+    assert probabilities.shape[-2:] == (x.shape[-2], released.n_actions)
+    assert np.isfinite(probabilities).all()
+    assert probabilities.min() >= 0.0
+    np.testing.assert_allclose(probabilities.sum(axis=-1), 1.0, rtol=0, atol=EXACT)
+
+
+def check_rows_alone(policy, released, x):
+    together = policy.probabilities(released, x)
+    for i in range(len(x)):
+        alone = policy.probabilities(released, x[i : i + 1])
+        np.testing.assert_allclose(alone[0], together[i], rtol=0, atol=EXACT)
+
+
+def check_relabelling(policy, released, x):
+    order = np.array([2, 0, 1])
+    relabelled = policy.probabilities(relabel(released, order), x)
+    plain = policy.probabilities(released, x)
+    np.testing.assert_allclose(relabelled, plain[:, order], rtol=0, atol=EXACT)
+
+
+def check_inputs_untouched(policy, released, x):
+    u = np.random.default_rng(0).random((len(x), 2))
+    kept = x.copy(), u.copy(), [canonical(item.to_json()) for item in released.items]
+    policy.probabilities(released, x)
+    policy.sample(released, x, u)
+    np.testing.assert_array_equal(x, kept[0])
+    np.testing.assert_array_equal(u, kept[1])
+    assert [canonical(item.to_json()) for item in released.items] == kept[2]
+
+
+def check_uniform_at_first(policy, released, x):
+    np.testing.assert_array_equal(policy.probabilities(released.up_to(0), x), 1 / ACTIONS)
+
+
+def relabel(released, order):
+    """The same history with action ``order[a]`` under the name a."""
+    width = released.items[0].predictor.weights.shape[-1]
+    coordinates = np.concatenate([np.arange(width) + width * a for a in order])
+    items = []
+    for item in released.items:
+        predictor = replace(item.predictor, weights=item.predictor.weights[order])
+        values = item.gram.values
+        if item.gram.dense:
+            values = values[np.ix_(coordinates, coordinates)]
+        elif len(values) > 1:
+            values = values[order]
+        items.append(replace(item, predictor=predictor, gram=replace(item.gram, values=values)))
+    return replace(released, items=tuple(items))
+
+
+@pytest.mark.parametrize("link", LINKS)
+@pytest.mark.parametrize("policy", every_policy)
+def test_the_contract(policy, link):
+    x = features(5)
+    for grams in GRAMS if policy.uses_radii else ("block",):
+        for count in (1, 2, 5):
+            released = releases(count, link, grams, seed=count)
+            check_simplex(policy, released, x)
+            check_rows_alone(policy, released, x)
+            check_relabelling(policy, released, x)
+            check_inputs_untouched(policy, released, x)
+            check_uniform_at_first(policy, released, x)
+
+
+@dataclass(frozen=True)
+class _Unnormalised(Policy):
+    def probabilities(self, released, x):
+        return 1.0001 * uniform(released, x)
+
+
+@dataclass(frozen=True)
+class _FirstRowPeeks(Policy):
+    def probabilities(self, released, x):
+        p = dc.SquareCB().probabilities(released, x)
+        return p[:1] + 0.0 * p  # every row is answered like the first
+
+
+@dataclass(frozen=True)
+class _LikesActionZero(Policy):
+    def probabilities(self, released, x):
+        return uniform(released, x) * 0.0 + np.eye(ACTIONS)[0]
+
+
+@dataclass(frozen=True)
+class _Writes(Policy):
+    def probabilities(self, released, x):
+        x[0] = 0.0
+        return uniform(released, x)
+
+
+@pytest.mark.parametrize(
+    ("check", "broken"),
+    [
+        (check_simplex, _Unnormalised()),
+        (check_rows_alone, _FirstRowPeeks()),
+        (check_relabelling, _LikesActionZero()),
+        (check_inputs_untouched, _Writes()),
+        (check_uniform_at_first, _LikesActionZero()),
+    ],
+)
+def test_each_check_can_fail(check, broken):
+    with pytest.raises(AssertionError):
+        check(broken, releases(2), features(4))
+
+
+def test_the_catalogue_is_complete():
+    assert {type(policies[0]).__name__ for policies in POLICIES.values()} == set(plans.POLICIES)
+    vanilla = POLICIES["VanillaPO-current"] + POLICIES["VanillaPO-previous"]
+    assert {policy.rollout for policy in vanilla} == {"current", "previous"}
+
+
+@pytest.mark.parametrize("link", LINKS)
+@pytest.mark.parametrize("policies", every_policy_stack)
+def test_a_stack_answers_like_its_members(policies, link):
+    stacked = dc.stack(policies)
+    released = releases(4, link)
+    x = features(6)
+    singles = np.stack([policy.probabilities(released, x) for policy in policies])
+    together = np.broadcast_to(stacked.probabilities(released, x), singles.shape)
+    np.testing.assert_allclose(together, singles, rtol=0, atol=EXACT)
+
+    u = np.random.default_rng(1).random((6, 2))
+    actions = np.broadcast_to(stacked.sample(released, x, u), (len(policies), 6))
+    expected = np.stack([policy.sample(released, x, u) for policy in policies])
+    np.testing.assert_array_equal(actions, expected)
+
+
+@pytest.mark.parametrize("grams", GRAMS)
+@pytest.mark.parametrize("policies", every_policy_stack)
+def test_seeds_meet_stacks(policies, grams):
+    """Features (S, 1, n, p), policies (R,) and releases (S, R, ...) give (S, R, n, A)."""
+    seeds, runs = 2, len(policies)
+    released = releases(3, grams=grams, lead=(seeds, runs))
+    x = np.stack([features(5, seed) for seed in range(seeds)])
+    u = np.random.default_rng(2).random((seeds, 5, 2))
+    stacked = dc.stack(policies)
+    together = stacked.probabilities(released, x[:, None])
+    actions = stacked.sample(released, x[:, None], u[:, None])
+    for seed in range(seeds):
+        for run, policy in enumerate(policies):
+            one = slice_of(released, seed, run)
+            expected = policy.probabilities(one, x[seed])
+            cell = np.broadcast_to(together, (seeds, runs, 5, ACTIONS))[seed, run]
+            np.testing.assert_allclose(cell, expected, rtol=0, atol=EXACT)
+            chosen = np.broadcast_to(actions, (seeds, runs, 5))[seed, run]
+            np.testing.assert_array_equal(chosen, policy.sample(one, x[seed], u[seed]))
+
+
+def slice_of(released, seed, run):
+    items = []
+    for item in released.items:
+        predictor = replace(item.predictor, weights=item.predictor.weights[seed, run])
+        gram = replace(item.gram, values=item.gram.values[seed, run])
+        items.append(replace(item, predictor=predictor, gram=gram))
+    return replace(released, items=tuple(items))
+
+
+@pytest.mark.parametrize("policy", every_policy)
+def test_samples_follow_the_probabilities(policy):
+    """Over a fine grid of uniforms an action's share is its probability, up to 1/grid."""
+    grid = 400
+    released = releases(3, "clip")
+    x = features(1, seed=3)
+    ticks = (np.arange(grid) + 0.5) / grid
+    u = np.stack(np.meshgrid(ticks, ticks, indexing="ij"), axis=-1).reshape(-1, 2)
+    actions = policy.sample(released, np.repeat(x, len(u), axis=0), u)
+    shares = np.bincount(actions, minlength=ACTIONS) / len(u)
+    expected = policy.probabilities(released, x)[0]
+    np.testing.assert_allclose(shares, expected, rtol=0, atol=2 / grid)
+    assert (shares[expected == 0.0] == 0.0).all()
+
+
+@pytest.mark.parametrize("policy", every_policy)
+def test_all_policies_begin_with_the_same_actions(policy):
+    """Runs are paired: the same uniforms give the same first batch to every algorithm."""
+    x, u = features(50), np.random.default_rng(5).random((50, 2))
+    nothing = releases(0)
+    np.testing.assert_array_equal(policy.sample(nothing, x, u), dc.Uniform().sample(nothing, x, u))
+
+
+@pytest.mark.parametrize("policy", every_policy)
+def test_a_plan_writes_and_reads_its_policy(policy):
+    plan = dc.Plan(
+        n_actions=ACTIONS,
+        features=FEATURES,
+        policy=policy,
+        oracle=dc.Logistic(),
+        budget=NONE,
+    )
+    assert dc.Plan.from_config(plan.to_config()).policy == policy
+
+
+@pytest.mark.parametrize("policy", every_policy)
+def test_policies_are_frozen(policy):
+    name = fields(policy)[0].name if fields(policy) else "scale"
+    with pytest.raises(FrozenInstanceError):
+        setattr(policy, name, 1.0)
+    assert hash(policy) == hash(replace(policy))
+
+
+EXTREMES = np.array(
+    [
+        [0.0, 0.0, 0.0],
+        [0.3, 0.3, 0.3],
+        [-2.0, -2.0, 7.0],
+        [0.0, 1.0, 1e6],
+        [-1e6, 0.0, 1e6],
+        [1e9, 1e9 + 1, 1e12],
+        [1e-300, 1e-9, 1.0],
+        [5e-324, 5e-324, 1.0],
+        [1.0, 1.0 + 1e-15, 1.0 - 1e-15],
+        [-1e-320, 0.0, 0.5],
+    ]
+)
+
+
+def released_with(losses, count):
+    """Releases whose predictions at the rows of the identity matrix are exactly ``losses``."""
+    released = Released(losses.shape[1])
+    for number in range(1, count + 1):
+        gram = Gram(np.zeros((1, len(losses), len(losses))), dense=False, step=1.0)
+        predictor = Predictor(losses.T.copy(), "identity")
+        released = released.add(Release(number, 2 ** (number - 1), predictor, gram))
+    return released, np.eye(len(losses))
+
+
+@pytest.mark.parametrize("policy", every_policy)
+def test_extreme_predictions(policy):
+    """η·B·f of 1e6 and far beyond, equal predictions, predictions outside [0, 1]."""
+    for count in (1, 9) if isinstance(policy, dc.BonusPO) else (1, 9, 20):
+        released, x = released_with(EXTREMES, count)
+        check_simplex(policy, released, x)
+        probabilities = policy.probabilities(released, x)
+        if not isinstance(policy, dc.SquareCB | dc.FastCB | dc.AdaCB):  # these favour the first
+            np.testing.assert_allclose(probabilities[:2], 1 / 3, rtol=0, atol=EXACT)
+        # Radii are equal here, so a smaller prediction never has a smaller probability.
+        order = np.argsort(EXTREMES, axis=-1, kind="stable")
+        steps = np.diff(np.take_along_axis(probabilities, order, axis=-1), axis=-1)
+        assert steps.max() <= EXACT
+        for u in (0.0, 1 - 2**-53):
+            actions = policy.sample(released, x, np.full((len(x), 2), u))
+            assert (probabilities[np.arange(len(x)), actions] > 0.0).all()
+
+
+def test_equal_predictions_favour_the_first_minimiser_of_inverse_gap_rules():
+    released, x = released_with(np.array([[0.3, 0.3, 0.3], [0.6, 0.3, 0.3]]), 5)
+    for policy in (dc.SquareCB(scale=1e6), dc.FastCB(scale=1e6)):
+        probabilities = policy.probabilities(released, x)
+        np.testing.assert_allclose(probabilities[0], 1 / 3, rtol=0, atol=EXACT)
+        assert probabilities[1, 1] > probabilities[1, 2] >= 1 / 3 - EXACT
+
+
+def test_radii_are_refused_where_a_release_has_no_gram():
+    bare = Released(ACTIONS).add(Release(1, 1, Predictor(np.zeros((ACTIONS, WIDTH)), "identity")))
+    for policy in (dc.LinUCB(), dc.RegCB(), dc.AdaCB()):
+        with pytest.raises(dc.InvalidInput, match="Gram"):
+            policy.probabilities(bare, features(2))

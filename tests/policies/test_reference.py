@@ -1,0 +1,185 @@
+"""Every policy's probabilities equal the literal transcription of its rule."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import discreet as dc
+from catalogue import ACTIONS, POLICIES, features, releases
+from discreet.release import Gram, Predictor, Release, Released
+from discreet.schedule import Doubling
+from reference import confidence, inverse_gap, policy_optimisation
+from reference.design import scores, sigmoid
+from tolerances import EXACT
+
+COUNTS = (1, 2, 3, 6, 10)
+LINK = {"identity": lambda s: s, "logistic": sigmoid, "clip": lambda s: min(max(s, 0.0), 1.0)}
+
+
+class Literal:
+    """The history as a transcription sees it: tables of numbers, one row a context."""
+
+    def __init__(self, released, x):
+        self.lengths = [item.records for item in released.items]
+        self.scores = [
+            scores(x, item.predictor.weights.reshape(-1), released.n_actions)
+            for item in released.items
+        ]
+        link = LINK[released.latest.predictor.link]
+        self.losses = [[[link(s) for s in row] for row in table] for table in self.scores]
+        grams = [
+            item.gram.values
+            if item.gram.dense
+            else confidence.block_diagonal(item.gram.values, released.n_actions)
+            for item in released.items
+        ]
+        self.radii = confidence.radii(grams, x, released.n_actions)
+
+
+def literal_probabilities(policy, released, x):
+    history = Literal(released, x)
+    m = len(history.lengths) + 1  # the batch now played
+    B, previous = 2 ** (m - 1), 2 ** (m - 2)
+    table = []
+    for i in range(len(x)):
+        losses = [float(loss) for loss in history.losses[-1][i]]
+        raw, radii = history.scores[-1][i], history.radii[i]
+        match policy:
+            case dc.Uniform():
+                row = [1 / len(losses)] * len(losses)
+            case dc.Greedy():
+                row = confidence.even_among_minimisers(losses)
+            case dc.SquareCB(scale, exponent):
+                gamma = inverse_gap.gap_weight(scale, exponent, history.lengths)
+                row = inverse_gap.square_cb(losses, gamma)
+            case dc.FastCB(scale, exponent):
+                gamma = inverse_gap.gap_weight(scale, exponent, history.lengths)
+                row = inverse_gap.fast_cb(losses, gamma)
+            case dc.LinUCB(width):
+                row = confidence.lin_ucb(losses, radii, width)
+            case dc.RegCB(width):
+                row = confidence.reg_cb(raw, radii, width)
+            case dc.AdaCB(scale, exponent, width):
+                gamma = inverse_gap.gap_weight(scale, exponent, history.lengths)
+                row = inverse_gap.ada_cb(losses, confidence.survivors(raw, radii, width), gamma)
+            case dc.VanillaPO(scale, rollout):
+                length = B if rollout == "current" else previous
+                rate = policy_optimisation.vanilla_rate(scale, len(losses), length)
+                row = policy_optimisation.vanilla_po(losses, rate, length)
+            case dc.BonusPO(bound, rate, bonus):
+                row = policy_optimisation.bonus_po(losses, B, previous, bound, rate, bonus)
+            case dc.ReplayBonusPO(rate, bonus):
+                replayed = [table[i] for table in history.losses]
+                row = policy_optimisation.replay_bonus_po(replayed, history.lengths, rate, bonus)
+        table.append(row)
+    return np.array(table)
+
+
+@pytest.mark.parametrize("link", ["identity", "logistic", "clip"])
+@pytest.mark.parametrize("name", POLICIES)
+def test_probabilities_are_the_literal_ones(name, link):
+    x = features(4, seed=8)
+    for policy in POLICIES[name]:
+        for count in COUNTS:
+            for grams in ("block", "shared", "dense") if policy.uses_radii else ("block",):
+                released = releases(count, link, grams, seed=10 * count)
+                np.testing.assert_allclose(
+                    policy.probabilities(released, x),
+                    literal_probabilities(policy, released, x),
+                    rtol=0,
+                    atol=EXACT,
+                )
+
+
+def one_row(losses, count):
+    """``count`` releases that all predict ``losses`` at the single context x = (1,)."""
+    released = Released(len(losses))
+    blocks = np.arange(len(losses), dtype=float)[:, None, None]  # radii differ between actions
+    for number in range(1, count + 1):
+        predictor = Predictor(np.array(losses, dtype=float)[:, None], "identity")
+        gram = Gram(blocks, dense=False, step=1.0)
+        released = released.add(Release(number, 2 ** (number - 1), predictor, gram))
+    return released, np.ones((1, 1))
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(
+    losses=st.lists(st.integers(-4, 12).map(lambda k: k / 8), min_size=2, max_size=6),
+    count=st.integers(1, 7),
+    name=st.sampled_from(sorted(POLICIES)),
+    number=st.integers(0, 1),
+)
+def test_ties_and_predictions_outside_the_unit_interval(losses, count, name, number):
+    """Eighths make exact ties and best predictions of zero and below common."""
+    released, x = one_row(losses, count)
+    policy = POLICIES[name][number]
+    np.testing.assert_allclose(
+        policy.probabilities(released, x),
+        literal_probabilities(policy, released, x),
+        rtol=0,
+        atol=EXACT,
+    )
+
+
+def test_linucb_splits_ties_evenly():
+    gram = Gram(np.zeros((ACTIONS, 1, 1)), dense=False, step=1.0)
+    predictor = Predictor(np.array([[0.4], [0.2], [0.2]]), "identity")
+    released = Released(ACTIONS).add(Release(1, 1, predictor, gram))
+    table = dc.LinUCB(width=2.0).probabilities(released, np.ones((1, 1)))
+    np.testing.assert_array_equal(table, [[0.0, 0.5, 0.5]])
+    nearly = Predictor(np.array([[0.4], [0.2], [0.2 + 1e-9]]), "identity")
+    released = Released(ACTIONS).add(Release(1, 1, nearly, gram))
+    table = dc.LinUCB(width=2.0).probabilities(released, np.ones((1, 1)))
+    np.testing.assert_array_equal(table, [[0.0, 1.0, 0.0]])
+
+
+@pytest.mark.parametrize("losses", [[0.0, 0.3, 0.0], [-0.1, 0.3, -0.1], [0.0, 0.0, 0.0]])
+def test_fastcb_is_uniform_over_minimisers_without_a_positive_best(losses):
+    released, x = one_row(losses, 3)
+    expected = [losses.count(min(losses)) ** -1 if v == min(losses) else 0.0 for v in losses]
+    np.testing.assert_array_equal(dc.FastCB().probabilities(released, x), [expected])
+
+
+@pytest.mark.parametrize("rollout", ["current", "previous"])
+@pytest.mark.parametrize(("first", "count"), [(1, 12), (3, 10), (5, 10), (1000, 2)])
+def test_vanilla_po_is_the_direct_sum_for_long_batches(rollout, first, count):
+    """B up to several thousand, powers of two and not."""
+    losses = [0.31, 0.12, 0.77, 0.1201]
+    released = Released(len(losses), Doubling(first))
+    for number in range(1, count + 1):
+        predictor = Predictor(np.array(losses)[:, None], "identity")
+        released = released.add(Release(number, first << (number - 1), predictor))
+    length = first << (count if rollout == "current" else count - 1)
+    for scale in (0.5, 8.0, 512.0):
+        rate = policy_optimisation.vanilla_rate(scale, len(losses), length)
+        expected = policy_optimisation.vanilla_po(losses, rate, length)
+        table = dc.VanillaPO(scale=scale, rollout=rollout).probabilities(released, np.ones((1, 1)))
+        np.testing.assert_allclose(table[0], expected, rtol=0, atol=1e-10)
+
+
+def test_bonus_po_uses_nominal_lengths_of_a_larger_first_batch():
+    losses = [0.9, 0.2, 0.5]
+    released = Released(3, Doubling(6)).add(
+        Release(1, 6, Predictor(np.array(losses)[:, None], "identity"))
+    )
+    expected = policy_optimisation.bonus_po(losses, 12, 6, 2.0, 3.0, 0.1)
+    table = dc.BonusPO(2.0, 3.0, 0.1).probabilities(released, np.ones((1, 1)))
+    np.testing.assert_allclose(table[0], expected, rtol=0, atol=EXACT)
+
+
+def test_replay_keeps_weights_that_an_early_update_drowned():
+    """exp(−2000) is no float; kept as a logarithm, the action comes back."""
+    released = Released(2)
+    tables = [[1.0, 0.0]] * 11 + [[0.0, 1.0]]
+    for number, losses in enumerate(tables, start=1):
+        predictor = Predictor(np.array(losses)[:, None], "identity")
+        released = released.add(Release(number, 2 ** (number - 1), predictor))
+    policy = dc.ReplayBonusPO(learning_rate=1.0, bonus=1e-9)
+    before = policy.probabilities(released.up_to(11), np.ones((1, 1)))
+    after = policy.probabilities(released, np.ones((1, 1)))
+    assert before[0, 0] == 0.0
+    # 2^11 − 1 against, 2^11 for: the log-odds are 1 up to the bonuses, which are below 1e-4.
+    assert after[0, 0] == pytest.approx(1 / (1 + np.exp(-1.0)), abs=1e-4)

@@ -1,0 +1,158 @@
+"""Numbers on a computer: integers that never round, samplers that are close enough."""
+
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scipy.special import ndtr
+
+from discreet.errors import InvalidInput
+from discreet.features import with_bias
+from discreet.oracles import moments as moments_module
+from discreet.oracles.moments import GRID, exact_moments
+from discreet.oracles.ridge import Ridge
+from discreet.privacy.accounting import epsilon
+from discreet.privacy.budget import Budget
+from discreet.privacy.events import Gaussian
+from discreet.privacy.mechanisms import (
+    DISTANCE_FACTOR,
+    GRID_BITS,
+    LARGEST_BATCH,
+    sampler_distance,
+)
+from discreet.types import Batch
+
+
+def batch_of(n, n_actions=3, d=5, seed=0):
+    rng = np.random.default_rng(seed)
+    observed = np.eye(n_actions, dtype=bool)[rng.integers(n_actions, size=n)]
+    return Batch(with_bias(rng.normal(size=(n, d))), rng.random((n, n_actions)), observed)
+
+
+def reordered(batch, order):
+    return Batch(batch.features[order], batch.losses[order], batch.observed[order])
+
+
+def test_sums_are_the_same_bits_in_any_order_and_chunking(monkeypatch):
+    batch = batch_of(9000)
+    whole = exact_moments(batch, "bandit", "general")
+    shuffled = reordered(batch, np.random.default_rng(1).permutation(9000))
+    for chunk in (4096, 1000, 7):
+        monkeypatch.setattr(moments_module, "_EXACT_ROWS", chunk)
+        again = exact_moments(shuffled, "bandit", "general")
+        np.testing.assert_array_equal(whole.gram, again.gram)
+        np.testing.assert_array_equal(whole.response, again.response)
+
+
+def test_sums_are_those_of_unbounded_integers():
+    batch = batch_of(300)
+    legal = moments_module.legal_rows(batch, "bandit", "general")
+    rows = legal.grid.astype(np.int64).astype(object)
+    centred = np.trunc((legal.targets - 0.5) * GRID).astype(np.int64).astype(object)
+    weights = legal.weights.astype(np.int64).astype(object)
+    moments = exact_moments(batch, "bandit", "general")
+    for action in range(3):
+        gram = (weights[:, action, None] * rows).T @ rows
+        np.testing.assert_array_equal(moments.gram[action].astype(object), gram)
+        response = rows.T @ (weights[:, action] * centred[:, action])
+        np.testing.assert_array_equal(moments.response[action].astype(object), response)
+
+
+def test_a_full_chunk_of_the_largest_products_is_exact():
+    """4,096 products of 2^40 are 2^52 < 2^53: floats hold every partial sum."""
+    assert moments_module._EXACT_ROWS * GRID**2 <= 2**53
+    n = 2 * 4096 + 1
+    axis = np.zeros((n, 2))
+    axis[:, 1] = 1.0
+    batch = Batch(with_bias(axis), np.ones((n, 1)), np.ones((n, 1), dtype=bool))
+    gram = exact_moments(batch, "bandit", "general").gram[0]
+    expected = n * GRID**2
+    assert gram[0, 0] == gram[2, 2] == gram[0, 2] == expected
+
+
+def test_the_largest_batch_leaves_room_for_noise():
+    """Sums reach at most 2^62; noise of 2^62 is 2^16 standard deviations even at ε = 0.01."""
+    assert LARGEST_BATCH * GRID**2 == 2**62
+    oracle = Ridge().calibrate(
+        Budget(0.01, 1e-5), feedback="full", losses="general", radii=False, n_actions=50, p=11
+    )
+    largest_scale = oracle.scales.gram * 2 * GRID**2
+    assert 2**62 / largest_scale > 1000
+
+
+def test_a_larger_batch_is_refused_by_its_public_size(monkeypatch):
+    monkeypatch.setattr(moments_module, "LARGEST_BATCH", 8)
+    exact_moments(batch_of(8), "bandit", "general")
+    with pytest.raises(InvalidInput, match="at most 8 records"):
+        exact_moments(batch_of(9), "bandit", "general")
+
+
+def total_variation(sigma):
+    """Between the discrete Gaussian and a rounded one, by direct summation."""
+    k = np.arange(-math.ceil(12 * sigma), math.ceil(12 * sigma) + 1)
+    discrete = np.exp(-(k**2) / (2.0 * sigma**2))
+    discrete /= discrete.sum()
+    rounded = ndtr((k + 0.5) / sigma) - ndtr((k - 0.5) / sigma)
+    return float(np.abs(discrete - rounded).sum()) / 2
+
+
+@pytest.mark.parametrize("sigma", [10.0, 13.7, 30.0, 100.0, 300.0])
+def test_distance_of_discrete_and_rounded_gaussian(sigma):
+    leading = 4 * math.exp(-0.5) / math.sqrt(2 * math.pi) / 48
+    assert leading == pytest.approx(0.0202, abs=5e-5)
+    found = total_variation(sigma)
+    assert found <= sampler_distance(1, sigma) == DISTANCE_FACTOR / sigma**2
+    # The proven bound: leading term plus half the variation of |φ''|, over 48σ³.
+    assert found <= (leading + 1.5101 / 2 / 48 / sigma) / sigma**2 + 1e-13
+    assert found == pytest.approx(leading / sigma**2, rel=0.02)
+
+
+def test_a_smaller_factor_would_be_wrong():
+    assert total_variation(10.0) > 0.0195 / 10.0**2
+
+
+def test_delta_pays_for_the_sampler():
+    """(ε, δ') with an ideal sampler is (ε, δ' + (1 + e^ε)·d) with ours."""
+    for multiplier, distance in ((4.0, 1e-6), (1.0, 3e-7), (0.5, 1e-10)):
+        cost = epsilon(Gaussian(multiplier, 1.0, sampler_distance=distance), 1e-5)
+        ideal = epsilon(Gaussian(multiplier, 1.0), 1e-5 - (1 + math.exp(cost)) * distance)
+        assert cost >= ideal
+        assert cost > epsilon(Gaussian(multiplier, 1.0), 1e-5) or distance < 1e-9
+
+
+def test_a_sampler_that_takes_most_of_delta_is_refused():
+    assert epsilon(Gaussian(4.0, 1.0, sampler_distance=4e-6), 1e-5) == math.inf
+
+
+@pytest.mark.parametrize(
+    ("feedback", "touched"), [("bandit", 2 * (6 * 7 // 2) + 2 * 6), ("full", 6 * 7 // 2 + 4 * 6)]
+)
+def test_every_coordinate_that_neighbours_touch_is_paid_for(feedback, touched):
+    oracle = Ridge().calibrate(
+        Budget(1.0, 1e-5), feedback=feedback, losses="general", radii=False, n_actions=4, p=6
+    )
+    event = oracle.scales.event
+    first, second = batch_of(1, 4, seed=1), batch_of(1, 4, seed=2)
+    first = Batch(first.features, first.losses, np.eye(4, dtype=bool)[:1] | (feedback == "full"))
+    second = Batch(
+        second.features, second.losses, np.eye(4, dtype=bool)[1:2] | (feedback == "full")
+    )
+    one, two = (exact_moments(each, feedback, "general") for each in (first, second))
+    rows, columns = np.triu_indices(6)
+    moved = int(
+        (one.gram != two.gram)[:, rows, columns].sum() + (one.response != two.response).sum()
+    )
+    # Two blocks, or one block and all responses; the bias corner is equal with full feedback.
+    assert touched - 1 <= moved <= touched
+    finest_scale = oracle.scales.gram * math.sqrt(0.5) / one.gram_unit
+    assert sampler_distance(touched, finest_scale) <= event.sampler_distance
+
+
+def test_the_grid_is_what_the_proofs_say():
+    unit = SimpleNamespace(gram=0.5 / 2**40, response=math.sqrt(0.5) / 2**40)
+    moments = exact_moments(batch_of(1), "bandit", "general")
+    assert (GRID_BITS, GRID) == (20, 2**20)
+    assert (moments.gram_unit, moments.response_unit) == (unit.gram, unit.response)

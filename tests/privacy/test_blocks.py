@@ -1,0 +1,109 @@
+"""The geometry of a structured release: svec is an isometry, and blocks never meet."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from discreet.features import with_bias
+from discreet.oracles.moments import Moments, exact_moments, floating_moments, legal_rows
+from discreet.oracles.perturb import block_diagonal, dense_noisy_gram, noisy_gram, noisy_response
+from discreet.types import Batch
+from tolerances import EXACT
+
+SIGMA = 3.0
+
+
+@dataclass
+class UnitDraw:
+    """A noise whose one draw is the scale itself at one coordinate and zero elsewhere."""
+
+    coordinate: int
+    exact = False
+
+    def gaussian(self, name, shape, scale):  # noqa: ARG002
+        drawn = np.zeros(shape)
+        drawn.reshape(-1)[self.coordinate] = 1.0
+        return drawn * scale
+
+    def normal(self, name, shape):  # noqa: ARG002
+        drawn = np.zeros(shape)
+        drawn.reshape(-1)[self.coordinate] = 1.0
+        return drawn
+
+
+def empty(blocks, p, n_actions):
+    return Moments(np.zeros((blocks, p, p)), np.zeros((n_actions, p)), 1.0, 1.0)
+
+
+@pytest.mark.parametrize(("blocks", "p"), [(1, 4), (3, 3)])
+def test_unit_draws_are_an_orthogonal_frame_of_symmetric_blocks(blocks, p):
+    """Each coordinate of the draw moves the Gram by σ in Frobenius norm, at right angles."""
+    like = np.zeros((1, p))
+    count = blocks * p * (p + 1) // 2
+    moved = np.stack(
+        [
+            noisy_gram(empty(blocks, p, 3), SIGMA, UnitDraw(k), like).reshape(-1)
+            for k in range(count)
+        ]
+    )
+    np.testing.assert_allclose(moved @ moved.T, SIGMA**2 * np.eye(count), atol=EXACT * SIGMA**2)
+    matrices = moved.reshape(count, blocks, p, p)
+    np.testing.assert_array_equal(matrices, np.swapaxes(matrices, -1, -2))
+
+
+def test_unit_draws_of_the_response_are_orthonormal_up_to_sigma():
+    moved = np.stack(
+        [
+            noisy_response(empty(1, 2, 3), SIGMA, UnitDraw(k), np.zeros((1, 2))).reshape(-1)
+            for k in range(6)
+        ]
+    )
+    np.testing.assert_allclose(moved @ moved.T, SIGMA**2 * np.eye(6), atol=EXACT)
+
+
+def test_the_paper_noise_has_the_same_law_in_frobenius_coordinates():
+    """E = (W + Wᵀ)/2: as a map from W, E Eᵀ has eigenvalue σ² on every symmetric direction."""
+    size = 4
+    moved = np.stack(
+        [
+            dense_noisy_gram(np.zeros((2, 2, 2)), 2, SIGMA, UnitDraw(k)).reshape(-1)
+            for k in range(size * size)
+        ]
+    )
+    covariance = moved.T @ moved
+    rows, columns = np.triu_indices(size)
+    basis = np.zeros((len(rows), size, size))
+    for k, (i, j) in enumerate(zip(rows, columns, strict=True)):
+        basis[k, i, j] = basis[k, j, i] = 1.0 if i == j else math.sqrt(0.5)
+    basis = basis.reshape(len(rows), -1)
+    expected = SIGMA**2 * np.eye(len(rows))
+    np.testing.assert_allclose(basis @ covariance @ basis.T, expected, atol=EXACT * 10)
+
+
+def some_batch(n=50, n_actions=3, seed=0, several=False):
+    rng = np.random.default_rng(seed)
+    observed = np.eye(n_actions, dtype=bool)[rng.integers(n_actions, size=n)]
+    if several:
+        observed |= rng.random((n, n_actions)) < 0.5
+    observed[:3] = False  # void slots
+    return Batch(with_bias(rng.normal(size=(n, 4))), rng.random((n, n_actions)), observed)
+
+
+def test_off_blocks_are_zero_for_every_data_set():
+    gram = block_diagonal(floating_moments(some_batch(), "bandit", 0.5).gram, 3)
+    outside = np.kron(np.eye(3), np.ones((5, 5))) == 0
+    assert (gram[outside] == 0).all()
+    assert (gram[~outside] != 0).all()
+
+
+def test_a_row_enters_one_block_even_if_several_actions_are_marked():
+    batch = some_batch(several=True)
+    weights = legal_rows(batch, "bandit", "general").weights
+    assert batch.observed.sum(axis=1).max() == 3
+    assert weights.sum(axis=1).max() == 1
+    gram = exact_moments(batch, "bandit", "general").gram
+    assert gram[:, 0, 0].sum() == 47 * 2**40  # the bias corner counts rows: none twice

@@ -1,0 +1,98 @@
+"""Every privacy claim in the source points to a page of docs/privacy, and to a section there."""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import tokenize
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SOURCE = ROOT / "src" / "discreet"
+BRACKETS = re.compile(r"\[([^\[\]]*docs/[^\[\]]*)\]")
+PAGE = re.compile(r"docs/[\w/-]+\.md")
+SECTION = re.compile(r'docs/[\w/-]+\.md, "([^"]+)"')
+
+
+def passages(path: Path) -> list[str]:
+    """Comment blocks and strings of a module, each as one line of text."""
+    text = path.read_text()
+    found, block, last = [], [], -2
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT:
+            if token.start[0] != last + 1 and block:
+                found.append(" ".join(block))
+                block = []
+            block.append(token.string.lstrip("# "))
+            last = token.start[0]
+    found.append(" ".join(block))
+    strings = [
+        node.value
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    ]
+    return found + [" ".join(string.split()) for string in strings]
+
+
+def headings(page: Path) -> set[str]:
+    return {
+        line.lstrip("#").strip() for line in page.read_text().splitlines() if line.startswith("#")
+    }
+
+
+MODULES = sorted(SOURCE.rglob("*.py"))
+CLAIMS = [
+    (path.relative_to(SOURCE).as_posix(), passage)
+    for path in MODULES
+    for passage in passages(path)
+    if "Privacy:" in passage
+]
+CITATIONS = [
+    (path.relative_to(SOURCE).as_posix(), passage)
+    for path in MODULES
+    for passage in passages(path)
+    if "docs/" in passage
+]
+
+
+def test_there_are_claims():
+    assert len(CLAIMS) >= 12
+
+
+@pytest.mark.parametrize(
+    ("module", "claim"), CLAIMS, ids=[f"{m}-{i}" for i, (m, _) in enumerate(CLAIMS)]
+)
+def test_each_claim_names_its_proof(module, claim):
+    after = claim[claim.index("Privacy:") :]
+    cited = BRACKETS.search(after) or re.search(r"\[paper[^\]]*\]", after)
+    assert cited, f"{module}: a privacy claim must end in [docs/privacy/….md]"
+
+
+@pytest.mark.parametrize(
+    ("module", "passage"), CITATIONS, ids=[f"{m}-{i}" for i, (m, _) in enumerate(CITATIONS)]
+)
+def test_each_citation_exists(module, passage):
+    pages = PAGE.findall(passage)
+    for page in pages:
+        assert (ROOT / page).is_file(), f"{module} cites {page}"
+    for match in SECTION.finditer(passage):
+        page = PAGE.search(match.group(0)).group(0)
+        assert match.group(1) in headings(ROOT / page), f"{module} cites {match.group(0)}"
+
+
+def test_pages_link_to_pages_that_exist():
+    for page in (ROOT / "docs").rglob("*.md"):
+        for target in re.findall(r"\]\(([^)#:]+\.md)", page.read_text()):
+            assert (page.parent / target).resolve().is_file(), f"{page.name} links to {target}"
+
+
+def test_the_guard_notices(tmp_path):
+    module = tmp_path / "careless.py"
+    module.write_text('"""Privacy: trust me."""\n# Privacy: so\n# it is. [docs/privacy/no.md]\n')
+    first, second = sorted(passages(module), key=len)
+    assert not BRACKETS.search(first)
+    assert BRACKETS.search(second)
+    assert not (ROOT / PAGE.findall(second)[0]).is_file()

@@ -1,0 +1,106 @@
+"""Events say what was done, in JSON and in words, and never more than is true."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from discreet.errors import CorruptRelease
+from discreet.oracles import FiniteClass, Logistic, Ridge
+from discreet.privacy import events
+from discreet.privacy.accounting import epsilon
+from discreet.privacy.budget import Budget
+from discreet.privacy.noise import SecureNoise, SeededNoise
+
+BUDGET = Budget(1.0, 1e-5)
+
+
+def event_of(oracle, *, budget=BUDGET, radii=False, feedback="bandit"):
+    calibrated = oracle.calibrate(
+        budget, feedback=feedback, losses="general", radii=radii, n_actions=3, p=4
+    )
+    return calibrated.event(1)
+
+
+MADE = {
+    "ridge": event_of(Ridge()),
+    "ridge paper": event_of(Ridge(mechanism="paper")),
+    "logistic gaussian": event_of(Logistic(noise="gaussian")),
+    "logistic radii": event_of(Logistic(), radii=True),
+    "logistic full": event_of(Logistic(noise="gaussian"), feedback="full"),
+    "logistic gamma": event_of(Logistic(noise="gamma"), budget=Budget(1.0)),
+    "logistic paper": event_of(Logistic(mechanism="paper")),
+    "logistic paper radii": event_of(Logistic(mechanism="paper"), radii=True),
+    "finite": event_of(FiniteClass(np.zeros((2, 3, 4))), budget=Budget(1.0)),
+    "none": event_of(Ridge(), budget=Budget.none()),
+}
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_round_trip_through_json(name):
+    event = MADE[name]
+    text = json.dumps(events.to_json(event))
+    assert events.from_json(json.loads(text)) == event
+    assert epsilon(events.from_json(json.loads(text)), 1e-5) == epsilon(event, 1e-5)
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {},
+        {"kind": "Laplace"},
+        {"kind": "Gaussian"},
+        {"kind": "Gaussian", "multiplier": "many", "sensitivity": "1.0"},
+        {"kind": "Gaussian", "multiplier": "1.0", "sensitivity": "1.0", "extra": 1},
+        {"kind": "Composed"},
+        {"kind": "Composed", "events": [{"kind": "?"}]},
+    ],
+)
+def test_other_documents_are_refused(document):
+    with pytest.raises(CorruptRelease):
+        events.from_json(document)
+
+
+def test_paper_events_state_their_idealisation():
+    assert events.assumptions(MADE["ridge paper"]) == ("real arithmetic",)
+    for name in ("logistic paper", "logistic paper radii"):
+        assert events.assumptions(MADE[name]) == ("exact minimiser", "real arithmetic")
+
+
+def test_structured_events_assume_nothing_or_say_what():
+    assert events.assumptions(MADE["ridge"]) == ()
+    assert events.assumptions(MADE["finite"]) == ()
+    for name in ("logistic gaussian", "logistic radii", "logistic gamma"):
+        said = events.assumptions(MADE[name])
+        assert any("continuous draw" in each for each in said)
+        assert "exact minimiser" not in said
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_seeded_noise_claims_nothing(name):
+    claimed = SeededNoise(seed=3).claim(MADE[name])
+    assert isinstance(claimed, events.NonPrivate)
+    assert epsilon(claimed, 1e-5) == math.inf
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_secure_noise_claims_the_event_and_fast_says_that_it_is(name):
+    event = MADE[name]
+    assert SecureNoise().claim(event) == event
+    claimed = SecureNoise(fast=True).claim(event)
+    assert epsilon(claimed, 1e-5) == epsilon(event, 1e-5)
+    gaussian = "ridge" in name or "radii" in name or name in ("logistic gaussian", "logistic full")
+    said = any("fast sampler" in each for each in events.assumptions(claimed))
+    assert said == gaussian
+
+
+def test_a_part_without_privacy_ruins_the_whole():
+    whole = events.compose(MADE["ridge"], events.NonPrivate("a test"))
+    assert epsilon(whole, 1e-5) == math.inf
+
+
+def test_a_lone_event_stays_itself():
+    assert events.compose(MADE["ridge"]) is MADE["ridge"]

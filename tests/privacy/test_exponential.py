@@ -1,0 +1,142 @@
+"""The exponential mechanism: exact probabilities from the scores and scale that a fit uses."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import chi2
+
+from discreet.features import with_bias
+from discreet.oracles import FiniteClass
+from discreet.oracles.moments import GRID
+from discreet.privacy import noise as noise_module
+from discreet.privacy.budget import Budget
+from discreet.types import Batch
+
+ROUNDING = 1e-9
+FALSE_ALARM = 1e-6
+
+
+class Scores:
+    """A noise that keeps what the oracle would choose by, and chooses the first."""
+
+    exact = True
+
+    def choose(self, name, scores, scale):  # noqa: ARG002
+        self.scores, self.scale = np.asarray(scores), float(np.squeeze(scale))
+        return np.asarray(0)
+
+
+def constants(values, A=2):
+    """Functions that predict one constant: the bias feature is √½."""
+    weights = np.zeros((len(values), A, 2))
+    weights[..., 0] = np.asarray(values)[:, None] * math.sqrt(2.0)
+    return weights
+
+
+def log_probabilities(oracle, batch):
+    noise = Scores()
+    oracle.fit(batch, noise)
+    assert noise.scores.dtype == np.int64
+    logits = -noise.scores / noise.scale
+    top = logits.max()
+    return logits - top - math.log(np.exp(logits - top).sum())
+
+
+def record(context, losses, action, A=2):
+    observed = np.zeros((1, A), dtype=bool)
+    if action is not None:
+        observed[0, action] = True
+    return Batch(with_bias(np.array([[context]])), np.array([losses], dtype=float), observed)
+
+
+def calibrated(weights, level, feedback="bandit"):
+    return FiniteClass(weights).calibrate(
+        Budget(level),
+        feedback=feedback,
+        losses="general",
+        radii=False,
+        n_actions=weights.shape[1],
+        p=weights.shape[2],
+    )
+
+
+@pytest.mark.parametrize("level", [0.5, 1.0, 4.0])
+@pytest.mark.parametrize("feedback", ["bandit", "full"])
+def test_no_ratio_exceeds_epsilon(level, feedback):
+    rng = np.random.default_rng(0)
+    oracle = calibrated(rng.normal(size=(6, 2, 2)), level, feedback)
+    actions = [slice(None), None] if feedback == "full" else [0, 1, None]
+    losses = list(itertools.product((0.0, 0.37, 1.0), repeat=2))
+    laws = [
+        log_probabilities(oracle, record(context, pair, action))
+        for context in (-1.0, 0.2, 1.0)
+        for pair in losses
+        for action in actions
+    ]
+    worst = max(float((one - two).max()) for one in laws for two in laws)
+    assert 0.2 * level < worst <= level + ROUNDING
+
+
+@pytest.mark.parametrize("level", [0.5, 1.0, 4.0])
+@pytest.mark.parametrize("feedback", ["bandit", "full"])
+def test_epsilon_is_attained(level, feedback):
+    """f ∈ {0, 1} and y = 0 against 1, with many copies of f = 1, which fix the normaliser."""
+    oracle = calibrated(constants([0.0] + [1.0] * 20_000), level, feedback)
+    action = slice(None) if feedback == "full" else 0
+    zero = log_probabilities(oracle, record(0.0, (0.0, 0.0), action))
+    one = log_probabilities(oracle, record(0.0, (1.0, 1.0), action))
+    assert 0.995 * level <= float((zero - one)[0]) <= level + ROUNDING
+
+
+def test_with_two_functions_half_of_epsilon_is_the_most():
+    oracle = calibrated(constants([0.0, 1.0]), 1.0)
+    zero = log_probabilities(oracle, record(0.0, (0.0, 0.0), 0))
+    one = log_probabilities(oracle, record(0.0, (1.0, 1.0), 0))
+    assert float((zero - one)[0]) == pytest.approx(0.5)
+
+
+def test_sabotage_half_the_scale_is_caught(monkeypatch):
+    original = Scores.choose
+
+    def careless(self, name, scores, scale):
+        return original(self, name, scores, np.asarray(scale) / 2)
+
+    monkeypatch.setattr(Scores, "choose", careless)
+    oracle = calibrated(constants([0.0] + [1.0] * 20_000), 1.0)
+    zero = log_probabilities(oracle, record(0.0, (0.0, 0.0), 0))
+    one = log_probabilities(oracle, record(0.0, (1.0, 1.0), 0))
+    assert float((zero - one)[0]) > 1.5
+
+
+def test_full_feedback_counts_every_action():
+    """Sensitivity A: the summed loss of one record lies in [0, A]."""
+    oracle = calibrated(constants([0.0, 1.0], A=2), 1.0, "full")
+    noise = Scores()
+    oracle.fit(record(0.0, (1.0, 1.0), slice(None)), noise)
+    assert noise.scores.tolist() == [2 * GRID, 0]
+    assert noise.scale == 2 * 2 * GRID / 1.0
+
+
+def test_losses_outside_the_range_are_clamped():
+    oracle = calibrated(constants([0.0, 1.0]), 1.0)
+    noise = Scores()
+    for wild in (1e9, np.inf, np.nan):
+        oracle.fit(record(0.0, (wild, wild), 0), noise)
+        assert noise.scores.tolist() == [GRID, 0]
+
+
+def test_the_sampler_draws_from_these_probabilities():
+    """2,000 draws of OpenDP's exact noisy minimum, chi-square at FALSE_ALARM."""
+    scores, scale = [0, GRID, 2 * GRID], 2.0 * GRID
+    drawn = [noise_module._exponential_mechanism(scores, scale) for _ in range(2000)]
+    law = np.exp(-np.array(scores) / scale)
+    expected = 2000 * law / law.sum()
+    counts = np.bincount(drawn, minlength=3)
+    assert ((counts - expected) ** 2 / expected).sum() < chi2.isf(FALSE_ALARM, 2)
+    # Half the scale would be noticed.
+    wrong = 2000 * law**2 / (law**2).sum()
+    assert ((counts - wrong) ** 2 / wrong).sum() > chi2.isf(FALSE_ALARM, 2)

@@ -1,0 +1,226 @@
+"""The noise that ``Ridge.fit`` actually adds: its scale, shape, independence and support.
+
+Each test keeps its false-alarm rate at or below 1e-6. Draws are the difference between the
+statistics before and after ``noisy_gram`` and ``noisy_response`` inside a fit.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import chi2, norm
+
+from discreet.features import with_bias
+from discreet.oracles import ridge
+from discreet.privacy import noise as noise_module
+from discreet.privacy.budget import Budget
+from discreet.privacy.noise import SecureNoise, SeededNoise
+from discreet.types import Batch
+
+FALSE_ALARM = 1e-6
+A, P = 3, 8
+FITS = 24
+SOURCES = {"exact": SecureNoise(), "fast": SecureNoise(fast=True), "seeded": SeededNoise(seed=7)}
+
+
+def batch_of(n=40, seed=0):
+    rng = np.random.default_rng(seed)
+    observed = np.eye(A, dtype=bool)[rng.integers(A, size=n)]
+    return Batch(with_bias(rng.normal(size=(n, P - 1))), rng.random((n, A)), observed)
+
+
+def added(source, batch, fits=FITS):
+    """Noise of several fits in natural units: gram (fits, A, P, P), response (fits, A, P)."""
+    oracle = ridge.Ridge().calibrate(
+        Budget(1.0, 1e-5), feedback="bandit", losses="general", radii=False, n_actions=A, p=P
+    )
+    grams, responses = [], []
+    with pytest.MonkeyPatch.context() as patch:
+        for name, kept in (("noisy_gram", grams), ("noisy_response", responses)):
+            original = getattr(ridge, name)
+
+            def spy(moments, *rest, name=name, kept=kept, original=original):
+                noisy = original(moments, *rest)
+                part = name.removeprefix("noisy_")
+                values = getattr(moments, part) * getattr(moments, f"{part}_unit")
+                kept.append(noisy - values)
+                return noisy
+
+            patch.setattr(ridge, name, spy)
+        for number in range(1, fits + 1):
+            oracle.fit(batch, source.for_batch(number))
+    return np.stack(grams), np.stack(responses), oracle.scales.gram
+
+
+@pytest.fixture(scope="module", params=SOURCES)
+def draws(request):
+    """Standardised draws by kind: in svec coordinates everything has standard deviation σ."""
+    gram, response, sigma = added(SOURCES[request.param], batch_of())
+    rows, columns = np.triu_indices(P)
+    packed = gram[..., rows, columns]
+    off = rows != columns
+    return {
+        "diagonal": packed[..., ~off] / sigma,
+        "off-diagonal": packed[..., off] * math.sqrt(2.0) / sigma,
+        "response": response / sigma,
+    }
+
+
+def scale_accepted(values, scale=1.0):
+    """Chi-square test of the variance, two-sided at FALSE_ALARM."""
+    square = float((values**2).sum()) / scale**2
+    return (
+        chi2.ppf(FALSE_ALARM / 2, values.size) <= square <= chi2.isf(FALSE_ALARM / 2, values.size)
+    )
+
+
+@pytest.mark.parametrize("kind", ["diagonal", "off-diagonal", "response"])
+def test_scale_is_accepted_and_two_thirds_and_three_halves_are_rejected(draws, kind):
+    assert scale_accepted(draws[kind])
+    assert not scale_accepted(draws[kind], 2 / 3)
+    assert not scale_accepted(draws[kind], 3 / 2)
+
+
+@pytest.mark.parametrize("kind", ["diagonal", "off-diagonal", "response"])
+def test_sabotage_halved_noise_is_rejected(draws, kind):
+    assert not scale_accepted(draws[kind] / 2)
+
+
+def test_fourth_moment_is_that_of_a_gaussian(draws):
+    """Kurtosis 3 within 0.7: beyond 8 standard errors of 3,000 draws, and short of Laplace (6)
+    or uniform (1.8) noise of the same variance."""
+    values = np.concatenate([part.reshape(-1) for part in draws.values()])
+    assert values.size > 3000
+    assert abs((values**4).mean() / (values**2).mean() ** 2 - 3.0) < 0.7
+
+
+def test_entries_and_calls_are_independent(draws):
+    """Products of different entries, and of the same entry in two fits, average to zero."""
+    limit = norm.isf(FALSE_ALARM / 2 / 6)  # six averages
+    for values in draws.values():
+        flat = values.reshape(FITS, -1)
+        entries = flat[:, :-1] * flat[:, 1:]
+        calls = flat[:-1] * flat[1:]
+        for product in (entries, calls):
+            # Neighbouring products share a factor but are uncorrelated: variance 1 each.
+            assert abs(product.mean()) * math.sqrt(product.size) < limit
+
+
+def test_gram_and_response_draws_are_different(draws):
+    first = draws["response"].reshape(FITS, -1)
+    second = draws["diagonal"].reshape(FITS, -1)
+    assert abs((first * second).mean()) * math.sqrt(first.size) < norm.isf(FALSE_ALARM / 2)
+
+
+@pytest.mark.parametrize("source", ["exact", "fast"])
+def test_noisy_statistics_lie_on_the_grid_and_their_low_bits_say_nothing(source, monkeypatch):
+    """Noise is whole numbers of grid steps; what is left modulo 16 is uniform for any data."""
+    kept = []
+    original = ridge.noisy_gram
+
+    def spy(moments, *rest):
+        noisy = original(moments, *rest)
+        kept.append((noisy / moments.gram_unit).reshape(-1))
+        return noisy
+
+    monkeypatch.setattr(ridge, "noisy_gram", spy)
+    oracle = ridge.Ridge().calibrate(
+        Budget(1.0, 1e-5), feedback="bandit", losses="general", radii=False, n_actions=A, p=P
+    )
+    nobody = Batch(np.zeros((4, P)), np.zeros((4, A)), np.zeros((4, A), dtype=bool))
+    for batch in (nobody, batch_of()):
+        kept.clear()
+        for _ in range(12):
+            oracle.fit(batch, SOURCES[source])
+        steps = np.stack(kept)
+        np.testing.assert_array_equal(steps, np.rint(steps))
+        rows, columns = np.triu_indices(P)
+        free = steps.reshape(12, A, P, P)[:, :, rows, columns].astype(np.int64)
+        counts = np.bincount(free.reshape(-1) % 16, minlength=16)
+        expected = free.size / 16
+        assert ((counts - expected) ** 2 / expected).sum() < chi2.isf(FALSE_ALARM / 4, 15)
+
+
+@pytest.mark.parametrize("scale", [2.0**20, 5.936 * 2.0**41])
+def test_fast_and_exact_samplers_agree(scale):
+    """Quantiles of 20,000 fast draws against the Gaussian they stand for (DKW bound)."""
+    drawn = noise_module._fast_gaussian(scale, 20_000)
+    assert drawn.dtype == np.int64
+    ordered = norm.cdf(np.sort(drawn) / scale)
+    steps = np.arange(1, len(ordered) + 1) / len(ordered)
+    limit = math.sqrt(math.log(2 / FALSE_ALARM) / (2 * len(ordered)))
+    assert np.abs(ordered - steps).max() < limit + 1e-4
+
+
+def test_the_table_holds_the_discrete_gaussian():
+    """Each probability of the table is within 2^−64 of the law, up to double precision."""
+    thresholds = noise_module._table()
+    top = len(thresholds) // 2
+    assert (np.diff(thresholds.astype(object)) >= 0).all()
+    k = np.arange(-top, top + 1)
+    law = np.exp(-(k**2) / (2.0 * noise_module._TABLE_SCALE**2))
+    cumulative = np.cumsum(law / law.sum())[:-1]
+    np.testing.assert_allclose(thresholds.astype(float) * 2.0**-64, cumulative, atol=1e-14)
+
+
+def test_sums_of_table_draws_are_discrete_gaussians():
+    """The lemma of the fast sampler, by exact convolution on a small case: x + z·x'."""
+    s = 6.0
+    z = int(0.66 * s)
+    k = np.arange(-400, 401)
+    law = np.exp(-(k**2) / (2 * s**2))
+    law /= law.sum()
+    stretched = np.zeros(z * (len(k) - 1) + 1)
+    stretched[::z] = law
+    summed = np.convolve(law, stretched)
+    centre = len(summed) // 2
+    y = np.arange(-60, 61)
+    total = math.hypot(s, z * s)
+    target = np.exp(-(y**2) / (2 * total**2))
+    target /= np.exp(-(np.arange(-2000, 2001) ** 2) / (2 * total**2)).sum()
+    np.testing.assert_allclose(summed[centre - 60 : centre + 61], target, rtol=1e-12)
+
+
+def test_fast_sampler_never_asks_for_less_noise(monkeypatch):
+    """The scales of its parts add up, in squares, to at least the scale asked for."""
+    for scale in (2.0**20, 3.3e11, 5.936 * 2.0**41, 2.0**50):
+        used = []
+
+        class Weighed(int):
+            """One draw that remembers by which multiplier it entered the sum."""
+
+            def __rmul__(self, z):
+                used.append(z)  # noqa: B023
+                return self
+
+        monkeypatch.setattr(noise_module, "_table_draws", lambda _: Weighed(1))
+        noise_module._fast_gaussian(scale, 1)
+        reached = noise_module._TABLE_SCALE
+        for z in used:
+            assert 1 <= z <= 0.66 * reached
+            reached = math.hypot(reached, z * noise_module._TABLE_SCALE)
+        assert scale <= reached <= scale * 1.01
+
+
+def test_uniforms_never_reach_zero_or_one(monkeypatch):
+    for word in (0, 2**64 - 1):
+        words = np.full(3, word, dtype=np.uint64)
+        monkeypatch.setattr(noise_module, "_words", lambda _, words=words: words)
+        uniforms = noise_module._uniforms((3,))
+        assert (uniforms > 0).all()
+        assert (uniforms < 1).all()
+        assert np.isfinite(SecureNoise().normal("any", (3,))).all()
+
+
+@pytest.mark.parametrize("source", ["exact", "seeded"])
+def test_ball_has_gamma_radius_and_no_direction(source):
+    """‖v‖ ~ Gamma(p): sum of 4000 radii at FALSE_ALARM; each mean coordinate vanishes."""
+    drawn = SOURCES[source].ball("any", (4000, 5))
+    radii = np.linalg.norm(drawn, axis=-1)
+    low, high = chi2.ppf([FALSE_ALARM / 2, 1 - FALSE_ALARM / 2], 2 * 5 * 4000) / 2
+    assert low <= radii.sum() <= high
+    # Coordinates of v: variance E[r²]/p = p(p+1)/p = p + 1.
+    limit = norm.isf(FALSE_ALARM / 2 / 5) * math.sqrt(6 / 4000)
+    assert np.abs(drawn.mean(axis=0)).max() < limit * 1.05

@@ -1,0 +1,323 @@
+"""Objective perturbation: exact densities of the minimiser, compared between neighbours.
+
+The noise b and the minimiser θ determine each other, b = −∇L(θ) − Λθ, so θ has density
+ν(b(θ))·det ∇²J(θ). With one or two features per action the worst ratio over a grid of θ, or the
+worst hockey-stick integral, is computed without sampling, for neighbours that differ in
+context, loss and action. Ridge and scale come from the calibrated oracle.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy.special import expit
+from scipy.stats import norm
+
+from discreet.features import with_bias
+from discreet.oracles import Logistic, logistic, newton
+from discreet.privacy.budget import Budget
+from discreet.privacy.events import ObjectivePerturbation
+from discreet.privacy.noise import SecureNoise
+from discreet.types import Batch
+
+DELTA = 1e-5
+ROUNDING = 1e-9
+ANGLES = np.linspace(0.0, 2 * math.pi, 72, endpoint=False)
+RADII = np.concatenate([[0.0], np.geomspace(0.01, 500.0, 60)])
+GRID = np.stack(
+    [np.outer(RADII, np.cos(ANGLES)).ravel(), np.outer(RADII, np.sin(ANGLES)).ravel()], axis=1
+)
+
+
+def calibrated(oracle, level, *, delta=0.0, feedback="bandit", A=2, p=2):
+    return oracle.calibrate(
+        Budget(level, delta), feedback=feedback, losses="general", radii=False, n_actions=A, p=p
+    )
+
+
+def noise_and_volume(theta, features, losses, ridge):
+    """b(θ) (k, p) and log det of the Hessian (k,) for one block."""
+    mean = expit(theta @ features.T)
+    b = -(mean - losses) @ features - ridge * theta
+    hessian = np.einsum("ki,ip,iq->kpq", mean * (1.0 - mean), features, features)
+    return b, np.linalg.slogdet(hessian + ridge * np.eye(theta.shape[-1]))[1]
+
+
+def rows(*records):
+    """Features and losses of (context, loss) pairs with one context number."""
+    contexts = np.array([context for context, _ in records], dtype=float).reshape(-1, 1)
+    return with_bias(contexts), np.array([loss for _, loss in records], dtype=float)
+
+
+RECORDS = list(itertools.product((-1.0, 0.0, 1.0), (0.0, 0.4, 1.0)))
+OTHERS = [[], [(1.0, 0.0)], [(-1.0, 1.0), (0.5, 0.3)]]
+
+
+def block_loss(one, two, ridge, scale):
+    """Range of the log ratio of densities of one block, noise ∝ exp(−‖b‖/scale)."""
+    b, volume = noise_and_volume(GRID, *one, ridge)
+    b_two, volume_two = noise_and_volume(GRID, *two, ridge)
+    ratio = (np.linalg.norm(b_two, axis=1) - np.linalg.norm(b, axis=1)) / scale
+    ratio = ratio + volume - volume_two
+    return float(ratio.max()), float(ratio.min())
+
+
+def worst_block_losses(ridge, scale):
+    """Worst log ratios of independent blocks: (action kept, action changed or void)."""
+    same = moved = 0.0
+    for others in OTHERS:
+        alone = rows(*others)
+        for record in RECORDS:
+            for other in RECORDS:
+                high, low = block_loss(rows(record, *others), rows(other, *others), ridge, scale)
+                same = max(same, high, -low)
+            # The record leaves this block (high) and enters another (−low), which is independent.
+            high, low = block_loss(rows(record, *others), alone, ridge, scale)
+            moved = max(moved, high - low, high, -low)
+    return same, moved
+
+
+@pytest.mark.parametrize("level", [0.3, 1.0, 3.0])
+@pytest.mark.parametrize("ridge", [1e-4, 1.0])
+def test_pure_blocks_never_exceed_epsilon(level, ridge):
+    oracle = calibrated(Logistic(ridge=ridge, noise="gamma"), level)
+    for records in (1, 3):
+        total, scale = oracle._ridge_and_scale(records, 2)
+        same, moved = worst_block_losses(float(total), float(scale))
+        assert same <= level + ROUNDING
+        assert moved <= level + ROUNDING
+        if ridge < 0.1:
+            assert moved > 0.8 * level  # and the noise is not wasted
+
+
+def test_pure_blocks_share_epsilon_with_full_feedback():
+    """A blocks, each moved by the same record: their losses add up to at most ε."""
+    oracle = calibrated(Logistic(ridge=1e-4, noise="gamma"), 2.0, feedback="full", A=3)
+    total, scale = oracle._ridge_and_scale(1, 3)
+    same, _ = worst_block_losses(float(total), float(scale))
+    assert 3 * same <= 2.0 + ROUNDING
+
+
+def test_sabotage_without_room_for_the_determinant_epsilon_is_exceeded():
+    """The same noise at a ridge of 0.05, where curvature is not paid for."""
+    oracle = calibrated(Logistic(noise="gamma"), 1.0)
+    _, scale = oracle._ridge_and_scale(1, 2)
+    same, moved = worst_block_losses(0.05, float(scale))
+    assert same > 2.0
+    assert moved > 2.0
+
+
+@pytest.mark.parametrize("level", [0.5, 2.0])
+@pytest.mark.parametrize("ridge", [1e-3, 1.0])
+def test_the_paper_mechanism_never_exceeds_epsilon(level, ridge):
+    """One norm over all Ap coordinates: blocks are searched jointly when the action changes."""
+    oracle = calibrated(Logistic(ridge=ridge, mechanism="paper"), level)
+    total, scale = (float(each) for each in oracle._ridge_and_scale(2, 2))
+    some = GRID[:: len(GRID) // 700]
+    worst = 0.0
+    for record, other in itertools.product(RECORDS, repeat=2):
+        for others in OTHERS[:2]:
+            high, low = block_loss(rows(record, *others), rows(other, *others), total, scale)
+            worst = max(worst, high, -low)  # the other block's noise at zero is the worst case
+        with_one, det_one = noise_and_volume(some, *rows(record), total)
+        with_two, det_two = noise_and_volume(some, *rows(other), total)
+        empty, det_empty = noise_and_volume(some, *rows(), total)
+        square = [np.sum(each**2, axis=1) for each in (with_one, with_two, empty)]
+        before = np.sqrt(square[0][:, None] + square[2][None])
+        after = np.sqrt(square[2][:, None] + square[1][None])
+        volume = (det_one - det_empty)[:, None] + (det_empty - det_two)[None]
+        worst = max(worst, float(((after - before) / scale + volume).max()))
+    assert 0.3 * level < worst <= level + ROUNDING
+
+
+def one_feature_density(theta, x, y, sigma, ridge):
+    mean = expit(np.outer(theta, x))
+    b = -(mean - y) @ x - ridge * theta
+    return norm.pdf(b, scale=sigma) * ((mean * (1.0 - mean)) @ x**2 + ridge)
+
+
+def hockey_stick(sigma, ridge, level):
+    """Largest ∫ (p − e^ε p')₊ over neighbours with one feature; the action may change."""
+    reach = (9.0 * sigma + 2.0) / ridge
+    fine, coarse = np.linspace(-reach, reach, 20_001), np.linspace(-reach, reach, 1001)
+    worst = 0.0
+    empty = np.array([])
+    alone = one_feature_density(coarse, empty, empty, sigma, ridge)
+    area = (coarse[1] - coarse[0]) ** 2
+    for y, other in itertools.product((0.0, 1.0), repeat=2):
+        for x, x_other in ((1.0, 1.0), (1.0, -1.0), (1.0, 0.5)):
+            p = one_feature_density(fine, np.array([x]), np.array([y]), sigma, ridge)
+            q = one_feature_density(fine, np.array([x_other]), np.array([other]), sigma, ridge)
+            step = fine[1] - fine[0]
+            worst = max(worst, float(np.maximum(p - math.exp(level) * q, 0.0).sum() * step))
+        one = one_feature_density(coarse, np.ones(1), np.array([y]), sigma, ridge)
+        two = one_feature_density(coarse, np.ones(1), np.array([other]), sigma, ridge)
+        excess = np.outer(one, alone) - math.exp(level) * np.outer(alone, two)
+        worst = max(worst, float(np.maximum(excess, 0.0).sum() * area))
+    return worst
+
+
+@pytest.mark.parametrize("level", [1.0, 4.0])
+@pytest.mark.parametrize("least", [1.0, 5.0])
+def test_gaussian_blocks_keep_delta_and_a_third_of_the_noise_does_not(level, least):
+    scales = calibrated(Logistic(noise="gaussian", least_ridge=least), level, delta=DELTA).scales
+    assert hockey_stick(scales.sigma, scales.least_ridge, level) <= DELTA
+    assert hockey_stick(scales.sigma / 3, scales.least_ridge, level) > DELTA
+
+
+def test_the_determinant_ratio_is_at_most_its_bound():
+    """det ∇²J changes by at most 1 + β/Λ: one rank-one term leaves, another enters."""
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        ridge = 10.0 ** rng.uniform(-2, 1)
+        features = with_bias(rng.normal(size=(4, 2)))
+        theta = rng.normal(size=(50, 3)) * 10.0 ** rng.uniform(-1, 2)
+        _, one = noise_and_volume(theta, features[:3], np.zeros(3), ridge)
+        _, two = noise_and_volume(theta, features[1:], np.zeros(3), ridge)
+        assert np.abs(one - two).max() <= math.log1p(newton.CURVATURE / ridge) + ROUNDING
+
+
+def test_slope_and_curvature_of_the_logistic_loss_pay_for_each_other():
+    """|f'| + f'' ≤ 1, the inequality behind a ridge of 2/ε."""
+    mean = expit(np.linspace(-40, 40, 4001))[:, None]
+    loss = np.linspace(0, 1, 101)
+    assert (np.abs(mean - loss) + mean * (1 - mean)).max() <= 1.0
+
+
+# The solver's certificate.
+
+
+def problem(seed, n=30, p=4, A=3, ridge=0.02, tilt=5.0):
+    rng = np.random.default_rng(seed)
+    features = with_bias(rng.normal(size=(n, p - 1)) * 3)
+    weights = np.eye(A)[rng.integers(A, size=n)]
+    labels = rng.integers(2, size=(n, A)).astype(float)
+    return features, weights, labels, np.full(A, ridge), rng.normal(size=(A, p)) * tilt
+
+
+def gradient_norms(theta, features, weights, labels, ridge, tilt):
+    """Per block, in extended precision."""
+    wide = [np.asarray(each, dtype=np.longdouble) for each in (theta, features, labels, tilt)]
+    theta, features, labels, tilt = wide
+    mean = expit(features @ theta.T)
+    gradient = (weights * (mean - labels)).T @ features + ridge[:, None] * theta + tilt
+    return np.sqrt((gradient**2).sum(axis=1)).astype(float)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize(("ridge", "tilt"), [(0.02, 5.0), (5.0, 100.0), (1.0, 1e4)])
+def test_every_solution_is_certified(seed, ridge, tilt):
+    given = problem(seed, ridge=ridge, tilt=tilt)
+    theta = newton.minimise(*given, 0.5 * logistic.TOLERANCE)
+    assert gradient_norms(theta, *given).max() <= logistic.TOLERANCE
+
+
+def test_accelerated_gradient_alone_certifies(monkeypatch):
+    """No branch is left for a fit that did not converge."""
+    monkeypatch.setattr(newton, "NEWTON_STEPS", 0)
+    for seed in range(3):
+        given = problem(seed, ridge=0.5)
+        theta = newton.minimise(*given, 0.5 * logistic.TOLERANCE)
+        assert gradient_norms(theta, *given).max() <= logistic.TOLERANCE
+
+
+def test_a_solver_that_stops_early_breaks_the_certificate(monkeypatch):
+    monkeypatch.setattr(newton, "NEWTON_STEPS", 2)
+    monkeypatch.setattr(newton, "accelerated_gradient", lambda objective, theta, tolerance: theta)  # noqa: ARG005
+    given = problem(0)
+    assert gradient_norms(newton.minimise(*given, 1e-9), *given).max() > logistic.TOLERANCE
+
+
+def test_rounding_of_a_large_batch_stays_far_below_the_tolerance():
+    """All labels of one kind first: partial sums as large as they get, at 2^17 records."""
+    n = 2**17
+    rng = np.random.default_rng(3)
+    features = with_bias(np.abs(rng.normal(size=(n, 3))))
+    labels = np.repeat([[0.0], [1.0]], n // 2, axis=0)
+    given = (features, np.ones((n, 1)), labels, np.array([5.0]), np.array([[3.0, -1.0, 2.0, 0.0]]))
+    theta = newton.minimise(*given, 0.5 * logistic.TOLERANCE)
+    assert gradient_norms(theta, *given).max() <= 0.51 * logistic.TOLERANCE
+
+
+def test_distance_to_the_minimiser_is_within_tolerance_over_ridge():
+    given = problem(1, ridge=0.3)
+    rough = newton.minimise(*given, 1e-3)
+    fine = newton.minimise(*given, 1e-12)
+    apart = np.linalg.norm(rough - fine, axis=1)
+    assert (apart <= gradient_norms(rough, *given) / 0.3 + 1e-11).all()
+
+
+def test_the_minimiser_inverts_the_noise():
+    """b(θ) of the returned θ is the noise that went in: the density formula is about this θ."""
+    features, weights, labels, ridge, tilt = problem(2)
+    theta = newton.minimise(features, weights, labels, ridge, tilt, 1e-10)
+    for action in range(3):
+        mine = weights[:, action] > 0
+        b, _ = noise_and_volume(
+            theta[action : action + 1], features[mine], labels[mine, action], ridge[action]
+        )
+        np.testing.assert_allclose(b[0], tilt[action], atol=1e-8)
+
+
+class Recorder(SecureNoise):
+    """Secure noise that remembers what was asked of it."""
+
+    def __init__(self):
+        object.__setattr__(self, "fast", False)
+        object.__setattr__(self, "asked", [])
+
+    def normal(self, name, shape):
+        self.asked.append(("normal", name, shape))
+        return super().normal(name, shape)
+
+    def ball(self, name, shape):
+        self.asked.append(("ball", name, shape))
+        return SecureNoise().ball(name, shape)
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"noise": "gamma"}, [("ball", "objective blocks", (2, 3)), ("ball", "output", (6,))]),
+        (
+            {"noise": "gaussian"},
+            [("normal", "objective blocks", (2, 3)), ("normal", "output", (2, 3))],
+        ),
+        ({"mechanism": "paper"}, [("ball", "objective", (6,))]),
+    ],
+)
+def test_noise_is_drawn_once_for_objective_and_output(options, expected):
+    oracle = calibrated(Logistic(**options), 1.0, delta=DELTA, p=3)
+    observed = np.eye(2, dtype=bool)[[0, 1, 1]]
+    batch = Batch(with_bias(np.eye(3, 2)), np.array([[0.0, 1.0]] * 3), observed)
+    noise = Recorder()
+    oracle.fit(batch, noise)
+    assert noise.asked == expected
+
+
+@pytest.mark.parametrize("records", [1, 100, 100_000])
+def test_output_noise_covers_twice_the_solver_error(records):
+    """Two worlds, each within τ/Λ of the same minimiser."""
+    for noise, delta in (("gamma", 0.0), ("gaussian", DELTA)):
+        oracle = calibrated(Logistic(noise=noise), 1.0, delta=delta)
+        ridge, _ = oracle._ridge_and_scale(records, 2)
+        sensitivity = 2 * logistic.TOLERANCE / float(ridge)
+        scale = float(oracle._output_scale(ridge))
+        if noise == "gamma":
+            assert sensitivity / scale == pytest.approx(logistic.OUTPUT_SHARE)
+        else:
+            assert scale / sensitivity == pytest.approx(logistic.OUTPUT_MULTIPLIER)
+        # All blocks together stay within half the tolerance; rounding has the other half.
+        assert oracle._tolerance(2) * math.sqrt(2) == pytest.approx(logistic.TOLERANCE / 2)
+
+
+def test_pure_parts_add_up_to_epsilon():
+    oracle = calibrated(Logistic(ridge=1e-4, noise="gamma"), 1.0)
+    event = oracle.event(1)
+    assert isinstance(event, ObjectivePerturbation)
+    _, scale = oracle._ridge_and_scale(1, 2)
+    objective = 2.0 / float(scale)  # a gradient moves by at most 2
+    assert objective + logistic.OUTPUT_SHARE * 1.0 <= event.epsilon + ROUNDING

@@ -1,0 +1,260 @@
+"""Declared sensitivities against an optimiser that looks for the worst pair of records.
+
+Statistics come from the shipped ``floating_moments`` (what the optimiser climbs) and
+``exact_moments`` (what a private release sums). For each mechanism the worst distance found
+must lie in [0.999, 1 + 1e-9] times the declared one: below, we would waste noise; above, we
+would break the promise. Distances need two context dimensions to be attained.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from discreet.features import with_bias
+from discreet.oracles import ridge
+from discreet.oracles.moments import GRID, exact_moments, floating_moments, legal_rows
+from discreet.oracles.perturb import block_diagonal
+from discreet.privacy.budget import Budget
+from discreet.privacy.mechanisms import CENTRE, paper_sensitivities, ridge_sensitivity
+from discreet.privacy.noise import SecureNoise
+from discreet.types import Batch
+
+DIMENSION = 2
+LOW, HIGH = 0.999, 1.0 + 1e-9
+VOID = None
+
+
+def record(context, losses, action, n_actions):
+    """A batch of one record; ``action`` is an index, ``"all"`` or VOID."""
+    observed = np.zeros((1, n_actions), dtype=bool)
+    if action is not VOID:
+        observed[0, slice(None) if action == "all" else action] = True
+    return Batch(with_bias(np.atleast_2d(context)), np.atleast_2d(losses), observed)
+
+
+def half_vectors(gram, response):
+    """(svec of every block, response) as one vector: the statistic that a release noises."""
+    p = gram.shape[-1]
+    rows, columns = np.triu_indices(p)
+    weight = np.where(rows == columns, 1.0, math.sqrt(2.0))
+    return np.concatenate([(gram[..., rows, columns] * weight).ravel(), response.ravel()])
+
+
+def structured_exact(first, second, feedback, losses):
+    difference = []
+    for batch in (first, second):
+        moments = exact_moments(batch, feedback, losses)
+        gram = moments.gram.astype(float) * moments.gram_unit
+        difference.append(half_vectors(gram, moments.response * moments.response_unit))
+    return float(np.linalg.norm(difference[0] - difference[1]))
+
+
+def structured_floating(first, second, feedback):
+    moments = [floating_moments(batch, feedback, CENTRE) for batch in (first, second)]
+    stacked = [half_vectors(each.gram, each.response) for each in moments]
+    return float(np.linalg.norm(stacked[0] - stacked[1]))
+
+
+def paper_parts(first, second, feedback):
+    """Distances of the dense (Ap)² Gram and of the uncentred response."""
+    one, two = (floating_moments(batch, feedback, 0.0) for batch in (first, second))
+    A = first.n_actions
+    gram = block_diagonal(one.gram, A) - block_diagonal(two.gram, A)
+    return float(np.linalg.norm(gram)), float(np.linalg.norm(one.response - two.response))
+
+
+def pairs(feedback):
+    """Which actions two neighbouring records may hold, void rows included."""
+    if feedback == "full":
+        return [("all", "all"), ("all", VOID)]
+    return [(0, 0), (0, 1), (0, VOID)]
+
+
+def one_zero_rows(n_actions):
+    """Same label, and different labels; relabelling actions gives all other pairs."""
+    zero = np.eye(n_actions)
+    return [(1.0 - zero[0], 1.0 - zero[0]), (1.0 - zero[0], 1.0 - zero[1])]
+
+
+def climb(distance, n_actions, feedback, rows=None, starts=4, seed=0):
+    """The largest distance over contexts (and losses, unless ``rows`` fixes them).
+
+    Contexts are free numbers, which ``with_bias`` projects. Losses start anywhere in [0, 1];
+    a squared distance is convex in them, so each action then tries the four ends of its pair.
+    """
+    rng = np.random.default_rng(seed)
+    best, where = 0.0, None
+    for (one, two), fixed in itertools.product(pairs(feedback), rows or [None]):
+        for _ in range(starts):
+            contexts = rng.normal(size=2 * DIMENSION)
+            losses = rng.random((2, n_actions)) if fixed is None else np.array(fixed)
+
+            def records(x, losses, one=one, two=two):
+                return (
+                    record(x[:DIMENSION], losses[0], one, n_actions),
+                    record(x[DIMENSION:], losses[1], two, n_actions),
+                )
+
+            def lost(x, losses, make=records):
+                return -distance(*make(x, losses))
+
+            for _ in range(1 if fixed is not None else 3):
+                contexts = minimize(lost, contexts, (losses,), method="L-BFGS-B").x
+                for action in range(n_actions if fixed is None else 0):
+                    trials = [losses.copy() for _ in range(5)]
+                    for trial, ends in zip(
+                        trials, itertools.product((0, 1), repeat=2), strict=False
+                    ):
+                        trial[:, action] = ends
+                    losses = min(trials, key=lambda trial, x=contexts: lost(x, trial))
+            contexts = minimize(lost, contexts, (losses,), method="L-BFGS-B").x
+            if -lost(contexts, losses) > best:
+                best, where = -lost(contexts, losses), records(contexts, losses)
+    return best, where
+
+
+def assert_tight(found, declared):
+    assert LOW * declared <= found <= HIGH * declared
+
+
+CASES = [
+    ("bandit", "general", 3),
+    *(("full", "one_label", A) for A in (2, 3, 4, 6)),
+    *(("full", "general", A) for A in (2, 5, 8, 12)),
+]
+
+
+@pytest.mark.parametrize(("feedback", "losses", "n_actions"), CASES)
+def test_structured_sensitivity_is_attained_and_never_exceeded(feedback, losses, n_actions):
+    rows = one_zero_rows(n_actions) if losses == "one_label" else None
+    declared = ridge_sensitivity(feedback, n_actions, losses == "one_label")
+    found, (first, second) = climb(
+        lambda one, two: structured_floating(one, two, feedback), n_actions, feedback, rows
+    )
+    assert_tight(found, declared)
+    # The worst pair again, through the integers of a private release.
+    assert_tight(structured_exact(first, second, feedback, losses), declared)
+
+
+@pytest.mark.parametrize(("feedback", "losses", "n_actions"), CASES)
+def test_paper_sensitivities_are_attained_and_never_exceeded(feedback, losses, n_actions):
+    rows = one_zero_rows(n_actions) if losses == "one_label" else None
+    declared = paper_sensitivities(feedback, n_actions, losses == "one_label")
+    for part in (0, 1):
+        found, _ = climb(
+            lambda one, two, part=part: paper_parts(one, two, feedback)[part],
+            n_actions,
+            feedback,
+            rows,
+        )
+        assert_tight(found, declared[part])
+
+
+@pytest.mark.parametrize(("feedback", "losses", "n_actions"), CASES)
+def test_exact_statistics_of_random_and_illegal_records_stay_inside(feedback, losses, n_actions):
+    """Whatever is passed (norms of 1e200, infinities, several actions) the bound holds."""
+    rng = np.random.default_rng(1)
+    declared = ridge_sensitivity(feedback, n_actions, losses == "one_label")
+
+    def wild():
+        features = rng.normal(size=(1, DIMENSION + 1)) * 10.0 ** rng.uniform(-3, 200)
+        features[rng.random(features.shape) < 0.1] = rng.choice([np.nan, np.inf, -np.inf])
+        observed = rng.random((1, n_actions)) < 0.8
+        return Batch(features, rng.normal(size=(1, n_actions)) * 5.0, observed)
+
+    for _ in range(300):
+        assert structured_exact(wild(), wild(), feedback, losses) <= HIGH * declared
+
+
+def test_the_declared_constants_are_those_of_the_proof():
+    assert ridge_sensitivity("bandit", 7) == pytest.approx(1.5910, abs=5e-5)
+    squares = [ridge_sensitivity("full", A, True) ** 2 for A in (2, 3, 4, 6)]
+    assert squares == pytest.approx([25 / 8, 113 / 32, 4.0, 5.0])
+    squares = [ridge_sensitivity("full", A) ** 2 for A in (2, 5, 8, 12)]
+    assert squares == pytest.approx([25 / 8, 169 / 32, 8.0, 12.0])
+
+
+def test_general_label_range_follows_the_formula():
+    """(2 + h²)/√2 for labels in [−h, h]: why losses outside [0, 1] must be refused."""
+    for half in (0.25, 0.5, 0.75, 1.0):
+        t = np.linspace(0.0, 1.0, 100_001)
+        squares = 2.0 - 2.0 * t**2 + 2.0 * half**2 * (1.0 + t)
+        assert squares.max() == pytest.approx((2.0 + half**2) ** 2 / 2.0, rel=1e-9)
+
+
+def test_sabotage_without_the_bias_column_the_response_reaches_two():
+    def without_bias(batch):
+        context = batch.features[:, 1:] * math.sqrt(2.0)
+        zero = np.zeros((1, 1))
+        return Batch(np.concatenate([zero, context], axis=1), batch.losses, batch.observed)
+
+    def response(one, two):
+        return paper_parts(without_bias(one), without_bias(two), "bandit")[1]
+
+    found, (first, second) = climb(response, 2, "bandit")
+    assert found == pytest.approx(2.0, rel=1e-3)
+    assert found > 1.4 * paper_sensitivities("bandit", 2)[1]
+    # The exact statistics put the column back, so the same rows are harmless there.
+    distance = structured_exact(without_bias(first), without_bias(second), "bandit", "general")
+    assert distance <= HIGH * ridge_sensitivity("bandit", 2)
+
+
+@pytest.mark.parametrize("n_actions", [3, 4, 6])
+def test_sabotage_general_losses_exceed_the_one_label_sensitivity_unless_enforced(n_actions):
+    declared = ridge_sensitivity("full", n_actions, one_zero=True)
+    _, (first, second) = climb(
+        lambda one, two: structured_floating(one, two, "full"), n_actions, "full"
+    )
+    assert structured_exact(first, second, "full", "general") > 1.01 * declared
+    assert structured_exact(first, second, "full", "one_label") <= HIGH * declared
+    for batch in (first, second):
+        targets = legal_rows(batch, "full", "one_label").targets
+        assert (targets == 0.0).sum() == 1
+        assert (targets == 1.0).sum() == n_actions - 1
+
+
+def test_rows_stay_in_the_ball_after_rounding():
+    """‖z‖² ≤ 2^40 in integers, for rows on, near and far beyond the sphere."""
+    rng = np.random.default_rng(2)
+    for d in (1, 2, 10, 300):
+        contexts = rng.normal(size=(2000, d)) * 10.0 ** rng.uniform(-8, 8, size=(2000, 1))
+        contexts[:d] = np.eye(d)[:2000]
+        for features in (with_bias(contexts), contexts, np.nextafter(with_bias(contexts), 9.0)):
+            rows = features if features.shape[1] > d else np.c_[np.ones(len(contexts)), features]
+            observed = np.ones((len(rows), 1), dtype=bool)
+            z = legal_rows(
+                Batch(rows, np.zeros((len(rows), 1)), observed), "bandit", "general"
+            ).grid
+            whole = z.astype(object) if d <= 2 else z.astype(np.int64)
+            assert (z == np.trunc(z)).all()
+            assert ((whole[:, 1:] ** 2).sum(axis=1) <= GRID**2).all()
+            assert (z[:, 0] == GRID).all()
+
+
+@pytest.mark.parametrize("mechanism", ["paper", "structured"])
+def test_ridge_fits_legal_rows_whatever_it_is_given(mechanism, monkeypatch):
+    """Both mechanisms enforce the rows behind their sensitivities, not the caller."""
+    seen = []
+    for name in ("floating_moments", "exact_moments"):
+        original = getattr(ridge, name)
+
+        def spy(*arguments, original=original):
+            seen.append(original(*arguments))
+            return seen[-1]
+
+        monkeypatch.setattr(ridge, name, spy)
+    oracle = ridge.Ridge(mechanism=mechanism).calibrate(
+        Budget(1.0, 1e-5), feedback="full", losses="one_label", radii=False, n_actions=3, p=3
+    )
+    illegal = Batch(np.full((1, 3), 7.0), np.full((1, 3), 40.0), np.ones((1, 3), dtype=bool))
+    oracle.fit(illegal, SecureNoise())
+    (moments,) = seen
+    gram = moments.gram * moments.gram_unit
+    response = moments.response * moments.response_unit
+    assert np.trace(gram[0]) <= HIGH
+    assert np.linalg.norm(response) <= HIGH * math.sqrt(3)

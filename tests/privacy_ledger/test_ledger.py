@@ -1,0 +1,108 @@
+"""Ledger: one partition composes, disjoint partitions take the maximum, the budget holds."""
+
+import json
+import math
+
+import pytest
+
+from discreet import Budget, BudgetExceeded, Ledger
+from discreet.privacy.accounting import epsilon
+from discreet.privacy.events import (
+    Composed,
+    ExponentialMechanism,
+    Gaussian,
+    NonPrivate,
+    ObjectivePerturbation,
+)
+from discreet.privacy.ledger import DISJOINT, RELATION
+from tolerances import EXACT
+from wording import refused
+
+BUDGET = Budget(1.0, 1e-5)
+QUIET = Gaussian(multiplier=5.0, sensitivity=1.0)
+PURE = ExponentialMechanism(0.4, 1.0)
+
+
+def test_an_empty_ledger_has_spent_nothing():
+    spent = Ledger(BUDGET).spent()
+    assert (spent.epsilon, spent.delta) == (0.0, 0.0)
+    assert spent.unit == "decision"
+    assert spent.relation == RELATION == "replace one record"
+
+
+@pytest.mark.parametrize("batches", [1, 10])
+def test_disjoint_batches_cost_as_much_as_one(batches):
+    ledger = Ledger(BUDGET)
+    for number in range(batches):
+        ledger = ledger.charge(f"batch {number + 1}", QUIET)
+    assert len(ledger.entries) == batches
+    assert ledger.spent().epsilon == epsilon(QUIET, BUDGET.delta)
+    assert ledger.spent().delta == BUDGET.delta
+    assert DISJOINT in ledger.spent().assumptions
+
+
+def test_the_maximum_is_over_partitions_not_the_last_one():
+    loud = Gaussian(multiplier=4.0, sensitivity=1.0)
+    ledger = Ledger(BUDGET).charge("a", loud).charge("b", QUIET)
+    assert ledger.spent().epsilon == epsilon(loud, BUDGET.delta) > epsilon(QUIET, BUDGET.delta)
+
+
+def test_the_same_partition_composes():
+    ledger = Ledger(Budget(5.0, 1e-5)).charge("a", QUIET).charge("a", QUIET)
+    together = Gaussian(multiplier=5.0 / math.sqrt(2), sensitivity=1.0)
+    assert ledger.spent().epsilon == pytest.approx(epsilon(together, 1e-5), rel=EXACT)
+
+
+def test_pure_charges_add_up_and_need_no_delta():
+    ledger = Ledger(Budget(1.0)).charge("a", PURE).charge("a", PURE)
+    assert ledger.spent().epsilon == pytest.approx(0.8, rel=EXACT)
+    assert ledger.spent().delta == 0.0
+    with refused(BudgetExceeded, "'a'", "within 1"):
+        ledger.charge("a", PURE)
+
+
+def test_a_charge_beyond_the_budget_changes_nothing():
+    ledger = Ledger(BUDGET).charge("a", QUIET)
+    before = ledger.to_json()
+    with refused(BudgetExceeded, "'a'", "ε within 1", "Nothing was spent"):
+        ledger.charge("a", QUIET)
+    assert ledger.to_json() == before
+    assert ledger.charge("b", QUIET).spent().epsilon == ledger.spent().epsilon
+
+
+def test_charging_returns_a_new_ledger():
+    ledger = Ledger(BUDGET)
+    assert ledger.charge("a", QUIET) is not ledger
+    assert ledger.entries == ()
+
+
+def test_an_event_without_privacy_fits_only_an_infinite_budget():
+    event = NonPrivate("seeded")
+    assert Ledger(Budget.none()).charge("a", event).spent().epsilon == math.inf
+    with refused(BudgetExceeded, "inf"):
+        Ledger(Budget(1e9, 0.5)).charge("a", event)
+
+
+def test_the_ledger_repeats_what_its_events_assume():
+    assuming = Gaussian(5.0, 1.0, assumes=("real arithmetic",))
+    ledger = Ledger(BUDGET).charge("a", assuming).charge("b", assuming)
+    assert ledger.spent().assumptions == (DISJOINT, "real arithmetic")
+
+
+def test_the_unit_is_the_plans_unless_said_otherwise():
+    ledger = Ledger(BUDGET, unit="visit").charge("a", QUIET).charge("b", QUIET, unit="person")
+    assert [entry.unit for entry in ledger.entries] == ["visit", "person"]
+    assert ledger.spent().unit == "visit"
+
+
+def test_round_trip_through_json():
+    ledger = Ledger(Budget(3.0, 1e-5), unit="visit")
+    ledger = ledger.charge("a", Composed((QUIET, PURE)))
+    ledger = ledger.charge("b", ObjectivePerturbation("gamma", epsilon=1.0, assumes=("x", "y")))
+    ledger = ledger.charge("c", QUIET, unit="person")
+    document = json.loads(json.dumps(ledger.to_json(), allow_nan=False))
+    assert Ledger.from_json(document) == ledger
+    assert Ledger.from_json(document).to_json() == ledger.to_json()
+    forever = Ledger(Budget.none()).charge("a", NonPrivate("why"))
+    document = json.loads(json.dumps(forever.to_json(), allow_nan=False))
+    assert Ledger.from_json(document) == forever

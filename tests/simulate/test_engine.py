@@ -1,0 +1,75 @@
+"""The engine plays thousands of runs at once; each is the run that ``evaluate`` plays alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import discreet as dc
+from catalogue import ACTIONS, DIMENSION, FEATURES, POLICIES
+from discreet.simulate.engine import Machine, run
+from tolerances import EXACT
+
+ROWS, SEEDS = 45, (0, 3, 4)
+ENDS = np.array([1, 3, 7, 15, 31, 45])
+BUDGETS = (dc.Budget.none(), dc.Budget(2.0, 1e-5))
+
+
+def labelled():
+    contexts = np.random.default_rng(4).normal(size=(ROWS, DIMENSION))
+    return contexts, (contexts[:, 0] > 0).astype(int) + (contexts[:, 1] > 0.5)
+
+
+def grid():
+    """Every policy with two oracles and two budgets, in an order that mixes the families."""
+    return [
+        dc.Plan(
+            n_actions=ACTIONS,
+            features=FEATURES,
+            policy=policies[1],
+            oracle=oracle,
+            budget=budget,
+            feedback="full" if isinstance(policies[1], dc.Greedy) else "bandit",
+        )
+        for budget in BUDGETS
+        for policies in POLICIES.values()
+        for oracle in (dc.Ridge(0.02), dc.Logistic(0.02, noise="gaussian"))
+        if oracle.bounded or not policies[1].needs_bounded_losses
+    ]
+
+
+@pytest.fixture(scope="module")
+def expected():
+    contexts, labels = labelled()
+    return np.array(
+        [
+            [dc.evaluate(plan, contexts, labels, seed=seed).curve[ENDS - 1] for seed in SEEDS]
+            for plan in grid()
+        ]
+    )
+
+
+@pytest.mark.parametrize("memory", [2**31, 200_000, 1], ids=["at once", "in parts", "one by one"])
+def test_every_run_is_the_run_alone(memory, expected):
+    contexts, labels = labelled()
+    made = run(grid(), FEATURES.map(contexts), labels, SEEDS, Machine(memory=memory))
+    np.testing.assert_allclose(made, expected, rtol=0, atol=EXACT)
+
+
+def test_torch_plays_them_too(expected):
+    pytest.importorskip("torch")
+    contexts, labels = labelled()
+    made = run(grid(), FEATURES.map(contexts), labels, SEEDS, Machine(device="cpu"))
+    np.testing.assert_allclose(made, expected, rtol=0, atol=EXACT)
+
+
+def test_single_precision_is_close_on_average(expected):
+    """A last bit can turn a decision and all that follows, so only means are compared."""
+    pytest.importorskip("torch")
+    contexts, labels = labelled()
+    linear = [i for i, plan in enumerate(grid()) if isinstance(plan.oracle, dc.Ridge)]
+    plans = [grid()[i] for i in linear]
+    machine = Machine(device="cpu", dtype="float32")
+    made = run(plans, FEATURES.map(contexts), labels, SEEDS, machine)
+    assert abs(made.mean() - expected[linear].mean()) < 0.01
+    assert np.isclose(made, expected[linear], rtol=0, atol=EXACT).mean() > 0.9

@@ -1,0 +1,223 @@
+"""``evaluate``: repeatable, paired across budgets, honest about what was protected."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import discreet as dc
+from catalogue import ACTIONS, DIMENSION, FEATURES, ORACLES, POLICIES
+from discreet.privacy.events import NonPrivate
+from tolerances import EXACT, SOLVER
+
+
+def labelled(rows, seed=0):
+    """Contexts whose label is the sector of the plane that they point to."""
+    rng = np.random.default_rng([9, seed])
+    contexts = rng.normal(size=(rows, DIMENSION))
+    angle = np.arctan2(contexts[:, 1], contexts[:, 0]) / (2 * np.pi) + 0.5
+    return contexts, np.minimum((angle * ACTIONS).astype(int), ACTIONS - 1)
+
+
+def plan_of(policy, oracle=None, budget=None, **more):
+    return dc.Plan(
+        n_actions=ACTIONS,
+        features=FEATURES,
+        policy=policy,
+        oracle=oracle or dc.Ridge(),
+        budget=budget or dc.Budget.none(),
+        **more,
+    )
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_a_seed_decides_everything(name):
+    contexts, labels = labelled(100)
+    plan = plan_of(POLICIES[name][0], dc.Logistic(), dc.Budget(1.0, 1e-5))
+    one, two = (dc.evaluate(plan, contexts, labels, seed=4) for _ in range(2))
+    np.testing.assert_array_equal(one.losses, two.losses)
+    for mine, yours in zip(one.released.items, two.released.items, strict=True):
+        np.testing.assert_array_equal(mine.predictor.weights, yours.predictor.weights)
+    other = dc.evaluate(plan, contexts, labels, seed=5)
+    assert (one.losses != other.losses).any()
+
+
+def test_curve_and_loss_are_the_running_and_the_final_mean():
+    contexts, labels = labelled(77)
+    result = dc.evaluate(plan_of(dc.SquareCB()), contexts, labels, seed=1)
+    assert set(np.unique(result.losses)) <= {0.0, 1.0}
+    assert result.curve.shape == result.losses.shape == (77,)
+    expected = [sum(result.losses[: t + 1]) / (t + 1) for t in range(77)]
+    np.testing.assert_allclose(result.curve, expected, rtol=0, atol=EXACT)
+    assert result.loss == pytest.approx(result.curve[-1], abs=EXACT)
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 4, 7, 8, 63, 64])
+def test_all_but_the_last_batch_are_fitted(rows):
+    """M = ⌈log2(T + 1)⌉ batches, M − 1 releases. [paper, Algorithm 2]"""
+    contexts, labels = labelled(rows)
+    result = dc.evaluate(plan_of(dc.Greedy()), contexts, labels)
+    assert len(result.released.items) == math.ceil(math.log2(rows + 1)) - 1
+    assert [item.records for item in result.released.items] == [
+        2**j for j in range(len(result.released.items))
+    ]
+    assert len(result.ledger.entries) == len(result.released.items)
+
+
+def test_a_larger_first_batch():
+    contexts, labels = labelled(100)
+    result = dc.evaluate(plan_of(dc.Greedy(), first_batch=10), contexts, labels)
+    assert [item.records for item in result.released.items] == [10, 20, 40]
+
+
+def first_gram(epsilon, oracle):
+    contexts, labels = labelled(40)
+    budget = dc.Budget(epsilon, 0.0 if math.isinf(epsilon) else 1e-5)
+    plan = plan_of(dc.LinUCB(), oracle, budget, first_batch=16)
+    gram = dc.evaluate(plan, contexts, labels, seed=3).released.items[0].gram
+    if not gram.dense and oracle.mechanism == "paper":
+        whole = np.zeros((ACTIONS, FEATURES.p, ACTIONS, FEATURES.p))
+        for action in range(ACTIONS):
+            whole[action, :, action, :] = gram.values[action]
+        return whole.reshape(ACTIONS * FEATURES.p, -1), plan.oracle.scales.gram
+    return gram.values, plan.oracle.scales.gram
+
+
+@pytest.mark.parametrize(
+    "oracle",
+    [
+        dc.Ridge(),
+        dc.Ridge(mechanism="paper"),
+        dc.Logistic(noise="gaussian"),
+        dc.Logistic(mechanism="paper"),
+    ],
+    ids=["ridge", "ridge-paper", "logistic", "logistic-paper"],
+)
+def test_budgets_share_rows_actions_and_base_noise(oracle):
+    """The first Gram at ε is G + σ(ε)·E with one G and one E for all ε."""
+    clean, _ = first_gram(math.inf, oracle)
+    base = []
+    for epsilon in (1.0, 4.0):
+        noisy, sigma = first_gram(epsilon, oracle)
+        base.append((noisy - clean) / sigma)
+    np.testing.assert_allclose(base[0], base[1], rtol=0, atol=SOLVER)
+    assert np.abs(base[0]).max() > 0.5
+
+
+def test_policies_share_order_and_noise():
+    """The first batch is uniform for all, so the first release is the same for all."""
+    contexts, labels = labelled(30)
+    firsts = []
+    for policy in (dc.SquareCB(), dc.Greedy(), dc.VanillaPO()):
+        plan = plan_of(policy, budget=dc.Budget(1.0, 1e-5), first_batch=8)
+        result = dc.evaluate(plan, contexts, labels, seed=6)
+        firsts.append((result.released.items[0].predictor.weights, result.losses[:8]))
+    for weights, losses in firsts[1:]:
+        np.testing.assert_array_equal(weights, firsts[0][0])
+        np.testing.assert_array_equal(losses, firsts[0][1])
+
+
+@pytest.mark.parametrize("oracle", [dc.Ridge(1e-3), dc.Logistic(1e-3)], ids=["ridge", "logistic"])
+def test_supervised_learns_from_all_losses(oracle):
+    contexts, labels = labelled(1500)
+    bandit = dc.evaluate(plan_of(dc.Greedy(), oracle), contexts, labels, seed=2)
+    supervised = plan_of(dc.Greedy(), oracle, feedback="full", losses="one_label")
+    full = dc.evaluate(supervised, contexts, labels, seed=2)
+    assert full.loss < 0.25 < 2 / 3
+    assert full.loss < bandit.loss + 0.02
+    # What is learnt does not depend on what was played.
+    other = plan_of(dc.Uniform(), oracle, feedback="full", losses="one_label")
+    uniform = dc.evaluate(other, contexts, labels, seed=2)
+    assert uniform.loss == pytest.approx(2 / 3, abs=0.07)  # 5 standard deviations
+    for mine, yours in zip(full.released.items, uniform.released.items, strict=True):
+        np.testing.assert_array_equal(mine.predictor.weights, yours.predictor.weights)
+
+
+def test_every_learner_beats_chance_without_privacy():
+    contexts, labels = labelled(1500)
+    for name, policies in POLICIES.items():
+        if name not in ("Uniform", "BonusPO"):
+            settings = {"VanillaPO-current": 2, "VanillaPO-previous": 2}.get(name, 1)
+            result = dc.evaluate(plan_of(policies[settings], dc.Logistic(1e-3)), contexts, labels)
+            assert result.loss < 0.5, name
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, case in ORACLES.items() if case.budget.private and not case.radii]
+)
+def test_secure_noise_keeps_its_budget_and_seeded_noise_claims_nothing(name):
+    case = ORACLES[name]
+    contexts, labels = labelled(12)
+    plan = plan_of(
+        dc.SquareCB(), case.oracle, case.budget, feedback=case.feedback, losses=case.losses
+    )
+    secure = dc.evaluate(plan, contexts, labels, noise=dc.SecureNoise())
+    spent = secure.ledger.spent()
+    assert 0.5 * case.budget.epsilon < spent.epsilon <= case.budget.epsilon
+    assert spent.delta <= case.budget.delta
+    assert not any(isinstance(item.event, NonPrivate) for item in secure.released.items)
+
+    seeded = dc.evaluate(plan, contexts, labels, seed=0)
+    assert seeded.ledger.spent().epsilon == math.inf
+    assert all(isinstance(item.event, NonPrivate) for item in seeded.released.items)
+    assert seeded.noise_scale_of == case.budget
+
+
+def test_secure_noise_differs_from_run_to_run():
+    contexts, labels = labelled(12)
+    plan = plan_of(dc.SquareCB(), budget=dc.Budget(1.0, 1e-5))
+    runs = [dc.evaluate(plan, contexts, labels, noise=dc.SecureNoise()) for _ in range(2)]
+    weights = [run.released.items[0].predictor.weights for run in runs]
+    assert (weights[0] != weights[1]).all()
+
+
+def test_the_input_is_left_alone():
+    contexts, labels = labelled(20)
+    kept = contexts.copy(), labels.copy()
+    dc.evaluate(plan_of(dc.SquareCB()), contexts, labels)
+    np.testing.assert_array_equal(contexts, kept[0])
+    np.testing.assert_array_equal(labels, kept[1])
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        np.zeros(19, dtype=int),
+        np.zeros((20, 1), dtype=int),
+        np.full(20, 0.5),
+        np.full(20, np.nan),
+        np.full(20, ACTIONS),
+        np.full(20, -1),
+        np.array(["a"] * 20),
+        np.array([None] * 20),
+    ],
+    ids=["too few", "two axes", "fractions", "nan", "too large", "negative", "words", "objects"],
+)
+def test_bad_labels_are_refused(labels):
+    contexts, _ = labelled(20)
+    with pytest.raises(dc.InvalidInput, match="labels must be"):
+        dc.evaluate(plan_of(dc.SquareCB()), contexts, labels)
+
+
+def test_no_rows_and_bad_contexts_are_refused():
+    plan = plan_of(dc.SquareCB())
+    with pytest.raises(dc.InvalidInput, match="labels must be"):
+        dc.evaluate(plan, np.zeros((0, DIMENSION)), np.zeros(0, dtype=int))
+    with pytest.raises(dc.InvalidInput, match="context must be"):
+        dc.evaluate(plan, np.zeros((3, DIMENSION + 1)), np.zeros(3, dtype=int))
+
+
+def test_whole_floats_and_booleans_are_labels_too():
+    contexts, labels = labelled(20)
+    plan = plan_of(dc.SquareCB())
+    plain = dc.evaluate(plan, contexts, labels)
+    np.testing.assert_array_equal(
+        dc.evaluate(plan, contexts, labels.astype(float)).losses, plain.losses
+    )
+    binary = labels > 0
+    np.testing.assert_array_equal(
+        dc.evaluate(plan, contexts, binary).losses,
+        dc.evaluate(plan, contexts, binary.astype(int)).losses,
+    )

@@ -1,0 +1,45 @@
+"""The tree of exceptions: one root, the built-in class that a caller expects, readable text."""
+
+import inspect
+import re
+
+import pytest
+
+from discreet import errors
+
+TREE = {
+    "InvalidInput": ValueError,
+    "UnknownDecision": KeyError,
+    "LossConflict": ValueError,
+    "DecisionClosed": ValueError,
+    "NotReady": RuntimeError,
+    "BudgetExceeded": RuntimeError,
+    "CorruptRelease": ValueError,
+    "StateClaimed": RuntimeError,
+    "PrivateData": TypeError,
+}
+
+
+def test_the_tree_is_complete():
+    defined = {name for name, item in inspect.getmembers(errors, inspect.isclass)}
+    assert defined == {"DiscreetError", *TREE}
+
+
+def test_the_drawing_in_the_docstring_is_the_tree():
+    drawn = re.findall(r"[├└]── (\w+)\s+\((\w+)\)", errors.__doc__)
+    assert dict(drawn) == {name: kind.__name__ for name, kind in TREE.items()}
+
+
+@pytest.mark.parametrize(("name", "builtin"), TREE.items())
+def test_every_error_is_a_discreet_error_and_a_builtin(name, builtin):
+    error = getattr(errors, name)
+    assert issubclass(error, errors.DiscreetError)
+    assert issubclass(error, builtin)
+    assert error.__doc__
+
+
+@pytest.mark.parametrize("name", TREE)
+def test_messages_are_printed_as_written(name):
+    assert str(getattr(errors, name)("id must be known; it is not.")) == (
+        "id must be known; it is not."
+    )

@@ -1,0 +1,777 @@
+"""Learner: decide, observe, close, release, through its public face."""
+
+import contextlib
+import gc
+import json
+import math
+import pickle
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+import numpy as np
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+import discreet as dc
+from wording import refused
+
+NONE = dc.Budget.none()
+
+
+def plan(**changes):
+    base = {"n_actions": 3, "features": dc.UnitBall(2), "policy": dc.SquareCB(), "budget": NONE}
+    return dc.Plan(**{**base, **changes})
+
+
+def private_plan(**changes):
+    return plan(budget=dc.Budget(1.0, 1e-5), **changes)
+
+
+def learner(seed=0, noise=None, **changes):
+    return dc.Learner(plan(**changes), noise=noise, draws=np.random.default_rng(seed))
+
+
+def context(seed=0):
+    return np.random.default_rng(seed).normal(size=2)
+
+
+def state(learner):
+    """Everything that an error must leave alone."""
+    store = learner._store
+    rows = {name: value.tobytes() for name, value in store.rows().items()}
+    counts = (store.number, store.start, store.size, store.taken, store.unheard, store.closed)
+    digests = [item.digest for item in learner.released.items]
+    return rows, counts, learner.ledger.to_json(), digests
+
+
+def fill(learner, batches, loss=0.5):
+    """Play whole batches: decide as many as there are slots, hear them all, release."""
+    for _ in range(batches):
+        many = learner.decide(np.zeros((learner._store.size, 2)))
+        learner.observe(many.id, np.full(len(many.id), loss))
+        learner.release()
+
+
+# The snippet of the issue
+
+
+def test_the_first_eight_lines_run_as_promised():
+    plan = dc.Plan(
+        n_actions=3,
+        features=dc.UnitBall(10),
+        policy=dc.ReplayBonusPO(learning_rate=0.1, bonus=0.01),
+        oracle=dc.Ridge(ridge=0.01),
+        budget=dc.Budget(epsilon=1.0, delta=1e-5),
+    )
+    learner = dc.Learner(plan)
+    decision = learner.decide(np.zeros(10))
+    assert (decision.id, decision.stored) == (0, True)
+    assert decision.action in range(3)
+    assert decision.propensity == pytest.approx(1 / 3)
+    assert learner.released.latest is None
+    assert learner.ledger.spent().epsilon == 0.0
+    learner.observe(decision.id, loss=1.0)
+    learner.decide(np.zeros(10))
+    spent = learner.ledger.spent()
+    assert 0.999 < spent.epsilon <= 1.0
+    assert (spent.delta, spent.unit, spent.relation) == (1e-5, "decision", "replace one record")
+    assert learner.released.latest.records == 1
+
+    rng = np.random.default_rng(0)
+    contexts = rng.normal(size=(200, 10))
+    labels = rng.integers(0, 3, size=200)
+    result = dc.evaluate(plan, contexts, labels, seed=0)
+    assert 0 <= result.loss <= 1
+    assert result.curve.shape == (200,)
+    assert result.curve[-1] == pytest.approx(result.loss)
+
+
+# Deciding
+
+
+def test_one_decision_has_plain_numbers():
+    decision = learner().decide(context())
+    assert (type(decision.id), type(decision.action)) == (int, int)
+    assert (type(decision.stored), type(decision.propensity)) == (bool, float)
+
+
+def test_many_decisions_have_arrays():
+    many = learner(first_batch=8).decide(np.zeros((5, 2)))
+    assert many.id.tolist() == [0, 1, 2, 3, 4]
+    assert many.stored.all()
+    assert many.propensity.shape == many.action.shape == (5,)
+
+
+def test_a_request_across_a_boundary_takes_the_slots_that_are_left():
+    one = learner(first_batch=4)
+    one.decide(np.zeros((3, 2)))
+    many = one.decide(np.zeros((4, 2)))
+    assert many.id.tolist() == [3, -1, -1, -1]
+    assert many.stored.tolist() == [True, False, False, False]
+
+
+def test_while_a_sealed_batch_waits_the_policy_serves_and_takes_no_slot():
+    one = learner(first_batch=2)
+    one.decide(np.zeros((2, 2)))
+    one.observe(0, 0.5)
+    before = state(one)
+    waiting = one.decide(context())
+    assert (waiting.id, waiting.stored) == (-1, False)
+    assert waiting.action in range(3)
+    one.observe(waiting.id, 0.25)  # not needed, and changes nothing
+    one.observe([-1, -1], [0.0, 1.0])
+    assert state(one) == before
+    one.observe(1, 0.5)
+    assert one.decide(context()).id == 2
+    assert len(one.released.items) == 1
+
+
+def test_no_context_is_no_decision():
+    one = learner()
+    none = one.decide(np.empty((0, 2)))
+    assert none.id.shape == none.action.shape == none.propensity.shape == (0,)
+    one.observe(none.id, np.empty(0))
+    assert one._store.taken == 0
+
+
+def test_propensities_are_those_of_the_policy_that_decided():
+    one = learner(policy=dc.VanillaPO(), first_batch=4)
+    fill(one, 1)
+    rows = np.random.default_rng(1).normal(size=(8, 2))
+    decided = one.decide(rows)
+    before = one.released
+    one.observe(decided.id, np.ones(8))
+    one.release()  # asking late must not bring the next policy's answer
+    expected = one.plan.policy.probabilities(before, one.plan.features.map(rows))
+    np.testing.assert_array_equal(
+        decided.propensity, np.take_along_axis(expected, decided.action[:, None], 1)[:, 0]
+    )
+
+
+def test_actions_follow_the_propensities():
+    """A chi-square test of 20,000 draws against three probabilities; false alarms 1e-6."""
+    one = learner(seed=7, first_batch=1)
+    one.decide(context())
+    one.observe(0, 1.0)
+    one.release()
+    many = one.decide(np.tile(context(5), (20_000, 1)))
+    expected = 20_000 * one.plan.policy.probabilities(
+        one.released, one.plan.features.map(context(5))
+    )
+    counts = np.bincount(many.action, minlength=3)
+    statistic = ((counts - expected[0]) ** 2 / expected[0]).sum()
+    assert statistic < -2 * math.log(1e-6)  # chi-square with two degrees of freedom
+
+
+# Observing
+
+
+def test_losses_arrive_late_out_of_order_and_in_bulk():
+    one = learner(first_batch=6)
+    one.decide(np.zeros((6, 2)))
+    one.observe(4, 0.5)
+    one.observe([5, 0], [1.0, 0.0])
+    one.observe(np.array([3, 1], dtype=np.int16), np.array([True, False]))
+    one.observe(np.uint64(2), np.float32(0.25))
+    losses = np.nansum(one._store.rows()["losses"], axis=1)
+    assert losses.tolist() == [0.0, 0.0, 0.25, 1.0, 0.5, 1.0]
+    assert one.release().records == 6
+
+
+def test_the_same_again_is_no_news():
+    one = learner(first_batch=2)
+    one.decide(np.zeros((2, 2)))
+    one.observe(0, 0.5)
+    before = state(one)
+    one.observe(0, 0.5)
+    one.observe([0], [0.5])
+    assert state(one) == before
+
+
+def half_heard():
+    """Batch 1 is released; batch 2 has four slots, two taken, one heard."""
+    one = learner(first_batch=2)
+    fill(one, 1)
+    one.decide(np.zeros((2, 2)))
+    one.observe(2, 0.5)
+    return one
+
+
+@pytest.mark.parametrize(
+    ("error", "id", "loss"),
+    [
+        (dc.LossConflict, 2, 0.25),
+        (dc.LossConflict, [3, 2], [0.5, 0.25]),
+        (dc.UnknownDecision, 4, 0.5),
+        (dc.UnknownDecision, -2, 0.5),
+        (dc.UnknownDecision, [3, 400], [0.5, 0.5]),
+        (dc.UnknownDecision, 2**70, 0.5),
+        (dc.DecisionClosed, 0, 0.5),
+        (dc.DecisionClosed, np.int8(1), 0.5),
+        (dc.DecisionClosed, np.array([3, 1], dtype=np.uint64), [0.5, 0.5]),
+        (dc.InvalidInput, 3, -0.1),
+        (dc.InvalidInput, 3, 1.1),
+        (dc.InvalidInput, 3, math.nan),
+        (dc.InvalidInput, 3, math.inf),
+        (dc.InvalidInput, 3, "0.5"),
+        (dc.InvalidInput, 3, None),
+        (dc.InvalidInput, 3, [0.5]),
+        (dc.InvalidInput, [3], [1.1]),
+        (dc.InvalidInput, [3], ["0.5"]),
+        (dc.InvalidInput, [2, 3], [0.5]),
+        (dc.InvalidInput, [3, 3], [0.5, 0.5]),
+        (dc.InvalidInput, "3", 0.5),
+        (dc.InvalidInput, 3.0, 0.5),
+        (dc.InvalidInput, None, 0.5),
+        (dc.InvalidInput, True, 0.5),
+        (dc.InvalidInput, [[3]], [[0.5]]),
+    ],
+)
+def test_a_bad_report_loses_nothing_and_spends_nothing(error, id, loss):
+    one = half_heard()
+    before = state(one)
+    with refused(error):
+        one.observe(id, loss)
+    assert state(one) == before
+    one.observe(3, 0.5)  # goes on
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        np.zeros(3),
+        [0.0, math.nan],
+        [0.0, math.inf],
+        ["a", "b"],
+        None,
+        {"x": 1},
+        [[0.0, 0.0], [0.0, math.nan]],
+    ],
+)
+def test_a_bad_context_takes_no_slot_and_triggers_no_release(bad):
+    one = learner(first_batch=1)
+    one.decide(context())
+    one.observe(0, 0.5)  # ready: the next good decision releases
+    before = state(one)
+    with refused(dc.InvalidInput, "context"):
+        one.decide(bad)
+    assert state(one) == before
+    assert one.decide(context()).id == 1
+
+
+def test_errors_never_repeat_what_others_said():
+    one = learner(first_batch=2)
+    one.decide(np.full((2, 2), 0.123456))
+    one.observe(0, 0.654321)
+    for call in (
+        lambda: one.observe(0, 0.5),
+        lambda: one.observe(7, 0.5),
+        one.release,
+    ):
+        with pytest.raises(dc.DiscreetError) as caught:
+            call()
+        assert "0.65" not in str(caught.value)
+        assert "0.12" not in str(caught.value)
+
+
+# Closing and missing losses
+
+
+@pytest.mark.parametrize("noise", [None, dc.SeededNoise(0)])
+def test_a_void_slot_is_as_if_nobody_had_come(noise):
+    """Without privacy noise, a silent record changes the fit only through the public count."""
+    predictors = []
+    for silent in (np.array([0.9, -0.4]), np.array([-0.2, 0.7])):
+        one = learner(first_batch=3, policy=dc.Uniform(), noise=noise)
+        one.decide(np.vstack([context(1), silent, context(2)]))
+        one.observe([0, 2], [0.25, 0.75])
+        one.close()
+        release = one.release()
+        assert release.records == 3
+        predictors.append(release.predictor.weights)
+    np.testing.assert_array_equal(*predictors)
+
+
+def test_a_declared_loss_stands_in_for_silence():
+    silent, spoken = (
+        learner(first_batch=3, policy=dc.Uniform(), missing_loss=missing) for missing in (1.0, None)
+    )
+    rows = np.random.default_rng(3).normal(size=(3, 2))
+    for one in (silent, spoken):
+        one.decide(rows)
+        one.observe([0, 2], [0.25, 0.75])
+    spoken.observe(1, 1.0)
+    silent.close()
+    np.testing.assert_array_equal(
+        silent.release().predictor.weights, spoken.release().predictor.weights
+    )
+
+
+def test_everyone_may_be_silent():
+    one = learner(first_batch=4)
+    one.decide(np.ones((4, 2)))
+    one.close()
+    assert np.isfinite(one.release().predictor.weights).all()
+
+
+def test_closing_is_by_count_only():
+    one = learner(first_batch=2)
+    one.decide(context())
+    before = state(one)
+    with refused(dc.NotReady, "sealed"):
+        one.close()
+    assert state(one) == before
+    one.decide(context())
+    one.close()
+    one.close()
+    with refused(dc.DecisionClosed):
+        one.observe(0, 0.5)
+    one.decide(context())
+    assert len(one.released.items) == 1
+
+
+def test_releasing_too_early_is_refused():
+    one = learner(first_batch=2)
+    one.decide(np.zeros((2, 2)))
+    before = state(one)
+    with refused(dc.NotReady, "close()"):
+        one.release()
+    assert state(one) == before
+
+
+# Horizons, feedback, dict contexts
+
+
+@pytest.mark.parametrize(("first", "horizon"), [(1, 1), (1, 2), (1, 10), (1, 15), (4, 30), (9, 9)])
+def test_the_final_batch_takes_no_slots(first, horizon):
+    one = learner(first_batch=first, horizon=horizon)
+    lengths = one.plan.schedule.lengths()
+    stored = 0
+    for _ in range(horizon + 3):
+        decision = one.decide(context())
+        stored += decision.stored
+        one.observe(decision.id, 0.5)
+    assert len(one.released.items) == len(lengths) - 1
+    assert stored == sum(lengths[:-1])
+    with refused(dc.NotReady):
+        one.release()
+
+
+@pytest.mark.parametrize("losses", ["general", "one_label"])
+def test_full_feedback_hears_a_row_of_losses(losses):
+    one = learner(first_batch=4, policy=dc.Greedy(), feedback="full", losses=losses)
+    rows = np.random.default_rng(0).normal(size=(4, 2))
+    many = one.decide(rows)
+    one.observe(int(many.id[0]), [0.0, 1.0, 1.0])
+    one.observe(many.id[1:], [[1.0, 0.0, 1.0], [1.0, 1.0, 0.0], [0.0, 1.0, 1.0]])
+    one.observe(0, [0.0, 1.0, 1.0])
+    before = state(one)
+    for bad in (1.0, [0.0, 1.0], [0.0, 1.0, 2.0]):
+        with refused(dc.InvalidInput, "(3,)"):
+            one.observe(0, bad)
+    with refused(dc.LossConflict):
+        one.observe(0, [1.0, 1.0, 0.0])
+    assert state(one) == before
+    release = one.release()
+    assert release.predictor.weights.shape == (3, 3)
+
+
+def test_contexts_may_be_dicts():
+    schema = dc.Schema([dc.Number("age", 0, 100), dc.Category("device", ["phone", "desk"])])
+    one = learner(features=schema, first_batch=3)
+    single = one.decide({"age": 40, "device": "phone"})
+    assert (single.id, type(single.action)) == (0, int)
+    many = one.decide([{"age": 1, "device": "desk"}, {"age": 99, "device": "phone"}])
+    assert many.id.tolist() == [1, 2]
+    before = state(one)
+    with refused(dc.InvalidInput, "'agee'", "Did you mean 'age'?"):
+        one.decide({"agee": 40, "device": "phone"})
+    assert state(one) == before
+    one.observe([0, 1, 2], [0.0, 0.5, 1.0])
+    assert one.release().predictor.weights.shape == (3, 4)
+
+
+# The ledger
+
+
+@pytest.mark.parametrize("releases", [1, 10])
+def test_many_releases_cost_as_much_as_one(releases):
+    one = dc.Learner(private_plan(), noise=dc.SecureNoise(fast=True))
+    fill(one, releases)
+    spent = one.ledger.spent()
+    assert len(one.released.items) == len(one.ledger.entries) == releases
+    assert 0.999 < spent.epsilon <= 1.0
+    assert spent.delta == 1e-5
+    with refused(dc.BudgetExceeded, "'batch 1'"):
+        one.ledger.charge("batch 1", one.plan.oracle.event(1))
+
+
+def test_every_release_carries_the_event_that_was_charged():
+    one = dc.Learner(private_plan(), noise=dc.SecureNoise(fast=True))
+    fill(one, 3)
+    for release, entry in zip(one.released.items, one.ledger.entries, strict=True):
+        assert release.event == entry.event
+        assert entry.partition == f"batch {release.number}"
+
+
+def test_a_charge_beyond_the_budget_leaves_everything_unchanged():
+    one = dc.Learner(private_plan(first_batch=2), noise=dc.SecureNoise(fast=True))
+    one.decide(np.zeros((2, 2)))
+    one.observe([0, 1], [0.5, 0.5])
+    honest = one._store.ledger
+    one._store.ledger = honest.charge("batch 1", one.plan.oracle.event(2))  # paid already
+    before = state(one)
+    for call in (one.release, lambda: one.decide(context())):
+        with refused(dc.BudgetExceeded, "Nothing was spent"):
+            call()
+        assert state(one) == before
+    one._store.ledger = honest
+    assert one.release().number == 1
+
+
+def test_no_data_are_touched_before_the_charge(monkeypatch):
+    one = dc.Learner(private_plan(), noise=dc.SecureNoise(fast=True))
+    one.decide(context())
+    one.observe(0, 0.5)
+    one._store.ledger = one.ledger.charge("batch 1", one.plan.oracle.event(1))
+    monkeypatch.setattr(dc.Ridge, "fit", lambda *_: pytest.fail("fitted before paying"))
+    with refused(dc.BudgetExceeded):
+        one.release()
+
+
+def test_a_seeded_learner_cannot_call_itself_private():
+    one = dc.Learner(private_plan(), noise=dc.SeededNoise(0))
+    fill(one, 2)
+    assert one.ledger.spent().epsilon == math.inf
+    assert {type(item.event).__name__ for item in one.released.items} == {"NonPrivate"}
+
+
+# Atomic steps and forgetting
+
+
+@pytest.mark.parametrize("error", [MemoryError, KeyboardInterrupt, FloatingPointError])
+def test_a_fit_that_fails_changes_nothing_and_a_retry_works(monkeypatch, error):
+    one = dc.Learner(private_plan(first_batch=2), noise=dc.SecureNoise(fast=True))
+    fill(one, 1)
+    one.decide(np.ones((4, 2)))
+    one.observe([2, 3, 4, 5], [0.0, 0.5, 0.5, 1.0])
+    before = state(one)
+
+    def fail(*_):
+        raise error
+
+    with monkeypatch.context() as patched:
+        patched.setattr(dc.Ridge, "fit", fail)
+        for call in (one.release, lambda: one.decide(context())):
+            with pytest.raises(error):
+                call()
+            assert state(one) == before
+    one.decide(context())
+    assert [item.number for item in one.released.items] == [1, 2]
+    assert len(one.ledger.entries) == 2
+
+
+def arrays_holding(value):
+    """Every NumPy array that any tracked object of this process refers to and that holds value."""
+    gc.collect()
+    seen, found = set(), 0
+    for owner in gc.get_objects():
+        for item in gc.get_referents(owner):
+            if isinstance(item, np.ndarray) and id(item) not in seen:
+                seen.add(id(item))
+                if item.dtype == np.float64 and bool((item == value).any()):
+                    found += 1
+    return found
+
+
+@pytest.mark.parametrize("policy", [dc.VanillaPO(), dc.LinUCB(), dc.ReplayBonusPO()])
+@pytest.mark.parametrize("oracle", [dc.Ridge(), dc.Logistic()])
+def test_nothing_keeps_a_row_after_its_release(policy, oracle):
+    """A marker is planted in a context and a loss; after the release no array holds it."""
+    one = dc.Learner(
+        private_plan(policy=policy, oracle=oracle, first_batch=2), noise=dc.SecureNoise(fast=True)
+    )
+    fill(one, 1)
+    marker = math.pi / 10  # in no array of this test
+    one.decide([marker, 0.5])
+    one.decide(np.zeros((3, 2)))
+    one.observe(2, marker)
+    in_features = marker * math.sqrt(0.5)
+    assert arrays_holding(in_features) == 1  # the check can fail
+    assert arrays_holding(marker) == 1
+    one.observe([3, 4, 5], [0.0, 0.5, 1.0])
+    one.release()
+    assert arrays_holding(in_features) == 0
+    assert arrays_holding(marker) == 0
+
+
+def test_a_learner_is_not_pickled():
+    one = learner()
+    one.decide(context())
+    with pytest.raises(TypeError):
+        pickle.dumps(one)
+
+
+# From releases alone
+
+
+@pytest.mark.parametrize("policy", [dc.ReplayBonusPO(), dc.VanillaPO(), dc.LinUCB(), dc.AdaCB()])
+def test_a_policy_is_evaluated_from_its_releases_in_another_process(policy, tmp_path):
+    one = dc.Learner(private_plan(policy=policy), noise=dc.SecureNoise(fast=True))
+    fill(one, 4)
+    path = tmp_path / "released.json"
+    one.released.save(path)
+    code = (
+        "import sys, json, numpy as np, discreet as dc\n"
+        "released = dc.Released.load(sys.argv[1])\n"
+        "plan = dc.Plan.from_config(released.plan)\n"
+        "rows = np.linspace(-1, 1, 20).reshape(10, 2)\n"
+        "chances = plan.policy.probabilities(released, plan.features.map(rows))\n"
+        "print(json.dumps([value.hex() for value in chances.reshape(-1).tolist()]))\n"
+    )
+    output = subprocess.run(
+        [sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True
+    )
+    rows = np.linspace(-1, 1, 20).reshape(10, 2)
+    here = one.plan.policy.probabilities(one.released, one.plan.features.map(rows))
+    assert json.loads(output.stdout) == [value.hex() for value in here.reshape(-1).tolist()]
+
+
+# One person's data and everyone else's batches
+
+
+def world(policy, person=None, **change):
+    """A stream of 40 people, one of whom differs; each batch is closed when it is sealed."""
+    rng = np.random.default_rng(11)
+    contexts, losses = rng.normal(size=(40, 2)), rng.random(40).round(3)
+    if "context" in change:
+        contexts[person] = change["context"]
+    if "loss" in change:
+        losses[person] = change["loss"]
+    one = dc.Learner(plan(policy=policy), noise=dc.SeededNoise(3), draws=np.random.default_rng(5))
+    slots = []
+    for number, row in enumerate(contexts):
+        decision = one.decide(row)
+        slots.append((decision.id, decision.stored))
+        if not (number == person and change.get("silent")):
+            one.observe(decision.id, losses[number])
+        if one._store.sealed:
+            one.close()
+    return slots, one.released.items
+
+
+CHANGES = [{"loss": 0.987}, {"context": [0.9, -0.9]}, {"silent": True}]
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: next(iter(change)))
+@pytest.mark.parametrize("person", [0, 9, 20])
+def test_one_person_changes_no_boundary_and_no_earlier_release(person, change):
+    slots, items = world(dc.SquareCB())
+    other_slots, other_items = world(dc.SquareCB(), person, **change)
+    assert other_slots == slots
+    assert [item.records for item in other_items] == [item.records for item in items]
+    batch = int(math.log2(person + 1))  # batches before it
+    assert [item.digest for item in other_items[:batch]] == [item.digest for item in items[:batch]]
+    assert other_items[batch].digest != items[batch].digest  # the change is not lost
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: next(iter(change)))
+def test_later_releases_depend_on_a_person_through_the_release_alone(change):
+    """A policy that ignores releases cuts that path: every other fit is the same to the bit."""
+    _, items = world(dc.Uniform())
+    _, other_items = world(dc.Uniform(), 9, **change)
+    same = [
+        np.array_equal(here.predictor.weights, there.predictor.weights)
+        for here, there in zip(items, other_items, strict=True)
+    ]
+    assert same == [True, True, True, False, True]
+
+
+# Threads
+
+
+class OneAtATime:
+    """Uniforms from a source that notices a second caller while it serves the first."""
+
+    def __init__(self):
+        self.inside, self.overlaps = 0, 0
+
+    def random(self, shape):
+        self.inside += 1
+        self.overlaps += self.inside > 1
+        time.sleep(1e-4)
+        self.inside -= 1
+        return np.full(shape, 0.5)
+
+
+def serve_in_threads(one):
+    """Four threads, 50 decisions each; the ids that they were given."""
+    ids = []
+
+    def serve():
+        for _ in range(50):
+            decision = one.decide(context())
+            one.observe(decision.id, 0.5)
+            ids.append(decision.id)
+
+    threads = [threading.Thread(target=serve) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return sorted(ids)
+
+
+def test_threads_share_a_learner():
+    draws = OneAtATime()
+    one = dc.Learner(plan(first_batch=512), draws=draws)
+    assert serve_in_threads(one) == list(range(200))
+    assert one._store.unheard == 0
+    assert draws.overlaps == 0
+
+
+def test_without_the_lock_threads_would_meet():
+    draws = OneAtATime()
+    one = dc.Learner(plan(first_batch=512), draws=draws)
+    one._lock = contextlib.nullcontext()
+    serve_in_threads(one)
+    assert draws.overlaps > 0
+
+
+# Any sequence of calls, against a model in plain Python
+
+
+class Conversation(RuleBasedStateMachine):
+    """The model: dictionaries and counts, no arrays."""
+
+    @initialize(
+        first=st.integers(1, 4),
+        horizon=st.none() | st.integers(1, 40),
+        missing=st.none() | st.just(1.0),
+    )
+    def begin(self, first, horizon, missing):
+        self.learner = learner(first_batch=first, horizon=horizon, missing_loss=missing)
+        self.first, self.horizon = first, horizon
+        self.releases = []
+        self.handed_out = 0
+        self.open_batch()
+
+    def open_batch(self):
+        size = self.first * 2 ** len(self.releases)
+        begin = self.first * (2 ** len(self.releases) - 1)
+        last = self.horizon is not None and begin + size >= self.horizon
+        self.size = 0 if last else size
+        self.slots, self.heard, self.closed = [], {}, False
+
+    @property
+    def sealed(self):
+        return len(self.slots) == self.size > 0
+
+    @property
+    def ready(self):
+        return self.sealed and (self.closed or len(self.heard) == self.size)
+
+    def release_in_model(self):
+        self.releases.append(self.size)
+        self.open_batch()
+
+    @rule(count=st.integers(0, 9))
+    def decide_many(self, count):
+        if self.ready:
+            self.release_in_model()
+        free = min(count, self.size - len(self.slots))
+        expected = list(range(self.handed_out, self.handed_out + free))
+        many = self.learner.decide(np.zeros((count, 2)))
+        assert many.id.tolist() == expected + [-1] * (count - free)
+        assert many.stored.tolist() == [True] * free + [False] * (count - free)
+        self.slots += expected
+        self.handed_out += free
+
+    @rule()
+    def decide_one(self):
+        if self.ready:
+            self.release_in_model()
+        decision = self.learner.decide(np.ones(2))
+        if len(self.slots) < self.size:
+            assert (decision.id, decision.stored) == (self.handed_out, True)
+            self.slots.append(self.handed_out)
+            self.handed_out += 1
+        else:
+            assert (decision.id, decision.stored) == (-1, False)
+
+    @rule(data=st.data(), bulk=st.booleans(), loss=st.sampled_from([0.0, 0.5, 1.0]))
+    def observe(self, data, bulk, loss):
+        id = data.draw(st.integers(-3, self.handed_out + 2))
+        begin = self.handed_out - len(self.slots)
+        expected = None
+        if id < -1 or id >= self.handed_out:
+            expected = dc.UnknownDecision
+        elif id != -1 and (id < begin or self.closed):
+            expected = dc.DecisionClosed
+        elif self.heard.get(id, loss) != loss:
+            expected = dc.LossConflict
+        call = (np.array([id]), np.array([loss])) if bulk else (id, loss)
+        if expected is None:
+            self.learner.observe(*call)
+            if id != -1:
+                self.heard[id] = loss
+        else:
+            before = state(self.learner)
+            with pytest.raises(expected):
+                self.learner.observe(*call)
+            assert state(self.learner) == before
+
+    @precondition(lambda self: self.slots)
+    @rule(losses=st.lists(st.sampled_from([0.0, 1.0]), min_size=64, max_size=64))
+    def observe_the_rest(self, losses):
+        silent = [] if self.closed else [id for id in self.slots if id not in self.heard]
+        told = losses[: len(silent)]
+        silent = silent[: len(told)]
+        self.learner.observe(np.array(silent, dtype=np.int64), np.array(told))
+        self.heard.update(zip(silent, told, strict=True))
+
+    @rule()
+    def close(self):
+        if self.sealed:
+            self.learner.close()
+            self.closed = True
+        else:
+            with pytest.raises(dc.NotReady):
+                self.learner.close()
+
+    @rule()
+    def release(self):
+        if self.ready:
+            assert self.learner.release().records == self.size
+            self.release_in_model()
+        else:
+            before = state(self.learner)
+            with pytest.raises(dc.NotReady):
+                self.learner.release()
+            assert state(self.learner) == before
+
+    @rule()
+    def save_and_load(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.learner.save(f"{folder}/state")
+            self.learner = dc.Learner.load(f"{folder}/state")
+
+    @invariant()
+    def agrees(self):
+        if not hasattr(self, "learner"):
+            return
+        store = self.learner._store
+        assert [item.records for item in self.learner.released.items] == self.releases
+        assert len(self.learner.ledger.entries) == len(self.releases)
+        assert (store.size, store.taken) == (self.size, len(self.slots))
+        assert store.unheard == len(self.slots) - len(self.heard)
+        assert (store.sealed, store.ready) == (self.sealed, self.ready)
+
+
+TestConversation = Conversation.TestCase
+TestConversation.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)

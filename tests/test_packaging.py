@@ -1,0 +1,109 @@
+"""What is shipped, and the commands that build and check it."""
+
+import importlib.metadata
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import discreet
+
+ROOT = Path(__file__).parents[1]
+CORE = {"numpy", "scipy", "array-api-compat", "opendp", "dp-accounting"}
+EXTRAS = {"campaign", "serve", "postgres", "dask", "torch", "dev", "all"}
+
+
+@pytest.fixture(scope="module")
+def shipped():
+    """Paths in the installed wheel; an editable install has none of ours."""
+    files = importlib.metadata.files("discreet") or []
+    inside = {str(path): Path(path.locate()) for path in files}
+    if "discreet/__init__.py" not in inside:
+        assert "DISCREET_TESTS_WHEEL" not in os.environ, "the wheel must be tested; it is not"
+        pytest.skip("an editable install has no wheel to look into; make test has")
+    return inside
+
+
+def test_the_wheel_is_what_is_imported(shipped):
+    assert Path(discreet.__file__).samefile(shipped["discreet/__init__.py"])
+
+
+def test_the_wheel_holds_the_package_and_nothing_else(shipped):
+    parts = {path.split("/")[0] for path in shipped if not path.startswith((".", "bin/"))}
+    info = f"discreet-{discreet.__version__}.dist-info"
+    assert parts == {"discreet", info}
+    assert {"discreet/py.typed", "discreet/report/page.html"} <= set(shipped)
+    assert f"{info}/licenses/LICENSE" in shipped
+    assert not [path for path in shipped if re.search(r"(^|/)(tests?|bench|docs)/", path)]
+
+
+def test_the_wheel_is_the_source(shipped):
+    source = ROOT / "src"
+    ours = {
+        str(path.relative_to(source)): path.read_bytes()
+        for path in (source / "discreet").rglob("*")
+        if path.is_file() and path.suffix != ".pyc"
+    }
+    packed = {
+        name: path.read_bytes()
+        for name, path in shipped.items()
+        if name.startswith("discreet/") and not name.endswith(".pyc")
+    }
+    assert packed == ours
+
+
+def test_metadata():
+    about = importlib.metadata.metadata("discreet")
+    assert about["Version"] == discreet.__version__
+    assert about["License-Expression"] == "MIT"
+    assert about["Requires-Python"] == ">=3.11"
+    assert set(about.get_all("Provides-Extra")) == EXTRAS
+
+
+def test_the_core_needs_little():
+    needs = importlib.metadata.requires("discreet")
+    core = {re.match(r"[\w-]+", need)[0].lower() for need in needs if "extra ==" not in need}
+    assert core == CORE
+    everything = [need for need in needs if re.search(r"extra == .all.", need)]
+    assert everything
+    assert not [need for need in everything if "torch" in need]
+
+
+def test_the_command_is_installed():
+    (command,) = importlib.metadata.entry_points(group="console_scripts", name="discreet")
+    assert command.value == "discreet.cli:main"
+
+
+def test_versions_agree_with_the_project_file():
+    written = re.search(r'^version = "(.*)"$', (ROOT / "pyproject.toml").read_text(), re.M)[1]
+    assert written == discreet.__version__
+
+
+def test_ci_runs_the_tests():
+    script = ROOT / ".ci" / "run"
+    assert os.access(script, os.X_OK)
+    assert "make test" in script.read_text()
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+@pytest.mark.parametrize(
+    ("target", "runs"),
+    [
+        ("setup", ""),
+        ("demo", "discreet demo"),
+        ("test", "pytest"),
+        ("test-long", "-m long"),
+        ("lint", "mypy"),
+        ("bench", "--quick"),
+        ("clean", "rm -rf"),
+    ],
+)
+def test_every_promised_target_exists(target, runs):
+    done = subprocess.run(
+        ["make", "--dry-run", target], cwd=ROOT, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    assert runs in done.stdout

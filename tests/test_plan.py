@@ -1,0 +1,246 @@
+"""Plan: everything public in one frozen object, with a digest, and refusals before any data."""
+
+import hashlib
+import json
+import subprocess
+import sys
+from dataclasses import FrozenInstanceError, replace
+
+import numpy as np
+import pytest
+
+from discreet import (
+    AdaCB,
+    BonusPO,
+    Budget,
+    Category,
+    FastCB,
+    FiniteClass,
+    Greedy,
+    InvalidInput,
+    LinUCB,
+    Logistic,
+    Number,
+    Plan,
+    RegCB,
+    ReplayBonusPO,
+    Ridge,
+    Schema,
+    SquareCB,
+    Uniform,
+    UnitBall,
+    VanillaPO,
+)
+from wording import refused
+
+PRIVATE = Budget(1.0, 1e-5)
+BASE = {
+    "n_actions": 3,
+    "features": UnitBall(10),
+    "policy": ReplayBonusPO(learning_rate=0.1, bonus=0.01),
+    "oracle": Ridge(ridge=0.01),
+    "budget": PRIVATE,
+}
+
+
+def plan(**changes):
+    return Plan(**{**BASE, **changes})
+
+
+def finite(n_actions=3, p=11):
+    return FiniteClass(np.linspace(-1, 1, 2 * n_actions * p).reshape(2, n_actions, p))
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"n_actions": 1}, ["n_actions must be at least 2", "1"]),
+        ({"n_actions": 2.0}, ["n_actions", "whole number"]),
+        ({"horizon": 0}, ["horizon must be at least 1", "0"]),
+        ({"horizon": -5}, ["horizon must be at least 1", "-5"]),
+        ({"first_batch": 0}, ["first_batch must be at least 1"]),
+        ({"feedback": "ful"}, ["feedback", "'ful'", "Did you mean 'full'?"]),
+        ({"losses": "one_labels"}, ["losses", "Did you mean 'one_label'?"]),
+        ({"losses": "one_label"}, ["losses must be 'general' with bandit feedback"]),
+        ({"missing_loss": 1.5}, ["loss must be a number in [0, 1]", "1.5"]),
+        ({"missing_loss": 1.0, "feedback": "full"}, ["missing_loss must be None", "full"]),
+        ({"policy": FastCB()}, ["FastCB", "Ridge", "Logistic or FiniteClass"]),
+        ({"policy": FastCB(), "oracle": Ridge(mechanism="paper")}, ["FastCB", "Ridge"]),
+        ({"budget": Budget(1.0)}, ["delta must be above 0", "Gaussian noise", "0.0"]),
+        ({"budget": Budget(1.0), "oracle": Ridge(mechanism="paper")}, ["delta must be above 0"]),
+        ({"budget": Budget(1.0), "oracle": Logistic(noise="gaussian")}, ["delta must be above 0"]),
+        (
+            {"budget": Budget(1.0), "oracle": Logistic(), "policy": LinUCB()},
+            ["delta must be above 0", "radii"],
+        ),
+        (
+            {"budget": Budget(1.0), "oracle": Logistic(mechanism="paper"), "policy": RegCB()},
+            ["delta must be above 0", "radii"],
+        ),
+        ({"oracle": Logistic(noise="gamma"), "policy": AdaCB()}, ["noise", "'gamma'", "radii"]),
+        ({"oracle": finite(), "policy": LinUCB()}, ["radii", "FiniteClass"]),
+        ({"oracle": finite(), "policy": RegCB()}, ["radii", "FiniteClass"]),
+        ({"oracle": finite(), "policy": AdaCB()}, ["radii", "FiniteClass"]),
+        ({"oracle": finite(n_actions=2)}, ["weights", "(F, 3, 11)", "(2, 2, 11)"]),
+        ({"oracle": finite(p=10)}, ["weights", "(F, 3, 11)", "(2, 3, 10)"]),
+        ({"features": 10}, ["features must be one of UnitBall, Schema", "10"]),
+        ({"policy": "SquareCB"}, ["policy", "'SquareCB'"]),
+        ({"policy": SquareCB}, ["policy"]),
+        ({"oracle": "Ridge"}, ["oracle", "'Ridge'"]),
+        ({"budget": 1.0}, ["budget must be one of Budget", "1.0"]),
+    ],
+)
+def test_the_impossible_is_refused_before_any_data(changes, words):
+    with refused(InvalidInput, *words):
+        plan(**changes)
+
+
+@pytest.mark.parametrize("epsilon", [0, -1.0, float("nan"), "1", True, None])
+def test_epsilon_is_above_zero(epsilon):
+    with refused(InvalidInput, "epsilon must be above 0", repr(epsilon), "Budget.none()"):
+        Budget(epsilon, 1e-5)
+
+
+@pytest.mark.parametrize("delta", [-1e-9, 1.0, 2.0, float("nan"), "0", None])
+def test_delta_lies_in_zero_to_one(delta):
+    with refused(InvalidInput, "delta must be a number in [0, 1)", repr(delta)):
+        Budget(1.0, delta)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"budget": Budget.none()},
+        {"budget": Budget(1.0), "oracle": Logistic()},
+        {"budget": Budget(1.0), "oracle": Logistic(mechanism="paper")},
+        {"budget": Budget(1.0), "oracle": finite()},
+        {"oracle": Logistic(), "policy": FastCB()},
+        {"oracle": finite(), "policy": FastCB()},
+        {"oracle": Logistic(), "policy": LinUCB()},
+        {"policy": Greedy(), "feedback": "full", "losses": "one_label"},
+        {"n_actions": 2, "horizon": 1, "first_batch": 7, "missing_loss": 0},
+    ],
+)
+def test_the_possible_is_accepted(changes):
+    assert plan(**changes).oracle.event(1) is not None
+
+
+def test_arguments_are_keyword_only():
+    with pytest.raises(TypeError):
+        Plan(3, UnitBall(10), PRIVATE)
+
+
+def test_a_plan_is_frozen():
+    with pytest.raises(FrozenInstanceError):
+        plan().n_actions = 4
+
+
+OTHER = {
+    "n_actions": 4,
+    "features": UnitBall(9),
+    "policy": ReplayBonusPO(learning_rate=0.1, bonus=0.02),
+    "oracle": Ridge(ridge=0.02),
+    "budget": Budget(1.0, 1e-6),
+    "feedback": "full",
+    "losses": "one_label",
+    "horizon": 10,
+    "first_batch": 2,
+    "missing_loss": 1.0,
+    "unit": "person",
+}
+
+
+def test_there_is_a_change_for_every_field():
+    assert set(OTHER) == set(Plan.__dataclass_fields__)
+
+
+@pytest.mark.parametrize("name", OTHER)
+def test_the_digest_sees_every_field(name):
+    base = plan(feedback="full") if name == "losses" else plan()
+    assert replace(base, **{name: OTHER[name]}).digest != base.digest
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"oracle": Ridge(ridge=0.01, mechanism="paper")},
+        {"oracle": Ridge(ridge=0.01, noise_ridge=0.25)},
+        {"budget": Budget(1.0 + 2**-52, 1e-5)},
+        {"policy": VanillaPO(scale=8.0)},
+        {"policy": VanillaPO(scale=8.0, rollout="previous")},
+        {"policy": SquareCB()},
+        {"features": Schema([Number("a", 0, 1)])},
+        {"features": Schema([Number("a", 0, 1, clip=True)])},
+        {"features": Schema([Category("a", ["x", "y"])])},
+        {"features": Schema([Category("a", ["y", "x"])])},
+        {"missing_loss": 0.0},
+        {"horizon": 1},
+    ],
+)
+def test_the_digest_sees_inside_every_part(changes):
+    digests = {plan().digest, plan(**changes).digest, plan(**changes, first_batch=3).digest}
+    assert len(digests) == 3
+
+
+def test_the_digest_does_not_see_how_a_number_was_written():
+    assert plan(policy=VanillaPO(scale=8)).digest == plan(policy=VanillaPO(scale=8.0)).digest
+    assert plan(n_actions=np.int64(3)).digest == plan().digest
+    whole, decimal = Schema([Number("a", 0, 1)]), Schema([Number("a", 0.0, 1.0)])
+    assert plan(features=whole).digest == plan(features=decimal).digest
+
+
+POLICIES = [
+    Uniform(),
+    Greedy(),
+    VanillaPO(scale=8),
+    BonusPO(error_bound=2),
+    ReplayBonusPO(),
+    SquareCB(scale=16),
+    LinUCB(width=1),
+    RegCB(),
+    AdaCB(),
+]
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: type(policy).__name__)
+def test_round_trip_through_json(policy):
+    first = plan(policy=policy, features=Schema([Number("a", 0, 100), Category("b", ["x", "y"])]))
+    second = Plan.from_config(json.loads(json.dumps(first.to_config())))
+    assert second == first
+    assert second.to_config() == first.to_config()
+    assert second.digest == first.digest
+    assert second.oracle.scales == first.oracle.scales  # calibrated anew, to the same noise
+
+
+def test_the_digest_is_the_hash_of_the_sorted_document():
+    text = json.dumps(plan().to_config(), sort_keys=True, separators=(",", ":"))
+    assert plan().digest == hashlib.sha256(text.encode()).hexdigest()
+
+
+def test_the_digest_of_a_plan_is_a_promise():
+    """Changing it breaks every chain that began with this plan: see docs/stability.md."""
+    pinned = plan(
+        policy=SquareCB(scale=4.0, exponent=0.5),
+        oracle=Ridge(ridge=0.01, mechanism="structured", noise_ridge=1.0),
+    )
+    assert pinned.digest == "37234a08132cc2304c02b57828e931605ca39165f09299d0d80c1b552949ab5c"
+
+
+def test_the_digest_is_the_same_in_another_process():
+    code = (
+        "import discreet as dc; print(dc.Plan(n_actions=3, features=dc.UnitBall(10), "
+        "policy=dc.ReplayBonusPO(learning_rate=0.1, bonus=0.01), oracle=dc.Ridge(ridge=0.01), "
+        "budget=dc.Budget(1.0, 1e-5)).digest)"
+    )
+    output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert output.stdout.strip() == plan().digest, output.stderr
+
+
+def test_nothing_released_is_what_a_policy_sees_first():
+    first = plan(horizon=100, first_batch=5)
+    released = first.nothing_released()
+    assert released.latest is None
+    assert released.rounds == 0
+    assert released.batch_length == 5
+    assert released.n_actions == 3
+    assert released.schedule == first.schedule

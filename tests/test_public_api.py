@@ -1,0 +1,119 @@
+"""What a user imports: the names, their weight, their version."""
+
+import importlib
+import importlib.metadata
+import inspect
+import pkgutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import discreet
+
+HEAVY = ("scipy", "opendp", "dp_accounting", "matplotlib", "torch", "sklearn", "pyarrow", "dask")
+ISSUE = [
+    "AdaCB",
+    "BonusPO",
+    "Budget",
+    "FastCB",
+    "FiniteClass",
+    "Greedy",
+    "Learner",
+    "Ledger",
+    "LinUCB",
+    "Logistic",
+    "Plan",
+    "RegCB",
+    "Release",
+    "Released",
+    "ReplayBonusPO",
+    "Ridge",
+    "Schema",
+    "SecureNoise",
+    "SeededNoise",
+    "SquareCB",
+    "Uniform",
+    "UnitBall",
+    "VanillaPO",
+    "evaluate",
+    "stack",
+]
+
+
+def python(code):
+    """The output of a fresh interpreter."""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+@pytest.mark.parametrize("name", discreet.__all__)
+def test_every_public_name_exists_and_is_documented(name):
+    assert inspect.getdoc(getattr(discreet, name))
+
+
+def test_the_promised_names_are_public():
+    assert set(ISSUE) <= set(discreet.__all__)
+    assert sorted(discreet.__all__) == list(discreet.__all__)
+
+
+def test_star_import_gives_the_public_names_only():
+    names = python("before = set(dir())\nfrom discreet import *\nprint(*set(dir()) - before)")
+    assert set(names.split()) - {"before"} == set(discreet.__all__)
+
+
+def test_importing_is_light():
+    code = f"import sys, discreet; print([name for name in {HEAVY!r} if name in sys.modules])"
+    assert python(code) == "[]"
+
+
+def test_a_decision_without_privacy_is_light():
+    code = (
+        "import sys, numpy as np, discreet as dc\n"
+        "plan = dc.Plan(n_actions=2, features=dc.UnitBall(2), budget=dc.Budget.none())\n"
+        "dc.Learner(plan).decide(np.zeros(2))\n"
+        f"print([name for name in {HEAVY!r} if name in sys.modules])"
+    )
+    assert python(code) == "[]"
+
+
+def test_every_error_has_one_root():
+    errors = [
+        item
+        for item in vars(discreet).values()
+        if inspect.isclass(item) and issubclass(item, Exception)
+    ]
+    assert len(errors) > 8
+    assert all(issubclass(error, discreet.DiscreetError) for error in errors)
+
+
+def test_plans_are_keyword_only():
+    kinds = {each.kind for each in inspect.signature(discreet.Plan).parameters.values()}
+    assert kinds == {inspect.Parameter.KEYWORD_ONLY}
+
+
+@pytest.mark.parametrize("call", [discreet.Learner, discreet.Learner.load, discreet.evaluate])
+def test_options_are_keyword_only(call):
+    options = [
+        each
+        for each in inspect.signature(call).parameters.values()
+        if each.default is not inspect.Parameter.empty
+    ]
+    assert {each.kind for each in options} == {inspect.Parameter.KEYWORD_ONLY}
+
+
+def test_the_version_is_that_of_the_package():
+    assert discreet.__version__ == importlib.metadata.version("discreet")
+
+
+def test_types_are_shipped():
+    assert (Path(discreet.__file__).parent / "py.typed").exists()
+
+
+def test_every_module_has_a_docstring():
+    for module in pkgutil.walk_packages(discreet.__path__, "discreet."):
+        spec = importlib.util.find_spec(module.name)
+        source = Path(spec.origin).read_text()
+        assert source.lstrip().startswith('"""'), module.name

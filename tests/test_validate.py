@@ -1,0 +1,149 @@
+"""The words in which arguments are refused, and the values that pass."""
+
+import math
+
+import numpy as np
+import pytest
+
+from discreet import InvalidInput
+from discreet.validate import (
+    in_range,
+    instance,
+    loss,
+    matrix,
+    nearest,
+    observations,
+    one_of,
+    positive,
+    whole,
+)
+from wording import refused
+
+
+@pytest.mark.parametrize("value", [1, 0.5, 5e-324, np.float32(2.0), np.array([1.0, 2.0])])
+def test_positive_returns_what_it_was_given(value):
+    assert positive("scale", value) is value
+
+
+@pytest.mark.parametrize(
+    "value", [0, -1.0, math.nan, math.inf, True, "1", None, [1.0, 0.0], ["a"], {}, b"1"]
+)
+def test_positive_refuses(value):
+    with refused(InvalidInput, "scale must be a positive finite number", repr(value)):
+        positive("scale", value)
+
+
+def test_in_range_knows_its_ends():
+    assert in_range("delta", 0.0, 0.0, 1.0, open_high=True) == 0.0
+    assert in_range("width", 1.0, 0.0, 1.0) == 1.0
+    with refused(InvalidInput, "delta must be a number in [0, 1)", "1.0"):
+        in_range("delta", 1.0, 0.0, 1.0, open_high=True)
+    with refused(InvalidInput, "width must be a number in [0, 1]", "-1e-300"):
+        in_range("width", -1e-300, 0.0, 1.0)
+    with refused(InvalidInput, "nan"):
+        in_range("width", math.nan, 0.0, 1.0)
+
+
+@pytest.mark.parametrize("value", [2.0, "3", True, np.True_, None, math.nan])
+def test_whole_takes_whole_numbers_only(value):
+    with refused(InvalidInput, "n_actions must be a whole number", repr(value)):
+        whole("n_actions", value, 2)
+
+
+def test_whole_has_a_minimum_and_returns_a_plain_int():
+    assert type(whole("n_actions", np.int64(2), 2)) is int
+    with refused(InvalidInput, "n_actions must be at least 2; got 1"):
+        whole("n_actions", 1, 2)
+
+
+def test_one_of_names_the_nearest_word():
+    assert one_of("feedback", "full", ("bandit", "full")) == "full"
+    with refused(InvalidInput, "'bandit', 'full'", "'bandits'", "Did you mean 'bandit'?"):
+        one_of("feedback", "bandits", ("bandit", "full"))
+    with refused(InvalidInput, "got 3", "Choose one of them."):
+        one_of("feedback", 3, ("bandit", "full"))
+
+
+def test_nearest_is_silent_when_nothing_is_near():
+    assert nearest("ridge_", ["ridge", "scale"]) == "Did you mean 'ridge'?"
+    assert nearest("zzz", ["ridge", "scale"]) == "Choose one of them."
+
+
+def test_instance_names_the_classes():
+    assert instance("x", 3, (int, str)) == 3
+    with refused(InvalidInput, "x must be one of int, str", "[]"):
+        instance("x", [], (int, str))
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [(0, 0.0), (1, 1.0), (0.25, 0.25), (True, 1.0), (np.float32(0.5), 0.5), (np.False_, 0.0)],
+)
+def test_a_loss_is_a_float_in_the_unit_interval(value, expected):
+    assert type(loss(value)) is float
+    assert loss(value) == expected
+
+
+BAD_LOSSES = [
+    -1e-300,
+    math.nextafter(1.0, 2.0),
+    math.nan,
+    math.inf,
+    -math.inf,
+    10**400,
+    "0.5",
+    None,
+    [0.5],
+    np.array([0.5]),
+    0.5j,
+]
+
+
+@pytest.mark.parametrize("value", BAD_LOSSES, ids=lambda value: str(value)[:12])
+def test_a_bad_loss_is_refused(value):
+    with refused(InvalidInput, "loss must be a number in [0, 1]", "fixed public range"):
+        loss(value)
+
+
+def test_matrix_accepts_finite_terms_with_an_infinite_sum():
+    rows = np.full((4, 2), 1.7e308)
+    assert matrix("context", rows, 2, "Next.") is rows
+
+
+def test_observations_line_up():
+    ids, losses = observations(np.array([3, 1]), [0.0, 1.0], None)
+    assert (ids.tolist(), losses.tolist()) == ([3, 1], [0.0, 1.0])
+    ids, losses = observations(4, [0.0, 1.0, 0.5], 3)
+    assert (ids.tolist(), losses.tolist()) == ([4], [[0.0, 1.0, 0.5]])
+    ids, losses = observations([4, 5], np.zeros((2, 3)), 3)
+    assert losses.shape == (2, 3)
+    ids, losses = observations([4, 5], [True, 0], None)
+    assert losses.tolist() == [1.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("ids", "losses", "n_actions"),
+    [
+        ([1, 2], [0.5], None),
+        ([1, 2], 0.5, None),
+        ([1], [[0.5]], None),
+        ([1, 2], [0.5, math.nan], None),
+        ([1, 2], [0.5, 1.5], None),
+        ([1, 2], [0.5, None], None),
+        ([1, 2], ["0.5", "0.5"], None),
+        ([1, 2], [[0.5], [0.5, 0.5]], None),
+        (1, [0.5, 0.5], 3),
+        (1, 0.5, 3),
+        ([1], [0.5, 0.5, 0.5], 3),
+        ([1, 2], np.full((2, 3), -1.0), 3),
+    ],
+)
+def test_losses_that_do_not_fit_their_ids_are_refused(ids, losses, n_actions):
+    with refused(InvalidInput, "losses must be numbers in [0, 1] of shape"):
+        observations(ids, losses, n_actions)
+
+
+@pytest.mark.parametrize("ids", [1.0, "1", None, [1.5], [[1]], True, [], 2**70, [None]])
+def test_ids_are_whole_numbers(ids):
+    with refused(InvalidInput, "id must be a decision's id"):
+        observations(ids, [0.5], None)
