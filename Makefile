@@ -65,6 +65,7 @@ wheel: $(DEV)
 	$(PIP) install --no-deps --no-compile --target $(WHEEL) dist/*.whl
 
 bench: $(DEV)
+	$(PIP) install --editable '.[bench]'
 	@set -e; for script in $$(grep -l -e --quick bench/*.py); do \
 		echo "$$script"; $(BIN)/python $$script --quick; done
 

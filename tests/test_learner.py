@@ -775,3 +775,15 @@ class Conversation(RuleBasedStateMachine):
 
 TestConversation = Conversation.TestCase
 TestConversation.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+
+
+def test_on_request_nobodys_answer_moves_anything():
+    """With a public clock the next batch begins when it says, heard or not."""
+    waiting = learner(releases="on_request")
+    first = waiting.decide(context())
+    waiting.observe(first.id, 1.0)
+    assert not waiting.decide(context()).stored  # complete, but nobody asked
+    assert waiting.released.latest is None
+    waiting.close()
+    waiting.release()
+    assert waiting.decide(context()).stored

@@ -146,6 +146,7 @@ OTHER = {
     "horizon": 10,
     "first_batch": 2,
     "missing_loss": 1.0,
+    "releases": "on_request",
     "unit": "person",
 }
 
@@ -223,7 +224,7 @@ def test_the_digest_of_a_plan_is_a_promise():
         policy=SquareCB(scale=4.0, exponent=0.5),
         oracle=Ridge(ridge=0.01, mechanism="structured", noise_ridge=1.0),
     )
-    assert pinned.digest == "37234a08132cc2304c02b57828e931605ca39165f09299d0d80c1b552949ab5c"
+    assert pinned.digest == "ab13c8a67e43786692c24548031225feb21ccfc236cb0d9ffc8a9c792d5e266e"
 
 
 def test_the_digest_is_the_same_in_another_process():

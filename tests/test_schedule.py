@@ -3,7 +3,7 @@
 import pytest
 
 from discreet import InvalidInput
-from discreet.schedule import Doubling
+from discreet.schedule import LONGEST, Doubling
 from wording import refused
 
 HORIZONS = range(1, 301)
@@ -54,6 +54,15 @@ def test_an_open_end_doubles_for_ever_and_fits_every_batch():
     assert [schedule.start(m) for m in range(1, 5)] == [0, 3, 9, 21]
     assert all(schedule.fitted(m) for m in range(1, 60))
     assert schedule.lengths() == []
+
+
+@pytest.mark.parametrize("first", [1, 3, 4096, LONGEST])
+def test_no_batch_is_longer_than_exact_sums_allow(first):
+    schedule = Doubling(first=first)
+    lengths = [schedule.length(m) for m in range(1, 40)]
+    assert max(lengths) == LONGEST == lengths[-1]
+    assert lengths == sorted(lengths)
+    assert [schedule.start(m) for m in range(1, 40)] == [sum(lengths[:m]) for m in range(39)]
 
 
 def test_nominal_length_ignores_the_horizon():

@@ -73,7 +73,7 @@ class Learner:
         policy = self.plan.policy
         with self._lock:
             self._refuse_if_handed_over()
-            if self._store.ready:
+            if self._store.ready and self.plan.releases == "automatic":
                 self.release()
             released = self._store.released
             actions = policy.sample(released, features, self._draws.random((len(features), 2)))

@@ -62,7 +62,9 @@ class Plan:
     ``feedback`` is "bandit", or "full" where all A losses of a record are heard. ``losses`` is
     "general" or "one_label" (full feedback with exactly one zero a row, which needs less
     noise). ``horizon`` None is open-ended. ``missing_loss`` None makes an unanswered slot void,
-    a number stands in for it. ``unit`` names what one record is in the ledger.
+    a number stands in for it. ``releases`` is "automatic" (at the first decision after a batch is
+    complete) or "on_request" (only when ``release`` is called, so that a public clock can rule and
+    nobody's answer moves anything). ``unit`` names what one record is in the ledger.
 
     >>> plan = Plan(n_actions=3, features=UnitBall(10), budget=Budget.none(),
     ...             policy=ReplayBonusPO(learning_rate=0.1, bonus=0.01), oracle=Ridge(ridge=0.01))
@@ -80,6 +82,7 @@ class Plan:
     horizon: int | None = None
     first_batch: int = 1
     missing_loss: float | None = None
+    releases: str = "automatic"
     unit: str = "decision"
 
     def __post_init__(self) -> None:
@@ -90,6 +93,7 @@ class Plan:
         instance("oracle", self.oracle, tuple(ORACLES.values()))
         one_of("feedback", self.feedback, ("bandit", "full"))
         one_of("losses", self.losses, ("general", "one_label"))
+        one_of("releases", self.releases, ("automatic", "on_request"))
         Doubling(self.first_batch, self.horizon)  # complains about both
         if self.missing_loss is not None:
             object.__setattr__(self, "missing_loss", loss(self.missing_loss))

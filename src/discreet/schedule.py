@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from discreet.validate import whole
+from discreet.validate import in_range, whole
+
+LONGEST = 2**22
+"""No batch is longer: exact integer sums hold so many records (docs/privacy/arithmetic.md)."""
 
 
 @dataclass(frozen=True)
 class Doubling:
-    """Batch m has ``first``·2^(m−1) slots; the horizon cuts the last one short.
+    """Batch m has ``first``·2^(m−1) slots, at most 2²²; the horizon cuts the last one short.
 
     The number of rounds before batch m is the sum of the earlier lengths. With a known
     horizon T the last batch is never fitted, so there are exactly M − 1 fits; without one
@@ -26,16 +29,18 @@ class Doubling:
 
     def __post_init__(self) -> None:
         whole("first_batch", self.first, 1)
+        in_range("first_batch", self.first, 1, LONGEST)
         if self.horizon is not None:
             whole("horizon", self.horizon, 1, "Give the number of rounds, or None if it is open.")
 
     def nominal(self, batch: int) -> int:
         """B_m, before the horizon cuts it: the length that enters learning rates."""
-        return self.first << (batch - 1)
+        return min(self.first << min(batch - 1, LONGEST.bit_length()), LONGEST)
 
     def start(self, batch: int) -> int:
         """Rounds that are over when batch m begins: Σ_{j<m} B_j."""
-        return self.first * ((1 << (batch - 1)) - 1)
+        doublings = min(batch - 1, max(0, (LONGEST - 1) // self.first).bit_length())
+        return self.first * ((1 << doublings) - 1) + (batch - 1 - doublings) * LONGEST
 
     def length(self, batch: int) -> int:
         """Slots of batch m: B_m, or what the horizon leaves of it (0 after the end)."""

@@ -8,6 +8,7 @@ import pytest
 from catalogue import ACTIONS, WIDTH, batch
 from discreet.oracles import moments
 from discreet.oracles.moments import exact_moments, floating_moments, second_moments
+from discreet.privacy.mechanisms import centre
 from discreet.types import Batch
 from reference.design import design
 from tolerances import EXACT
@@ -37,16 +38,16 @@ def test_exact_moments_agree_within_the_grid(feedback, losses, rows):
     """A coordinate of (1, c̄) and a label move by less than 2^−20, others are at most 1.
 
     With b = (1, c̄)/√2 a product of two coordinates moves by less than 2^−20 and a product with
-    a centred label by less than 2^−20·(½ + 1)/√2: the sum of n of them by n times that.
+    a centred label by less than 2^−20·(1 + 1)/√2: the sum of n of them by n times that.
     """
     data = batch(rows, feedback, 2, losses)
     exact = exact_moments(data, feedback, losses)
-    floating = floating_moments(data, feedback, 0.5)
+    floating = floating_moments(data, feedback, centre(losses, ACTIONS))
     slack = rows * EXACT
     gram = np.abs(exact.gram * exact.gram_unit - floating.gram).max()
     assert gram <= rows * 2.0**-20 + slack
     response = np.abs(exact.response * exact.response_unit - floating.response).max()
-    assert response <= rows * 2.0**-20 * 1.5 / 2**0.5 + slack
+    assert response <= rows * 2.0**-20 * 2.0 / 2**0.5 + slack
     assert exact.gram.dtype == exact.response.dtype == np.int64
 
 

@@ -54,11 +54,12 @@ def test_paper_with_the_same_draws(feedback, losses, rows):
 def literal_structured(case, data, sigma, noise):
     """Predictions at fresh rows, and the released blocks."""
     blocks = 1 if case.feedback == "full" else ACTIONS
-    oracle = case.oracle
+    oracle, middle = case.oracle, literal.middle(case.losses, ACTIONS)
     theta, grams = literal.structured(
         data.features,
         data.losses,
         data.observed,
+        middle,
         oracle.ridge,
         sigma,
         oracle.noise_ridge,
@@ -66,7 +67,7 @@ def literal_structured(case, data, sigma, noise):
         noise.normal("response", (ACTIONS, WIDTH)),
     )
     fresh = features(9, seed=99)
-    return fresh, scores(fresh, theta.reshape(-1), ACTIONS) + 0.5, grams[:blocks]
+    return fresh, scores(fresh, theta.reshape(-1), ACTIONS) + middle, grams[:blocks]
 
 
 @pytest.mark.parametrize("rows", [1, 3, 40])
@@ -109,7 +110,7 @@ def _halved(self, name, shape, scale):
     ("where", "wrong"),
     [
         (dc.SeededNoise, ("gaussian", _halved)),
-        (ridge, ("CENTRE", 0.25)),
+        (ridge, ("centre", lambda *_: 0.25)),
         (perturb, ("triangle", lambda p: (np.triu_indices(p)[0],) * 2)),  # σ off the diagonal too
     ],
     ids=["half the noise", "another centre", "no svec"],

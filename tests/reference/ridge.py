@@ -53,8 +53,15 @@ def definite(matrix, step):
     return shifted
 
 
-def structured(features, losses, observed, ridge, sigma, noise_ridge, gram_noise, response_noise):
-    """θ_a for labels y − ½, block by block: predict φᵀθ + ½. Also the noisy Gram blocks.
+def middle(losses, n_actions):
+    """½, or the mean 1 − 1/A of a row with one zero, rounded to a multiple of 2^−20."""
+    return 0.5 if losses == "general" else math.floor((1 - 1 / n_actions) * 2**20 + 0.5) / 2**20
+
+
+def structured(
+    features, losses, observed, middle, ridge, sigma, noise_ridge, gram_noise, response_noise
+):
+    """θ_a for centred losses, block by block: predict φᵀθ + middle. Also the noisy Gram blocks.
 
     ``gram_noise`` (A or 1, p(p+1)/2) and ``response_noise`` (A, p) are standard normal draws;
     one Gram block serves every action where all losses are observed.
@@ -67,7 +74,7 @@ def structured(features, losses, observed, ridge, sigma, noise_ridge, gram_noise
         for b, row_losses, row_observed in zip(features, losses, observed, strict=True):
             if row_observed[action]:
                 gram += np.outer(b, b)
-                response += (row_losses[action] - 0.5) * b
+                response += (row_losses[action] - middle) * b
         shared = gram_noise[action if len(gram_noise) > 1 else 0]
         gram = gram + block_noise(shared, sigma, p)
         response = response + sigma * response_noise[action]

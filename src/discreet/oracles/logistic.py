@@ -29,7 +29,7 @@ from discreet.privacy.events import (
     ObjectivePerturbation,
     compose,
 )
-from discreet.privacy.mechanisms import CENTRE, paper_sensitivities, sampler_distance, zcdp
+from discreet.privacy.mechanisms import paper_sensitivities, sampler_distance, zcdp
 from discreet.privacy.noise import Noise
 from discreet.release import Fit, Gram, Predictor
 from discreet.types import Batch
@@ -221,7 +221,7 @@ class Logistic:
         if noise.exact:
             moments = exact_moments(batch, scales.feedback, scales.losses)
         else:
-            moments = floating_moments(batch, scales.feedback, CENTRE)
+            moments = floating_moments(batch, scales.feedback, 0.0)
         return Gram(noisy_gram(moments, scales.gram, noise, batch.features), False, step)
 
 

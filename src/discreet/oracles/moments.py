@@ -17,7 +17,7 @@ import numpy as np
 from discreet.backend import namespace, share_rows, weighted_sums
 from discreet.errors import InvalidInput
 from discreet.linalg import pack_products, unpack
-from discreet.privacy.mechanisms import GRID_BITS, LARGEST_BATCH
+from discreet.privacy.mechanisms import GRID_BITS, LARGEST_BATCH, centre
 from discreet.types import Array, Batch
 
 GRID = 2**GRID_BITS
@@ -37,11 +37,11 @@ class Moments:
     response_unit: float
 
 
-def floating_moments(batch: Batch, feedback: str, centre: float) -> Moments:
-    """Plain floating sums over the rows that were observed."""
+def floating_moments(batch: Batch, feedback: str, middle: float) -> Moments:
+    """Plain floating sums over the rows that were observed, with losses centred at ``middle``."""
     xp = namespace(batch.features)
     observed = batch.observed[..., :1] if feedback == "full" else batch.observed
-    heard = xp.where(observed, batch.losses - centre, 0.0)  # what was not observed is not read
+    heard = xp.where(observed, batch.losses - middle, 0.0)  # what was not observed is not read
     weights = xp.astype(observed, batch.features.dtype)
     response = weighted_sums(heard, batch.features)
     return Moments(second_moments(batch.features, weights), response, 1.0, 1.0)
@@ -88,7 +88,7 @@ def legal_batch(batch: Batch, feedback: str, losses: str) -> Batch:
 
 
 def exact_moments(batch: Batch, feedback: str, losses: str) -> Moments:
-    """Integer sums over legal records, with losses centred at ½."""
+    """Integer sums over legal records, with centred losses."""
     if batch.records > LARGEST_BATCH:  # a public number, known before any data
         raise InvalidInput(
             f"batch must hold at most {LARGEST_BATCH} records for an exact release; "
@@ -96,7 +96,7 @@ def exact_moments(batch: Batch, feedback: str, losses: str) -> Moments:
         )
     legal = legal_rows(batch, feedback, losses)
     rows, weights = legal.grid, legal.weights
-    centred = np.trunc((legal.targets - 0.5) * GRID)
+    centred = np.trunc((legal.targets - centre(losses, batch.n_actions)) * GRID)
     gram = np.zeros((weights.shape[-1], rows.shape[-1], rows.shape[-1]), dtype=np.int64)
     response = np.zeros((centred.shape[-1], rows.shape[-1]), dtype=np.int64)
     for start in range(0, rows.shape[0], _EXACT_ROWS):
@@ -104,7 +104,7 @@ def exact_moments(batch: Batch, feedback: str, losses: str) -> Moments:
         z, w = rows[part], weights[part]
         gram += second_moments(z, w).astype(np.int64)
         response += weighted_sums(w * centred[part], z).astype(np.int64)
-    # b = z / (2^20 √2) and y − ½ = k / 2^20.
+    # b = z / (2^20 √2) and y − centre = k / 2^20.
     return Moments(gram, response, 0.5 / GRID**2, math.sqrt(0.5) / GRID**2)
 
 

@@ -15,7 +15,7 @@ from discreet.privacy.budget import Budget
 from discreet.privacy.calibrate import need_delta, smallest_scale
 from discreet.privacy.events import STACKED, Event, Gaussian, NonPrivate, compose
 from discreet.privacy.mechanisms import (
-    CENTRE,
+    centre,
     paper_sensitivities,
     ridge_sensitivity,
     sampler_distance,
@@ -49,7 +49,7 @@ class Ridge:
     ``structured`` noises the A blocks and centred responses in one joint Gaussian release;
     ``paper`` noises the whole (Ap)² Gram and the response by halves of a zCDP budget and
     solves plainly. Both are exact ridge regression when the budget is infinite, except that
-    ``structured`` shrinks predictions to ½ and ``paper`` to 0.
+    ``structured`` shrinks predictions to the middle of the losses and ``paper`` to 0.
     [paper, "Private quadratic oracle"; docs/privacy/ridge.md]
 
     >>> Ridge(ridge=0.01)
@@ -117,10 +117,11 @@ class Ridge:
         if self.mechanism == "paper":
             return self._fit_paper(batch, noise)
         scales = _calibrated(self.scales)
+        middle = centre(scales.losses, batch.n_actions)
         if noise.exact:
             moments = exact_moments(batch, scales.feedback, scales.losses)
         else:
-            moments = floating_moments(batch, scales.feedback, CENTRE)
+            moments = floating_moments(batch, scales.feedback, middle)
         gram = noisy_gram(moments, scales.gram, noise, batch.features)
         response = noisy_response(moments, scales.response, noise, batch.features)
         p = gram.shape[-1]
@@ -129,9 +130,9 @@ class Ridge:
         step = expected + 1e-12 * batch.records  # positive also without noise
         shifted = gram + lift(shift, gram, 3) * identity(p, gram)
         weights = solve_repaired(shifted, response, lift(step, gram, 1))
-        # Labels were centred at ½; the bias feature is 1/√2, so ½ is a bias weight of √½.
+        # Losses were centred; the bias feature is 1/√2, so the middle is a bias weight of √2·it.
         xp = namespace(weights)
-        bias = xp.concat([weights[..., :1] + CENTRE * math.sqrt(2.0), weights[..., 1:]], axis=-1)
+        bias = xp.concat([weights[..., :1] + middle * math.sqrt(2.0), weights[..., 1:]], axis=-1)
         kept = Gram(gram, dense=False, step=step) if scales.radii else None
         return Fit(Predictor(bias, "identity"), kept)
 

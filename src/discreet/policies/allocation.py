@@ -48,13 +48,11 @@ def draw(probabilities: Array, u: Array) -> Array:
         cumulative = probabilities.cumsum(-1)
         return (cumulative[..., :-1] <= (u * cumulative[..., -1])[..., None]).sum(-1)
     # A scan over a short last axis is slow on a GPU: add the few columns one by one.
-    goal = u * probabilities.sum(-1)
-    running = probabilities[..., 0]
-    passed = (running <= goal).int()
-    for action in range(1, probabilities.shape[-1] - 1):
-        running = running + probabilities[..., action]
-        passed += running <= goal
-    return passed
+    running = [probabilities[..., 0]]
+    for action in range(1, probabilities.shape[-1]):
+        running.append(running[-1] + probabilities[..., action])
+    goal = u * running.pop()
+    return sum((column <= goal).long() for column in running)
 
 
 def is_first_minimum(losses: Array) -> Array:

@@ -15,7 +15,7 @@ from discreet.release import Released
 from discreet.types import Array
 from discreet.validate import one_of, positive
 
-_NODES = 12
+_NODES = 14
 """Nodes a panel: error below 2e-11 for up to 1,000 actions (docs/vanilla-quadrature.md)."""
 
 

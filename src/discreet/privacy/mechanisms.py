@@ -8,22 +8,32 @@ from __future__ import annotations
 
 import math
 
+from discreet.schedule import LONGEST
+
 GRID_BITS = 20
 """c̄ and centred losses are multiples of 2^−20: see docs/privacy/arithmetic.md."""
 
-LARGEST_BATCH = 2**22
+LARGEST_BATCH = LONGEST
 """Records whose integer sums, noise included, stay within int64: docs/privacy/arithmetic.md."""
-
-CENTRE = 0.5
-"""Losses enter the structured statistics as y − ½, which lies in [−½, ½]."""
 
 DISTANCE_FACTOR = 0.03
 """Total variation between a discrete and a rounded Gaussian is below 0.03 / σ² for σ ≥ 10;
 the leading term is 4φ(1)/48 = 0.0202: see docs/privacy/arithmetic.md."""
 
 
+def centre(losses: str, n_actions: int) -> float:
+    """What is subtracted from a loss before it enters the structured statistics.
+
+    ½ for general losses, which puts them into [−½, ½]; their mean 1 − 1/A, on the grid, for
+    rows with exactly one zero.
+    """
+    if losses == "general":
+        return 0.5
+    return math.ldexp(round(math.ldexp(1 - 1 / n_actions, GRID_BITS)), -GRID_BITS)
+
+
 def ridge_sensitivity(feedback: str, n_actions: int, one_zero: bool = False) -> float:
-    """Joint L2 sensitivity of (svec G, q) with losses centred at ½.
+    """Joint L2 sensitivity of (svec G, q) with centred losses.
 
     Privacy: t = b·b' maximises 2 − 2t² plus the response term. [docs/privacy/ridge.md]
 
@@ -33,7 +43,10 @@ def ridge_sensitivity(feedback: str, n_actions: int, one_zero: bool = False) -> 
     if feedback == "bandit":
         square = 81 / 32
     elif one_zero:
-        square = {2: 25 / 8, 3: 113 / 32}.get(n_actions, 2 + n_actions / 2)
+        c = centre("one_label", n_actions)
+        norm = c**2 + (n_actions - 1) * (1 - c) ** 2  # ‖v‖² of a centred row
+        inner = (n_actions - 2) * (1 - c) ** 2 - 2 * c * (1 - c)  # v·v' of different labels
+        square = 2 + 2 * norm + inner**2 / 2
     else:
         square = (n_actions + 8) ** 2 / 32 if n_actions <= 8 else float(n_actions)
     return math.sqrt(square)
