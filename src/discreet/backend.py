@@ -59,23 +59,37 @@ def at_least(array: Array, bound: float) -> Array:
 def row_sum(array: Array) -> Array:
     """Sum over the last axis, kept: (..., A) -> (..., 1)."""
     if isinstance(array, np.ndarray):
-        return np.add.reduce(array, axis=-1, keepdims=True)
+        return _reduce(np.add, array)
     return array.sum(-1, keepdim=True)
 
 
 def row_min(array: Array) -> Array:
     """Minimum over the last axis, kept: (..., A) -> (..., 1)."""
     if isinstance(array, np.ndarray):
-        return np.minimum.reduce(array, axis=-1, keepdims=True)
+        return _reduce(np.minimum, array)
     return array.amin(-1, keepdim=True)
+
+
+def _reduce(join: np.ufunc, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Over the last axis; column by column where the columns are few and long."""
+    columns = array.shape[-1]
+    if columns > 64 or array.size < 1024 * columns:
+        return np.asarray(join.reduce(array, axis=-1, keepdims=True))
+    total = array[..., 0]
+    for column in range(1, columns):
+        total = join(total, array[..., column])
+    return total[..., None]
 
 
 def softmax(logits: Array) -> Array:
     """Softmax over the last axis; adding a constant to a row changes nothing."""
-    if not isinstance(logits, np.ndarray):
+    if isinstance(logits, np.ndarray):
+        weights = np.exp(logits - _reduce(np.maximum, logits))
+    elif logits.is_cuda:
         return logits.softmax(-1)
-    weights = np.exp(logits - np.maximum.reduce(logits, axis=-1, keepdims=True))
-    return weights / np.add.reduce(weights, axis=-1, keepdims=True)
+    else:  # torch's own is slow on the CPU when the rows, not the actions, are contiguous
+        weights = (logits - logits.amax(-1, keepdim=True)).exp_()
+    return weights / row_sum(weights)
 
 
 def sigmoid(scores: Array) -> Array:

@@ -22,7 +22,7 @@ from discreet.privacy.events import Gaussian
 from discreet.types import Batch
 
 TRIALS = 2600
-"""Releases a world: half the noise has μ = 0.54, its lower bound exceeds 0.27 (ε = 1) by 4.8 s.d."""
+"""Releases a world: half the noise has μ = 0.54, its lower bound exceeds 0.27 by 4.8 s.d."""
 FALSE_ALARM = 1e-6
 
 

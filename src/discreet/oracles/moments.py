@@ -122,9 +122,18 @@ def _grid_rows(features: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return np.concatenate([np.full((*z.shape[:-1], 1), float(GRID)), z], axis=-1)
 
 
-def second_moments(features: Array, weights: Array) -> Array:
+def products_of(features: Array, weights: Array) -> Array | None:
+    """x ⊗ x for sums that are taken again and again, if runs share their rows and it is small."""
+    p = features.shape[-1]
+    small = math.prod(features.shape[:-1]) * p * (p + 1) // 2 <= 8 * _HELD_NUMBERS
+    return pack_products(features) if small and share_rows(features, weights) else None
+
+
+def second_moments(features: Array, weights: Array, products: Array | None = None) -> Array:
     """Σ_n w_na x xᵀ: (..., n, p) and (..., n, A) -> (..., A, p, p), in chunks that bound memory."""
     rows, p = features.shape[-2:]
+    if products is not None and share_rows(features, weights):
+        return unpack(weighted_sums(weights, products), p)
     shared = share_rows(features, weights)
     if shared:  # one product of all weights with x ⊗ x
         held = math.prod(features.shape[:-2]) * p * (p + 1) // 2

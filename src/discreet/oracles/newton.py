@@ -26,7 +26,7 @@ from discreet.backend import (
     weighted_sums,
 )
 from discreet.linalg import identity, solve_repaired
-from discreet.oracles.moments import second_moments
+from discreet.oracles.moments import products_of, second_moments
 from discreet.types import Array
 
 CURVATURE = 0.25
@@ -56,12 +56,13 @@ class Objective:
     labels: Array
     ridge: Array
     tilt: Array
+    products: Array | None = None
 
     def only(self, keep: Array) -> Objective:
         """The same for some of the runs; what all runs share stays."""
         weights, labels = _runs(self.weights, keep), _runs(self.labels, keep)
         ridge, tilt = self.ridge[..., keep, :], _runs(self.tilt, keep)
-        return Objective(self.features, weights, labels, ridge, tilt)
+        return Objective(self.features, weights, labels, ridge, tilt, self.products)
 
     def at(self, theta: Array) -> Point:
         """θ with its means σ(x·θ), gradient and squared gradient norm."""
@@ -72,7 +73,7 @@ class Objective:
 
     def hessian(self, mean: Array) -> Array:
         curvature = self.weights * (mean * (1.0 - mean))
-        data = second_moments(self.features, curvature)
+        data = second_moments(self.features, curvature, self.products)
         return data + self.ridge[..., None, None] * identity(data.shape[-1], data)
 
 
@@ -87,7 +88,8 @@ def minimise(
     """
     lead = weighted_sums(weights[..., :1, :], features[..., :1, :])
     tilt = tilt + 0.0 * lead  # every leading axis is present now
-    objective = Objective(features, weights, labels, ridge + 0.0 * tilt[..., 0], tilt)
+    products = products_of(features, weights)
+    objective = Objective(features, weights, labels, ridge + 0.0 * tilt[..., 0], tilt, products)
     single = np.finfo(str(tilt.dtype).rpartition(".")[2]).bits < 64
     if single:  # experiments only: no certificate is below what rounding can show
         most = float(np.max(to_numpy(abs(tilt)), initial=0.0))

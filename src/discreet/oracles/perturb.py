@@ -22,27 +22,26 @@ def noisy_gram(moments: Moments, sigma: Any, noise: Noise, like: Array) -> Array
     blocks, p = moments.gram.shape[-3], moments.gram.shape[-1]
     rows, columns = triangle(p)
     law = np.where(rows == columns, 1.0, np.sqrt(0.5))
-    scale = np.asarray(sigma)[..., None, None] * law / moments.gram_unit
-    drawn = noise.gaussian("gram", (blocks, rows.size), scale)
-    return _join(moments.gram, drawn, moments.gram_unit, noise, like, p)
+    if noise.exact:
+        drawn = noise.gaussian("gram", (blocks, rows.size), sigma * law / moments.gram_unit)
+        return _exact_sum(moments.gram, unpack(drawn, p), moments.gram_unit)
+    drawn = as_like(noise.gaussian("gram", (blocks, rows.size), law), like)
+    return moments.gram + lift(sigma, like, 3) * unpack(drawn, p)
 
 
 def noisy_response(moments: Moments, sigma: Any, noise: Noise, like: Array) -> Array:
     """Responses plus independent noise of standard deviation σ."""
-    scale = np.asarray(sigma)[..., None, None] / moments.response_unit
-    drawn = noise.gaussian("response", tuple(moments.response.shape[-2:]), scale)
-    return _join(moments.response, drawn, moments.response_unit, noise, like)
-
-
-def _join(
-    values: Array, drawn: Any, unit: float, noise: Noise, like: Array, p: int | None = None
-) -> Array:
+    shape = tuple(moments.response.shape[-2:])
     if noise.exact:
-        # Integers plus integers; the conversion to floats is post-processing.
-        total = values + (drawn if p is None else unpack(drawn, p))
-        return total.astype(np.float64) * unit
-    drawn = as_like(drawn, like)
-    return values + (drawn if p is None else unpack(drawn, p))
+        drawn = noise.gaussian("response", shape, sigma / moments.response_unit)
+        return _exact_sum(moments.response, drawn, moments.response_unit)
+    drawn = as_like(noise.gaussian("response", shape, 1.0), like)
+    return moments.response + lift(sigma, like, 2) * drawn
+
+
+def _exact_sum(values: Array, drawn: Any, unit: float) -> Array:
+    """Integers plus integers; the conversion to floats is post-processing."""
+    return (values + drawn).astype(np.float64) * unit
 
 
 def dense_noisy_gram(blocks: Array, n_actions: int, sigma: Any, noise: Noise) -> Array:

@@ -43,25 +43,26 @@ def uniform(released: Released, features: Array) -> Array:
 
 def draw(probabilities: Array, u: Array) -> Array:
     """Inverse-CDF draw: the first action whose cumulative probability exceeds u."""
-    # Compared with u times the total, so that rounding cannot push u past the last action.
-    if isinstance(probabilities, np.ndarray):
-        cumulative = probabilities.cumsum(-1)
-        return (cumulative[..., :-1] <= (u * cumulative[..., -1])[..., None]).sum(-1)
-    # A scan over a short last axis is slow on a GPU: add the few columns one by one.
+    # Column by column: a scan over a short last axis is slow, most of all on a GPU. Compared with
+    # u times the total, so that rounding cannot push u past the last action.
     running = [probabilities[..., 0]]
     for action in range(1, probabilities.shape[-1]):
         running.append(running[-1] + probabilities[..., action])
     goal = u * running.pop()
-    return sum((column <= goal).long() for column in running)
+    passed = 1 * (running[0] <= goal)
+    for column in running[1:]:
+        passed += column <= goal
+    return passed
 
 
 def is_first_minimum(losses: Array) -> Array:
     """Mask of the first minimiser of each row."""
-    xp = namespace(losses)
-    best = losses.argmin(-1)[..., None]
-    if xp is np:
-        return np.arange(losses.shape[-1]) == best
-    return xp.arange(losses.shape[-1], device=losses.device) == best
+    first = losses == row_min(losses)
+    found = first[..., 0]
+    for action in range(1, losses.shape[-1]):
+        first[..., action] &= ~found
+        found = found | first[..., action]
+    return first
 
 
 def even_split(values: Array) -> Array:
