@@ -15,7 +15,7 @@ import multiprocessing
 import os
 import resource
 import time
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
@@ -88,9 +88,12 @@ def main() -> None:
     fresh = multiprocessing.get_context("spawn")
     done = []
     with ProcessPoolExecutor(options["jobs"], mp_context=fresh) as pool:
-        list(pool.map(warm_up, [options] * options["jobs"] * 3))
         start = time.perf_counter()
-        for result in pool.map(play, names, [options] * len(names)):
+        list(pool.map(warm_up, [options] * options["jobs"]))
+        print(f"warm after {time.perf_counter() - start:.1f} s", flush=True)
+        start = time.perf_counter()
+        for future in as_completed([pool.submit(play, name, options) for name in names]):
+            result = future.result()
             done.append(result)
             rows, p, actions = result["shape"]
             print(

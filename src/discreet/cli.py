@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
+from discreet.commands.flags import campaign_commands, data_commands
 from discreet.errors import DiscreetError, InvalidInput
 from discreet.validate import one_of
 
@@ -25,7 +26,7 @@ and the oracle Ridge unless said otherwise. --set reaches every parameter of pol
 plan: scale=16, ridge=0.001, mechanism=paper, first_batch=64. Supervised is
 --policy Greedy --set feedback=full --set losses=one_label.
 """
-COMMANDS = ("demo", "run", "plan", "release", "version")
+COMMANDS = ("demo", "run", "plan", "data", "campaign", "release", "version")
 
 
 class Parser(argparse.ArgumentParser):
@@ -94,6 +95,9 @@ def build_parser() -> Parser:
     plan.add_argument("--horizon", type=int, metavar="T", help="rounds, if known beforehand")
     plan.add_argument("--actions", type=int, dest="n_actions", metavar="A", help="without data")
     plan.add_argument("--dimension", type=int, metavar="D", help="numbers a context, without data")
+
+    data_commands(command, commands)
+    campaign_commands(command, commands)
 
     release = command(commands, "release", "", "show or verify a file of releases")
     kinds = release.add_subparsers(dest="kind", metavar="show|verify", required=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from discreet.backend import apply_rows, as_like, namespace, row_sum, share_rows
 from discreet.types import Array
 
 
+@lru_cache(maxsize=256)
 def triangle(p: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     """Row and column of each entry of a packed upper triangle of size p(p+1)/2."""
     rows, columns = np.triu_indices(p)
@@ -18,37 +20,80 @@ def triangle(p: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
 
 def pack_products(features: Array) -> Array:
     """x ⊗ x, upper triangle only: (..., n, p) -> (..., n, p(p+1)/2)."""
-    rows, columns = triangle(features.shape[-1])
-    return features[..., rows] * features[..., columns]
+    rows, columns = (_indices(name, features) for name in ("rows", "columns"))
+    return _take(features, rows) * _take(features, columns)
 
 
 def unpack(packed: Array, p: int) -> Array:
     """Packed upper triangle (..., p(p+1)/2) -> symmetric (..., p, p)."""
-    position = np.zeros((p, p), dtype=np.int64)
-    rows, columns = triangle(p)
-    position[rows, columns] = position[columns, rows] = np.arange(rows.size)
-    full = packed[..., position.reshape(-1)]
+    full = _take(packed, _indices("positions", packed, p))
     return full.reshape(*packed.shape[:-1], p, p)
+
+
+def _take(array: Array, places: Array) -> Array:
+    """Columns of the last axis."""
+    if isinstance(array, np.ndarray):
+        return array[..., places]
+    return array.index_select(-1, places)
+
+
+def _indices(name: str, like: Array, p: int | None = None) -> Array:
+    device = None if isinstance(like, np.ndarray) else like.device
+    return _cached_indices(name, like.shape[-1] if p is None else p, device)
+
+
+@lru_cache(maxsize=1024)
+def _cached_indices(name: str, p: int, device: Any) -> Array:
+    """Index arrays, made once for each device."""
+    rows, columns = triangle(p)
+    position = np.zeros((p, p), dtype=np.int64)
+    position[rows, columns] = position[columns, rows] = np.arange(rows.size)
+    chosen = {"rows": rows, "columns": columns, "positions": position.reshape(-1)}[name]
+    if device is None:
+        return chosen
+    import torch
+
+    return torch.asarray(chosen, device=device)
 
 
 def quadratic_forms(features: Array, matrices: Array) -> Array:
     """xᵀ M_a x for every row and action: (..., n, p) and (..., A, p, p) -> (..., n, A)."""
     if share_rows(features, matrices[..., 0]):
-        rows, columns = triangle(features.shape[-1])
-        twice = as_like(np.where(rows == columns, 1.0, 2.0), features)
-        return apply_rows(pack_products(features), matrices[..., rows, columns] * twice)
+        rows, columns = (_indices(name, features) for name in ("rows", "columns"))
+        packed = matrices[..., rows, columns]
+        return apply_rows(pack_products(features), packed * (2 - 1 * (rows == columns)))
     x = features[..., None, :, :]
     return row_sum((x @ matrices) * x)[..., 0].mT
 
 
 def identity(p: int, like: Array) -> Array:
-    return as_like(np.eye(p), like)
+    """The p × p identity, of the library, floating type and device of ``like``."""
+    if isinstance(like, np.ndarray):
+        return np.eye(p, dtype=like.dtype)
+    return _torch_identity(p, like.dtype, like.device)
+
+
+@lru_cache(maxsize=1024)
+def _torch_identity(p: int, dtype: Any, device: Any) -> Array:
+    import torch
+
+    return torch.eye(p, dtype=dtype, device=device)
 
 
 def solve_vector(matrices: Array, vectors: Array) -> Array:
     """M⁻¹ v for (..., p, p) and (..., p)."""
     xp = namespace(matrices)
     return xp.linalg.solve(matrices, vectors[..., None])[..., 0]
+
+
+def solve_definite(matrices: Array, vectors: Array) -> Array:
+    """M⁻¹ v for positive definite M; without a check, so that a GPU need not wait for one."""
+    if isinstance(matrices, np.ndarray):
+        return solve_vector(matrices, vectors)
+    import torch
+
+    factors, _ = torch.linalg.cholesky_ex(matrices)
+    return torch.cholesky_solve(vectors[..., None], factors)[..., 0]
 
 
 def solve_repaired(matrices: Array, vectors: Array, step: Array) -> Array:

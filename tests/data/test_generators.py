@@ -8,12 +8,12 @@ from scipy.integrate import dblquad
 
 from discreet import InvalidInput, UnitBall
 from discreet.backend import sigmoid
-from discreet.data import fried, linear, logistic
+from discreet.data import fried, linear, logistic, ringnorm, twonorm, waveform
 from discreet.data.generators import FRIED_MEAN
 from tolerances import EXACT, SOLVER
 from wording import refused
 
-GENERATORS = [fried, linear, logistic]
+GENERATORS = [fried, linear, logistic, ringnorm, twonorm, waveform]
 ROWS = 40_000
 # A mean of ROWS independent 0/1 values leaves ±BOUND with probability below 1e-6 (Hoeffding).
 BOUND = math.sqrt(math.log(2e6) / (2 * ROWS))

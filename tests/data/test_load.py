@@ -7,8 +7,10 @@ import pytest
 
 from discreet import InvalidInput
 from discreet.data import NAMES, load
+from discreet.data.files import READERS
 from wording import refused
 
+Y4 = np.array([0, 1, 0, 1])
 CSV = "a,b,class\n0.5,1,yes\n-2,3e-1,no\n0,0,yes\n"
 
 
@@ -41,6 +43,11 @@ def test_a_misspelt_name_gets_the_nearest(typo, meant):
         load(typo)
 
 
+def test_bundled_sets_know_their_classes():
+    pytest.importorskip("sklearn")
+    assert load("iris").classes == ("setosa", "versicolor", "virginica")
+
+
 def test_bundled_sets_without_scikit_learn(monkeypatch):
     real = builtins.__import__
 
@@ -70,6 +77,28 @@ def test_csv(tmp_path):
     assert data.labels.tolist() == [1, 0, 1]
 
 
+def test_missing_numbers_of_an_npz_file(tmp_path):
+    contexts = np.array([[1, np.nan], [np.nan, np.nan], [4, np.nan], [3, np.nan]])
+    np.savez(tmp_path / "mine.npz", X=contexts, y=Y4)
+    assert load(tmp_path / "mine.npz").contexts.tolist() == [[1.0], [3.0], [4.0], [3.0]]
+
+
+def test_categories_and_missing_values_of_a_csv_file(tmp_path):
+    path = tmp_path / "mine.csv"
+    path.write_text("n,c,class\n1,red,x\n,blue,y\n4, ? ,x\nNA,red,y\n3,,x\n")
+    data = load(path)
+    assert data.contexts[:, 0].tolist() == [1, 3, 4, 3, 3]
+    # blue, red, missing
+    assert data.contexts[:, 1:].tolist() == [[0, 1, 0], [1, 0, 0], [0, 0, 1], [0, 1, 0], [0, 0, 1]]
+    assert data.classes == ("x", "y")
+
+
+def test_words_that_are_numbers_are_ordered_as_numbers_in_every_file(tmp_path):
+    np.savez(tmp_path / "mine.npz", X=np.zeros((4, 1)), y=np.array(["10", "9", "10", "9"]))
+    data = load(tmp_path / "mine.npz")
+    assert (data.classes, data.labels.tolist()) == (("9", "10"), [1, 0, 1, 0])
+
+
 def test_numeric_classes_are_ordered_as_numbers(tmp_path):
     path = tmp_path / "mine.csv"
     path.write_text("a,class\n1,10\n2,9\n3,10\n")
@@ -83,19 +112,28 @@ def test_numeric_classes_are_ordered_as_numbers(tmp_path):
         ("a,class\n", ["records"]),
         ("class\nyes\n", ["two columns"]),
         ("a,b,class\n1,2,x\n1,red,y\n", ["line 3", "'b'", "'red'", "0/1"]),
-        ("a,b,class\n1,,x\n", ["line 2", "'b'"]),
+        ("a,class\n,x\n?,y\n,x\n", ["columns with values"]),
         ("a,b,class\n1,2\n", ["line 2", "3 columns"]),
         ("a,class\n1,x\n2,\n", ["class on every line"]),
         ("a,class\n1,x\n2,x\n", ["2 classes"]),
-        ("a,class\nnan,x\n2,y\n", ["finite"]),
-        ("a,class\n1,0.5\n2,1\n", ["fractions"]),
-        ("a,class\n1,nan\n2,1\n", ["finite"]),
+        ("a,class\ninf,x\n2,y\n3,x\n", ["finite"]),
+        ("a,class\n1,0.5\n2,1\n3,1\n", ["fractions"]),
+        ("a,class\n1,nan\n2,1\n", ["class on every line", "record 1"]),
+        ("a,class\n1,x\n2,y\n3,z\n", ["fewer classes than there are rows", "3 classes"]),
+        ("a,class\n" + "".join(f"1,{i % 51}\n" for i in range(99)), ["at most 50", "got 51"]),
     ],
 )
 def test_a_csv_file_that_cannot_be_used(tmp_path, text, words):
     path = tmp_path / "mine.csv"
     path.write_text(text)
     with refused(InvalidInput, *words):
+        load(path)
+
+
+def test_odd_names_of_files_do_no_harm(tmp_path):
+    path = tmp_path / "a{0}b%s.csv"
+    path.write_text("a,class\n1,x\nred,y\n2,x\n")
+    with refused(InvalidInput, "a{0}b%s.csv, line 3"):
         load(path)
 
 
@@ -120,6 +158,9 @@ X, Y = np.zeros((3, 2)), np.array([0, 1, 0])
         ({"X": X, "y": Y[:2]}, ["one class per row"]),
         ({"X": X, "y": np.zeros(3)}, ["2 classes"]),
         ({"X": X, "y": np.array([None, 1, 2])}, ["plain arrays"]),
+        ({"X": X, "y": np.array([0, 1, np.nan])}, ["labels", "NaN"]),
+        ({"X": X, "y": np.array([0, 1, 2])}, ["fewer classes"]),
+        ({"X": X + np.nan, "y": Y}, ["columns with values"]),
     ],
 )
 def test_an_npz_file_that_cannot_be_used(tmp_path, arrays, words):
@@ -128,7 +169,7 @@ def test_an_npz_file_that_cannot_be_used(tmp_path, arrays, words):
         load(tmp_path / "mine.npz")
 
 
-@pytest.mark.parametrize("name", ["nowhere.npz", "nowhere.csv"])
+@pytest.mark.parametrize("name", [f"nowhere{suffix}" for suffix in READERS])
 def test_a_file_that_is_not_there(tmp_path, name):
     with refused(InvalidInput, name, "No such file"):
         load(tmp_path / name)

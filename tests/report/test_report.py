@@ -6,7 +6,8 @@ from html.parser import HTMLParser
 
 import pytest
 
-from discreet.report.figure import STYLES, curves_png, curves_svg
+from discreet.report.drawing import STYLES
+from discreet.report.figure import curves_png, curves_svg
 from discreet.report.page import page
 
 pytest.importorskip("matplotlib")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from discreet.data.dataset import Dataset, labelled
 from discreet.errors import InvalidInput
 
@@ -20,5 +22,6 @@ def bundled(name: str) -> Dataset:
             f"scikit-learn must be installed for {name!r}; it is not. "
             "Run pip install 'discreet[campaign]', or use a generated set such as fried."
         ) from None
-    contexts, labels = getattr(datasets, f"load_{name}")(return_X_y=True)
-    return labelled(name, contexts, labels)
+    found = getattr(datasets, f"load_{name}")()
+    data = labelled(name, found.data, found.target)
+    return replace(data, classes=tuple(map(str, found.target_names)))

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from discreet.data.digest import content_digest
+from discreet.data.words import in_order
 from discreet.errors import InvalidInput
+
+MOST_CLASSES = 50
+"""More classes than this are nearly always an identifier or a number to be cut into classes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -16,7 +22,8 @@ class Dataset:
 
     Action a has loss 0 where the label is a, and 1 otherwise. Generated sets know more:
     ``expected`` (n, A) is the expected loss of each action in each context, and ``weights``
-    (A, d + 1) the θ_a behind it, for features (1, c̄)/√2.
+    (A, d + 1) the θ_a behind it, for features (1, c̄)/√2. Sets from elsewhere know what their
+    labels were called: ``classes``, in the order of the labels.
     """
 
     name: str
@@ -25,6 +32,7 @@ class Dataset:
     n_actions: int
     expected: np.ndarray[Any, Any] | None = field(default=None, repr=False)
     weights: np.ndarray[Any, Any] | None = field(default=None, repr=False)
+    classes: tuple[str, ...] = field(default=(), repr=False)
 
     @property
     def rows(self) -> int:
@@ -39,21 +47,16 @@ class Dataset:
         """Mean loss of the best policy that sees the context; None where nobody knows it."""
         return None if self.expected is None else float(self.expected.min(axis=-1).mean())
 
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of contexts and labels; the name does not enter."""
+        return content_digest(self.contexts, self.labels, self.n_actions)
+
 
 def labelled(name: str, contexts: Any, labels: Any) -> Dataset:
     """A checked ``Dataset``; classes become 0 … A−1 in sorted order."""
     contexts, labels = np.asarray(contexts), np.asarray(labels)
-    if contexts.ndim != 2 or contexts.dtype.kind not in "fiub" or 0 in contexts.shape:
-        raise InvalidInput(
-            f"contexts of {name} must be a table of numbers with rows and columns; got shape "
-            f"{contexts.shape} of {contexts.dtype}. Encode categories as numbers first."
-        )
-    contexts = contexts.astype(np.float64)
-    if not np.isfinite(contexts).all():
-        raise InvalidInput(
-            f"contexts of {name} must be finite; got NaN or infinity. "
-            "Fill or drop the missing entries first."
-        )
+    _check_contexts(name, contexts)
     if labels.shape != contexts.shape[:1] or labels.dtype.kind not in "fiubUS":
         raise InvalidInput(
             f"labels of {name} must be one class per row; got shape {labels.shape} of "
@@ -63,15 +66,59 @@ def labelled(name: str, contexts: Any, labels: Any) -> Dataset:
         raise InvalidInput(
             f"labels of {name} must be finite; got NaN or infinity. Drop rows without a label."
         )
-    classes, codes = np.unique(labels, return_inverse=True)
+    found, codes = np.unique(labels, return_inverse=True)
+    _check_classes(name, found, len(labels))
+    words = [_word(each) for each in found]
+    order = in_order(words) if labels.dtype.kind in "US" else list(range(len(words)))
+    ranks = np.empty(len(order), dtype=np.int64)
+    ranks[order] = np.arange(len(order))
+    return Dataset(
+        name,
+        contexts.astype(np.float64),
+        ranks[codes.reshape(-1)],
+        len(words),
+        classes=tuple(words[place] for place in order),
+    )
+
+
+def _check_contexts(name: str, contexts: np.ndarray[Any, Any]) -> None:
+    if contexts.ndim != 2 or contexts.dtype.kind not in "fiub" or 0 in contexts.shape:
+        raise InvalidInput(
+            f"contexts of {name} must be a table of numbers with rows and columns; got shape "
+            f"{contexts.shape} of {contexts.dtype}. Encode categories as numbers first."
+        )
+    if not np.isfinite(contexts).all():
+        raise InvalidInput(
+            f"contexts of {name} must be finite; got NaN or infinity. "
+            "Write a missing entry as NaN or leave it empty, and cut infinite ones off."
+        )
+
+
+def _check_classes(name: str, classes: np.ndarray[Any, Any], rows: int) -> None:
+    if classes.dtype.kind == "f" and not (classes == np.floor(classes)).all():
+        raise InvalidInput(
+            f"labels of {name} must be classes, words or whole numbers; got fractions. "
+            "Put the class in the last column, or cut a target into classes first."
+        )
     if len(classes) < 2:
         raise InvalidInput(
             f"labels of {name} must name at least 2 classes; got {len(classes)}. "
             "A bandit needs two actions to choose from."
         )
-    if labels.dtype.kind == "f" and not (classes == np.floor(classes)).all():
+    if len(classes) >= rows:
         raise InvalidInput(
-            f"labels of {name} must be classes, words or whole numbers; got fractions. "
+            f"labels of {name} must name fewer classes than there are rows; got {len(classes)} "
+            f"classes in {rows} rows. Put the class in the last column, and not an identifier."
+        )
+    if len(classes) > MOST_CLASSES:
+        raise InvalidInput(
+            f"labels of {name} must name at most {MOST_CLASSES} classes; got {len(classes)}. "
             "Put the class in the last column, or cut a target into classes first."
         )
-    return Dataset(name, contexts, codes.reshape(-1).astype(np.int64), len(classes))
+
+
+def _word(label: Any) -> str:
+    """What a class is called: 3 for 3.0, and text for bytes."""
+    if isinstance(label, bytes):
+        return label.decode("utf-8", "replace")
+    return str(int(label)) if isinstance(label, np.floating) else str(label)

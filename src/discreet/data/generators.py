@@ -26,7 +26,7 @@ def fried(rows: int = 20_000, *, seed: int = 0) -> Dataset:
     """
     from scipy.special import ndtr
 
-    rng = _generator("fried", rows, seed)
+    rng = stream("fried", rows, seed)
     x = rng.random((rows, 10))
     curve = 10 * np.sin(np.pi * x[:, 0] * x[:, 1]) + 20 * (x[:, 2] - 0.5) ** 2
     curve += 10 * x[:, 3] + 5 * x[:, 4]
@@ -41,7 +41,7 @@ def linear(rows: int = 20_000, *, seed: int = 0) -> Dataset:
     P(label = a | c) = 1/3 + s_a·c, where the s_a have length 1/3 and lie 120° apart in the plane
     of the first two of three coordinates. Hence E ℓ(c, a) = 2/3 − s_a·c = θ_a·(1, c)/√2.
     """
-    rng = _generator("linear", rows, seed)
+    rng = stream("linear", rows, seed)
     contexts = _sphere(rng, rows, 3)
     angles = 2 * np.pi * np.arange(3) / 3
     slopes = np.stack([np.cos(angles), np.sin(angles), np.zeros(3)], axis=-1) / 3
@@ -59,7 +59,7 @@ def logistic(rows: int = 20_000, *, seed: int = 0) -> Dataset:
     """
     from scipy.special import expit
 
-    rng = _generator("logistic", rows, seed)
+    rng = stream("logistic", rows, seed)
     contexts = _sphere(rng, rows, 5)
     steep = 8 / math.sqrt(2)
     chance = expit(1 + contexts[:, :2].sum(axis=-1) * steep)
@@ -70,9 +70,9 @@ def logistic(rows: int = 20_000, *, seed: int = 0) -> Dataset:
     )
 
 
-def _generator(name: str, rows: int, seed: int) -> np.random.Generator:
+def stream(name: str, rows: int, seed: int) -> np.random.Generator:
+    """Draws of one set: equal seeds must not make two sets share theirs."""
     whole("rows", rows, 1)
-    # Every set has its own stream: equal seeds must not make two sets share their draws.
     return np.random.default_rng([*name.encode(), seed])
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from discreet.oracles.moments import (
 from discreet.oracles.newton import CURVATURE, minimise, ridge_like
 from discreet.oracles.perturb import dense_noisy_gram, noisy_gram
 from discreet.privacy.budget import Budget
-from discreet.privacy.calibrate import need_delta, smallest_scale
+from discreet.privacy.calibrate import gaussian_multiplier, need_delta, smallest_scale
 from discreet.privacy.events import (
     STACKED,
     Event,
@@ -99,7 +100,10 @@ class Logistic:
         common = (feedback, losses, radii)
         if not budget.private:
             nothing = NonPrivate("no privacy budget was set")
-            kind = "gamma" if self.mechanism == "paper" or self.noise == "gamma" else "gaussian"
+            # Which noise is absent matters only to stacks: the kind that most budgets would take.
+            small = self.noise == "auto" and not radii and p <= 16
+            gamma = self.mechanism == "paper" or self.noise == "gamma" or small
+            kind = "gamma" if gamma else "gaussian"
             scales = ObjectiveScales(kind, math.inf, 0.0, 0.0, 0.0, *common, nothing)
             return replace(self, scales=scales)
         if radii:
@@ -265,6 +269,7 @@ def _gamma_scales(budget: Budget, feedback: str, losses: str, radii: bool) -> Ob
     return ObjectiveScales("gamma", budget.epsilon, 0.0, 0.0, 0.0, feedback, losses, radii, event)
 
 
+@lru_cache(maxsize=4096)
 def _gaussian_scales(
     budget: Budget, feedback: str, losses: str, radii: bool, n_actions: int, p: int, least: float
 ) -> ObjectiveScales:
@@ -291,7 +296,7 @@ def _gaussian_scales(
             parts.append(Gaussian(sigma / 2.0, math.sqrt(2.0), distance))
         return compose(*parts)
 
-    sigma = smallest_scale(event_at, budget)
+    sigma = smallest_scale(event_at, budget, 2.0 * gaussian_multiplier(budget))
     gram = sigma / math.sqrt(2.0) if radii else 0.0
     return ObjectiveScales(
         "gaussian", budget.epsilon, sigma, gram, least, feedback, losses, radii, event_at(sigma)

@@ -25,7 +25,7 @@ from discreet.backend import (
     to_numpy,
     weighted_sums,
 )
-from discreet.linalg import identity, solve_repaired
+from discreet.linalg import identity, solve_definite
 from discreet.oracles.moments import products_of, second_moments
 from discreet.types import Array
 
@@ -71,6 +71,12 @@ class Objective:
         gradient = data + self.ridge[..., None] * theta + self.tilt
         return Point(theta, mean, gradient, row_sum(gradient * gradient))
 
+    def start(self) -> Point:
+        """The better of 0, where data rule, and −b/Λ, where noise does."""
+        flat, tilted = self.at(0.0 * self.tilt), self.at(-self.tilt / self.ridge[..., None])
+        better = tilted.steepness < flat.steepness
+        return self.at(better * tilted.theta)
+
     def hessian(self, mean: Array) -> Array:
         curvature = self.weights * (mean * (1.0 - mean))
         data = second_moments(self.features, curvature, self.products)
@@ -78,7 +84,7 @@ class Objective:
 
 
 def minimise(
-    features: Array, weights: Array, labels: Array, ridge: Any, tilt: Array, tolerance: float
+    features: Array, weights: Array, labels: Array, ridge: Any, tilt: Array, tolerance: Any
 ) -> Array:
     """Minimisers (..., A, p), each with gradient norm at most ``tolerance``.
 
@@ -92,10 +98,9 @@ def minimise(
     objective = Objective(features, weights, labels, ridge + 0.0 * tilt[..., 0], tilt, products)
     single = np.finfo(str(tilt.dtype).rpartition(".")[2]).bits < 64
     if single:  # experiments only: no certificate is below what rounding can show
-        most = float(np.max(to_numpy(abs(tilt)), initial=0.0))
-        tolerance = 1e-6 * (math.sqrt(features.shape[-2]) + most)
+        tolerance = 2e-6 * (math.sqrt(features.shape[-2]) + row_sum(tilt * tilt) ** 0.5)
     solutions, active = 0.0 * tilt, None  # None: all runs are still at work
-    here = objective.at(solutions)
+    here = objective.start()
     for _ in range(NEWTON_STEPS):
         unsolved = here.steepness > tolerance**2
         if not bool(unsolved.any()):
@@ -105,10 +110,10 @@ def minimise(
             if 2 * int(waiting.sum()) <= waiting.shape[0]:  # let the finished runs go
                 solutions, active = _store(solutions, active, here.theta, waiting)
                 objective, here = objective.only(waiting), here.only(waiting)
+                if single:
+                    tolerance = _runs(tolerance, waiting)
                 unsolved = here.steepness > tolerance**2
-        direction = unsolved * solve_repaired(
-            objective.hessian(here.mean), -here.gradient, objective.ridge
-        )
+        direction = unsolved * solve_definite(objective.hessian(here.mean), -here.gradient)
         there = objective.at(here.theta + direction)
         worse = there.steepness > here.steepness
         if bool(worse.any()):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from discreet.linalg import identity, solve_repaired, solve_vector
 from discreet.oracles.moments import GRID, exact_moments, floating_moments, legal_batch
 from discreet.oracles.perturb import dense_noisy_gram, noisy_gram, noisy_response
 from discreet.privacy.budget import Budget
-from discreet.privacy.calibrate import need_delta, smallest_scale
+from discreet.privacy.calibrate import gaussian_multiplier, need_delta, smallest_scale
 from discreet.privacy.events import STACKED, Event, Gaussian, NonPrivate, compose
 from discreet.privacy.mechanisms import (
     centre,
@@ -77,31 +78,8 @@ class Ridge:
         if not budget.private:
             nothing = NonPrivate("no privacy budget was set")
             return replace(self, scales=GaussianScales(0.0, 0.0, feedback, losses, radii, nothing))
-        one_zero = losses == "one_label"
-        if self.mechanism == "paper":
-            rho = zcdp(budget.epsilon, budget.delta)
-            d_gram, d_response = paper_sensitivities(feedback, n_actions, one_zero)
-            # Privacy: half of the zCDP budget each, in the Frobenius geometry of symmetric
-            # matrices. [docs/privacy/ridge.md]
-            sigma = (d_gram / math.sqrt(rho), d_response / math.sqrt(rho))
-            event = compose(
-                Gaussian(sigma[0] / d_gram, d_gram, assumes=IDEAL),
-                Gaussian(sigma[1] / d_response, d_response, assumes=IDEAL),
-            )
-        else:
-            sensitivity = ridge_sensitivity(feedback, n_actions, one_zero)
-            blocks = 2 if feedback == "bandit" else 1
-            coordinates = blocks * p * (p + 1) // 2 + (2 if blocks == 2 else n_actions) * p
-
-            def event_at(multiplier: float) -> Gaussian:
-                grid_sigma = multiplier * sensitivity * GRID**2  # the coarsest coordinate
-                return Gaussian(multiplier, sensitivity, sampler_distance(coordinates, grid_sigma))
-
-            multiplier = smallest_scale(event_at, budget)
-            # Privacy: one joint Gaussian release of all blocks. [docs/privacy/ridge.md]
-            sigma = (multiplier * sensitivity, multiplier * sensitivity)
-            event = event_at(multiplier)
-        return replace(self, scales=GaussianScales(*sigma, feedback, losses, radii, event))
+        make = _paper_scales if self.mechanism == "paper" else _structured_scales
+        return replace(self, scales=make(budget, feedback, losses, radii, n_actions, p))
 
     def event(self, records: int) -> Event:  # noqa: ARG002
         """What a fit costs; it does not depend on the number of records."""
@@ -159,6 +137,46 @@ class Ridge:
         weights = weights.reshape(*weights.shape[:-1], A, p)
         kept = Gram(gram, dense=True, step=0.0) if scales.radii else None
         return Fit(Predictor(weights, "identity"), kept)
+
+
+@lru_cache(maxsize=4096)
+def _paper_scales(
+    budget: Budget,
+    feedback: str,
+    losses: str,
+    radii: bool,
+    n_actions: int,
+    p: int,  # noqa: ARG001
+) -> GaussianScales:
+    """Half of the zCDP budget each, in the Frobenius geometry of symmetric matrices."""
+    rho = zcdp(budget.epsilon, budget.delta)
+    d_gram, d_response = paper_sensitivities(feedback, n_actions, losses == "one_label")
+    # Privacy: σ = Δ/√ρ is ρ/2-zCDP for each of the two. [docs/privacy/ridge.md]
+    sigma = (d_gram / math.sqrt(rho), d_response / math.sqrt(rho))
+    event = compose(
+        Gaussian(sigma[0] / d_gram, d_gram, assumes=IDEAL),
+        Gaussian(sigma[1] / d_response, d_response, assumes=IDEAL),
+    )
+    return GaussianScales(*sigma, feedback, losses, radii, event)
+
+
+@lru_cache(maxsize=4096)
+def _structured_scales(
+    budget: Budget, feedback: str, losses: str, radii: bool, n_actions: int, p: int
+) -> GaussianScales:
+    """One standard deviation for all blocks and responses."""
+    sensitivity = ridge_sensitivity(feedback, n_actions, losses == "one_label")
+    blocks = 2 if feedback == "bandit" else 1
+    coordinates = blocks * p * (p + 1) // 2 + (2 if blocks == 2 else n_actions) * p
+
+    def event_at(multiplier: float) -> Gaussian:
+        grid_sigma = multiplier * sensitivity * GRID**2  # the coarsest coordinate
+        return Gaussian(multiplier, sensitivity, sampler_distance(coordinates, grid_sigma))
+
+    multiplier = smallest_scale(event_at, budget, gaussian_multiplier(budget))
+    # Privacy: one joint Gaussian release of all blocks. [docs/privacy/ridge.md]
+    sigma = multiplier * sensitivity
+    return GaussianScales(sigma, sigma, feedback, losses, radii, event_at(multiplier))
 
 
 def _calibrated(scales: GaussianScales | None) -> GaussianScales:

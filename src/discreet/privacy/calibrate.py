@@ -11,6 +11,7 @@ from discreet.privacy.events import Event
 
 OUTWARD = 1.0 + 1e-6
 """Every scale is multiplied by this, so that rounding never favours utility over privacy."""
+_PRECISION = 1.0 + 1e-7
 
 
 def need_delta(budget: Budget, what: str) -> None:
@@ -23,27 +24,38 @@ def need_delta(budget: Budget, what: str) -> None:
         )
 
 
-def smallest_scale(event_at: Callable[[float], Event], budget: Budget) -> float:
+def gaussian_multiplier(budget: Budget) -> float:
+    """σ over sensitivity for an ideal Gaussian: where a search had better begin."""
+    import dp_accounting
+
+    return float(dp_accounting.get_sigma_gaussian(budget.epsilon, budget.delta))
+
+
+def smallest_scale(event_at: Callable[[float], Event], budget: Budget, guess: float = 1.0) -> float:
     """The smallest scale s with cost(event_at(s)) ≤ ε at δ, for a cost that falls with s.
 
-    Bisection keeps the scale that was proven sufficient, so the answer errs on the safe side.
+    A bracket around the guess that widens by squares, then bisection; it keeps the scale that
+    was proven sufficient, so the answer errs on the safe side.
     """
 
     def affordable(scale: float) -> bool:
         return epsilon(event_at(scale), budget.delta) <= budget.epsilon
 
-    high = 1.0
-    while not affordable(high):
-        high *= 2.0
-        if high > 1e12:
-            raise InvalidInput(
-                f"budget must be attainable; ε = {budget.epsilon:g}, δ = {budget.delta:g} is not, "
-                "with any amount of noise. Raise epsilon, delta or the ridge."
-            )
-    low = high / 2.0
-    while affordable(low):
-        high, low = low, low / 2.0
-    while high / low > 1.0 + 1e-7:
+    low = high = guess
+    if affordable(guess):
+        widening = _PRECISION
+        while affordable(low := high / widening):
+            high, widening = low, widening**2
+    else:
+        widening = _PRECISION
+        while not affordable(high := low * widening):
+            low, widening = high, widening**2
+            if low > 1e12:
+                raise InvalidInput(
+                    f"budget must be attainable; ε = {budget.epsilon:g}, δ = {budget.delta:g} is "
+                    "not, with any amount of noise. Raise epsilon, delta or the ridge."
+                )
+    while high / low > _PRECISION:
         middle = (high * low) ** 0.5
         low, high = (low, middle) if affordable(middle) else (middle, high)
     return high * OUTWARD

@@ -48,6 +48,4 @@ def choices(selection: Selection) -> Choices:
     named = r >= 0
     counts = np.zeros((*won.shape[1:], len(selection.oracles), len(ridges)), dtype=np.int64)
     np.add.at(counts, tuple(part[named] for part in (a, i, o, r)), 1)
-    return Choices(
-        selection.algorithms, selection.levels, selection.oracles, tuple(ridges), counts
-    )
+    return Choices(selection.algorithms, selection.levels, selection.oracles, tuple(ridges), counts)

@@ -15,8 +15,8 @@ Results = Mapping[str, Any]
 
 def page(results: Results) -> str:
     """The page of a demo's results, light and dark, readable on a phone."""
-    template = Template(files(__package__).joinpath("page.html").read_text(encoding="utf-8"))
-    return template.substitute(
+    return Template(template("page.html")).substitute(
+        style=template("style.css"),
         note=escape(results["note"]),
         settings_note=escape(results["settings_note"]),
         tables="\n".join(_loss_table(results, data) for data in results["sets"]),
@@ -28,6 +28,11 @@ def page(results: Results) -> str:
         ),
         version=escape(results["version"]),
     )
+
+
+def template(name: str) -> str:
+    """A file of this package: the frame of a page, or its style."""
+    return files(__package__).joinpath(name).read_text(encoding="utf-8").rstrip()
 
 
 def _loss_table(results: Results, data: Mapping[str, Any]) -> str:

@@ -21,6 +21,17 @@ HOW = {
     ),
 }
 
+COLUMNS = (
+    "dataset",
+    "algorithm",
+    "epsilon",
+    "delta",
+    "oracle",
+    "settings",
+    "loss",
+    "standard_error",
+)
+
 
 @dataclass(frozen=True)
 class Selection:
@@ -62,6 +73,22 @@ class Selection:
         """(data sets, algorithms, levels): where there is a loss to report."""
         return np.isfinite(self.loss)
 
+    def rows(self) -> list[tuple[object, ...]]:
+        """The lines of ``best.csv``."""
+        return [
+            (
+                self.datasets[d],
+                self.algorithms[a],
+                self.levels[i].epsilon,
+                self.levels[i].delta,
+                self.oracles[self.oracle[d, a, i]],
+                self.texts[self.settings[d, a, i]],
+                float(self.loss[d, a, i]),
+                float(self.standard_error[d, a, i]),
+            )
+            for d, a, i in np.argwhere(self.has)
+        ]
+
 
 def select(runs: Runs, how: str = "seeds") -> Selection:
     """Least mean final loss over the selecting seeds; ties go to Ridge, then small settings.
@@ -86,9 +113,9 @@ def select(runs: Runs, how: str = "seeds") -> Selection:
     row_dataset = np.repeat(dataset, np.diff(first, append=len(key)))
     selecting, reporting, idle = _seeds(row_dataset, seed, (shape[0], len(runs.seed)), how)
     used = (selecting | reporting)[row_dataset, seed]
-    complete = np.add.reduceat(used, first, dtype=np.int64) == (selecting | reporting).sum(1)[
-        dataset
-    ]
+    complete = (
+        np.add.reduceat(used, first, dtype=np.int64) == (selecting | reporting).sum(1)[dataset]
+    )
     mean, _ = _mean(lost, first, selecting, row_dataset, seed, dataset)
     competes = complete & np.isfinite(mean)
 

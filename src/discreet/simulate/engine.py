@@ -178,5 +178,5 @@ def _held_by_a_run(plan: Plan, shape: tuple[int, ...], schedule: Doubling) -> in
     blocks = plan.n_actions * p * p
     dense = isinstance(plan.oracle, Ridge) or plan.policy.uses_radii
     if plan.oracle.mechanism == "paper" and dense and plan.budget.private:
-        blocks *= plan.n_actions
+        blocks *= 2 * plan.n_actions  # a dense matrix is also copied, factored and inverted
     return HELD_PER_ROW * rows * plan.n_actions + HELD_PER_ENTRY * blocks

@@ -1,0 +1,45 @@
+"""A set that was named but not read yet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from discreet.data.dataset import Dataset
+from discreet.errors import InvalidInput
+
+
+@dataclass(frozen=True)
+class Handle:
+    """Reading waits until ``load()``, which may happen in another process.
+
+    ``kind`` is generated, bundled, file or openml; ``reader(place)`` reads the set. ``rows``,
+    ``features`` and ``classes`` are what an index says of a set before it is read, or None.
+    """
+
+    name: str
+    kind: str
+    reader: Callable[[Any], Dataset]
+    place: str | int
+    rows: int | None = None
+    features: int | None = None
+    classes: int | None = None
+
+    @property
+    def origin(self) -> str:
+        """Where it comes from, in words."""
+        return str(self.place) if self.kind == "file" else f"the {self.kind} set"
+
+    def load(self) -> Dataset:
+        """The set itself, under the name of the handle."""
+        data = replace(self.reader(self.place), name=self.name)
+        found = {"rows": data.rows, "classes": data.n_actions}
+        for what, count in found.items():
+            said = getattr(self, what)
+            if said is not None and said != count:
+                raise InvalidInput(
+                    f"{self.name} must have {said} {what}, as its INDEX.csv says; {self.place} has "
+                    f"{count}. Correct the index, or put the right file there."
+                )
+        return data

@@ -1,0 +1,126 @@
+"""Sets of OpenML by their number, ``openml:901``, fetched once and kept.
+
+The default target is the class; columns that OpenML marks as identifiers are left out. [Vanschoren
+et al. 2014, "OpenML: networked science in machine learning"; www.openml.org]
+"""
+
+from __future__ import annotations
+
+import http.client
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from discreet.data import cache
+from discreet.data.dataset import Dataset, labelled
+from discreet.data.table import Categories, Column, check_size, table
+from discreet.errors import InvalidInput
+
+PREFIX = "openml:"
+FORMAT = "discreet-openml/1"
+"""How a set is encoded before it is kept; a new rule needs a new number here."""
+
+
+def openml(number: int) -> Dataset:
+    """The set with that number, from the cache or else from OpenML."""
+    path = cached_path(number)
+    kept = cache.recall(path)
+    if kept is not None and kept.get("format", np.asarray("")).item() == FORMAT:
+        return Dataset(
+            f"{PREFIX}{number}",
+            kept["contexts"],
+            kept["labels"],
+            len(kept["classes"]),
+            classes=tuple(kept["classes"].tolist()),
+        )
+    damaged = cache.is_damaged(path)
+    try:
+        data = fetch(number)
+    except InvalidInput as error:
+        if not damaged:
+            raise
+        raise InvalidInput(
+            f"{path.name} in the cache must match its checksum; it does not, and it could not be "
+            f"fetched again: {error}"
+        ) from error.__cause__
+    arrays = {"contexts": data.contexts, "labels": data.labels, "classes": data.classes}
+    cache.keep(path, {"format": FORMAT, **arrays})
+    return data
+
+
+def fetch(number: int) -> Dataset:
+    """Download a set with scikit-learn's client; nothing is kept."""
+    name = f"{PREFIX}{number}"
+    try:
+        from sklearn.datasets import fetch_openml
+    except ImportError:
+        raise InvalidInput(
+            f"scikit-learn must be installed to fetch {name}; it is not. "
+            "Run pip install 'discreet[campaign]', or use a file."
+        ) from None
+    try:
+        with warnings.catch_warnings():
+            # The client tries again by itself; what came of it is said once, below.
+            warnings.filterwarnings("ignore", "A network error occurred", UserWarning)
+            # This parser needs no pandas, and says which columns are categories.
+            found = fetch_openml(data_id=number, as_frame=False, parser="liac-arff", cache=False)
+    except (OSError, http.client.HTTPException) as error:
+        raise InvalidInput(
+            f"OpenML must be reachable to fetch {name}; it is not ({_reason(error)}). "
+            f"Run discreet data fetch {name} where there is a network, and copy its cache folder "
+            f"to {cache.folder()}."
+        ) from error
+    except (ValueError, IndexError, KeyError) as error:
+        raise InvalidInput(
+            f"{name} must be a set that scikit-learn can read as arrays; it says: "
+            f"{str(error).rstrip('.')}. Look at www.openml.org/d/{number}; if there is such a set, "
+            "make a file of its numbers and categories."
+        ) from None
+    if found.target is None or np.ndim(found.target) != 1:
+        raise InvalidInput(
+            f"{name} must have one target; OpenML declares none or several. Use a file instead."
+        )
+    target = np.asarray(found.target)
+    labels = target.astype(str) if target.dtype.kind == "O" else target
+    columns = _columns(name, found.data, found.feature_names, found.categories or {})
+    return labelled(name, table(name, columns), labels)
+
+
+def is_unreachable(error: InvalidInput) -> bool:
+    """Whether a set could not be had for want of a network, so that others cannot either."""
+    return isinstance(error.__cause__, (OSError, http.client.HTTPException))
+
+
+def cached_path(number: int) -> Path:
+    """Where a set is kept once it was fetched."""
+    return cache.folder() / "openml" / f"{number}.npz"
+
+
+def cached_numbers() -> list[int]:
+    """Numbers of the sets that were fetched."""
+    found = cached_path(0).parent.glob("*.npz")
+    return sorted(int(path.stem) for path in found if path.stem.isdecimal())
+
+
+def _columns(
+    name: str, data: Any, titles: Sequence[str], categories: dict[str, list[str]]
+) -> list[Column]:
+    """Numbers and categories; the client hands all of them over as one table of float64."""
+    if hasattr(data, "toarray"):  # OpenML stores some sets without their zeros
+        check_size(name, *data.shape)
+        data = data.toarray()
+    columns: list[Column] = []
+    for title, values in zip(titles, np.asarray(data, dtype=np.float64).T, strict=True):
+        if title in categories:
+            codes = np.where(np.isnan(values), -1, values).astype(np.int64)
+            columns.append(Categories(categories[title], codes))
+        else:
+            columns.append(values)
+    return columns
+
+
+def _reason(error: Exception) -> str:
+    return str(getattr(error, "reason", "") or error or type(error).__name__).rstrip(".")

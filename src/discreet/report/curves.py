@@ -1,0 +1,95 @@
+"""Progressive-validation curves of the selected configurations, batch end by batch end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from discreet.errors import InvalidInput
+from discreet.report.paper_sets import FIGURES, openml_id
+from discreet.report.runs import Level, Numbers
+from discreet.report.selection import Selection
+from discreet.schedule import Doubling
+from discreet.validate import one_of
+
+COLUMNS = ("dataset", "algorithm", "oracle", "epsilon", "delta", "seed", "settings", "curve")
+
+
+@dataclass(frozen=True)
+class Curves:
+    """One data set: mean loss so far and its standard error, (algorithms, levels, batches)."""
+
+    dataset: str
+    algorithms: tuple[str, ...]
+    levels: tuple[Level, ...]
+    ends: Numbers
+    """(batches,): rounds played when a batch ends."""
+    mean: Numbers
+    standard_error: Numbers
+
+
+def shown(selection: Selection, wanted: str | Sequence[str], about: Mapping[str, Any]) -> list[str]:
+    """Whose curves are drawn: ``paper`` (its six, or else the first three), ``all``, or names."""
+    if wanted == "all":
+        return list(selection.datasets)
+    if wanted == "paper":
+        numbers = {openml_id(name, about.get(name, {})): name for name in selection.datasets}
+        present = [numbers[number] for number in FIGURES if number in numbers]
+        return present or list(selection.datasets[:3])
+    names = [wanted] if isinstance(wanted, str) else list(wanted)
+    for name in names:
+        one_of("curves", name, selection.datasets)
+    return names
+
+
+def curves(table: Any, selection: Selection, dataset: str, first_batch: int = 1) -> Curves | None:
+    """Mean over the reporting seeds; None where the data set has no winner at all."""
+    import pyarrow.compute as pc
+
+    d = selection.datasets.index(dataset)
+    names, levels = selection.algorithms, selection.levels
+    rows = table.filter(pc.equal(table["dataset"], dataset))
+    shape = selection.loss.shape[1:]
+    pieces = {}
+    for a, i in np.argwhere(selection.has[d]):
+        level = levels[i]
+        wanted = {
+            "algorithm": names[a],
+            "epsilon": level.epsilon,
+            "delta": level.delta,
+            "oracle": selection.oracles[selection.oracle[d, a, i]],
+            "settings": selection.texts[selection.settings[d, a, i]],
+        }
+        found = rows
+        for column, value in wanted.items():
+            found = found.filter(pc.equal(found[column], value))
+        pieces[a, i] = _of_the_seeds(found, selection, d)
+    if not pieces:
+        return None
+    ends = np.cumsum(Doubling(first_batch, int(selection.rounds[d])).lengths())
+    if any(piece.shape[1] != len(ends) for piece in pieces.values()):
+        raise InvalidInput(
+            f"curves of {dataset} must have a value for each of {len(ends)} batches; some have "
+            "another length. Delete the result files and run the campaign again."
+        )
+    mean = np.full((*shape, len(ends)), np.nan)
+    error = np.full((*shape, len(ends)), np.nan)
+    for place, piece in pieces.items():
+        mean[place] = piece.mean(axis=0)
+        if len(piece) > 1:
+            error[place] = piece.std(axis=0, ddof=1) / np.sqrt(len(piece))
+    return Curves(dataset, names, levels, ends, mean, error)
+
+
+def _of_the_seeds(rows: Any, selection: Selection, dataset: int) -> Numbers:
+    """(seeds, batches), in the order of the seeds."""
+    seeds = np.asarray(selection.seeds)[selection.reporting[dataset]]
+    column = rows["seed"].to_numpy()
+    order = np.argsort(column, kind="stable")
+    kept = order[np.isin(column[order], seeds)]
+    lists = rows["curve"].combine_chunks().take(kept)
+    values = lists.flatten().to_numpy(zero_copy_only=False).astype(np.float64)
+    return np.asarray(values.reshape(len(kept), -1))

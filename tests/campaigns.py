@@ -1,0 +1,50 @@
+"""A small campaign that ends in a second, and what tests ask of its folder."""
+
+import hashlib
+import math
+
+from discreet.simulate import campaign as campaigns
+from discreet.simulate.campaign import Campaign
+from discreet.simulate.grid import Grid, keys
+from discreet.simulate.results import read
+
+SET = "fried:200"
+SMALL = {"algorithms": ["SquareCB", "LinUCB"], "epsilons": (math.inf, 1.0), "ridges": (0.1,)}
+TASKS = 4
+"""Ridge and Logistic, predictions and radii."""
+
+
+def grid(**changed):
+    return Grid.of("quick", **{**SMALL, "seeds": 2, **changed})
+
+
+def small(out, data=(SET,), **changed):
+    """A campaign in this process, on NumPy, unless told otherwise."""
+    own = {"grid": grid(), "device": "numpy", "jobs": 1}
+    return Campaign(data=list(data), out=out, **{**own, **changed})
+
+
+def play(out, data=(SET,), **changed):
+    return campaigns.run(small(out, data, **changed))
+
+
+def expected_runs(asked):
+    """How many runs a data set has."""
+    return sum(len(keys(asked, family)) for family in asked.families) * asked.seeds
+
+
+def contents(out):
+    """The checksum of every result file."""
+    return {
+        path.name: hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted((out / "runs").glob("*.parquet"))
+    }
+
+
+def table(out):
+    """Every run as a dictionary, by what names it."""
+    rows = read(out).to_pylist()
+    named = ("dataset", "algorithm", "oracle", "epsilon", "settings", "seed")
+    found = {tuple(row[name] for name in named): row for row in rows}
+    assert len(found) == len(rows), "a run came twice"
+    return found

@@ -1,0 +1,258 @@
+"""OpenML through a client that is played here: fetching, keeping, damage, no network."""
+
+import hashlib
+import http.client
+import inspect
+import urllib.error
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from discreet import InvalidInput
+from discreet.data import cache, load, resolve
+from discreet.data.openml import FORMAT, cached_numbers, cached_path, is_unreachable
+from wording import refused
+
+datasets = pytest.importorskip("sklearn.datasets")
+
+NAN = np.nan
+# As scikit-learn hands a set over: one float64 table, with categories as codes in their order.
+BUNCH = {
+    "data": np.array([[1.0, 2, 5], [NAN, 0, 5], [4, NAN, 5], [2, 1, 5]]),
+    "feature_names": ["size", "colour", "same"],
+    "categories": {"colour": ["red", "green", "blue"]},
+    "target": np.array(["P", "N", "N", "P"], dtype=object),
+}
+CONTEXTS = [[1, 1, 0, 0, 0, 5], [2, 0, 0, 1, 0, 5], [4, 0, 0, 0, 1, 5], [2, 0, 1, 0, 0, 5]]
+OFFLINE = urllib.error.URLError(OSError(-2, "Name or service not known"))
+
+
+@pytest.fixture
+def client(monkeypatch):
+    """A client that answers with ``client.answer``, and counts."""
+    played = SimpleNamespace(calls=[], answer=BUNCH)
+    real = inspect.signature(datasets.fetch_openml)
+
+    def fetch_openml(**arguments):
+        real.bind(**arguments)  # what we ask for must be what the real client understands
+        played.calls.append(arguments)
+        if isinstance(played.answer, Exception):
+            raise played.answer
+        return SimpleNamespace(**played.answer)
+
+    monkeypatch.setattr(datasets, "fetch_openml", fetch_openml)
+    return played
+
+
+def flip(path, place=100):
+    content = bytearray(path.read_bytes())
+    content[place] ^= 1
+    path.write_bytes(content)
+
+
+def test_a_set_is_fetched_and_encoded(client):
+    data = load("openml:901")
+    assert data.name == "openml:901"
+    assert data.contexts.tolist() == CONTEXTS  # blue, green, red, missing
+    assert data.classes == ("N", "P")
+    assert data.labels.tolist() == [1, 0, 0, 1]
+    assert client.calls[0]["data_id"] == 901
+    assert client.calls[0]["as_frame"] is False
+
+
+def test_a_set_is_fetched_once(client):
+    fetched = load("openml:901")
+    client.answer = OFFLINE
+    kept = load("openml:901")
+    assert len(client.calls) == 1
+    assert kept.digest == fetched.digest
+    assert kept.classes == fetched.classes
+    assert kept.contexts.dtype == np.float64
+    assert kept.labels.dtype == np.int64
+    assert cached_numbers() == [901]
+
+
+@pytest.mark.usefixtures("client")
+def test_the_checksum_is_that_of_the_archive(cache_folder):
+    load("openml:901")
+    path = cache_folder / "openml" / "901.npz"
+    noted = path.with_name("901.npz.sha256").read_text()
+    assert noted == f"{hashlib.sha256(path.read_bytes()).hexdigest()}  901.npz\n"
+    assert sorted(each.name for each in path.parent.iterdir()) == ["901.npz", "901.npz.sha256"]
+
+
+@pytest.mark.parametrize("suffix", ["", ".sha256"])
+def test_damage_is_noticed_and_mended(client, suffix):
+    digest = load("openml:901").digest
+    flip(cached_path(901).with_name(f"901.npz{suffix}"), 10)
+    assert load("openml:901").digest == digest
+    assert len(client.calls) == 2
+    load("openml:901")
+    assert len(client.calls) == 2
+
+
+@pytest.mark.usefixtures("client")
+def test_every_byte_counts():
+    load("openml:901")
+    whole = cached_path(901).read_bytes()
+    for place in range(0, len(whole), 97):
+        flip(cached_path(901), place)
+        assert cache.recall(cached_path(901)) is None
+        cached_path(901).write_bytes(whole)
+    assert cache.recall(cached_path(901)) is not None
+
+
+@pytest.mark.usefixtures("client")
+def test_damage_would_go_unnoticed_without_the_check(monkeypatch):
+    """The archive has checks of its own, but a set that was swapped passes them."""
+    load("openml:901")
+    other = {"contexts": np.zeros((4, 1)), "labels": np.arange(4), "classes": ["a", "b"]}
+    np.savez(cached_path(901), format=FORMAT, **other)
+    assert load("openml:901").dimension == 6
+    np.savez(cached_path(901), format=FORMAT, **other)
+    monkeypatch.setattr(cache, "_sha256", lambda _: _first_word(cached_path(901)))
+    assert load("openml:901").dimension == 1
+
+
+def _first_word(path):
+    return path.with_name(f"{path.name}.sha256").read_text().split()[0]
+
+
+def test_damage_without_a_network(client):
+    load("openml:901")
+    flip(cached_path(901))
+    client.answer = OFFLINE
+    with refused(InvalidInput, "901.npz", "checksum", "could not be fetched again") as caught:
+        load("openml:901")
+    assert is_unreachable(caught.value)
+
+
+def test_an_archive_without_a_checksum_is_not_there_yet(client):
+    load("openml:901")
+    cached_path(901).with_name("901.npz.sha256").unlink()
+    load("openml:901")
+    assert len(client.calls) == 2
+
+
+def test_another_rule_of_encoding_fetches_again(client, monkeypatch):
+    load("openml:901")
+    monkeypatch.setattr("discreet.data.openml.FORMAT", "discreet-openml/2")
+    load("openml:901")
+    assert len(client.calls) == 2
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        OFFLINE,
+        urllib.error.HTTPError("https://www.openml.org", 503, "Service Unavailable", None, None),
+        TimeoutError("timed out"),
+        ConnectionResetError(),
+        http.client.IncompleteRead(b""),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_no_network(client, cache_folder, error):
+    client.answer = error
+    words = ["openml:901", "reachable", "discreet data fetch openml:901", str(cache_folder)]
+    with refused(InvalidInput, *words) as caught:
+        load("openml:901")
+    assert is_unreachable(caught.value)
+    assert not cached_numbers()
+
+
+def test_a_number_that_openml_does_not_know(client):
+    client.answer = ValueError("Dataset with data_id 999999 not found.")
+    with refused(InvalidInput, "999999 not found", "www.openml.org") as caught:
+        load("openml:999999")
+    assert not is_unreachable(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"target": None}, ["one target"]),
+        ({"target": np.zeros((4, 2))}, ["one target"]),
+        ({"target": np.array([0.1, 0.2, 0.3, 0.4])}, ["fractions"]),
+        ({"target": np.array([NAN, 0, 1, 1])}, ["labels", "NaN"]),
+        ({"target": np.array(["P"] * 4, dtype=object)}, ["2 classes"]),
+        ({"target": np.array(list("abcd"), dtype=object)}, ["fewer classes"]),
+    ],
+)
+def test_a_set_that_is_no_bandit(client, change, words):
+    client.answer = {**BUNCH, **change}
+    with refused(InvalidInput, "openml:5", *words):
+        load("openml:5")
+    assert not cached_numbers()
+
+
+def test_a_set_without_categories(client):
+    client.answer = {**BUNCH, "categories": None, "target": np.array([0.0, 1, 1, 0])}
+    assert load("openml:5").dimension == 3
+
+
+def test_a_sparse_set(client):
+    sparse = pytest.importorskip("scipy.sparse")
+    full = np.array([[0.0, 2], [1, 0], [0, 0], [0, 1]])
+    client.answer = {
+        **BUNCH,
+        "data": sparse.csr_array(full),
+        "feature_names": ["a", "b"],
+        "categories": {},
+    }
+    assert (load("openml:5").contexts == full).all()
+    client.answer["data"] = sparse.csr_array((10**6, 10**6))
+    with refused(InvalidInput, "at most"):
+        load("openml:6")
+
+
+def test_handles_fetch_nothing(client):
+    (handle,) = resolve(["openml:0901"])
+    assert handle.name == "openml:901"
+    assert not client.calls
+
+
+@pytest.mark.parametrize("name", ["openml:", "openml:fried", "openml:-1", "openml:0"])
+def test_a_number_that_is_none(name):
+    with refused(InvalidInput, "openml:901", repr(name)):
+        resolve([name])
+
+
+def test_openml_without_scikit_learn(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "sklearn.datasets", None)
+    with refused(InvalidInput, "scikit-learn", "discreet[campaign]"):
+        load("openml:901")
+
+
+def test_where_the_cache_is(monkeypatch, tmp_path):
+    assert cache.folder() != tmp_path
+    monkeypatch.setenv("DISCREET_CACHE", str(tmp_path))
+    assert cache.folder() == tmp_path
+    monkeypatch.delenv("DISCREET_CACHE")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert cache.folder() == tmp_path / "discreet"
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    assert cache.folder() == Path.home() / ".cache" / "discreet"
+
+
+@pytest.mark.usefixtures("client")
+def test_a_cache_that_cannot_be_written(monkeypatch, tmp_path):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("DISCREET_CACHE", str(tmp_path / "file"))
+    with refused(InvalidInput, "cache folder", "DISCREET_CACHE"):
+        load("openml:901")
+
+
+@pytest.mark.usefixtures("client")
+def test_a_full_disk_leaves_no_half_of_a_set(monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(Path, "write_bytes", full)
+        with refused(InvalidInput, "No space left"):
+            load("openml:901")
+    assert not cached_numbers()
+    assert load("openml:901").rows == 4

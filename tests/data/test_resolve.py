@@ -1,0 +1,207 @@
+"""Names become handles: folders, collections, files, and what is said about wrong ones."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+from discreet import InvalidInput
+from discreet.data import NAMES, Handle, load, resolve
+from discreet.data.collection import collection
+from wording import refused
+
+INDEX = "slug,openml_id,in_paper,rows,features,classes\n"
+
+
+def write(folder, name, rows=6, classes=2):
+    folder.mkdir(exist_ok=True)
+    contexts = np.arange(2.0 * rows).reshape(rows, 2)
+    np.savez(folder / f"{name}.npz", X=contexts, y=np.arange(rows) % classes)
+
+
+@pytest.fixture
+def plain(tmp_path):
+    folder = tmp_path / "plain"
+    for name in ("b", "a"):
+        write(folder, name)
+    (folder / "c.csv").write_text("x,class\n1,0\n2,1\n3,0\n")
+    (folder / "README.txt").write_text("not a set")
+    return folder
+
+
+@pytest.fixture
+def indexed(tmp_path):
+    folder = tmp_path / "indexed"
+    for name in ("one", "two", "three", "unlisted"):
+        write(folder, name)
+    lines = "three,3,1,6,2,2\none,1,0,6,2,2\ntwo,,1,,,\n"
+    (folder / "INDEX.csv").write_text(INDEX + lines)
+    return folder
+
+
+def names(*given):
+    return [handle.name for handle in resolve(list(map(str, given)))]
+
+
+def test_a_folder_without_an_index(plain):
+    assert names(plain) == ["a", "b", "c"]
+    assert [handle.load().name for handle in resolve([plain])] == ["a", "b", "c"]
+
+
+def test_a_folder_with_an_index(indexed):
+    assert names(indexed) == ["three", "one", "two"]
+    three, _, two = resolve([indexed])
+    assert (three.rows, three.features, three.classes) == (6, 2, 2)
+    assert (two.rows, two.features, two.classes) == (None, None, None)
+    assert two.load().rows == 6
+
+
+def test_the_papers_sets_of_a_folder(indexed):
+    assert names(f"{indexed}:paper") == ["three", "two"]
+
+
+def test_one_set_of_a_folder(indexed, plain):
+    assert names(f"{indexed}:one") == ["one"]
+    assert load(f"{plain}:c").rows == 3
+    with refused(InvalidInput, "3 in", "Did you mean 'three'?"):
+        resolve([f"{indexed}:thre"])
+
+
+def test_the_papers_collection():
+    handles = resolve(["paper"])
+    assert len(handles) == len({handle.name for handle in handles}) == 100
+    assert {handle.kind for handle in handles} == {"openml"}
+    assert "openml:901" in [handle.name for handle in handles]
+    assert list(collection("paper")) == sorted(collection("paper"))
+
+
+def test_each_set_once_in_the_order_of_the_names(indexed):
+    given = ["iris", f"{indexed}:paper", "openml:901", indexed, "iris", "openml:0901"]
+    assert names(*given) == ["iris", "three", "two", "openml:901", "one"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_name_is_its_own(name):
+    assert names(name) == [name]
+
+
+def test_generated_sets_of_a_size():
+    (handle,) = resolve(["twonorm:70"])
+    data = handle.load()
+    assert (handle.name, data.name, data.rows) == ("twonorm:70", "twonorm:70", 70)
+    assert data.digest == load("twonorm", rows=70).digest
+    assert resolve(["twonorm"])[0].load().rows == 20_000
+
+
+def test_a_handle_goes_to_another_process(plain):
+    for handle in resolve([plain, "fried:9", "openml:901"]):
+        again = pickle.loads(pickle.dumps(handle))
+        assert again == handle
+        if handle.kind != "openml":
+            assert again.load().digest == handle.load().digest
+
+
+def test_nothing_is_read_before_it_is_asked_for(plain):
+    (plain / "b.npz").write_bytes(b"damaged")
+    handles = resolve([plain])
+    assert handles[0].load().rows == 6
+    with refused(InvalidInput, "b.npz", "archive"):
+        handles[1].load()
+
+
+@pytest.mark.parametrize(("rows", "classes", "words"), [(7, 2, "7 rows"), (6, 3, "3 classes")])
+def test_a_file_that_is_not_what_the_index_says(tmp_path, rows, classes, words):
+    write(tmp_path / "sets", "one")
+    (tmp_path / "sets" / "INDEX.csv").write_text(INDEX + f"one,,0,{rows},2,{classes}\n")
+    (handle,) = resolve([tmp_path / "sets"])
+    with refused(InvalidInput, "one", words, "INDEX.csv"):
+        handle.load()
+
+
+@pytest.mark.parametrize(
+    ("index", "words"),
+    [
+        ("", ["slug"]),
+        ("name,rows\na,3\n", ["slug"]),
+        ("slug\n\n", ["slug"]),
+        ("slug,rows\n,3\n", ["slug"]),
+        ("slug\n../secret\n", ["plain name"]),
+        ("slug\nabsent\n", ["absent", "are there"]),
+        ("slug\na\na\n", ["'a'", "twice"]),
+    ],
+)
+def test_an_index_that_cannot_be_used(plain, index, words):
+    (plain / "INDEX.csv").write_text(index)
+    with refused(InvalidInput, "INDEX.csv", *words):
+        resolve([plain])
+
+
+def test_an_index_that_is_no_text(plain):
+    (plain / "INDEX.csv").write_bytes(b"slug\n\xff\xfe\n")
+    with refused(InvalidInput, "UTF-8"):
+        resolve([plain])
+
+
+def test_the_paper_needs_an_index_that_tells(plain):
+    with refused(InvalidInput, "INDEX.csv", "No such file"):
+        resolve([f"{plain}:paper"])
+    (plain / "INDEX.csv").write_text("slug\na\n")
+    with refused(InvalidInput, "in_paper"):
+        resolve([f"{plain}:paper"])
+    (plain / "INDEX.csv").write_text("slug,in_paper\na,0\n")
+    with refused(InvalidInput, "marks none"):
+        load(f"{plain}:paper")
+
+
+def test_two_sets_of_one_name(plain, tmp_path):
+    write(tmp_path / "other", "a")
+    with refused(InvalidInput, "different names", "'a'", "plain", "other"):
+        resolve([plain, tmp_path / "other"])
+    write(plain, "c")
+    with refused(InvalidInput, "different names", "'c'"):
+        resolve([plain])
+    write(tmp_path / "third", "fried")
+    with refused(InvalidInput, "'fried'", "generated", "NAME:ROWS"):
+        resolve(["fried", tmp_path / "third"])
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ([], ["at least one"]),
+        ("fried", ["list", "'fried'"]),
+        (["freid"], ["Did you mean 'fried'?"]),
+        (["papers"], ["Did you mean 'paper'?"]),
+        (["ringnrm"], ["Did you mean 'ringnorm'?"]),
+        (["opnml:3"], ["openml:NUMBER"]),
+        (["fried:many"], ["'fried:many'"]),
+        (["fried:0"], ["'fried:0'"]),
+        (["iris:30"], ["'iris:30'"]),
+        (["nowhere/at/all"], ["folder", "'nowhere/at/all'"]),
+        (["nowhere:paper"], ["'nowhere:paper'"]),
+        (["nowhere.parquet"], ["nowhere.parquet", "Check the path"]),
+        (["notes.txt"], [".npz, .csv, .parquet or .arff", "'notes.txt'"]),
+    ],
+)
+def test_names_that_stand_for_nothing(given, words):
+    with refused(InvalidInput, *words):
+        resolve(given)
+
+
+def test_an_empty_folder(tmp_path):
+    with refused(InvalidInput, ".npz, .csv, .parquet or .arff", str(tmp_path)):
+        resolve([tmp_path])
+
+
+@pytest.mark.parametrize("name", ["paper", "folder", "folder:paper"])
+def test_loading_takes_one_set(indexed, name):
+    given = name.replace("folder", str(indexed))
+    with refused(InvalidInput, "one set", given) as caught:
+        load(given)
+    # The one it proposes is a good name.
+    assert len(resolve([str(caught.value).split("'")[-2]])) == 1
+
+
+def test_a_handle_names_its_set():
+    handle = Handle("mine", "generated", load, "fried:5")
+    assert handle.load().name == "mine"
