@@ -41,7 +41,7 @@ def ends(rounds):
 
 def run(dataset, algorithm, epsilon, seed, loss, *, oracle="Ridge", rounds=1000, **changes):
     """One row; its curve falls from 1 to the final loss."""
-    falling = np.linspace(1.0, loss, len(ends(rounds)))
+    falling = np.linspace(1.0, loss if loss and math.isfinite(loss) else 0.0, len(ends(rounds)))
     return {
         "dataset": dataset,
         "algorithm": algorithm,
@@ -78,7 +78,7 @@ def write_rows(root, rows, **changes):
 
 def about(rows):
     return {
-        row["dataset"]: {"digest": "0" * 64, "rows": row["rows"], "features": 3, "actions": 2}
+        row["dataset"]: {"digest": "0" * 64, "rows": row["rounds"], "features": 3, "actions": 2}
         for row in rows
     }
 

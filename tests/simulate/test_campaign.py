@@ -77,6 +77,15 @@ def test_the_manifest_says_what_was_done(tmp_path):
     assert not any(str(tmp_path) in text for text in written)
 
 
+def test_structured_noise_and_exact_bonus_po(tmp_path):
+    asked = grid(mechanism="structured", algorithms=["BonusPO", "Supervised"], seeds=1)
+    assert play(tmp_path / "out", data=["linear:60"], grid=asked).failed == {}
+    rows = table(tmp_path / "out").values()
+    assert len(rows) == expected_runs(asked)
+    assert {row["mechanism"] for row in rows} == {"structured"}
+    assert {row["algorithm"] for row in rows} == {"BonusPO", "Supervised"}
+
+
 def test_again_computes_nothing(tmp_path, played):
     play(tmp_path / "out")
     before = contents(tmp_path / "out")
@@ -129,7 +138,7 @@ def test_the_manifest_grows(tmp_path):
     assert all(each.runs < each.expected for each in found.datasets.values())
 
 
-def test_wide_sets_can_be_left_out(tmp_path, played):
+def test_wide_sets_can_be_left_out(tmp_path):
     progress = play(tmp_path / "out", data=[SET, "linear:100"], max_columns=9)
     assert progress.too_wide == [SET]
     assert {row["dataset"] for row in table(tmp_path / "out").values()} == {"linear:100"}

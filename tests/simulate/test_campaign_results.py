@@ -73,9 +73,7 @@ def test_runs_outside_of_a_grid_are_not_counted():
 
 def test_reading_a_campaign(played):
     everything = read(played)
-    assert everything.num_rows == sum(
-        len(keys(grid(), family)) * 2 for family in grid().families
-    )
+    assert everything.num_rows == sum(len(keys(grid(), family)) * 2 for family in grid().families)
     assert everything.column_names == SCHEMA.names
     assert everything.schema.field("curve").type == pa.list_(pa.float32())
     few = read(played, columns=["algorithm", "loss"])

@@ -42,9 +42,9 @@ class Point(NamedTuple):
     gradient: Array
     steepness: Array
 
-    def only(self, keep: Array) -> Point:
+    def only(self, keep: Array, runs: int) -> Point:
         """The same for some of the runs."""
-        return Point(*(_runs(part, keep) for part in self))
+        return Point(*(_runs(part, keep, runs) for part in self))
 
 
 @dataclass(frozen=True)
@@ -58,10 +58,10 @@ class Objective:
     tilt: Array
     products: Array | None = None
 
-    def only(self, keep: Array) -> Objective:
+    def only(self, keep: Array, runs: int) -> Objective:
         """The same for some of the runs; what all runs share stays."""
-        weights, labels = _runs(self.weights, keep), _runs(self.labels, keep)
-        ridge, tilt = self.ridge[..., keep, :], _runs(self.tilt, keep)
+        weights, labels = _runs(self.weights, keep, runs), _runs(self.labels, keep, runs)
+        ridge, tilt = self.ridge[..., keep, :], _runs(self.tilt, keep, runs)
         return Objective(self.features, weights, labels, ridge, tilt, self.products)
 
     def at(self, theta: Array) -> Point:
@@ -103,16 +103,16 @@ def minimise(
     here = objective.start()
     for _ in range(NEWTON_STEPS):
         unsolved = here.steepness > tolerance**2
-        if not bool(unsolved.any()):
+        waiting = _some(unsolved)
+        count = int(waiting.sum())  # on a GPU, the one question a step that waits for an answer
+        if count == 0:
             break
-        if tilt.ndim > 2:
-            waiting = _some(unsolved)
-            if 2 * int(waiting.sum()) <= waiting.shape[0]:  # let the finished runs go
-                solutions, active = _store(solutions, active, here.theta, waiting)
-                objective, here = objective.only(waiting), here.only(waiting)
-                if single:
-                    tolerance = _runs(tolerance, waiting)
-                unsolved = here.steepness > tolerance**2
+        if 2 * count <= waiting.shape[0]:  # let the finished runs go
+            keep = namespace(waiting).nonzero(waiting)[0]
+            solutions, active = _store(solutions, active, here.theta, keep)
+            objective, here = objective.only(keep, len(waiting)), here.only(keep, len(waiting))
+            tolerance = _runs(tolerance, keep, len(waiting)) if single else tolerance
+            unsolved = here.steepness > tolerance**2
         direction = unsolved * solve_definite(objective.hessian(here.mean), -here.gradient)
         there = objective.at(here.theta + direction)
         worse = there.steepness > here.steepness
@@ -130,22 +130,24 @@ def minimise(
     return _store(solutions, active, here.theta, None)[0]
 
 
-def _runs(part: Array, keep: Array) -> Array:
+def _runs(part: Array, keep: Array, runs: int) -> Array:
     """Some of the runs of (..., R, n, A), stored as before; what all runs share stays."""
-    if part.ndim < 3 or part.shape[-3] != keep.shape[0]:
+    if part.ndim < 3 or part.shape[-3] != runs:
         return part
     return part.mT[..., keep, :, :].mT
 
 
 def _some(unsolved: Array) -> Array:
     """Runs (R,) with an unsolved problem, over all seeds and actions: (..., R, A, 1) -> (R,)."""
+    if unsolved.ndim < 3:  # a single run
+        return unsolved.reshape(-1, 1).any(0)
     return unsolved[..., 0].any(-1).reshape(-1, unsolved.shape[-3]).any(0)
 
 
 def _store(solutions: Array, active: Any, theta: Array, keep: Any) -> tuple[Array, Any]:
     """Write θ of the active runs into the solutions; the runs that stay active."""
     if active is None:
-        return theta + 0.0, None if keep is None else namespace(theta).nonzero(keep)[0]
+        return theta + 0.0, keep
     solutions[..., active, :, :] = theta
     return solutions, None if keep is None else active[keep]
 

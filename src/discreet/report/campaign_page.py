@@ -126,7 +126,7 @@ def _increase(c: Contents) -> str:
 
 
 def _curves(c: Contents) -> str:
-    if not c.curve_figures:
+    if not c.curve_figures and not c.more_curves:
         return ""
     parts = [
         "<p>Mean loss so far at the end of each batch, mean over seeds, in a band of one standard "

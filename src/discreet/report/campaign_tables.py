@@ -144,9 +144,14 @@ def _share(share: Share) -> list[str]:
         f"{share.tasks:,}",
         f"{share.seconds:,.1f}",
         f"{share.runs:,}",
-        f"{share.rounds:.3g}",
-        number(rate, ".2g") if np.isfinite(rate) else "–",
+        _large(share.rounds),
+        _large(rate),
     ]
+
+
+def _large(value: float) -> str:
+    """``1.42e9``."""
+    return number(value, ".2e").replace("e+0", "e").replace("e+", "e")
 
 
 def _ridge(ridge: float) -> str:

@@ -100,7 +100,7 @@ class Comparison:
             f"({COVERAGE} % bootstrap interval {low:.1f} to {high:.1f}, "
             f"{len(self.datasets)} shared data sets).",
             f"Drawing {len(self.datasets)} data sets anew moves a cell by {self.by_chance:.1f} "
-            "points on average, so less than that is agreement.",
+            "points on average: a difference of that size is what chance alone gives.",
         ]
         if yes:
             said.append(f"{LEADER} wins more than half against each other at ε = {listed(yes)}.")

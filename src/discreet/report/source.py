@@ -14,6 +14,9 @@ from discreet.report.runs import COLUMNS, Runs
 from discreet.simulate.folder import Folder, file_name
 from discreet.simulate.grid import FAMILIES
 
+DATA = "data"
+"""In place of a family: reading the data set itself."""
+
 
 @dataclass(frozen=True)
 class TaskTime:
@@ -75,7 +78,7 @@ class Source:
         from discreet.simulate.results import from_bytes
 
         everything = [task.name for task in self.tasks]
-        mine = [task.name for task in self.tasks if task.dataset == file_name(dataset)]
+        mine = [task.name for task in self.tasks if task.dataset == dataset]
         contents = [self._folder.content(name) for name in mine or everything]
         return pa.concat_tables(
             [from_bytes(content, curves.COLUMNS) for content in contents if content is not None]
@@ -88,11 +91,13 @@ class Source:
     @cached_property
     def tasks(self) -> list[TaskTime]:
         """How long each task took, or why it failed."""
+        named = {file_name(dataset): dataset for dataset in self.datasets}
         found = []
         for name in self._folder.tasks():
             about = self._folder.sidecar(name)
-            family = next((each for each in FAMILIES if name.endswith(f".{each}")), "")
+            family = next((each for each in (*FAMILIES, DATA) if name.endswith(f".{each}")), "")
             dataset = name.removesuffix(f".{family}")
+            dataset = named.get(dataset, dataset)
             found.append(
                 TaskTime(
                     *(name, dataset, family, about.seconds, about.rows, about.device, about.error)

@@ -11,6 +11,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import groupby
 from typing import Any
 
@@ -109,41 +110,42 @@ def run(
     schedule = Doubling(plans[0].first_batch, len(features))
     ends = np.cumsum(schedule.lengths())
     results = np.full((len(plans), len(seeds), len(ends)), np.nan)
+
+    @lru_cache(maxsize=1)
+    def rows_of(chosen_seeds: tuple[int, ...]) -> tuple[Array, Array, Array]:
+        return _shuffled(features, labels, chosen_seeds, machine)
+
     for indices, some_seeds in _parts(plans, features.shape, schedule, len(seeds), machine):
         chosen = [plans[i] for i in indices]
-        lost = _play_family(
-            Family.of(chosen),
-            chosen[0].n_actions,
-            schedule,
-            features,
-            labels,
-            [seeds[s] for s in some_seeds],
-            machine,
-        )
+        some = tuple(seeds[s] for s in some_seeds)
+        lost = _play_family(Family.of(chosen), chosen[0].n_actions, schedule, rows_of(some), some)
         results[np.ix_(indices, some_seeds)] = np.moveaxis(lost, -1, 0).cumsum(axis=-1) / ends
     return results
+
+
+def _shuffled(
+    features: Any, labels: Any, seeds: Sequence[int], machine: Machine
+) -> tuple[Array, Array, Array]:
+    """Features (S, 1, T, p), labels (S, 1, T) and uniforms (S, 1, T, 2) in each seed's order."""
+    orders, uniforms = zip(*(shuffle(seed, len(features)) for seed in seeds), strict=True)
+    below_one = np.nextafter(np.asarray(1.0, machine.dtype), np.asarray(0.0, machine.dtype))
+    u = np.minimum(np.stack(uniforms)[:, None], float(below_one))
+    order = machine.array(np.stack(orders))
+    x, y = machine.array(features), machine.array(labels)
+    return x[order][:, None], y[order][:, None], machine.array(u)
 
 
 def _play_family(
     family: Family,
     n_actions: int,
     schedule: Doubling,
-    features: Any,
-    labels: Any,
+    rows: tuple[Array, Array, Array],
     seeds: Sequence[int],
-    machine: Machine,
 ) -> np.ndarray[Any, Any]:
     """Lost rounds of each batch: (seeds, batches, runs)."""
-    orders, uniforms = zip(*(shuffle(seed, len(features)) for seed in seeds), strict=True)
-    x = machine.array(np.stack([features[order] for order in orders])[:, None])
-    y = machine.array(np.stack([labels[order] for order in orders])[:, None])
-    below_one = np.nextafter(np.asarray(1.0, machine.dtype), np.asarray(0.0, machine.dtype))
-    u = np.minimum(np.stack(uniforms)[:, None], float(below_one))
     released = Released(n_actions, schedule)
-    noise = SeededNoise(tuple(seeds))
-    batches = [
-        incurred.sum(-1) for incurred, _ in play(family, released, x, y, machine.array(u), noise)
-    ]
+    played = play(family, released, *rows, SeededNoise(tuple(seeds)))
+    batches = [incurred.sum(-1) for incurred, _ in played]
     runs = max(batch.shape[1] for batch in batches)
     counted = [np.broadcast_to(to_numpy(batch), (len(seeds), runs)) for batch in batches]
     return np.stack(counted, axis=1)

@@ -125,8 +125,12 @@ class Grid:
 
     def to_document(self) -> dict[str, Any]:
         """Words and numbers for the manifest; ε = ∞ is "inf", since JSON has no infinity."""
-        epsilons = ["inf" if math.isinf(epsilon) else epsilon for epsilon in self.epsilons]
-        return {**asdict(self), "epsilons": epsilons, "delta": DELTA}
+        lists = {
+            "algorithms": list(self.algorithms),
+            "epsilons": ["inf" if math.isinf(epsilon) else epsilon for epsilon in self.epsilons],
+            "ridges": list(self.ridges),
+        }
+        return {**asdict(self), **lists, "delta": DELTA}
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> Grid:
@@ -152,27 +156,30 @@ class Grid:
             (_key(algorithm, plan), plan)
             for algorithm in self.algorithms
             if _kind(algorithm) == kind
-            for plan in self._plans_of(algorithm, n_actions, dimension)
+            for plan in _plans_of(self, algorithm, n_actions, dimension)
             if type(plan.oracle).__name__ == oracle
         ]
 
-    def _plans_of(self, algorithm: str, n_actions: int, dimension: int) -> list[Plan]:
-        exact = algorithm == "BonusPO"
-        policies = QUICK_POLICIES[algorithm] if self.preset == "quick" else _all(algorithm)
-        made = paper_plans(
-            n_actions,
-            dimension,
-            mechanism=self.mechanism,
-            algorithms=("VanillaPO" if exact else algorithm,),
-            epsilons=self.epsilons,
-            ridges=self.ridges,
-        )
-        if not exact:
-            return [plan for _, plan in made if plan.policy in policies]
-        # The paper has no plans for it: those of one VanillaPO, with another policy.
-        first = PAPER_POLICIES["VanillaPO"][0]
-        bases = [plan for _, plan in made if plan.policy == first]
-        return [replace(plan, policy=policy) for policy in policies for plan in bases]
+
+@lru_cache(maxsize=2 * len(ALGORITHMS))
+def _plans_of(grid: Grid, algorithm: str, n_actions: int, dimension: int) -> tuple[Plan, ...]:
+    """With both oracles: kept, since their two families of a data set are played in turn."""
+    exact = algorithm == "BonusPO"
+    policies = QUICK_POLICIES[algorithm] if grid.preset == "quick" else _all(algorithm)
+    made = paper_plans(
+        n_actions,
+        dimension,
+        mechanism=grid.mechanism,
+        algorithms=("VanillaPO" if exact else algorithm,),
+        epsilons=grid.epsilons,
+        ridges=grid.ridges,
+    )
+    if not exact:
+        return tuple(plan for _, plan in made if plan.policy in policies)
+    # The paper has no plans for it: those of one VanillaPO, with another policy.
+    first = PAPER_POLICIES["VanillaPO"][0]
+    bases = [plan for _, plan in made if plan.policy == first]
+    return tuple(replace(plan, policy=policy) for policy in policies for plan in bases)
 
 
 @lru_cache(maxsize=64)

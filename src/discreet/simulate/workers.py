@@ -7,6 +7,7 @@ time, so that only their data are in memory; outcomes come back in the order in 
 from __future__ import annotations
 
 import signal
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import (
     FIRST_COMPLETED,
@@ -61,18 +62,26 @@ def workers(jobs: int, scheduler: str | None = None) -> Iterator[Workers]:
         here = Here()
         yield Workers(lambda: here, lambda: 1, 1)
     else:
-        from joblib.externals.loky import get_reusable_executor
+        with _processes(jobs) as processes:
+            yield processes
 
-        def executor() -> Executor:  # the same one, or a new one where it is broken
-            made: Executor = get_reusable_executor(max_workers=jobs, initializer=_ignore_interrupts)
-            return made
 
-        try:
-            yield Workers(executor, lambda: jobs + 1, jobs)
-        finally:
-            get_reusable_executor(max_workers=jobs, initializer=_ignore_interrupts).shutdown(
-                wait=True, kill_workers=True
-            )
+@contextmanager
+def _processes(jobs: int) -> Iterator[Workers]:
+    """Processes that joblib keeps; a broken pool is replaced."""
+    from joblib.externals.loky import get_reusable_executor
+
+    def executor() -> Any:
+        return get_reusable_executor(max_workers=jobs, initializer=_ignore_interrupts)
+
+    try:
+        yield Workers(executor, lambda: jobs + 1, jobs)
+    finally:
+        # A pool that is ended while it hands out a task trips over it, in a thread of its own
+        # that nobody needs any more.
+        hook, threading.excepthook = threading.excepthook, lambda _: None
+        executor().shutdown(wait=True, kill_workers=True)
+        threading.excepthook = hook
 
 
 @contextmanager
