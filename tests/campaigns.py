@@ -3,10 +3,15 @@
 import hashlib
 import math
 
-from discreet.simulate import campaign as campaigns
-from discreet.simulate.campaign import Campaign
-from discreet.simulate.grid import Grid, keys
-from discreet.simulate.results import read
+import pytest
+
+for library in ("pyarrow", "joblib", "threadpoolctl"):
+    pytest.importorskip(library)  # of the extra "campaign"; without it these tests have no subject
+
+from discreet.simulate import campaign as campaigns  # noqa: E402
+from discreet.simulate.campaign import Campaign  # noqa: E402
+from discreet.simulate.grid import Grid, keys  # noqa: E402
+from discreet.simulate.results import read  # noqa: E402
 
 SET = "fried:200"
 SMALL = {"algorithms": ["SquareCB", "LinUCB"], "epsilons": (math.inf, 1.0), "ridges": (0.1,)}

@@ -253,10 +253,12 @@ def test_a_terminal_sees_one_line(monkeypatch):
     screen = Terminal()
     monkeypatch.setattr(sys, "stderr", screen)
     shown = meter.Meter()
+    shown.begin()
     shown.show(Progress(tasks=4, rounds=4_000_000))
     shown.show(half_done())
     shown.close()
-    first, second, last = screen.getvalue().replace("\n", "\r\n").split("\r")[1:]
+    before, first, second, last = screen.getvalue().replace("\n", "\r\n").split("\r")
+    assert before == "reading data …"
     assert first.startswith("[                    ] 0 of 4 tasks")
     assert second.startswith("[##########          ] 2 of 4 tasks, 2.0 million rounds/s, 1 s left")
     assert last == "\n"
@@ -266,6 +268,7 @@ def test_a_quiet_meter_says_nothing(monkeypatch):
     screen = Terminal()
     monkeypatch.setattr(sys, "stderr", screen)
     quiet = meter.Meter(quiet=True)
+    quiet.begin()
     quiet.show(half_done())
     quiet.close()
     assert screen.getvalue() == ""

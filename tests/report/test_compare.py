@@ -7,6 +7,7 @@ from importlib.resources import files
 from itertools import combinations
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from discreet.data.collection import collection
@@ -17,7 +18,7 @@ from discreet.report.names import SHORT
 from discreet.report.paper_sets import paper_sets
 from discreet.report.published import CITATION, published
 from discreet.report.win_rates import COLUMNS
-from report.folders import run, write_rows
+from report.folders import SCHEMA, about, grid, run, write_rows, write_tables
 from tolerances import EXACT
 from wording import refused
 
@@ -83,7 +84,9 @@ def pairs_folder(root, counts):
             name = f"{one}-{other}-{number}"
             rows.append(run(name, one, epsilon, 0, 0.5))
             rows.append(run(name, other, epsilon, 0, 0.5 + 0.001 * sign))
-    return write_rows(root, rows)
+    table = pa.Table.from_pylist(rows, schema=SCHEMA)
+    write_tables(root, {"everything": table}, datasets=about(rows), grid=grid(rows))
+    return root
 
 
 @pytest.fixture

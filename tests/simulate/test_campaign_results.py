@@ -5,7 +5,6 @@ import json
 import os
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 import discreet as dc
@@ -16,6 +15,7 @@ from discreet.simulate.grid import keys
 from discreet.simulate.results import SCHEMA, from_bytes, present, read, tabulate, to_bytes
 from wording import refused
 
+pa = pytest.importorskip("pyarrow")
 FAMILY = "Ridge.predictions"
 CURVES = np.random.default_rng(0).random((3, 2, 5)).astype(np.float32)
 

@@ -24,6 +24,7 @@ def run(args: argparse.Namespace) -> Answer:
     campaign = from_arguments(args)
     meter = Meter(quiet=args.json)
     code = 0
+    meter.begin()
     try:
         play(campaign, meter.show)
     except KeyboardInterrupt:

@@ -18,6 +18,11 @@ class Meter:
         self._in_place = sys.stderr.isatty()
         self.latest = Progress()
 
+    def begin(self) -> None:
+        """Before the first task is known; what comes next takes the line."""
+        if self._in_place and not self._quiet:
+            print("reading data …", end="", file=sys.stderr, flush=True)
+
     def show(self, progress: Progress) -> None:
         self.latest = progress
         if self._quiet or not progress.tasks:
@@ -30,7 +35,7 @@ class Meter:
             print(words(progress), file=sys.stderr, flush=True)
 
     def close(self) -> None:
-        if self._in_place and not self._quiet and self.latest.tasks:
+        if self._in_place and not self._quiet:
             print(file=sys.stderr)
 
 

@@ -67,6 +67,8 @@ def _wins(rates: WinRates, i: int) -> str:
         name: rates.percent[i, row, k] for k, name in enumerate(rates.algorithms) if k != row
     }
     low, high = min(against, key=against.__getitem__), max(against, key=against.__getitem__)
+    if len(against) > 1 and against[low] == against[high]:
+        return f"; {first} wins {against[low]:.0f} % against each of the others"
     span = f" to {against[high]:.0f} % (against {high})" if len(against) > 1 else ""
     return f"; {first} wins {against[low]:.0f} % (against {low}){span}"
 
