@@ -6,14 +6,12 @@ batch comes out, and it is differentially private.
 
 from __future__ import annotations
 
-import threading
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from discreet import saving
-from discreet.errors import StateClaimed
 from discreet.plan import Plan
 from discreet.privacy.budget import Budget
 from discreet.privacy.ledger import Ledger
@@ -50,8 +48,7 @@ class Learner:
         self._store = MemoryStore(
             plan.nothing_released(), ledger, plan.features.p, plan.missing_loss
         )
-        self._lock = threading.RLock()
-        self._handed_over = False
+        self._custody = saving.Custody()
 
     @property
     def released(self) -> Released:
@@ -71,8 +68,7 @@ class Learner:
         """
         features = self.plan.features.map(contexts)
         policy = self.plan.policy
-        with self._lock:
-            self._refuse_if_handed_over()
+        with self._custody:
             if self._store.ready and self.plan.releases == "automatic":
                 self.release()
             released = self._store.released
@@ -92,25 +88,21 @@ class Learner:
         full = self.plan.feedback == "full"
         if isinstance(id, (int, np.integer)) and not isinstance(id, bool) and not full:
             value = one_loss(loss)
-            with self._lock:
-                self._refuse_if_handed_over()
+            with self._custody:
                 self._store.hear_one(int(id), value)
             return
         ids, losses = observations(id, loss, self.plan.n_actions if full else None)
-        with self._lock:
-            self._refuse_if_handed_over()
+        with self._custody:
             self._store.hear(ids, losses)
 
     def close(self) -> None:
         """Declare the unheard slots of the sealed batch missing (void, or the declared loss)."""
-        with self._lock:
-            self._refuse_if_handed_over()
+        with self._custody:
             self._store.close()
 
     def release(self) -> Release:
         """Fit the complete batch, charge the ledger, publish, forget the rows: one step."""
-        with self._lock:
-            self._refuse_if_handed_over()
+        with self._custody:
             return self._store.release(self._fit)
 
     def _fit(self, batch: Batch, released: Released, ledger: Ledger) -> tuple[Release, Ledger]:
@@ -132,15 +124,14 @@ class Learner:
         The state goes on where it is loaded: this learner stops here, because two continuations
         would draw two noises for one batch.
         """
-        with self._lock:
-            self._refuse_if_handed_over()
+        with self._custody:
             header = {
                 "plan": self.plan.to_config(),
                 "ledger": self.ledger.to_json(),
                 "releases": [item.to_json() for item in self.released.items],
             }
             saving.write(path, header, self._store.rows())
-            self._handed_over = True
+            self._custody.handed_over = True
 
     @classmethod
     def load(cls, path: str | Path, *, noise: Noise | None = None, draws: Any = None) -> Learner:
@@ -153,10 +144,3 @@ class Learner:
                 rows,
             )
         return learner
-
-    def _refuse_if_handed_over(self) -> None:
-        if self._handed_over:
-            raise StateClaimed(
-                "learner must not be used after save(); its state goes on in the file. "
-                "Continue with Learner.load."
-            )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import threading
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
@@ -21,6 +22,26 @@ FORMAT = "discreet-state/1"
 
 _UNREADABLE = (LookupError, TypeError, ValueError, OSError, EOFError, RuntimeError, zlib.error)
 """What zipfile, NumPy and JSON raise on altered bytes, besides BadZipFile."""
+
+
+class Custody:
+    """A lock that refuses everyone once the state was handed over to a file."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self.handed_over = False
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+        if self.handed_over:
+            self._lock.release()
+            raise StateClaimed(
+                "learner must not be used after save(); its state goes on in the file. "
+                "Continue with Learner.load."
+            )
+
+    def __exit__(self, *error: object) -> None:
+        self._lock.release()
 
 
 def write(path: str | Path, header: Mapping[str, Any], rows: Mapping[str, Any]) -> None:

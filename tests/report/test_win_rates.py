@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from discreet.report import loss_increase, win_rates
+from discreet.report import charts, loss_increase, win_rates
 from discreet.report.choices import choices
 from discreet.report.mean_loss import mean_loss
 from discreet.report.runs import Runs
@@ -129,3 +129,18 @@ def test_choices_count_oracle_and_ridge():
         ("VanillaPO", 1.0, 1e-5, "Ridge", 0.1, 2),
         ("VanillaPO", 1.0, 1e-5, "Logistic", 1e-6, 1),
     ]
+
+
+def test_numbers_in_a_heat_map_are_legible():
+    """Contrast of at least 4.5 with every colour of the map [WCAG 2.2]."""
+    colours = pytest.importorskip("matplotlib.colors")
+
+    def luminance(colour):
+        parts = np.asarray(colours.to_rgb(colour))
+        linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+        return linear @ (0.2126, 0.7152, 0.0722)
+
+    scale = colours.LinearSegmentedColormap.from_list("win rate", charts.COLOURS)
+    for value in np.linspace(0, 1, 101):
+        pair = sorted(luminance(each) for each in (scale(value), charts._legible_on(scale(value))))
+        assert (pair[1] + 0.05) / (pair[0] + 0.05) >= 4.5

@@ -14,7 +14,7 @@ from discreet.report.win_rates import WinRates
 COLOURS = ("#B35806", "#F1A340", "#FEE0B6", "#F7F7F7", "#D1E5F0", "#67A9CF", "#2166AC")
 """Orange loses, blue wins: told apart by every common kind of colour blindness [ColorBrewer]."""
 
-_DARK, _LIGHT = "#1a1a1a", "#ffffff"
+_DARK, _LIGHT = "#000000", "#ffffff"
 _COLUMNS = 3
 
 
@@ -42,6 +42,8 @@ def _maps(rates: WinRates, rows: int, columns: int, figure: Any, ink: str) -> No
             "ties count half.\n\nBlue: the row wins more often.\nOrange: the column does."
         )
         axes[-1].text(0.05, 0.55, words, va="center", color=ink, fontsize=11, linespacing=1.5)
+    else:
+        figure.supxlabel("% of data sets on which the row has less mean final loss", fontsize=10)
 
 
 def _map(axis: Any, rates: WinRates, level: int) -> None:
@@ -55,14 +57,13 @@ def _map(axis: Any, rates: WinRates, level: int) -> None:
     )
     for (j, k), value in np.ndenumerate(percent):
         if np.isfinite(value):
-            strong = abs(value - 50) > 34
             text = "–" if j == k else f"{value:.0f}"
             axis.text(
                 *(k + 0.5, j + 0.5, text),
                 ha="center",
                 va="center",
                 fontsize=9.5,
-                color=_LIGHT if strong else _DARK,
+                color=_legible_on(colours(value / 100)),
             )
     axis.set_xticks(np.arange(len(names)) + 0.5, names, rotation=40, ha="right", fontsize=9)
     axis.set_yticks(np.arange(len(names)) + 0.5, names, fontsize=9)
@@ -71,6 +72,13 @@ def _map(axis: Any, rates: WinRates, level: int) -> None:
     axis.set_aspect("equal")
     axis.spines[:].set_visible(False)
     axis.set_title(rates.levels[level].text, fontsize=11)
+
+
+def _legible_on(colour: tuple[float, ...]) -> str:
+    """Dark or light ink, whichever has more contrast [WCAG 2.2, relative luminance]."""
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in colour[:3]]
+    luminance = float(np.dot(linear, (0.2126, 0.7152, 0.0722)))
+    return _DARK if luminance > 0.179 else _LIGHT
 
 
 def increase_chart(increase: LossIncrease) -> Drawing:
