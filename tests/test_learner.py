@@ -638,7 +638,7 @@ def test_threads_share_a_learner():
 def test_without_the_lock_threads_would_meet():
     draws = OneAtATime()
     one = dc.Learner(plan(first_batch=512), draws=draws)
-    one._lock = contextlib.nullcontext()
+    one._custody = contextlib.nullcontext()
     serve_in_threads(one)
     assert draws.overlaps > 0
 
