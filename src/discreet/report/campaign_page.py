@@ -88,9 +88,14 @@ def _subtitle(c: Contents) -> str:
     levels = ", ".join(level.text.removeprefix("ε = ") for level in c.selection.levels)
     return (
         f"{counted(c.selection.runs, 'run')}; ε = {levels}; {c.selection.mechanism} mechanisms; "
-        f"{c.source.manifest.get('device', 'unknown device')}. Labelled data played as a bandit: "
+        f"{_device(c)}. Labelled data played as a bandit: "
         "the loss of a round is 1 unless the action is the label. Smaller is better."
     )
+
+
+def _device(c: Contents) -> str:
+    """A class of hardware, as the manifest says it, or else the tasks."""
+    return c.source.manifest.get("device") or ", ".join(c.runtime.devices) or "unknown device"
 
 
 def _win_rates(c: Contents) -> str:
@@ -148,7 +153,7 @@ def _curves(c: Contents) -> str:
 def _made(c: Contents) -> str:
     manifest = c.source.manifest
     facts = {
-        "Device": manifest.get("device", "unknown"),
+        "Device": _device(c),
         "Code": f"discreet {manifest.get('code_version', 'of unknown version')}",
         "Grid": manifest.get("grid_digest", "without a digest"),
         "Mechanisms": c.selection.mechanism,

@@ -9,8 +9,6 @@ from typing import Any
 
 from discreet.report.source import TaskTime
 
-COLUMNS = ("task", "seconds", "runs", "rounds")
-
 
 @dataclass(frozen=True)
 class Share:
