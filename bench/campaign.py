@@ -23,7 +23,7 @@ import numpy as np
 
 import discreet as dc
 from discreet.simulate.engine import Machine, run
-from discreet.simulate.presets import paper_plans
+from discreet.simulate.presets import PAPER_POLICIES, paper_plans
 
 PEER_ROUNDS_A_SECOND = 3_000.0
 
@@ -37,8 +37,9 @@ def play(name: str, options: dict[str, Any]) -> dict[str, Any]:
     """One data set, all runs of the grid."""
     x, y = labelled(options["data"], name)
     actions = int(y.max()) + 1
-    grid = {"algorithms": options["algorithms"]} if options["algorithms"] else {}
-    plans = paper_plans(actions, x.shape[1], mechanism=options["mechanism"], **grid)
+    chosen = options["algorithms"] or PAPER_POLICIES
+    policies = {name: PAPER_POLICIES[name] for name in chosen}
+    plans = paper_plans(actions, x.shape[1], mechanism=options["mechanism"], policies=policies)
     features = dc.UnitBall(x.shape[1]).map(x)
     machine = Machine(options["device"], options["dtype"], int(options["memory"] * 2**30))
     start = time.perf_counter()

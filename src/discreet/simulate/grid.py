@@ -164,22 +164,16 @@ class Grid:
 @lru_cache(maxsize=2 * len(ALGORITHMS))
 def _plans_of(grid: Grid, algorithm: str, n_actions: int, dimension: int) -> tuple[Plan, ...]:
     """With both oracles: kept, since their two families of a data set are played in turn."""
-    exact = algorithm == "BonusPO"
     policies = QUICK_POLICIES[algorithm] if grid.preset == "quick" else _all(algorithm)
     made = paper_plans(
         n_actions,
         dimension,
         mechanism=grid.mechanism,
-        algorithms=("VanillaPO" if exact else algorithm,),
+        policies={algorithm: policies},
         epsilons=grid.epsilons,
         ridges=grid.ridges,
     )
-    if not exact:
-        return tuple(plan for _, plan in made if plan.policy in policies)
-    # The paper has no plans for it: those of one VanillaPO, with another policy.
-    first = PAPER_POLICIES["VanillaPO"][0]
-    bases = [plan for _, plan in made if plan.policy == first]
-    return tuple(replace(plan, policy=policy) for policy in policies for plan in bases)
+    return tuple(plan for _, plan in made)
 
 
 @lru_cache(maxsize=64)

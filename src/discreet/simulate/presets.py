@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any
 
@@ -56,19 +56,22 @@ def paper_plans(
     dimension: int,
     *,
     mechanism: str = "paper",
-    algorithms: Sequence[str] = tuple(PAPER_POLICIES),
+    policies: Mapping[str, Sequence[Any]] = PAPER_POLICIES,
     epsilons: Sequence[float] = EPSILONS,
     ridges: Sequence[float] = RIDGES,
 ) -> list[tuple[str, Plan]]:
-    """(algorithm, plan) for every configuration and privacy level."""
+    """(algorithm, plan) for every configuration and privacy level.
+
+    ``policies`` maps the name of an algorithm to its settings; Supervised hears all losses.
+    """
     plans = []
-    for algorithm, epsilon in product(algorithms, epsilons):
+    for algorithm, epsilon in product(policies, epsilons):
         budget = Budget(epsilon, DELTA) if math.isfinite(epsilon) else Budget.none()
         full = algorithm == "Supervised"
         oracles: list[Any] = [Logistic(ridge=ridge, mechanism=mechanism) for ridge in ridges]
         if algorithm != "FastCB":
             oracles = [Ridge(ridge=ridge, mechanism=mechanism) for ridge in ridges] + oracles
-        for policy, oracle in product(PAPER_POLICIES[algorithm], oracles):
+        for policy, oracle in product(policies[algorithm], oracles):
             plan = Plan(
                 n_actions=n_actions,
                 features=UnitBall(dimension),
