@@ -33,13 +33,14 @@ def labelled(folder: str, name: str) -> tuple[np.ndarray, np.ndarray]:
         return file["X"].astype(np.float64), file["y"].astype(np.int64)
 
 
-def play(name: str, options: dict[str, Any]) -> dict[str, Any]:
-    """One data set, all runs of the grid."""
+def play(name: str, part: int, options: dict[str, Any]) -> dict[str, Any]:
+    """One data set, one part of the grid's runs for each process."""
     x, y = labelled(options["data"], name)
     actions = int(y.max()) + 1
     chosen = options["algorithms"] or PAPER_POLICIES
     policies = {name: PAPER_POLICIES[name] for name in chosen}
     plans = paper_plans(actions, x.shape[1], mechanism=options["mechanism"], policies=policies)
+    plans = plans[part :: options["jobs"]]
     features = dc.UnitBall(x.shape[1]).map(x)
     machine = Machine(options["device"], options["dtype"], int(options["memory"] * 2**30))
     start = time.perf_counter()
@@ -93,7 +94,8 @@ def main() -> None:
         list(pool.map(warm_up, [options] * options["jobs"]))
         print(f"warm after {time.perf_counter() - start:.1f} s", flush=True)
         start = time.perf_counter()
-        for future in as_completed([pool.submit(play, name, options) for name in names]):
+        parts = [(name, part) for name in names for part in range(options["jobs"])]
+        for future in as_completed([pool.submit(play, *part, options) for part in parts]):
             result = future.result()
             done.append(result)
             rows, p, actions = result["shape"]
@@ -105,7 +107,7 @@ def main() -> None:
         seconds = time.perf_counter() - start
     rounds = sum(result["rounds"] for result in done)
     summary = {
-        "sets": len(done),
+        "sets": len(names),
         "runs": sum(result["rounds"] // result["shape"][0] for result in done),
         "seconds": seconds,
         "rounds": rounds,

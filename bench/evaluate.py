@@ -29,7 +29,7 @@ def main() -> None:
         with np.load(Path(arguments.data) / "fried.npz") as file:
             contexts, labels = file["X"].astype(np.float64), file["y"].astype(np.int64)
     else:
-        data = load("fried")
+        data = load("fried:40768")
         contexts, labels = data.contexts, data.labels
     plan = dc.Plan(
         n_actions=2,

@@ -6,7 +6,7 @@ else, so whatever it computes is post-processing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -220,6 +220,27 @@ class Released:
             step = total.step if np.ndim(total.step) == 0 else total.step[some]
             total = replace(total, values=values, step=step)
         return replace(self, items=items, summed=total)
+
+    def losses_of_each(self, features: Array) -> Iterator[Array]:
+        """Predicted losses (..., n, A) of every release, the oldest first.
+
+        A single run asks all its predictors in one product; stacked runs go one by one, since
+        together they would not fit into memory.
+        """
+        if self._joined is None:
+            yield from (item.predictor.losses(features) for item in self.items)
+            return
+        together = self._joined.losses(features)
+        for first in range(0, together.shape[-1], self.n_actions):
+            yield together[..., first : first + self.n_actions]
+
+    @cached_property
+    def _joined(self) -> Predictor | None:
+        predictors = [item.predictor for item in self.items]
+        if any(each.weights.ndim > 2 or each.link != predictors[0].link for each in predictors):
+            return None
+        weights = [each.weights for each in predictors]
+        return Predictor(namespace(weights[0]).concat(weights, axis=0), predictors[0].link)
 
     def radii(self, features: Array) -> Array:
         """r_a = √max(φᵀ(ΣG̃ + I)⁻¹φ, 0): (..., n, p) -> (..., n, A). [paper, "Private radii"]"""

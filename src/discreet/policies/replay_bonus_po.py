@@ -47,11 +47,11 @@ class ReplayBonusPO(Policy):
         logits: Array = 0.0 * current
         mass = logits
         rounds = 0
-        for release in released.items:
+        for release, losses in zip(released.items, released.losses_of_each(features), strict=True):
             rounds += release.records
             reach = bonus * (rounds / released.n_actions) ** 0.5
             optimism = at_most(reach / (1.0 + mass), 1.0)
-            adjusted = at_least(release.predictor.losses(features) - optimism, 0.0)
+            adjusted = at_least(losses - optimism, 0.0)
             mass = mass + release.records * current
             logits = logits - eta * release.records * adjusted
             current = softmax(logits)
