@@ -27,7 +27,8 @@ class Budget:
 
     def __post_init__(self) -> None:
         epsilon: Any = self.epsilon
-        if isinstance(epsilon, (bool, str)) or not np.all(np.asarray(epsilon, dtype=float) > 0):
+        number = isinstance(epsilon, (int, float, np.integer, np.floating))
+        if isinstance(epsilon, bool) or not number or not epsilon > 0:
             raise InvalidInput(
                 f"epsilon must be above 0; got {epsilon!r}. "
                 "Use Budget.none() for a run without privacy."
