@@ -110,7 +110,7 @@ def apply_rows(features: Array, weights: Array) -> Array:
         return (weights @ features.mT).mT
     shared = features[..., 0, :, :] if features.ndim == weights.ndim else features
     R, A, p = weights.shape[-3:]
-    folded = weights.reshape(*weights.shape[:-3], R * A, p) @ shared.mT
+    folded = _product(weights.reshape(*weights.shape[:-3], R * A, p), shared.mT)
     return folded.reshape(*folded.shape[:-2], R, A, features.shape[-2]).mT
 
 
@@ -120,8 +120,14 @@ def weighted_sums(weights: Array, values: Array) -> Array:
         return weights.mT @ values
     shared = values[..., 0, :, :] if values.ndim == weights.ndim else values
     R, n, A = weights.shape[-3:]
-    folded = weights.mT.reshape(*weights.shape[:-3], R * A, n) @ shared
+    folded = _product(weights.mT.reshape(*weights.shape[:-3], R * A, n), shared)
     return folded.reshape(*folded.shape[:-2], R, A, values.shape[-1])
+
+
+def _product(left: Array, right: Array) -> Array:
+    """left @ right; torch's own @ wraps a batched product in six more calls."""
+    plain = isinstance(left, np.ndarray) or left.ndim != 3 or right.ndim != 3
+    return left @ right if plain else left.bmm(right)
 
 
 def share_rows(rows: Array, runs: Array) -> bool:
