@@ -291,6 +291,17 @@ def test_release_verify_notices_what_was_taken_away(document, released):
     assert "release 1" in answer["error"]
 
 
+def test_release_show_says_what_is_not_private(call, tmp_path):
+    plan = dc.Plan(n_actions=2, features=dc.UnitBall(2), budget=dc.Budget(1.0, 1e-5))
+    seeded = dc.Learner(plan, noise=dc.SeededNoise(0))
+    seeded.observe(seeded.decide(np.zeros(2)).id, 1.0)
+    seeded.release()
+    seeded.released.save(tmp_path / "seeded.json")
+    out = call("release", "show", tmp_path / "seeded.json")[1]
+    assert "NOT PRIVATE: seeded noise" in out
+    assert "∞" in out
+
+
 def test_release_show_refuses_an_altered_file(call, released):
     released.write_bytes(released.read_bytes().replace(b'"records":2', b'"records":3', 1))
     code, out, err = call("release", "show", released)

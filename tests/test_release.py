@@ -20,7 +20,6 @@ from discreet import (
     Release,
     Released,
     SecureNoise,
-    SquareCB,
     UnitBall,
 )
 from discreet.encoding import canonical, digest_of
@@ -296,18 +295,6 @@ def test_releases_without_a_plan_are_not_saved(tmp_path):
     with refused(InvalidInput, "plan is unknown"):
         Released(2).save(tmp_path / "a.json")
     assert not list(tmp_path.iterdir())
-
-
-def test_up_to_is_what_a_policy_saw_then(released):
-    features = UnitBall(2).map(np.random.default_rng(3).normal(size=(5, 2)))
-    assert released.up_to(0).latest is None
-    assert released.up_to(2).rounds == 3
-    assert released.up_to(2).batch_length == 4
-    policy = SquareCB()
-    one = policy.probabilities(released.up_to(1), features)
-    np.testing.assert_array_equal(
-        one, policy.probabilities(Released(2).add(released.items[0]), features)
-    )
 
 
 def test_radii_are_the_formula_of_the_paper(released):

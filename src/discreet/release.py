@@ -193,10 +193,6 @@ class Released:
         """These releases and one more."""
         return replace(self, items=(*self.items, release))
 
-    def up_to(self, count: int) -> Released:
-        """The first ``count`` releases: what a policy saw at that time."""
-        return replace(self, items=self.items[:count])
-
     def compact(self) -> Released:
         """The same for every policy, with the Grams summed up: what a simulation keeps."""
         if not any(item.gram for item in self.items):

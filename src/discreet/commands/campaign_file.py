@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import tomllib
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from discreet.commands import toml_file
 from discreet.config import build
 from discreet.data import NAMES
 from discreet.errors import InvalidInput
@@ -80,16 +80,7 @@ def from_arguments(args: argparse.Namespace) -> Campaign:
 
 def read(path: str) -> dict[str, Any]:
     """The document of a TOML file; data and results are looked for beside it."""
-    try:
-        document = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InvalidInput(
-            f"campaign file must be readable; {path} is not ({error.strerror}). Check the path."
-        ) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InvalidInput(
-            f"campaign file must be TOML; {path} is not: {error}. Correct that line."
-        ) from None
+    document = toml_file.read(path, "campaign")
     beside = Path(path).parent
     if isinstance(document.get("out"), str):
         document["out"] = str(beside / document["out"])

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import tomllib
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from discreet.commands import toml_file
 from discreet.data import Dataset, load
 from discreet.errors import InvalidInput
 from discreet.plan import ORACLES, POLICIES, Plan
@@ -15,7 +15,7 @@ from discreet.validate import nearest, one_of, whole
 
 OWN_KEYS = ("data", "rows", "seeds")
 """What an experiment has beyond its plan."""
-WORDS = ("feedback", "losses", "first_batch", "missing_loss", "unit")
+WORDS = ("feedback", "losses", "first_batch", "missing_loss", "releases", "unit")
 """Keys of the plan itself that ``--set`` reaches."""
 DEFAULT = {"policy": "ReplayBonusPO", "oracle": "Ridge"}
 
@@ -63,16 +63,7 @@ def from_arguments(args: argparse.Namespace) -> Experiment:
 
 def read_toml(path: str) -> dict[str, Any]:
     """The document of a TOML file; a data file is looked for beside it."""
-    try:
-        document = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InvalidInput(
-            f"experiment file must be readable; {path} is not ({error.strerror}). Check the path."
-        ) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InvalidInput(
-            f"experiment file must be TOML; {path} is not: {error}. Correct that line."
-        ) from None
+    document = toml_file.read(path, "experiment")
     data = document.get("data")
     if isinstance(data, str) and Path(data).suffix:
         document["data"] = str(Path(path).parent / data)

@@ -67,19 +67,25 @@ def _lines(document: dict[str, Any]) -> list[str]:
             str(each["number"]),
             f"{each['records']:,}",
             epsilon_text(each["epsilon"]),
-            f"{each['delta']:g}",
+            f"{each['delta']:g}" if math.isfinite(each["epsilon"]) else "–",
             each["event"]["kind"],
             each["digest"][:12],
         ]
         for each in document["releases"]
     ]
     header = ["release", "records", "ε", "δ", "event", "digest"]
+    asked = guarantee_text(float(budget["epsilon"]), float(budget["delta"]))
     return [
         f"{len(rows)} releases from {document['rounds']:,} rounds; {plan['n_actions']} actions",
         f"{described(plan['policy'])} with {described(plan['oracle'])}",
-        "budget "
-        + guarantee_text(float(budget["epsilon"]), float(budget["delta"]))
-        + f" for one {plan['unit']}",
+        *_not_private(document["releases"]),
+        f"budget of the plan: {asked} for one {plan['unit']}",
         *(f"assumes {sentence}" for sentence in document["assumptions"]),
         *(["", *table(header, rows)] if rows else []),
     ]
+
+
+def _not_private(releases: list[dict[str, Any]]) -> list[str]:
+    """A line that no reader can miss, where a release carries no guarantee."""
+    reasons = [each["event"].get("reason", "") for each in releases if math.isinf(each["epsilon"])]
+    return [f"NOT PRIVATE: {reason}" for reason in dict.fromkeys(reasons)]
