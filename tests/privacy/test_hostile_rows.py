@@ -1,0 +1,54 @@
+"""Whatever the rows are, a private fit neither raises nor warns: either would be a release."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+import discreet as dc
+from discreet.types import Batch
+
+ACTIONS, DIMENSION = 3, 3
+ORACLES = {
+    "ridge": dc.Ridge(1e-6),
+    "ridge-paper": dc.Ridge(1e-6, mechanism="paper"),
+    "logistic": dc.Logistic(1e-6),
+    "logistic-gaussian": dc.Logistic(1e-6, noise="gaussian"),
+    "logistic-paper": dc.Logistic(1e-6, mechanism="paper"),
+    "finite": dc.FiniteClass(np.random.default_rng(0).normal(size=(5, ACTIONS, DIMENSION + 1))),
+}
+
+
+def hostile(rng):
+    """Rows outside the ball, not finite, with losses outside [0, 1] and any actions."""
+    rows = int(rng.choice([1, 2, 7, 60]))
+    features = rng.normal(size=(rows, DIMENSION + 1)) * 10.0 ** rng.uniform(-3, 300)
+    features[rng.random(features.shape) < 0.1] = rng.choice([np.nan, np.inf, -np.inf])
+    losses = rng.normal(size=(rows, ACTIONS)) * rng.choice([1.0, 1e300])
+    losses[rng.random(losses.shape) < 0.1] = np.nan
+    return Batch(features, losses, rng.random((rows, ACTIONS)) < rng.choice([0.0, 0.3, 1.0]))
+
+
+@pytest.mark.parametrize("policy", [dc.SquareCB(), dc.LinUCB()], ids=["plain", "radii"])
+@pytest.mark.parametrize("epsilon", [0.05, 1.0, 20.0])
+@pytest.mark.parametrize("feedback", ["bandit", "full"])
+@pytest.mark.parametrize("name", ORACLES)
+def test_no_row_is_heard_of_outside(name, feedback, epsilon, policy):
+    if name == "finite" and policy.uses_radii:
+        policy = dc.VanillaPO()
+    plan = dc.Plan(
+        n_actions=ACTIONS,
+        features=dc.UnitBall(DIMENSION),
+        policy=policy,
+        oracle=ORACLES[name],
+        budget=dc.Budget(epsilon, 1e-5),
+        feedback=feedback,
+    )
+    rng = np.random.default_rng(1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(4):
+            fit = plan.oracle.fit(hostile(rng), dc.SecureNoise())
+            assert np.isfinite(fit.predictor.weights).all()
