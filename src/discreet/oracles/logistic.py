@@ -41,7 +41,8 @@ NOISES = ("auto", "gamma", "gaussian")
 TOLERANCE = 1e-8
 """Public bound on the gradient norm of a returned minimiser; never the achieved value."""
 OUTPUT_MULTIPLIER = 50.0
-"""Gaussian output noise is 50 times the solver's sensitivity: 0.04 % of the budget."""
+"""Gaussian output noise is 50 times the solver's sensitivity, 50/ε times below ε = 1: a sliver
+of the budget, and still far below what a prediction can show."""
 OUTPUT_SHARE = 0.01
 """Share of a pure ε that covers the solver's error."""
 IDEAL = ("exact minimiser", "real arithmetic")
@@ -196,7 +197,7 @@ class Logistic:
             return 0.0
         sensitivity = 2.0 * TOLERANCE / ridge
         if scales.noise == "gaussian":
-            return sensitivity * OUTPUT_MULTIPLIER * np.isfinite(scales.epsilon)
+            return sensitivity * output_multiplier(scales.epsilon) * np.isfinite(scales.epsilon)
         return sensitivity / (OUTPUT_SHARE * np.asarray(scales.epsilon))
 
     def _output_noise(self, noise: Noise, n_actions: int, p: int) -> Any:
@@ -227,6 +228,11 @@ class Logistic:
         else:
             moments = floating_moments(batch, scales.feedback, 0.0)
         return Gram(noisy_gram(moments, scales.gram, noise, batch.features), False, step)
+
+
+def output_multiplier(epsilon: Any) -> Any:
+    """Output noise over the solver's sensitivity, for Gaussian noise."""
+    return OUTPUT_MULTIPLIER * np.maximum(1.0, 1.0 / np.asarray(epsilon))
 
 
 def chaudhuri(epsilon: Any, rows: int, ridge: Any) -> tuple[Any, Any]:
@@ -289,7 +295,11 @@ def _gaussian_scales(
             ObjectivePerturbation(
                 "gaussian", kappa=kappa, shift=2.0 / sigma, blocks=blocks, assumes=CONTINUOUS
             ),
-            Gaussian(OUTPUT_MULTIPLIER, 2.0 * TOLERANCE / least, assumes=CONTINUOUS),
+            Gaussian(
+                float(output_multiplier(budget.epsilon)),
+                2.0 * TOLERANCE / least,
+                assumes=CONTINUOUS,
+            ),
         ]
         if radii:  # equal noise multipliers: √2/σ_G = 2/σ
             distance = sampler_distance(coordinates, sigma / math.sqrt(2.0) * GRID**2)
