@@ -1,10 +1,11 @@
 """The paper's grid on many data sets: engine time, rounds a second, peak memory.
 
-    python bench/campaign.py --data FOLDER [--device cuda|cpu|numpy] [--sets phoneme fried]
+    python bench/campaign.py --data FOLDER [--device auto|cuda|cpu|numpy] [--sets phoneme fried]
                              [--seeds 10] [--mechanism paper] [--max-columns 70] [--json]
 
-FOLDER holds .npz files (X, y). The peer is the paper's own scripts, which loop over rounds:
-about 3,000 rounds a CPU-second.
+FOLDER holds .npz files (X, y). The clock runs from the first data set to the last, with plans
+and data read inside; what is loaded once a process comes before. The peer is the paper's own
+scripts, which loop over rounds: about 3,000 rounds a CPU-second.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import os
 import resource
 import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,8 @@ import numpy as np
 
 import discreet as dc
 from discreet.simulate.engine import Machine, run
+from discreet.simulate.gpu import PROCESSES, shared_gpu
+from discreet.simulate.machines import choose, cores, machine
 from discreet.simulate.presets import PAPER_POLICIES, paper_plans
 
 PEER_ROUNDS_A_SECOND = 3_000.0
@@ -33,18 +37,18 @@ def labelled(folder: str, name: str) -> tuple[np.ndarray, np.ndarray]:
         return file["X"].astype(np.float64), file["y"].astype(np.int64)
 
 
-def play(name: str, part: int, options: dict[str, Any]) -> dict[str, Any]:
-    """One data set, one part of the grid's runs for each process."""
+def play(name: str, part: int, parts: int, options: dict[str, Any]) -> dict[str, Any]:
+    """One data set, or a part of the grid's runs on it."""
     x, y = labelled(options["data"], name)
     actions = int(y.max()) + 1
     chosen = options["algorithms"] or PAPER_POLICIES
     policies = {name: PAPER_POLICIES[name] for name in chosen}
     plans = paper_plans(actions, x.shape[1], mechanism=options["mechanism"], policies=policies)
-    plans = plans[part :: options["jobs"]]
+    plans = plans[part::parts]
     features = dc.UnitBall(x.shape[1]).map(x)
-    machine = Machine(options["device"], options["dtype"], int(options["memory"] * 2**30))
     start = time.perf_counter()
-    losses = run([plan for _, plan in plans], features, y, range(options["seeds"]), machine)
+    plans = [plan for _, plan in plans]
+    losses = run(plans, features, y, range(options["seeds"]), options["machine"])
     return {
         "set": name,
         "shape": (len(x), features.shape[1], actions),
@@ -55,13 +59,14 @@ def play(name: str, part: int, options: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def warm_up(options: dict[str, Any]) -> int:
+def warm_up(options: dict[str, Any]) -> Machine:
     """Imports, calibration and device libraries are loaded before the clock starts."""
     x = np.random.default_rng(0).normal(size=(200, 3))
     plans = paper_plans(2, 3, mechanism=options["mechanism"])
-    machine = Machine(options["device"], options["dtype"])
-    run([plan for _, plan in plans], dc.UnitBall(3).map(x), 1 * (x[:, 0] > 0), [0], machine)
-    return os.getpid()
+    given = machine(options["device"], options["jobs"], options["memory"])
+    given = replace(given, dtype=options["dtype"])
+    run([plan for _, plan in plans], dc.UnitBall(3).map(x), 1 * (x[:, 0] > 0), [0], given)
+    return given
 
 
 def main() -> None:
@@ -69,15 +74,19 @@ def main() -> None:
     parser.add_argument("--data", required=True, help="folder of .npz files (X, y)")
     parser.add_argument("--sets", nargs="*", help="names without .npz; default: all that fit")
     parser.add_argument("--max-columns", type=int, default=70)
-    parser.add_argument("--device", default="numpy", help="numpy, cpu (torch) or cuda")
+    parser.add_argument("--device", default="auto", help="numpy, cpu (torch) or cuda")
     parser.add_argument("--dtype", default="float32")
     parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--jobs", type=int, default=2, help="processes; they share a GPU")
+    parser.add_argument("--jobs", type=int, help="processes; on a GPU they share it")
     parser.add_argument("--mechanism", default="structured")
-    parser.add_argument("--memory", type=float, default=0.5, help="GiB for one family")
+    parser.add_argument("--memory", type=float, help="GiB for all jobs")
     parser.add_argument("--algorithms", nargs="*")
     parser.add_argument("--json", action="store_true", help="print one JSON object last")
     options = vars(parser.parse_args())
+    options["device"] = choose(options["device"])
+    on_gpu = options["device"] == "cuda"
+    options["jobs"] = options["jobs"] or (min(PROCESSES, cores()) if on_gpu else cores())
+    parts = 1 if on_gpu else options["jobs"]  # a GPU likes many runs at once
     names = options["sets"] or sorted(path.stem for path in Path(options["data"]).glob("*.npz"))
     cost = {}
     for name in names:
@@ -89,13 +98,20 @@ def main() -> None:
         os.environ.setdefault(variable, "1")
     fresh = multiprocessing.get_context("spawn")
     done = []
-    with ProcessPoolExecutor(options["jobs"], mp_context=fresh) as pool:
+    with (
+        shared_gpu(options["device"], options["jobs"]) as shared,
+        ProcessPoolExecutor(options["jobs"], mp_context=fresh) as pool,
+    ):
         start = time.perf_counter()
-        list(pool.map(warm_up, [options] * options["jobs"]))
-        print(f"warm after {time.perf_counter() - start:.1f} s", flush=True)
+        options["machine"] = min(
+            pool.map(warm_up, [options] * options["jobs"]), key=lambda given: given.memory
+        )
+        print(f"warm after {time.perf_counter() - start:.1f} s", options["machine"], flush=True)
         start = time.perf_counter()
-        parts = [(name, part) for name in names for part in range(options["jobs"])]
-        for future in as_completed([pool.submit(play, *part, options) for part in parts]):
+        futures = [
+            pool.submit(play, name, part, parts, options) for name in names for part in range(parts)
+        ]
+        for future in as_completed(futures):
             result = future.result()
             done.append(result)
             rows, p, actions = result["shape"]
@@ -108,6 +124,8 @@ def main() -> None:
     rounds = sum(result["rounds"] for result in done)
     summary = {
         "sets": len(names),
+        "processes": options["jobs"],
+        "side by side": int(shared),
         "runs": sum(result["rounds"] // result["shape"][0] for result in done),
         "seconds": seconds,
         "rounds": rounds,

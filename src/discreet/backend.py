@@ -5,6 +5,7 @@ Everything above this file is written once, on arrays with any leading axes.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -33,10 +34,28 @@ def as_like(values: Any, like: Array) -> Array:
     """Numbers as an array of the same library, floating type and device as ``like``."""
     if isinstance(like, np.ndarray):
         return np.asarray(values, dtype=like.dtype)
-    xp = namespace(like)
     if isinstance(values, type(like)):
-        return xp.astype(values, like.dtype)
-    return xp.asarray(np.array(values), dtype=like.dtype, device=like.device)
+        return values.to(like.dtype)
+    array = np.asarray(values, dtype=np.float64)
+    if array.size > _SMALL:
+        return _uploaded(array, like.dtype, like.device)
+    return _uploaded_once(array.tobytes(), array.shape, like.dtype, like.device)
+
+
+_SMALL = 2**12
+"""Numbers in an array that is kept on a device, since it will be asked for again."""
+
+
+@lru_cache(maxsize=1024)
+def _uploaded_once(content: bytes, shape: tuple[int, ...], dtype: Any, device: Any) -> Array:
+    """Parameters and noise of a stack come again and again; a copy to a GPU waits for it."""
+    return _uploaded(np.frombuffer(content).reshape(shape), dtype, device)
+
+
+def _uploaded(array: np.ndarray[Any, Any], dtype: Any, device: Any) -> Array:
+    import torch
+
+    return torch.from_numpy(np.array(array, order="C")).to(device=device, dtype=dtype)
 
 
 def to_numpy(array: Array) -> np.ndarray[Any, Any]:
@@ -61,6 +80,20 @@ def row_sum(array: Array) -> Array:
     if isinstance(array, np.ndarray):
         return _reduce(np.add, array)
     return array.sum(-1, keepdim=True)
+
+
+def row_squares(array: Array) -> Array:
+    """Squared norm over the last axis, kept: (..., p) -> (..., 1)."""
+    if isinstance(array, np.ndarray):
+        return _reduce(np.add, array * array)
+    return array.square().sum(-1, keepdim=True)
+
+
+def plus_product(start: Array, left: Array, right: Array, sign: float = 1.0) -> Array:
+    """start ± left·right, elementwise: one pass over memory where the library has one."""
+    if isinstance(start, np.ndarray):
+        return start + sign * left * right if sign != 1.0 else start + left * right
+    return start.addcmul(left, right, value=sign)
 
 
 def row_min(array: Array) -> Array:

@@ -115,7 +115,10 @@ def inverse_repaired(matrices: Array, step: Array) -> Array:
         return np.linalg.inv(repaired)
     import torch
 
-    return torch.cholesky_inverse(factors)
+    # torch's own inverse of a factor goes through the matrices one by one.
+    eye = identity(factors.shape[-1], factors)
+    half = torch.linalg.solve_triangular(factors, eye, upper=False)
+    return half.mT @ half
 
 
 def _repair(matrices: Array, step: Array) -> tuple[Array, Array]:

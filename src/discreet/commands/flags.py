@@ -79,7 +79,7 @@ def _campaign_flags(parser: argparse.ArgumentParser) -> None:
     add("--seeds", type=int, metavar="N", help="0 … N−1 (default: paper 10, quick 3)")
     add("--mechanism", metavar="paper|structured", help="kind of noise (default: paper)")
     add("--device", metavar="auto|numpy|cpu|cuda", help="cpu is torch without a GPU")
-    add("--jobs", type=int, metavar="N", help="processes (default: 1 on a GPU, else one a core)")
+    add("--jobs", type=int, metavar="N", help="processes (default: one a core, at most 8 on a GPU)")
     add("--scheduler", metavar="ADDRESS", help="of a Dask cluster: tcp://…")
     add("--max-columns", type=int, metavar="P", help="leave out wider sets")
     add("--memory", type=float, metavar="GIB", help="for all jobs together; default: what is free")

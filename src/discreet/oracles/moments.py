@@ -24,7 +24,9 @@ GRID = 2**GRID_BITS
 _EXACT_ROWS = 4096
 """4096 products of up to 2**40 sum to at most 2**52: exact in float64, whatever the order."""
 _HELD_NUMBERS = 2**22
-"""Numbers a chunk of rows may expand to."""
+"""Numbers a chunk of rows may expand to: a few caches of a CPU core."""
+_HELD_ON_A_GPU = 2**27
+"""There every chunk is a wait, and memory is plenty."""
 
 
 @dataclass(frozen=True)
@@ -125,8 +127,12 @@ def _grid_rows(features: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 def products_of(features: Array, weights: Array) -> Array | None:
     """x ⊗ x for sums that are taken again and again, if runs share their rows and it is small."""
     p = features.shape[-1]
-    small = math.prod(features.shape[:-1]) * p * (p + 1) // 2 <= 8 * _HELD_NUMBERS
+    small = math.prod(features.shape[:-1]) * p * (p + 1) // 2 <= 8 * _held_numbers(features)
     return pack_products(features) if small and share_rows(features, weights) else None
+
+
+def _held_numbers(like: Array) -> int:
+    return _HELD_ON_A_GPU if getattr(like, "is_cuda", False) else _HELD_NUMBERS
 
 
 def second_moments(features: Array, weights: Array, products: Array | None = None) -> Array:
@@ -139,7 +145,7 @@ def second_moments(features: Array, weights: Array, products: Array | None = Non
         held = math.prod(features.shape[:-2]) * p * (p + 1) // 2
     else:
         held = math.prod(weights.shape[:-2]) * weights.shape[-1] * p
-    chunk = min(_EXACT_ROWS, max(64, _HELD_NUMBERS // max(1, held)))
+    chunk = max(64, _held_numbers(features) // max(1, held))
     total: Any = 0.0
     for start in range(0, rows, chunk):
         x = features[..., start : start + chunk, :]

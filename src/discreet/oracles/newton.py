@@ -20,7 +20,8 @@ from discreet.backend import (
     at_least,
     at_most,
     namespace,
-    row_sum,
+    plus_product,
+    row_squares,
     sigmoid,
     to_numpy,
     weighted_sums,
@@ -49,38 +50,41 @@ class Point(NamedTuple):
 
 @dataclass(frozen=True)
 class Objective:
-    """A problems: weights, labels (..., n, A), ridge (..., A), tilt (..., A, p)."""
+    """A problems: weights and −w·y (..., n, A), ridge (..., A, 1), tilt (..., A, p)."""
 
     features: Array
     weights: Array
-    labels: Array
+    answers: Array
     ridge: Array
     tilt: Array
     products: Array | None = None
 
     def only(self, keep: Array, runs: int) -> Objective:
         """The same for some of the runs; what all runs share stays."""
-        weights, labels = _runs(self.weights, keep, runs), _runs(self.labels, keep, runs)
-        ridge, tilt = self.ridge[..., keep, :], _runs(self.tilt, keep, runs)
-        return Objective(self.features, weights, labels, ridge, tilt, self.products)
+        parts = (self.weights, self.answers, self.ridge, self.tilt)
+        return Objective(
+            self.features, *(_runs(part, keep, runs) for part in parts), products=self.products
+        )
 
     def at(self, theta: Array) -> Point:
         """θ with its means σ(x·θ), gradient and squared gradient norm."""
         mean = sigmoid(apply_rows(self.features, theta))
-        data = weighted_sums(self.weights * (mean - self.labels), self.features)
-        gradient = data + self.ridge[..., None] * theta + self.tilt
-        return Point(theta, mean, gradient, row_sum(gradient * gradient))
+        surplus = plus_product(self.answers, self.weights, mean)
+        data = weighted_sums(surplus, self.features)
+        gradient = plus_product(data + self.tilt, self.ridge, theta)
+        return Point(theta, mean, gradient, row_squares(gradient))
 
     def start(self) -> Point:
         """The better of 0, where data rule, and −b/Λ, where noise does."""
-        flat, tilted = self.at(0.0 * self.tilt), self.at(-self.tilt / self.ridge[..., None])
-        better = tilted.steepness < flat.steepness
-        return self.at(better * tilted.theta)
+        flat, tilted = self.at(0.0 * self.tilt), self.at(-self.tilt / self.ridge)
+        better = tilted.steepness < flat.steepness  # (..., A, 1); means are (..., n, A)
+        where, sides = namespace(better).where, (better, better.mT, better, better)
+        return Point(*(where(side, t, f) for side, t, f in zip(sides, tilted, flat, strict=True)))
 
     def hessian(self, mean: Array) -> Array:
-        curvature = self.weights * (mean * (1.0 - mean))
+        curvature = self.weights * plus_product(mean, mean, mean, -1.0)
         data = second_moments(self.features, curvature, self.products)
-        return data + self.ridge[..., None, None] * identity(data.shape[-1], data)
+        return plus_product(data, self.ridge[..., None], identity(data.shape[-1], data))
 
 
 def minimise(
@@ -94,17 +98,23 @@ def minimise(
     """
     lead = weighted_sums(weights[..., :1, :], features[..., :1, :])
     tilt = tilt + 0.0 * lead  # every leading axis is present now
-    products = products_of(features, weights)
-    objective = Objective(features, weights, labels, ridge + 0.0 * tilt[..., 0], tilt, products)
+    objective = Objective(
+        features,
+        weights,
+        -weights * labels,
+        (ridge + 0.0 * tilt[..., 0])[..., None],
+        tilt,
+        products_of(features, weights),
+    )
     single = np.finfo(str(tilt.dtype).rpartition(".")[2]).bits < 64
     if single:  # experiments only: no certificate is below what rounding can show
-        tolerance = 2e-6 * (math.sqrt(features.shape[-2]) + row_sum(tilt * tilt) ** 0.5)
+        tolerance = 2e-6 * (math.sqrt(features.shape[-2]) + row_squares(tilt) ** 0.5)
     solutions, active = 0.0 * tilt, None  # None: all runs are still at work
     here = objective.start()
+    unsolved = here.steepness > tolerance**2
+    waiting = _some(unsolved)
+    count = int(waiting.sum())
     for _ in range(NEWTON_STEPS):
-        unsolved = here.steepness > tolerance**2
-        waiting = _some(unsolved)
-        count = int(waiting.sum())  # on a GPU, the one question a step that waits for an answer
         if count == 0:
             break
         if 2 * count <= waiting.shape[0]:  # let the finished runs go
@@ -116,18 +126,28 @@ def minimise(
         direction = unsolved * solve_definite(objective.hessian(here.mean), -here.gradient)
         there = objective.at(here.theta + direction)
         worse = there.steepness > here.steepness
-        if bool(worse.any()):
-            length = row_sum(direction * direction) ** 0.5
-            xp = namespace(length)
-            trusted = at_most(xp.log2(1.0 + length) / at_least(length, 1e-30), 1.0)
-            size = xp.where(worse, trusted, xp.ones_like(trusted))
-            there = objective.at(here.theta + size * direction)
+        unsolved = there.steepness > tolerance**2
+        waiting = _some(unsolved)
+        # On a GPU the one question a step that waits for an answer: two numbers in one.
+        count, any_worse = divmod(int(2 * waiting.sum() + worse.any()), 2)
+        if any_worse:
+            there = objective.at(here.theta + _cut(direction, worse))
+            unsolved = there.steepness > tolerance**2
+            waiting = _some(unsolved)
+            count = int(waiting.sum())
         here = there
     else:
-        if single:
-            return _store(solutions, active, here.theta, None)[0]
-        here = objective.at(accelerated_gradient(objective, here.theta, tolerance))
+        if count and not single:
+            here = objective.at(accelerated_gradient(objective, here.theta, tolerance))
     return _store(solutions, active, here.theta, None)[0]
+
+
+def _cut(direction: Array, worse: Array) -> Array:
+    """Steps of length r cut to log₂(1 + r) where they would be worse in full."""
+    length = row_squares(direction) ** 0.5
+    xp = namespace(length)
+    trusted = at_most(xp.log2(1.0 + length) / at_least(length, 1e-30), 1.0)
+    return xp.where(worse, trusted, xp.ones_like(trusted)) * direction
 
 
 def _runs(part: Array, keep: Array, runs: int) -> Array:
@@ -159,15 +179,16 @@ def accelerated_gradient(objective: Objective, theta: Array, tolerance: float) -
     which the certificate is a theorem. [Nesterov 2018, theorem 2.2.3]
     """
     xp = namespace(theta)
-    smooth = CURVATURE * float(objective.features.shape[-2]) + objective.ridge
-    condition = xp.sqrt(smooth / objective.ridge)
-    momentum = ((condition - 1.0) / (condition + 1.0))[..., None]
-    start = objective.at(theta).steepness[..., 0]
-    digits = xp.log(1.0 + 2.0 * smooth * start / objective.ridge / tolerance**2)
+    ridge = objective.ridge
+    smooth = CURVATURE * float(objective.features.shape[-2]) + ridge
+    condition = xp.sqrt(smooth / ridge)
+    momentum = (condition - 1.0) / (condition + 1.0)
+    start = objective.at(theta).steepness
+    digits = xp.log(1.0 + 2.0 * smooth * start / ridge / tolerance**2)
     steps = math.ceil(float(np.max(to_numpy(condition * digits))))
     previous, point = theta, theta
     for _ in range(steps):
-        following = point - objective.at(point).gradient / smooth[..., None]
+        following = point - objective.at(point).gradient / smooth
         point = following + momentum * (following - previous)
         previous = following
     return previous

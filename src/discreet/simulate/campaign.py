@@ -19,6 +19,7 @@ from discreet.data import resolve
 from discreet.errors import InvalidInput
 from discreet.simulate.engine import Machine
 from discreet.simulate.folder import FORMAT, NOTHING, Folder
+from discreet.simulate.gpu import PROCESSES, shared_gpu
 from discreet.simulate.grid import Grid
 from discreet.simulate.machines import choose, cores, machine
 from discreet.simulate.results import from_bytes, tabulate, to_bytes
@@ -80,7 +81,11 @@ def run(campaign: Campaign, show: Callable[[Progress], None] = lambda _: None) -
         progress.failed, progress.too_wide = dict(surveyed.failed), surveyed.too_wide
         show(progress)
         if tasks:
-            with workers(min(jobs, len(tasks)), campaign.scheduler) as crew:
+            jobs = min(jobs, len(tasks))
+            with (
+                shared_gpu("" if campaign.scheduler else choose(campaign.device), jobs),
+                workers(jobs, campaign.scheduler) as crew,
+            ):
                 ask = crew.executor().submit(
                     machine, campaign.device, crew.sharing, campaign.memory
                 )
@@ -95,7 +100,7 @@ def _jobs(campaign: Campaign) -> int:
     device = choose(campaign.device)
     if campaign.jobs is not None:
         return campaign.jobs
-    return 1 if device == "cuda" else cores()
+    return min(PROCESSES, cores()) if device == "cuda" else cores()
 
 
 def _manifest(
