@@ -34,7 +34,7 @@ EXACT_BONUS = [
 """The paper calls exact BonusPO intractable and has no grid for it: around the theory's 1 and 1."""
 
 QUICK_POLICIES: dict[str, list[Any]] = {
-    "VanillaPO": [VanillaPO(scale=scale) for scale in (2.0, 32.0, 512.0)],
+    "VanillaPO": [VanillaPO(scale=scale, rollout="previous") for scale in (2.0, 32.0, 512.0)],
     "ReplayBonusPO": [
         ReplayBonusPO(learning_rate=rate, bonus=bonus)
         for rate, bonus in ((1.0, 0.001), (0.1, 0.1), (0.1, 0.01))

@@ -30,7 +30,8 @@ DELTA = 1e-5
 RIDGES = (1e-6, 1e-4, 1e-2, 1e-1, 1.0)
 
 PAPER_POLICIES: dict[str, list[Any]] = {
-    "VanillaPO": [VanillaPO(scale=2.0**k) for k in (1, 3, 5, 7, 9)],
+    # The length that the published runs used: of the batch before, not of the one being played.
+    "VanillaPO": [VanillaPO(scale=2.0**k, rollout="previous") for k in (1, 3, 5, 7, 9)],
     "ReplayBonusPO": [
         ReplayBonusPO(learning_rate=10.0**rate, bonus=10.0**bonus)
         for rate, bonus in product((-3, -2, -1, 0), (-3, -2, -1))
