@@ -44,7 +44,7 @@ def play(name: str, part: int, parts: int, options: dict[str, Any]) -> dict[str,
     chosen = options["algorithms"] or PAPER_POLICIES
     policies = {name: PAPER_POLICIES[name] for name in chosen}
     plans = paper_plans(actions, x.shape[1], mechanism=options["mechanism"], policies=policies)
-    plans = plans[part::parts]
+    plans = plans[part * options["every"] :: parts * options["every"]]
     features = dc.UnitBall(x.shape[1]).map(x)
     start = time.perf_counter()
     plans = [plan for _, plan in plans]
@@ -81,6 +81,7 @@ def main() -> None:
     parser.add_argument("--mechanism", default="structured")
     parser.add_argument("--memory", type=float, help="GiB for all jobs")
     parser.add_argument("--algorithms", nargs="*")
+    parser.add_argument("--every", type=int, default=1, help="play every N-th setting only")
     parser.add_argument("--json", action="store_true", help="print one JSON object last")
     options = vars(parser.parse_args())
     options["device"] = choose(options["device"])
