@@ -61,10 +61,9 @@ class Objective:
 
     def only(self, keep: Array, runs: int) -> Objective:
         """The same for some of the runs; what all runs share stays."""
-        parts = (self.weights, self.answers, self.ridge, self.tilt)
-        return Objective(
-            self.features, *(_runs(part, keep, runs) for part in parts), products=self.products
-        )
+        weights, answers = _runs(self.weights, keep, runs), _runs(self.answers, keep, runs)
+        ridge, tilt = _runs(self.ridge, keep, runs), _runs(self.tilt, keep, runs)
+        return Objective(self.features, weights, answers, ridge, tilt, self.products)
 
     def at(self, theta: Array) -> Point:
         """θ with its means σ(x·θ), gradient and squared gradient norm."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from discreet.backend import at_least, at_most, lift, namespace, row_min, softmax
+from discreet.backend import lift, row_min
 from discreet.policies.allocation import Policy, uniform
+from discreet.policies.bonus_updates import average_of_updates
 from discreet.release import Released
+from discreet.theory import batch_error
 from discreet.types import Array
 from discreet.validate import positive
 
@@ -27,7 +28,7 @@ class BonusPO(Policy):
 
     the policy is N_{B_m}/B_m. ``error_bound`` E is the oracle's bound Err(T, δ) ≥ 1;
     ``rate_scale`` and ``bonus_scale`` multiply η_m and Λ_m. One evaluation costs B_m steps
-    for all rows at once. [paper, Algorithm 3]
+    for all rows at once (bonus_updates.py). [paper, Algorithm 3]
 
     >>> import numpy as np
     >>> from discreet.release import Predictor, Release
@@ -45,22 +46,27 @@ class BonusPO(Policy):
         positive("rate_scale", self.rate_scale)
         positive("bonus_scale", self.bonus_scale)
 
+    @classmethod
+    def theoretical(
+        cls, *, horizon: int, functions: int, delta: float, epsilon: float = math.inf
+    ) -> BonusPO:
+        """The parameters of the theorem, for a finite class.
+
+        Err is that of least squares, or of the exponential mechanism at a finite ε.
+        [paper, equation "bonus-parameters"]
+
+        >>> round(BonusPO.theoretical(horizon=1000, functions=16, delta=0.05).error_bound, 2)
+        94.57
+        """
+        return cls(error_bound=batch_error(horizon, functions, delta, epsilon))
+
     def probabilities(self, released: Released, features: Array) -> Array:
         if released.latest is None:
             return uniform(released, features)
-        xp = namespace(features)
         actions, length = released.n_actions, released.batch_length
         previous = released.schedule.nominal(len(released.items))
         gamma = np.minimum(float(length), (actions * previous / self.error_bound) ** 0.5)
         reach = lift(2.0 * self.bonus_scale * length / gamma, features)
         rate = lift(self.rate_scale * min(1.0, math.sqrt(2 * math.log(actions) / length)), features)
         losses = released.latest.predictor.losses(features)
-        gaps = losses - row_min(losses)
-        logits: Any = xp.zeros_like(gaps)
-        mass: Any = xp.zeros_like(gaps)
-        for _ in range(length):
-            current = softmax(logits)
-            bonus = at_most(reach / (1.0 + mass), 1.0)
-            logits = logits - rate * at_least(gaps - bonus, 0.0)
-            mass = mass + current
-        return mass / length
+        return average_of_updates(losses - row_min(losses), reach, rate, length)

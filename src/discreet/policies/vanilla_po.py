@@ -12,6 +12,7 @@ import numpy as np
 from discreet.backend import as_like, lift, namespace, softmax
 from discreet.policies.allocation import Policy, draw, uniform
 from discreet.release import Released
+from discreet.theory import batch_error
 from discreet.types import Array
 from discreet.validate import one_of, positive
 
@@ -21,11 +22,12 @@ _NODES = 14
 
 @dataclass(frozen=True)
 class VanillaPO(Policy):
-    """π_m(c, a) = (1/B) Σ_{k<B} softmax_a(−η_m·k·f̂(c, a)), η_m = η0·min{1/A, 1/√(A·B)}.
+    """π_m(c, a) = (1/B) Σ_{k<B} softmax_a(−η_m·k·f̂(c, a)), η_m = η0·min{1/A, 1/√(A·B·E)}.
 
-    ``scale`` η0. B is the length of the batch being played (``rollout="current"``, the
-    paper's text) or of the one before (``"previous"``, its public scripts). Sampling draws
-    K ~ Unif{0, …, B−1} and then one softmax. [paper, Algorithm 2]
+    ``scale`` η0; ``error_bound`` E is one in the paper's experiments and six times the oracle's
+    bound in its proof (``theoretical``). B is the length of the batch being played
+    (``rollout="current"``, the paper's text) or of the one before (``"previous"``, its public
+    scripts). Sampling draws K ~ Unif{0, …, B−1} and then one softmax. [paper, Algorithm 2]
 
     >>> import numpy as np
     >>> from discreet.release import Predictor, Release
@@ -36,10 +38,26 @@ class VanillaPO(Policy):
 
     scale: float = 8.0
     rollout: str = "current"
+    error_bound: float = 1.0
 
     def __post_init__(self) -> None:
         positive("scale", self.scale)
+        positive("error_bound", self.error_bound)
         one_of("rollout", self.rollout, ("current", "previous"))
+
+    @classmethod
+    def theoretical(
+        cls, *, horizon: int, functions: int, delta: float, epsilon: float = math.inf
+    ) -> VanillaPO:
+        """The rates of the proof, η_m = min{1/A, 1/√(6·A·B_m·Err)}, for a finite class.
+
+        Err is that of least squares, or of the exponential mechanism at a finite ε.
+        [paper, equation "vanilla-batch-rate"]
+
+        >>> round(VanillaPO.theoretical(horizon=1000, functions=16, delta=0.05).error_bound, 2)
+        567.43
+        """
+        return cls(scale=1.0, error_bound=6.0 * batch_error(horizon, functions, delta, epsilon))
 
     def probabilities(self, released: Released, features: Array) -> Array:
         """The exact mixture: a direct sum for small B, Gauss rules on dyadic panels beyond."""
@@ -70,9 +88,8 @@ class VanillaPO(Policy):
         if self.rollout == "previous":
             length = released.schedule.nominal(len(released.items))
         actions = released.n_actions
-        return length, lift(
-            self.scale * min(1 / actions, 1 / math.sqrt(actions * length)), features
-        )
+        slow = (actions * length * self.error_bound) ** -0.5
+        return length, lift(self.scale * np.minimum(1.0 / actions, slow), features)
 
 
 @lru_cache(maxsize=128)

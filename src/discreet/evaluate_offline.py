@@ -1,0 +1,189 @@
+"""What would another policy have cost? Off-policy estimates from logged propensities.
+
+For consented or synthetic logs only: rows, actions and propensities are looked at one by one, so
+the result is not private, and its ``event`` says so. Private releases leave no such logs behind.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from discreet.errors import InvalidInput
+from discreet.oracles import Ridge
+from discreet.privacy.budget import Budget
+from discreet.privacy.events import Event, NonPrivate
+from discreet.privacy.noise import SeededNoise
+from discreet.types import Batch
+from discreet.validate import in_range, whole
+
+Floats = np.ndarray[Any, Any]
+Rule = Callable[[Floats], Any]
+"""Features (n, p) to a number for each action (n, A): probabilities, or predicted losses."""
+
+
+@dataclass(frozen=True, eq=False)
+class Logs:
+    """Logged decisions: features (n, p), actions, losses and propensities (n,) each.
+
+    A propensity is the probability with which the logging policy chose the action that it chose:
+    ``decisions.propensity``. It is the policy's, not that of a sampled component.
+    """
+
+    features: Floats = field(repr=False)
+    actions: Floats = field(repr=False)
+    losses: Floats = field(repr=False)
+    propensities: Floats = field(repr=False)
+
+    def __post_init__(self) -> None:
+        features = np.asarray(self.features, dtype=np.float64)
+        if features.ndim != 2:
+            raise InvalidInput(
+                f"features must be rows of numbers; got shape {features.shape}. "
+                "Log plan.features.map(contexts)."
+            )
+        object.__setattr__(self, "features", features)
+        n = len(features)
+        for name in ("actions", "losses", "propensities"):
+            values = np.asarray(getattr(self, name))
+            if values.shape != (n,) or n < 2:
+                raise InvalidInput(
+                    f"{name} must be one a row, and rows at least two; got shape {values.shape} "
+                    f"for {n} rows. Log one entry a decision."
+                )
+            object.__setattr__(self, name, values)
+        in_range("losses", self.losses, 0.0, 1.0, "Rescale them with a fixed public range.")
+        in_range("propensities", self.propensities, 0.0, 1.0)
+        if not bool((self.propensities > 0).all()):
+            raise InvalidInput(
+                "propensities must be above zero; some are not. What was played had a chance: "
+                "log decision.propensity."
+            )
+        if self.actions.dtype.kind not in "iu" or int(self.actions.min()) < 0:
+            raise InvalidInput(
+                "actions must be whole numbers from 0 on; they are not. Log them so."
+            )
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean loss with its standard error and confidence interval."""
+
+    value: float
+    standard_error: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class OfflineEvaluation:
+    """Three estimates of a policy's mean loss.
+
+    ``ips`` is unbiased; ``snips`` divides by the sum of the weights and is steadier; ``dr``
+    corrects a model's predictions by weighted residuals. ``effective_rows`` is (Σw)²/Σw²: when it
+    is small, believe none of them.
+    """
+
+    ips: Estimate
+    snips: Estimate
+    dr: Estimate
+    effective_rows: float
+    event: Event = field(
+        default_factory=lambda: NonPrivate("an off-policy estimate from individual logs")
+    )
+
+
+def evaluate_offline(
+    logs: Logs,
+    policy: Rule,
+    *,
+    predictor: Rule | None = None,
+    confidence: float = 0.95,
+    folds: int = 5,
+) -> OfflineEvaluation:
+    """The mean loss that ``policy`` would have had on the contexts of the logs.
+
+    ``policy`` maps features to probabilities (n, A), as ``partial(SquareCB().probabilities,
+    released)`` does. ``predictor`` maps features to expected losses (n, A) for the doubly robust
+    estimate; by default ridge regressions, each fitted without the fold that it predicts. Intervals
+    are normal approximations: they need many effective rows.
+    [Horvitz and Thompson 1952; Swaminathan and Joachims 2015; Dudík et al. 2011]
+
+    >>> rng = np.random.default_rng(0)
+    >>> x, actions = np.ones((4000, 1)), rng.integers(2, size=4000)
+    >>> logs = Logs(x, actions, (actions == 0) * 1.0, np.full(4000, 0.5))
+    >>> found = evaluate_offline(logs, lambda x: np.tile([0.2, 0.8], (len(x), 1)))
+    >>> round(found.snips.value, 1), found.ips.low < 0.2 < found.ips.high
+    (0.2, True)
+    """
+    in_range("confidence", confidence, 0.0, 1.0, open_high=True)
+    n = len(logs.features)
+    chances = _checked(policy(logs.features), n)
+    if int(logs.actions.max()) >= chances.shape[1]:
+        raise InvalidInput(
+            f"policy must know all logged actions; it gives {chances.shape[1]} probabilities and "
+            f"action {int(logs.actions.max())} was logged. Pass a policy of the same plan."
+        )
+    taken = logs.actions[:, None]
+    weights = np.take_along_axis(chances, taken, axis=-1)[:, 0] / logs.propensities
+    if predictor is None:
+        predicted = _cross_fitted(logs, chances.shape[1], whole("folds", folds, 2))
+    else:
+        predicted = np.asarray(predictor(logs.features), dtype=np.float64)
+    residual = logs.losses - np.take_along_axis(predicted, taken, axis=-1)[:, 0]
+    total = weights.sum()
+    ratio = float(weights @ logs.losses / total) if total > 0 else math.nan
+    # The ratio's error to first order: that of the mean of w·(loss − ratio)/mean(w).
+    spread = weights * (logs.losses - ratio) * (n / total) if total > 0 else np.full(n, math.nan)
+    z = _quantile(confidence)
+    return OfflineEvaluation(
+        ips=_mean(weights * logs.losses, z),
+        snips=_mean(ratio + spread, z),
+        dr=_mean((chances * predicted).sum(axis=-1) + weights * residual, z),
+        effective_rows=float(total**2 / (weights @ weights)) if total > 0 else 0.0,
+    )
+
+
+def _mean(values: Floats, z: float) -> Estimate:
+    mean, error = float(values.mean()), float(values.std(ddof=1) / math.sqrt(len(values)))
+    return Estimate(mean, error, mean - z * error, mean + z * error)
+
+
+def _quantile(confidence: float) -> float:
+    from scipy.special import ndtri
+
+    return float(ndtri(0.5 + confidence / 2))
+
+
+def _checked(chances: Any, rows: int) -> Floats:
+    array = np.asarray(chances, dtype=np.float64)
+    on_simplex = array.ndim == 2 and len(array) == rows
+    if not on_simplex or not np.allclose(array.sum(axis=-1), 1.0, atol=1e-8) or array.min() < 0:
+        raise InvalidInput(
+            f"policy must give {rows} rows of probabilities; it gives something else of shape "
+            f"{array.shape}. Pass a function of features, such as partial(policy.probabilities, "
+            "released)."
+        )
+    return array
+
+
+def _cross_fitted(logs: Logs, actions: int, folds: int) -> Floats:
+    """Expected losses (n, A) of every row, from a ridge regression on the other folds."""
+    n, p = logs.features.shape
+    oracle = Ridge(ridge=1e-3).calibrate(
+        Budget.none(), feedback="bandit", losses="general", radii=False, n_actions=actions, p=p
+    )
+    losses = np.repeat(logs.losses[:, None], actions, axis=-1)
+    observed = np.arange(actions) == logs.actions[:, None]
+    fold = np.arange(n) % folds
+    predicted = np.empty((n, actions))
+    for number in range(folds):
+        inside, outside = fold == number, fold != number
+        batch = Batch(logs.features[outside], losses[outside], observed[outside])
+        fit = oracle.fit(batch, SeededNoise(0))
+        predicted[inside] = np.clip(fit.predictor.losses(logs.features[inside]), 0.0, 1.0)
+    return predicted

@@ -1,0 +1,139 @@
+"""The fast updates of BonusPO are those of Algorithm 3, to 1e-10."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from discreet.policies import bonus_updates
+from discreet.policies.bonus_updates import average_of_updates
+
+AGREEMENT = 1e-10
+
+
+def literal(gaps, reach, rate, length):
+    """Every step for every action, as the text says."""
+    logits, mass = np.zeros_like(gaps), np.zeros_like(gaps)
+    for _ in range(length):
+        weights = np.exp(logits - logits.max(axis=-1, keepdims=True))
+        bonus = np.minimum(reach / (1.0 + mass), 1.0)
+        mass += weights / weights.sum(axis=-1, keepdims=True)
+        logits -= rate * np.maximum(gaps - bonus, 0.0)
+    return mass / length
+
+
+def gaps_for(rng, rows, A, largest=1.0):
+    losses = largest * rng.random((rows, A))
+    losses[0] = 0.5  # all tied
+    losses[1, 1:] = losses[1, 0]  # nearly all tied
+    return losses - losses.min(axis=-1, keepdims=True)
+
+
+@pytest.mark.parametrize("A", [2, 3, 10])
+@pytest.mark.parametrize("scale", [1.0, 0.1, 0.003])
+@pytest.mark.parametrize("speed", [1.0, 30.0])
+def test_the_literal_algorithm(A, scale, speed):
+    rng = np.random.default_rng(A)
+    length = 2048
+    gaps = gaps_for(rng, 60, A)
+    reach = 2 * scale * length / np.sqrt(A * length / 2)
+    rate = speed * np.sqrt(2 * np.log(A) / length)
+    fast = average_of_updates(gaps, reach, rate, length)
+    np.testing.assert_allclose(fast, literal(gaps, reach, rate, length), rtol=0, atol=AGREEMENT)
+    np.testing.assert_allclose(fast.sum(axis=-1), 1.0, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("largest", [3.0, 50.0])
+def test_gaps_above_one_meet_the_cap_of_the_bonus(largest):
+    """Ridge predictions may leave [0, 1]."""
+    gaps = gaps_for(np.random.default_rng(0), 40, 4, largest)
+    fast = average_of_updates(gaps, 20.0, 0.05, 512)
+    np.testing.assert_allclose(fast, literal(gaps, 20.0, 0.05, 512), rtol=0, atol=AGREEMENT)
+
+
+def test_rows_of_a_long_batch():
+    gaps = gaps_for(np.random.default_rng(1), 16, 2)
+    for reach in (2000.0, 40.0):
+        fast = average_of_updates(gaps, reach, 0.0065, 32768)
+        np.testing.assert_allclose(
+            fast, literal(gaps, reach, 0.0065, 32768), rtol=0, atol=AGREEMENT
+        )
+
+
+def test_more_rows_than_fit_into_the_cache_and_parameters_that_differ():
+    rng = np.random.default_rng(2)
+    gaps = gaps_for(rng, 3000, 3)
+    reach, rate = np.array([2.0, 9.0]), np.array([0.1, 0.4])
+    fast = average_of_updates(gaps, reach[:, None, None], rate[:, None, None], 64)
+    assert fast.shape == (2, 3000, 3)
+    for run in range(2):
+        np.testing.assert_allclose(
+            fast[run], literal(gaps, reach[run], rate[run], 64), rtol=0, atol=AGREEMENT
+        )
+
+
+def test_float32_is_computed_in_float64():
+    gaps = gaps_for(np.random.default_rng(3), 50, 4)
+    found = average_of_updates(gaps.astype(np.float32), 3.0, 0.2, 256)
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, literal(gaps, 3.0, 0.2, 256), rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("wrong", ["late", "dead"])
+def test_a_shortcut_that_goes_too_far_is_caught(monkeypatch, wrong):
+    gaps = gaps_for(np.random.default_rng(4), 60, 3)
+    if wrong == "late":
+        honest = bonus_updates._unchanged_steps
+        monkeypatch.setattr(
+            bonus_updates,
+            "_unchanged_steps",
+            lambda *given: np.minimum(honest(*given) + 8.0, given[-1]),
+        )
+    else:
+        monkeypatch.setattr(bonus_updates, "NEGLIGIBLE", 1e-3)
+    fast = average_of_updates(gaps, 20.0, 0.2, 512)
+    assert abs(fast - literal(gaps, 20.0, 0.2, 512)).max() > AGREEMENT
+
+
+def test_torch_is_the_same():
+    torch = pytest.importorskip("torch")
+    gaps = gaps_for(np.random.default_rng(5), 100, 4)
+    found = average_of_updates(torch.asarray(gaps), 8.0, 0.1, 300)
+    np.testing.assert_array_equal(found.numpy(), average_of_updates(gaps, 8.0, 0.1, 300))
+
+
+KERNEL = """
+import numpy as np, torch
+from discreet.policies import bonus_kernel, bonus_updates
+rng = np.random.default_rng(0)
+for A in (2, 4):
+    gaps = np.sort(1.2 * rng.random((70, A - 1)), axis=1)
+    reach, rate = rng.uniform(1, 20, 70), rng.uniform(0.02, 0.5, 70)
+    start = bonus_updates._unchanged_steps(gaps[:, -1], reach, A, 128)
+    order = np.argsort(start)
+    rows = [each[order] for each in (gaps, reach, rate, start)]
+    plain = bonus_updates._updated_rows(*rows, length=128)
+    fused = bonus_kernel.updated(*map(torch.from_numpy, rows), 128).numpy()
+    assert abs(plain - fused).max() < 1e-10
+print("agrees")
+"""
+
+
+@pytest.mark.skipif(
+    not (importlib.util.find_spec("triton") and importlib.util.find_spec("torch")),
+    reason="Triton and torch are optional",
+)
+def test_the_kernel_is_the_same():
+    """In Triton's interpreter, which needs no GPU and must be asked for before the import."""
+    done = subprocess.run(
+        [sys.executable, "-c", KERNEL],
+        env={**os.environ, "TRITON_INTERPRET": "1"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout.strip() == "agrees", done.stderr
