@@ -16,6 +16,7 @@ TREE = {
     "BudgetExceeded": RuntimeError,
     "CorruptRelease": ValueError,
     "StateClaimed": RuntimeError,
+    "ServiceError": RuntimeError,
     "PrivateData": TypeError,
 }
 

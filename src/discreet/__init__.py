@@ -9,9 +9,11 @@ from discreet.errors import (
     LossConflict,
     NotReady,
     PrivateData,
+    ServiceError,
     StateClaimed,
     UnknownDecision,
 )
+from discreet.evaluate_offline import Logs, OfflineEvaluation, evaluate_offline
 from discreet.features import UnitBall
 from discreet.learner import Learner
 from discreet.oracles import FiniteClass, Logistic, Ridge
@@ -56,9 +58,11 @@ __all__ = [
     "Ledger",
     "LinUCB",
     "Logistic",
+    "Logs",
     "LossConflict",
     "NotReady",
     "Number",
+    "OfflineEvaluation",
     "Plan",
     "PrivateData",
     "RegCB",
@@ -69,6 +73,7 @@ __all__ = [
     "Schema",
     "SecureNoise",
     "SeededNoise",
+    "ServiceError",
     "SquareCB",
     "StateClaimed",
     "Uniform",
@@ -76,5 +81,6 @@ __all__ = [
     "UnknownDecision",
     "VanillaPO",
     "evaluate",
+    "evaluate_offline",
     "stack",
 ]

@@ -11,6 +11,7 @@
     ├── BudgetExceeded     (RuntimeError) a charge that the privacy budget does not allow
     ├── CorruptRelease     (ValueError)   a release whose digest or hash chain does not hold
     ├── StateClaimed       (RuntimeError) a learner state that already goes on elsewhere
+    ├── ServiceError       (RuntimeError) a request that a decision service refused or never got
     └── PrivateData        (TypeError)    an attempt to serialise or print private rows
 
 A message has the form ``<name> must be <rule>; got <value>. <next step>``. The value is
@@ -56,6 +57,24 @@ class CorruptRelease(DiscreetError, ValueError):  # noqa: N818
 
 class StateClaimed(DiscreetError, RuntimeError):  # noqa: N818
     """A learner state that was saved or loaded already: a state goes on exactly once."""
+
+
+class ServiceError(DiscreetError, RuntimeError):
+    """A request that a decision service refused, with its own words, or never answered.
+
+    ``status`` is that of HTTP, None without an answer; ``code`` and ``field`` are the service's.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int | None = None,
+        code: str | None = None,
+        field: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.status, self.code, self.field = status, code, field
 
 
 class PrivateData(DiscreetError, TypeError):  # noqa: N818

@@ -1,0 +1,399 @@
+// A billboard of discreet, in the browser and in Node: verify what a service published, evaluate
+// the released policy here. The context stays where it is.
+//
+//   const board = await Billboard.open("https://example.org", PUBLIC_KEY);
+//   const action = board.sample({ age: 41, device: "phone" });
+//
+// Signatures are checked by the platform: Chrome 137, Firefox 129, Safari 17, Node 20 or later, on
+// https or localhost. Where it cannot, Unverified is thrown: show a default action then.
+
+export class CorruptRelease extends Error {} // altered, cut short, reordered, of another service
+export class Unverified extends Error {} // this platform cannot check signatures
+export class InvalidContext extends Error {} // a context breaks the schema
+
+function must(holds, message, Kind = CorruptRelease) {
+  if (!holds) throw new Kind(`${message}.`);
+}
+
+/** The one text of a document: keys (all ASCII) sorted, no blanks, no decimals. */
+export function canonical(value) {
+  if (Array.isArray(value)) return `[${value.map(canonical).join(",")}]`;
+  if (value !== null && typeof value === "object") {
+    const pairs = Object.keys(value).sort().map((key) => `${ascii(key)}:${canonical(value[key])}`);
+    return `{${pairs.join(",")}}`;
+  }
+  if (typeof value === "string") return ascii(value);
+  const plain = value === null || typeof value === "boolean" || Number.isSafeInteger(value);
+  must(plain, "document must hold no decimals; it does. Fetch it again");
+  return String(value);
+}
+
+const ascii = (text) => JSON.stringify(text).replace(/[\u007f-\uffff]/g, escaped);
+const escaped = (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`;
+const hexOf = (buffer) =>
+  Array.from(new Uint8Array(buffer), (byte) => byte.toString(16).padStart(2, "0")).join("");
+const bytesOf = (hex) => Uint8Array.from(hex.match(/../g), (pair) => parseInt(pair, 16));
+const encoded = (text) => new TextEncoder().encode(text);
+const digest = async (text) => hexOf(await crypto.subtle.digest("SHA-256", encoded(text)));
+
+async function isSigned(text, signature, publicKey) {
+  const written = /^[0-9a-f]{64}$/.test(publicKey);
+  must(written, "public key must be 64 hexadecimal digits in lower case; it is not", TypeError);
+  const secure = globalThis.crypto?.subtle;
+  must(secure, "page must be on https or localhost to check signatures; it is not", Unverified);
+  if (!/^[0-9a-f]{128}$/.test(signature)) return false;
+  const key = await secure
+    .importKey("raw", bytesOf(publicKey), "Ed25519", false, ["verify"])
+    .catch(() => must(false, "platform must know Ed25519; it does not. Update it", Unverified));
+  return secure.verify("Ed25519", key, bytesOf(signature), encoded(text));
+}
+
+/** The document of a published text, without its signature; CorruptRelease if anything is off. */
+export async function verify(text, publicKey) {
+  const signed = await Promise.resolve(text).then(JSON.parse).catch(() => null);
+  const whole = signed !== null && typeof signed === "object" && canonical(signed) === text;
+  must(whole, "document must be one canonical JSON object; it is not. Fetch it again");
+  const { signature, ...document } = signed;
+  const genuine = await isSigned(canonical(document), signature, publicKey);
+  must(genuine, "document must be signed by the expected key; it is not. Fetch it again");
+  const ours = document.format === "discreet-signed-release/1";
+  must(ours, "document must be of format discreet-signed-release/1; it is not. Update this file");
+  must((document.key ?? publicKey) === publicKey, "genesis must name its own key; it does not");
+  return document;
+}
+
+/** Verified links {digest, document} in order; a restore cuts back to what was kept. */
+async function chainOf(texts, publicKey) {
+  let links = [];
+  for (const text of texts) {
+    const document = await verify(text, publicKey);
+    const first = document.kind === "genesis" && document.number === 0;
+    must(first !== (links.length > 0), "chain must begin with its one genesis; it does not");
+    links = [...(first ? [] : before(links, document)), { digest: await digest(text), document }];
+  }
+  return links;
+}
+
+function before(links, { kind, number, epoch, previous, kept, ...rest }) {
+  const [first, last] = [links[0].document, links.at(-1)];
+  const gap = number - last.document.number; // above 1: a restore after some that we never saw
+  let follows = gap === 1 && previous === last.digest;
+  if (kind === "restore") {
+    links = until(links, kept.number);
+    follows = (follows || gap > 1) && links.at(-1).digest === kept.digest;
+  }
+  follows &&= kind === "restore" ? epoch > last.document.epoch : epoch === last.document.epoch;
+  follows &&= ["experiment", "unit", "schema"].every((name) => rest[name] === first[name]);
+  must(follows, `document ${number} must follow the one before; it does not`);
+  return links;
+}
+
+function until(links, number) {
+  const place = links.findIndex((link) => link.document.number === number);
+  must(place >= 0, `document ${number} must be in the chain; it is not. Fetch them again`);
+  return links.slice(0, place + 1);
+}
+
+/** integer · 2^exponent, in two factors: one alone may be below the smallest number. */
+const decode = ({ integers, exponent: e }) =>
+  integers.map((integer) => integer * 2 ** (e >> 1) * 2 ** (e - (e >> 1)));
+const rowsOf = (flat, width) =>
+  Array.from({ length: flat.length / width }, (_, i) => flat.slice(i * width, (i + 1) * width));
+const sum = (values) => values.reduce((total, value) => total + value, 0);
+const dot = (left, right) => sum(left.map((value, i) => value * right[i]));
+
+/** Features (1, c̄)/√2 with c̄ = c / max(1, ‖c‖), of an array or of an object with named fields. */
+export function featuresOf(spec, context) {
+  const c = spec.kind === "UnitBall" ? plainArray(spec, context) : namedFields(spec, context);
+  const top = Math.max(1, ...c.map(Math.abs)); // so that no square overflows
+  const unit = c.map((value) => value / top);
+  const norm = Math.max(Math.hypot(...unit), 1 / top);
+  return [Math.SQRT1_2, ...unit.map((value) => Math.SQRT1_2 * (value / norm))];
+}
+
+function plainArray({ dimension }, context) {
+  const fits = context?.length === dimension && Array.from(context).every(Number.isFinite);
+  must(fits, `context must be ${dimension} finite numbers; it is not`, InvalidContext);
+  return Array.from(context);
+}
+
+function namedFields({ fields }, context) {
+  const need = (holds, name, rule) =>
+    must(holds, `feature ${JSON.stringify(name)} must be ${rule}; it is not`, InvalidContext);
+  const names = fields.map((field) => field.name);
+  for (const name of Object.keys(Object(context))) need(names.includes(name), name, "in the schema");
+  const parts = fields.flatMap(({ kind, name, low, high, clip, values, other }) => {
+    need(Object.hasOwn(Object(context), name), name, "given");
+    const value = context[name];
+    if (kind === "Number") {
+      const number = clip ? Math.min(Math.max(value, low), high) : value;
+      const inside = Number.isFinite(value) && number >= low && number <= high;
+      need(inside, name, `a number in [${+low}, ${+high}]`);
+      return [2 * ((number - low) / (high - low)) - 1];
+    }
+    const known = values.includes(value);
+    need(known || (other && typeof value === "string"), name, `one of ${values.join(", ")}`);
+    const hot = values.map((each) => (each === value ? 1 : 0));
+    return other ? [...hot, known ? 0 : 1] : hot;
+  });
+  return parts.map((part) => part / Math.sqrt(fields.length));
+}
+
+const LINKS = {
+  identity: (score) => score,
+  logistic: (score) => 1 / (1 + Math.exp(-score)),
+  clip: (score) => Math.max(Math.min(score, 1), 0),
+};
+
+/** All releases so far: scores, losses and radii of one row of features b. */
+class Released {
+  constructor(plan, releases) {
+    Object.assign(this, { actions: plan.n_actions, first: plan.first_batch });
+    this.items = releases.map(({ records, predictor: { link, weights }, gram }) => ({
+      records,
+      link: LINKS[link],
+      weights: rowsOf(decode(weights), weights.shape[1]),
+      gram: gram && { ...gram, values: decode(gram.values) },
+    }));
+    this.rounds = sum(releases.map((release) => release.records));
+  }
+
+  scores = (b, item = this.items.at(-1)) => item.weights.map((row) => dot(row, b));
+  losses = (b, item = this.items.at(-1)) => this.scores(b, item).map(item.link);
+  nominal = (batch) => Math.min(this.first * 2 ** (batch - 1), 2 ** 22); // B_m
+
+  /** r_a = √max(φᵀ(ΣG̃ + I)⁻¹φ, 0). */
+  radii(b) {
+    this.inverses ??= this.inverseBlocks(b.length);
+    const square = (inverse) => dot(b, inverse.map((row) => dot(row, b)));
+    const radii = this.inverses.map((inverse) => Math.sqrt(Math.max(square(inverse), 0)));
+    return radii.length === this.actions ? radii : new Array(this.actions).fill(radii[0]);
+  }
+
+  inverseBlocks(p) {
+    const grams = this.items.map((item) => item.gram);
+    const { dense, step } = grams.at(-1);
+    const total = grams[0].values.map((_, place) => sum(grams.map((gram) => gram.values[place])));
+    const size = dense ? p * this.actions : p;
+    const matrices = rowsOf(rowsOf(total, size), size).map((matrix) => shifted(matrix, 1));
+    if (!dense) return matrices.map((matrix) => definiteInverse(matrix, +step));
+    const blocks = rowsOf(inverted(matrices[0], false), p);
+    return blocks.map((rows, a) => rows.map((row) => row.slice(a * p, (a + 1) * p)));
+  }
+}
+
+const shifted = (matrix, by) =>
+  matrix.map((row, i) => row.map((value, j) => (i === j ? value + by : value)));
+/** The inverse, after a shift by step·2^j·I for the smallest j that makes it positive definite. */
+const definiteInverse = (matrix, step, shift = 0) =>
+  inverted(shifted(matrix, shift), true) ?? definiteInverse(matrix, step, 2 * shift || step);
+
+/** Gauss–Jordan: pivots as they come, null unless all are positive; or the largest first. */
+function inverted(matrix, definite) {
+  const rows = matrix.map((row, i) => [...row, ...row.map((_, j) => (i === j ? 1 : 0))]);
+  for (let k = 0; k < rows.length; k++) {
+    if (definite && !(rows[k][k] > 0)) return null;
+    const sizes = rows.map((row, i) => (i < k ? -1 : Math.abs(row[k])));
+    const pivot = definite ? k : sizes.indexOf(Math.max(...sizes));
+    [rows[k], rows[pivot]] = [rows[pivot], rows[k]];
+    rows[k] = rows[k].map((value) => value / rows[k][k]);
+    for (let i = 0; i < rows.length; i++) {
+      const factor = rows[i][k];
+      if (i !== k) rows[i] = rows[i].map((value, j) => value - factor * rows[k][j]);
+    }
+  }
+  return rows.map((row) => row.slice(rows.length));
+}
+
+function softmax(logits) {
+  const top = Math.max(...logits);
+  const weights = logits.map((logit) => Math.exp(logit - top));
+  const total = sum(weights);
+  return weights.map((weight) => weight / total);
+}
+
+const gapWeight = ({ scale, exponent }, { rounds }) => scale * Math.max(1, rounds) ** exponent;
+const even = (chosen) => chosen.map((each) => (each ? 1 / chosen.filter(Boolean).length : 0));
+/** Even probabilities among the minimisers, up to 1e-12 relative. */
+function evenSplit(values) {
+  const least = Math.min(...values);
+  return even(values.map((value) => value - least <= 1e-12 * (1 + Math.abs(least))));
+}
+
+/** share(gap) for each action, and what is left of 1 for the first minimiser. */
+function restOnBest(losses, share) {
+  const least = Math.min(...losses);
+  const shares = losses.map((loss) => share(loss - least));
+  shares[losses.indexOf(least)] += 1 - sum(shares);
+  return shares;
+}
+
+/** {a : g_a − w_a ≤ min_b (g_b + w_b)}. */
+function surviving({ width }, released, b) {
+  const [scores, radii] = [released.scores(b), released.radii(b)];
+  const bar = Math.min(...scores.map((score, a) => score + width * radii[a]));
+  return scores.map((score, a) => score - width * radii[a] <= bar);
+}
+
+/** Logits after one update with the losses, less a bonus for actions of little mass. */
+const updated = (logits, losses, mass, reach, rate) =>
+  logits.map((logit, a) => {
+    const bonus = Math.min(reach / (1 + mass[a]), 1);
+    return logit - rate * Math.max(losses[a] - bonus, 0);
+  });
+
+/** (parameters, released, features) -> probabilities, by the formulas of discreet.policies. */
+const POLICIES = {
+  Uniform: (_, { actions }) => new Array(actions).fill(1 / actions),
+  Greedy: (_, released, b) => evenSplit(released.losses(b)),
+  SquareCB(parameters, released, b) {
+    const gamma = gapWeight(parameters, released);
+    return restOnBest(released.losses(b), (gap) => 1 / (released.actions + gamma * gap));
+  },
+  FastCB(parameters, released, b) {
+    const [losses, gamma] = [released.losses(b), gapWeight(parameters, released)];
+    const best = Math.min(...losses);
+    if (!(best > 0)) return evenSplit(losses);
+    return restOnBest(losses, (gap) => best / (released.actions * best + gamma * gap));
+  },
+  LinUCB({ width }, released, b) {
+    const radii = released.radii(b);
+    return evenSplit(released.losses(b).map((loss, a) => loss - width * radii[a]));
+  },
+  RegCB: (parameters, released, b) => even(surviving(parameters, released, b)),
+  AdaCB(parameters, released, b) {
+    const [alive, gamma] = [surviving(parameters, released, b), gapWeight(parameters, released)];
+    const losses = released.losses(b).map((loss, a) => (alive[a] ? loss : Infinity));
+    return restOnBest(losses, (gap) => 1 / (alive.filter(Boolean).length + gamma * gap));
+  },
+  VanillaPO(parameters, released, b) {
+    const [losses, { length, rate }] = [released.losses(b), vanilla(parameters, released)];
+    const parts = mixture(length).map(([k, weight]) =>
+      softmax(losses.map((loss) => -k * (rate * loss))).map((share) => weight * share),
+    );
+    return losses.map((_, a) => sum(parts.map((part) => part[a])) / length);
+  },
+  BonusPO({ error_bound, rate_scale, bonus_scale }, released, b) {
+    const { actions, items } = released;
+    const [previous, length] = [released.nominal(items.length), released.nominal(items.length + 1)];
+    const gamma = Math.min(length, Math.sqrt((actions * previous) / error_bound));
+    const rate = rate_scale * Math.min(1, Math.sqrt((2 * Math.log(actions)) / length));
+    const losses = released.losses(b);
+    const gaps = losses.map((loss) => loss - Math.min(...losses));
+    let [logits, mass] = [gaps.map(() => 0), gaps.map(() => 0)];
+    for (let step = 0; step < length; step++) {
+      const current = softmax(logits);
+      logits = updated(logits, gaps, mass, (2 * bonus_scale * length) / gamma, rate);
+      mass = mass.map((each, a) => each + current[a]);
+    }
+    return mass.map((each) => each / length);
+  },
+  ReplayBonusPO({ learning_rate, bonus }, released, b) {
+    let current = POLICIES.Uniform({}, released);
+    let [logits, mass, rounds] = [current.map(() => 0), current.map(() => 0), 0];
+    for (const item of released.items) {
+      rounds += item.records;
+      const reach = bonus * Math.sqrt(rounds / released.actions);
+      const rate = learning_rate * item.records;
+      logits = updated(logits, released.losses(b, item), mass, reach, rate);
+      mass = mass.map((each, a) => each + item.records * current[a]);
+      current = softmax(logits);
+    }
+    return current;
+  },
+};
+
+function vanilla({ scale, rollout }, released) {
+  const { actions, items } = released;
+  const length = released.nominal(items.length + (rollout === "previous" ? 0 : 1));
+  return { length, rate: scale * Math.min(1 / actions, 1 / Math.sqrt(actions * length)) };
+}
+
+/** Nodes k and weights w with Σ w·g(k) = Σ_{k<B} g(k): Gauss rules on dyadic panels. */
+function mixture(length, start = 0) {
+  if (start === length) return [];
+  const stop = Math.min(length, start ? 2 * start : 16);
+  const panel = countingRule(stop - start).map(([k, weight]) => [start + k, weight]);
+  return [...panel, ...mixture(length, stop)];
+}
+
+/** Gauss rule of 14 nodes for Σ_{k<N} g(k), from the discrete Chebyshev polynomials. */
+function countingRule(N) {
+  if (N <= 16) return Array.from({ length: N }, (_, k) => [k, 1]);
+  const beta = (k) => (k ** 2 * (N ** 2 - k ** 2)) / (4 * (4 * k ** 2 - 1));
+  const betas = Array.from({ length: 14 }, (_, k) => (k ? beta(k) : 0));
+  return betas.map((_, index) => {
+    let [low, high] = [-N, N / 2]; // midpoints are never 0, where the count below would fail
+    for (let turn = 0; turn < 80; turn++) {
+      const x = (low + high) / 2;
+      let [below, pivot] = [0, 1];
+      for (const each of betas) below += (pivot = -x - each / pivot) < 0 ? 1 : 0; // roots below x
+      [low, high] = below > index ? [low, x] : [x, high];
+    }
+    let [older, old, total] = [0, 1, 1]; // the orthonormal polynomials at the root
+    for (let k = 1; k < 14; k++) {
+      const now = (low * old - Math.sqrt(betas[k - 1]) * older) / Math.sqrt(betas[k]);
+      [older, old, total] = [old, now, total + now ** 2];
+    }
+    return [low + (N - 1) / 2, N / total];
+  });
+}
+
+/** The first action whose cumulative probability exceeds u. */
+function draw(probabilities, u) {
+  let [goal, running] = [u * sum(probabilities), 0];
+  return probabilities.slice(0, -1).filter((each) => (running += each) <= goal).length;
+}
+
+/** A number in [0, 1) from 53 random bits. */
+function uniform() {
+  const [high, low] = crypto.getRandomValues(new Uint32Array(2));
+  return ((high >>> 5) * 2 ** 26 + (low >>> 6)) / 2 ** 53;
+}
+
+/** A verified chain of releases, and the policy that it stands for. */
+export class Billboard {
+  /** From the address of a service; ``headers`` may carry an API key. */
+  static async open(url, publicKey, headers = {}) {
+    const get = async (path) => {
+      const answer = await fetch(`${url.replace(/\/$/, "")}/v1/releases${path}`, { headers });
+      must(answer.ok, `service must answer; it said ${answer.status}`, Error);
+      return answer.text();
+    };
+    const { releases, current } = JSON.parse(await get(""));
+    const texts = await Promise.all(releases.map(({ number }) => get(`/${number}`)));
+    return Billboard.from(texts, publicKey, current);
+  }
+
+  /** From the texts of all documents in order: a list, or one text with a document a line. */
+  static async from(documents, publicKey, current) {
+    const texts = typeof documents === "string" ? documents.trimEnd().split("\n") : documents;
+    const links = await chainOf(texts, publicKey);
+    must(links.length, "documents must begin with a genesis; there are none. Fetch them again");
+    return new Billboard(current === undefined ? links : until(links, current));
+  }
+
+  constructor(links) {
+    const [{ plan }, { number, epoch }] = [links[0].document, links.at(-1).document];
+    const releases = links.map((link) => link.document.release).filter(Boolean);
+    Object.assign(this, { plan, number, epoch, released: new Released(plan, releases) });
+    this.kind = releases.length ? plan.policy.kind : "Uniform"; // before the first: all alike
+    const read = ([name, text]) => [name, name === "rollout" ? text : Number(text)];
+    this.parameters = Object.fromEntries(Object.entries(plan.policy).map(read));
+  }
+
+  /** The probability of each action. */
+  probabilities(context) {
+    const b = featuresOf(this.plan.features, context);
+    return POLICIES[this.kind](this.parameters, this.released, b);
+  }
+
+  /** An action; two numbers ``u`` in [0, 1) make it repeat. */
+  sample(context, u = [uniform(), uniform()]) {
+    if (this.kind !== "VanillaPO") return draw(this.probabilities(context), u[0]);
+    const { length, rate } = vanilla(this.parameters, this.released);
+    const k = Math.floor(u[0] * length); // one of its B updates, then one softmax
+    const losses = this.released.losses(featuresOf(this.plan.features, context));
+    return draw(softmax(losses.map((loss) => -(rate * k) * loss)), u[1]);
+  }
+}

@@ -1,0 +1,129 @@
+"""Billboard: verify what a service published and evaluate the policy here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from discreet.billboard.chain import Chain
+from discreet.billboard.documents import digest
+from discreet.billboard.keys import checked_public_key
+from discreet.billboard.transport import Transport, as_json
+from discreet.errors import CorruptRelease, InvalidInput
+from discreet.release import Released
+
+
+class Billboard:
+    """The policy of a service, evaluated where the context is: nothing about it is sent.
+
+    ``source`` is the address of a service, or the published bytes of all documents in order.
+    ``public_key`` comes from the operator, not from the same place as the documents.
+    """
+
+    def __init__(
+        self,
+        source: str | Iterable[bytes],
+        public_key: str,
+        *,
+        key: str | None = None,
+        timeout: float = 10.0,
+        retries: int = 3,
+    ) -> None:
+        self._nothing = Chain(checked_public_key(public_key))
+        self._contents: dict[str, bytes] = {}
+        self._seen: dict[int, str] = {}
+        self._transport: Transport | None = None
+        if isinstance(source, str):
+            self._transport = Transport(source, key, timeout=timeout, retries=retries)
+            self.refresh()
+        else:
+            self._adopt(list(source), None)
+
+    def refresh(self) -> int:
+        """Fetch and verify what is new; the number of the document that is now in force."""
+        if self._transport is None:
+            raise InvalidInput(
+                "billboard must have an address to refresh; it was made from documents. "
+                "Make a new one from the newer documents."
+            )
+        listed = as_json(self._transport.get("/v1/releases"))
+        try:
+            entries = [(int(each["number"]), str(each["digest"])) for each in listed["releases"]]
+            current = int(listed["current"])
+        except (LookupError, TypeError, ValueError):
+            raise CorruptRelease(
+                "list of releases must name numbers and digests; it does not. "
+                "Check that the address is that of discreet serve."
+            ) from None
+        self._adopt([self._content(*entry) for entry in entries], current)
+        return self.number
+
+    def _content(self, number: int, expected: str) -> bytes:
+        """Published bytes, from memory or from the service; ``Chain`` verifies them."""
+        if expected not in self._contents and self._transport is not None:
+            return self._transport.get(f"/v1/releases/{number}")
+        return self._contents[expected]
+
+    def _adopt(self, contents: list[bytes], current: int | None) -> None:
+        """Take over a chain if all of it holds; otherwise everything stays as it was."""
+        if not contents:
+            raise CorruptRelease(
+                "documents must begin with a genesis; there are none. Fetch them again."
+            )
+        chain = self._nothing.extended(contents)
+        for link in chain.links:
+            if self._seen.get(link.number, link.digest) != link.digest:
+                raise CorruptRelease(
+                    f"document {link.number} must never change; it differs from the one seen "
+                    "before. Somebody shows two histories: ask the operator."
+                )
+        in_force = chain if current is None else chain.until(current)
+        _ = in_force.released, in_force.policy, in_force.features  # all of it can be evaluated
+        self._chain, self._in_force, self._views = chain, in_force, {in_force.number: in_force}
+        self._contents = {digest(content): content for content in contents}
+        self._seen |= {link.number: link.digest for link in chain.links}
+
+    @property
+    def number(self) -> int:
+        """The number of the document in force; 0 while nothing is released."""
+        return self._in_force.number
+
+    @property
+    def released(self) -> Released:
+        """What the policy in force sees, with the plan."""
+        return self._in_force.released
+
+    @property
+    def documents(self) -> tuple[bytes, ...]:
+        """The published bytes, in order: enough for another billboard."""
+        return tuple(self._contents.values())
+
+    def probabilities(self, contexts: Any, *, release: int | None = None) -> np.ndarray[Any, Any]:
+        """Probability of each action: (A,) for one context, (n, A) for many.
+
+        ``release`` is the number of a document other than the one in force, as a ticket names.
+        """
+        chain = self._at(release)
+        rows = chain.policy.probabilities(chain.released, chain.features.map(contexts))
+        return np.asarray(rows[0] if chain.features.is_single(contexts) else rows)
+
+    def sample(self, contexts: Any, u: Any = None, *, release: int | None = None) -> Any:
+        """An action for one context, (n,) for many; fixed by ``u`` (2,) or (n, 2) in [0, 1)."""
+        chain = self._at(release)
+        features = chain.features.map(contexts)
+        # Privacy: an ordinary generator will do, since it holds for every fixed draw.
+        # [docs/privacy/transcript.md]
+        drawn = np.random.default_rng().random((len(features), 2)) if u is None else u
+        uniforms = np.asarray(drawn, dtype=np.float64).reshape(len(features), 2)
+        actions = chain.policy.sample(chain.released, features, uniforms)
+        return int(actions[0]) if chain.features.is_single(contexts) else actions
+
+    def _at(self, release: int | None) -> Chain:
+        """The chain up to a document; decoded once."""
+        if release is None:
+            return self._in_force
+        if release not in self._views:
+            self._views[release] = self._chain.until(release)
+        return self._views[release]

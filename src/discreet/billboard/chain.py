@@ -1,0 +1,133 @@
+"""A verified chain of documents, and the releases that it stands for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from discreet.billboard.documents import digest, verify
+from discreet.config import from_config
+from discreet.encoding import digest_of
+from discreet.errors import CorruptRelease
+from discreet.features import UnitBall
+from discreet.plan import FEATURES, POLICIES
+from discreet.policies import Policy
+from discreet.release import FILE_FORMAT, Released
+from discreet.schema import Schema
+
+
+@dataclass(frozen=True)
+class Link:
+    """One verified document and the digest of its published bytes."""
+
+    digest: str
+    document: dict[str, Any] = field(repr=False)
+
+    @property
+    def number(self) -> int:
+        return int(self.document["number"])
+
+
+@dataclass(frozen=True)
+class Chain:
+    """Documents from the genesis on, each verified before it is added.
+
+    A restore cuts the chain back to what the restored service kept, and goes on from there.
+    """
+
+    key: str
+    links: tuple[Link, ...] = ()
+
+    @property
+    def number(self) -> int:
+        """The number of the newest document."""
+        return self.links[-1].number
+
+    def extended(self, contents: Iterable[bytes]) -> Chain:
+        """This chain with the published bytes of more documents."""
+        chain = self
+        for content in contents:
+            chain = chain._with(Link(digest(content), verify(content, self.key)))
+        return chain
+
+    def _with(self, link: Link) -> Chain:
+        if self.links:
+            return self._after_others(link)
+        document = link.document
+        begins = (document["kind"], document["number"], document["previous"])
+        if begins != ("genesis", 0, None):
+            raise CorruptRelease(
+                f"chain must begin with document 0, a genesis; got number {document['number']}, "
+                f"a {document['kind']}. Pass every document from number 0 on."
+            )
+        plan = document["plan"]
+        if (document["unit"], document["schema"]) != (plan["unit"], digest_of(plan["features"])):
+            raise CorruptRelease(
+                "genesis must name the unit and the schema of its plan; it does not. "
+                "Read it with the version of discreet that wrote it."
+            )
+        return replace(self, links=(link,))
+
+    def _after_others(self, link: Link) -> Chain:
+        document, last, root = link.document, self.links[-1], self.links[0].document
+        if document["kind"] == "restore":
+            kept = self.until(document["kept"]["number"])
+            gap = document["number"] - last.number  # above 1: some were lost before we saw them
+            follows = (
+                kept.links[-1].digest == document["kept"]["digest"]
+                and document["epoch"] > last.document["epoch"]
+                and (gap > 1 or (gap == 1 and document["previous"] == last.digest))
+            )
+        else:
+            kept = self
+            place = (document["number"], document["epoch"], document["previous"])
+            follows = place == (last.number + 1, last.document["epoch"], last.digest)
+        same = all(document[name] == root[name] for name in ("experiment", "unit", "schema"))
+        if not (follows and same):
+            raise CorruptRelease(
+                f"document {document['number']} must follow document {last.number}; it does not. "
+                "One is missing, doubled or of another experiment: fetch them again."
+            )
+        return replace(self, links=(*kept.links, link))
+
+    def until(self, number: int) -> Chain:
+        """The chain as it was when that document was the newest."""
+        for place, link in enumerate(self.links, start=1):
+            if link.number == number:
+                return replace(self, links=self.links[:place])
+        raise CorruptRelease(
+            f"document {number!r} must be in the chain; it is not. "
+            "It was lost in a restore, or never published: fetch them again."
+        )
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """The plan of the genesis, as a mapping."""
+        plan: dict[str, Any] = self.links[0].document["plan"]
+        return plan
+
+    @cached_property
+    def features(self) -> UnitBall | Schema:
+        """How a context becomes features."""
+        made: UnitBall | Schema = from_config(FEATURES, self.config["features"], "plan.features")
+        return made
+
+    @cached_property
+    def policy(self) -> Policy:
+        """The rule; the whole plan is not built, since only a learner needs its noise."""
+        made: Policy = from_config(POLICIES, self.config["policy"], "plan.policy")
+        return made
+
+    @cached_property
+    def released(self) -> Released:
+        """What a policy sees: every release of the chain, whose own digests the core verifies."""
+        plan = self.config
+        documents = [link.document for link in self.links]
+        releases = [each["release"] for each in documents if each["kind"] == "release"]
+        chain = [{"digest": digest_of(release), "release": release} for release in releases]
+        head = chain[-1]["digest"] if chain else digest_of(plan)
+        return Released.from_document(
+            {"format": FILE_FORMAT, "plan": plan, "releases": chain, "head": head}
+        )

@@ -1,0 +1,184 @@
+"""HTTP with kept connections, timeouts and retries of what may be sent again."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import math
+import queue
+import random
+import re
+import selectors
+import time
+import urllib.parse
+from collections.abc import Mapping
+from typing import Any
+
+from discreet.errors import InvalidInput, ServiceError
+
+BUSY = (429, 503)
+"""Answers that ask to come again later."""
+FIRST_WAIT, LONGEST_WAIT = 0.1, 10.0
+LARGEST_ANSWER = 2**28
+"""More bytes than any release needs: a stranger's server cannot fill the memory."""
+
+
+class Transport:
+    """Requests to one service, from any number of threads.
+
+    What fails before an answer arrives, and what the service is too busy for, is sent again
+    after 0.1, 0.2, 0.4 … seconds. Every request here may be sent twice: a decision carries an
+    idempotency key, a lost ticket leaves a void slot, and all others say the same again.
+    """
+
+    def __init__(self, url: str, key: str | None, *, timeout: float, retries: int) -> None:
+        self._secure, self._host, self._port, self._base = _address(url)
+        self._headers = {"Accept": "application/json"}
+        if key is not None:
+            self._headers["Authorization"] = f"Bearer {_checked(key)}"
+        self._timeout, self._retries = timeout, retries
+        self._idle: queue.LifoQueue[http.client.HTTPConnection] = queue.LifoQueue()
+
+    def get(self, path: str) -> bytes:
+        """The body of a good answer; ServiceError otherwise."""
+        return self._request("GET", path, None, {})
+
+    def post(self, path: str, body: Any, headers: Mapping[str, str] | None = None) -> Any:
+        """The JSON of a good answer to a JSON body; ServiceError otherwise."""
+        sent = {"Content-Type": "application/json", **(headers or {})}
+        return as_json(self._request("POST", path, _encoded(body), sent))
+
+    def close(self) -> None:
+        """Close the kept connections; the next request opens a new one."""
+        while not self._idle.empty():
+            self._idle.get_nowait().close()
+
+    def _request(self, method: str, path: str, body: bytes | None, headers: Any) -> bytes:
+        for attempt in range(self._retries + 1):
+            last = attempt == self._retries
+            try:
+                status, asked, content = self._once(method, path, body, headers)
+            except (OSError, http.client.HTTPException) as error:
+                if last:
+                    raise ServiceError(
+                        f"service must answer; {method} {path} failed {attempt + 1} times "
+                        f"({type(error).__name__}). Check that it runs and the address is right."
+                    ) from error
+                asked = ""
+            else:
+                if status < 300:
+                    return content
+                if status not in BUSY or last:
+                    raise _refusal(status, content)
+            time.sleep(_wait(attempt, asked))
+        raise AssertionError("the last attempt returns or raises")
+
+    def _once(
+        self, method: str, path: str, body: bytes | None, headers: Any
+    ) -> tuple[int, str, bytes]:
+        """Status, Retry-After and body of one attempt."""
+        connection = self._connection()
+        try:
+            connection.request(method, self._base + path, body, {**self._headers, **headers})
+            answer = connection.getresponse()
+            content = answer.read(LARGEST_ANSWER)
+            if not answer.isclosed():
+                raise http.client.HTTPException("the answer has no end")
+        except BaseException:
+            connection.close()
+            raise
+        self._idle.put(connection)
+        return answer.status, answer.getheader("Retry-After") or "", content
+
+    def _connection(self) -> http.client.HTTPConnection:
+        """A kept connection that still stands, or a new one."""
+        while not self._idle.empty():
+            try:
+                kept = self._idle.get_nowait()
+            except queue.Empty:  # another thread took the last one
+                break
+            if not _ended(kept):
+                return kept
+            kept.close()
+        kind = http.client.HTTPSConnection if self._secure else http.client.HTTPConnection
+        return kind(self._host, self._port, timeout=self._timeout)
+
+
+def _ended(connection: http.client.HTTPConnection) -> bool:
+    """Whether the service closed a kept connection: between requests nothing else is to be read."""
+    if connection.sock is None:
+        return True
+    with selectors.DefaultSelector() as waiting:
+        waiting.register(connection.sock, selectors.EVENT_READ)
+        return bool(waiting.select(0))
+
+
+def _address(url: str) -> tuple[bool, str, int | None, str]:
+    """Whether encrypted, host, port and base path."""
+    try:
+        parts = urllib.parse.urlsplit(url)
+        if parts.scheme in ("http", "https") and parts.hostname:
+            return parts.scheme == "https", parts.hostname, parts.port, parts.path.rstrip("/")
+    except ValueError:  # a port that is none, half an IPv6 address
+        pass
+    raise InvalidInput(
+        f"url must begin with http:// or https:// and name a host; got {url!r}. "
+        "Give the address at which discreet serve listens."
+    )
+
+
+def _checked(key: str) -> str:
+    """An API key that fits into a header; http.client would show it in its complaint."""
+    if re.fullmatch(r"[!-~]+", key) is None:
+        raise InvalidInput(
+            "key must be an API key without blanks or line ends; it is not. "
+            "Strip what surrounds it."
+        )
+    return key
+
+
+def as_json(content: bytes) -> Any:
+    """JSON of an answer, or an error that says what came instead."""
+    try:
+        return json.loads(content)
+    except ValueError:
+        raise ServiceError(
+            "answer must be JSON; it is not. Check that the address is that of discreet serve."
+        ) from None
+
+
+def _encoded(body: Any) -> bytes:
+    try:
+        return json.dumps(body, allow_nan=False, default=_plain).encode()
+    except (TypeError, ValueError):
+        raise InvalidInput(
+            "context and losses must be finite numbers, text, lists and dicts; they are not. "
+            "Send what the schema of the service declares."
+        ) from None
+
+
+def _plain(value: Any) -> Any:
+    """NumPy's numbers and arrays as Python's."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise TypeError
+
+
+def _wait(attempt: int, asked: str) -> float:
+    """Seconds until the next attempt: doubling with jitter, or as the service asks."""
+    wait = math.ldexp(FIRST_WAIT, attempt) * random.uniform(0.5, 1.0)
+    return min(max(wait, float(asked) if asked.isdecimal() else 0.0), LONGEST_WAIT)
+
+
+def _refusal(status: int, content: bytes) -> ServiceError:
+    """The service's own words, in the one shape of its errors."""
+    try:
+        error = json.loads(content)["error"]
+        said = {name: error.get(name) for name in ("code", "message", "field")}
+    except (ValueError, LookupError, TypeError, AttributeError):
+        said = {
+            "message": f"request must succeed; the service answered {status}. Ask its operator."
+        }
+    return ServiceError(
+        str(said["message"]), status=status, code=said.get("code"), field=said.get("field")
+    )

@@ -1,0 +1,137 @@
+"""Client and Billboard: the two ways to use a decision service from Python.
+
+``Client`` sends contexts and losses to the service. ``Billboard`` takes what the service
+published, verifies it and evaluates the policy here, so that no context leaves.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+from discreet.billboard.board import Billboard
+from discreet.billboard.transport import Transport, as_json
+
+__all__ = ["Billboard", "Client", "Decision", "Ticket"]
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What the service chose; ``id`` goes with the loss.
+
+    ``release`` is the number of the document whose policy chose. Where ``stored`` is False the
+    loss is not needed, and reporting it changes nothing.
+    """
+
+    id: str
+    action: int
+    release: int
+    stored: bool
+
+
+@dataclass(frozen=True)
+class Ticket:
+    """A slot for a decision that is made elsewhere, with the policy of document ``release``."""
+
+    id: str
+    release: int
+    stored: bool
+
+
+class Client:
+    """The HTTP interface of ``discreet serve``; safe to use from several threads.
+
+    A refusal is a ``ServiceError`` with the service's status, code and message. ``key`` is an
+    API key, ``dk_…``; ``timeout`` is in seconds for one attempt.
+    """
+
+    def __init__(
+        self, url: str, key: str | None = None, *, timeout: float = 10.0, retries: int = 3
+    ) -> None:
+        self._transport = Transport(url, key, timeout=timeout, retries=retries)
+
+    def decide(self, context: Any, *, user: str | None = None, deferred: bool = False) -> Decision:
+        """Choose an action for a context; made once, however often the network fails.
+
+        A ``deferred`` decision counts only after ``activate``.
+        """
+        body = _given(context=context, user=user, deferred=deferred or None)
+        answer = self._transport.post("/v1/decide", body, {"Idempotency-Key": uuid.uuid4().hex})
+        return Decision(answer["decision"], answer["action"], answer["release"], answer["stored"])
+
+    def ticket(self) -> Ticket:
+        """A slot without a context: decide with a ``Billboard``, then ``observe`` all at once."""
+        answer = self._transport.post("/v1/tickets", {})
+        return Ticket(answer["ticket"], answer["release"], answer["stored"])
+
+    def observe(
+        self,
+        decision: Decision | Ticket | str,
+        loss: float,
+        *,
+        context: Any = None,
+        action: int | None = None,
+        user: str | None = None,
+    ) -> None:
+        """The loss in [0, 1] of a decision; saying the same again changes nothing.
+
+        A ticket needs its context and action as well: only now do they leave.
+        """
+        self._transport.post(
+            "/v1/observe",
+            _given(decision=_id(decision), loss=loss, context=context, action=action, user=user),
+        )
+
+    def observe_many(self, losses: Iterable[tuple[Decision | str, float]]) -> list[dict[str, Any]]:
+        """Losses of many decisions in one request: for each, its status and error if any."""
+        listed = [{"decision": _id(decision), "loss": loss} for decision, loss in losses]
+        answer = self._transport.post("/v1/observe:batch", {"observations": listed})
+        results: list[dict[str, Any]] = answer["results"]
+        return results
+
+    def activate(self, decision: Decision | str) -> None:
+        """Say that a deferred decision was shown to its person."""
+        self._transport.post("/v1/activate", {"decision": _id(decision)})
+
+    def status(self) -> Any:
+        """In words: which batch, how full, when the next release is due."""
+        return as_json(self._transport.get("/v1/status"))
+
+    def releases(self) -> Any:
+        """The list of published documents; ``Billboard`` fetches and verifies them."""
+        return as_json(self._transport.get("/v1/releases"))
+
+    def schema(self) -> Any:
+        """What a context must look like."""
+        return as_json(self._transport.get("/v1/schema"))
+
+    def ledger(self) -> Any:
+        """What was spent of the privacy budget."""
+        return as_json(self._transport.get("/v1/ledger"))
+
+    def close(self) -> None:
+        """Close the kept connections."""
+        self._transport.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def _id(decision: Decision | Ticket | str) -> str:
+    return decision if isinstance(decision, str) else decision.id
+
+
+def _given(**fields: Any) -> dict[str, Any]:
+    """The fields that were given."""
+    return {name: value for name, value in fields.items() if value is not None}

@@ -1,0 +1,120 @@
+"""The vectors for other languages: current, right for Python, right for JavaScript."""
+
+import json
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+
+import discreet as dc
+from billboard import vectors
+from billboard.chains import BALL, KEY, SCHEMA
+from discreet.client import Billboard
+from tolerances import EXACT
+
+VECTORS = json.loads(vectors.FILE.read_text())
+CLIENT = vectors.FILE.parent
+CASES = {case["name"]: case for case in VECTORS["cases"]}
+
+
+def assert_same(one, other):
+    """Equal, numbers up to rounding: a library may add in another order elsewhere."""
+    if isinstance(one, dict):
+        assert one.keys() == other.keys()
+        for name in one:
+            assert_same(one[name], other[name])
+    elif isinstance(one, list):
+        assert len(one) == len(other)
+        for left, right in zip(one, other, strict=True):
+            assert_same(left, right)
+    elif isinstance(one, float):
+        assert one == pytest.approx(other, rel=EXACT, abs=EXACT)
+    else:
+        assert one == other
+
+
+def test_the_file_is_what_the_core_says():
+    assert_same(json.loads(vectors.written(vectors.vectors())), VECTORS)
+
+
+def test_every_policy_and_every_link_is_covered():
+    plans = [json.loads(case["documents"][0])["plan"] for case in VECTORS["cases"]]
+    assert {each["policy"]["kind"] for each in plans} == set(dc.plan.POLICIES)
+    assert {each["features"]["kind"] for each in plans} == {"UnitBall", "Schema"}
+    releases = [json.loads(text) for case in VECTORS["cases"] for text in case["documents"][1:]]
+    links = {each["release"]["predictor"]["link"] for each in releases}
+    assert links == set(dc.release.LINKS)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_python_agrees(name):
+    case = CASES[name]
+    board = Billboard([text.encode() for text in case["documents"]], KEY)
+    found = board.probabilities(case["contexts"])
+    np.testing.assert_allclose(found, case["probabilities"], rtol=0, atol=EXACT)
+    for context, actions in zip(case["contexts"], case["actions"], strict=True):
+        assert [board.sample(context, u) for u in VECTORS["draws"]] == actions
+
+
+@pytest.mark.parametrize(("features", "kind"), [(BALL, "UnitBall"), (SCHEMA, "Schema")])
+def test_python_refuses_the_same_contexts(features, kind):
+    for context in VECTORS["features"][kind][2]:
+        with pytest.raises(dc.InvalidInput):
+            features.map(context)
+
+
+def node(folder):
+    """The tests of the JavaScript client in a folder."""
+    return subprocess.run(
+        ["node", "--test"], cwd=folder, capture_output=True, text=True, encoding="utf-8"
+    )
+
+
+needs_node = pytest.mark.skipif(
+    shutil.which("node") is None, reason="node 20 or later must be installed for clients/js"
+)
+
+
+@needs_node
+def test_javascript_agrees():
+    done = node(CLIENT)
+    assert done.returncode == 0, done.stdout
+    assert "# fail 0" in done.stdout
+
+
+MUTANTS = {
+    "return secure.verify(": "return true || secure.verify(",
+    "(4 * k ** 2 - 1)": "(4 * k ** 2 - 1.0001)",
+    "previous === last.digest": "true",
+    "epoch > last.document.epoch": "true",
+    "links.at(-1).digest === kept.digest": "true",
+    "rest[name] === first[name]": "true",
+    "canonical(signed) === text": "true",
+    "2 * shift || step": "3 * shift || step",
+    "1e-12 * (1 +": "1e-2 * (1 +",
+    "Math.floor(u[0] * length)": "Math.round(u[0] * length)",
+}
+
+
+@needs_node
+@pytest.mark.parametrize(
+    "line",
+    [pytest.param(line, marks=[pytest.mark.long] * (at > 1)) for at, line in enumerate(MUTANTS)],
+)
+def test_the_javascript_tests_see_what_is_broken(line, tmp_path):
+    for name in ("discreet.js", "discreet.test.js", "package.json", "vectors.json"):
+        shutil.copy(CLIENT / name, tmp_path)
+    source = (tmp_path / "discreet.js").read_text()
+    assert source.count(line) == 1
+    (tmp_path / "discreet.js").write_text(source.replace(line, MUTANTS[line]))
+    assert node(tmp_path).returncode != 0
+
+
+def test_the_javascript_client_is_small_and_needs_nothing():
+    source = (CLIENT / "discreet.js").read_text()
+    assert len(source.splitlines()) < 400
+    assert "import " not in source
+    described = json.loads((CLIENT / "package.json").read_text())
+    assert described["version"] == dc.__version__
+    assert not {"dependencies", "devDependencies"} & described.keys()
