@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -88,7 +89,7 @@ def test_help_names_every_command(call):
     code, out, err = call()
     assert (code, err) == (0, "")
     for name in cli.COMMANDS:
-        assert f"\n    {name} " in out
+        assert re.search(rf"^    {name}\s", out, re.MULTILINE)
 
 
 @pytest.mark.parametrize("command", LEAF_COMMANDS, ids=" ".join)

@@ -13,7 +13,7 @@ import discreet
 
 ROOT = Path(__file__).parents[1]
 CORE = {"numpy", "scipy", "array-api-compat", "opendp", "dp-accounting"}
-EXTRAS = {"campaign", "serve", "postgres", "dask", "torch", "bench", "dev", "all"}
+EXTRAS = {"campaign", "serve", "client", "postgres", "dask", "torch", "bench", "dev", "all"}
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,11 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
+from discreet.commands.audit_flags import audit_commands
 from discreet.commands.flags import campaign_commands, data_commands
+from discreet.commands.service_flags import service_commands
+from discreet.commands.theory_flags import theory_commands
+from discreet.commands.traffic_flags import traffic_commands
 from discreet.errors import DiscreetError, InvalidInput
 from discreet.validate import one_of
 
@@ -26,7 +30,22 @@ and the oracle Ridge unless said otherwise. --set reaches every parameter of pol
 plan: scale=16, ridge=0.001, mechanism=paper, first_batch=64. Supervised is
 --policy Greedy --set feedback=full --set losses=one_label.
 """
-COMMANDS = ("demo", "run", "plan", "data", "campaign", "release", "version")
+COMMANDS = (
+    "demo",
+    "run",
+    "plan",
+    "data",
+    "campaign",
+    "theory",
+    "audit",
+    "ledger",
+    "serve",
+    "keys",
+    "restore",
+    "simulate-traffic",
+    "release",
+    "version",
+)
 
 
 class Parser(argparse.ArgumentParser):
@@ -95,9 +114,16 @@ def build_parser() -> Parser:
     plan.add_argument("--horizon", type=int, metavar="T", help="rounds, if known beforehand")
     plan.add_argument("--actions", type=int, dest="n_actions", metavar="A", help="without data")
     plan.add_argument("--dimension", type=int, metavar="D", help="numbers a context, without data")
+    plan.add_argument(
+        "--records-per-person", type=int, metavar="K", help="also: what K records of one mean"
+    )
 
     data_commands(command, commands)
     campaign_commands(command, commands)
+    service_commands(command, commands)
+    traffic_commands(command, commands)
+    theory_commands(command, commands)
+    audit_commands(command, commands)
 
     release = command(commands, "release", "", "show or verify a file of releases")
     kinds = release.add_subparsers(dest="kind", metavar="show|verify", required=True)

@@ -6,6 +6,7 @@ batch comes out, and it is differentially private.
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -103,20 +104,7 @@ class Learner:
     def release(self) -> Release:
         """Fit the complete batch, charge the ledger, publish, forget the rows: one step."""
         with self._custody:
-            return self._store.release(self._fit)
-
-    def _fit(self, batch: Batch, released: Released, ledger: Ledger) -> tuple[Release, Ledger]:
-        number = len(released.items) + 1
-        event = self._noise.claim(self.plan.oracle.event(batch.records))
-        charged = ledger.charge(f"batch {number}", event)  # before any data are touched
-        # Privacy: the one place where private rows become a public release; the batch is fitted
-        # once and then forgotten. [docs/privacy/transcript.md]
-        fit = self.plan.oracle.fit(batch, self._noise.for_batch(number))
-        previous = released.latest.digest if released.latest else self.plan.digest
-        made = Release(
-            number, batch.records, fit.predictor, fit.gram, event, self.plan.digest, previous
-        )
-        return publishable(made), charged
+            return self._store.release(partial(private_release, self.plan, self._noise))
 
     def save(self, path: str | Path) -> None:
         """Write everything, private rows included, to a file only its owner can read.
@@ -144,3 +132,18 @@ class Learner:
                 rows,
             )
         return learner
+
+
+def private_release(
+    plan: Plan, noise: Noise, batch: Batch, released: Released, ledger: Ledger, part: str = ""
+) -> tuple[Release, Ledger]:
+    """The next release, and the ledger after ``part`` of the records has paid for it."""
+    number = len(released.items) + 1
+    event = noise.claim(plan.oracle.event(batch.records))
+    charged = ledger.charge(part or f"batch {number}", event)  # before any data are touched
+    # Privacy: the one place where private rows become a public release; the batch is fitted
+    # once and then forgotten. [docs/privacy/transcript.md, "Proof"]
+    fit = plan.oracle.fit(batch, noise.for_batch(number))
+    previous = released.latest.digest if released.latest else plan.digest
+    made = Release(number, batch.records, fit.predictor, fit.gram, event, plan.digest, previous)
+    return publishable(made), charged

@@ -149,12 +149,7 @@ class MemoryStore:
         return release
 
     def _batch(self) -> Batch:
-        losses = self._losses
-        if self._missing is not None:
-            losses = losses.copy()  # a failed release must leave the rows as they were
-            silent = np.flatnonzero(np.isnan(losses).all(axis=-1))
-            losses[silent, self._actions[silent]] = self._missing
-        return Batch(self._features, np.nan_to_num(losses, nan=0.0), ~np.isnan(losses))
+        return batch_of(self._features, self._losses, self._actions, self._missing)
 
     def rows(self) -> dict[str, np.ndarray[Any, Any]]:
         """The private rows of the open batch, for Learner.save."""
@@ -174,6 +169,21 @@ class MemoryStore:
         self._losses[:count] = rows["losses"]
         self.unheard = int(np.isnan(rows["losses"]).all(axis=-1).sum())
         self.closed = bool(rows["closed"])
+
+
+def batch_of(
+    features: np.ndarray[Any, Any],
+    losses: np.ndarray[Any, Any],
+    actions: np.ndarray[Any, Any],
+    missing: float | None,
+) -> Batch:
+    """Slots as a batch. Losses (n, A) are NaN where nothing was heard: such a slot takes the
+    missing loss of its action, or is void; it is always void where the action is −1."""
+    if missing is not None:
+        losses = losses.copy()  # a failed release must leave the rows as they were
+        silent = np.flatnonzero(np.isnan(losses).all(axis=-1) & (actions >= 0))
+        losses[silent, actions[silent]] = missing
+    return Batch(features, np.nan_to_num(losses, nan=0.0), ~np.isnan(losses))
 
 
 def _conflict() -> LossConflict:

@@ -46,7 +46,7 @@ class Ledger:
 
     Privacy: one record lies in one partition, so neighbouring streams differ in one
     partition's releases; all else is post-processing. [paper, Lemma "Privacy when each batch
-    is used in one fit"; docs/privacy/transcript.md]
+    is used in one fit"; docs/privacy/transcript.md, "Proof"]
 
     >>> from discreet.privacy.events import Gaussian
     >>> release = Gaussian(multiplier=5.0, sensitivity=1.0)
@@ -62,10 +62,12 @@ class Ledger:
     budget: Budget
     entries: tuple[Entry, ...] = ()
     unit: str = "decision"
+    assumption: str = DISJOINT
+    """What the entries to come will say about their partitions."""
 
     def charge(self, partition: str, event: events.Event, unit: str | None = None) -> Ledger:
         """This ledger with one more entry, or BudgetExceeded and no change."""
-        entry = Entry(partition, event, unit or self.unit)
+        entry = Entry(partition, event, unit or self.unit, self.assumption)
         charged = replace(self, entries=(*self.entries, entry))
         cost = charged._cost_of(partition)
         if cost > self.budget.epsilon:

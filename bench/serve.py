@@ -1,0 +1,283 @@
+"""The decision service under load: an open loop from a second process, on loopback.
+
+    python bench/serve.py [--seconds 60] [--journal decide] [--rate 1500] [--json]
+    python bench/serve.py --releases 1000      memory over many releases
+
+Requests are due at fixed moments whatever the service does, so a pause is paid by everyone who
+waits in it: latency counts from the moment a request was due. Half of the connections' time the
+same endpoint without storage (mode frozen) is measured beside it. Decisions need no observe here:
+silence costs the service nothing, and decide is what people wait for.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections import deque
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+
+TARGETS = {"decide": (1500, 0.100), "observe": (3000, 0.050)}
+"""Decisions a second, and the 99th percentile of their latency in seconds."""
+PAUSE = 0.250
+"""No decision may wait longer, also while a release is made."""
+SETTINGS = """
+experiment = "bench"
+window = {window}
+settle = 0.2
+waiting = "pipeline"
+journal = "{journal}"
+rate_limit = 0
+[plan]
+n_actions = 4
+first_batch = {first_batch}
+[plan.budget]
+epsilon = 1.0
+delta = 1e-6
+[plan.features]
+kind = "UnitBall"
+dimension = 8
+"""
+
+
+class Service:
+    """An experiment in a folder of its own, and the process that serves it."""
+
+    def __init__(self, folder: Path, **words: object) -> None:
+        self.config = folder / "experiment.toml"
+        self.config.write_text(SETTINGS.format(**words))
+        begun = self._discreet("--init", "--json", stdout=subprocess.PIPE)
+        self.key = json.loads(begun.communicate()[0])["admin_key"]
+        with socket.socket() as one:
+            one.bind(("127.0.0.1", 0))
+            self.port = one.getsockname()[1]
+
+    def _discreet(self, *words: str, **options: object) -> subprocess.Popen[str]:
+        command = [sys.executable, "-c", "from discreet.cli import main; raise SystemExit(main())"]
+        config = ["--config", str(self.config)]
+        return subprocess.Popen([*command, "serve", *config, *words], text=True, **options)
+
+    @contextmanager
+    def running(self):
+        self.process = self._discreet("--port", str(self.port), stdout=subprocess.DEVNULL)
+        try:
+            while True:
+                try:
+                    self.ask("/readyz")
+                    break
+                except OSError:
+                    time.sleep(0.05)
+            time.sleep(2.0)  # the process that fits has started
+            yield self
+        finally:
+            self.process.send_signal(signal.SIGTERM)
+            self.process.wait()
+
+    def ask(self, path: str, body: object = None) -> dict:
+        data = None if body is None else json.dumps(body).encode()
+        headers = {"Authorization": f"Bearer {self.key}", "Content-Type": "application/json"}
+        request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", data, headers)
+        with urllib.request.urlopen(request) as answer:
+            return json.loads(answer.read())
+
+    def processor(self) -> float:
+        """Seconds of processor that the serving process has used."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def memory(self) -> float:
+        """Resident memory of the serving process, MiB."""
+        pages = int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+class Caller(asyncio.Protocol):
+    """One kept connection, one request at a time."""
+
+    def __init__(self, done) -> None:
+        self._done = done
+        self._answer = b""
+
+    def connection_made(self, transport) -> None:
+        self.transport = transport
+
+    def send(self, request: bytes, due: float) -> None:
+        self._due = due
+        self.transport.write(request)
+
+    def data_received(self, data: bytes) -> None:
+        self._answer += data
+        head, found, body = self._answer.partition(b"\r\n\r\n")
+        if not found:
+            return
+        length = int(re.search(rb"content-length: (\d+)", head)[1])
+        if len(body) >= length:
+            self._answer = b""
+            self._done(self, self._due, head[9:12] == b"200", b'"stored":true' in body)
+
+    def connection_lost(self, error) -> None:  # noqa: ARG002
+        self._done(None, 0.0, False, False)
+
+
+class Load:
+    """Requests at a fixed rate over some connections; who finds none free waits, and it counts."""
+
+    def __init__(self, port: int, key: str, rate: float, connections: int) -> None:
+        self._port, self._rate, self._connections = port, rate, connections
+        self.latencies: list[float] = []
+        self.moments: list[float] = []
+        self.errors = self.stored = 0
+        context = np.random.default_rng(0).normal(size=(512, 8))
+        context *= 0.5 / np.linalg.norm(context, axis=1, keepdims=True)
+        self._requests = []
+        for row in context.round(6).tolist():
+            body = json.dumps({"context": row})
+            head = (
+                f"POST /v1/decide HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {key}\r\n"
+                f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n{body}"
+            )
+            self._requests.append(head.encode())
+        self._free: deque[Caller] = deque()
+        self._queue: deque[float] = deque()
+
+    def _done(self, caller, due: float, good: bool, stored: bool) -> None:
+        if caller is None:
+            self.errors += not self._over
+            return
+        now = time.perf_counter()
+        self.latencies.append(now - due)
+        self.moments.append(due)
+        self.errors += not good
+        self.stored += stored
+        if self._queue:
+            self._send(caller, self._queue.popleft())
+        else:
+            self._free.append(caller)
+
+    def _send(self, caller: Caller, due: float) -> None:
+        self._sent += 1
+        caller.send(self._requests[self._sent % len(self._requests)], due)
+
+    async def run(self, seconds: float) -> None:
+        loop = asyncio.get_running_loop()
+        self._sent, self._over = 0, False
+        for _ in range(self._connections):
+            _, caller = await loop.create_connection(
+                lambda: Caller(self._done), "127.0.0.1", self._port
+            )
+            self._free.append(caller)
+        callers = list(self._free)
+        begin, count = time.perf_counter(), 0
+        while (now := time.perf_counter()) - begin < seconds:
+            while begin + count / self._rate <= now:
+                due = begin + count / self._rate
+                count += 1
+                if self._free:
+                    self._send(self._free.popleft(), due)
+                else:
+                    self._queue.append(due)
+            await asyncio.sleep(0.001)
+        end = time.perf_counter() + 10
+        while len(self.latencies) < count and time.perf_counter() < end:
+            await asyncio.sleep(0.01)
+        self.errors += count - len(self.latencies)
+        self._over = True
+        for caller in callers:
+            caller.transport.close()
+
+
+def generate(arguments: argparse.Namespace) -> None:
+    """The second process: load, then one JSON line of what was seen."""
+    import uvloop
+
+    load = Load(arguments.port, arguments.key, arguments.rate, arguments.connections)
+    uvloop.run(load.run(arguments.seconds))
+    took = np.sort(load.latencies)
+    print(
+        json.dumps(
+            {
+                "requests": len(took),
+                "errors": load.errors,
+                "stored": load.stored,
+                "rate": len(took) / arguments.seconds,
+                "p50_ms": 1e3 * float(np.quantile(took, 0.5)),
+                "p99_ms": 1e3 * float(np.quantile(took, 0.99)),
+                "worst_ms": 1e3 * float(took[-1]),
+                "generator_us": 1e6 * time.process_time() / len(took),
+            }
+        )
+    )
+
+
+def measure(service: Service, rate: float, seconds: float, connections: int) -> dict:
+    command = [sys.executable, __file__, "--generate", "--port", str(service.port)]
+    command += ["--key", service.key, "--rate", str(rate), "--seconds", str(seconds)]
+    command += ["--connections", str(connections)]
+    before = service.processor()
+    made = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    result: dict = json.loads(made.stdout)
+    result["server_us"] = 1e6 * (service.processor() - before) / result["requests"]
+    return result
+
+
+def load_run(arguments: argparse.Namespace) -> dict:
+    """Durable decisions with releases among them, then the same endpoint without storage."""
+    rate = arguments.rate or TARGETS[arguments.journal][0]
+    seconds = arguments.seconds
+    # The first batch is full after 0.3 of the run and released soon after; the second lasts.
+    first = max(16, int(0.3 * rate * seconds))
+    with tempfile.TemporaryDirectory() as folder:
+        words = {"journal": arguments.journal, "first_batch": first, "window": seconds / 20}
+        with Service(Path(folder), **words).running() as service:
+            measure(service, rate / 4, min(2.0, seconds), arguments.connections)  # warm
+            result = measure(service, rate, seconds, arguments.connections)
+            result["releases"] = service.ask("/v1/status")["releases"]
+            service.ask("/v1/admin/mode", {"mode": "frozen"})
+            bare = measure(service, rate, seconds / 4, arguments.connections)
+            result["memory_mib"] = service.memory()
+    result["without_storage"] = bare
+    result["ratio_p50"] = result["p50_ms"] / bare["p50_ms"]
+    return result
+
+
+def memory_run(releases: int) -> dict:
+    """Resident memory while many releases are made, of batches that are never long."""
+    raise NotImplementedError(releases)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--journal", choices=TARGETS, default="decide")
+    parser.add_argument("--rate", type=float, help="requests a second (default: the target)")
+    parser.add_argument("--connections", type=int, default=64)
+    parser.add_argument("--releases", type=int, help="measure memory over so many releases")
+    parser.add_argument("--quick", action="store_true", help="a few seconds, to see that it runs")
+    parser.add_argument("--json", action="store_true", help="print one JSON object last")
+    parser.add_argument("--generate", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--port", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--key", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.generate:
+        generate(arguments)
+        return
+    if arguments.quick:
+        arguments.seconds = 4.0
+    result = load_run(arguments)
+    print(json.dumps(result, indent=1))
+
+
+if __name__ == "__main__":
+    main()

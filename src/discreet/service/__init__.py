@@ -1,0 +1,1 @@
+"""``discreet serve``: decisions for real users; durable rows in, private releases out."""

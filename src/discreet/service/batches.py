@@ -1,0 +1,152 @@
+"""Slots: handed out by count at decision time, leased to workers, sealed, awaited, burned.
+
+Whatever happens later can only change what is *in* a slot, so batches are disjoint sets, and
+one person's silence moves nobody else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from discreet.schedule import Doubling
+from discreet.service.database import Connection, Database
+from discreet.service.steps import step
+from discreet.service.vault import Vault
+
+COLUMNS = "epoch, id, size, taken, state, release, opened, sealed, closes, due"
+UNDER_WAY = "state IN ('open', 'sealed')"
+
+
+@dataclass(frozen=True)
+class BatchState:
+    """The public facts of a batch."""
+
+    epoch: int
+    id: int
+    size: int
+    taken: int
+    state: str
+    release: int
+    opened: float
+    sealed: float | None
+    closes: float | None
+    due: float | None
+
+
+@dataclass
+class Lease:
+    """Slots of one batch that this process may hand out, with the policy that is theirs."""
+
+    epoch: int
+    batch: int
+    release: int
+    free: list[int]
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What the settings say about batches."""
+
+    schedule: Doubling
+    depth: int
+    window: float
+    settle: float
+    lease: int
+    workers: int
+    max_batches: int | None
+
+
+class Slots:
+    """The bulk operation that leases slots: it opens a batch where there is none and seals it."""
+
+    def __init__(self, database: Database, vault: Vault, terms: Terms) -> None:
+        self._database, self._vault, self._terms = database, vault, terms
+
+    def lease(self, connection: Connection, asked: list[Any]) -> list[Lease | None]:
+        """A lease for each that asks; None while no batch is open."""
+        leases = [self._one(connection) for _ in asked]
+        step("lease:before-commit")
+        return leases
+
+    def _one(self, connection: Connection) -> Lease | None:
+        database, terms = self._database, self._terms
+        # One worker at a time: the row of the experiment is the lock.
+        epoch, mode = connection.execute(
+            f"SELECT epoch, mode FROM experiment {database.lock}"
+        ).fetchone()
+        connection.execute(f"UPDATE experiment SET clock = {database.now}")
+        if mode == "frozen":
+            return None
+        batch = self._open(connection, epoch)
+        if batch is None:
+            return None
+        # Ever fewer towards the end, so that no worker sits on the last slots of a batch.
+        left = batch.size - batch.taken
+        count = min(terms.lease, max(1, left // (4 * terms.workers)))
+        taken = batch.taken + count
+        connection.execute(
+            "UPDATE batches SET taken = ? WHERE epoch = ? AND id = ?", (taken, epoch, batch.id)
+        )
+        if taken == batch.size:
+            connection.execute(
+                f"""UPDATE batches SET state = 'sealed', sealed = clock.at,
+                    closes = clock.at + ?, due = clock.at + ?
+                    FROM (SELECT {database.now} AS at) AS clock WHERE epoch = ? AND id = ?""",
+                (terms.window, terms.window + terms.settle, epoch, batch.id),
+            )
+        # Handed out from the end: the list is reversed.
+        free = list(range(taken - 1, batch.taken - 1, -1))
+        return Lease(epoch, batch.id, batch.release, free)
+
+    def _open(self, connection: Connection, epoch: int) -> BatchState | None:
+        """The open batch, or a new one if the schedule and those under way allow it."""
+        live = under_way(connection)
+        for batch in live:
+            if batch.state == "open":
+                return batch
+        if len(live) >= self._terms.depth:
+            return None
+        highest = connection.execute(
+            "SELECT coalesce(max(id), 0) FROM batches WHERE epoch = ?", (epoch,)
+        ).fetchone()[0]
+        kept = connection.execute(
+            "SELECT count(*) FROM batches WHERE state <> 'burned'"
+        ).fetchone()[0]
+        size = self.size(kept + 1)
+        if size == 0:
+            return None
+        number = highest + 1
+        newest = connection.execute("SELECT max(number) FROM documents").fetchone()[0]
+        self._vault.make(epoch, number)
+        connection.execute(
+            f"""INSERT INTO batches (epoch, id, size, taken, state, release, opened)
+                VALUES (?, ?, ?, 0, 'open', ?, {self._database.now})""",
+            (epoch, number, size, newest),
+        )
+        return BatchState(epoch, number, size, 0, "open", newest, 0.0, None, None, None)
+
+    def size(self, number: int) -> int:
+        """Slots of the batch with that place in the schedule; 0 where the experiment is over."""
+        terms = self._terms
+        over = terms.max_batches is not None and number > terms.max_batches
+        return 0 if over or not terms.schedule.fitted(number) else terms.schedule.length(number)
+
+
+def under_way(connection: Connection) -> list[BatchState]:
+    """Batches that are open or wait for losses, the oldest first."""
+    rows = connection.execute(
+        f"SELECT {COLUMNS} FROM batches WHERE {UNDER_WAY} ORDER BY epoch, id"
+    ).fetchall()
+    return [BatchState(*row) for row in rows]
+
+
+def accepting(database: Database, connection: Connection, places: set[Any]) -> set[Any]:
+    """Which of these (epoch, batch) still accept content; they do until this transaction ends."""
+    marks = ", ".join("(?, ?)" for _ in places)
+    rows = connection.execute(
+        f"""SELECT epoch, id FROM batches WHERE (epoch, id) IN (VALUES {marks})
+            AND {UNDER_WAY} AND (closes IS NULL OR closes > {database.now}) {database.share}""",
+        [part for place in places for part in place],
+    ).fetchall()
+    return {tuple(row) for row in rows}

@@ -1,0 +1,78 @@
+"""The published documents in the database: the one way in, and the way out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from discreet.billboard.chain import Chain
+from discreet.billboard.documents import digest, sign
+from discreet.encoding import canonical
+from discreet.privacy.ledger import Ledger
+from discreet.service.anchor import Mark
+from discreet.service.database import Connection
+from discreet.service.settings import Settings
+
+DISJOINT_USERS = (
+    "Batches are disjoint sets of numbered slots, fixed when a decision is made; a user's first "
+    "slot of a batch counts and later ones are void, and each batch is fitted once."
+)
+EVERY_BATCH = (
+    "A user's first slot of a batch counts and later ones are void; there are at most as many "
+    "batches as declared, and the cost of all of them adds up."
+)
+
+
+def append(
+    connection: Connection, document: Mapping[str, Any], key: bytes, batch: int | None = None
+) -> bytes:
+    """Sign a document and insert it; its number and its batch can be used once."""
+    body = sign(dict(document), key)
+    connection.execute(
+        "INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?)",
+        (document["number"], document["kind"], document["epoch"], batch, digest(body), body),
+    )
+    return body
+
+
+def newest(connection: Connection) -> bytes:
+    """The bytes of the newest document."""
+    row = connection.execute("SELECT body FROM documents ORDER BY number DESC LIMIT 1").fetchone()
+    return bytes(row[0])
+
+
+def after(connection: Connection, number: int) -> list[bytes]:
+    """The bytes of all documents after a number, in order."""
+    rows = connection.execute(
+        "SELECT body FROM documents WHERE number > ? ORDER BY number", (number,)
+    ).fetchall()
+    return [bytes(row[0]) for row in rows]
+
+
+def mark_of(chain: Chain) -> Mark:
+    """What the anchor says of the newest document of a chain."""
+    link = chain.links[-1]
+    return Mark(int(link.document["epoch"]), link.number, link.digest)
+
+
+def part(settings: Settings, epoch: int, batch: int) -> str:
+    """The partition of the ledger that pays for a batch."""
+    return "every batch" if settings.unit == "user" else f"batch {batch} of epoch {epoch}"
+
+
+def charge(connection: Connection, number: int, ledger: Ledger) -> None:
+    """Insert the last entry of a ledger, which document ``number`` made."""
+    alone = Ledger(ledger.budget, ledger.entries[-1:], ledger.unit)
+    entry = canonical(alone.to_json()["entries"][0]).decode()
+    connection.execute("INSERT INTO charges VALUES (?, ?)", (number, entry))
+
+
+def ledger_of(connection: Connection, settings: Settings) -> Ledger:
+    """Everything that was charged."""
+    rows = connection.execute("SELECT entry FROM charges ORDER BY number").fetchall()
+    empty = Ledger(settings.budget, unit=settings.unit)
+    document = empty.to_json() | {"entries": [json.loads(row[0]) for row in rows]}
+    said = {"user_per_batch": DISJOINT_USERS, "user": EVERY_BATCH}.get(settings.unit)
+    entries = Ledger.from_json(document).entries
+    return Ledger(settings.budget, entries, settings.unit, said or empty.assumption)

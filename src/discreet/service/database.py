@@ -1,0 +1,110 @@
+"""What the service needs of a database; SQLite and PostgreSQL provide it.
+
+SQL is written once, with ``?`` for parameters; the few words in which the two differ are
+attributes.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, ClassVar, Protocol, TypeVar
+
+Claim = TypeVar("Claim")
+Made = TypeVar("Made")
+
+
+class Rows(Protocol):
+    """The answer to a statement."""
+
+    def fetchone(self) -> Any: ...
+
+    def fetchall(self) -> list[Any]: ...
+
+
+class Connection(Protocol):
+    """One statement at a time, outside a transaction unless one was begun."""
+
+    def execute(self, sql: str, parameters: Sequence[Any] = ()) -> Rows: ...
+
+    def close(self) -> None: ...
+
+
+Bulk = Callable[[Connection, list[Any]], list[Any]]
+"""Writes for many items at once; one result an item."""
+
+
+class Database(ABC):
+    """Connections, transactions and the differences between dialects."""
+
+    now: ClassVar[str]
+    """SQL for the database's own clock, in seconds: no other clock decides anything."""
+    whole: ClassVar[str]
+    blob: ClassVar[str]
+    real: ClassVar[str]
+    clustered: ClassVar[str]
+    """Words of CREATE TABLE."""
+    begin: ClassVar[str] = "BEGIN"
+    """Begins a transaction."""
+    lock: ClassVar[str]
+    """Ends a SELECT whose rows nobody else may change before the transaction ends."""
+    claim: ClassVar[str]
+    """The same, but rows that somebody else holds are left out."""
+    share: ClassVar[str]
+    """Ends a SELECT whose rows must stay what they are, though their counters may move."""
+    lost: tuple[type[Exception], ...] = ()
+    """Errors after which the storage, not the request, is at fault."""
+
+    @abstractmethod
+    def connect(self) -> Connection:
+        """A new connection."""
+
+    @abstractmethod
+    def guard(self) -> AbstractContextManager[None]:
+        """Held while a process serves; refuses a second process where only one may."""
+
+    @contextmanager
+    def transaction(self, connection: Connection) -> Iterator[Connection]:
+        """Everything inside happens, or nothing."""
+        connection.execute(self.begin)
+        try:
+            yield connection
+            connection.execute("COMMIT")
+        except BaseException:
+            self.roll_back(connection)
+            raise
+
+    def roll_back(self, connection: Connection) -> None:
+        """End a transaction that failed, also one that the database has ended already."""
+        try:
+            connection.execute("ROLLBACK")
+        except self.lost:
+            return
+
+    def alone(self, connection: Connection) -> None:  # noqa: B027
+        """Wait until no other transaction is in here; where only one can be, nothing."""
+
+    def seen(self, moment: float) -> None:  # noqa: B027
+        """The latest moment that is stored: a clock of ours must not fall behind it."""
+
+    def revived(self, connection: Connection) -> Connection:
+        """The connection after an error, or a new one in its place."""
+        return connection
+
+    @abstractmethod
+    def release(
+        self,
+        claim: Callable[[Connection], Claim | None],
+        compute: Callable[[Claim], Made],
+        write: Callable[[Connection, Claim, Made], bool],
+        commit: Callable[[Callable[[Connection], Any]], Any],
+    ) -> bool:
+        """One release as one transaction; whether it was made.
+
+        ``commit`` runs a function in the process's own writing transaction.
+        """
+
+    @abstractmethod
+    def erase(self, connection: Connection) -> bool:
+        """Leave no copy of deleted rows in the files that this process controls."""

@@ -1,0 +1,287 @@
+"""The service without HTTP: decide, observe, activate, and what operators change."""
+
+from __future__ import annotations
+
+import hmac
+import json
+from collections import OrderedDict
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from discreet.errors import DecisionClosed, InvalidInput, LossConflict, ServiceError
+from discreet.service import ids
+from discreet.service.batches import Lease
+from discreet.service.bodies import features_of
+from discreet.service.held import HeldSlots
+from discreet.service.ids import Id
+from discreet.service.journal import KEPT, OVER, Decided, Heard, Known, find_reply
+from discreet.service.sealing import (
+    ACTIVATION,
+    LOSS,
+    REPLY,
+    ROW,
+    WHOLE,
+    Row,
+    Sealer,
+    pack_loss,
+)
+from discreet.service.state import State
+from discreet.service.steps import step
+from discreet.validate import loss as one_loss
+from discreet.validate import whole
+
+REMEMBERED = 10_000
+"""Answers without a slot that are kept for a while, should their request come again."""
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The answer to decide: the id to report the loss with, and the document that decided."""
+
+    decision: str
+    action: int
+    release: int
+    stored: bool
+
+
+@dataclass(frozen=True)
+class Ticket:
+    """A slot for a device that decides by itself and sends context, action and loss together."""
+
+    ticket: str
+    release: int
+    stored: bool
+
+
+class Engine:
+    """Decisions and answers of one worker process, over the state that all workers share."""
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+        self.settings, self.plan = state.settings, state.settings.plan
+        self._ids = ids.Ids(state.vault.mac)
+        self._slots = HeldSlots(state)
+        self._unstored: OrderedDict[bytes, Decision] = OrderedDict()
+        self._sealers: dict[tuple[int, int], Sealer] = {}
+        state.on_change = self._forget
+
+    async def decide(
+        self,
+        caller: str,
+        context: Any,
+        *,
+        user: str | None = None,
+        deferred: bool = False,
+        idempotency: str | None = None,
+    ) -> Decision:
+        """Choose an action. With journal ``decide`` the row is durable when this returns."""
+        features = features_of(self.plan, context)  # refuses before anything is taken
+        self._check_user(user)
+        name = None if idempotency is None else self._name(caller, idempotency)
+        if name is not None and name in self._unstored:
+            return self._unstored[name]
+        held_back = self._held_back(name)
+        while not held_back and (taken := await self._slots.take()) is not None:
+            lease, slot = taken
+            decision = await self._stored(lease, slot, features, user, deferred, name)
+            if decision is not None:
+                step("decide:before-answer")
+                return decision
+        if name is not None and (known := await self.state.read(partial(find_reply, name))):
+            return self._repeated(known)
+        return await self._unstored_decision(features, held_back, name)
+
+    async def _unstored_decision(
+        self, features: np.ndarray[Any, Any], held_back: bool, name: bytes | None
+    ) -> Decision:
+        """A decision while no batch is open, or for one who is held back."""
+        release = self.state.served()
+        action = self.settings.default_action
+        if not held_back and self.state.mode != "shadow":
+            action = await self.state.serving.action(release, features)
+        decision = Decision(self._ids.unstored(self.state.epoch), action, release, False)
+        if name is not None:
+            self._unstored[name] = decision
+            if len(self._unstored) > REMEMBERED:
+                self._unstored.popitem(last=False)
+        return decision
+
+    async def _stored(
+        self,
+        lease: Lease,
+        slot: int,
+        features: np.ndarray[Any, Any],
+        user: str | None,
+        deferred: bool,
+        name: bytes | None,
+    ) -> Decision | None:
+        """A decision in a slot; None if the batch of the lease is over."""
+        state, sealer = self.state, self._sealer(lease.epoch, lease.batch)
+        if sealer is None:
+            raise ServiceError(
+                f"the vault must hold the key of batch {lease.batch}; it does not. "
+                "Its rows cannot be kept: put the vault back, or burn the batch.",
+                status=503,
+                code="vault_incomplete",
+            )
+        release = state.served(lease.release)
+        action = self.settings.default_action
+        if state.mode != "shadow":
+            action = await state.serving.action(release, features)
+        row = Row(features[0], action, deferred, sealer.user(user))
+        sealed, place = sealer.seal(ROW, slot, row.pack()), (lease.epoch, lease.batch, slot)
+        written = self.settings.journal == "decide"
+        id = Id(ids.WRITTEN, *place) if written else Id(ids.TOKEN, *place, sealed)
+        decision = Decision(self._ids.write(id), action, release, True)
+        if not written and name is None:
+            return decision
+        reply = None
+        if name is not None:
+            reply = sealer.seal(REPLY, slot, json.dumps(asdict(decision)).encode())
+        item = Decided(*place, sealed if written else None, name, reply)
+        outcome = await state.writer.write(state.journal.decide, item)
+        step("decide:committed")
+        if outcome is KEPT:
+            return decision
+        if isinstance(outcome, Known):
+            self._slots.put_back(lease, slot)  # nothing was written there
+            return self._repeated(outcome)
+        self._slots.drop(lease)
+        return None
+
+    def _held_back(self, name: bytes | None) -> bool:
+        """By chance, which no context has a part in; the same request has the same fate."""
+        share = self.state.holdback
+        if name is None:
+            return self.state.serving.chance(share)
+        return int.from_bytes(name[:4], "big") < share * 2**32
+
+    def _repeated(self, known: Known) -> Decision:
+        """The answer that the same request had before."""
+        sealer = self._sealer(known.epoch, known.batch)
+        packed = sealer and sealer.open(REPLY, known.slot, known.payload)
+        if not packed:
+            raise ServiceError(
+                "the first answer to this Idempotency-Key must be readable; it is not any more. "
+                "Ask again with a new key.",
+                status=409,
+                code="reply_gone",
+            )
+        return Decision(**json.loads(packed))
+
+    async def ticket(self) -> Ticket:
+        """A slot without a context."""
+        taken = await self._slots.take()
+        if taken is None:
+            return Ticket(self._ids.unstored(self.state.epoch), self.state.served(), False)
+        lease, slot = taken
+        id = self._ids.write(Id(ids.TICKET, lease.epoch, lease.batch, slot))
+        return Ticket(id, self.state.served(lease.release), True)
+
+    async def observe(
+        self,
+        decision: str,
+        loss: Any,
+        *,
+        context: Any = None,
+        action: Any = None,
+        user: str | None = None,
+    ) -> bool:
+        """The loss of a decision; False for one that took no slot. Durable when this returns."""
+        id, value = self._ids.read(decision), one_loss(loss)
+        if id.kind == ids.UNSTORED:
+            return False
+        with_record = id.kind == ids.TICKET
+        if (context is not None) != with_record or (action is not None) != with_record:
+            raise InvalidInput(
+                "context and action must be sent with the loss of a ticket, and only there; "
+                "they are not. Send them together."
+            )
+        sealer = self._living(id)
+        kind, packed = LOSS, pack_loss(value)
+        if id.kind == ids.TOKEN:
+            row = sealer.open(ROW, id.slot, id.token)
+            if row is None:  # its key is not the one that sealed it
+                raise _over()
+            kind, packed = WHOLE, row + packed
+        elif with_record:
+            kind, packed = WHOLE, self._record(sealer, context, action, user) + packed
+        await self._hear(id, kind, packed, sealer)
+        step("observe:before-answer")
+        return True
+
+    def _record(self, sealer: Sealer, context: Any, action: Any, user: str | None) -> bytes:
+        features = features_of(self.plan, context)
+        chosen = whole("action", action, 0)
+        if chosen >= self.plan.n_actions:
+            raise InvalidInput(
+                f"action must be below {self.plan.n_actions}; it is not. "
+                "Send the action that was shown."
+            )
+        self._check_user(user)
+        return Row(features[0], chosen, False, sealer.user(user)).pack()
+
+    async def activate(self, decision: str) -> bool:
+        """A deferred decision was shown; False for one that took no slot."""
+        id = self._ids.read(decision)
+        if id.kind == ids.UNSTORED:
+            return False
+        sealer = self._living(id)
+        if id.kind == ids.WRITTEN:  # elsewhere a silent slot is void anyhow
+            await self._hear(id, ACTIVATION, b"", sealer)
+        return True
+
+    async def _hear(self, id: Id, kind: int, packed: bytes, sealer: Sealer) -> None:
+        payload = sealer.seal(kind, id.slot, packed)
+        item = Heard(id.epoch, id.batch, id.slot, kind, payload)
+        outcome = await self.state.writer.write(self.state.journal.hear, item)
+        step("observe:committed")
+        if outcome is OVER:
+            raise _over()
+        if isinstance(outcome, Known) and sealer.open(kind, id.slot, outcome.payload) != packed:
+            raise LossConflict(
+                "loss must equal the one already stored for that decision; it differs. "
+                "The first one is kept."
+            )
+
+    def _forget(self) -> None:
+        """Something was published or changed: keys of batches that are over leave the memory."""
+        self._slots.look()
+        for place in [place for place in self._sealers if self.state.over(*place)]:
+            del self._sealers[place]
+            self.state.vault.forget(*place)
+
+    def _living(self, id: Id) -> Sealer:
+        sealer = self._sealer(id.epoch, id.batch)
+        if sealer is None:
+            raise _over()
+        return sealer
+
+    def _sealer(self, epoch: int, batch: int) -> Sealer | None:
+        """What seals rows of a batch; None where its key was destroyed."""
+        sealer = self._sealers.get((epoch, batch))
+        if sealer is None and (key := self.state.vault.batch(epoch, batch)) is not None:
+            sealer = self._sealers[epoch, batch] = Sealer(key, epoch, batch)
+        return sealer
+
+    def _check_user(self, user: str | None) -> None:
+        needed = self.settings.unit != "decision"
+        if needed != (user is not None):
+            raise InvalidInput(
+                f"user must be {'given' if needed else 'left out'}; it is not. "
+                f"The unit of privacy is {self.settings.unit!r}."
+            )
+
+    def _name(self, caller: str, key: str) -> bytes:
+        """A keyed hash of an Idempotency-Key, in the scope of its API key."""
+        return hmac.digest(self.state.vault.mac, f"{caller}\0{key}".encode(), "sha256")
+
+
+def _over() -> DecisionClosed:
+    return DecisionClosed(
+        "decision must belong to a batch that still waits; its batch is over. "
+        "Nothing changed: drop the late loss."
+    )

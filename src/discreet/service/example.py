@@ -1,0 +1,53 @@
+"""The settings that ``discreet serve --init`` writes: they run as they are."""
+
+EXAMPLE = """\
+# An experiment: which of three greetings suits whom. Everything in this file is public.
+# Start it with   discreet serve --config experiment.toml
+
+experiment = "welcome"
+database = "discreet.db"    # or postgresql://user@host/name, for several workers
+vault = "vault"             # secrets: never in a backup together with the database
+
+window = 60                 # seconds that losses are awaited after a batch is full
+settle = 1                  # seconds after that in which the fit is made
+waiting = "gap"             # meanwhile decisions are not stored; "pipeline" opens the next batch
+journal = "decide"          # write at decide; "observe" writes once, when the loss comes
+unit = "decision"           # what is protected; or "user_per_batch", or "user" with max_batches
+mode = "online"             # at the start; or "shadow", "frozen"
+default_action = 0          # of shadow mode and of those held back
+holdback = 0.0              # share of requests that receive it and are not stored
+public_releases = false     # whether releases can be read without a key
+
+host = "127.0.0.1"
+port = 8000
+
+[plan]
+n_actions = 3
+first_batch = 64            # slots of the first batch; each batch is twice as long
+# missing_loss = 1.0        # stands in for a loss that never comes; left out, the slot is void
+
+[plan.budget]
+epsilon = 1.0
+delta = 1e-6
+
+[plan.policy]
+kind = "ReplayBonusPO"
+
+[plan.oracle]
+kind = "Ridge"
+
+[plan.features]
+kind = "Schema"
+
+[[plan.features.fields]]
+kind = "Number"
+name = "hour"
+low = 0
+high = 24
+
+[[plan.features.fields]]
+kind = "Category"
+name = "device"
+values = ["phone", "tablet", "desk"]
+other = true
+"""

@@ -1,0 +1,136 @@
+"""The only code of the service that reads rows of people in the clear.
+
+It runs in a child process: decisions go on while it works, and nothing private enters the process
+that answers requests. A line in names a batch, a line out holds what will be public.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from discreet.billboard.chain import Chain
+from discreet.billboard.keys import public_key
+from discreet.errors import NotReady
+from discreet.learner import private_release
+from discreet.privacy.ledger import Ledger
+from discreet.privacy.noise import SecureNoise
+from discreet.release import Release
+from discreet.service import chain as documents
+from discreet.service.database import Database
+from discreet.service.journal import read_batch
+from discreet.service.places import open_database
+from discreet.service.sealing import Sealer
+from discreet.service.settings import Settings
+from discreet.service.steps import step
+from discreet.service.vault import Vault
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """What a fit made: public from here on."""
+
+    release: Release
+    ledger: Ledger
+
+
+def fit(
+    settings: Settings, database: Database, vault: Vault, epoch: int, batch: int, size: int
+) -> Fitted:
+    """Read a sealed batch, fit it, add the noise."""
+    key = vault.batch(epoch, batch)
+    if key is None:
+        raise NotReady(
+            f"key of batch {batch} must be in the vault; it is not. "
+            "Its rows cannot be read any more: burn the batch."
+        )
+    with closing(database.connect()) as connection:
+        chain = Chain(public_key(vault.signing)).extended(documents.after(connection, -1))
+        ledger = documents.ledger_of(connection, settings)
+        sealer = Sealer(key, epoch, batch)
+        rows = read_batch(connection, settings.plan, sealer, epoch, batch, size)
+    step("fit:read")
+    part = documents.part(settings, epoch, batch)
+    made = private_release(settings.plan, SecureNoise(), rows, chain.released, ledger, part)
+    return Fitted(*made)
+
+
+class Fitter:
+    """A child process that fits; started when a batch is sealed, ended by closing its input."""
+
+    def __init__(self, config: Path) -> None:
+        self._config = config
+        self._child: subprocess.Popen[str] | None = None
+        self._lock = threading.Lock()
+        self._environment = dict(os.environ)
+
+    def __call__(self, epoch: int, batch: int, size: int) -> Fitted:
+        with self._lock:
+            answer = self._ask({"epoch": epoch, "batch": batch, "size": size})
+        if answer is None:
+            raise NotReady("fit must finish; it did not. It is tried again.")
+        return Fitted(Release.from_json(answer["release"]), Ledger.from_json(answer["ledger"]))
+
+    def _ask(self, question: dict[str, int]) -> Any:
+        try:
+            child = self._started()
+            print(json.dumps(question), file=child.stdin, flush=True)
+            return json.loads((child.stdout and child.stdout.readline()) or "null")
+        except (OSError, ValueError):
+            return None
+
+    def start(self) -> None:
+        """Import what a fit needs before it is due; nothing if that was done, or is."""
+        if self._child is None:
+            with self._lock:
+                self._started()
+
+    def _started(self) -> subprocess.Popen[str]:
+        if self._child is None or self._child.poll() is not None:
+            self._child = subprocess.Popen(
+                [sys.executable, "-m", "discreet.service.fitting", str(self._config)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,  # a warning of a library could tell of rows
+                text=True,
+                start_new_session=True,  # Ctrl-C is for the parent, which ends this one in time
+                env=self._environment,
+            )
+            os.setpriority(os.PRIO_PROCESS, self._child.pid, 10)  # decisions come first
+            self._environment.pop("DISCREET_STEP", None)  # a test ends one child, not all
+        return self._child
+
+    def close(self) -> None:
+        """End the child; a fit that is under way is given up, and made again after the start."""
+        child, self._child = self._child, None
+        if child is not None:
+            child.kill()
+            child.communicate()
+
+
+def main(config: str) -> None:
+    """Answer until the input ends, which also happens when the parent dies."""
+    settings = Settings.read(config)
+    database, vault = open_database(settings), Vault(settings.place(settings.vault))
+    for line in sys.stdin:
+        asked = json.loads(line)
+        # Nothing about a failure is told: it could depend on rows.
+        answer = None
+        try:
+            made = fit(settings, database, vault, asked["epoch"], asked["batch"], asked["size"])
+            answer = {"release": made.release.to_json(), "ledger": made.ledger.to_json()}
+        except Exception:
+            answer = None
+        vault.forget(asked["epoch"], asked["batch"])
+        print(json.dumps(answer), flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,71 @@
+"""Decision ids: what a slot needs to be found again, with a MAC, so that none need be stored."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hmac
+import secrets
+import struct
+from dataclasses import dataclass
+
+from discreet.errors import UnknownDecision
+
+UNSTORED, WRITTEN, TOKEN, TICKET = range(4)
+"""No slot; written at decide; carries its sealed context; handed out without a context."""
+
+_HEADER = struct.Struct(">BHII")
+_MAC = 16
+
+
+@dataclass(frozen=True)
+class Id:
+    """One decision: kind, place, and for a token the sealed row."""
+
+    kind: int
+    epoch: int
+    batch: int
+    slot: int
+    token: bytes = b""
+
+
+class Ids:
+    """Writes and reads ids under one key."""
+
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+
+    def write(self, id: Id) -> str:
+        """Text that is safe in addresses."""
+        body = _HEADER.pack(id.kind, id.epoch, id.batch, id.slot) + id.token
+        return base64.urlsafe_b64encode(body + self._mac(body)).rstrip(b"=").decode()
+
+    def unstored(self, epoch: int) -> str:
+        """An id for a decision that took no slot."""
+        return self.write(Id(UNSTORED, epoch, 0, secrets.randbits(32)))
+
+    def read(self, text: str) -> Id:
+        """The id, or the same complaint for a forged, altered or misspelt one."""
+        body, mac = _split(text)
+        # Compared in any case, and in constant time: the answer tells nothing about the MAC.
+        if not hmac.compare_digest(self._mac(body), mac) or len(body) < _HEADER.size:
+            raise UnknownDecision(
+                "decision must be an id that this service returned; it is not. "
+                "Send the id of decide unchanged."
+            )
+        kind, epoch, batch, slot = _HEADER.unpack_from(body)
+        return Id(kind, epoch, batch, slot, body[_HEADER.size :])
+
+    def _mac(self, body: bytes) -> bytes:
+        return hmac.digest(self._key, body, "sha256")[:_MAC]
+
+
+def _split(text: str) -> tuple[bytes, bytes]:
+    try:
+        given = text.encode("ascii")
+        raw = base64.urlsafe_b64decode(given + b"=" * (-len(given) % 4))
+    except (UnicodeEncodeError, binascii.Error, ValueError):
+        return b"", bytes(_MAC)
+    if base64.urlsafe_b64encode(raw).rstrip(b"=") != given:  # one spelling an id
+        return b"", bytes(_MAC)
+    return raw[:-_MAC], raw[-_MAC:].ljust(_MAC, b"\0")

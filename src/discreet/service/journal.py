@@ -1,0 +1,238 @@
+"""What people bring and what is heard from them: sealed rows in, one private batch out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from discreet.plan import Plan
+from discreet.service.batches import accepting
+from discreet.service.database import Connection, Database
+from discreet.service.sealing import ACTIVATION, LOSS, NOBODY, ROW, WHOLE, Row, Sealer, unpack_loss
+from discreet.service.steps import step
+from discreet.store import batch_of
+from discreet.types import Batch
+
+ROWS_OF_PEOPLE = ("records", "answers", "replies")
+"""The tables that a release, a burn or a restore empties."""
+
+
+class Decided(NamedTuple):
+    """A decision to write: its sealed row, and the sealed answer if it may be asked again."""
+
+    epoch: int
+    batch: int
+    slot: int
+    row: bytes | None
+    name: bytes | None = None
+    reply: bytes | None = None
+
+
+class Heard(NamedTuple):
+    """An answer to write; ``kind`` is an activation, a loss or a whole record."""
+
+    epoch: int
+    batch: int
+    slot: int
+    kind: int
+    payload: bytes
+
+
+class Over(NamedTuple):
+    """The batch accepts nothing any more."""
+
+
+class Kept(NamedTuple):
+    """It is written."""
+
+
+class Known(NamedTuple):
+    """Something was written there before, and stays: where, and what."""
+
+    epoch: int
+    batch: int
+    slot: int
+    payload: bytes
+
+
+OVER, KEPT = Over(), Kept()
+Outcome = Over | Kept | Known
+
+
+class Journal:
+    """Bulk writes, many items a statement."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def decide(self, connection: Connection, items: list[Decided]) -> list[Outcome]:
+        """Write decisions; one whose name is known gives the earlier answer and takes no slot."""
+        live = accepting(self._database, connection, {item[:2] for item in items})
+        outcomes: dict[int, Outcome] = {
+            place: OVER for place, item in enumerate(items) if item[:2] not in live
+        }
+        step("decide:before-write")
+        named = {
+            item.name: place
+            for place, item in reversed(list(enumerate(items)))
+            if item.name is not None and place not in outcomes
+        }
+        if named:
+            outcomes |= self._replies(connection, items, named)
+        rows = [
+            (*item[:3], item.row)
+            for place, item in enumerate(items)
+            if place not in outcomes and item.row is not None
+        ]
+        if rows:
+            # A conflict is the same row again, after an answer to COMMIT that was lost.
+            connection.execute(
+                f"INSERT INTO records VALUES {_marks(rows)} ON CONFLICT DO NOTHING", _flat(rows)
+            )
+        step("decide:written")
+        return [outcomes.get(place, KEPT) for place in range(len(items))]
+
+    def _replies(
+        self, connection: Connection, items: list[Decided], named: dict[bytes, int]
+    ) -> dict[int, Outcome]:
+        rows = [(name, *items[place][:3], items[place].reply) for name, place in named.items()]
+        connection.execute(
+            f"INSERT INTO replies VALUES {_marks(rows)} ON CONFLICT DO NOTHING", _flat(rows)
+        )
+        known = _replies(connection, list(named))
+        return {
+            place: known[item.name]
+            for place, item in enumerate(items)
+            if item.name in known and known[item.name][:3] != item[:3]
+        }
+
+    def hear(self, connection: Connection, items: list[Heard]) -> list[Outcome]:
+        """Write answers; the first of a kind for a slot stays, and later ones are told of it."""
+        live = accepting(self._database, connection, {item[:2] for item in items})
+        step("observe:before-write")
+        first: dict[Any, Heard] = {}
+        for item in items:
+            if item[:2] in live:
+                first.setdefault(item[:4], item)
+        written: set[Any] = set()
+        if first:
+            rows = list(first.values())
+            answer = connection.execute(
+                f"""INSERT INTO answers VALUES {_marks(rows)} ON CONFLICT DO NOTHING
+                    RETURNING epoch, batch, slot, kind""",
+                _flat(rows),
+            )
+            written = {tuple(row) for row in answer.fetchall()}
+        step("observe:written")
+        before = self._before(connection, set(first) - written)
+        outcomes: list[Outcome] = []
+        for item in items:
+            place = item[:4]
+            if item[:2] not in live:
+                outcomes.append(OVER)
+            elif place in before:
+                outcomes.append(Known(*item[:3], before[place]))
+            elif first[place] is item:
+                outcomes.append(KEPT)
+            else:
+                outcomes.append(Known(*item[:3], first[place].payload))
+        return outcomes
+
+    def _before(self, connection: Connection, places: set[Any]) -> dict[Any, bytes]:
+        if not places:
+            return {}
+        rows = connection.execute(
+            f"""SELECT epoch, batch, slot, kind, payload FROM answers
+                WHERE (epoch, batch, slot, kind) IN (VALUES {_marks(list(places))})""",
+            _flat(places),
+        ).fetchall()
+        return {tuple(row[:4]): bytes(row[4]) for row in rows}
+
+
+def find_reply(name: bytes, connection: Connection) -> Known | None:
+    """What the same request was answered before, if its batch is still under way."""
+    return _replies(connection, [name]).get(name)
+
+
+def _replies(connection: Connection, names: list[bytes]) -> dict[bytes, Known]:
+    marks = ", ".join("?" for _ in names)
+    rows = connection.execute(
+        f"SELECT name, epoch, batch, slot, payload FROM replies WHERE name IN ({marks})", names
+    ).fetchall()
+    return {bytes(row[0]): Known(row[1], row[2], row[3], bytes(row[4])) for row in rows}
+
+
+def forget(connection: Connection, epoch: int, batch: int) -> None:
+    """Delete every row of a batch."""
+    for table in ROWS_OF_PEOPLE:
+        connection.execute(f"DELETE FROM {table} WHERE epoch = ? AND batch = ?", (epoch, batch))
+
+
+def read_batch(
+    connection: Connection, plan: Plan, sealer: Sealer, epoch: int, batch: int, size: int
+) -> Batch:
+    """The rows of a sealed batch as the core's private type; what cannot be read is void."""
+    features = np.zeros((size, plan.features.p))
+    losses = np.full((size, plan.n_actions), np.nan)
+    actions = np.full(size, -1, dtype=np.int64)
+    users: dict[int, bytes] = {}
+    deferred: set[int] = set()
+
+    def put(slot: int, row: Row) -> None:
+        features[slot], actions[slot], users[slot] = row.features, row.action, row.user
+        if row.deferred:
+            deferred.add(slot)
+
+    for slot, payload in _rows(connection, "records", "slot", epoch, batch):
+        packed = sealer.open(ROW, slot, bytes(payload))
+        if packed is not None:
+            put(slot, Row.unpack(packed))
+    for slot, kind, payload in _rows(connection, "answers", "slot, kind", epoch, batch):
+        packed = sealer.open(kind, slot, bytes(payload))
+        if packed is None:
+            continue
+        if kind == ACTIVATION:
+            deferred.discard(slot)
+        elif kind == WHOLE:
+            row = Row.unpack(packed[:-8])
+            put(slot, row)
+        if kind in (LOSS, WHOLE) and actions[slot] >= 0:
+            losses[slot, actions[slot]] = unpack_loss(packed[-8:])
+            deferred.discard(slot)
+    # Not activated: nobody saw it. A user's second row: the unit of privacy allows one.
+    void = [*deferred, *_repeats(users)]
+    actions[void], losses[void] = -1, np.nan
+    return batch_of(features, losses, actions, plan.missing_loss)
+
+
+def _repeats(users: dict[int, bytes]) -> list[int]:
+    """Slots of users who have an earlier one."""
+    # Privacy: at most one row of a batch is a user's, so changing all that is theirs replaces
+    # one record. [docs/privacy/service.md, "Users"]
+    seen: set[bytes] = set()
+    repeated = []
+    for slot in sorted(users):
+        if users[slot] != NOBODY and users[slot] in seen:
+            repeated.append(slot)
+        seen.add(users[slot])
+    return repeated
+
+
+def _rows(
+    connection: Connection, table: str, columns: str, epoch: int, batch: int
+) -> Iterable[Any]:
+    return connection.execute(
+        f"SELECT {columns}, payload FROM {table} WHERE epoch = ? AND batch = ? ORDER BY {columns}",
+        (epoch, batch),
+    ).fetchall()
+
+
+def _marks(rows: list[Any]) -> str:
+    one = f"({', '.join('?' for _ in rows[0])})"
+    return ", ".join([one] * len(rows))
+
+
+def _flat(rows: Iterable[Any]) -> list[Any]:
+    return [value for row in rows for value in row]

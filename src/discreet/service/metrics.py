@@ -1,0 +1,93 @@
+"""Figures in two classes: public by the model, and exact ones for administrators alone."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
+SILENT = ("/v1/observe", "/v1/observe:batch", "/v1/activate")
+"""Routes whose number of requests tells how many people answered: never in public."""
+BLIND = (401, 403, 413, 429, 500, 503)
+"""Errors that no content of a request has a part in."""
+
+
+class Metrics:
+    """Counters of this process; gauges are read from the status when they are asked for."""
+
+    def __init__(self, *, internal: bool) -> None:
+        self._public, self._internal = CollectorRegistry(), CollectorRegistry()
+        # Workers share a port, and a scrape meets one of them: their counters must not mix.
+        self._worker = str(os.getpid())
+        worker, route, status = "worker", "route", "status"
+        self._latency = Histogram(
+            "discreet_request_seconds",
+            "Time to answer, of routes whose number of requests is public",
+            [worker, route],
+            buckets=BUCKETS,
+            registry=self._public,
+        )
+        self._errors = Counter(
+            "discreet_errors", "Errors by route", [worker, route, status], registry=self._public
+        )
+        self._all = internal and Histogram(
+            "discreet_internal_request_seconds",
+            "Time to answer, of all routes",
+            [worker, route, status],
+            buckets=BUCKETS,
+            registry=self._internal,
+        )
+        self._gauges = {
+            name: Gauge(f"discreet_{name}", text, registry=self._public)
+            for name, text in {
+                "slots_issued": "Slots handed out of the batches under way",
+                "batch": "The newest batch under way",
+                "release": "The newest published document",
+                "release_due_timestamp_seconds": "When the next release is due, 0 if none waits",
+                "epsilon_spent": "Epsilon of everything published, for one unit",
+                "epsilon_budget": "Epsilon that one unit may spend",
+            }.items()
+        }
+
+    def count(self, route: str, status: int, seconds: float) -> None:
+        """One answered request."""
+        for note in self._notes(route, status):
+            note(seconds)
+
+    @cache  # noqa: B019
+    def _notes(self, route: str, status: int) -> list[Callable[[float], Any]]:
+        """Where a request of this kind is counted; looking it up costs more than counting."""
+        notes: list[Callable[[float], Any]] = []
+        if self._all:
+            notes.append(self._all.labels(self._worker, route, status).observe)
+        silent = route in SILENT
+        if not silent:
+            notes.append(self._latency.labels(self._worker, route).observe)
+        if status >= 400 and (not silent or status in BLIND):
+            errors = self._errors.labels(self._worker, route, status)
+            notes.append(lambda _: errors.inc())
+        return notes
+
+    def public(self, status: dict[str, Any], ledger: dict[str, Any]) -> bytes:
+        """The text of ``/metrics``."""
+        batches = status["batches"]
+        due = [each["due"] for each in batches if each["due"]]
+        values = {
+            "slots_issued": sum(each["taken"] for each in batches),
+            "batch": max((each["batch"] for each in batches), default=0),
+            "release": status["newest"],
+            "release_due_timestamp_seconds": min(due, default=0.0),
+            "epsilon_spent": float(ledger["spent"]["epsilon"]),
+            "epsilon_budget": float(ledger["budget"]["epsilon"]),
+        }
+        for name, value in values.items():
+            self._gauges[name].set(value)
+        return bytes(generate_latest(self._public))
+
+    def internal(self) -> bytes:
+        """The text of ``/internal/metrics``."""
+        return bytes(generate_latest(self._internal))

@@ -1,0 +1,53 @@
+"""Start the processes that serve."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import uvicorn
+
+from discreet.errors import InvalidInput
+from discreet.service.opening import check
+from discreet.service.places import anchor_of, open_database
+from discreet.service.settings import Settings
+from discreet.service.vault import Vault
+
+
+def serve(config: Path, *, host: str | None, port: int | None, workers: int) -> None:
+    """Serve until SIGTERM or Ctrl-C; requests under way are finished first."""
+    settings = Settings.read(config)
+    if workers > 1 and not settings.postgres:
+        raise InvalidInput(
+            f"workers must be 1 with SQLite; got {workers}. "
+            "Name a PostgreSQL database for more: database = 'postgresql://…'."
+        )
+    preflight(settings)
+    os.environ["DISCREET_CONFIG"] = str(config.resolve())
+    os.environ["DISCREET_WORKERS"] = str(workers)
+    place = (host or settings.host, settings.port if port is None else port)
+    print(f"{settings.experiment}: http://{place[0]}:{place[1]}", file=sys.stderr, flush=True)
+    # The server repeats a signal after its clean end; this one must not end us once more.
+    signal.signal(signal.SIGTERM, lambda *_: None)
+    uvicorn.run(
+        "discreet.service.app:from_environment",
+        factory=True,
+        host=place[0],
+        port=place[1],
+        workers=workers,
+        access_log=False,
+        log_level="warning",
+        server_header=False,
+        timeout_graceful_shutdown=10,
+    )
+
+
+def preflight(settings: Settings) -> None:
+    """Complain in one line before any process is started."""
+    database = open_database(settings)
+    Vault(settings.place(settings.vault)).signing  # noqa: B018
+    with database.guard(), closing(database.connect()) as connection:
+        check(settings, database, connection, anchor_of(settings))

@@ -1,0 +1,92 @@
+"""What is served: the verified chain, and the policy as it was at any of its documents."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from typing import Any
+
+import numpy as np
+
+from discreet.billboard.chain import Chain
+from discreet.plan import Plan
+from discreet.release import Released
+
+HELD = 4
+"""Versions of the policy kept ready: the current one, a pinned one, one for a rollback."""
+
+
+class Serving:
+    """Releases that were read from committed rows, and the actions of the policy on them."""
+
+    def __init__(self, plan: Plan, key: str) -> None:
+        self.plan = plan
+        self.chain = Chain(key)
+        self._held: OrderedDict[int, Released] = OrderedDict()
+        self._asked: list[tuple[int, np.ndarray[Any, Any], asyncio.Future[int]]] = []
+        # Actions may come from an ordinary generator: privacy holds for every fixed draw.
+        self._draws = np.random.default_rng()
+
+    @property
+    def newest(self) -> int:
+        """The number of the newest document; −1 before any was read."""
+        return self.chain.links[-1].number if self.chain.links else -1
+
+    def extended(self, contents: list[bytes]) -> Chain:
+        """The chain with more documents, verified and ready to decide."""
+        chain = self.chain.extended(contents)
+        self._warm(chain.released)
+        return chain
+
+    def adopt(self, chain: Chain) -> None:
+        """Serve a chain that ``extended`` made."""
+        self.chain = chain
+        self._hold(self.newest, chain.released)
+
+    def at(self, number: int) -> Released:
+        """The releases up to and including a document."""
+        held = self._held.get(number)
+        if held is None:
+            held = self.chain.until(number).released
+            self._hold(number, held)
+        self._held.move_to_end(number)
+        return held
+
+    def _hold(self, number: int, released: Released) -> None:
+        self._held[number] = released
+        while len(self._held) > HELD:
+            self._held.popitem(last=False)
+
+    def _warm(self, released: Released) -> None:
+        # One decision computes whatever the releases cache, so that no request waits for it.
+        self.plan.policy.probabilities(released, np.zeros((1, self.plan.features.p)))
+
+    async def action(self, number: int, features: np.ndarray[Any, Any]) -> int:
+        """The action of the policy after document ``number`` for one row of features."""
+        loop = asyncio.get_running_loop()
+        if not self._asked:
+            loop.call_soon(self._act)
+        done: asyncio.Future[int] = loop.create_future()
+        self._asked.append((number, features, done))
+        return await done
+
+    def _act(self) -> None:
+        """Requests that came together are decided together: many rows cost little more than one."""
+        asked, self._asked = self._asked, []
+        for number in {each[0] for each in asked}:
+            waiting = [each for each in asked if each[0] == number]
+            rows = np.concatenate([features for _, features, _ in waiting])
+            draws = self._draws.random((len(rows), 2))
+            try:
+                actions = self.plan.policy.sample(self.at(number), rows, draws).tolist()
+            except Exception as error:
+                for _, _, done in waiting:
+                    done.set_exception(error)
+                continue
+            for (_, _, done), action in zip(waiting, actions, strict=True):
+                if not done.done():  # its request may have been cancelled
+                    done.set_result(action)
+
+    def chance(self, share: float) -> bool:
+        """True with a probability that no context has a part in."""
+        return share > 0.0 and bool(self._draws.random() < share)

@@ -1,0 +1,166 @@
+"""Everything that ``experiment.toml`` says: the plan, and how it is served."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from discreet.config import build
+from discreet.errors import InvalidInput
+from discreet.plan import Plan
+from discreet.privacy.budget import Budget
+from discreet.validate import in_range, one_of, whole
+
+UNITS = ("decision", "user_per_batch", "user")
+MODES = ("online", "shadow", "frozen")
+SCHEMES = ("postgresql://", "postgres://")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """One experiment as it is served; seconds where nothing else is said.
+
+    ``window`` is how long losses are awaited after a batch is sealed, ``settle`` how long the fit
+    may take before its release is due. ``max_batches`` is for the unit ``user`` alone.
+    """
+
+    experiment: str
+    plan: Plan
+    folder: Path = Path()
+    database: str = "discreet.db"
+    vault: str = "vault"
+    anchor: str | None = None
+    window: float = 3600.0
+    settle: float = 1.0
+    waiting: str = "gap"
+    journal: str = "decide"
+    unit: str = "decision"
+    max_batches: int | None = None
+    mode: str = "online"
+    default_action: int = 0
+    holdback: float = 0.0
+    public_releases: bool = False
+    allow_idealised: bool = False
+    host: str = "127.0.0.1"
+    port: int = 8000
+    body_limit: int = 262_144
+    rate_limit: int = 10_000
+    cors_origins: tuple[str, ...] = ()
+    internal_metrics: bool = False
+    lease: int = 64
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.experiment, str) or not self.experiment.strip():
+            raise InvalidInput(
+                f"experiment must be a name; got {self.experiment!r}. Write experiment = 'welcome'."
+            )
+        for name in ("database", "vault", "host"):
+            if not isinstance(getattr(self, name), str) or not getattr(self, name):
+                raise InvalidInput(f"{name} must be text; got {getattr(self, name)!r}. Name it.")
+        for name in ("public_releases", "allow_idealised", "internal_metrics"):
+            if not isinstance(getattr(self, name), bool):
+                raise InvalidInput(
+                    f"{name} must be true or false; got {getattr(self, name)!r}. Write one."
+                )
+        in_range("window", self.window, 0.0, 366 * 86_400.0)
+        in_range("settle", self.settle, 0.0, 86_400.0)
+        in_range("holdback", self.holdback, 0.0, 1.0)
+        one_of("waiting", self.waiting, ("gap", "pipeline"))
+        one_of("journal", self.journal, ("decide", "observe"))
+        one_of("unit", self.unit, UNITS)
+        one_of("mode", self.mode, MODES)
+        whole("port", self.port, 0)
+        whole("body_limit", self.body_limit, 1024)
+        whole("rate_limit", self.rate_limit, 0, "Requests a second and key; 0 is no limit.")
+        whole("lease", self.lease, 1)
+        whole("default_action", self.default_action, 0)
+        self._refuse_what_cannot_be_had()
+
+    def _refuse_what_cannot_be_had(self) -> None:
+        plan = self.plan
+        in_range("default_action", self.default_action, 0, plan.n_actions - 1)
+        if plan.feedback != "bandit":
+            raise InvalidInput(
+                f"plan.feedback must be 'bandit' in a service; got {plan.feedback!r}. "
+                "A person answers for the action they received."
+            )
+        if self.journal == "observe" and plan.missing_loss is not None:
+            raise InvalidInput(
+                "plan.missing_loss must be left out with journal = 'observe'; it is given. "
+                "A decision that was not written cannot take a loss: use journal = 'decide'."
+            )
+        ideal = plan.oracle.mechanism == "paper" or not plan.budget.private
+        if ideal and not self.allow_idealised:
+            raise InvalidInput(
+                "plan must protect people: mechanism 'structured' and a finite epsilon; it does "
+                "not. Correct it, or set allow_idealised = true where no real people are served."
+            )
+        if (self.unit == "user") != (self.max_batches is not None):
+            raise InvalidInput(
+                f"max_batches must be given with unit = 'user', and only there; "
+                f"got {self.max_batches!r}. A user's budget is divided by it."
+            )
+
+    @property
+    def postgres(self) -> bool:
+        """Whether the database is a PostgreSQL server."""
+        return self.database.startswith(SCHEMES)
+
+    @property
+    def depth(self) -> int:
+        """How many batches may be under way: the open one, and one that waits for losses."""
+        return 2 if self.waiting == "pipeline" else 1
+
+    @property
+    def budget(self) -> Budget:
+        """What one unit may spend in all; the plan has the share of one release."""
+        share, parts = self.plan.budget, self.max_batches or 1
+        return replace(share, epsilon=share.epsilon * parts, delta=share.delta * parts)
+
+    def place(self, name: str) -> Path:
+        """A path of the file, which is relative to the file."""
+        return self.folder / name
+
+    @classmethod
+    def read(cls, path: str | Path) -> Settings:
+        """The settings of a TOML file."""
+        try:
+            document = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        except OSError as error:
+            raise InvalidInput(
+                f"experiment file must be readable; {path} is not ({error.strerror}). "
+                "Make one with discreet serve --init."
+            ) from None
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise InvalidInput(
+                f"experiment file must be TOML; {path} is not: {error}. Correct that line."
+            ) from None
+        return cls.from_config(document, Path(path).resolve().parent)
+
+    @classmethod
+    def from_config(cls, document: Mapping[str, Any], folder: Path) -> Settings:
+        """The settings of a mapping; unknown keys are refused by name."""
+        given = dict(document)
+        if "folder" in given or not isinstance(given.get("plan"), Mapping):
+            raise InvalidInput("experiment must have a [plan] and no folder. Add the table.")
+        planned = dict(given["plan"])
+        for name in ("unit", "releases"):
+            if name in planned:
+                raise InvalidInput(
+                    f"plan.{name} must be left out; it is given. The service sets it: write unit "
+                    "at the top of the file, and window for the time of releases."
+                )
+        unit, parts = given.get("unit", "decision"), given.get("max_batches")
+        # Releases follow the service's public clock, never the answers.
+        plan = Plan.from_config(planned | {"unit": unit, "releases": "on_request"})
+        if parts is not None:
+            whole("max_batches", parts, 1)
+            # Privacy: a user enters at most so many batches, and ε and δ add up over them.
+            # [docs/privacy/service.md, "Users"]
+            share = Budget(plan.budget.epsilon / parts, plan.budget.delta / parts)
+            plan = replace(plan, budget=share)
+        given["cors_origins"] = tuple(given.get("cors_origins", ()))
+        return build(cls, given | {"plan": plan, "folder": folder}, "experiment", {})

@@ -1,0 +1,156 @@
+"""What a worker process holds: its database, its secrets, and a view of what all workers share."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from typing import Any, TypeVar
+
+from discreet.billboard.chain import Chain
+from discreet.billboard.keys import public_key
+from discreet.service import access, chain
+from discreet.service.anchor import Anchor
+from discreet.service.batches import BatchState, Slots, Terms, under_way
+from discreet.service.database import Connection, Database
+from discreet.service.journal import Journal
+from discreet.service.opening import check
+from discreet.service.places import anchor_of, open_database
+from discreet.service.serving import Serving
+from discreet.service.settings import Settings
+from discreet.service.steps import step
+from discreet.service.vault import Vault
+from discreet.service.writer import Writer
+
+T = TypeVar("T")
+STALE = 10.0
+"""Seconds without a look at the database after which a worker calls itself not ready."""
+
+
+class State:
+    """Everything a worker needs, refreshed from the database a few times a second."""
+
+    epoch: int
+    mode: str
+    holdback: float
+    alias: int | None
+
+    def __init__(self, settings: Settings, *, workers: int = 1) -> None:
+        self.settings = settings
+        self.database: Database = open_database(settings)
+        self.vault = Vault(settings.place(settings.vault))
+        self.anchor: Anchor = anchor_of(settings)
+        self.serving = Serving(settings.plan, public_key(self.vault.signing))
+        self.journal = Journal(self.database)
+        terms = Terms(
+            settings.plan.schedule,
+            settings.depth,
+            settings.window,
+            settings.settle,
+            settings.lease,
+            workers,
+            settings.max_batches,
+        )
+        self.slots = Slots(self.database, self.vault, terms)
+        self.keys: dict[str, access.Key] = {}
+        self.live: list[BatchState] = []
+        self._live: set[tuple[int, int]] = set()
+        self._last = (0, 0)
+        self.on_change: Callable[[], None] = lambda: None
+        self._started, self._fresh = False, 0.0
+        self._refreshing = asyncio.Lock()
+        self._open = ExitStack()
+
+    async def start(self) -> None:
+        """Take the database over; refuses one that is newer, older, or of another plan."""
+        self._open.enter_context(self.database.guard())
+        try:
+            self._reader = self.database.connect()
+            self._open.callback(lambda: self._reader.close())
+            check(self.settings, self.database, self._reader, self.anchor)
+            self.writer = Writer(self.database)
+            self._open.callback(self.writer.close)
+            self._reading = ThreadPoolExecutor(1, thread_name_prefix="reader")
+            self._open.callback(self._reading.shutdown)
+            await self.refresh()
+        except BaseException:
+            self._open.close()
+            raise
+        self._started = True
+
+    async def stop(self) -> None:
+        """Finish what is being written and let the database go."""
+        self._started = False
+        await asyncio.to_thread(self._open.close)
+
+    async def read(self, operation: Callable[[Connection], T]) -> T:
+        """A read, away from the event loop."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._reading, self._read, operation)
+
+    def _read(self, operation: Callable[[Connection], T]) -> T:
+        try:
+            return operation(self._reader)
+        except self.database.lost:
+            self._reader = self.database.revived(self._reader)
+            return operation(self._reader)
+
+    async def write(self, operation: Callable[[Connection], T]) -> T:
+        """A rare write, durable when it returns."""
+        return await asyncio.to_thread(self.writer.run, operation)
+
+    def served(self, pinned: int | None = None) -> int:
+        """The document that decides: the alias of a rollback, a batch's own, or the newest."""
+        if self.alias is not None:
+            return self.alias
+        return self.serving.newest if pinned is None else pinned
+
+    async def refresh(self) -> None:
+        """Read what changed. A document is served after it was read back, verified and anchored."""
+        async with self._refreshing:
+            known = self.serving.newest
+            row, last, live, keys, bodies = await self.read(lambda c: _view(c, known))
+            if bodies:
+                extended = await asyncio.to_thread(self._anchored, bodies)
+                self.serving.adopt(extended)
+                step("release:served")
+            self.epoch, self.mode, self.holdback, self.alias = row
+            self.live, self.keys = live, {key.id: key for key in keys}
+            self._last, self._live = last, {(each.epoch, each.id) for each in live}
+            self._fresh = time.monotonic()
+            self.on_change()
+
+    def _anchored(self, bodies: list[bytes]) -> Chain:
+        extended = self.serving.extended(bodies)
+        self.anchor.ensure(chain.mark_of(extended))
+        step("release:anchored")
+        return extended
+
+    @property
+    def ready(self) -> bool:
+        """Whether the service has started and could read its database a moment ago."""
+        return self._started and time.monotonic() - self._fresh < STALE
+
+    def over(self, epoch: int, batch: int) -> bool:
+        """Whether a batch is over; one that opened after the last look is not."""
+        return (epoch, batch) not in self._live and (epoch, batch) <= self._last
+
+    async def change(self, column: str, value: Any) -> None:
+        """Set one of mode, holdback and serving, for all workers."""
+        await self.write(
+            lambda c: c.execute(f"UPDATE experiment SET {column} = ?", (value,)) and None
+        )
+        await self.refresh()
+
+
+def _view(
+    connection: Connection, known: int
+) -> tuple[Any, tuple[int, int], list[BatchState], list[access.Key], list[bytes]]:
+    row = connection.execute("SELECT epoch, mode, holdback, serving FROM experiment").fetchone()
+    last = connection.execute(
+        "SELECT epoch, id FROM batches ORDER BY epoch DESC, id DESC LIMIT 1"
+    ).fetchone()
+    live, keys = under_way(connection), access.listed(connection)
+    return row, tuple(last or (0, 0)), live, keys, chain.after(connection, known)

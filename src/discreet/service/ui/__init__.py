@@ -1,0 +1,1 @@
+"""The dashboard ``/ui``: what is public by the model, and what operators change."""

@@ -1,0 +1,175 @@
+"""Move a context's sliders and see how likely each action is, under any release."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from starlette.responses import Response
+
+from discreet.billboard.chain import Chain
+from discreet.errors import InvalidInput
+from discreet.features import UnitBall
+from discreet.plan import Plan
+from discreet.release import Released
+from discreet.schema import Category, Number
+from discreet.service.ui.frame import Asked
+
+POINTS = 41
+"""Values of the varied feature at which the curve is evaluated."""
+LATEST = 16
+"""Releases over which a context is followed."""
+
+
+@dataclass(frozen=True)
+class Control:
+    """One input of the form: a slider with a range, or a list of words."""
+
+    name: str
+    label: str
+    low: float = 0.0
+    high: float = 0.0
+    values: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def first(self) -> str:
+        """What it shows before anybody moved it."""
+        return self.values[0][0] if self.values else f"{(self.low + self.high) / 2:g}"
+
+    @property
+    def step(self) -> float:
+        return (self.high - self.low) / 200
+
+    def read(self, text: str) -> Any:
+        """The value of the feature that the form says."""
+        if self.values:
+            return text
+        try:
+            return float(text)
+        except ValueError:
+            raise InvalidInput(
+                f"feature {self.label!r} must be a number; got {text!r}. Move its slider."
+            ) from None
+
+
+def controls(plan: Plan) -> list[Control]:
+    """The inputs that the public schema asks for."""
+    if isinstance(plan.features, UnitBall):
+        each = range(plan.features.dimension)
+        return [Control(f"x{place}", f"number {place}", -1.0, 1.0) for place in each]
+    return [_control(place, field) for place, field in enumerate(plan.features.fields)]
+
+
+def _control(place: int, field: Number | Category) -> Control:
+    name = f"x{place}"
+    if isinstance(field, Number):
+        return Control(name, field.name, field.low, field.high)
+    values = [(value, value) for value in field.values]
+    if field.other:  # longer than every word of the list, so it is none of them
+        values.append(("any but " + " ".join(field.values), "any other"))
+    return Control(name, field.name, values=tuple(values))
+
+
+async def explorer(asked: Asked) -> Response:
+    """The page; with a form sent, its answer, as a part where the page asks for that."""
+    state, plan = asked.service.state, asked.service.settings.plan
+    inputs, chain = controls(plan), state.serving.chain
+    numbers = [
+        link.number for link in chain.links if link.document["kind"] in ("genesis", "release")
+    ]
+    texts = {each.name: asked.given(each.name) or each.first for each in inputs}
+    release = asked.given("release") or str(_standing(numbers, state.served()))
+    if not release.isdecimal() or int(release) not in numbers:
+        raise InvalidInput(
+            "release must be one of those listed; it is not. Choose it from the list."
+        )
+    sliders = [each for each in inputs if not each.values]
+    varied = next((each for each in sliders if each.name == asked.given("vary")), None)
+    varied = varied or next(iter(sliders), None)
+    answer = await asyncio.to_thread(
+        _evaluated, plan, chain, numbers, int(release), inputs, texts, varied
+    )
+    return asked.page(
+        "part_explorer.html" if asked.partial else "explorer.html",
+        inputs=inputs,
+        texts=texts,
+        numbers=numbers[::-1],
+        release=int(release),
+        sliders=sliders,
+        varied=varied,
+        served=state.served(),
+        **answer,
+    )
+
+
+def _standing(numbers: list[int], served: int) -> int:
+    """The last of the numbers that holds at a document, which may be a burn."""
+    return max(number for number in numbers if number <= served)
+
+
+def _evaluated(
+    plan: Plan,
+    chain: Chain,
+    numbers: list[int],
+    release: int,
+    inputs: list[Control],
+    texts: dict[str, str],
+    varied: Control | None,
+) -> dict[str, Any]:
+    """Probabilities of the context, along one feature, and over the releases."""
+    values = {each.name: each.read(texts[each.name]) for each in inputs}
+    here = _probabilities(plan, chain, release, _features(plan, inputs, [values]))
+    along = None
+    if varied is not None:
+        at = np.linspace(varied.low, varied.high, POINTS)
+        rows = [values | {varied.name: float(value)} for value in at]
+        curves = _probabilities(plan, chain, release, _features(plan, inputs, rows))
+        along = _chart(varied.label, at.tolist(), curves)
+    followed = [number for number in numbers if number <= release][-LATEST:]
+    row = _features(plan, inputs, [values])
+    history = np.concatenate([_probabilities(plan, chain, each, row) for each in followed])
+    return {
+        "probabilities": here[0].tolist(),
+        "along": along,
+        "history": _chart("document", followed, history) | {"whole": True}
+        if len(followed) > 1
+        else None,
+    }
+
+
+def _features(plan: Plan, inputs: list[Control], rows: list[dict[str, Any]]) -> Any:
+    """The core's own map from contexts to features, which also refuses what is no context."""
+    if isinstance(plan.features, UnitBall):
+        return plan.features.map([[row[each.name] for each in inputs] for row in rows])
+    return plan.features.map([{each.label: row[each.name] for each in inputs} for row in rows])
+
+
+def _probabilities(plan: Plan, chain: Chain, number: int, features: Any) -> Any:
+    # Not through ``Serving``, whose few held versions belong to the decisions.
+    until = chain.until(number)
+    return plan.policy.probabilities(_released(_Version(until.links[-1].digest, until)), features)
+
+
+@dataclass(frozen=True)
+class _Version:
+    """A chain up to a document, whose digest stands for all of it."""
+
+    digest: str
+    chain: Chain = field(compare=False)
+
+
+@lru_cache(LATEST + 2)
+def _released(version: _Version) -> Released:
+    """The releases of a chain, read once for all moves of a slider."""
+    return version.chain.released
+
+
+def _chart(label: str, x: list[Any], probabilities: Any) -> dict[str, Any]:
+    lines = [
+        {"label": f"action {action}", "values": column}
+        for action, column in enumerate(np.asarray(probabilities).T.tolist())
+    ]
+    return {"x": x, "label": label, "lines": lines, "from": 0, "to": 1}

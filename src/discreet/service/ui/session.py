@@ -1,0 +1,49 @@
+"""Who is logged in: an encrypted, signed cookie, and the token that its forms must carry."""
+
+from __future__ import annotations
+
+import base64
+import hmac
+import json
+import secrets
+from dataclasses import dataclass
+
+from cryptography.fernet import Fernet, InvalidToken
+
+COOKIE = "discreet_session"
+SECONDS = 8 * 3600
+"""How long a log-in lasts; revoking the key ends it at once."""
+
+
+@dataclass(frozen=True)
+class Session:
+    """The id of an API key, empty before the log-in, and the token of this session's forms."""
+
+    key: str
+    token: str
+
+    def issued(self, token: str) -> bool:
+        """Whether a form carries our token; compared in constant time."""
+        return hmac.compare_digest(self.token.encode(), token.encode())
+
+
+class Sessions:
+    """Writes and reads cookies; every worker can, since the vault's secret is theirs alike."""
+
+    def __init__(self, mac: bytes) -> None:
+        secret = hmac.digest(mac, b"sessions of the dashboard", "sha256")
+        self._box = Fernet(base64.urlsafe_b64encode(secret))
+
+    def begin(self, key: str) -> tuple[Session, str]:
+        """A new session and its cookie."""
+        session = Session(key, secrets.token_urlsafe(24))
+        return session, self._box.encrypt(
+            json.dumps([session.key, session.token]).encode()
+        ).decode()
+
+    def read(self, cookie: str | None) -> Session | None:
+        """The session of a cookie that we wrote and that is not too old."""
+        try:
+            return Session(*json.loads(self._box.decrypt((cookie or "").encode(), ttl=SECONDS)))
+        except InvalidToken:
+            return None

@@ -1,0 +1,126 @@
+"""Pages that show: status, batches, releases, ledger."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from starlette.responses import Response
+
+from discreet.errors import ServiceError
+from discreet.service import chain
+from discreet.service.batches import BatchState
+from discreet.service.ui import facts
+from discreet.service.ui.frame import Asked
+
+
+async def status(asked: Asked) -> Response:
+    """Where the experiment stands; asked again by the page every few seconds."""
+    service = asked.service
+    found = await service.status()
+    ledger = await service.state.read(lambda c: chain.ledger_of(c, service.settings))
+    name = "part_status.html" if asked.partial else "status.html"
+    return asked.page(
+        name, status=found, spent=ledger.spent(), budget=ledger.budget, plan=service.settings.plan
+    )
+
+
+async def batches(asked: Asked) -> Response:
+    found = await asked.service.state.read(facts.batches)
+    now = (await asked.service.status())["now"]
+    return asked.page(
+        "batches.html",
+        batches=found[::-1],
+        words={"open": "open", "sealed": "waiting"},
+        chart_values=facts.timeline(found, now),
+        settings=asked.service.settings,
+        ahead=_ahead(asked, found),
+    )
+
+
+def _ahead(asked: Asked, found: list[BatchState]) -> list[int]:
+    """Sizes of the next batches, which the plan fixes."""
+    kept = sum(batch.state != "burned" for batch in found)
+    sizes = [asked.service.state.slots.size(kept + step) for step in (1, 2, 3)]
+    return [size for size in sizes if size]
+
+
+async def releases(asked: Asked) -> Response:
+    checked = await _checked(asked)
+    return asked.page(
+        "releases.html",
+        documents=checked[::-1],
+        served=asked.service.state.served(),
+        public_key=asked.service.state.serving.chain.key,
+    )
+
+
+async def release(asked: Asked) -> Response:
+    document = next((each for each in await _checked(asked) if each.number == _number(asked)), None)
+    if document is None:
+        raise _no_document()
+    return asked.page(
+        "release.html",
+        document=document,
+        served=asked.service.state.served(),
+        plan=asked.service.settings.plan,
+    )
+
+
+async def document(asked: Asked) -> Response:
+    """The signed bytes, for whoever wants to check them elsewhere."""
+    number = _number(asked)
+    found = dict(await asked.service.state.read(facts.bodies)).get(number)
+    if found is None:
+        raise _no_document()
+    named = {"Content-Disposition": f'attachment; filename="document-{number}.json"'}
+    return Response(found, media_type="application/json", headers=named)
+
+
+async def ledger(asked: Asked) -> Response:
+    settings = asked.service.settings
+    found = await asked.service.state.read(lambda c: chain.ledger_of(c, settings))
+    lines = await asyncio.to_thread(facts.charges, found)
+    budget = found.budget.epsilon
+    chart: dict[str, Any] = {
+        "x": list(range(len(lines) + 1)),
+        "lines": [
+            {"label": "spent", "values": [0.0, *(line.spent for line in lines)], "stepped": True},
+            {"label": "budget", "values": [budget] * (len(lines) + 1), "dashed": True},
+        ],
+        "label": "releases",
+        "whole": True,
+        "filled": True,
+        "from": 0,
+    }
+    return asked.page(
+        "ledger.html",
+        lines=lines[::-1],
+        spent=found.spent(),
+        budget=found.budget,
+        chart_values=chart,
+    )
+
+
+async def _checked(asked: Asked) -> list[facts.Checked]:
+    state = asked.service.state
+    stored = await state.read(facts.bodies)
+    known = {link.number: link.digest for link in state.serving.chain.links}
+    key = state.serving.chain.key
+
+    def check() -> list[facts.Checked]:
+        return [facts.check(number, body, key, known.get(number)) for number, body in stored]
+
+    return await asyncio.to_thread(check)
+
+
+def _number(asked: Asked) -> int:
+    return int(asked.request.path_params["number"])
+
+
+def _no_document() -> ServiceError:
+    return ServiceError(
+        "document must be one of those listed; it is not. See the page Releases.",
+        status=404,
+        code="unknown_release",
+    )

@@ -1,0 +1,91 @@
+"""What a worker does between requests: release what is due, erase, look what others did."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from discreet.errors import NotReady
+from discreet.service import fitting, logs, publishing
+from discreet.service.database import Connection
+from discreet.service.state import State
+from discreet.service.steps import step
+
+TICK = 0.5
+"""Seconds between two looks; how late a worker may hear of a release, a new key, a changed mode."""
+
+
+class Upkeep:
+    """Background tasks; ``once`` does all that is due now."""
+
+    def __init__(self, state: State, config: Path | None = None) -> None:
+        self._state = state
+        self._fitter = fitting.Fitter(config) if config else None
+        self._tasks: list[asyncio.Task[None]] = []
+        self._erased = False
+        self._stopping = threading.Event()
+
+    def start(self) -> None:
+        """Begin to look after the state until ``stop``."""
+        # A fit takes its time; what other workers and operators do is seen meanwhile.
+        self._tasks = [
+            asyncio.create_task(self._repeat(each)) for each in (self._state.refresh, self.once)
+        ]
+
+    async def stop(self) -> None:
+        """Give up what is under way: it is made again at the next start."""
+        self._stopping.set()
+        if self._fitter:
+            await asyncio.to_thread(self._fitter.close)
+        await asyncio.gather(*self._tasks)
+
+    async def _repeat(self, duty: Callable[[], Awaitable[Any]]) -> None:
+        while not self._stopping.is_set():
+            try:
+                await duty()
+            except Exception as error:
+                # The kind of an error is public, its text may not be.
+                if not self._stopping.is_set():
+                    logs.event("upkeep failed", kind=type(error).__name__)
+            await asyncio.sleep(TICK)
+
+    def _pause(self, seconds: float) -> None:
+        if self._stopping.wait(seconds):
+            raise NotReady("service must be running to release; it stops. It is made later.")
+
+    async def once(self) -> bool:
+        """Release what is due and erase what is over; whether a release was made."""
+        state = self._state
+        made = False
+        if any(batch.state == "sealed" for batch in state.live):
+            if self._fitter:
+                await asyncio.to_thread(self._fitter.start)
+            made = await asyncio.to_thread(self._publisher().release_next)
+        await state.refresh()
+        if made:
+            logs.event("released", release=state.serving.newest)
+        # A key that outlived its batch: the release was made by a process that died, or whose
+        # answer to COMMIT was lost.
+        left = any(state.over(*place) for place in state.vault.batches())
+        if made or left or not self._erased:
+            await self.erase()
+        return made
+
+    async def erase(self) -> None:
+        """Destroy what is left of batches that are over; tried again until nothing is."""
+        self._erased = await asyncio.to_thread(self._state.writer.alone, self._erase)
+
+    def _publisher(self) -> publishing.Publisher:
+        state = self._state
+        fit = self._fitter or partial(fitting.fit, state.settings, state.database, state.vault)
+        commit = state.writer.run
+        return publishing.Publisher(state.database, state.vault, fit, commit, self._pause)
+
+    def _erase(self, connection: Connection) -> bool:
+        done = publishing.erase(self._state.database, self._state.vault, connection)
+        step("release:erased")
+        return done

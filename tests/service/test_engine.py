@@ -1,0 +1,339 @@
+"""Every event of a decision's life, on both databases."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from discreet.errors import DecisionClosed, InvalidInput, LossConflict, UnknownDecision
+
+HERE = [0.3, -0.2]
+
+
+async def fill(service, count, **options):
+    return [await service.engine.decide("caller", HERE, **options) for _ in range(count)]
+
+
+def test_a_batch_is_decided_observed_and_released_once(settings, play, released):
+    async def scenario(service):
+        decisions = await fill(service, 4)
+        assert all(each.stored and each.release == 0 for each in decisions)
+        assert len({each.decision for each in decisions}) == 4
+        for each in decisions:
+            assert await service.engine.observe(each.decision, 0.5)
+        made = await released(service)
+        assert len(made.items) == 1
+        assert made.latest.records == 4
+        assert not await service.upkeep.once()
+        later = await service.engine.decide("caller", HERE)
+        assert (later.stored, later.release) == (True, 1)
+        return await service.ledger()
+
+    ledger = play(settings(), scenario)
+    assert 0.9 < float(ledger["spent"]["epsilon"]) <= 1.0
+    assert len(ledger["entries"][0]["charges"]) == 1
+
+
+def test_the_table_of_events(settings, play, released):
+    async def scenario(service):
+        engine = service.engine
+        first, second, *_ = await fill(service, 4)
+        with pytest.raises(InvalidInput):
+            await engine.observe(first.decision, 1.5)
+        assert await engine.observe(first.decision, 0.5)
+        assert await engine.observe(first.decision, 0.5)
+        with pytest.raises(LossConflict):
+            await engine.observe(first.decision, 0.25)
+        assert await engine.observe(first.decision, 0.5)
+        forged = ("A" if second.decision[0] != "A" else "B") + second.decision[1:]
+        messages = set()
+        for bad in (forged, "", "x", "é", second.decision[:-1], second.decision + "!"):
+            with pytest.raises(UnknownDecision) as refusal:
+                await engine.observe(bad, 0.5)
+            messages.add(str(refusal.value))
+        assert len(messages) == 1
+        await asyncio.sleep(0.25)
+        with pytest.raises(DecisionClosed):  # the window is over, the release not yet made
+            await engine.observe(second.decision, 0.5)
+        await released(service)
+        with pytest.raises(DecisionClosed):
+            await engine.observe(second.decision, 0.5)
+
+    play(settings(), scenario)
+
+
+def test_answers_that_come_together_are_judged_one_by_one(settings, play):
+    async def scenario(service):
+        first, second, *_ = await fill(service, 4)
+        asked = [(first, 0.5), (first, 0.5), (first, 0.75), (second, 1.0)]
+        outcomes = await asyncio.gather(
+            *(service.engine.observe(each.decision, loss) for each, loss in asked),
+            return_exceptions=True,
+        )
+        assert outcomes[0] is outcomes[1] is outcomes[3] is True
+        assert isinstance(outcomes[2], LossConflict)
+
+    play(settings(window=60), scenario)
+
+
+def test_the_same_request_again_has_the_same_answer_and_one_slot(settings, play):
+    async def scenario(service):
+        decide = service.engine.decide
+        first = await decide("caller", HERE, idempotency="one")
+        again = [decide("caller", HERE, idempotency="one") for _ in range(3)]
+        assert [first] * 3 == await asyncio.gather(*again)
+        other = await decide("another caller", HERE, idempotency="one")
+        assert other.decision != first.decision
+        rest = await fill(service, 2)
+        assert all(each.stored for each in rest)  # 1 + 1 + 2 slots
+        assert not (await fill(service, 1))[0].stored
+
+    play(settings(window=60), scenario)
+
+
+def test_the_same_request_after_a_restart(settings, play):
+    chosen = settings(window=60)
+    first = play(chosen, lambda service: service.engine.decide("c", HERE, idempotency="one"))
+    again = play(chosen, lambda service: service.engine.decide("c", HERE, idempotency="one"))
+    assert first == again
+
+
+def test_in_the_gap_decisions_take_no_slot(settings, play):
+    async def scenario(service):
+        await fill(service, 4)
+        waiting = await service.engine.decide("caller", HERE, idempotency="again")
+        assert not waiting.stored
+        assert await service.engine.decide("caller", HERE, idempotency="again") == waiting
+        assert await service.engine.observe(waiting.decision, 0.5) is False
+        assert await service.engine.activate(waiting.decision) is False
+        return await service.status()
+
+    status = play(settings(window=60), scenario)
+    assert [each["state"] for each in status["batches"]] == ["sealed"]
+    assert "waits for losses" in status["text"]
+
+
+def test_a_pipeline_opens_one_more_batch_with_the_policy_of_before(settings, play, released):
+    async def scenario(service):
+        first = await fill(service, 4)
+        second = await fill(service, 8)
+        assert [each.stored for each in first + second] == [True] * 12
+        assert not (await fill(service, 1))[0].stored  # one waits already
+        assert await service.engine.observe(second[0].decision, 0.5)
+        made = await released(service)
+        assert made.latest.records == 4
+        third = await fill(service, 1)
+        assert (third[0].stored, third[0].release) == (True, 1)
+        assert all(each.release == 0 for each in second)
+        assert (await released(service)).latest.records == 8
+
+    play(settings(waiting="pipeline", window=0.4), scenario)
+
+
+@pytest.mark.parametrize("journal", ["decide", "observe"])
+def test_a_slot_without_an_answer_is_void(settings, play, released, journal, monkeypatch):
+    seen = spy_on_fits(monkeypatch)
+
+    async def scenario(service):
+        decisions = await fill(service, 4)
+        for each in decisions[:2]:
+            await service.engine.observe(each.decision, 1.0)
+        await released(service)
+        return [each.action for each in decisions]
+
+    actions = play(settings(journal=journal), scenario)
+    batch = seen[0]
+    assert batch.observed.sum(axis=1).tolist() == [1, 1, 0, 0]
+    assert all(batch.losses[slot, actions[slot]] == 1.0 for slot in (0, 1))
+
+
+def test_a_declared_loss_stands_in_for_silence(settings, play, released, monkeypatch):
+    seen = spy_on_fits(monkeypatch)
+
+    async def scenario(service):
+        shown, waiting, active, answered = [
+            await service.engine.decide("caller", HERE, deferred=place > 0) for place in range(4)
+        ]
+        await service.engine.activate(active.decision)
+        await service.engine.activate(active.decision)
+        await service.engine.observe(answered.decision, 0.25)
+        await released(service)
+        return [each.action for each in (shown, waiting, active, answered)]
+
+    actions = play(settings(plan={"missing_loss": 0.75}), scenario)
+    batch = seen[0]
+    assert batch.observed.sum(axis=1).tolist() == [1, 0, 1, 1]
+    heard = [batch.losses[slot, action] for slot, action in enumerate(actions)]
+    assert (heard[0], heard[2], heard[3]) == (0.75, 0.75, 0.25)
+
+
+@pytest.mark.parametrize("journal", ["decide", "observe"])
+def test_a_users_second_slot_is_void(settings, play, released, journal, monkeypatch):
+    seen = spy_on_fits(monkeypatch)
+
+    async def scenario(service):
+        for name in ("ann", "bob", "ann", "ann"):
+            each = await service.engine.decide("caller", HERE, user=name)
+            await service.engine.observe(each.decision, 1.0)
+        with pytest.raises(InvalidInput, match="user must be given"):
+            await service.engine.decide("caller", HERE)
+        await released(service)
+        return await service.ledger()
+
+    ledger = play(settings(unit="user_per_batch", journal=journal), scenario)
+    assert seen[0].observed.sum(axis=1).tolist() == [1, 1, 0, 0]
+    assert ledger["unit"] == "user_per_batch"
+    assert "a user's first slot" in ledger["spent"]["assumptions"][0]
+
+
+def test_a_users_budget_is_divided_and_adds_up(settings, play, released):
+    async def scenario(service):
+        for size in (4, 8):
+            await fill(service, size, user="ann")
+            await released(service)
+        over = await service.engine.decide("caller", HERE, user="ann")
+        assert (over.stored, over.release) == (False, 2)
+        return await service.ledger()
+
+    chosen = settings(unit="user", max_batches=2)
+    assert chosen.plan.budget.epsilon == 0.5
+    spent = play(chosen, scenario)["spent"]
+    assert (spent["unit"], float(spent["delta"])) == ("user", 1e-6)
+    assert 0.5 < float(spent["epsilon"]) <= 1.0
+
+
+def test_a_ticket_brings_context_action_and_loss_together(settings, play, released, monkeypatch):
+    seen = spy_on_fits(monkeypatch)
+
+    async def scenario(service):
+        engine = service.engine
+        tickets = [await engine.ticket() for _ in range(4)]
+        assert all(each.stored and each.release == 0 for each in tickets)
+        record = {"context": HERE, "action": 2}
+        assert await engine.observe(tickets[0].ticket, 0.5, **record)
+        assert await engine.observe(tickets[0].ticket, 0.5, **record)
+        with pytest.raises(LossConflict):
+            await engine.observe(tickets[0].ticket, 0.5, context=HERE, action=1)
+        with pytest.raises(InvalidInput):
+            await engine.observe(tickets[1].ticket, 0.5)
+        with pytest.raises(InvalidInput):
+            await engine.observe(tickets[1].ticket, 0.5, context=HERE, action=3)
+        assert not (await engine.ticket()).stored
+        await released(service)
+
+    play(settings(), scenario)
+    assert seen[0].observed.tolist()[0] == [False, False, True]
+    assert not seen[0].observed[1:].any()
+
+
+def test_modes_and_holdback(settings, play):
+    async def scenario(service):
+        await service.set_mode("shadow")
+        shadow = await fill(service, 2)
+        assert [(each.action, each.stored) for each in shadow] == [(2, True)] * 2
+        await service.set_mode("frozen")
+        assert not (await fill(service, 1))[0].stored
+        await service.set_mode("online")
+        await service.set_holdback(1.0)
+        held = await fill(service, 3)
+        assert [(each.action, each.stored) for each in held] == [(2, False)] * 3
+        await service.set_holdback(0.0)
+        assert (await fill(service, 1))[0].stored
+
+    play(settings(default_action=2, window=60), scenario)
+
+
+def test_what_operators_set_outlives_a_restart(settings, play):
+    chosen = settings(window=60)
+    play(chosen, lambda service: service.set_mode("frozen"))
+    assert play(chosen, lambda service: service.status())["mode"] == "frozen"
+
+
+def test_a_rollback_serves_an_older_release(settings, play, released):
+    async def scenario(service):
+        await fill(service, 4)
+        await released(service)
+        await service.set_serving(0)
+        back = (await fill(service, 1))[0]
+        assert (back.stored, back.release) == (True, 0)
+        with pytest.raises(InvalidInput):
+            await service.set_serving(7)
+        await service.set_serving(None)
+        assert (await fill(service, 1))[0].release == 1
+
+    play(settings(), scenario)
+
+
+def test_a_bad_context_takes_no_slot(settings, play):
+    async def scenario(service):
+        for bad in ([1.0], ["a", "b"], [float("nan"), 0.0], {"a": 1}, [[0.1, 0.2]] * 2):
+            with pytest.raises(InvalidInput):
+                await service.engine.decide("caller", bad)
+        assert all(each.stored for each in await fill(service, 4))
+
+    play(settings(window=60), scenario)
+
+
+def test_slots_lost_with_a_process_are_void_and_never_used_again(settings, play):
+    chosen = settings(plan={"first_batch": 64}, window=60, lease=16)
+
+    async def first(service):
+        return [each.decision for each in await fill(service, 3)]
+
+    before = play(chosen, first)
+    later = play(chosen, first)
+    assert not set(before) & set(later)
+    taken = play(chosen, lambda service: service.status())["batches"][0]["taken"]
+    assert taken == 16 + 12  # two leases, the second from what was left
+
+
+def test_the_horizon_ends_the_experiment(settings, play, released):
+    async def scenario(service):
+        await fill(service, 4)
+        await released(service)
+        return await fill(service, 2)
+
+    over = play(settings(plan={"horizon": 10}), scenario)  # batches of 4 and 6; the last unfitted
+    assert [(each.stored, each.release) for each in over] == [(False, 1)] * 2
+
+
+def spy_on_fits(monkeypatch):
+    """The batches that were fitted, copied before they are forgotten."""
+    import numpy as np
+
+    from discreet.oracles import Ridge
+
+    seen, fit = [], Ridge.fit
+
+    def spying(self, batch, noise):
+        kept = {name: np.array(getattr(batch, name)) for name in ("features", "losses", "observed")}
+        seen.append(replace(batch, **kept))
+        return fit(self, batch, noise)
+
+    monkeypatch.setattr(Ridge, "fit", spying)
+    return seen
+
+
+def test_a_view_from_before_a_batch_opened_takes_no_slots_away(settings, play):
+    """A refresh that began earlier must not make a fresh lease void."""
+
+    async def scenario(service):
+        first = await service.engine.decide("caller", HERE)
+        service.state.on_change()  # with what was known before the batch opened
+        rest = await fill(service, 15)
+        assert first.stored
+        assert all(each.stored for each in rest)
+        return await service.status()
+
+    chosen = settings(plan={"first_batch": 64}, window=60)
+    assert play(chosen, scenario)["batches"][0]["taken"] == 16  # one lease for all
+
+
+def test_decisions_that_come_together_are_all_different_slots(settings, play):
+    async def scenario(service):
+        asked = [service.engine.decide("caller", HERE) for _ in range(100)]
+        return await asyncio.gather(*asked)
+
+    made = play(settings(plan={"first_batch": 64}, window=60), scenario)
+    stored = [each.decision for each in made if each.stored]
+    assert len(stored) == len(set(stored)) == 64

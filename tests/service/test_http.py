@@ -1,0 +1,250 @@
+"""The service over HTTP, in a process of its own."""
+
+import json
+import time
+
+import pytest
+
+from discreet.service.access import SCOPES
+from discreet.service.bodies import Bodies
+from discreet.service.handlers import on_this_machine
+from discreet.service.routes import PUBLIC, routes
+from discreet.service.settings import Settings
+
+HERE = {"context": [0.3, -0.2]}
+
+
+def new_key(running, admin, *scopes):
+    status, made, _ = running.call("POST", "/v1/admin/keys", {"scopes": list(scopes)}, admin)
+    assert status == 200
+    return made["key"]
+
+
+def decided(running, key, **headers):
+    status, answer, _ = running.call("POST", "/v1/decide", HERE, key, headers)
+    assert status == 200
+    return answer
+
+
+def test_from_the_first_decision_to_the_first_release(written, server):
+    folder, key = written()
+    running = server(folder)
+    first = [decided(running, key) for _ in range(4)]
+    assert [each["stored"] for each in first] == [True] * 4
+    for each in first:
+        body = {"decision": each["decision"], "loss": 0.5}
+        assert running.call("POST", "/v1/observe", body, key)[:2] == (200, {"stored": True})
+    body = {"decision": first[0]["decision"], "loss": 0.75}
+    status, answer, _ = running.call("POST", "/v1/observe", body, key)
+    assert (status, answer["error"]["code"]) == (409, "conflict")
+    deadline = time.monotonic() + 20
+    while running.call("GET", "/v1/releases", key=key)[1]["current"] == 0:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    status, answer, _ = running.call("POST", "/v1/observe", body, key)
+    assert (status, answer["error"]["code"]) == (410, "over")
+    assert decided(running, key)["release"] == 1
+    status, document, headers = running.call("GET", "/v1/releases/current", key=key)
+    assert (status, document["number"], document["kind"]) == (200, 1, "release")
+    listed = running.call("GET", "/v1/releases", key=key)[1]["releases"]
+    assert headers["etag"] == f'"{listed[1]["digest"]}"'
+    assert running.call("GET", "/v1/ledger", key=key)[1]["spent"]["unit"] == "decision"
+    code, _, told = running.stop()
+    assert code == 0
+    assert {json.loads(line)["event"] for line in told.splitlines()[1:]} == {"released"}
+
+
+def test_every_route_with_every_scope(written, server):
+    folder, admin = written(window=60)
+    running = server(folder)
+    keys = {scope: new_key(running, admin, scope) for scope in SCOPES}
+    time.sleep(1.0)
+    shapes = Bodies(Settings.read(folder / "experiment.toml").plan)
+    for route in routes(shapes):
+        path = route.path.replace("{number}", "0")
+        body = {} if route.method == "POST" else None
+        if route.path == "/v1/admin/burn":
+            body = {"batch": 99}
+        for scope, key in keys.items():
+            status, answer, _ = running.call(route.method, path, body, key)
+            allowed = scope in (*route.scopes, "admin") or route.scopes == PUBLIC
+            assert (status == 403) == (not allowed), (route.path, scope, answer)
+            assert status < 500
+        status, answer, headers = running.call(route.method, path, body)
+        assert status == (200 if route.scopes == PUBLIC else 401), route.path
+        if status == 401:
+            assert headers["www-authenticate"] == "Bearer"
+            assert set(answer["error"]) == {"code", "message"}
+
+
+WRONG = ("", "Bearer", "Bearer dk_000000000000_" + "A" * 43, "Basic eDp5", "Bearer dk_x_y")
+
+
+def test_a_wrong_key_is_refused(written, server):
+    folder, key = written()
+    running = server(folder)
+    for given in (*WRONG, f"Bearer {key[:-1]}", f"Bearer {key}x", f"Basic {key}", "Bearer \xe9"):
+        headers = {"Authorization": given}
+        assert running.call("POST", "/v1/decide", HERE, headers=headers)[0] == 401, given
+    headers = {"Authorization": f"bearer {key}"}
+    assert running.call("POST", "/v1/decide", HERE, headers=headers)[0] == 200
+
+
+def test_a_revoked_key_stops_working(written, server):
+    folder, admin = written(window=60)
+    running = server(folder)
+    key = new_key(running, admin, "decide")
+    assert running.call("POST", "/v1/decide", HERE, key)[0] == 200
+    revoked = running.call("POST", "/v1/admin/keys/revoke", {"id": key.split("_")[1]}, admin)
+    assert revoked[1]["revoked"]
+    assert running.call("POST", "/v1/decide", HERE, key)[0] == 401
+
+
+BAD = [
+    b"",
+    b"{",
+    b"[]",
+    b"null",
+    b'{"context": [0.1]}',
+    b'{"context": [0.1, 0.2, 0.3]}',
+    b'{"context": ["0.1", 0.2]}',
+    b'{"context": [true, 0.2]}',
+    b'{"context": [NaN, 0.2]}',
+    b'{"context": [1e400, 0.2]}',
+    b'{"context": [null, 0.2]}',
+    b'{"context": [[0.1], 0.2]}',
+    b'{"context": {"a": 1}}',
+    b'{"context": [0.1, 0.2], "more": 1}',
+    b'{"context": [0.1, 0.2], "deferred": "yes"}',
+    b'{"context": [0.1, 0.2], "user": "ann"}',
+    b'{"context": [0.1, 0.2], "user": "\xff"}',
+    b'{"context": ' + b"[" * 50_000,
+]
+
+
+def test_bad_bodies_are_refused_to_their_sender(written, server):
+    folder, key = written(window=60)
+    running = server(folder)
+    for body in BAD:
+        status, answer, _ = running.call("POST", "/v1/decide", body, key)
+        assert status == 422, body[:60]
+        assert answer["error"]["code"] == "invalid"
+    for loss in ("-0.1", "1.1", '"0.5"', "true", "null", "NaN", "1e400", "[0.5]"):
+        body = f'{{"decision": "x", "loss": {loss}}}'.encode()
+        assert running.call("POST", "/v1/observe", body, key)[0] == 422, loss
+    too_long = {"Idempotency-Key": "k" * 256}
+    assert running.call("POST", "/v1/decide", HERE, key, too_long)[0] == 422
+    assert running.call("GET", "/v1/status", key=key)[1]["batches"] == []  # no slot was taken
+
+
+def test_limits_of_body_kind_and_rate(written, server):
+    folder, key = written(window=60, body_limit=2048, rate_limit=5)
+    running = server(folder)
+    statuses = [running.call("GET", "/v1/status", key=key)[0] for _ in range(12)]
+    assert statuses.count(429) >= 5
+    time.sleep(1.1)
+    assert running.call("POST", "/v1/decide", b" " * 3000, key)[0] == 413
+    wrong = {"Content-Type": "text/plain"}
+    assert running.call("POST", "/v1/decide", HERE, key, wrong)[0] == 415
+    status, answer, _ = running.call("PUT", "/v1/decide", HERE, key)
+    assert (status, answer["error"]["code"]) == (405, "method_not_allowed")
+    status, answer, headers = running.call("GET", "/nowhere")
+    assert (status, answer["error"]["code"]) == (404, "not_found")
+    assert "default-src 'none'" in headers["content-security-policy"]
+
+
+@pytest.mark.parametrize("origins", [[], ["https://shop.example"]])
+def test_other_origins_are_allowed_by_name_alone(written, server, origins):
+    folder, key = written(cors_origins=origins)
+    running = server(folder)
+    asked = {"Origin": "https://shop.example"}
+    allowed = running.call("GET", "/v1/status", key=key, headers=asked)[2]
+    assert ("access-control-allow-origin" in allowed) == bool(origins)
+    other = running.call("GET", "/v1/status", key=key, headers={"Origin": "https://e.example"})[2]
+    assert "access-control-allow-origin" not in other
+
+
+def test_many_losses_in_one_request(written, server):
+    folder, key = written(window=60)
+    running = server(folder)
+    first, second = decided(running, key), decided(running, key)
+    asked = [
+        {"decision": first["decision"], "loss": 0.5},
+        {"decision": first["decision"], "loss": 0.25},
+        {"decision": "forged", "loss": 0.5},
+        {"decision": second["decision"], "loss": 1},
+    ]
+    _, answer, _ = running.call("POST", "/v1/observe:batch", {"observations": asked}, key)
+    assert [each["status"] for each in answer["results"]] == [200, 409, 404, 200]
+    assert answer["results"][0] == {"status": 200, "stored": True}
+    many = {"observations": asked * 251}
+    assert running.call("POST", "/v1/observe:batch", many, key)[0] == 422
+
+
+def test_idempotency_keys_and_public_releases(written, server):
+    folder, key = written(window=60, public_releases=True)
+    running = server(folder)
+    name = {"Idempotency-Key": "order-17"}
+    assert decided(running, key, **name) == decided(running, key, **name)
+    status, document, headers = running.call("GET", "/v1/releases/0")
+    assert (status, document["kind"]) == (200, "genesis")
+    assert "immutable" in headers["cache-control"]
+    for path in ("9", "-1", "x", "0x1", "1e3", "99999999999999999999"):
+        assert running.call("GET", f"/v1/releases/{path}")[0] == 404
+    assert running.call("GET", "/v1/status")[0] == 401
+
+
+def test_metrics_tell_nothing_of_who_answered(written, server):
+    folder, key = written(window=60, internal_metrics=True)
+    running = server(folder)
+
+    def public():
+        text = running.call("GET", "/metrics", key=key)[1].decode()
+        return {
+            line
+            for line in text.splitlines()
+            if "observe" in line or "activate" in line or not line.startswith("discreet_request")
+        }
+
+    decisions = [decided(running, key) for _ in range(4)]
+    public()
+    before = public()
+    for each in decisions[:3]:
+        running.call("POST", "/v1/observe", {"decision": each["decision"], "loss": 0.5}, key)
+    running.call("POST", "/v1/observe", {"decision": decisions[0]["decision"], "loss": 1}, key)
+    assert public() == before
+    assert any("discreet_slots_issued 4.0" in line for line in before)
+    internal = running.call("GET", "/internal/metrics", key=key)[1].decode()
+    assert 'route="/v1/observe",status="409"' in internal
+
+
+def test_internal_metrics_are_off_by_default(written, server):
+    folder, key = written()
+    assert server(folder).call("GET", "/internal/metrics", key=key)[0] == 404
+
+
+def test_the_openapi_document_lists_every_route(written, server):
+    folder, key = written()
+    running = server(folder)
+    document = running.call("GET", "/openapi.json", key=key)[1]
+    shapes = Bodies(Settings.read(folder / "experiment.toml").plan)
+    listed = {(method.upper(), path) for path, each in document["paths"].items() for method in each}
+    assert listed == {(route.method, route.path) for route in routes(shapes)}
+    decide = document["components"]["schemas"]["Decide"]
+    assert decide["additionalProperties"] is False
+    assert decide["properties"]["context"]["minItems"] == 2
+
+
+def test_a_second_process_on_the_same_file_is_refused_in_one_line(written, server):
+    folder, _ = written()
+    server(folder)
+    with pytest.raises(AssertionError, match="must be served by one process"):
+        server(folder)
+
+
+@pytest.mark.parametrize(
+    ("address", "here"),
+    [("127.0.0.1", True), ("::1", True), ("10.0.0.1", False), ("", False), ("unknown", False)],
+)
+def test_what_counts_as_this_machine(address, here):
+    assert on_this_machine(address) is here

@@ -1,0 +1,373 @@
+"""A release happens once, when it is due, whole or not at all, and leaves no rows behind."""
+
+import asyncio
+import os
+import shutil
+import threading
+import time
+from contextlib import closing
+
+import pytest
+
+from discreet.billboard.chain import Chain
+from discreet.errors import BudgetExceeded, DecisionClosed, StateClaimed
+from discreet.service import chain, opening, publishing
+from discreet.service.anchor import Anchor, Mark
+from discreet.service.fitting import fit
+from discreet.service.places import anchor_of, open_database
+from discreet.service.sqlite import PATIENCE
+
+HERE = [0.3, -0.2]
+
+
+async def fill(service, count):
+    decisions = [await service.engine.decide("caller", HERE) for _ in range(count)]
+    for each in decisions:
+        await service.engine.observe(each.decision, 0.5)
+    return decisions
+
+
+def publisher(service, **changes):
+    state = service.state
+    parts = {
+        "database": state.database,
+        "vault": state.vault,
+        "fit": lambda *place: fit(service.settings, state.database, state.vault, *place),
+        "commit": state.writer.run,
+        "pause": lambda _: None,
+    } | changes
+    return publishing.Publisher(**parts)
+
+
+def rows(service, table):
+    return service.state.writer.run(
+        lambda c: c.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
+    )
+
+
+async def in_thread(function, *arguments):
+    return await asyncio.to_thread(function, *arguments)
+
+
+def test_many_who_try_at_once_make_one_release(settings, play):
+    async def scenario(service):
+        await fill(service, 4)
+        await asyncio.sleep(0.25)
+        tries = [in_thread(publisher(service).release_next) for _ in range(8)]
+        made = await asyncio.gather(*tries, return_exceptions=True)
+        assert [each for each in made if each is True] == [True]
+        return await in_thread(rows, service, "documents")
+
+    assert play(settings(), scenario) == 2  # genesis and one release
+
+
+def test_the_key_is_the_guarantee_when_the_state_is_forged(settings, play, released):
+    """Even a batch that is put back to sealed is not released again, whatever is fitted."""
+
+    async def scenario(service):
+        await fill(service, 4)
+        await asyncio.sleep(0.25)
+        state = service.state
+        fitted = await in_thread(fit, service.settings, state.database, state.vault, 1, 1, 4)
+        await released(service)
+        state.vault.make(1, 1)
+        await service.state.write(
+            lambda c: c.execute("UPDATE batches SET state = 'sealed' WHERE id = 1") and None
+        )
+        with pytest.raises(BudgetExceeded):  # the ledger would not pay
+            await in_thread(publisher(service).release_next)
+        with pytest.raises(state.database.lost):  # the unique key would not have it
+            await in_thread(publisher(service, fit=lambda *_: fitted).release_next)
+        return await in_thread(rows, service, "documents")
+
+    assert play(settings(), scenario) == 2
+
+
+def test_a_release_is_never_early(settings, play):
+    async def scenario(service):
+        await fill(service, 4)
+        assert not await in_thread(publisher(service).release_next)  # the window is open
+        await asyncio.sleep(0.25)
+        waited = []
+
+        def pause(seconds):
+            waited.append(seconds)
+            threading.Event().wait(seconds)
+
+        assert await in_thread(publisher(service, pause=pause).release_next)
+        batch = await service.state.read(
+            lambda c: c.execute(
+                f"SELECT due, {service.state.database.now} FROM batches WHERE id = 1"
+            ).fetchone()
+        )
+        assert waited  # the fit was done before it was due
+        assert batch[1] >= batch[0]
+
+    play(settings(settle=0.6), scenario)
+
+
+@pytest.mark.parametrize("answers", [[0.5] * 4, [None] * 4, [0.0, None, 1.0, 0.25]])
+def test_when_it_is_due_depends_on_no_answer(settings, play, answers):
+    async def scenario(service):
+        for loss in answers:
+            each = await service.engine.decide("caller", [loss or 0.0, 0.1])
+            if loss is not None:
+                await service.engine.observe(each.decision, loss)
+        batch = (await service.status())["batches"][0]
+        return batch["closes"] - batch["sealed"], batch["due"] - batch["closes"], batch["taken"]
+
+    moments = play(settings(window=30, settle=2), scenario)
+    assert moments == (pytest.approx(30), pytest.approx(2), 4)
+
+
+@pytest.mark.parametrize("step", ["insert", "charge", "delete", "finish"])
+def test_a_failure_at_any_step_leaves_everything_as_it_was(settings, play, released, step):
+    def broken(*_arguments):
+        raise OSError("disk full")
+
+    places = {
+        "insert": (chain, "append"),
+        "charge": (chain, "charge"),
+        "delete": (publishing, "forget"),
+        "finish": (publishing, "finish"),
+    }
+
+    async def scenario(service):
+        await fill(service, 4)
+        await asyncio.sleep(0.25)
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(*places[step], broken)
+            with pytest.raises(OSError, match="disk full"):
+                await in_thread(publisher(service).release_next)
+        counts = [await in_thread(rows, service, each) for each in ("documents", "charges")]
+        assert counts == [1, 0]
+        assert await in_thread(rows, service, "answers") == 4
+        made = await released(service)
+        assert len(made.items) == 1
+
+    play(settings(), scenario)
+
+
+def test_a_lost_answer_to_commit_makes_no_second_release(settings, play):
+    async def scenario(service):
+        await fill(service, 4)
+        await asyncio.sleep(0.25)
+        await service.state.refresh()
+        state, release = service.state, type(service.state.database).release
+
+        def committed_but_unheard(self, *arguments):
+            assert release(self, *arguments)
+            raise self.lost[0]("the answer was lost")
+
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(type(state.database), "release", committed_but_unheard)
+            with pytest.raises(state.database.lost):
+                await service.upkeep.once()
+        before = await state.read(chain.newest)
+        assert not await service.upkeep.once()
+        assert await state.read(chain.newest) == before
+        assert state.serving.newest == 1
+
+    play(settings(), scenario)
+
+
+def test_published_bytes_verify_and_never_change(settings, play, released):
+    chosen = settings()
+
+    async def scenario(service):
+        await fill(service, 4)
+        await released(service)
+        return await service.state.read(lambda c: chain.after(c, -1))
+
+    bodies = play(chosen, scenario)
+
+    async def later(service):
+        await fill(service, 8)
+        await released(service)
+        return await service.state.read(lambda c: chain.after(c, -1)), service.state.serving
+
+    again, serving = play(chosen, later)
+    assert again[:2] == bodies
+    assert len(Chain(serving.chain.key).extended(again).released.items) == 2
+
+
+def test_rows_and_keys_are_gone_after_the_release(settings, play, released, tmp_path):
+    chosen = settings(unit="user_per_batch")
+    marker = "marker-of-a-person"
+
+    async def scenario(service):
+        for _ in range(4):
+            each = await service.engine.decide(
+                "caller", HERE, user=marker, idempotency=marker + str(_)
+            )
+            await service.engine.observe(each.decision, 0.123456789)
+        sealed = await service.state.read(
+            lambda c: [bytes(row[0]) for row in c.execute("SELECT payload FROM records").fetchall()]
+        )
+        assert len(sealed) == 4
+        assert service.state.vault.batches() == [(1, 1)]
+        await released(service)
+        assert service.state.vault.batches() == []
+        for table in ("records", "answers", "replies"):
+            assert await in_thread(rows, service, table) == 0
+        return sealed
+
+    sealed = play(chosen, scenario)
+    left = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    if chosen.postgres:
+        assert marker.encode() not in left
+    else:
+        assert left
+        assert not any(payload[:40] in left for payload in sealed)
+
+
+def test_erasure_is_not_called_done_while_a_reader_keeps_old_pages(settings, play, released):
+    """The check can fail: an open reader blocks the truncation, and is noticed."""
+    chosen = settings()
+    if chosen.postgres:
+        return  # the server's files are not ours to truncate
+
+    async def scenario(service):
+        await fill(service, 4)
+        database = open_database(chosen)
+        with closing(database.connect()) as reader:
+            reader.execute("BEGIN")
+            reader.execute("SELECT count(*) FROM records").fetchone()
+            await released(service)
+            assert not service.upkeep._erased
+            began = time.monotonic()
+            await service.upkeep.once()
+            assert time.monotonic() - began < PATIENCE  # nobody waits for the reader
+        await service.upkeep.once()
+        assert service.upkeep._erased
+
+    play(chosen, scenario)
+
+
+def test_a_restored_backup_is_refused_until_a_new_epoch_begins(settings, play, released, tmp_path):
+    chosen = settings()
+    if chosen.postgres:
+        return  # the same rules on tables that are set back: below
+
+    async def first(service):
+        return [await service.engine.decide("caller", HERE) for _ in range(2)]
+
+    old = play(chosen, first)
+    backup = tmp_path / "backup.db"
+    shutil.copy(tmp_path / "discreet.db", backup)
+
+    async def later(service):
+        await fill(service, 2)
+        await released(service)
+
+    play(chosen, later)
+    for extra in ("-wal", "-shm"):
+        (tmp_path / f"discreet.db{extra}").unlink(missing_ok=True)
+    shutil.copy(backup, tmp_path / "discreet.db")
+    with pytest.raises(StateClaimed, match="discreet restore"):
+        play(chosen, first)
+    assert opening.restore(chosen) == [1]
+
+    async def after(service):
+        with pytest.raises(DecisionClosed):
+            await service.engine.observe(old[0].decision, 0.5)
+        await fill(service, 4)
+        made = await released(service)
+        assert len(made.items) == 1
+        return await service.state.read(lambda c: chain.after(c, -1)), service.state
+
+    bodies, state = play(chosen, after)
+    kinds = [link.document["kind"] for link in state.serving.chain.links]
+    numbers = [link.number for link in state.serving.chain.links]
+    assert kinds == ["genesis", "restore", "release"]
+    assert numbers == [0, 2, 3]  # number 1 was published before the restore and is never reused
+    assert Chain(state.serving.chain.key).extended(bodies)
+
+
+def test_tables_that_were_set_back_are_refused(settings, play, released):
+    chosen = settings()
+
+    async def scenario(service):
+        await fill(service, 4)
+        await released(service)
+        await service.state.write(
+            lambda c: [c.execute("DELETE FROM documents WHERE number = 1"), None][1]
+        )
+
+    play(chosen, scenario)
+    with pytest.raises(StateClaimed, match="second noise"):
+        play(chosen, fill)
+
+
+def test_without_its_anchor_a_database_is_refused(settings, play):
+    chosen = settings()
+    anchor_of(chosen).path.unlink()
+    with pytest.raises(StateClaimed):
+        play(chosen, fill)
+
+
+def test_a_burned_batch_is_erased_and_never_released(settings, play, released):
+    async def scenario(service):
+        lost = await fill(service, 3)
+        await service.burn(1)
+        with pytest.raises(DecisionClosed):
+            await service.engine.observe(lost[0].decision, 0.5)
+        assert await in_thread(rows, service, "answers") == 0
+        assert service.state.vault.batches() == []
+        kept = await fill(service, 4)
+        assert all(each.stored and each.release == 1 for each in kept)
+        made = await released(service)
+        assert (made.latest.number, made.latest.records) == (1, 4)
+        kinds = [link.document["kind"] for link in service.state.serving.chain.links]
+        assert kinds == ["genesis", "burn", "release"]
+
+    play(settings(), scenario)
+
+
+def test_another_plan_is_another_experiment(settings, play):
+    settings()
+    other = settings(plan={"n_actions": 4}, begin=False)
+    with pytest.raises(StateClaimed, match="plan must be the one"):
+        play(other, fill)
+
+
+def test_an_experiment_begins_once(settings):
+    chosen = settings()
+    with pytest.raises(StateClaimed, match="must be empty"):
+        opening.begin(chosen)
+
+
+def test_a_database_of_newer_code_is_refused(settings, play):
+    chosen = settings()
+    database = open_database(chosen)
+    with closing(database.connect()) as connection:
+        connection.execute(f"INSERT INTO migrations VALUES (99, 'later', {database.now})")
+    with pytest.raises(StateClaimed, match="newer discreet"):
+        play(chosen, fill)
+
+
+def test_one_process_serves_a_file(settings, play):
+    chosen = settings()
+    if chosen.postgres:
+        return
+
+    async def scenario(service):  # noqa: ARG001
+        with pytest.raises(StateClaimed, match="one process"):
+            await asyncio.to_thread(play, chosen, fill)
+
+    play(chosen, scenario)
+
+
+def test_an_anchor_outlives_a_torn_line(tmp_path):
+    anchor = Anchor(tmp_path / "anchor.jsonl")
+    anchor.ensure(Mark(1, 0, "a"))
+    with open(anchor.path, "ab") as file:
+        file.write(b'{"epoch": 1, "num')
+    again = Anchor(anchor.path)
+    assert again.newest() == Mark(1, 0, "a")
+    again.ensure(Mark(1, 1, "b"))
+    again.ensure(Mark(1, 1, "b"))
+    assert Anchor(anchor.path).newest() == Mark(1, 1, "b")
+    with pytest.raises(StateClaimed):
+        Anchor(anchor.path).ensure(Mark(1, 1, "another"))
+    assert os.stat(anchor.path).st_mode & 0o777 == 0o600

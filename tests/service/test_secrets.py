@@ -1,0 +1,124 @@
+"""Ids, sealed rows, the vault and the clock."""
+
+import os
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from discreet.errors import InvalidInput, UnknownDecision
+from discreet.service import clock
+from discreet.service.clock import Clock
+from discreet.service.ids import TOKEN, Id, Ids
+from discreet.service.sealing import LOSS, NOBODY, ROW, Row, Sealer, pack_loss, unpack_loss
+from discreet.service.vault import Vault
+
+IDS = Ids(b"k" * 32)
+ANY = some.builds(
+    Id,
+    some.integers(0, 3),
+    some.integers(0, 2**16 - 1),
+    some.integers(0, 2**32 - 1),
+    some.integers(0, 2**32 - 1),
+    some.binary(max_size=60),
+)
+
+
+@given(ANY)
+def test_an_id_is_read_as_it_was_written(id):
+    assert IDS.read(IDS.write(id)) == id
+
+
+@given(ANY, some.data())
+def test_an_altered_id_is_unknown(id, data):
+    text = IDS.write(id)
+    place = data.draw(some.integers(0, len(text) - 1))
+    other = data.draw(some.characters(codec="utf-8").filter(lambda each: each != text[place]))
+    with pytest.raises(UnknownDecision):
+        IDS.read(text[:place] + other + text[place + 1 :])
+    with pytest.raises(UnknownDecision):
+        Ids(b"l" * 32).read(text)
+
+
+@given(some.text(max_size=80))
+def test_any_text_is_unknown(text):
+    with pytest.raises(UnknownDecision):
+        IDS.read(text)
+
+
+def test_an_id_has_one_spelling():
+    text = IDS.write(Id(TOKEN, 1, 2, 3, b"x"))
+    for other in (text + "=", text + "\n", " " + text, text.replace("A", "A ", 1)):
+        with pytest.raises(UnknownDecision):
+            IDS.read(other)
+
+
+def test_a_row_opens_in_its_own_place_only():
+    sealer = Sealer(b"k" * 32, 1, 2)
+    row = Row(np.array([0.5, -0.25]), 2, True, sealer.user("ann"))
+    sealed = sealer.seal(ROW, 7, row.pack())
+    opened = Row.unpack(sealer.open(ROW, 7, sealed))
+    assert (opened.features.tolist(), opened.action, opened.deferred) == ([0.5, -0.25], 2, True)
+    assert opened.user == row.user != NOBODY
+    assert sealer.open(ROW, 8, sealed) is None
+    assert sealer.open(LOSS, 7, sealed) is None
+    assert Sealer(b"k" * 32, 1, 3).open(ROW, 7, sealed) is None
+    assert Sealer(b"l" * 32, 1, 2).open(ROW, 7, sealed) is None
+    for place in range(len(sealed)):
+        altered = bytearray(sealed)
+        altered[place] ^= 1
+        assert sealer.open(ROW, 7, bytes(altered)) is None
+    assert sealed != sealer.seal(ROW, 7, row.pack())  # a fresh nonce each time
+    assert "0.5" not in repr(row)
+
+
+def test_users_are_hashed_under_the_key_of_the_batch():
+    one, other = Sealer(b"k" * 32, 1, 1), Sealer(b"l" * 32, 1, 2)
+    assert one.user("ann") == one.user("ann") != one.user("bob")
+    assert one.user("ann") != other.user("ann")
+    assert one.user(None) == NOBODY
+
+
+@given(some.floats(0, 1))
+def test_a_loss_keeps_every_bit(loss):
+    assert unpack_loss(pack_loss(loss)) == loss
+
+
+def test_the_vault_makes_keys_once_and_destroys_them(tmp_path):
+    vault = Vault(tmp_path / "vault")
+    vault.create()
+    signing = vault.signing
+    vault.create()
+    assert Vault(vault.folder).signing == signing
+    vault.make(1, 5)
+    key = vault.batch(1, 5)
+    vault.make(1, 5)
+    assert Vault(vault.folder).batch(1, 5) == key
+    assert vault.batches() == [(1, 5)]
+    path = vault.folder / "batch-1-5.key"
+    kept = path.with_name("kept")
+    os.link(path, kept)  # the same bytes on the disk, under another name
+    assert {path.stat().st_mode & 0o777, vault.folder.stat().st_mode & 0o777} == {0o600, 0o700}
+    vault.destroy(1, 5)
+    vault.destroy(1, 5)
+    assert kept.read_bytes() == bytes(32)  # overwritten, not only unlinked
+    assert vault.batch(1, 5) is None
+    assert [each.name for each in vault.folder.glob(".*")] == []
+    assert "secret" in repr(vault)
+
+
+def test_a_vault_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(InvalidInput, match=r"vault must hold signing\.key"):
+        _ = Vault(tmp_path / "none").signing
+
+
+@pytest.mark.parametrize("jump", [-365 * 86_400, -3600, -1, 1, 3600, 365 * 86_400])
+def test_no_jump_of_the_system_clock_moves_ours(monkeypatch, jump):
+    ours = Clock()
+    before, real = ours.now(), time.time
+    monkeypatch.setattr(clock.time, "time", lambda: real() + jump)
+    assert 0 <= ours.now() - before < 0.5
+    later = Clock(seen=before)
+    assert later.now() >= before

@@ -1,0 +1,106 @@
+"""What the file of an experiment may say, and how it is told that it may not."""
+
+from pathlib import Path
+
+import pytest
+
+from discreet.errors import InvalidInput
+from discreet.service.example import EXAMPLE
+from discreet.service.settings import Settings
+
+PLAN = {
+    "n_actions": 3,
+    "features": {"kind": "UnitBall", "dimension": 2},
+    "budget": {"epsilon": 1.0, "delta": 1e-6},
+}
+
+
+def made(plan=None, **changes):
+    document = {"experiment": "test", "plan": PLAN | (plan or {})} | changes
+    return Settings.from_config(document, Path())
+
+
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({"windw": 3}, "Did you mean 'window'"),
+        ({"experiment": " "}, "experiment must be a name"),
+        ({"database": 3}, "database must be text"),
+        ({"window": -1}, "window must be a number in"),
+        ({"window": "3"}, None),
+        ({"waiting": "wait"}, "waiting must be one of"),
+        ({"journal": "both"}, "journal must be one of"),
+        ({"unit": "person"}, "unit must be one of"),
+        ({"mode": "off"}, "mode must be one of"),
+        ({"holdback": 2}, "holdback must be"),
+        ({"default_action": 3}, "default_action must be"),
+        ({"port": "8000"}, "port must be a whole number"),
+        ({"public_releases": "yes"}, "public_releases must be true or false"),
+        ({"unit": "user"}, "max_batches must be given with unit = 'user'"),
+        ({"max_batches": 3}, "max_batches must be given with unit = 'user'"),
+        ({"unit": "user", "max_batches": 0}, "max_batches must be at least 1"),
+        ({"folder": "/"}, "no folder"),
+    ],
+)
+def test_refusals_name_the_key(changes, complaint):
+    if complaint is None:
+        assert made(**changes).window == 3.0
+        return
+    with pytest.raises(InvalidInput, match=complaint):
+        made(**changes)
+
+
+@pytest.mark.parametrize(
+    ("plan", "changes", "complaint"),
+    [
+        ({"oracle": {"kind": "Ridge", "mechanism": "paper"}}, {}, "must protect people"),
+        ({"budget": {"epsilon": "inf"}}, {}, "must protect people"),
+        ({"missing_loss": 1.0}, {"journal": "observe"}, "missing_loss must be left out"),
+        ({"feedback": "full"}, {}, "feedback must be 'bandit'"),
+        ({"unit": "visit"}, {}, "plan.unit must be left out"),
+        ({"releases": "automatic"}, {}, "plan.releases must be left out"),
+    ],
+)
+def test_what_cannot_be_had_is_refused(plan, changes, complaint):
+    with pytest.raises(InvalidInput, match=complaint):
+        made(plan, **changes)
+
+
+def test_an_experiment_has_a_plan():
+    with pytest.raises(InvalidInput, match=r"must have a \[plan\]"):
+        Settings.from_config({"experiment": "test"}, Path())
+
+
+def test_idealised_mechanisms_need_to_be_asked_for():
+    plan = {"oracle": {"kind": "Ridge", "mechanism": "paper"}}
+    assert made(plan, allow_idealised=True).plan.oracle.mechanism == "paper"
+
+
+def test_a_users_budget_is_divided_by_the_number_of_batches():
+    settings = made(unit="user", max_batches=4)
+    assert (settings.plan.budget.epsilon, settings.plan.budget.delta) == (0.25, 2.5e-7)
+    assert (settings.budget.epsilon, settings.budget.delta) == (1.0, 1e-6)
+    assert settings.plan.unit == "user"
+
+
+def test_releases_follow_the_services_clock():
+    assert made().plan.releases == "on_request"
+
+
+def test_the_example_is_read_and_says_what_the_defaults_are(tmp_path):
+    path = tmp_path / "experiment.toml"
+    path.write_text(EXAMPLE)
+    settings = Settings.read(path)
+    assert settings.folder == tmp_path
+    for name in ("waiting", "journal", "unit", "mode", "host", "port", "database", "vault"):
+        assert getattr(settings, name) == Settings.__dataclass_fields__[name].default
+
+
+@pytest.mark.parametrize("content", [b"experiment = ", b"\xff"])
+def test_a_file_that_is_no_toml(tmp_path, content):
+    path = tmp_path / "experiment.toml"
+    path.write_bytes(content)
+    with pytest.raises(InvalidInput, match="must be TOML"):
+        Settings.read(path)
+    with pytest.raises(InvalidInput, match="serve --init"):
+        Settings.read(tmp_path / "none.toml")

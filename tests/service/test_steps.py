@@ -1,0 +1,87 @@
+"""A process that is killed at a step goes on from there without losing or doubling anything."""
+
+import json
+import time
+
+import pytest
+
+RELEASE = (
+    "release:claimed",
+    "release:fitted",
+    "release:after-insert",
+    "release:after-delete",
+    "release:before-commit",
+    "release:committed",
+    "release:anchored@2",
+    "release:key-destroyed",
+)
+
+
+def fill(running, key):
+    ids = []
+    for place in range(4):
+        headers = {"Idempotency-Key": str(place)}
+        body = {"context": [0.1, 0.2]}
+        ids.append(running.call("POST", "/v1/decide", body, key, headers)[1]["decision"])
+    for each in ids:
+        running.call("POST", "/v1/observe", {"decision": each, "loss": 0.5}, key)
+
+
+def first_release(running, key):
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        status, document, _ = running.call("GET", "/v1/releases/1", key=key)
+        if status == 200:
+            return document
+        time.sleep(0.1)
+    raise AssertionError("no release was made")
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        "release:fitted",
+        "release:committed",
+        *(
+            pytest.param(each, marks=pytest.mark.long)
+            for each in RELEASE
+            if each not in ("release:fitted", "release:committed")
+        ),
+    ],
+)
+def test_a_release_that_is_cut_short_is_made_once(written, server, step):
+    folder, key = written(window=1.0)
+    cut = server(folder, environment={"DISCREET_STEP": step})
+    fill(cut, key)
+    assert cut.process.wait(timeout=30) == -9
+    running = server(folder)
+    made = first_release(running, key)
+    running.stop()
+    again = server(folder)
+    assert first_release(again, key) == made
+    listed = again.call("GET", "/v1/releases", key=key)[1]["releases"]
+    assert [each["number"] for each in listed] == [0, 1]
+    assert list((folder / "vault").glob("batch-1-1.key")) == []
+
+
+@pytest.mark.parametrize("step", ["write:before-commit@2", "decide:before-answer@1"])
+def test_a_decision_that_was_not_answered_takes_no_second_slot(written, server, step):
+    folder, key = written(window=60)
+    cut = server(folder, environment={"DISCREET_STEP": step})
+    headers, body = {"Idempotency-Key": "same"}, {"context": [0.1, 0.2]}
+    with pytest.raises((OSError, json.JSONDecodeError)):
+        cut.call("POST", "/v1/decide", body, key, headers)
+    assert cut.process.wait(timeout=30) == -9
+    running = server(folder)
+    first = running.call("POST", "/v1/decide", body, key, headers)[1]
+    assert running.call("POST", "/v1/decide", body, key, headers)[1] == first
+    assert first["stored"]
+
+
+def test_a_killed_fit_is_made_again(written, server):
+    folder, key = written(window=0.5)
+    running = server(folder, environment={"DISCREET_STEP": "fit:read"})
+    fill(running, key)
+    assert first_release(running, key)["number"] == 1
+    _, _, told = running.stop()
+    assert "upkeep failed" in told

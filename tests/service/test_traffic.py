@@ -1,0 +1,219 @@
+"""``discreet simulate-traffic`` against a real service, and its arithmetic against known plays."""
+
+import json
+import socket
+import threading
+import time
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from discreet.cli import main
+from discreet.client import Client, Decision
+from discreet.data import load
+from discreet.data.dataset import Dataset
+from discreet.errors import ServiceError
+from discreet.traffic.contexts import contexts
+from discreet.traffic.play import Habits, Played, play
+from discreet.traffic.summary import summary
+from wording import refused
+
+BALL = {"n_actions": 3, "features": {"kind": "UnitBall", "dimension": 3}}
+FIELDS = [
+    {"kind": "Number", "name": "hour", "low": "0", "high": "24", "clip": False},
+    {"kind": "Category", "name": "device", "values": ["phone", "tablet", "desk"], "other": False},
+]
+WORDS = {"n_actions": 3, "features": {"kind": "Schema", "fields": FIELDS}}
+
+
+@pytest.fixture
+def traffic(capsys):
+    """Exit code and JSON answer of the command."""
+
+    def call(running, key, *arguments):
+        url = f"http://127.0.0.1:{running.port}"
+        given = ["simulate-traffic", "--url", url, "--key", key, "--json", *arguments]
+        return main(given), json.loads(capsys.readouterr().out)
+
+    return call
+
+
+@pytest.fixture
+def two_columns(tmp_path):
+    """A file of 120 rows with two columns and three classes, which a service here can take."""
+    data = load("linear", rows=120)
+    path = tmp_path / "play.npz"
+    np.savez(path, X=data.contexts[:, :2], y=data.labels)
+    return str(path)
+
+
+def test_a_play_is_told_as_it_was(written, server, traffic, two_columns):
+    folder, key = written(window=0.6)
+    running = server(folder)
+    code, told = traffic(
+        running, key, "--data", two_columns, "--rate", "60", "--missing", "0.25",
+        "--duplicates", "0.5", "--late", "0.9", "--late-by", "1.5",
+    )  # fmt: skip
+    assert (code, told["errors"]) == (0, 0)
+    assert told["decided"] == told["rows"] == 120
+    assert told["answers"]["decide"] == {"200": 120}
+    draws = np.random.default_rng(0).random((120, 3))
+    assert told["missing"] == (draws[:, 0] < 0.25).sum()
+    heard = told["answers"]["observe"]
+    assert set(heard) == {"200", "410 over"}
+    doubled = (draws[:, 0] >= 0.25) & (draws[:, 2] < 0.5)
+    assert sum(heard.values()) == 120 - told["missing"] + doubled.sum()
+    assert 0 < told["stored"] < 120, "while a batch waits nothing is stored"
+    assert 0 <= told["loss"] <= 1
+    assert told["loss"] == pytest.approx(
+        sum(part["loss"] * part["decisions"] for part in told["loss_over_time"]) / 120
+    )
+    assert told["seconds"] >= 119 / 60
+    for times in told["latency_ms"].values():
+        assert 0 < times["p50"] <= times["p90"] <= times["p99"] <= times["max"]
+
+
+def test_users_are_named_where_the_unit_needs_them(written, server, traffic, two_columns):
+    folder, key = written(window=60, unit="user_per_batch")
+    running = server(folder)
+    code, told = traffic(running, key, "--data", two_columns, "--rows", "6", "--rate", "50")
+    assert (code, told["answers"]["decide"]) == (0, {"200": 6})
+
+
+def test_failures_are_counted_and_the_exit_code_says_so(written, server, traffic, two_columns):
+    folder, admin = written()
+    running = server(folder)
+    made = running.call("POST", "/v1/admin/keys", {"scopes": ["decide"]}, admin)[1]
+    time.sleep(0.6)
+    code, told = traffic(running, made["key"], "--data", two_columns, "--rows", "8")
+    assert code == 1
+    assert told["answers"] == {"decide": {"200": 8}, "observe": {"403 forbidden": 8}}
+    assert told["errors"] == 8
+
+
+def test_in_words(written, server, two_columns, capsys):
+    folder, key = written()
+    running = server(folder)
+    url = f"http://127.0.0.1:{running.port}"
+    arguments = ["--url", url, "--key", key, "--data", two_columns, "--rows", "10"]
+    assert main(["simulate-traffic", *arguments]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("10 of 10 decisions on ")
+    assert "answers to decide: 10 × 200" in out
+    assert "by chance 0.667" in out
+
+
+@pytest.mark.parametrize(
+    ("flags", "word"),
+    [
+        (["--late", "1.5"], "late"),
+        (["--missing", "-0.1"], "missing"),
+        (["--rate", "0"], "rate"),
+        (["--rows", "0"], "rows"),
+        (["--rows", "121"], "rows"),
+        (["--url", "localhost"], "url"),
+    ],
+)
+def test_what_cannot_be_played_is_refused(flags, word, two_columns, capsys):
+    given = ["simulate-traffic", "--url", "http://127.0.0.1:9", "--data", two_columns, *flags]
+    assert main(given) == 2
+    assert word in capsys.readouterr().err
+
+
+def test_arrays_go_as_they_are():
+    data = load("linear", rows=5)
+    assert contexts(data, BALL) == data.contexts.tolist()
+
+
+def test_columns_become_the_fields_of_a_schema():
+    values = np.array([[0.0, 1.0], [5.0, 2.0], [10.0, 3.0]])
+    data = Dataset("three", values, np.array([0, 1, 2]), 3)
+    assert contexts(data, WORDS) == [
+        {"hour": 0.0, "device": "phone"},
+        {"hour": 12.0, "device": "tablet"},
+        {"hour": 24.0, "device": "desk"},
+    ]
+    same = Dataset("same", np.ones((3, 2)), np.array([0, 1, 2]), 3)
+    assert {row["hour"] for row in contexts(same, WORDS)} == {0.0}
+
+
+@pytest.mark.parametrize(
+    ("columns", "classes", "schema"), [(2, 3, BALL), (4, 3, BALL), (1, 3, WORDS), (3, 4, BALL)]
+)
+def test_sets_that_do_not_fit_are_refused(columns, classes, schema):
+    data = Dataset("misfit", np.zeros((9, columns)), np.arange(9) % classes, classes)
+    with refused(ValueError, "misfit"):
+        contexts(data, schema)
+
+
+class Slow:
+    """A service that takes its time, one request after the other."""
+
+    def __init__(self, seconds, refuses=()):
+        self.seconds, self.refuses, self.asked, self.losses = seconds, refuses, [], []
+
+    def decide(self, context, user=None):  # noqa: ARG002
+        self.asked.append(time.monotonic())
+        time.sleep(self.seconds)
+        if context in self.refuses:
+            raise ServiceError("no", status=503, code="storage_unavailable")
+        return Decision(str(context), context % 2, 7, True)
+
+    def observe(self, decision, loss):
+        self.losses.append((int(decision.id), loss))
+
+
+def test_requests_leave_on_time_however_slow_the_answers():
+    slow = Slow(0.5)
+    played = play(slow, list(range(20)), [0] * 20, rate=100, habits=Habits())
+    assert max(slow.asked) - min(slow.asked) < 0.4, "a closed loop would take ten seconds"
+    assert min(played.latency["decide"]) >= 0.5
+    assert sorted(slow.losses) == [(row, float(row % 2)) for row in range(20)]
+
+
+def test_losses_and_failures_are_counted():
+    played = play(Slow(0.0, refuses=(3,)), list(range(6)), [1] * 6, rate=500, habits=Habits())
+    told = summary(played)
+    assert told["answers"]["decide"] == {"200": 5, "503 storage_unavailable": 1}
+    assert (told["errors"], told["decided"], told["stored"]) == (1, 5, 5)
+    assert told["loss"] == pytest.approx(3 / 5)  # rows 0, 2 and 4 are not their label
+
+
+def test_habits():
+    rows, count = list(range(400)), 400
+    slow = Slow(0.0)
+    played = play(slow, rows, [0] * count, rate=4000, habits=Habits(missing=1.0))
+    assert (played.missing, slow.losses) == (count, [])
+    slow = Slow(0.0)
+    play(slow, rows, [0] * count, rate=4000, habits=Habits(duplicates=1.0))
+    assert set(Counter(row for row, _ in slow.losses).values()) == {2}
+    slow, began = Slow(0.0), time.monotonic()
+    play(slow, rows[:2], [0] * 2, rate=4000, habits=Habits(late=1.0, late_by=0.3))
+    assert time.monotonic() - began >= 0.3
+
+
+def test_a_connection_that_the_service_closed_costs_no_request():
+    """Services close kept connections after a while; with no second attempts that must not show."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def answer_once_each():
+            for _ in range(3):
+                connection, _ = listening.accept()
+                with connection:
+                    connection.recv(65536)
+                    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+
+        served = threading.Thread(target=answer_once_each, daemon=True)
+        served.start()
+        with Client(f"http://127.0.0.1:{listening.getsockname()[1]}", retries=0) as client:
+            for _ in range(3):
+                assert client.status() == {}
+                time.sleep(0.1)  # the end of the connection arrives
+        served.join(10)
+
+
+def test_a_summary_of_nothing():
+    told = summary(Played())
+    assert (told["loss"], told["loss_over_time"], told["errors"]) == (None, [], 0)
+    assert told["latency_ms"] == {"decide": None, "observe": None}

@@ -1,0 +1,70 @@
+"""A visitor of the dashboard without a browser: keeps its cookie, sends forms."""
+
+import re
+from urllib.parse import urlencode
+
+from discreet.service.app import make_app
+
+
+class Reply:
+    def __init__(self, status, headers, text):
+        self.status, self.headers, self.text = status, headers, text
+
+
+class Visitor:
+    """Requests to the application of a started service, as from ``host``."""
+
+    def __init__(self, service, host="127.0.0.1", app=None):
+        self.app = app or make_app(service)
+        self.host, self.cookie, self.token = host, None, ""
+
+    async def ask(self, method, path, form=None, **headers):
+        sent = [
+            (name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()
+        ]
+        if self.cookie:
+            sent.append((b"cookie", self.cookie.encode()))
+        path, _, query = path.partition("?")
+        scope = {
+            "type": "http",
+            "method": method,
+            "path": path,
+            "raw_path": path.encode(),
+            "query_string": query.encode(),
+            "headers": sent,
+            "client": (self.host, 1),
+            "server": ("localhost", 80),
+            "scheme": "http",
+            "root_path": "",
+        }
+        body, answers = urlencode(form or {}, doseq=True).encode(), []
+
+        async def receive():
+            return {"type": "http.request", "body": body, "more_body": False}
+
+        async def send(message):
+            answers.append(message)
+
+        await self.app(scope, receive, send)
+        headers = {name.decode().lower(): value.decode() for name, value in answers[0]["headers"]}
+        content = b"".join(each.get("body", b"") for each in answers[1:])
+        if "set-cookie" in headers:
+            self.cookie = headers["set-cookie"].split(";")[0]
+        text = content.decode("utf-8", "replace")
+        if found := re.search('name="token" value="([^"]+)"', text):
+            self.token = found[1]
+        return Reply(answers[0]["status"], headers, text)
+
+    async def get(self, path, **headers):
+        return await self.ask("GET", path, **headers)
+
+    async def send(self, path, **form):
+        """A form with our token in it."""
+        return await self.ask("POST", path, {"token": self.token, **form})
+
+    async def log_in(self, key):
+        await self.get("/ui/login")
+        reply = await self.send("/ui/login", key=key)
+        if reply.status == 303:
+            await self.get("/ui")
+        return reply
