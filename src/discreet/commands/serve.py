@@ -8,6 +8,10 @@ from pathlib import Path
 from discreet.commands.answer import Answer, write
 from discreet.errors import InvalidInput
 
+FIRST_DECISION = """\
+  curl http://127.0.0.1:8000/v1/decide -H 'Authorization: Bearer {key}' \\
+    -H 'Content-Type: application/json' -d '{{"context": {{"hour": 9, "device": "phone"}}}}'"""
+
 
 def serve(args: argparse.Namespace) -> Answer:
     """Serve until told to stop, or with ``--init`` make everything ready for that."""
@@ -23,26 +27,33 @@ def serve(args: argparse.Namespace) -> Answer:
 
 
 def _init(path: Path) -> Answer:
+    from discreet.billboard.keys import public_key
     from discreet.service.example import EXAMPLE
     from discreet.service.opening import begin
     from discreet.service.settings import Settings
+    from discreet.service.vault import Vault
 
     written = not path.exists()
     if written:
         write(path, EXAMPLE)
     settings = Settings.read(path)
     key = begin(settings)
+    public = public_key(Vault(settings.place(settings.vault)).signing)
     document = {
         "config": str(path),
         "written": written,
         "experiment": settings.experiment,
         "admin_key": key,
+        "public_key": public,
     }
     lines = [
         f"{'wrote' if written else 'read'} {path}: experiment {settings.experiment!r} has begun",
         f"admin key, shown this once: {key}",
+        f"public key, for those who verify releases: {public}",
         f"next: discreet serve --config {path}",
     ]
+    if written:
+        lines += ["then, from another terminal:", FIRST_DECISION.format(key=key)]
     return Answer(document, "\n".join(lines))
 
 

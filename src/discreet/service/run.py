@@ -29,7 +29,8 @@ def serve(config: Path, *, host: str | None, port: int | None, workers: int) -> 
     os.environ["DISCREET_CONFIG"] = str(config.resolve())
     os.environ["DISCREET_WORKERS"] = str(workers)
     place = (host or settings.host, settings.port if port is None else port)
-    print(f"{settings.experiment}: http://{place[0]}:{place[1]}", file=sys.stderr, flush=True)
+    address = f"http://{place[0]}:{place[1]}"
+    print(f"{settings.experiment}: {address}, dashboard {address}/ui", file=sys.stderr, flush=True)
     # The server repeats a signal after its clean end; this one must not end us once more.
     signal.signal(signal.SIGTERM, lambda *_: None)
     uvicorn.run(
