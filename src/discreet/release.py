@@ -205,14 +205,15 @@ class Released:
         items = tuple(
             replace(
                 item,
-                predictor=replace(item.predictor, weights=item.predictor.weights[..., some, :, :]),
+                predictor=replace(
+                    item.predictor, weights=_some_runs(item.predictor.weights, some, 2)
+                ),
             )
             for item in self.items
         )
         total = self._total_gram if self.summed else None
         if total is not None:
-            axes = 2 if total.dense else 3
-            values = total.values[(..., some, *[slice(None)] * axes)]
+            values = _some_runs(total.values, some, 2 if total.dense else 3)
             step = total.step if np.ndim(total.step) == 0 else total.step[some]
             total = replace(total, values=values, step=step)
         return replace(self, items=items, summed=total)
@@ -330,6 +331,13 @@ class Released:
                 "released file must have a plan and releases; a part is missing. Fetch it again."
             ) from None
         return cls(n_actions, schedule, tuple(items), plan)
+
+
+def _some_runs(array: Array, some: slice, axes: int) -> Array:
+    """Some of the runs of (..., R, and so many axes more); what all runs share stays."""
+    if array.shape[-axes - 1] == 1:
+        return array
+    return array[(..., some, *[slice(None)] * axes)]
 
 
 def publishable(release: Release) -> Release:

@@ -73,3 +73,24 @@ def test_single_precision_is_close_on_average(expected):
     made = run(plans, FEATURES.map(contexts), labels, SEEDS, machine)
     assert abs(made.mean() - expected[linear].mean()) < 0.01
     assert np.isclose(made, expected[linear], rtol=0, atol=EXACT).mean() > 0.9
+
+
+@pytest.mark.parametrize("mechanism", ["paper", "structured"])
+@pytest.mark.parametrize("oracle", [dc.Ridge, dc.Logistic])
+def test_radii_without_noise_are_shared_by_the_first_batch(oracle, mechanism):
+    """No noise tells the runs apart there: one Gram serves the policies of all classes."""
+    contexts, labels = labelled()
+    plans = [
+        dc.Plan(
+            n_actions=ACTIONS,
+            features=FEATURES,
+            budget=dc.Budget.none(),
+            policy=policy,
+            oracle=oracle(mechanism=mechanism),
+        )
+        for policy in (dc.LinUCB(width=0.5), dc.RegCB(width=0.1), dc.RegCB(width=1.0))
+    ]
+    together = run(plans, FEATURES.map(contexts), labels, SEEDS)
+    for plan, losses in zip(plans, together, strict=True):
+        alone = [dc.evaluate(plan, contexts, labels, seed=seed).loss for seed in SEEDS]
+        np.testing.assert_allclose(losses[:, -1], alone, rtol=0, atol=EXACT)

@@ -43,6 +43,7 @@ def serve(config: Path, *, host: str | None, port: int | None, workers: int) -> 
         log_level="warning",
         server_header=False,
         timeout_graceful_shutdown=10,
+        timeout_keep_alive=75,  # longer than what load balancers keep, so that none meets a reset
     )
 
 

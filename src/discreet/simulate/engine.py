@@ -157,7 +157,8 @@ def _parts(
     """Families cut to the memory budget: indices of plans and of seeds."""
     groups: dict[Any, list[int]] = defaultdict(list)
     for i, plan in enumerate(plans):
-        groups[structure(plan.oracle), plan.feedback].append(i)
+        # Runs without noise keep their blocks: beside dense ones they would become dense too.
+        groups[structure(plan.oracle), plan.feedback, _dense(plan)].append(i)
     for members in groups.values():
         members.sort(key=lambda i: repr(structure(plans[i].policy)))
         each = _held_by_a_run(plans[members[0]], shape, schedule) * np.dtype(machine.dtype).itemsize
@@ -174,11 +175,16 @@ def _parts(
                 )
 
 
+def _dense(plan: Plan) -> bool:
+    """Whether a run holds matrices over all actions at once: the paper's noise couples them."""
+    with_gram = isinstance(plan.oracle, Ridge) or plan.policy.uses_radii
+    return with_gram and plan.oracle.mechanism == "paper" and plan.budget.private
+
+
 def _held_by_a_run(plan: Plan, shape: tuple[int, ...], schedule: Doubling) -> int:
     """Numbers that one run of one seed holds at its largest batch."""
     rows, p = max(schedule.lengths()), shape[1]
     blocks = plan.n_actions * p * p
-    dense = isinstance(plan.oracle, Ridge) or plan.policy.uses_radii
-    if plan.oracle.mechanism == "paper" and dense and plan.budget.private:
+    if _dense(plan):
         blocks *= 2 * plan.n_actions  # a dense matrix is also copied, factored and inverted
     return HELD_PER_ROW * rows * plan.n_actions + HELD_PER_ENTRY * blocks
