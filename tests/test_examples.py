@@ -13,6 +13,8 @@ SAYS = {
     "first_steps.py": "6 releases, ε = 1.000 at δ = 1e-05",
     "decide_from_releases.py": "action probabilities",
     "compare.py": "noise scale of ε = inf",
+    "audit_broken_mechanisms.py": "8 of 8 are caught",
+    "audit_your_own.py": "lies 27%: holds",
 }
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import itertools
-import math
 
 import numpy as np
 import pytest
 from scipy.stats import chi2
 
+from discreet.audit import Chosen, choices
+from discreet.audit.subjects import constants
 from discreet.features import with_bias
 from discreet.oracles import FiniteClass
 from discreet.oracles.moments import GRID
@@ -20,30 +21,11 @@ ROUNDING = 1e-9
 FALSE_ALARM = 1e-6
 
 
-class Scores:
-    """A noise that keeps what the oracle would choose by, and chooses the first."""
-
-    exact = True
-
-    def choose(self, name, scores, scale):  # noqa: ARG002
-        self.scores, self.scale = np.asarray(scores), float(np.squeeze(scale))
-        return np.asarray(0)
-
-
-def constants(values, A=2):
-    """Functions that predict one constant: the bias feature is √½."""
-    weights = np.zeros((len(values), A, 2))
-    weights[..., 0] = np.asarray(values)[:, None] * math.sqrt(2.0)
-    return weights
-
-
 def log_probabilities(oracle, batch):
-    noise = Scores()
-    oracle.fit(batch, noise)
-    assert noise.scores.dtype == np.int64
-    logits = -noise.scores / noise.scale
-    top = logits.max()
-    return logits - top - math.log(np.exp(logits - top).sum())
+    asked = Chosen()
+    oracle.fit(batch, asked)
+    assert asked.scores.dtype == np.int64
+    return choices.log_probabilities(oracle, batch)
 
 
 def record(context, losses, action, A=2):
@@ -85,7 +67,7 @@ def test_no_ratio_exceeds_epsilon(level, feedback):
 @pytest.mark.parametrize("feedback", ["bandit", "full"])
 def test_epsilon_is_attained(level, feedback):
     """f ∈ {0, 1} and y = 0 against 1, with many copies of f = 1, which fix the normaliser."""
-    oracle = calibrated(constants([0.0] + [1.0] * 20_000), level, feedback)
+    oracle = calibrated(constants([0.0] + [1.0] * 20_000, 2, 2), level, feedback)
     action = slice(None) if feedback == "full" else 0
     zero = log_probabilities(oracle, record(0.0, (0.0, 0.0), action))
     one = log_probabilities(oracle, record(0.0, (1.0, 1.0), action))
@@ -93,20 +75,20 @@ def test_epsilon_is_attained(level, feedback):
 
 
 def test_with_two_functions_half_of_epsilon_is_the_most():
-    oracle = calibrated(constants([0.0, 1.0]), 1.0)
+    oracle = calibrated(constants([0.0, 1.0], 2, 2), 1.0)
     zero = log_probabilities(oracle, record(0.0, (0.0, 0.0), 0))
     one = log_probabilities(oracle, record(0.0, (1.0, 1.0), 0))
     assert float((zero - one)[0]) == pytest.approx(0.5)
 
 
 def test_sabotage_half_the_scale_is_caught(monkeypatch):
-    original = Scores.choose
+    original = Chosen.choose
 
     def careless(self, name, scores, scale):
         return original(self, name, scores, np.asarray(scale) / 2)
 
-    monkeypatch.setattr(Scores, "choose", careless)
-    oracle = calibrated(constants([0.0] + [1.0] * 20_000), 1.0)
+    monkeypatch.setattr(Chosen, "choose", careless)
+    oracle = calibrated(constants([0.0] + [1.0] * 20_000, 2, 2), 1.0)
     zero = log_probabilities(oracle, record(0.0, (0.0, 0.0), 0))
     one = log_probabilities(oracle, record(0.0, (1.0, 1.0), 0))
     assert float((zero - one)[0]) > 1.5
@@ -114,16 +96,16 @@ def test_sabotage_half_the_scale_is_caught(monkeypatch):
 
 def test_full_feedback_counts_every_action():
     """Sensitivity A: the summed loss of one record lies in [0, A]."""
-    oracle = calibrated(constants([0.0, 1.0], A=2), 1.0, "full")
-    noise = Scores()
+    oracle = calibrated(constants([0.0, 1.0], 2, 2), 1.0, "full")
+    noise = Chosen()
     oracle.fit(record(0.0, (1.0, 1.0), slice(None)), noise)
     assert noise.scores.tolist() == [2 * GRID, 0]
     assert noise.scale == 2 * 2 * GRID / 1.0
 
 
 def test_losses_outside_the_range_are_clamped():
-    oracle = calibrated(constants([0.0, 1.0]), 1.0)
-    noise = Scores()
+    oracle = calibrated(constants([0.0, 1.0], 2, 2), 1.0)
+    noise = Chosen()
     for wild in (1e9, np.inf, np.nan):
         oracle.fit(record(0.0, (wild, wild), 0), noise)
         assert noise.scores.tolist() == [GRID, 0]

@@ -1,14 +1,22 @@
-"""Static guards: the modules that touch private rows cannot speak about them.
+"""Static guards: the code that touches private rows cannot speak about them.
 
-They hold no logging, printing or warning, no message that formats an array, and the batch
+Three ways to find that code: modules that are known to hold rows, functions that take or give
+``Batch`` or ``Fit``, and whatever a release of each oracle calls, traced. None of it logs, prints,
+warns, formats a private value into an error or draws from a seeded generator, and the batch
 itself has no printable, picklable or copyable form.
 """
 
 from __future__ import annotations
 
 import ast
+import builtins
 import copy
+import logging
 import pickle
+import random
+import sys
+import warnings
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -22,8 +30,12 @@ SOURCE = Path(discreet.__file__).parent
 PRIVATE_PATH = sorted(
     [*SOURCE.glob("oracles/*.py"), SOURCE / "privacy" / "noise.py", SOURCE / "store.py"]
 )
-SILENT = {"logging", "warnings", "traceback", "sys", "inspect"}
+SILENT = {"logging", "warnings", "traceback", "sys", "inspect", "random"}
 SPEAKING = {"print", "repr", "breakpoint", "warn"}
+SEEDED = {"default_rng", "RandomState", "Generator", "seed", "SeedSequence", "SeededNoise"}
+PRIVATE_TYPES = {"Batch", "Fit", "Moments", "LegalRows"}
+SIMULATED = ("audit/", "simulate/")
+"""Packages whose batches are made up: nobody's records are in them."""
 PUBLIC_PARTS = {
     "n_actions": "the plan",
     "p": "the plan",
@@ -33,6 +45,10 @@ PUBLIC_PARTS = {
     "LARGEST_BATCH": "a constant",
     "functions": "shape of a FiniteClass",
     "actions": "shape of a FiniteClass",
+    "partition": "the ledger's name of a batch",
+    "epsilon": "the budget",
+    "delta": "the budget",
+    "cost": "charged before any row is read",
 }
 """What a message in the private path may format, and why."""
 
@@ -48,7 +64,7 @@ def complaints(tree: ast.AST) -> list[str]:
         if isinstance(node, ast.Call):
             called = node.func
             name = called.id if isinstance(called, ast.Name) else getattr(called, "attr", "")
-            if name in SPEAKING:
+            if name in SPEAKING | SEEDED:
                 found.append(f"{name}()")
         if isinstance(node, ast.Raise) and node.exc is not None:
             found += [f"raise formats {each}" for each in formatted_names(node.exc)]
@@ -80,9 +96,174 @@ def formatted_names(raised: ast.AST) -> list[str]:
     return named
 
 
+def parsed(path):
+    """A module without the class that is seeded on purpose: no private release goes through it."""
+    tree = ast.parse(path.read_text())
+    tree.body = [node for node in tree.body if getattr(node, "name", "") != "SeededNoise"]
+    return tree
+
+
 @pytest.mark.parametrize("path", PRIVATE_PATH, ids=lambda path: path.stem)
 def test_the_private_path_is_silent(path):
-    assert complaints(ast.parse(path.read_text())) == []
+    assert complaints(parsed(path)) == []
+
+
+@cache
+def functions(path):
+    """Every function of a module by its first line."""
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+    found = [node for node in ast.walk(parsed(path)) if isinstance(node, kinds)]
+    return {_first_line(node): node for node in found}
+
+
+def _first_line(node):
+    decorators = getattr(node, "decorator_list", [])
+    return min([node.lineno, *(each.lineno for each in decorators)])
+
+
+def annotated(node):
+    """The types in a function's signature."""
+    arguments = node.args
+    listed = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+    hints = [each.annotation for each in listed] + [getattr(node, "returns", None)]
+    words = [leaf for hint in hints if hint for leaf in ast.walk(hint)]
+    return {getattr(leaf, "id", getattr(leaf, "value", None)) for leaf in words}
+
+
+TYPED = [
+    (path.relative_to(SOURCE).as_posix(), node)
+    for path in sorted(SOURCE.rglob("*.py"))
+    if not path.relative_to(SOURCE).as_posix().startswith(SIMULATED)
+    for node in functions(path).values()
+    if annotated(node) & PRIVATE_TYPES
+]
+
+
+@pytest.mark.parametrize(
+    ("where", "node"), TYPED, ids=[f"{where}-{getattr(n, 'name', 'λ')}" for where, n in TYPED]
+)
+def test_functions_of_private_types_are_silent(where, node):
+    assert complaints(node) == [], where
+
+
+def test_such_functions_are_found():
+    named = {(where, node.name) for where, node in TYPED}
+    assert ("oracles/ridge.py", "fit") in named
+    assert ("learner.py", "private_release") in named
+    assert ("oracles/moments.py", "legal_rows") in named
+
+
+ORACLES = {
+    "ridge": (discreet.Ridge(), discreet.Budget(1.0, 1e-5)),
+    "ridge-paper": (discreet.Ridge(mechanism="paper"), discreet.Budget(1.0, 1e-5)),
+    "gamma": (discreet.Logistic(noise="gamma"), discreet.Budget(1.0)),
+    "gaussian": (discreet.Logistic(noise="gaussian"), discreet.Budget(1.0, 1e-5)),
+    "logistic-paper": (discreet.Logistic(mechanism="paper"), discreet.Budget(1.0)),
+    "finite": (discreet.FiniteClass(np.zeros((2, 2, 3))), discreet.Budget(1.0)),
+}
+
+
+def ready(oracle, budget):
+    """A learner whose first batch is complete, with extreme records."""
+    plan = discreet.Plan(
+        n_actions=2,
+        features=discreet.UnitBall(2),
+        policy=discreet.SquareCB(),
+        oracle=oracle,
+        budget=budget,
+        first_batch=4,
+        releases="on_request",
+    )
+    learner = discreet.Learner(plan)
+    decided = learner.decide([[1e300, -1e300], [0.0, 0.0], [1.0, 1.0], [-5.0, 1e-300]])
+    learner.observe(decided.id[:3], np.array([0.0, 1.0, 0.5]))
+    learner.close()
+    return learner
+
+
+def traced(call):
+    """(path, first line) of every function of ours that a call runs."""
+    seen = set()
+
+    def note(frame, event, _):
+        if event == "call":
+            code = frame.f_code
+            seen.add((code.co_filename, code.co_firstlineno))
+
+    sys.setprofile(note)
+    try:
+        call()
+    finally:
+        sys.setprofile(None)
+    return {(Path(name), line) for name, line in seen if Path(name).is_relative_to(SOURCE)}
+
+
+@pytest.mark.parametrize("name", ORACLES)
+def test_whatever_a_release_runs_before_it_is_public_is_silent(name):
+    """From the rows in the store to the fit, which carries its noise."""
+    learner = ready(*ORACLES[name])
+    oracle, noise = learner.plan.oracle, discreet.SecureNoise()
+    reached = traced(lambda: oracle.fit(learner._store._batch(), noise))
+    assert len(reached) > 12
+    known = 0
+    for path, line in reached:
+        node = functions(path).get(line)
+        if node is not None:  # comprehensions lie inside a function that is checked
+            known += 1
+            assert complaints(node) == [], f"{path.name}:{line}"
+    assert known > 10
+
+
+WIRES = [
+    (np.random, "default_rng"),
+    (np.random, "RandomState"),
+    (np.random, "normal"),
+    (np.random, "random"),
+    (random, "random"),
+    (random, "gauss"),
+    (random, "seed"),
+    (logging.Logger, "_log"),
+    (warnings, "warn"),
+    (builtins, "print"),
+]
+
+
+@pytest.mark.parametrize("name", ORACLES)
+def test_no_release_touches_a_tripwire(name, monkeypatch):
+    learner = ready(*ORACLES[name])
+    learner.plan.oracle.event(1)  # libraries that are imported late are imported now
+    ready(*ORACLES[name]).release()
+
+    def touched(*_, **__):
+        raise AssertionError("a private release reached a generator, a log or a printer")
+
+    for place, attribute in WIRES:
+        monkeypatch.setattr(place, attribute, touched)
+    learner.release()
+    assert len(learner.released.items) == 1
+
+
+def test_the_tripwires_are_felt(monkeypatch):
+    careless = discreet.SecureNoise.normal
+
+    def seeded(self, name, shape):
+        np.random.default_rng(0)
+        return careless(self, name, shape)
+
+    monkeypatch.setattr(discreet.SecureNoise, "normal", seeded)
+    with pytest.raises(AssertionError, match="reached a generator"):
+        test_no_release_touches_a_tripwire("gaussian", monkeypatch)
+
+
+def test_the_walk_notices(monkeypatch, tmp_path):
+    """A function that speaks, reached through the noise."""
+    module = tmp_path / "loud.py"
+    module.write_text("def loud(x):\n    print(x)\n    return x\n")
+    monkeypatch.setattr(sys.modules[__name__], "SOURCE", tmp_path)
+    namespace = {}
+    exec(compile(module.read_text(), str(module), "exec"), namespace)
+    ((path, line),) = traced(lambda: namespace["loud"](1))
+    assert complaints(functions(path)[line]) == ["print()"]
 
 
 @pytest.mark.parametrize(
@@ -96,6 +277,9 @@ def test_the_private_path_is_silent(path):
         "def f(x):\n    raise ValueError('norm {}'.format(x))",
         "def f(x):\n    raise ValueError('norm ' + str(x))",
         "def f(x):\n    raise ValueError(f'{np.linalg.norm(x):.3f}')",
+        "import random",
+        "def f(x):\n    return x + np.random.default_rng(0).normal()",
+        "def f(noise):\n    return SeededNoise(0).normal('any', (3,))",
     ],
 )
 def test_the_guard_notices(code):

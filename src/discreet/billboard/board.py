@@ -114,7 +114,7 @@ class Billboard:
         chain = self._at(release)
         features = chain.features.map(contexts)
         # Privacy: an ordinary generator will do, since it holds for every fixed draw.
-        # [docs/privacy/transcript.md]
+        # [docs/privacy/transcript.md, "Action draws"]
         drawn = np.random.default_rng().random((len(features), 2)) if u is None else u
         uniforms = np.asarray(drawn, dtype=np.float64).reshape(len(features), 2)
         actions = chain.policy.sample(chain.released, features, uniforms)

@@ -12,8 +12,10 @@ from discreet.commands.experiment import Experiment, from_arguments
 from discreet.plan import Plan
 from discreet.privacy.accounting import epsilon
 from discreet.privacy.events import assumptions, to_json
+from discreet.privacy.groups import epsilon_apart, epsilon_together
 from discreet.privacy.ledger import DISJOINT, RELATION
 from discreet.schedule import Doubling
+from discreet.validate import whole
 
 OPEN_ENDED = 20
 """Batches listed when no horizon is known: a million rounds from a first batch of one."""
@@ -21,7 +23,11 @@ OPEN_ENDED = 20
 
 def plan(args: argparse.Namespace) -> Answer:
     """The schedule, the noise and the guarantee of an experiment."""
-    document = outlook(from_arguments(args))
+    experiment = from_arguments(args)
+    document = outlook(experiment)
+    if args.records_per_person is not None:
+        count = whole("records-per-person", args.records_per_person, 1)
+        document["person"] = _person(experiment.plan, count)
     return Answer(document, "\n".join(_lines(document)))
 
 
@@ -84,6 +90,18 @@ def _cost(plan: Plan, event: Any) -> dict[str, float]:
     return {"epsilon": epsilon(event, plan.budget.delta), "delta": plan.budget.delta}
 
 
+def _person(plan: Plan, records: int) -> dict[str, Any]:
+    """The guarantee for a person who supplies so many records."""
+    event = plan.oracle.event(plan.schedule.length(1))
+    delta = _cost(plan, event)["delta"]
+    return {
+        "records": records,
+        "epsilon_in_different_batches": epsilon_apart(event, delta, records),
+        "epsilon_in_one_batch": epsilon_together(event, delta, records),
+        "delta": delta,
+    }
+
+
 def _scales(plan: Plan) -> dict[str, float]:
     """The numbers that calibration fixed."""
     scales: Any = getattr(plan.oracle, "scales", None)
@@ -99,6 +117,7 @@ def _lines(document: dict[str, Any]) -> list[str]:
         f"{described(plan['policy'])} with {described(plan['oracle'])}",
         "",
         *_guarantee_lines(document["guarantee"]),
+        *_person_lines(document.get("person")),
         *_noise_lines(noise),
         "",
         *_batch_table(document),
@@ -114,6 +133,18 @@ def _guarantee_lines(guarantee: dict[str, Any]) -> list[str]:
         f"Guarantee  {guarantee_text(guarantee['epsilon'], guarantee['delta'])} for one "
         f"{guarantee['unit']}, when neighbours {guarantee['relation']}",
         *(f"  assumes  {sentence}" for sentence in guarantee["assumptions"]),
+    ]
+
+
+def _person_lines(person: dict[str, Any] | None) -> list[str]:
+    if person is None:
+        return []
+    apart, together = (
+        epsilon_text(person[f"epsilon_in_{where}"]) for where in ("different_batches", "one_batch")
+    )
+    return [
+        f"A person   with {person['records']} records: ε = {apart} if they lie in different "
+        f"batches, {together} if all lie in one, at δ = {person['delta']:g}"
     ]
 
 

@@ -81,7 +81,7 @@ class FiniteClass:
                 f"got {self.weights.shape}. Give one row per action and one column per feature."
             )
         # Privacy: one record moves the summed loss by at most 1, or A with all losses seen.
-        # [docs/privacy/finite.md]
+        # [docs/privacy/finite.md, "Sensitivity"]
         sensitivity = float(n_actions if feedback == "full" else 1)
         event: Event = ExponentialMechanism(budget.epsilon, sensitivity)
         if not budget.private:

@@ -183,7 +183,8 @@ class Logistic:
             return np.maximum(ridge, scales.least_ridge), scales.sigma
         main = (1.0 - OUTPUT_SHARE) * np.asarray(scales.epsilon) / blocks
         # Privacy: where the logistic loss bends most its slope is small, so a ridge of 2/ε pays
-        # for the determinant term and the noise keeps the whole ε. [docs/privacy/logistic.md]
+        # for the determinant term and the noise keeps the whole ε.
+        # [docs/privacy/logistic.md, "Pure ε"]
         return np.maximum(ridge, 2.0 / main), 2.0 / main
 
     def _tolerance(self, n_actions: int) -> float:
@@ -260,7 +261,7 @@ def _paper_scales(
         )
     half = budget.epsilon / 2
     # Privacy: Δ_G = √2 (√(2A) with full feedback, where A equal blocks are noised) at
-    # ρ(ε/2, δ), so the pair is (ε, δ)-DP. [docs/privacy/logistic.md]
+    # ρ(ε/2, δ), so the pair is (ε, δ)-DP. [docs/privacy/logistic.md, "The paper's mechanism"]
     d_gram, _ = paper_sensitivities(feedback, n_actions)
     sigma = d_gram / math.sqrt(2.0 * zcdp(half, budget.delta))
     event = compose(
@@ -282,7 +283,7 @@ def _gaussian_scales(
     """One Rényi budget for objective, solver error and, with radii, the Gram.
 
     Privacy: a larger ridge only lowers κ, so calibrating at the least one covers every batch.
-    [docs/privacy/logistic.md]
+    [docs/privacy/logistic.md, "Gaussian noise"]
     """
     blocks = n_actions if feedback == "full" else 1
     # The determinant terms of all blocks may take at most a quarter of ε.

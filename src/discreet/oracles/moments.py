@@ -71,12 +71,13 @@ def legal_rows(batch: Batch, feedback: str, losses: str) -> LegalRows:
     observed = np.asarray(batch.observed, dtype=bool)
     if feedback == "bandit":
         # Privacy: one row touches one block, so off-block entries are zero for every data set.
-        # [docs/privacy/ridge.md]
+        # [docs/privacy/ridge.md, "Blocks"]
         weights = observed & (np.cumsum(observed, axis=-1) == 1)
     else:
         weights = observed.all(axis=-1, keepdims=True)
         if losses == "one_label":
-            # Privacy: exactly one zero a row, whatever was passed. [docs/privacy/ridge.md]
+            # Privacy: exactly one zero a row, whatever was passed.
+            # [docs/privacy/ridge.md, "Joint sensitivity, full information"]
             best = np.argmin(targets, axis=-1)
             targets = (np.arange(targets.shape[-1]) != best[..., None]).astype(np.float64)
     return LegalRows(_grid_rows(np.asarray(batch.features)), weights.astype(np.float64), targets)

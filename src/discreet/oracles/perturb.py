@@ -17,7 +17,7 @@ def noisy_gram(moments: Moments, sigma: Any, noise: Noise, like: Array) -> Array
     """Blocks plus symmetric noise of standard deviation σ in svec coordinates.
 
     Privacy: svec weights off-diagonal entries by √2, so ‖svec(ΔG)‖ = ‖ΔG‖_F and an
-    off-diagonal entry itself carries σ/√2. [docs/privacy/ridge.md]
+    off-diagonal entry itself carries σ/√2. [docs/privacy/ridge.md, "svec"]
     """
     blocks, p = moments.gram.shape[-3], moments.gram.shape[-1]
     rows, columns = triangle(p)

@@ -118,7 +118,8 @@ class Ridge:
         """Dense noise on the whole Gram, uncentred responses, a plain solve."""
         scales = _calibrated(self.scales)
         if noise.exact:
-            # Privacy: Δ_G and Δ_q hold for legal rows, whatever was passed. [docs/privacy/ridge.md]
+            # Privacy: Δ_G and Δ_q hold for legal rows, whatever was passed.
+            # [docs/privacy/ridge.md, "Records and neighbours"]
             batch = legal_batch(batch, scales.feedback, scales.losses)
         moments = floating_moments(batch, scales.feedback, 0.0)
         A, p = batch.n_actions, batch.features.shape[-1]
@@ -151,7 +152,8 @@ def _paper_scales(
     """Half of the zCDP budget each, in the Frobenius geometry of symmetric matrices."""
     rho = zcdp(budget.epsilon, budget.delta)
     d_gram, d_response = paper_sensitivities(feedback, n_actions, losses == "one_label")
-    # Privacy: σ = Δ/√ρ is ρ/2-zCDP for each of the two. [docs/privacy/ridge.md]
+    # Privacy: σ = Δ/√ρ is ρ/2-zCDP for each of the two.
+    # [docs/privacy/ridge.md, "The paper's release"]
     sigma = (d_gram / math.sqrt(rho), d_response / math.sqrt(rho))
     event = compose(
         Gaussian(sigma[0] / d_gram, d_gram, assumes=IDEAL),
@@ -174,7 +176,8 @@ def _structured_scales(
         return Gaussian(multiplier, sensitivity, sampler_distance(coordinates, grid_sigma))
 
     multiplier = smallest_scale(event_at, budget, gaussian_multiplier(budget))
-    # Privacy: one joint Gaussian release of all blocks. [docs/privacy/ridge.md]
+    # Privacy: one joint Gaussian release of all blocks.
+    # [docs/privacy/ridge.md, "The structured release"]
     sigma = multiplier * sensitivity
     return GaussianScales(sigma, sigma, feedback, losses, radii, event_at(multiplier))
 

@@ -37,7 +37,8 @@ def epsilon(event: Event, delta: float) -> float:
     distance = sum(part.sampler_distance for part in gaussians)
     # Privacy: an ideal sampler that is (ε, δ') makes ours (ε, δ' + (1 + e^ε)·d), d the total
     # variation between them. The ε at δ/2 bounds the ε at any δ' ≥ δ/2, so it may stand in the
-    # exponent as long as the sampler takes at most half of δ. [docs/privacy/arithmetic.md]
+    # exponent as long as the sampler takes at most half of δ.
+    # [docs/privacy/arithmetic.md, "What δ pays for it"]
     loose = _approximate_epsilon(gaussians, objectives, delta / 2)
     if not math.isfinite(loose) or loose > 700:
         return math.inf

@@ -35,7 +35,8 @@ def centre(losses: str, n_actions: int) -> float:
 def ridge_sensitivity(feedback: str, n_actions: int, one_zero: bool = False) -> float:
     """Joint L2 sensitivity of (svec G, q) with centred losses.
 
-    Privacy: t = b·b' maximises 2 − 2t² plus the response term. [docs/privacy/ridge.md]
+    Privacy: t = b·b' maximises 2 − 2t² plus the response term.
+    [docs/privacy/ridge.md, "Joint sensitivity, bandit feedback"]
 
     >>> round(ridge_sensitivity("bandit", 5) ** 2, 5), 81 / 32
     (2.53125, 2.53125)
@@ -57,7 +58,8 @@ def paper_sensitivities(
 ) -> tuple[float, float]:
     """(Δ_G, Δ_q) of the paper: Gram in Frobenius norm, uncentred response.
 
-    Privacy: the bias column gives b·b' ≥ 0, without it Δ_q would be 2. [docs/privacy/ridge.md]
+    Privacy: the bias column gives b·b' ≥ 0, without it Δ_q would be 2.
+    [docs/privacy/ridge.md, "The paper's release"]
     """
     if feedback == "bandit":
         return math.sqrt(2), math.sqrt(2)
@@ -74,6 +76,7 @@ def zcdp(epsilon: float, delta: float) -> float:
 def sampler_distance(coordinates: int, grid_sigma: float) -> float:
     """Total variation of a vector of discrete Gaussians from rounded Gaussians.
 
-    Privacy: union over the coordinates that two neighbours touch. [docs/privacy/arithmetic.md]
+    Privacy: union over the coordinates that two neighbours touch.
+    [docs/privacy/arithmetic.md, "What δ pays for it"]
     """
     return coordinates * DISTANCE_FACTOR / grid_sigma**2

@@ -1,0 +1,135 @@
+"""The attack, for any ``fit(batch) -> release``: which of two neighbouring batches was it?
+
+>>> import numpy as np
+>>> from discreet import Budget
+>>> def leaky(batch):
+...     return batch.sum() + np.random.default_rng().normal()
+>>> finding = attack(leaky, np.zeros(3), np.array([9.0, 0.0, 0.0]), Budget(1.0, 1e-5), trials=400)
+>>> finding.verdict, finding.measured > 1.0
+('FAILS', True)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from discreet.audit.bounds import Hits, measured_epsilon
+from discreet.audit.finding import FAILS, HOLDS, WEAK, Finding, measured_verdict
+from discreet.errors import InvalidInput
+from discreet.privacy.budget import Budget
+from discreet.privacy.calibrate import need_delta
+from discreet.release import Fit, Predictor, Release, Released
+from discreet.validate import whole
+
+Published = Any
+"""What a mechanism publishes: a Release or Fit of ours, an array, a number, or a list of these."""
+FALSE_ALARM = 1e-6
+
+
+@dataclass(frozen=True)
+class Rule:
+    """ "Second world" if ``statistic(release)`` exceeds ``threshold``; fixed before the trials."""
+
+    statistic: Callable[[Published], float]
+    threshold: float
+
+
+def attack(
+    fit: Callable[[Any], Published],
+    first: Any,
+    second: Any,
+    budget: Budget,
+    *,
+    trials: int = 1000,
+    rule: Rule | None = None,
+    gaussian: bool = False,
+    false_alarm: float = FALSE_ALARM,
+    subject: str = "a mechanism",
+) -> Finding:
+    """Lower bound on ε from ``trials`` releases of each of two neighbouring batches.
+
+    Without a ``rule`` one is learnt from as many further releases. ``gaussian`` tests the claim
+    that releases are those of a Gaussian mechanism with this ε at δ, which is sharper; the
+    default tests (ε, δ) alone. The bound exceeds the true ε with probability ``false_alarm``.
+    """
+    whole("trials", trials, 10)
+    if not budget.private:
+        raise InvalidInput(
+            f"epsilon must be finite for an attack; got {budget.epsilon!r}. "
+            "Claim what the mechanism is said to keep."
+        )
+    if gaussian:
+        need_delta(budget, "a Gaussian claim")
+    chosen = rule or learnt_rule(
+        [fit(first) for _ in range(trials)], [fit(second) for _ in range(trials)]
+    )
+    one, two = (
+        sum(bool(chosen.statistic(fit(world)) > chosen.threshold) for _ in range(trials))
+        for world in (first, second)
+    )
+    hits = Hits(one, two, trials)
+    measured = measured_epsilon(hits, budget, false_alarm, gaussian=gaussian)
+    verdict = measured_verdict(measured, budget.epsilon)
+    return Finding(
+        "black box",
+        subject,
+        "which of two batches was it",
+        verdict,
+        sentence(measured, budget, hits, false_alarm, verdict),
+        claimed=budget.epsilon,
+        measured=measured,
+        trials=trials,
+        alpha=false_alarm,
+        level=budget.epsilon,
+    )
+
+
+def sentence(measured: float, budget: Budget, hits: Hits, alpha: float, verdict: str) -> str:
+    """The result in words."""
+    told = {HOLDS: "within the claim", WEAK: "less than it should", FAILS: "above the claim"}
+    return (
+        f"hits {hits.first:,} and {hits.second:,} of {hits.trials:,} prove ε ≥ {measured:.3g}, "
+        f"wrong once in {1 / alpha:,.0f}: {told[verdict]} of {budget.epsilon:g}"
+    )
+
+
+def learnt_rule(first: Iterable[Published], second: Iterable[Published]) -> Rule:
+    """Fisher's linear rule between pilot releases of two worlds.
+
+    Numbers that never vary inside a world but differ between worlds get all the weight: a
+    release without noise is told apart for certain.
+    """
+    one, two = (np.stack([numbers(release) for release in world]) for world in (first, second))
+    centre = (one.mean(axis=0) + two.mean(axis=0)) / 2
+    spread = np.sqrt((one.var(axis=0) + two.var(axis=0)) / 2)
+    apart = two.mean(axis=0) - one.mean(axis=0)
+    size = np.where(spread > 0, spread, np.abs(apart))
+    size = np.where(size > 0, size, 1.0)
+    pooled = (np.cov(one / size, rowvar=False) + np.cov(two / size, rowvar=False)) / 2
+    pooled = np.atleast_2d(pooled) + 1e-6 * np.eye(one.shape[1])
+    weights = np.linalg.solve(pooled, apart / size) / size
+    return Rule(lambda release: float((numbers(release) - centre) @ weights), 0.0)
+
+
+def numbers(release: Published) -> np.ndarray[Any, Any]:
+    """A release as one vector, with a mark for every exact zero: they betray branches and gaps."""
+    flat = np.nan_to_num(_flat(release), nan=0.0, posinf=1e100, neginf=-1e100)
+    return np.concatenate([flat, flat == 0.0])
+
+
+def _flat(release: Published) -> np.ndarray[Any, Any]:
+    if isinstance(release, Released):
+        return _flat(list(release.items))
+    if isinstance(release, (Fit, Release)):
+        gram = [] if release.gram is None else [release.gram.values]
+        return _flat([release.predictor, *gram])
+    if isinstance(release, Predictor):
+        return _flat(release.weights)
+    if isinstance(release, (list, tuple)):
+        parts = [_flat(each) for each in release]
+        return np.concatenate(parts) if parts else np.empty(0)
+    return np.asarray(release, dtype=np.float64).reshape(-1)

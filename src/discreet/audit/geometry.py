@@ -1,0 +1,105 @@
+"""Facts on which the proofs rest, checked on the shipped fit: frames, blocks, legal rows, costs."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from discreet.audit.finding import FAILS, HOLDS, ROUNDING, Finding
+from discreet.audit.gaussian import GaussianRelease, shift_of
+from discreet.audit.recompute import AGREE, agree, epsilon_of
+from discreet.audit.sources import Chosen
+from discreet.audit.subjects import Subject
+from discreet.privacy.accounting import epsilon
+from discreet.privacy.events import to_json
+from discreet.types import Batch
+
+HOSTILE = 200
+
+
+def isometry(subject: Subject) -> Finding:
+    """In svec coordinates the noise has one variance in every direction, and no correlation."""
+    seen, scales = GaussianRelease(subject), subject.oracle.scales
+    sigma = np.full(len(seen.covariance), scales.gram)
+    sigma[-subject.n_actions * (subject.dimension + 1) :] = scales.response
+    error = np.abs(seen.covariance / np.outer(sigma, sigma) - np.eye(len(sigma))).max()
+    return _fact(
+        subject,
+        "noise alike in all directions (svec)",
+        error <= ROUNDING,
+        f"covariance differs from the declared one by {error:.0e}",
+    )
+
+
+def blocks(subject: Subject) -> Finding:
+    """Off-block entries are zero for every batch, and a bandit row enters one block."""
+    rng = np.random.default_rng(0)
+    A, p = subject.n_actions, subject.dimension + 1
+    inside = np.kron(np.eye(A), np.ones((p, p))) > 0
+    kept = True
+    for rows in [3] * 20 + [1] * 20:
+        gram = subject.oracle.fit(_wild(rng, rows, A, p, 1.0), Chosen()).gram
+        values = np.asarray(gram.values)
+        if gram.dense:
+            kept &= not values[~inside].any()
+            values = np.stack([values[a * p : (a + 1) * p, a * p : (a + 1) * p] for a in range(A)])
+        if subject.feedback == "bandit" and rows == 1:
+            kept &= int(values.any(axis=(-1, -2)).sum()) <= 1
+    return _fact(
+        subject,
+        "zero outside the blocks",
+        kept,
+        "off-block entries are exactly zero, and one row enters one block"
+        if kept
+        else "a record reaches more than its own block",
+    )
+
+
+def hostile(subject: Subject) -> Finding:
+    """Illegal rows (huge, infinite, not numbers, several actions) move a release no further."""
+    rng = np.random.default_rng(1)
+    A, p = subject.n_actions, subject.dimension + 1
+    seen, worst = GaussianRelease(subject), 0.0
+    for _ in range(HOSTILE):
+        pair = [_wild(rng, 1, A, p, 10.0 ** rng.uniform(-3, 200)) for _ in range(2)]
+        try:
+            worst = max(worst, seen.distance(*pair))
+        except (ArithmeticError, ValueError):  # NumPy's LinAlgError is a ValueError
+            worst = math.inf  # an error is a release that nothing covers
+    share = worst / shift_of(subject.oracle.event(1))
+    return _fact(
+        subject,
+        "rows that break the rules",
+        share <= 1.0 + ROUNDING,
+        f"{HOSTILE} hostile pairs reach {share:.3f} of the declared distance",
+    )
+
+
+def calibration(subject: Subject) -> Finding:
+    """The cost of its event, computed a second time by dp_accounting, is within the claim."""
+    event, delta = subject.oracle.event(1), subject.budget.delta
+    ours, theirs = epsilon(event, delta), epsilon_of([to_json(event)], delta)
+    kept = agree(ours, theirs) and theirs <= subject.epsilon * (1.0 + AGREE)
+    return Finding(
+        "exact",
+        subject.name,
+        "cost of its event, recomputed",
+        HOLDS if kept else FAILS,
+        f"ledger {ours:.5f}, recomputed {theirs:.5f}",
+        claimed=subject.epsilon,
+        level=subject.epsilon,
+    )
+
+
+def _wild(rng: Any, rows: int, A: int, p: int, size: float) -> Batch:
+    features = rng.normal(size=(rows, p)) * size
+    if size != 1.0:
+        features[rng.random(features.shape) < 0.1] = rng.choice([np.nan, np.inf, -np.inf])
+    return Batch(features, rng.normal(size=(rows, A)) * 5.0, rng.random((rows, A)) < 0.8)
+
+
+def _fact(subject: Subject, question: str, kept: bool, said: str) -> Finding:
+    verdict = HOLDS if kept else FAILS
+    return Finding("exact", subject.name, question, verdict, said, level=subject.epsilon)

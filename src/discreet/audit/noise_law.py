@@ -1,0 +1,219 @@
+"""The noise that is actually added, by the shipped sampler: its scale, shape and independence.
+
+Noise is what is left of a release when the statistics of its batch are taken away, in units of
+the declared scale. Every limit is exceeded with probability at most ``alpha`` a statement.
+"""
+
+from __future__ import annotations
+
+import math
+import multiprocessing
+from typing import Any
+
+import numpy as np
+
+from discreet.audit.bounds import clopper_pearson
+from discreet.audit.finding import FAILS, HOLDS, Finding
+from discreet.audit.gaussian import GaussianRelease
+from discreet.audit.objective import Objective
+from discreet.audit.sources import Chosen, Trials
+from discreet.audit.subjects import Subject
+from discreet.oracles.moments import GRID
+from discreet.privacy.noise import Noise, SecureNoise
+
+Floats = np.ndarray[Any, Any]
+RELEASES = 1000
+SHAPE_LIMIT = 8.0
+"""Standard errors of the fourth moment: a single draw would have to lie beyond 8.6 deviations."""
+STATEMENTS = {"scale_and_shape": 3, "independence": 4, "grid": 2, "choice": 2}
+"""How many statements each question makes, for the error budget of a suite."""
+
+
+def standard_draws(subject: Subject, noise: Noise) -> Floats:
+    """Noise of many releases (T, k), in declared standard deviations."""
+    first, _ = subject.worst_pair()
+    releases = RELEASES if subject.ridge else 4 * RELEASES  # a few numbers a release
+    release = subject.oracle.fit(first, Trials(noise, releases))
+    if subject.ridge:
+        seen = GaussianRelease(subject)
+        scales = subject.oracle.scales
+        added = seen.read(release) - seen.mean(first)
+        responses = subject.n_actions * (subject.dimension + 1)
+        sigma = np.full(added.shape[-1], scales.gram)
+        sigma[-responses:] = scales.response
+        return np.asarray(added / sigma)
+    objective = Objective(subject, 1)
+    b, _ = objective.noise_and_volume(release.predictor.weights, first)
+    return np.asarray(b.reshape(releases, -1) / objective.scale)
+
+
+def normal_scores(subject: Subject, draws: Floats) -> Floats:
+    """Draws that must be standard normal: as they are, or vectors with another length.
+
+    A vector of density ∝ exp(−‖v‖) has a Gamma length in a uniform direction. The same direction
+    with the length that a normal vector has at that quantile is a standard normal vector.
+    """
+    if subject.mechanism not in ("logistic-gamma", "logistic-paper"):
+        return draws
+    from scipy.special import gammaincc, gammainccinv
+
+    size = draws.shape[-1] if subject.mechanism == "logistic-paper" else subject.dimension + 1
+    vectors = draws.reshape(len(draws), -1, size)
+    length = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    normal = np.sqrt(2.0 * gammainccinv(size / 2, gammaincc(size, length)))
+    return np.asarray((vectors * (normal / length)).reshape(draws.shape))
+
+
+def scale_and_shape(
+    subject: Subject, alpha: float, noise: Noise | None = None, name: str = ""
+) -> Finding:
+    """Variance by the chi-square law, fourth moment, and the whole law by the DKW inequality."""
+    from scipy.special import ndtr
+    from scipy.stats import chi2
+
+    values = normal_scores(subject, standard_draws(subject, noise or SecureNoise())).reshape(-1)
+    n, square = values.size, float((values**2).sum())
+    low, high = chi2.ppf(alpha / 2, n), chi2.isf(alpha / 2, n)
+    fourth = float((values**4).mean())
+    ordered = np.sort(ndtr(values))
+    steps = np.arange(n + 1) / n
+    apart = max(float((steps[1:] - ordered).max()), float((ordered - steps[:-1]).max()))
+    kept = (
+        low <= square <= high,
+        abs(fourth - 3.0) <= SHAPE_LIMIT * math.sqrt(96.0 / n),
+        apart <= math.sqrt(math.log(2.0 / alpha) / (2 * n)),
+    )
+    return _finding(
+        subject,
+        f"scale and shape of the noise{name}",
+        all(kept),
+        f"{n:,} draws: variance {square / n:.3f} of the declared one (accepted within "
+        f"{low / n:.3f} and {high / n:.3f}), fourth moment {fourth:.2f} of 3",
+        alpha,
+    )
+
+
+def independence(
+    subject: Subject, alpha: float, noise: Noise | None = None, name: str = ""
+) -> Finding:
+    """No correlation between entries, between releases, between fits or between processes."""
+    from scipy.special import ndtri
+
+    source = noise or SecureNoise()
+    draws = normal_scores(subject, standard_draws(subject, source))
+    again = normal_scores(subject, standard_draws(subject, source))
+    elsewhere = [normal_scores(subject, each) for each in in_processes(subject, source)]
+    kept = [_uncorrelated(draws, alpha)]
+    for one, two in ((draws[1:], draws[:-1]), (draws, again), tuple(elsewhere)):
+        products = (one * two).reshape(-1)
+        # A product of independent normals has variance 1.
+        kept.append(abs(products.mean()) * math.sqrt(products.size) <= -float(ndtri(alpha / 2)))
+    said = ("entries", "releases", "fits", "processes")
+    failed = [name for name, holds in zip(said, kept, strict=True) if not holds]
+    return _finding(
+        subject,
+        f"independence of the noise{name}",
+        not failed,
+        f"not independent: {', '.join(failed)}"
+        if failed
+        else "entries, releases, fits and processes are uncorrelated",
+        alpha,
+    )
+
+
+def _uncorrelated(draws: Floats, alpha: float) -> bool:
+    """Every pair of columns by the law of a sample correlation, shared by all pairs."""
+    from scipy.stats import t
+
+    n, width = draws.shape
+    pairs = width * (width - 1) // 2
+    if pairs == 0:
+        return True
+    if not draws.std(axis=0).all():  # a number that never varies is no noise
+        return False
+    found = np.corrcoef(draws, rowvar=False)[np.triu_indices(width, 1)]
+    quantile = t.isf(alpha / 2 / pairs, n - 2)
+    return bool(np.abs(found).max() <= quantile / math.sqrt(n - 2 + quantile**2))
+
+
+def in_processes(subject: Subject, noise: Noise) -> list[Floats]:
+    """Draws of two processes that begin in the same state."""
+    methods = multiprocessing.get_all_start_methods()
+    context: Any = multiprocessing.get_context("fork" if "fork" in methods else "spawn")
+    found = []
+    for _ in range(2):
+        receiver, sender = context.Pipe(duplex=False)
+        worker = context.Process(target=_send_draws, args=(subject, noise, sender))
+        worker.start()
+        sender.close()
+        found.append(receiver.recv())
+        worker.join()
+    return found
+
+
+def _send_draws(subject: Subject, noise: Noise, sender: Any) -> None:
+    sender.send(standard_draws(subject, noise))
+    sender.close()
+
+
+def grid(subject: Subject, alpha: float, noise: Noise | None = None, name: str = "") -> Finding:
+    """Noisy sums are whole numbers, and their low bits are uniform for every batch."""
+    from scipy.stats import chi2
+
+    seen, kept = GaussianRelease(subject), []
+    first, _ = subject.worst_pair()
+    p = subject.dimension + 1
+    for batch in (seen.read.batch(), first):
+        release = subject.oracle.fit(batch, Trials(noise or SecureNoise(), RELEASES))
+        steps = release.gram.values * (2.0 * GRID**2)
+        rows, columns = np.triu_indices(p)
+        free = steps[..., rows, columns]
+        counts = np.bincount(free.astype(np.int64).reshape(-1) % 16, minlength=16)
+        expected = free.size / 16
+        uniform = float(((counts - expected) ** 2 / expected).sum()) < chi2.isf(alpha, 15)
+        kept += [bool((steps == np.rint(steps)).all()), uniform]
+    return _finding(
+        subject,
+        f"noise on the grid of the sums{name}",
+        all(kept),
+        "noisy sums are whole numbers of steps; what is left modulo 16 says nothing of the batch"
+        if all(kept)
+        else "low bits of noisy sums depend on the batch",
+        alpha,
+    )
+
+
+def choice(subject: Subject, alpha: float, noise: Noise | None = None) -> Finding:
+    """The first function is chosen as often as the exponential mechanism says, in two worlds."""
+    kept, said = [], []
+    for world in subject.worst_pair():
+        asked = Chosen()
+        subject.oracle.fit(world, asked)
+        law = np.exp(-(asked.scores - asked.scores.min()) / asked.scale)
+        drawn = Trials(noise or SecureNoise(), 2 * RELEASES).choose(
+            "finite class", asked.scores, np.asarray(asked.scale)
+        )
+        rate, hits = float(law[0] / law.sum()), int((drawn == 0).sum())
+        low, high = clopper_pearson(hits, drawn.size, alpha / 2)
+        kept.append(low <= rate <= high)
+        said.append(f"{hits:,} times of {drawn.size:,}, expected {rate * drawn.size:,.0f}")
+    return _finding(
+        subject,
+        "how often a function is chosen",
+        all(kept),
+        f"the first function: {'; '.join(said)}",
+        alpha,
+    )
+
+
+def _finding(subject: Subject, question: str, kept: bool, said: str, alpha: float) -> Finding:
+    return Finding(
+        "noise",
+        subject.name,
+        question,
+        HOLDS if kept else FAILS,
+        said,
+        trials=RELEASES,
+        alpha=alpha,
+        level=subject.epsilon,
+    )

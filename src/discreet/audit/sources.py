@@ -1,0 +1,82 @@
+"""Noise sources for audits: many releases in one fit, and noise that the auditor chose."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from discreet.privacy.events import Event, NonPrivate
+from discreet.privacy.noise import Noise
+
+
+@dataclass(frozen=True)
+class Trials:
+    """Every draw of ``source`` made ``count`` times at once: one fit gives ``count`` releases.
+
+    Oracles are written on arrays with any leading axes, so the fit itself is the shipped one; its
+    predictor and Gram get an axis of trials in front.
+    """
+
+    source: Noise
+    count: int
+
+    @property
+    def exact(self) -> bool:
+        return self.source.exact
+
+    def for_batch(self, batch: int) -> Trials:
+        return Trials(self.source.for_batch(batch), self.count)
+
+    def claim(self, event: Event) -> Event:  # noqa: ARG002
+        return NonPrivate("many releases of one batch, for an audit")
+
+    def gaussian(self, name: str, shape: tuple[int, ...], scale: Any) -> Any:
+        return self.source.gaussian(name, (self.count, *shape), scale)
+
+    def normal(self, name: str, shape: tuple[int, ...]) -> Any:
+        return self.source.normal(name, (self.count, *shape))
+
+    def ball(self, name: str, shape: tuple[int, ...]) -> Any:
+        return self.source.ball(name, (self.count, *shape))
+
+    def choose(self, name: str, scores: Any, scale: Any) -> Any:
+        drawn = [self.source.choose(name, scores, scale) for _ in range(self.count)]
+        return np.asarray(drawn).reshape(self.count)
+
+
+@dataclass
+class Chosen:
+    """Standard draws that the auditor chose, by name; everything else is silence.
+
+    The oracle takes it for a secure source, so rows are made legal and summed in integers as in
+    a private release. What was asked for is kept: shapes of draws, and scores with their scale.
+    """
+
+    draws: Mapping[str, Any] = field(default_factory=dict)
+    asked: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    scores: Any = None
+    scale: float = 0.0
+    exact = True
+
+    def for_batch(self, batch: int) -> Chosen:  # noqa: ARG002
+        return self
+
+    def claim(self, event: Event) -> Event:  # noqa: ARG002
+        return NonPrivate("noise that an auditor chose")
+
+    def gaussian(self, name: str, shape: tuple[int, ...], scale: Any) -> Any:
+        return np.rint(self.normal(name, shape) * scale).astype(np.int64)
+
+    def normal(self, name: str, shape: tuple[int, ...]) -> Any:
+        self.asked[name] = shape
+        return np.asarray(self.draws.get(name, np.zeros(shape)))
+
+    def ball(self, name: str, shape: tuple[int, ...]) -> Any:
+        return self.normal(name, shape)
+
+    def choose(self, name: str, scores: Any, scale: Any) -> Any:  # noqa: ARG002
+        self.scores, self.scale = np.asarray(scores), float(np.squeeze(scale))
+        return np.argmin(self.scores, axis=-1)

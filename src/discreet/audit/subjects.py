@@ -1,0 +1,148 @@
+"""What is audited: every oracle and mechanism that ships, with each kind of feedback."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from discreet.features import UnitBall
+from discreet.oracles import FiniteClass, Logistic, Ridge
+from discreet.privacy.budget import Budget
+from discreet.types import Batch
+
+DELTA = 1e-5
+COPIES = 5
+"""f = 1 in so many copies beside one f = 0: the choice that shows most at 10,000 trials."""
+
+
+def constants(values: Any, n_actions: int, p: int) -> np.ndarray[Any, Any]:
+    """Weights of functions that predict one constant; the bias feature is √½."""
+    weights = np.zeros((len(values), n_actions, p))
+    weights[..., 0] = np.asarray(values)[:, None] * math.sqrt(2.0)
+    return weights
+
+
+def _finite() -> FiniteClass:
+    return FiniteClass(constants([0.0] + [1.0] * COPIES, 2, 2))
+
+
+# Two context dimensions let ridge attain its sensitivity; one keeps densities on a plane grid.
+_ORACLES: dict[str, tuple[Any, int, float]] = {
+    "ridge-structured": (Ridge, 2, DELTA),
+    "ridge-paper": (lambda: Ridge(mechanism="paper"), 2, DELTA),
+    "logistic-gamma": (lambda: Logistic(ridge=1e-4, noise="gamma"), 1, 0.0),
+    "logistic-gaussian": (lambda: Logistic(ridge=1e-4, noise="gaussian"), 1, DELTA),
+    "logistic-paper": (lambda: Logistic(ridge=1e-4, mechanism="paper"), 1, 0.0),
+    "finite": (_finite, 1, 0.0),
+}
+MECHANISMS = tuple(_ORACLES)
+FEEDBACKS = (("bandit", "general"), ("full", "general"), ("full", "one_label"))
+
+
+@dataclass(frozen=True)
+class Subject:
+    """One mechanism with one kind of feedback, calibrated for ε."""
+
+    mechanism: str
+    feedback: str
+    losses: str
+    epsilon: float
+
+    @property
+    def name(self) -> str:
+        heard = {"bandit": "bandit", "full": "full information"}[self.feedback]
+        return f"{self.mechanism}, {heard}{', one label' * (self.losses == 'one_label')}"
+
+    @property
+    def ridge(self) -> bool:
+        return self.mechanism.startswith("ridge")
+
+    @property
+    def dimension(self) -> int:
+        return _ORACLES[self.mechanism][1]
+
+    @property
+    def n_actions(self) -> int:
+        return 3 if self.ridge and self.feedback == "full" else 2
+
+    @cached_property
+    def budget(self) -> Budget:
+        return Budget(self.epsilon, _ORACLES[self.mechanism][2])
+
+    @cached_property
+    def oracle(self) -> Any:
+        """Ridge releases its Gram too, so that an attacker reads the noisy statistics."""
+        return self._calibrated(self.budget, radii=self.ridge)
+
+    @cached_property
+    def oracle_with_gram(self) -> Any:
+        """As it is for a policy with radii."""
+        return self._calibrated(Budget(self.epsilon, DELTA), radii=True)
+
+    def _calibrated(self, budget: Budget, *, radii: bool) -> Any:
+        return _ORACLES[self.mechanism][0]().calibrate(
+            budget,
+            feedback=self.feedback,
+            losses=self.losses,
+            radii=radii,
+            n_actions=self.n_actions,
+            p=self.dimension + 1,
+        )
+
+    def record(self, context: Any, losses: Any, action: int | None = 0) -> Batch:
+        """A batch of one record; ``action`` None is a void slot."""
+        observed = np.zeros((1, self.n_actions), dtype=bool)
+        if action is not None:
+            observed[0, slice(None) if self.feedback == "full" else action] = True
+        row = np.broadcast_to(np.asarray(losses, dtype=np.float64), (1, self.n_actions))
+        return Batch(UnitBall(self.dimension).map(np.atleast_2d(context)), row, observed)
+
+    def worst_pair(self) -> tuple[Batch, Batch]:
+        """Neighbours that lie one sensitivity apart, or that an attack tells apart best."""
+        if not self.ridge:
+            return self._worst_labels()
+        A = self.n_actions
+        label = 1.0 - np.eye(A)
+        if self.mechanism == "ridge-paper":
+            if self.feedback == "bandit":
+                return self.record([1.0, 0.0], 1.0, 0), self.record([1.0, 0.0], 1.0, 1)
+            rows = label[0] if self.losses == "one_label" else np.ones(A)
+            return self.record([1.0, 0.0], rows), self.record([-1.0, 0.0], rows)
+        if self.losses == "one_label":
+            return self.record([1.0, 0.0], label[0]), self.record(_at(1 / (2 * A)), label[1])
+        t = 1 / 8 if self.feedback == "bandit" else A / 8
+        return self.record([1.0, 0.0], 1.0), self.record(_at(t), 0.0)
+
+    def _worst_labels(self) -> tuple[Batch, Batch]:
+        if self.feedback == "full" or self.mechanism in ("finite", "logistic-gaussian"):
+            return self.record([1.0], 1.0), self.record([1.0], 0.0)
+        return self.record([1.0], 1.0, 0), self.record([1.0], 1.0, 1)
+
+
+def _at(t: float) -> list[float]:
+    """A unit context whose features meet those of (1, 0) at b·b' = t."""
+    cosine = 2.0 * t - 1.0
+    return [cosine, math.sqrt(1.0 - cosine**2)]
+
+
+def subjects(mechanisms: Any, epsilons: Any) -> list[Subject]:
+    """All that ship, at each ε; one-label rows matter to ridge alone."""
+    return [
+        Subject(mechanism, feedback, losses, float(epsilon))
+        for epsilon in epsilons
+        for mechanism in mechanisms
+        for feedback, losses in FEEDBACKS
+        if losses == "general" or mechanism.startswith("ridge")
+    ]
+
+
+def joined(*batches: Batch) -> Batch:
+    """Several batches of records as one."""
+    return Batch(*(np.concatenate([getattr(each, name) for each in batches]) for name in _PARTS))
+
+
+_PARTS = ("features", "losses", "observed")

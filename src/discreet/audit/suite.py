@@ -1,0 +1,143 @@
+"""The audit of everything that ships: which questions, at which error rate, in which order."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from discreet.audit import noise_law
+from discreet.audit.black_box import black_box
+from discreet.audit.choices import exact_choice
+from discreet.audit.finding import Finding
+from discreet.audit.gaussian import exact_gaussian, exact_gram
+from discreet.audit.geometry import blocks, calibration, hostile, isometry
+from discreet.audit.objective_search import certificate, exact_gaussian_objective, exact_pure
+from discreet.audit.play import SCENARIOS
+from discreet.audit.subjects import MECHANISMS, Subject, subjects
+from discreet.audit.transcript import enters_once, transcript
+from discreet.privacy.noise import SecureNoise
+
+FALSE_ALARM = 1e-4
+"""At most this often does an audit of correct code report anything but "holds"."""
+PARTS = ("exact", "noise", "black box", "transcript")
+_TWO_SIDED = 2
+"""A measured bound makes two statements: not above the claim, and not without power."""
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much is tried: values of ε, starts of the optimiser, runs of a learner."""
+
+    epsilons: tuple[float, ...]
+    starts: int
+    runs: tuple[tuple[float, int], ...]
+
+
+QUICK = Effort((2.0,), 1, ((8.0, 200),))
+FULL = Effort((1.0, 2.0, 4.0, 8.0), 3, ((8.0, 1000), (4.0, 1000)))
+
+
+@dataclass(frozen=True)
+class Check:
+    """One question: ``ask(alpha)`` answers it with ``statements`` tests at that error rate."""
+
+    part: str
+    ask: Callable[[float], Finding]
+    statements: int = 0
+
+
+def checks(
+    effort: Effort, mechanisms: Sequence[str] = MECHANISMS, parts: Sequence[str] = PARTS
+) -> list[Check]:
+    """Everything to be asked, in the order of the report."""
+    listed: list[Check] = []
+    for subject in subjects(mechanisms, effort.epsilons):
+        listed += _exact(subject, effort)
+        listed += _noise(subject)
+        listed.append(Check("black box", partial(black_box, subject), _TWO_SIDED))
+    if "ridge-structured" in mechanisms:
+        for epsilon, runs in effort.runs:
+            for scenario in SCENARIOS:
+                once = _Certain(partial(enters_once, scenario, epsilon))
+                whole = partial(transcript, scenario, epsilon, runs)
+                listed += [Check("transcript", once), Check("transcript", whole, _TWO_SIDED)]
+    return [check for check in listed if check.part in parts]
+
+
+def _exact(subject: Subject, effort: Effort) -> list[Check]:
+    asked: list[Callable[[], Finding]] = [partial(calibration, subject)]
+    if subject.ridge:
+        asked.append(partial(exact_gaussian, subject, effort.starts))
+        asked += [partial(each, subject) for each in (isometry, blocks, hostile)]
+    elif subject.mechanism == "finite":
+        asked.append(partial(exact_choice, subject))
+    else:
+        gaussian = subject.mechanism == "logistic-gaussian"
+        asked.append(partial(exact_gaussian_objective if gaussian else exact_pure, subject))
+        asked.append(partial(certificate, subject))
+        if subject.mechanism != "logistic-gamma":
+            asked.append(partial(exact_gram, subject, effort.starts))
+    return [Check("exact", _Certain(each)) for each in asked]
+
+
+def _noise(subject: Subject) -> list[Check]:
+    if subject.mechanism == "finite":
+        return [_law(noise_law.choice, subject)]
+    asked = [noise_law.scale_and_shape, noise_law.independence]
+    if subject.mechanism != "ridge-structured":
+        return [_law(ask, subject) for ask in asked]
+    asked.append(noise_law.grid)
+    fast = {"noise": SecureNoise(fast=True), "name": ", fast sampler"}
+    return [_law(ask, subject, **options) for options in ({}, fast) for ask in asked]
+
+
+def _law(ask: Callable[..., Finding], subject: Subject, **options: Any) -> Check:
+    statements = noise_law.STATEMENTS[ask.__name__]
+    return Check("noise", partial(ask, subject, **options), statements)
+
+
+@dataclass(frozen=True)
+class _Certain:
+    """A question whose answer is computed, not sampled: the error rate is not used."""
+
+    answer: Callable[[], Finding]
+
+    def __call__(self, alpha: float) -> Finding:  # noqa: ARG002
+        return self.answer()
+
+
+def error_rate(listed: Sequence[Check]) -> float:
+    """What each statement may err, so that all together err with FALSE_ALARM: a union bound."""
+    return FALSE_ALARM / max(1, sum(check.statements for check in listed))
+
+
+def answers(
+    listed: Sequence[Check], jobs: int = 0, told: Callable[[int, Finding], None] | None = None
+) -> list[Finding]:
+    """One finding a check, in order; several processes share the work.
+
+    ``told`` hears how many are done and the newest finding.
+    """
+    alpha, found = error_rate(listed), dict[int, Finding]()
+
+    def keep(place: int, finding: Finding) -> None:
+        found[place] = finding
+        if told is not None:
+            told(len(found), finding)
+
+    jobs = jobs or min(len(listed), os.cpu_count() or 1)
+    if jobs <= 1:
+        for place, check in enumerate(listed):
+            keep(place, check.ask(alpha))
+    else:
+        with ProcessPoolExecutor(jobs) as pool:
+            # The longest come first, so that no process is left with one at the end.
+            order = sorted(range(len(listed)), key=lambda place: -PARTS.index(listed[place].part))
+            waiting = {pool.submit(listed[place].ask, alpha): place for place in order}
+            for done in as_completed(waiting):
+                keep(waiting[done], done.result())
+    return [found[place] for place in range(len(listed))]

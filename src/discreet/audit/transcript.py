@@ -1,0 +1,125 @@
+"""Whole runs on neighbouring streams: what the sequence of releases tells about one record.
+
+Exactly: without noise, a record shows in the release of its own batch and nowhere else, and noise
+is drawn once for each release. Measured: a linear rule over all releases, learnt from pilot runs,
+so that a record that leaks into a later release, or twice into its own, would show.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from discreet.audit.attack import learnt_rule, sentence
+from discreet.audit.bounds import (
+    Hits,
+    gaussian_epsilon,
+    gaussian_hits,
+    measured_epsilon,
+    unlucky,
+)
+from discreet.audit.finding import FAILS, HOLDS, POWER, ROUNDING, Finding, measured_verdict
+from discreet.audit.play import Play, Scenario, Version
+from discreet.audit.sources import Chosen
+from discreet.privacy.events import Event
+
+SUBJECT = "ridge-structured, bandit"
+
+
+@dataclass
+class Counted(Chosen):
+    """Silence that counts how often noise for a Gram was asked for, and passes for secure."""
+
+    grams: int = 0
+
+    def claim(self, event: Event) -> Event:
+        return event
+
+    def gaussian(self, name: str, shape: tuple[int, ...], scale: Any) -> Any:
+        self.grams += name == "gram"
+        return super().gaussian(name, shape, scale)
+
+
+def enters_once(scenario: Scenario, epsilon: float) -> Finding:
+    """Without noise: the record moves its own batch's release by its own statistics, once."""
+    wrong = []
+    for version in (scenario.first, scenario.second):
+        noise = Counted()
+        play = Play(scenario, epsilon, noise)
+        released = play.releases(version)
+        if noise.grams != len(released.items):
+            wrong.append("noise is not drawn once for each release")
+        left = play.residuals(released)
+        own = play.statistics(version, released)
+        for number, residual in enumerate(left, start=1):
+            expected = own if number == play.batch else np.zeros_like(residual)
+            if np.abs(residual - expected).max() > ROUNDING:
+                wrong.append(f"release {number} shows more, or less, than its own records")
+    return Finding(
+        "transcript",
+        SUBJECT,
+        f"{scenario.name}: enters once",
+        FAILS if wrong else HOLDS,
+        "; ".join(dict.fromkeys(wrong))
+        or "it shows in the release of its batch alone, and noise is drawn once a release",
+        level=epsilon,
+    )
+
+
+def transcript(scenario: Scenario, epsilon: float, trials: int, alpha: float) -> Finding:
+    """Lower bound on ε from whole transcripts of two neighbouring streams."""
+    play = Play(scenario, epsilon)
+
+    def seen(version: Version, count: int) -> list[np.ndarray[Any, Any]]:
+        return [play.projections(play.releases(version)) for _ in range(count)]
+
+    rule = learnt_rule(
+        *(seen(version, trials // 2) for version in (scenario.first, scenario.second))
+    )
+    one, two = (
+        sum(rule.statistic(each) > rule.threshold for each in seen(version, trials))
+        for version in (scenario.first, scenario.second)
+    )
+    hits = Hits(one, two, trials)
+    budget = play.plan.budget
+
+    def proven(some: Hits) -> float:
+        return measured_epsilon(some, budget, alpha, gaussian=True)
+
+    shift = play.shift()
+    declared = gaussian_hits(_learnt(shift, trials // 2), trials)
+    measured, attainable = proven(hits), proven(declared)
+    halved = proven(gaussian_hits(2.0 * shift, trials))
+    enough = min(POWER * attainable, unlucky(declared, proven, alpha))
+    verdict = measured_verdict(measured, epsilon, enough)
+    return Finding(
+        "transcript",
+        SUBJECT,
+        scenario.name,
+        verdict,
+        sentence(measured, budget, hits, alpha, verdict),
+        claimed=epsilon,
+        exact=gaussian_epsilon(shift, budget.delta),
+        measured=measured,
+        attainable=attainable,
+        halved=halved,
+        trials=trials,
+        alpha=alpha,
+        level=epsilon,
+    )
+
+
+def _learnt(shift: float, pilots: int) -> float:
+    """The shift along a direction that was learnt from so many pilot runs of each world.
+
+    Each further number among k dilutes it: its square keeps the share s/(s + k), s = shift²·n/2.
+    """
+    signal = shift**2 * pilots / 2
+    return shift * math.sqrt(signal / (signal + _NUMBERS)) if shift else 0.0
+
+
+_NUMBERS = 2
+"""One projection for each release."""

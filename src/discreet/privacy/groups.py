@@ -1,0 +1,83 @@
+"""What a guarantee for one record means for a person who has several."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from discreet.privacy.accounting import epsilon
+from discreet.privacy.events import (
+    Composed,
+    Event,
+    ExponentialMechanism,
+    Gaussian,
+    ObjectivePerturbation,
+    compose,
+)
+
+
+def epsilon_apart(event: Event, delta: float, records: int) -> float:
+    """ε of a person whose records lie in different batches, each released by such an event.
+
+    Privacy: releases of different batches on one person's records compose.
+    [docs/privacy/threat-model.md, "Several records of one person"]
+
+    >>> round(epsilon_apart(Gaussian(1 / 0.26805, 1.0), 1e-5, 2), 2)
+    1.47
+    """
+    return epsilon(compose(*[event] * records), delta)
+
+
+def epsilon_together(event: Event, delta: float, records: int) -> float:
+    """ε of a person whose records all lie in one batch, released by such an event.
+
+    Privacy: Gaussian statistics move k times as far; a pure ε becomes kε; for the rest records
+    are replaced one by one. [docs/privacy/threat-model.md, "Several records of one person"]
+
+    >>> round(epsilon_together(Gaussian(1 / 0.26805, 1.0), 1e-5, 2), 2)
+    2.15
+    """
+    moved = _moved(event, records)
+    if moved is not None:
+        return epsilon(moved, delta)
+    return _one_after_the_other(event, delta, records)
+
+
+def _moved(event: Event, records: int) -> Event | None:
+    """The event for k times the sensitivity; None where none of our events describes it."""
+    if isinstance(event, Composed):
+        parts = [_moved(part, records) for part in event.events]
+        return None if None in parts else Composed(tuple(part for part in parts if part))
+    if isinstance(event, Gaussian):
+        return replace(
+            event,
+            multiplier=event.multiplier / records,
+            sensitivity=event.sensitivity * records,
+            sampler_distance=event.sampler_distance * records,
+        )
+    if isinstance(event, ObjectivePerturbation) and event.noise == "gaussian":
+        return None
+    if isinstance(event, (ExponentialMechanism, ObjectivePerturbation)):
+        return replace(event, epsilon=event.epsilon * records)
+    return event
+
+
+def _one_after_the_other(event: Event, delta: float, records: int) -> float:
+    """(ε₀, δ₀) for one record is (kε₀, δ₀·(e^{kε₀} − 1)/(e^{ε₀} − 1)) for k. [Vadhan 2017, 2.2]"""
+
+    def total(each: float) -> tuple[float, float]:
+        cost = epsilon(event, each)
+        if not math.isfinite(cost) or records * cost > 700.0:
+            return math.inf, math.inf
+        return records * cost, each * math.expm1(records * cost) / math.expm1(cost)
+
+    # The least δ₀ that is needed: step down until k records fit into δ, then halve the last step.
+    down = next((j for j in range(700) if total(delta * math.exp(-j))[1] <= delta), None)
+    if down is None:
+        return math.inf
+    fits, fails = float(down), max(0.0, down - 1.0)
+    for _ in range(30):
+        middle = (fits + fails) / 2
+        enough = total(delta * math.exp(-middle))[1] <= delta
+        fits, fails = (middle, fails) if enough else (fits, middle)
+    return total(delta * math.exp(-fits))[0]

@@ -1,0 +1,210 @@
+"""``discreet audit`` and ``discreet plan --records-per-person``, as people call them."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from discreet.audit import finding as finding_module
+from discreet.audit import suite
+from discreet.audit.finding import FAILS, HOLDS, WEAK, Finding
+from discreet.cli import main
+from discreet.commands import audit as audit_command
+from discreet.privacy.events import Gaussian, NonPrivate, ObjectivePerturbation
+from discreet.privacy.groups import epsilon_apart, epsilon_together
+
+
+def run(capsys, *arguments):
+    code = main(list(arguments))
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+@pytest.fixture
+def answered(monkeypatch):
+    """Findings that a test chose, in place of a minute of attacks."""
+
+    def give(*verdicts):
+        found = [
+            Finding(
+                "black box",
+                f"mechanism {number}",
+                "which of two batches was it",
+                verdict,
+                "hits <1> & 2",
+                claimed=2.0,
+                exact=1.9,
+                measured=1.5,
+                attainable=1.6,
+                halved=3.7,
+                trials=10_000,
+                alpha=1e-7,
+                level=2.0,
+            )
+            for number, verdict in enumerate(verdicts)
+        ]
+        monkeypatch.setattr(audit_command, "answers", lambda *_: found)
+
+    return give
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "code", "word"),
+    [
+        ((HOLDS, HOLDS), 0, "All 2 claims hold"),
+        ((HOLDS, WEAK), 0, "No claim fails, but 1 of 2 answers are weak"),
+        ((WEAK, FAILS), 1, "1 of 2 claims FAIL"),
+    ],
+)
+def test_exit_code_and_summary(answered, capsys, verdicts, code, word):
+    answered(*verdicts)
+    ended, out, _ = run(capsys, "audit", "--quick")
+    assert ended == code
+    assert word in out
+    for verdict in verdicts:
+        assert re.search(rf"mechanism \d: .* {verdict}$", out, re.MULTILINE)
+    assert "once in 10,000 runs" in out
+
+
+def test_json_holds_every_finding(answered, capsys):
+    answered(HOLDS, FAILS)
+    ended, out, err = run(capsys, "audit", "--full", "--json")
+    document = json.loads(out)
+    assert (ended, err) == (1, "")
+    assert document["format"] == "discreet-audit/1"
+    assert document["verdict"] == FAILS
+    assert document["command"] == "discreet audit --full"
+    assert [each["verdict"] for each in document["findings"]] == [HOLDS, FAILS]
+    assert document["statements"] * document["alpha"] == pytest.approx(1e-4)
+
+
+def test_the_page_is_whole_and_asks_for_nothing(answered, capsys, tmp_path):
+    pytest.importorskip("matplotlib")
+    answered(HOLDS, WEAK, FAILS)
+    path = tmp_path / "audit.html"
+    run(capsys, "audit", "--html", str(path))
+    page = path.read_text()
+    assert page.startswith("<!doctype html>")
+    assert not re.search(r"(src|href)=\"(?!#|data:)", page)
+    assert "hits &lt;1&gt; &amp; 2" in page
+    assert "$" not in page
+    for word in ("mechanism 0", "✓ holds", "! weak", "✗ FAILS", "1 of 3 claims FAIL", "<svg"):
+        assert word in page
+
+
+def test_a_real_audit_of_one_mechanism(capsys):
+    """Exit code 0 but for a false alarm in ten thousand; --mechanism and --epsilon are heard."""
+    ended, out, _ = run(
+        capsys,
+        "audit",
+        "--mechanism",
+        "logistic-gaussian",
+        "--epsilon",
+        "4",
+        "--jobs",
+        "1",
+        "--json",
+    )
+    document = json.loads(out)
+    assert ended == 0
+    assert document["command"] == "discreet audit --quick --mechanism logistic-gaussian --epsilon 4"
+    assert {each["subject"] for each in document["findings"]} == {
+        "logistic-gaussian, bandit",
+        "logistic-gaussian, full information",
+    }
+    assert {each["level"] for each in document["findings"]} == {4.0}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        (["--mechanism", "ridge"], "Did you mean 'ridge-paper'"),
+        (["--epsilon", "0"], "epsilon must be a number in [0.25, 16]"),
+        (["--quick", "--full"], "not allowed with"),
+        (["--jobs", "-1"], "jobs must be at least 0"),
+    ],
+)
+def test_what_cannot_be_is_refused(capsys, arguments, word):
+    ended, _, err = run(capsys, "audit", *arguments)
+    assert ended == 2
+    assert word in err
+
+
+@pytest.mark.parametrize("command", [["audit"], ["ledger", "verify"]], ids=" ".join)
+def test_help_has_examples_and_fits_a_screen(command, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main([*command, "--help"])
+    out = capsys.readouterr().out
+    assert ended.value.code == 0
+    assert "examples:" in out
+    assert max(map(len, out.splitlines())) <= 100
+
+
+def test_the_meter_only_speaks_to_people(capsys):
+    assert audit_command._meter(3, quiet=True) is None
+    assert audit_command._meter(3, quiet=False) is None  # standard error is not a terminal here
+    assert capsys.readouterr().err == ""
+
+
+def test_powers_and_rates_are_those_of_the_documents():
+    assert finding_module.POWER == 0.7
+    assert suite.FALSE_ALARM == 1e-4
+
+
+# Several records of one person.
+
+PLAN = ("plan", "--actions", "3", "--dimension", "4", "--horizon", "100")
+
+
+def test_plan_says_what_several_records_mean(capsys):
+    ended, out, _ = run(capsys, *PLAN, "--epsilon", "1", "--records-per-person", "5")
+    assert ended == 0
+    assert "A person   with 5 records: ε = 2.442 if they lie in different batches, 6.167" in out
+    _, out, _ = run(capsys, *PLAN, "--epsilon", "1", "--records-per-person", "2", "--json")
+    person = json.loads(out)["person"]
+    assert person["records"] == 2
+    assert person["epsilon_in_different_batches"] == pytest.approx(1.465, abs=1e-3)
+    assert person["epsilon_in_one_batch"] == pytest.approx(2.155, abs=1e-3)
+
+
+def test_plan_without_it_says_nothing(capsys):
+    _, out, _ = run(capsys, *PLAN, "--json")
+    assert "person" not in json.loads(out)
+    ended, _, err = run(capsys, *PLAN, "--records-per-person", "0")
+    assert ended == 2
+    assert "records-per-person must be at least 1" in err
+
+
+def test_pure_budgets_multiply(capsys):
+    pure = ("--oracle", "Logistic", "--epsilon", "0.5", "--delta", "0", "--policy", "SquareCB")
+    _, out, _ = run(capsys, *PLAN, *pure, "--records-per-person", "4", "--json")
+    person = json.loads(out)["person"]
+    assert person["epsilon_in_different_batches"] == pytest.approx(2.0)
+    assert person["epsilon_in_one_batch"] == pytest.approx(2.0)
+    assert person["delta"] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("k", "apart", "together"), [(2, 1.47, 2.15), (5, 2.44, 6.17), (10, 3.62, 14.4)]
+)
+def test_groups_of_a_gaussian(k, apart, together):
+    event = Gaussian(1 / 0.26805, 1.0)
+    assert epsilon_apart(event, 1e-5, k) == pytest.approx(apart, abs=0.005)
+    assert epsilon_together(event, 1e-5, k) == pytest.approx(together, abs=0.05)
+
+
+def test_groups_of_an_objective_go_one_by_one():
+    event = ObjectivePerturbation("gaussian", kappa=0.05, shift=0.23)
+    one = epsilon_together(event, 1e-5, 1)
+    costs = [epsilon_together(event, 1e-5, k) for k in (1, 2, 3)]
+    assert costs[0] == pytest.approx(epsilon_apart(event, 1e-5, 1), rel=1e-6) == one
+    assert costs[1] > 2 * one
+    assert costs[2] > 3 * one
+    assert epsilon_together(event, 1e-5, 10**6) == float("inf")
+
+
+def test_groups_without_privacy():
+    event = NonPrivate("a seed")
+    assert epsilon_apart(event, 1e-5, 2) == epsilon_together(event, 1e-5, 2) == float("inf")

@@ -1,0 +1,172 @@
+"""What is computed: distances, densities, choices, costs; known answers, and faults."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import discreet as dc
+from discreet.audit.bounds import gaussian_epsilon
+from discreet.audit.choices import log_probabilities
+from discreet.audit.finding import FAILS, HOLDS
+from discreet.audit.gaussian import (
+    GaussianRelease,
+    exact_gaussian,
+    exact_gram,
+    largest_distance,
+    shift_of,
+)
+from discreet.audit.objective import Objective
+from discreet.audit.objective_search import exact_gaussian_objective
+from discreet.audit.recompute import agree, epsilon_of, recompute
+from discreet.audit.subjects import MECHANISMS, Subject, subjects
+from discreet.errors import CorruptRelease
+from discreet.privacy.accounting import epsilon
+from discreet.privacy.events import ExponentialMechanism, Gaussian, NonPrivate, compose, to_json
+from discreet.privacy.mechanisms import ridge_sensitivity
+
+RIDGE = Subject("ridge-structured", "bandit", "general", 2.0)
+
+
+@pytest.mark.parametrize(
+    "subject", [pytest.param(s, id=s.name) for s in subjects(MECHANISMS[:2], [2.0])]
+)
+def test_worst_pairs_attain_the_declared_distance(subject):
+    apart = GaussianRelease(subject).distance(*subject.worst_pair())
+    assert apart == pytest.approx(shift_of(subject.oracle.event(1)), rel=1e-6)
+
+
+def test_the_reader_gets_back_what_was_summed():
+    """Statistics read from a release without noise are those of its records."""
+    seen = GaussianRelease(RIDGE, records=3)
+    context, loss = np.array([0.6, 0.8]), 1.0
+    read = seen.mean(RIDGE.record(context, loss, 1))
+    b = np.array([1.0, 0.6, 0.8]) / math.sqrt(2)
+    rows, columns = np.triu_indices(3)
+    svec = np.outer(b, b)[rows, columns] * np.where(rows == columns, 1.0, math.sqrt(2.0))
+    expected = np.concatenate([np.zeros(6), svec, np.zeros(3), 0.5 * b])
+    np.testing.assert_allclose(read, expected, atol=2e-6)
+
+
+def test_the_optimiser_finds_the_constant_of_the_proof():
+    release = GaussianRelease(RIDGE)
+    found = largest_distance(RIDGE, release.distance, starts=1) * RIDGE.oracle.scales.gram
+    assert found == pytest.approx(ridge_sensitivity("bandit", 2), rel=1e-4)
+
+
+def test_movement_without_noise_is_an_infinite_distance(monkeypatch):
+    release = GaussianRelease(RIDGE)
+    covariance = release.covariance.copy()
+    covariance[1] = covariance[:, 1] = 0.0
+    monkeypatch.setitem(release.__dict__, "covariance", covariance)
+    assert release.distance(*RIDGE.worst_pair()) == math.inf
+
+
+@pytest.mark.parametrize("mechanism", ["logistic-gaussian", "logistic-paper"])
+@pytest.mark.parametrize("feedback", ["bandit", "full"])
+def test_the_gram_for_radii_is_tight(mechanism, feedback, monkeypatch):
+    """√2 for blocks, √(2A) for A equal blocks of a dense matrix; half its noise is noticed."""
+    subject = Subject(mechanism, feedback, "general", 2.0)
+    finding = exact_gram(subject, starts=1)
+    assert finding.verdict == HOLDS
+    assert "share of 1.00000" in finding.said
+    scales = replace(subject.oracle_with_gram.scales, gram=subject.oracle_with_gram.scales.gram / 2)
+    halved = replace(subject.oracle_with_gram, scales=scales)
+    monkeypatch.setitem(subject.__dict__, "oracle_with_gram", halved)
+    assert exact_gram(subject, starts=1).verdict == FAILS
+
+
+def test_an_exact_finding_states_its_epsilon():
+    finding = exact_gaussian(RIDGE, starts=1)
+    assert finding.exact == pytest.approx(2.0, abs=1e-3)
+    assert finding.exact <= 2.0
+
+
+@pytest.mark.parametrize("mechanism", ["logistic-gamma", "logistic-gaussian", "logistic-paper"])
+@pytest.mark.parametrize("feedback", ["bandit", "full"])
+def test_ridge_and_scale_are_read_off_the_fit(mechanism, feedback):
+    subject = Subject(mechanism, feedback, "general", 1.0)
+    objective = Objective(subject, 2)
+    total, scale = subject.oracle._ridge_and_scale(2, 2)
+    assert objective.ridge == pytest.approx(float(total), rel=1e-6)
+    assert objective.scale == pytest.approx(float(scale), rel=1e-6)
+    assert objective.output == pytest.approx(float(subject.oracle._output_scale(total)), rel=1e-6)
+
+
+@pytest.mark.parametrize("mechanism", ["logistic-gamma", "logistic-gaussian"])
+def test_densities_of_two_worlds_have_the_same_integral(mechanism):
+    """Over the weights of one action; the other action has no record."""
+    subject = Subject(mechanism, "bandit", "general", 2.0)
+    objective = Objective(subject, 1)
+    reach = 60.0 * objective.scale / objective.ridge
+    axis = np.linspace(-reach, reach, 801)
+    theta = np.zeros((axis.size**2, 2, 2))
+    theta[:, 0] = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
+    totals = []
+    for batch in (subject.record([1.0], 1.0), subject.record([-0.5], 0.3)):
+        logs = objective.log_density(theta, batch)
+        totals.append(float(np.exp(logs).sum()))
+    assert totals[0] == pytest.approx(totals[1], rel=1e-2)
+
+
+def test_half_the_gaussian_objective_costs_more():
+    """Four times the claimed ε of the same noise: the integral scales as it should."""
+    one = exact_gaussian_objective(Subject("logistic-gaussian", "bandit", "general", 1.0)).exact
+    two = exact_gaussian_objective(Subject("logistic-gaussian", "bandit", "general", 4.0)).exact
+    assert 3.0 < two / one < 5.0
+
+
+def test_probabilities_of_a_choice_sum_to_one():
+    subject = Subject("finite", "bandit", "general", 2.0)
+    logs = log_probabilities(subject.oracle, subject.record([1.0], 1.0))
+    assert np.exp(logs).sum() == pytest.approx(1.0)
+    assert logs[0] - logs[1] == pytest.approx(-1.0)
+
+
+@pytest.mark.parametrize("subject", [pytest.param(s, id=s.name) for s in subjects(MECHANISMS, [1])])
+def test_costs_agree_with_the_ledger(subject):
+    event, delta = subject.oracle.event(1), subject.budget.delta
+    assert agree(epsilon_of([to_json(event)], delta), epsilon(event, delta))
+
+
+def test_mixed_events_and_radii_agree_with_the_ledger():
+    radii = dc.Logistic().calibrate(
+        dc.Budget(1.0, 1e-5), feedback="bandit", losses="general", radii=True, n_actions=3, p=11
+    )
+    mixed = compose(Gaussian(4.0, 1.0, 1e-9), Gaussian(6.0, 2.0), ExponentialMechanism(0.25, 1.0))
+    for event in (radii.event(1), mixed):
+        assert agree(epsilon_of([to_json(event)], 1e-5), epsilon(event, 1e-5))
+
+
+def test_a_wrong_cost_is_noticed():
+    event = Gaussian(3.73, 1.0)
+    true = epsilon(event, 1e-5)
+    assert agree(epsilon_of([to_json(event)], 1e-5), true)
+    assert not agree(epsilon_of([to_json(Gaussian(3.73 / 1.01, 1.0))], 1e-5), true)
+    assert epsilon_of([to_json(NonPrivate("a seed"))], 1e-5) == math.inf
+    assert epsilon_of([to_json(event)], 0.0) == math.inf
+    assert epsilon_of([to_json(Gaussian(4.0, 1.0, sampler_distance=4e-6))], 1e-5) == math.inf
+    assert not agree(1.0, math.inf)
+
+
+def test_partitions_take_the_maximum_and_charges_on_one_compose():
+    release = Gaussian(5.0, 1.0)
+    ledger = dc.Ledger(dc.Budget(9.0, 1e-5))
+    for partition in ("batch 1", "batch 2", "batch 2", "batch 3"):
+        ledger = ledger.charge(partition, release)
+    found = recompute(ledger.to_json())
+    assert found.partition == "batch 2"
+    assert agree(found.epsilon, ledger.spent().epsilon)
+    assert found.epsilon == pytest.approx(gaussian_epsilon(math.sqrt(2) / 5, 1e-5), rel=1e-3)
+    assert recompute(dc.Ledger(dc.Budget(1.0)).to_json()).epsilon == 0.0
+
+
+@pytest.mark.parametrize(
+    "broken", [{}, {"budget": {}}, {"budget": {"delta": "x"}, "entries": []}, {"entries": 3}]
+)
+def test_what_is_no_ledger_is_refused(broken):
+    with pytest.raises(CorruptRelease):
+        recompute(broken)

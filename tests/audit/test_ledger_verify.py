@@ -1,0 +1,212 @@
+"""``discreet ledger verify``: files of three kinds, a service, and what must not pass."""
+
+from __future__ import annotations
+
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import numpy as np
+import pytest
+
+import discreet as dc
+from discreet.cli import main
+
+
+def run(capsys, *arguments):
+    code = main(["ledger", "verify", *map(str, arguments)])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def played(oracle=None, noise=None, budget=None):
+    plan = dc.Plan(
+        n_actions=2,
+        features=dc.UnitBall(2),
+        policy=dc.SquareCB(),
+        oracle=oracle or dc.Ridge(),
+        budget=budget or dc.Budget(1.0, 1e-5),
+        first_batch=2,
+    )
+    learner = dc.Learner(plan, noise=noise)
+    for _ in range(3):
+        length = learner._store.size
+        decided = learner.decide(np.zeros((length, 2)))
+        learner.observe(decided.id, np.ones(length))
+        learner.release()
+    return learner
+
+
+@pytest.mark.parametrize(
+    ("oracle", "budget"),
+    [
+        (dc.Ridge(), dc.Budget(1.0, 1e-5)),
+        (dc.Ridge(mechanism="paper"), dc.Budget(2.0, 1e-5)),
+        (dc.Logistic(), dc.Budget(1.0)),
+        (dc.Logistic(noise="gaussian"), dc.Budget(4.0, 1e-5)),
+        (dc.FiniteClass(np.zeros((2, 2, 3))), dc.Budget(0.5)),
+    ],
+)
+def test_runs_of_every_oracle_are_valid(oracle, budget, tmp_path, capsys):
+    learner = played(oracle, budget=budget)
+    learner.released.save(tmp_path / "released.json")
+    (tmp_path / "ledger.json").write_text(json.dumps(learner.ledger.to_json()))
+    spent = learner.ledger.spent()
+    learner.save(tmp_path / "state")
+    kinds = {"released.json": "file of releases", "ledger.json": "ledger", "state": "saved learner"}
+    for name, kind in kinds.items():
+        code, out, _ = run(capsys, tmp_path / name, "--json")
+        document = json.loads(out)
+        assert code == 0, document
+        assert document["kind"] == kind
+        assert document["charges"] == 3
+        assert document["recomputed"]["epsilon"] == pytest.approx(spent.epsilon, rel=2e-3)
+        assert document["recomputed"]["delta"] == spent.delta
+    assert (tmp_path / "state").exists()  # reading does not claim
+
+
+def test_what_people_read(tmp_path, capsys):
+    played().released.save(tmp_path / "released.json")
+    code, out, _ = run(capsys, tmp_path / "released.json")
+    assert code == 0
+    assert "3 charges, recomputed with dp_accounting: ε = 1, δ = 1e-05" in out
+    assert "valid: the ledger says the same" in out
+
+
+def test_a_seeded_run_is_not_private(tmp_path, capsys):
+    played(noise=dc.SeededNoise(0)).released.save(tmp_path / "released.json")
+    code, out, _ = run(capsys, tmp_path / "released.json")
+    assert code == 1
+    assert "NOT PRIVATE" in out
+    assert "exceeds the budget" in out
+
+
+def tampered(change):
+    document = played().ledger.to_json()
+    change(document)
+    return document
+
+
+def halve(document):
+    for charge in document["entries"][0]["charges"]:
+        charge["event"]["multiplier"] = repr(float(charge["event"]["multiplier"]) / 2)
+
+
+def merge(document):
+    for charge in document["entries"][0]["charges"]:
+        charge["partition"] = "batch 1"
+
+
+def lie(document):
+    document["spent"] = {"epsilon": "0.5", "delta": "1e-05"}
+
+
+def lie_about_delta(document):
+    document["spent"] = {"epsilon": "1.0", "delta": "0.0"}
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        (halve, "exceeds the budget 1"),
+        (merge, "exceeds the budget 1"),
+        (lie, "the ε that was sent is 0.5"),
+        (lie_about_delta, "δ is 0, recomputed 1e-05"),
+    ],
+)
+def test_what_does_not_add_up_is_not_valid(change, word, tmp_path, capsys):
+    path = tmp_path / "ledger.json"
+    path.write_text(json.dumps(tampered(change)))
+    code, out, _ = run(capsys, path)
+    assert code == 1
+    assert word in out
+
+
+def test_a_mistake_in_our_own_accounting_is_noticed(tmp_path, capsys, monkeypatch):
+    """The second computation shares no code with the first."""
+    path = tmp_path / "ledger.json"
+    path.write_text(json.dumps(played().ledger.to_json()))
+    monkeypatch.setattr("discreet.privacy.ledger.epsilon", lambda *_: 0.9)
+    code, out, _ = run(capsys, path)
+    assert code == 1
+    assert "the ledger's own ε is 0.9, recomputed 1" in out
+
+
+@pytest.mark.parametrize(
+    "content", [b"{}", b"[1]", b"not json", b'{"format": "discreet-released/1"}', b"PK\x03\x04"]
+)
+def test_what_is_no_ledger_is_not_valid(content, tmp_path, capsys):
+    path = tmp_path / "file"
+    path.write_bytes(content)
+    code, out, _ = run(capsys, path, "--json")
+    document = json.loads(out)
+    assert code == 1
+    assert document["valid"] is False
+    assert document["error"]
+
+
+def test_an_altered_state_is_not_valid(tmp_path, capsys):
+    path = tmp_path / "state.npz"
+    np.savez(path, header=np.frombuffer(b'{"format": "other"}', dtype=np.uint8))
+    code, out, _ = run(capsys, path)
+    assert code == 1
+    assert "saved state must be a file that Learner.save wrote" in out
+
+
+def test_a_missing_file_is_an_error(tmp_path, capsys):
+    code, _, err = run(capsys, tmp_path / "nothing")
+    assert code == 2
+    assert "file must be readable" in err
+
+
+@pytest.fixture
+def service():
+    """A server that answers with what a test chose, and remembers the key it was sent."""
+    state = {"answer": b"", "code": 200, "keys": []}
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            state["keys"].append(self.headers.get("Authorization"))
+            self.send_response(state["code"])
+            self.end_headers()
+            self.wfile.write(state["answer"])
+
+        def log_message(self, *_):
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    state["url"] = f"http://127.0.0.1:{server.server_port}/v1/ledger"
+    yield state
+    server.shutdown()
+    server.server_close()
+
+
+def test_a_service(service, capsys, monkeypatch):
+    learner = played()
+    spent = learner.ledger.spent()
+    document = learner.ledger.to_json()
+    document["spent"] = {"epsilon": repr(spent.epsilon), "delta": repr(spent.delta)}
+    service["answer"] = json.dumps(document).encode()
+    monkeypatch.setenv("DISCREET_API_KEY", "dk_1_secret")
+    code, out, _ = run(capsys, service["url"])
+    assert code == 0
+    assert out.startswith("service: 3 charges")
+    assert service["keys"] == ["Bearer dk_1_secret"]
+
+
+def test_a_service_that_refuses(service, capsys, monkeypatch):
+    monkeypatch.delenv("DISCREET_API_KEY", raising=False)
+    service["code"] = 401
+    code, _, err = run(capsys, service["url"])
+    assert code == 2
+    assert "(401)" in err
+    assert service["keys"] == [None]
+
+
+def test_a_service_that_sends_something_else(service, capsys):
+    service["answer"] = b"<html>"
+    code, out, _ = run(capsys, service["url"])
+    assert code == 1
+    assert "must be JSON" in out

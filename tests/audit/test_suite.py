@@ -1,0 +1,92 @@
+"""Which questions are asked, at which error rate, and that nothing is left out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from discreet.audit import FULL, HOLDS, QUICK, Finding, answers, checks, error_rate
+from discreet.audit.finding import FAILS, WEAK, exact_verdict, measured_verdict
+from discreet.audit.play import SCENARIOS
+from discreet.audit.subjects import MECHANISMS, subjects
+from discreet.audit.suite import FALSE_ALARM, PARTS, Check
+from discreet.audit.transcript import enters_once, transcript
+
+
+def test_every_oracle_mechanism_and_feedback_is_a_subject():
+    names = {each.name for each in subjects(MECHANISMS, [1.0])}
+    for mechanism in MECHANISMS:
+        assert {f"{mechanism}, bandit", f"{mechanism}, full information"} <= names
+    assert {"ridge-structured, full information, one label"} <= names
+    assert len(names) == 14
+
+
+@pytest.mark.parametrize("effort", [QUICK, FULL])
+def test_every_subject_is_asked_every_kind_of_question(effort):
+    listed = checks(effort)
+    for part in PARTS:
+        assert any(check.part == part for check in listed)
+    for subject in subjects(MECHANISMS, effort.epsilons):
+        mine = [check.part for check in listed if repr(subject) in repr(check.ask)]
+        assert set(mine) == {"exact", "noise", "black box"}
+    assert sum(check.part == "transcript" for check in listed) == 2 * len(SCENARIOS) * len(
+        effort.runs
+    )
+
+
+def test_the_error_budget_is_shared_by_all_statements():
+    for effort in (QUICK, FULL):
+        listed = checks(effort)
+        total = sum(check.statements for check in listed)
+        assert total * error_rate(listed) == pytest.approx(FALSE_ALARM)
+        assert all(check.statements > 0 for check in listed if check.part in ("noise", "black box"))
+
+
+def test_parts_and_mechanisms_can_be_chosen():
+    listed = checks(QUICK, ["finite"], ["exact"])
+    assert {check.part for check in listed} == {"exact"}
+    assert all("finite" in repr(check.ask) for check in listed)
+    assert checks(QUICK, ["finite"], ["transcript"]) == []
+
+
+def made(verdict):
+    return Finding("exact", "somebody", "a question", verdict, "so")
+
+
+def test_answers_keep_their_order_and_are_told_as_they_come():
+    listed = [Check("exact", lambda _, v=v: made(v)) for v in (HOLDS, FAILS, WEAK)]
+    heard = []
+    found = answers(listed, jobs=1, told=lambda done, finding: heard.append((done, finding)))
+    assert [each.verdict for each in found] == [HOLDS, FAILS, WEAK]
+    assert [done for done, _ in heard] == [1, 2, 3]
+    assert found[1].failed
+    assert not found[0].failed
+
+
+def test_several_processes_give_the_same_computed_answers():
+    listed = checks(replace(QUICK, runs=()), ["logistic-gaussian"], ["exact"])
+    assert answers(listed, jobs=2) == answers(listed, jobs=1)
+
+
+def test_verdicts():
+    assert exact_verdict(1.0, 1.0) == HOLDS
+    assert exact_verdict(1.0001, 1.0) == FAILS
+    assert exact_verdict(float("nan"), 1.0) == FAILS
+    assert measured_verdict(1.01, 1.0) == FAILS
+    assert measured_verdict(0.2, 1.0, enough=0.5) == WEAK
+    assert measured_verdict(0.6, 1.0, enough=0.5) == HOLDS
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda each: each.name)
+def test_a_record_enters_once(scenario):
+    assert enters_once(scenario, 8.0).verdict == HOLDS
+
+
+@pytest.mark.parametrize("number", [0, 2, 5], ids=["first", "never fitted", "crash"])
+def test_transcripts_stay_within_the_claim(number):
+    """40 runs of each world at ε = 8 and 1e-6: a short form of what an audit does."""
+    finding = transcript(SCENARIOS[number], 8.0, 40, 1e-6)
+    assert finding.verdict == HOLDS
+    assert finding.measured <= finding.claimed
+    assert (finding.exact == 0.0) == (number == 2)
