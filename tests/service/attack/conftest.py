@@ -14,9 +14,13 @@ except ImportError:  # the extra `serve` is not installed
 
 @pytest.fixture(scope="session")
 def launcher(tmp_path_factory):
-    from service.attack.harness import Launcher
+    from discreet.service import opening
+    from service.attack.harness import write_settings
+    from service.attack.processes import Launcher
 
-    launcher = Launcher(tmp_path_factory.mktemp("launcher"))
+    folder = tmp_path_factory.mktemp("launcher")
+    opening.begin(write_settings(folder))
+    launcher = Launcher(folder / "experiment.toml")
     yield launcher
     launcher.close()
 

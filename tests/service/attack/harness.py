@@ -5,17 +5,14 @@ import json
 import os
 import shutil
 import signal
-import socket
-import subprocess
-import sys
 import time
 from contextlib import closing, contextmanager, suppress
-from pathlib import Path
 
 from discreet.service import opening
 from discreet.service.places import open_database
 from discreet.service.settings import Settings
 from discreet.service.vault import Vault
+from service.attack.processes import alive, family, free_port
 
 PATIENCE = 60.0
 """Seconds after which something that must happen did not: far above what is ever needed."""
@@ -70,31 +67,6 @@ def write_settings(folder, database="discreet.db", *, first_batch=4, missing=Non
     return Settings.read(path)
 
 
-class Launcher:
-    """Starts serving processes quickly."""
-
-    def __init__(self, folder):
-        opening.begin(write_settings(folder))
-        environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-        self._process = subprocess.Popen(
-            [sys.executable, Path(__file__).with_name("launch.py"), folder / "experiment.toml"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env=environment,
-        )
-        assert self._process.stdout.readline() == "ready\n"
-
-    def fork(self, **asked):
-        print(json.dumps(asked), file=self._process.stdin, flush=True)
-        return int(self._process.stdout.readline())
-
-    def close(self):
-        self._process.stdin.close()
-        self._process.wait()
-        self._process.stdout.close()
-
-
 class Place:
     """One experiment: its folder, its keys, and the process that serves it, if any."""
 
@@ -130,15 +102,15 @@ class Place:
         if not alive(self.pid):  # it may die before anybody could ask it
             return True
         try:
-            # Supervisor, a fitting child for each worker, and its resource tracker.
-            enough = workers == 1 or len(self.tree) >= 1 + 2 * workers
+            enough = workers == 1 or len(self.tree) > workers  # they have a supervisor
             return enough and self.get("/readyz", key=None)[0] == 200
         except OSError:
             return False
 
     @property
     def wounded(self):
-        """Whether a process of the service has died."""
+        """Whether a process of the service has died, also one that it started meanwhile."""
+        self.tree |= family(self.pid)
         return any(not alive(pid) for pid in self.tree)
 
     def kill(self):
@@ -225,32 +197,3 @@ def without_keys(settings):
         connection.execute("CREATE TABLE plain AS SELECT * FROM documents")
         connection.execute("DROP TABLE documents")
         connection.execute("ALTER TABLE plain RENAME TO documents")
-
-
-def free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
-
-
-def alive(pid):
-    """Whether a process runs; a zombie does not."""
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-    return text.rpartition(")")[2].split()[0] not in ("Z", "X")
-
-
-def family(pid):
-    """A process and all that it started."""
-    found, new = set(), [pid]
-    while new:
-        each = new.pop()
-        found.add(each)
-        try:
-            for thread in Path(f"/proc/{each}/task").iterdir():
-                new += [int(child) for child in (thread / "children").read_text().split()]
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-    return found

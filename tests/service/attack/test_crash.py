@@ -4,6 +4,8 @@ import random
 import re
 import time
 from collections import Counter
+from contextlib import suppress
+from http.client import HTTPException
 from pathlib import Path
 
 import pytest
@@ -80,6 +82,25 @@ def test_nothing_is_lost_or_doubled(place_on_sqlite):
     hits, kills = attack(place_on_sqlite, shuffled(32, draws), draws)
     assert set(STEPS) <= set(hits), "a step was never hit"
     assert kills >= 40
+
+
+@pytest.mark.parametrize("step", ["burn:before-commit", "burn:committed"])
+def test_a_burn_happens_or_does_not(place_on_sqlite, step):
+    place, account, draws = place_on_sqlite(first_batch=64), Account(), random.Random(6)
+    place.start(step=step)
+    with traffic(place, account, draws):
+        until(lambda: sum(each.heard for each in account.sent) > 8)
+    with suppress(OSError, HTTPException):
+        place.post("/v1/admin/burn", {"batch": 1})
+    until(lambda: place.wounded, f"step {step} was never hit")
+    place.kill()
+    states = check(place, account)
+    assert states[1, 1] == ("burned" if step == "burn:committed" else "open")
+    with place.served():
+        again = place.post("/v1/admin/burn", {"batch": 1})[0]
+        assert again == (200 if states[1, 1] == "open" else 422)
+        until(lambda: (1, 1) not in place.vault.batches(), "the key of a burned batch was kept")
+    assert check(place, account)[1, 1] == "burned"
 
 
 @pytest.mark.long

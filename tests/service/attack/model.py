@@ -1,0 +1,107 @@
+"""What the service must do, in a hundred lines: slots, windows, answers, releases."""
+
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Batch:
+    id: int
+    size: int
+    taken: int = 0
+    state: str = "open"
+    closes: float | None = None
+    losses: dict = field(default_factory=dict)
+    """The first loss that was heard of a decision; None while nothing was."""
+
+    @property
+    def live(self):
+        return self.state in ("open", "sealed")
+
+    def accepts(self, now):
+        return self.live and (self.closes is None or now < self.closes)
+
+
+@dataclass
+class Model:
+    """One process with leases of one slot: what is taken is handed out."""
+
+    first: int
+    window: float
+    depth: int
+    now: float = 0.0
+    mode: str = "online"
+    batches: list = field(default_factory=list)
+    names: dict = field(default_factory=dict)
+    """Idempotency keys: the decision and its batch, or no batch."""
+    homes: dict = field(default_factory=dict)
+    """The batch of every decision that took a slot."""
+    spare: Batch | None = None
+    """Where a slot was put back, because its request had been made before."""
+    releases: int = 0
+
+    @property
+    def live(self):
+        return [batch for batch in self.batches if batch.live]
+
+    def slot(self):
+        """The batch of the next slot; None while nothing is stored."""
+        spare, self.spare = self.spare, None
+        if spare is not None and spare.live:
+            return spare
+        if self.mode == "frozen":
+            return None
+        batch = next((batch for batch in self.live if batch.state == "open"), None)
+        if batch is None:
+            if len(self.live) >= self.depth:
+                return None
+            kept = sum(batch.state != "burned" for batch in self.batches)
+            batch = Batch(len(self.batches) + 1, self.first << kept)
+            self.batches.append(batch)
+        batch.taken += 1
+        if batch.taken == batch.size:
+            batch.state, batch.closes = "sealed", self.now + self.window
+        return batch
+
+    def decide(self, name):
+        """The batch that must take the decision, or the decision that must be repeated."""
+        known = self.names.get(name)
+        if known is not None and known[1] is None:
+            return None, known[0]
+        batch = self.slot()
+        while batch is not None and not batch.accepts(self.now):
+            batch = self.slot()
+        if known is not None and known[1].live:
+            self.spare = batch
+            return None, known[0]
+        return batch, None
+
+    def decided(self, name, decision, batch):
+        if batch is not None:
+            self.homes[decision] = batch
+            batch.losses[decision] = None
+        if name is not None:
+            self.names[name] = (decision, batch)
+
+    def observe(self, decision, loss):
+        """What must come of it: unstored, over, conflict or kept."""
+        batch = self.homes.get(decision)
+        if batch is None:
+            return "unstored"
+        if not batch.accepts(self.now):
+            return "over"
+        before = batch.losses[decision]
+        if before is None:
+            batch.losses[decision] = loss
+        return "kept" if before in (None, loss) else "conflict"
+
+    def upkeep(self):
+        """Everything that is due is released, the oldest first."""
+        for batch in self.live:
+            if batch.state != "sealed" or self.now < batch.closes:
+                return
+            batch.state = "released"
+            self.releases += 1
+
+    def restart(self):
+        self.spare = None
+        self.names = {name: known for name, known in self.names.items() if known[1] is not None}
