@@ -308,15 +308,9 @@ class Released:
             root = previous = digest_of(plan)
             items: list[Release] = []
             for number, entry in enumerate(entries, start=1):
-                release = Release.from_json(entry["release"])
-                place = (release.number, release.plan_digest, release.previous)
-                # The second digest is of what was understood: nothing may hide beside it.
-                same = digest_of(entry["release"]) == entry["digest"] == release.digest
-                if place != (number, root, previous) or not same or len(entry) != 2:
-                    raise CorruptRelease(
-                        f"release {number} must match its digest and follow the one before; it "
-                        "does not. The file was altered: fetch it again."
-                    )
+                release = following(entry["release"], number, root, previous)
+                if release.digest != entry["digest"] or len(entry) != 2:
+                    raise _altered(number)
                 items.append(release)
                 previous = entry["digest"]
             if document["head"] != previous or document.keys() != _FILE_KEYS:
@@ -331,6 +325,23 @@ class Released:
                 "released file must have a plan and releases; a part is missing. Fetch it again."
             ) from None
         return cls(n_actions, schedule, tuple(items), plan)
+
+
+def following(document: Mapping[str, Any], number: int, plan: str, previous: str) -> Release:
+    """The release of a document in its place: number, digest of the plan, of the one before."""
+    release = Release.from_json(document)
+    place = (release.number, release.plan_digest, release.previous)
+    # The digest of what was understood: nothing may hide beside it.
+    if place != (number, plan, previous) or digest_of(document) != release.digest:
+        raise _altered(number)
+    return release
+
+
+def _altered(number: int) -> CorruptRelease:
+    return CorruptRelease(
+        f"release {number} must match its digest and follow the one before; it does not. "
+        "The file was altered: fetch it again."
+    )
 
 
 def _some_runs(array: Array, some: slice, axes: int) -> Array:

@@ -14,16 +14,22 @@ from discreet.errors import CorruptRelease
 from discreet.features import UnitBall
 from discreet.plan import FEATURES, POLICIES
 from discreet.policies import Policy
-from discreet.release import FILE_FORMAT, Released
+from discreet.release import Release, Released, following
+from discreet.schedule import Doubling
 from discreet.schema import Schema
 
 
 @dataclass(frozen=True)
 class Link:
-    """One verified document and the digest of its published bytes."""
+    """One verified document and the digest of its published bytes.
+
+    The release of a document is kept as what a policy reads: as JSON it takes thirty times the
+    memory.
+    """
 
     digest: str
     document: dict[str, Any] = field(repr=False)
+    release: Release | None = field(default=None, repr=False)
 
     @property
     def number(self) -> int:
@@ -82,6 +88,8 @@ class Chain:
             )
         else:
             kept = self
+            if document["kind"] == "release":
+                link = self._understood(link)
             place = (document["number"], document["epoch"], document["previous"])
             follows = place == (last.number + 1, last.document["epoch"], last.digest)
         same = all(document[name] == root[name] for name in ("experiment", "unit", "schema"))
@@ -91,6 +99,14 @@ class Chain:
                 "One is missing, doubled or of another experiment: fetch them again."
             )
         return replace(self, links=(*kept.links, link))
+
+    def _understood(self, link: Link) -> Link:
+        """The link with its release, which must follow the one before in the core's chain too."""
+        rest = dict(link.document)
+        before, root = self.released.items, digest_of(self.config)
+        previous = before[-1].digest if before else root
+        release = following(rest.pop("release"), len(before) + 1, root, previous)
+        return Link(link.digest, rest, release)
 
     def until(self, number: int) -> Chain:
         """The chain as it was when that document was the newest."""
@@ -122,12 +138,11 @@ class Chain:
 
     @cached_property
     def released(self) -> Released:
-        """What a policy sees: every release of the chain, whose own digests the core verifies."""
+        """What a policy sees: every release of the chain."""
         plan = self.config
-        documents = [link.document for link in self.links]
-        releases = [each["release"] for each in documents if each["kind"] == "release"]
-        chain = [{"digest": digest_of(release), "release": release} for release in releases]
-        head = chain[-1]["digest"] if chain else digest_of(plan)
-        return Released.from_document(
-            {"format": FILE_FORMAT, "plan": plan, "releases": chain, "head": head}
+        return Released(
+            int(plan["n_actions"]),
+            Doubling(int(plan["first_batch"]), plan["horizon"]),
+            tuple(link.release for link in self.links if link.release is not None),
+            plan,
         )

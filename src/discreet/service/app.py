@@ -132,7 +132,23 @@ async def respond(
     await send({"type": "http.response.body", "body": content})
 
 
-def make_app(service: Service) -> Starlette:
+class Direct:
+    """Paths without a parameter go straight to their endpoint, everything else through Starlette.
+
+    An endpoint answers its own errors, so it needs nothing of what Starlette wraps around it.
+    """
+
+    def __init__(self, app: Starlette, endpoints: dict[tuple[str, str], Endpoint]) -> None:
+        self._app, self._endpoints, self.routes = app, endpoints, app.routes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        found = None
+        if scope["type"] == "http":
+            found = self._endpoints.get((scope["method"], scope["path"]))
+        await (found or self._app)(scope, receive, send)
+
+
+def make_app(service: Service) -> Starlette | Direct:
     """The application; the service starts and stops with it."""
     metrics = Metrics(internal=service.settings.internal_metrics)
     rate = RateLimit(service.settings.rate_limit)
@@ -143,9 +159,11 @@ def make_app(service: Service) -> Starlette:
         return described
 
     shown = Route("GET", "/openapi.json", ANY, described_api, "This document")
+    endpoints = {
+        (each.method, each.path): Endpoint(each, service, metrics, rate) for each in (*table, shown)
+    }
     paths: list[BaseRoute] = [
-        Path_(each.path, Endpoint(each, service, metrics, rate), methods=[each.method])
-        for each in (*table, shown)
+        Path_(path, endpoint, methods=[method]) for (method, path), endpoint in endpoints.items()
     ]
     paths += pages(service, metrics, rate)
 
@@ -169,7 +187,7 @@ def make_app(service: Service) -> Starlette:
         lifespan=lifespan,
     )
     app.router.redirect_slashes = False  # a path is right or wrong; errors have one shape
-    return app
+    return app if origins else Direct(app, endpoints)
 
 
 async def _not_found(request: Request, error: Exception) -> Response:  # noqa: ARG001
@@ -184,7 +202,7 @@ async def _not_found(request: Request, error: Exception) -> Response:  # noqa: A
     return Response(content, status, headers, "application/json")
 
 
-def from_environment() -> Starlette:
+def from_environment() -> Starlette | Direct:
     """The application of a worker process, which learns its settings from the environment."""
     # Threads take turns more often, so that a commit need not wait for requests.
     sys.setswitchinterval(0.001)

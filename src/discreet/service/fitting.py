@@ -32,6 +32,14 @@ from discreet.service.settings import Settings
 from discreet.service.steps import step
 from discreet.service.vault import Vault
 
+# Decisions come first, also while the child imports what it needs.
+CHILD = """
+import os, sys
+os.nice(10)
+from discreet.service.fitting import main
+main(sys.argv[1])
+"""
+
 
 @dataclass(frozen=True)
 class Fitted:
@@ -95,7 +103,7 @@ class Fitter:
     def _started(self) -> subprocess.Popen[str]:
         if self._child is None or self._child.poll() is not None:
             self._child = subprocess.Popen(
-                [sys.executable, "-m", "discreet.service.fitting", str(self._config)],
+                [sys.executable, "-c", CHILD, str(self._config)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,  # a warning of a library could tell of rows
@@ -130,7 +138,3 @@ def main(config: str) -> None:
             answer = None
         vault.forget(asked["epoch"], asked["batch"])
         print(json.dumps(answer), flush=True)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1])
