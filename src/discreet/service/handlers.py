@@ -120,10 +120,13 @@ async def release(call: Call) -> Raw:
 
 
 async def document(call: Call, number: int, caching: bytes) -> Raw:
-    known = {link.number: link.digest for link in call.service.state.serving.chain.links}
+    state = call.service.state
+    if number > state.serving.newest:  # another worker may have told of it before we heard
+        await state.refresh()
+    known = {link.number: link.digest for link in state.serving.chain.links}
     if number not in known:  # not there, or not yet anchored
         raise _no_release()
-    row = await call.service.state.read(
+    row = await state.read(
         lambda c: c.execute("SELECT body FROM documents WHERE number = ?", (number,)).fetchone()
     )
     tag = b'"' + known[number].encode() + b'"'
