@@ -32,10 +32,12 @@ from discreet.service.settings import Settings
 from discreet.service.steps import step
 from discreet.service.vault import Vault
 
-# Decisions come first, also while the child imports what it needs.
+# Decisions come first, also while the child imports what it needs: one thread, and never urgent.
 CHILD = """
 import os, sys
-os.nice(10)
+os.nice(15)
+for library in ("OMP", "OPENBLAS", "MKL"):
+    os.environ[f"{library}_NUM_THREADS"] = "1"
 from discreet.service.fitting import main
 main(sys.argv[1])
 """
