@@ -15,16 +15,9 @@ import discreet as dc
 from discreet import cli
 from discreet.cli import main
 from discreet.data import load
+from program import PROGRAM
 from tolerances import EXACT
 
-# A suite in the background may have been told to ignore Ctrl-C; the program must hear it.
-START = """
-import signal
-signal.signal(signal.SIGINT, signal.default_int_handler)
-from discreet.cli import main
-raise SystemExit(main())
-"""
-PROGRAM = [sys.executable, "-c", START]
 HEAVY = ("scipy", "opendp", "dp_accounting", "matplotlib", "sklearn", "torch")
 LEAF_COMMANDS = [
     ["demo"],

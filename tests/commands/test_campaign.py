@@ -18,15 +18,8 @@ from discreet.simulate import engine
 from discreet.simulate.campaign import Progress
 from discreet.simulate.grid import Grid
 from discreet.simulate.status import status
+from program import PROGRAM
 
-# A suite in the background may have been told to ignore Ctrl-C; the program must hear it.
-START = """
-import signal
-signal.signal(signal.SIGINT, signal.default_int_handler)
-from discreet.cli import main
-raise SystemExit(main())
-"""
-PROGRAM = [sys.executable, "-c", START]
 SMALL = [
     *("--preset", "quick", "--data", "fried:200", "--algorithms", "SquareCB", "LinUCB"),
     *("--epsilon", "inf", "1", "--ridges", "0.1", "--seeds", "2"),
