@@ -108,3 +108,12 @@ def test_begin_returns_a_key_once(here):
 
     (here / "experiment.toml").write_text(EXAMPLE)
     assert begin(Settings.read(here / "experiment.toml")).startswith("dk_")
+
+
+@pytest.mark.parametrize("path", ["", "/", "/v1/ledger"])
+def test_the_ledger_of_a_service_is_verified(written, server, path, monkeypatch, capsys):
+    folder, key = written()
+    running = server(folder)
+    monkeypatch.setenv("DISCREET_API_KEY", key)
+    assert main(["ledger", "verify", f"http://127.0.0.1:{running.port}{path}"]) == 0
+    assert "valid: the ledger says the same" in capsys.readouterr().out

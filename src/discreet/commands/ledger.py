@@ -68,8 +68,11 @@ def _read(source: str) -> tuple[str, Mapping[str, Any]]:
 def _fetch(url: str) -> Mapping[str, Any]:
     """The JSON object at an address; a key is sent if the environment holds one."""
     from urllib.error import URLError
+    from urllib.parse import urlsplit
     from urllib.request import Request, urlopen
 
+    if urlsplit(url).path in ("", "/"):  # the service itself was named
+        url = f"{url.rstrip('/')}/v1/ledger"
     key = os.environ.get("DISCREET_API_KEY")
     request = Request(url, headers={"Authorization": f"Bearer {key}"} if key else {})
     try:
