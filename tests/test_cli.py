@@ -139,7 +139,7 @@ def test_run_in_words(call):
     code, out, _ = call("run", *SMALL)
     assert code == 0
     assert "noise scale of ε = 1, δ = 1e-05; seeded noise, not private" in out
-    assert "ReplayBonusPO(learning_rate=0.1, bonus=0.01) with Ridge(" in out
+    assert "ReplayBonusPO(learning_rate=None, bonus=0.01) with PooledRidge(" in out
     assert "over 2 seeds; the best possible is 0." in out
     assert "no noise" in call("run", *SMALL, "--epsilon", "inf")[1]
 
@@ -328,7 +328,7 @@ WRONG = [
     (["run", *SMALL, "--set", "ridge=much"], "'much'"),
     (["run", *SMALL, "--set", "ridge=-1"], "positive"),
     (["run", *SMALL, "--set", "scales=1"], "--set"),
-    (["run", *SMALL, "--policy", "FastCB"], "Logistic"),
+    (["run", *SMALL, "--policy", "FastCB", "--oracle", "Ridge"], "Logistic"),
     (["run", *SMALL, "--epsilon", "0"], "epsilon"),
     (["run", *SMALL, "--epsilon", "nan"], "epsilon"),
     (["run", *SMALL, "--epsilon", "one"], "'one'"),

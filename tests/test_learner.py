@@ -10,6 +10,7 @@ import sys
 import tempfile
 import threading
 import time
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -466,7 +467,7 @@ def test_a_fit_that_fails_changes_nothing_and_a_retry_works(monkeypatch, error):
         raise error
 
     with monkeypatch.context() as patched:
-        patched.setattr(dc.Ridge, "fit", fail)
+        patched.setattr(dc.PooledRidge, "fit", fail)
         for call in (one.release, lambda: one.decide(context())):
             with pytest.raises(error):
                 call()
@@ -545,7 +546,7 @@ def test_a_policy_is_evaluated_from_its_releases_in_another_process(policy, tmp_
 # One person's data and everyone else's batches
 
 
-def world(policy, person=None, **change):
+def world(policy, person=None, oracle=None, **change):
     """A stream of 40 people, one of whom differs; each batch is closed when it is sealed."""
     rng = np.random.default_rng(11)
     contexts, losses = rng.normal(size=(40, 2)), rng.random(40).round(3)
@@ -553,7 +554,8 @@ def world(policy, person=None, **change):
         contexts[person] = change["context"]
     if "loss" in change:
         losses[person] = change["loss"]
-    one = dc.Learner(plan(policy=policy), noise=dc.SeededNoise(3), draws=np.random.default_rng(5))
+    made = plan(policy=policy, oracle=oracle or dc.PooledRidge())
+    one = dc.Learner(made, noise=dc.SeededNoise(3), draws=np.random.default_rng(5))
     slots = []
     for number, row in enumerate(contexts):
         decision = one.decide(row)
@@ -583,13 +585,26 @@ def test_one_person_changes_no_boundary_and_no_earlier_release(person, change):
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: next(iter(change)))
 def test_later_releases_depend_on_a_person_through_the_release_alone(change):
     """A policy that ignores releases cuts that path: every other fit is the same to the bit."""
-    _, items = world(dc.Uniform())
-    _, other_items = world(dc.Uniform(), 9, **change)
+    _, items = world(dc.Uniform(), oracle=dc.Ridge())
+    _, other_items = world(dc.Uniform(), 9, oracle=dc.Ridge(), **change)
     same = [
         np.array_equal(here.predictor.weights, there.predictor.weights)
         for here, there in zip(items, other_items, strict=True)
     ]
     assert same == [True, True, True, False, True]
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: next(iter(change)))
+def test_what_a_batch_adds_to_the_pool_depends_on_its_own_people(change):
+    """With a policy that ignores releases; later pools differ by what batch 4 published."""
+    pools = [
+        [item.statistics for item in world(dc.Uniform(), 9, **some)[1]] for some in ({}, change)
+    ]
+    added = [
+        [later.response - earlier.response for earlier, later in pairwise(each)] for each in pools
+    ]
+    same = [np.allclose(here, there, atol=1e-9) for here, there in zip(*added, strict=True)]
+    assert same == [True, True, False, True]
 
 
 # Threads

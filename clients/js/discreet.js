@@ -294,7 +294,7 @@ const POLICIES = {
     for (const item of released.items) {
       rounds += item.records;
       const reach = bonus * Math.sqrt(rounds / released.actions);
-      const rate = learning_rate * item.records;
+      const rate = (learning_rate ?? 0.5 / released.actions) * item.records;
       logits = updated(logits, released.losses(b, item), mass, reach, rate);
       mass = mass.map((each, a) => each + item.records * current[a]);
       current = softmax(logits);
@@ -378,7 +378,7 @@ export class Billboard {
     const releases = links.map((link) => link.document.release).filter(Boolean);
     Object.assign(this, { plan, number, epoch, released: new Released(plan, releases) });
     this.kind = releases.length ? plan.policy.kind : "Uniform"; // before the first: all alike
-    const read = ([name, text]) => [name, name === "rollout" ? text : Number(text)];
+    const read = ([name, text]) => [name, name === "rollout" ? text : text && Number(text)];
     this.parameters = Object.fromEntries(Object.entries(plan.policy).map(read));
   }
 

@@ -16,7 +16,7 @@ from discreet.errors import (
 from discreet.evaluate_offline import Logs, OfflineEvaluation, evaluate_offline
 from discreet.features import UnitBall
 from discreet.learner import Learner
-from discreet.oracles import FiniteClass, Logistic, Ridge
+from discreet.oracles import FiniteClass, Logistic, PooledRidge, Ridge
 from discreet.plan import Plan
 from discreet.policies import (
     AdaCB,
@@ -64,6 +64,7 @@ __all__ = [
     "Number",
     "OfflineEvaluation",
     "Plan",
+    "PooledRidge",
     "PrivateData",
     "RegCB",
     "Release",

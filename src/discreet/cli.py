@@ -26,9 +26,9 @@ and run      discreet run --data fried --policy SquareCB --epsilon 1
 """
 EXPERIMENT = """\
 An experiment is a TOML file, or flags, or a file that flags correct. The policy is ReplayBonusPO
-and the oracle Ridge unless said otherwise. --set reaches every parameter of policy, oracle and
-plan: scale=16, ridge=0.001, mechanism=paper, first_batch=64. Supervised is
---policy Greedy --set feedback=full --set losses=one_label.
+and the oracle PooledRidge unless said otherwise: they need no tuning. --set reaches every
+parameter of policy, oracle and plan: scale=16, ridge=0.001, mechanism=paper, first_batch=64.
+Supervised is --policy Greedy --set feedback=full --set losses=one_label.
 """
 COMMANDS = (
     "demo",
@@ -145,7 +145,7 @@ def _experiment_flags(parser: argparse.ArgumentParser) -> None:
     add("--data", metavar="NAME|FILE", help="fried, linear, logistic, digits, …, .npz or .csv")
     add("--rows", type=int, metavar="N", help="size of a generated set")
     add("--policy", metavar="NAME", help="VanillaPO, ReplayBonusPO, SquareCB, LinUCB, …")
-    add("--oracle", metavar="NAME", help="Ridge or Logistic")
+    add("--oracle", metavar="NAME", help="PooledRidge, Ridge or Logistic")
     add("--set", action="append", metavar="KEY=VALUE", help="a parameter; may be repeated")
     add("--epsilon", type=float, metavar="E", help="noise scale; inf for none (default: 1)")
     add("--delta", type=float, metavar="D", help="0 for pure mechanisms (default: 1e-5)")

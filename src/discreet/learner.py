@@ -143,7 +143,16 @@ def private_release(
     charged = ledger.charge(part or f"batch {number}", event)  # before any data are touched
     # Privacy: the one place where private rows become a public release; the batch is fitted
     # once and then forgotten. [docs/privacy/transcript.md, "Proof"]
-    fit = plan.oracle.fit(batch, noise.for_batch(number))
+    fit = plan.oracle.fit(batch, noise.for_batch(number), released.statistics)
     previous = released.latest.digest if released.latest else plan.digest
-    made = Release(number, batch.records, fit.predictor, fit.gram, event, plan.digest, previous)
+    made = Release(
+        number,
+        batch.records,
+        fit.predictor,
+        fit.gram,
+        event,
+        plan.digest,
+        previous,
+        fit.statistics,
+    )
     return publishable(made), charged

@@ -108,6 +108,20 @@ def solve_repaired(matrices: Array, vectors: Array, step: Array) -> Array:
     return torch.cholesky_solve(vectors[..., None], factors)[..., 0]
 
 
+def solve_floored(matrices: Array, vectors: Array, floor: Any) -> Array:
+    """M₊⁻¹ v, where M₊ has the eigenvalues of M, those below ``floor`` (...) raised to it.
+
+    Never raises, however indefinite noise has made M. Blocks (..., A or 1, p, p), one vector
+    an action.
+    """
+    xp = namespace(matrices)
+    values, axes = xp.linalg.eigh(matrices)
+    least = as_like(floor, matrices)[..., None, None]
+    values = xp.where(values > least, values, least + 0.0 * values)
+    along = axes.mT @ vectors[..., None]
+    return (axes @ (along / values[..., None]))[..., 0]
+
+
 def inverse_repaired(matrices: Array, step: Array) -> Array:
     """M̂⁻¹ with M̂ the repaired matrix."""
     repaired, factors = _repair(matrices, step)

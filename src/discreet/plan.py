@@ -10,8 +10,9 @@ from typing import Any
 from discreet.config import Registry, build, fields_to_config, from_config
 from discreet.encoding import digest_of
 from discreet.errors import InvalidInput
+from discreet.explain import explain
 from discreet.features import UnitBall
-from discreet.oracles import FiniteClass, Logistic, Oracle, Ridge
+from discreet.oracles import FiniteClass, Logistic, Oracle, PooledRidge, Ridge
 from discreet.policies import (
     AdaCB,
     BonusPO,
@@ -45,7 +46,12 @@ POLICIES: Registry = {
     "Uniform": Uniform,
     "VanillaPO": VanillaPO,
 }
-ORACLES: Registry = {"FiniteClass": FiniteClass, "Logistic": Logistic, "Ridge": Ridge}
+ORACLES: Registry = {
+    "FiniteClass": FiniteClass,
+    "Logistic": Logistic,
+    "PooledRidge": PooledRidge,
+    "Ridge": Ridge,
+}
 FEATURES: Registry = {
     "UnitBall": UnitBall,
     "Schema": Schema,
@@ -59,6 +65,8 @@ BUDGETS: Registry = {"Budget": Budget}
 class Plan:
     """What will happen, decided before the first person arrives.
 
+    Problem and budget are enough: policy and oracle then follow from these public numbers, and
+    need no tuning (``explain`` says what was chosen; docs/results/defaults.md how well it does).
     ``feedback`` is "bandit", or "full" where all A losses of a record are heard. ``losses`` is
     "general" or "one_label" (full feedback with exactly one zero a row, which needs less
     noise). ``horizon`` None is open-ended. ``missing_loss`` None makes an unanswered slot void,
@@ -76,7 +84,7 @@ class Plan:
     features: UnitBall | Schema
     budget: Budget
     policy: Policy = field(default_factory=ReplayBonusPO)
-    oracle: Oracle = field(default_factory=Ridge)
+    oracle: Oracle = field(default_factory=PooledRidge)
     feedback: str = "bandit"
     losses: str = "general"
     horizon: int | None = None
@@ -121,6 +129,10 @@ class Plan:
             p=self.features.p,
         )
         object.__setattr__(self, "oracle", calibrated)
+
+    def explain(self) -> str:
+        """What was chosen and why, in words."""
+        return explain(self)
 
     @property
     def schedule(self) -> Doubling:

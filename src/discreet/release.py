@@ -35,6 +35,7 @@ from discreet.errors import CorruptRelease, InvalidInput
 from discreet.linalg import identity, inverse_repaired, quadratic_forms
 from discreet.privacy import events
 from discreet.schedule import Doubling
+from discreet.statistics import Statistics
 from discreet.types import Array
 
 FORMAT = "discreet-release/1"
@@ -86,13 +87,15 @@ class Fit:
 
     predictor: Predictor
     gram: Gram | None = None
+    statistics: Statistics | None = None
 
 
 @dataclass(frozen=True)
 class Release:
     """One published fit: batch number, its public size, predictor, Gram if radii need it.
 
-    ``previous`` is the digest of the release before, or of the plan for the first one.
+    ``previous`` is the digest of the release before, or of the plan for the first one;
+    ``statistics`` is the pool that the next fit adds to, if the oracle keeps one.
     """
 
     number: int
@@ -102,6 +105,7 @@ class Release:
     event: events.Event = field(default_factory=lambda: events.NonPrivate("a simulation"))
     plan_digest: str = ""
     previous: str = ""
+    statistics: Statistics | None = None
 
     @cached_property
     def digest(self) -> str:
@@ -118,7 +122,7 @@ class Release:
                 "values": encode_array(self.gram.values),
                 "step": repr(float(self.gram.step)),
             }
-        return {
+        document = {
             "format": FORMAT,
             "number": self.number,
             "records": self.records,
@@ -128,6 +132,9 @@ class Release:
             "predictor": predictor,
             "gram": gram,
         }
+        if self.statistics is not None:
+            document["statistics"] = self.statistics.to_json()
+        return document
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Release:
@@ -140,7 +147,7 @@ class Release:
                 )
             if document["predictor"]["link"] not in LINKS:
                 raise CorruptRelease("link must be a known one; it is not. Fetch it again.")
-            gram = document["gram"]
+            gram, pool = document["gram"], document.get("statistics")
             return cls(
                 number=int(document["number"]),
                 records=int(document["records"]),
@@ -153,6 +160,7 @@ class Release:
                 event=events.from_json(document["event"]),
                 plan_digest=document["plan"],
                 previous=document["previous"],
+                statistics=None if pool is None else Statistics.from_json(pool),
             )
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             if isinstance(error, CorruptRelease):
@@ -189,16 +197,23 @@ class Released:
         """B_m: nominal length of the batch that is now played."""
         return self.schedule.nominal(len(self.items) + 1)
 
+    @property
+    def statistics(self) -> Statistics | None:
+        """What the next fit adds to: the newest pool, if the oracle keeps one."""
+        return self.latest.statistics if self.latest else None
+
     def add(self, release: Release) -> Released:
         """These releases and one more."""
         return replace(self, items=(*self.items, release))
 
     def compact(self) -> Released:
-        """The same for every policy, with the Grams summed up: what a simulation keeps."""
-        if not any(item.gram for item in self.items):
+        """The same for policies and fits: Grams summed up, the newest pool. A simulation's."""
+        if not any(item.gram or item.statistics for item in self.items):
             return self
-        items = tuple(replace(item, gram=None) for item in self.items)
-        return replace(self, items=items, summed=self._total_gram)
+        total = self._total_gram if self.summed or self.items[-1].gram else None
+        *before, newest = (replace(item, gram=None) for item in self.items)
+        items = (*(replace(item, statistics=None) for item in before), newest)
+        return replace(self, items=items, summed=total)
 
     def runs(self, some: slice) -> Released:
         """What the policies of some runs of a stack see: axis −3 of weights (..., R, A, p)."""
@@ -357,7 +372,10 @@ def publishable(release: Release) -> Release:
     gram = release.gram
     if gram is not None:
         gram = replace(gram, values=_rounded(gram.values), step=float(gram.step))
-    return replace(release, predictor=predictor, gram=gram)
+    pool = release.statistics
+    if pool is not None:
+        pool = Statistics.from_json(pool.to_json())
+    return replace(release, predictor=predictor, gram=gram, statistics=pool)
 
 
 def _rounded(array: Array) -> np.ndarray[Any, Any]:

@@ -9,6 +9,7 @@ import discreet as dc
 from discreet.billboard import documents, keys
 from discreet.encoding import canonical
 from discreet.release import Gram, Predictor, Release, publishable
+from discreet.statistics import Statistics
 
 PRIVATE_KEY, OTHER_KEY = bytes(range(32)), bytes(range(1, 33))
 KEY = keys.public_key(PRIVATE_KEY)
@@ -35,7 +36,7 @@ def plan(policy, *, features=BALL, n_actions=3, first_batch=1):
     )
 
 
-def released(of, count, *, link="identity", grams=None, ties=False, seed=0):
+def released(of, count, *, link="identity", grams=None, ties=False, pooled=False, seed=0):
     """So many releases for a plan, with weights and Grams that are whole multiples of 2⁻²⁰."""
     rng = np.random.default_rng(seed)
     A, p = of.n_actions, of.features.p
@@ -48,6 +49,9 @@ def released(of, count, *, link="identity", grams=None, ties=False, seed=0):
         previous = history.latest.digest if history.latest else of.digest
         gram = _gram(rng, grams, A, p, records) if grams else None
         made = Release(number, records, Predictor(weights, link), gram, plan_digest=of.digest)
+        if pooled:
+            blocks = _gram(rng, "block", A, p, records).values
+            made = replace(made, statistics=Statistics(blocks, _exact(rng, (A, p)), records, 2.5))
         history = history.add(publishable(replace(made, previous=previous)))
     return history
 

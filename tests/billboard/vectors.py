@@ -38,7 +38,8 @@ CASES = {
     "VanillaPO, previous": (dc.VanillaPO(rollout="previous"), {"first_batch": 100}, 3),
     "BonusPO": (dc.BonusPO(error_bound=9.0, rate_scale=4.0, bonus_scale=0.05), {}, 6),
     "BonusPO, logistic": (dc.BonusPO(), {"link": "logistic", "first_batch": 50}, 2),
-    "ReplayBonusPO": (dc.ReplayBonusPO(), {}, 6),
+    "ReplayBonusPO": (dc.ReplayBonusPO(learning_rate=0.1), {}, 6),
+    "the default": (dc.ReplayBonusPO(), {"link": "clip", "pooled": True}, 6),
     "ReplayBonusPO, logistic": (
         dc.ReplayBonusPO(learning_rate=1.0, bonus=0.1),
         {"link": "logistic", "first_batch": 3},

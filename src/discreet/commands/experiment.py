@@ -17,7 +17,7 @@ OWN_KEYS = ("data", "rows", "seeds")
 """What an experiment has beyond its plan."""
 WORDS = ("feedback", "losses", "first_batch", "missing_loss", "releases", "unit")
 """Keys of the plan itself that ``--set`` reaches."""
-DEFAULT = {"policy": "ReplayBonusPO", "oracle": "Ridge"}
+DEFAULT = {"policy": "ReplayBonusPO", "oracle": "PooledRidge"}
 
 
 @dataclass(frozen=True)

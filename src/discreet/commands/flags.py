@@ -12,6 +12,7 @@ with more seeds, levels, algorithms or data to add them. A TOML file has the sam
 
 examples:
   discreet campaign run --preset quick --data fried digits --out results
+  discreet campaign run --preset default --data fried digits --out results
   discreet campaign run --preset paper --data paper --out results --device cuda
   discreet campaign run campaign.toml --seeds 20
 """
@@ -72,8 +73,9 @@ def _campaign_flags(parser: argparse.ArgumentParser) -> None:
     add("file", nargs="?", metavar="campaign.toml", help="the flags as keys of a file")
     add("--data", nargs="+", metavar="NAME", help="folders, files, openml:ID, paper, fried, …")
     add("--out", metavar="DIR", help="the folder of results; new, or one to go on with")
-    add("--preset", metavar="paper|quick", help="800 settings a level, or a few (default: paper)")
-    add("--algorithms", nargs="+", metavar="NAME", help="default: the paper's eight")
+    presets = "800 settings a level, a few, or the untuned default plan (default: paper)"
+    add("--preset", metavar="paper|quick|default", help=presets)
+    add("--algorithms", nargs="+", metavar="NAME", help="default: the paper's eight; also Default")
     add("--epsilon", nargs="+", metavar="E", help="noise scales; inf for none")
     add("--ridges", nargs="+", metavar="R", help="regularisation, λ")
     add("--seeds", type=int, metavar="N", help="0 … N−1 (default: paper 10, quick 3)")

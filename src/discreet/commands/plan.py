@@ -51,6 +51,7 @@ def outlook(experiment: Experiment) -> dict[str, Any]:
         "format": "discreet-outlook/1",
         "plan": plan.to_config(),
         "plan_digest": plan.digest,
+        "explanation": plan.explain(),
         "features": plan.features.p,
         "guarantee": {
             **_cost(plan, event),
@@ -123,6 +124,8 @@ def _lines(document: dict[str, Any]) -> list[str]:
         *_batch_table(document),
         "",
         *_horizon_lines(document),
+        "",
+        document["explanation"],
     ]
 
 

@@ -6,11 +6,13 @@ from typing import Protocol, Self
 
 from discreet.oracles.finite import FiniteClass
 from discreet.oracles.logistic import Logistic
+from discreet.oracles.pooled_ridge import PooledRidge
 from discreet.oracles.ridge import Ridge
 from discreet.privacy.budget import Budget
 from discreet.privacy.events import Event
 from discreet.privacy.noise import Noise
 from discreet.release import Fit
+from discreet.statistics import Statistics
 from discreet.types import Batch
 
 
@@ -36,8 +38,8 @@ class Oracle(Protocol):
     def noise_norm(self, p: int, n_actions: int) -> float:
         """The expected size of the noise, to set beside the number of records."""
 
-    def fit(self, batch: Batch, noise: Noise) -> Fit:
-        """The private fit."""
+    def fit(self, batch: Batch, noise: Noise, earlier: Statistics | None = None) -> Fit:
+        """The private fit; ``earlier`` is what the releases before have pooled."""
 
 
-__all__ = ["FiniteClass", "Logistic", "Oracle", "Ridge"]
+__all__ = ["FiniteClass", "Logistic", "Oracle", "PooledRidge", "Ridge"]

@@ -16,6 +16,7 @@ from discreet.privacy.budget import Budget
 from discreet.privacy.events import STACKED, Event, ExponentialMechanism, NonPrivate
 from discreet.privacy.noise import Noise
 from discreet.release import Fit, Predictor
+from discreet.statistics import Statistics
 from discreet.types import Array, Batch
 
 
@@ -99,7 +100,7 @@ class FiniteClass:
         scales = self._calibrated()
         return float(2 * scales.sensitivity / scales.epsilon * math.log(self.weights.shape[0]))
 
-    def fit(self, batch: Batch, noise: Noise) -> Fit:
+    def fit(self, batch: Batch, noise: Noise, earlier: Statistics | None = None) -> Fit:  # noqa: ARG002
         """Sum of squared losses → exponential mechanism → the chosen predictor."""
         scales = self._calibrated()
         if noise.exact:

@@ -33,6 +33,7 @@ from discreet.privacy.events import (
 from discreet.privacy.mechanisms import paper_sensitivities, sampler_distance, zcdp
 from discreet.privacy.noise import Noise
 from discreet.release import Fit, Gram, Predictor
+from discreet.statistics import Statistics
 from discreet.types import Batch
 from discreet.validate import one_of, positive
 
@@ -140,7 +141,7 @@ class Logistic:
         size = p * n_actions if self.mechanism == "paper" else p
         return float(2.0 * size * blocks / scales.epsilon)
 
-    def fit(self, batch: Batch, noise: Noise) -> Fit:
+    def fit(self, batch: Batch, noise: Noise, earlier: Statistics | None = None) -> Fit:  # noqa: ARG002
         """Statistics → noise → solve."""
         scales = _calibrated(self.scales)
         if noise.exact:

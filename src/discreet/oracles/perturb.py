@@ -8,9 +8,24 @@ import numpy as np
 
 from discreet.backend import as_like, lift, namespace
 from discreet.linalg import identity, triangle, unpack
-from discreet.oracles.moments import Moments
+from discreet.oracles.gaussian_scales import GaussianScales
+from discreet.oracles.moments import Moments, exact_moments, floating_moments
+from discreet.privacy.mechanisms import centre
 from discreet.privacy.noise import Noise
-from discreet.types import Array
+from discreet.types import Array, Batch
+
+
+def noisy_statistics(batch: Batch, scales: GaussianScales, noise: Noise) -> tuple[Array, Array]:
+    """Blocks (..., A or 1, p, p) and centred responses (..., A, p), in one joint release."""
+    if noise.exact:
+        moments = exact_moments(batch, scales.feedback, scales.losses)
+    else:
+        middle = centre(scales.losses, batch.n_actions)
+        moments = floating_moments(batch, scales.feedback, middle)
+    return (
+        noisy_gram(moments, scales.gram, noise, batch.features),
+        noisy_response(moments, scales.response, noise, batch.features),
+    )
 
 
 def noisy_gram(moments: Moments, sigma: Any, noise: Noise, like: Array) -> Array:

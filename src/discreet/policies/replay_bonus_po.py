@@ -21,8 +21,9 @@ class ReplayBonusPO(Policy):
     q_j(a) ∝ q_{j−1}(a)·exp(−η·B_j·max{0, f_j(a) − b_j(a)}),
     D_j(a) = D_{j−1}(a) + B_j·q_{j−1}(a);
 
-    the policy is q_{m−1}. ``learning_rate`` η, ``bonus`` γ. Weights are kept as logarithms, so
-    that a tiny probability can recover. [paper, "New algorithms"]
+    the policy is q_{m−1}. ``learning_rate`` η (None: 1/(2A), as more actions need more trials),
+    ``bonus`` γ. Weights are kept as logarithms, so that a tiny probability can recover.
+    [paper, "New algorithms"]
 
     >>> import numpy as np
     >>> from discreet.release import Predictor, Release
@@ -32,17 +33,19 @@ class ReplayBonusPO(Policy):
     array([[0.2831, 0.7169]])
     """
 
-    learning_rate: float = 0.1
+    learning_rate: float | None = None
     bonus: float = 0.01
 
     def __post_init__(self) -> None:
-        positive("learning_rate", self.learning_rate)
+        if self.learning_rate is not None:
+            positive("learning_rate", self.learning_rate)
         positive("bonus", self.bonus)
 
     def probabilities(self, released: Released, features: Array) -> Array:
         if released.latest is None:
             return uniform(released, features)
-        eta, bonus = lift(self.learning_rate, features), lift(self.bonus, features)
+        rate = 0.5 / released.n_actions if self.learning_rate is None else self.learning_rate
+        eta, bonus = lift(rate, features), lift(self.bonus, features)
         current = uniform(released, features)
         logits: Array = 0.0 * current
         mass = logits

@@ -32,25 +32,28 @@ def centre(losses: str, n_actions: int) -> float:
     return math.ldexp(round(math.ldexp(1 - 1 / n_actions, GRID_BITS)), -GRID_BITS)
 
 
-def ridge_sensitivity(feedback: str, n_actions: int, one_zero: bool = False) -> float:
-    """Joint L2 sensitivity of (svec G, q) with centred losses.
+def ridge_sensitivity(
+    feedback: str, n_actions: int, one_zero: bool = False, weight: float = 1.0
+) -> float:
+    """Joint L2 sensitivity of (svec G, ω·q) with centred losses and a weight ω ≤ √8.
 
-    Privacy: t = b·b' maximises 2 − 2t² plus the response term.
+    Privacy: t = b·b' maximises 2 − 2t² plus the response term; ω stretches the centred losses.
     [docs/privacy/ridge.md, "Joint sensitivity, bandit feedback"]
 
     >>> round(ridge_sensitivity("bandit", 5) ** 2, 5), 81 / 32
     (2.53125, 2.53125)
+    >>> round(ridge_sensitivity("bandit", 5, weight=2.0) ** 2, 5), 9 / 2
+    (4.5, 4.5)
     """
-    if feedback == "bandit":
-        square = 81 / 32
-    elif one_zero:
+    if one_zero:
         c = centre("one_label", n_actions)
-        norm = c**2 + (n_actions - 1) * (1 - c) ** 2  # ‖v‖² of a centred row
-        inner = (n_actions - 2) * (1 - c) ** 2 - 2 * c * (1 - c)  # v·v' of different labels
-        square = 2 + 2 * norm + inner**2 / 2
-    else:
-        square = (n_actions + 8) ** 2 / 32 if n_actions <= 8 else float(n_actions)
-    return math.sqrt(square)
+        norm = weight**2 * (c**2 + (n_actions - 1) * (1 - c) ** 2)  # ‖v‖² of a centred row
+        # v·v' of different labels
+        inner = weight**2 * ((n_actions - 2) * (1 - c) ** 2 - 2 * c * (1 - c))
+        return math.sqrt(2 + 2 * norm + inner**2 / 2)
+    heard = 1 if feedback == "bandit" else n_actions
+    spread = heard * weight**2 / 4  # Σ h² over the losses that one record tells
+    return math.sqrt((2 + spread) ** 2 / 2 if spread <= 2 else 4 * spread)
 
 
 def paper_sensitivities(

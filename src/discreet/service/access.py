@@ -28,6 +28,8 @@ class Key:
     label: str
     created: float
     revoked: float | None
+    ended: float | None
+    """Sessions of the dashboard that began before are over."""
 
     def shown(self) -> dict[str, Any]:
         """What an operator may see."""
@@ -55,7 +57,7 @@ def create(
         raise InvalidInput("label must be one line of plain text; it is not. Shorten it to words.")
     id, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
     connection.execute(
-        f"INSERT INTO keys VALUES (?, ?, ?, ?, {database.now}, NULL)",
+        f"INSERT INTO keys (id, hash, scopes, label, created) VALUES (?, ?, ?, ?, {database.now})",
         (id, _hash(secret), " ".join(wanted), label),
     )
     return f"dk_{id}_{secret}", next(key for key in listed(connection) if key.id == id)
@@ -64,7 +66,7 @@ def create(
 def listed(connection: Connection) -> list[Key]:
     """All keys, the oldest first."""
     rows = connection.execute(
-        "SELECT id, hash, scopes, label, created, revoked FROM keys ORDER BY created, id"
+        "SELECT id, hash, scopes, label, created, revoked, ended FROM keys ORDER BY created, id"
     ).fetchall()
     return [Key(row[0], row[1], frozenset(row[2].split()), *row[3:]) for row in rows]
 
@@ -77,6 +79,11 @@ def revoke(database: Database, connection: Connection, id: str) -> Key:
         f"UPDATE keys SET revoked = {database.now} WHERE id = ? AND revoked IS NULL", (id,)
     )
     return next(key for key in listed(connection) if key.id == id)
+
+
+def end_sessions(database: Database, connection: Connection, id: str) -> None:
+    """Whoever is logged in with this key is not any more."""
+    connection.execute(f"UPDATE keys SET ended = {database.now} WHERE id = ?", (id,))
 
 
 def bearer(keys: dict[str, Key], header: str | None) -> Key:

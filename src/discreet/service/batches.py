@@ -7,7 +7,7 @@ one person's silence moves nobody else.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from discreet.schedule import Doubling
 from discreet.service.database import Connection, Database
@@ -44,6 +44,13 @@ class Lease:
     free: list[int]
 
 
+class Wanted(NamedTuple):
+    """How many slots a process would like, and how many requests wait for one."""
+
+    slots: int
+    waiting: int = 1
+
+
 @dataclass(frozen=True)
 class Terms:
     """What the settings say about batches."""
@@ -52,7 +59,6 @@ class Terms:
     depth: int
     window: float
     settle: float
-    lease: int
     workers: int
     max_batches: int | None
 
@@ -63,13 +69,13 @@ class Slots:
     def __init__(self, database: Database, vault: Vault, terms: Terms) -> None:
         self._database, self._vault, self._terms = database, vault, terms
 
-    def lease(self, connection: Connection, asked: list[Any]) -> list[Lease | None]:
+    def lease(self, connection: Connection, asked: list[Wanted]) -> list[Lease | None]:
         """A lease for each that asks; None while no batch is open."""
-        leases = [self._one(connection) for _ in asked]
+        leases = [self._one(connection, wanted) for wanted in asked]
         step("lease:before-commit")
         return leases
 
-    def _one(self, connection: Connection) -> Lease | None:
+    def _one(self, connection: Connection, wanted: Wanted) -> Lease | None:
         database, terms = self._database, self._terms
         # One worker at a time: the row of the experiment is the lock.
         epoch, mode = connection.execute(
@@ -81,9 +87,11 @@ class Slots:
         batch = self._open(connection, epoch)
         if batch is None:
             return None
-        # Ever fewer towards the end, so that no worker sits on the last slots of a batch.
+        # Ever fewer towards the end, so that no worker sits on the last slots of a batch; but
+        # those who wait need not come one by one.
         left = batch.size - batch.taken
-        count = min(terms.lease, max(1, left // (4 * terms.workers)))
+        shared = max(wanted.waiting, left // (4 * terms.workers))
+        count = min(wanted.slots, shared, left)
         taken = batch.taken + count
         connection.execute(
             "UPDATE batches SET taken = ? WHERE epoch = ? AND id = ?", (taken, epoch, batch.id)

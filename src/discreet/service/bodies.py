@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Annotated, Any
 
 import msgspec
@@ -120,16 +121,34 @@ class Bodies:
 
 
 def features_of(plan: Plan, context: Any) -> np.ndarray[Any, Any]:
-    """The features of one context (1, p); a complaint tells the rule, never what was sent."""
+    """The features of one context (p,); a complaint tells the rule, never what was sent."""
     if not plan.features.is_single(context):
         raise Invalid("context must be a single one; it is not. Send one a request.", "context")
     try:
-        return plan.features.map(context)
+        features: np.ndarray[Any, Any] = plan.features.map(context)[0]
     except InvalidInput as error:
         # Errors end up in logs: what the core says was given may be private there.
         rule, given, _ = str(error).partition("; got ")
         said = f"{rule}; it is not. Send it as GET /v1/schema says." if given else str(error)
         raise Invalid(said, _field(plan, rule)) from None
+    return features
+
+
+def features_of_many(plan: Plan, contexts: list[Any]) -> list[np.ndarray[Any, Any] | Exception]:
+    """The features of each context, or what is wrong with it; one that is wrong spoils no other."""
+    if len(contexts) > 1:
+        with suppress(InvalidInput):
+            rows = plan.features.map(contexts)
+            if len(rows) == len(contexts):  # not one context that was taken apart
+                return list(rows)
+    return [_features_or_error(plan, context) for context in contexts]
+
+
+def _features_or_error(plan: Plan, context: Any) -> np.ndarray[Any, Any] | Exception:
+    try:
+        return features_of(plan, context)
+    except Exception as error:
+        return error
 
 
 def _field(plan: Plan, rule: str) -> str:

@@ -105,6 +105,9 @@ class Database(ABC):
         ``commit`` runs a function in the process's own writing transaction.
         """
 
+    def prepare_erasure(self) -> None:  # noqa: B027
+        """Do what ``erase`` can be spared, while others write."""
+
     @abstractmethod
     def erase(self, connection: Connection) -> bool:
         """Leave no copy of deleted rows in the files that this process controls."""

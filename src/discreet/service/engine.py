@@ -14,7 +14,7 @@ import numpy as np
 from discreet.errors import DecisionClosed, InvalidInput, LossConflict, ServiceError
 from discreet.service import ids
 from discreet.service.batches import Lease
-from discreet.service.bodies import features_of
+from discreet.service.bodies import features_of, features_of_many
 from discreet.service.held import HeldSlots
 from discreet.service.ids import Id
 from discreet.service.journal import KEPT, OVER, Decided, Heard, Known, find_reply
@@ -30,9 +30,12 @@ from discreet.service.sealing import (
 )
 from discreet.service.state import State
 from discreet.service.steps import step
+from discreet.service.together import Together
 from discreet.validate import loss as one_loss
 from discreet.validate import whole
 
+TOGETHER = 0.005
+"""Seconds between two evaluations while requests overlap; one that is alone does not wait."""
 REMEMBERED = 10_000
 """Answers without a slot that are kept for a while, should their request come again."""
 
@@ -66,6 +69,12 @@ class Engine:
         self._slots = HeldSlots(state)
         self._unstored: OrderedDict[bytes, Decision] = OrderedDict()
         self._sealers: dict[tuple[int, int], Sealer] = {}
+        self._deciding = 0
+        self._mapped: Together[Any, np.ndarray[Any, Any]] = Together(
+            partial(features_of_many, self.plan),
+            pause=TOGETHER,
+            others=lambda: self._deciding > 1,
+        )
         state.on_change = self._forget
 
     async def decide(
@@ -78,9 +87,18 @@ class Engine:
         idempotency: str | None = None,
     ) -> Decision:
         """Choose an action. With journal ``decide`` the row is durable when this returns."""
-        features = features_of(self.plan, context)  # refuses before anything is taken
         self._check_user(user)
         name = None if idempotency is None else self._name(caller, idempotency)
+        self._deciding += 1
+        try:
+            features = await self._mapped(context)  # refuses before anything is taken
+            return await self._decide(features, user, deferred, name)
+        finally:
+            self._deciding -= 1
+
+    async def _decide(
+        self, features: np.ndarray[Any, Any], user: str | None, deferred: bool, name: bytes | None
+    ) -> Decision:
         if name is not None and name in self._unstored:
             return self._unstored[name]
         held_back = self._held_back(name)
@@ -131,7 +149,7 @@ class Engine:
         action = self.settings.default_action
         if state.mode != "shadow":
             action = await state.serving.action(release, features)
-        row = Row(features[0], action, deferred, sealer.user(user))
+        row = Row(features, action, deferred, sealer.user(user))
         sealed, place = sealer.seal(ROW, slot, row.pack()), (lease.epoch, lease.batch, slot)
         written = self.settings.journal == "decide"
         id = Id(ids.WRITTEN, *place) if written else Id(ids.TOKEN, *place, sealed)
@@ -222,7 +240,7 @@ class Engine:
                 "Send the action that was shown."
             )
         self._check_user(user)
-        return Row(features[0], chosen, False, sealer.user(user)).pack()
+        return Row(features, chosen, False, sealer.user(user)).pack()
 
     async def activate(self, decision: str) -> bool:
         """A deferred decision was shown; False for one that took no slot."""

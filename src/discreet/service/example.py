@@ -25,16 +25,11 @@ port = 8000
 n_actions = 3
 first_batch = 64            # slots of the first batch; each batch is twice as long
 # missing_loss = 1.0        # stands in for a loss that never comes; left out, the slot is void
+# policy and oracle are chosen from public numbers; [plan.policy] and [plan.oracle] choose others
 
 [plan.budget]
 epsilon = 1.0
 delta = 1e-6
-
-[plan.policy]
-kind = "ReplayBonusPO"
-
-[plan.oracle]
-kind = "Ridge"
 
 [plan.features]
 kind = "Schema"

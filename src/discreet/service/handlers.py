@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,8 +30,8 @@ class Call:
     metrics: Metrics
     caller: str
     body: Any = None
-    path: dict[str, Any] = field(default_factory=dict)
-    headers: dict[bytes, bytes] = field(default_factory=dict)
+    path: Mapping[str, Any] = field(default_factory=dict)
+    headers: Mapping[bytes, bytes] = field(default_factory=dict)
     client: str = ""
 
 

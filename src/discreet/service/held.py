@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import math
 
-from discreet.service.batches import Lease
+from discreet.service.batches import Lease, Wanted
+from discreet.service.loops import running_loop
 from discreet.service.state import State
 from discreet.service.steps import step
 
 ASK_AGAIN = 0.25
 """Seconds until a worker that was told of no open batch asks the database again."""
+LASTS, TIMES = 0.25, 16
+"""A block that lasted less than so many seconds is followed by one of twice its length, up to so
+many times the ``lease`` of the settings: under load few requests wait for a block."""
 
 
 class HeldSlots:
@@ -20,30 +25,41 @@ class HeldSlots:
         self._lease: Lease | None = None
         self._spare: list[tuple[Lease, int]] = []
         self._leasing = asyncio.Lock()
-        self._idle_until = 0.0
+        self._idle_until = self._asked = -math.inf
+        self._length, self._waiting = state.settings.lease, 0
 
     async def take(self) -> tuple[Lease, int] | None:
         """A slot of the leased block, or of a new one; None while no batch is open."""
-        loop = asyncio.get_running_loop()
-        while True:
+        while self._state.mode != "frozen":
             if self._spare:
                 return self._spare.pop()
             lease = self._lease
             if lease is not None and lease.free:
                 return lease, lease.free.pop()
-            if self._state.mode == "frozen" or loop.time() < self._idle_until:
+            loop = running_loop()
+            if loop.time() < self._idle_until:
                 return None
-            async with self._leasing:
-                if self._lease is lease and loop.time() >= self._idle_until:
-                    await self._ask()
-                # Otherwise somebody else has asked meanwhile.
+            self._waiting += 1
+            try:
+                async with self._leasing:
+                    if self._lease is lease and loop.time() >= self._idle_until:
+                        await self._ask(loop.time())
+                    # Otherwise somebody else has asked meanwhile.
+            finally:
+                self._waiting -= 1
+        return None
 
-    async def _ask(self) -> None:
+    async def _ask(self, now: float) -> None:
         state = self._state
-        leased = await state.writer.write(state.slots.lease, None)
+        lease = state.settings.lease
+        lasted = now - self._asked
+        self._length = lease if lasted > LASTS else min(2 * self._length, TIMES * lease)
+        self._asked = now
+        wanted = Wanted(self._length, self._waiting)
+        leased = await state.writer.write(state.slots.lease, wanted)
         step("lease:committed")
         if leased is None:
-            self._idle_until = asyncio.get_running_loop().time() + ASK_AGAIN
+            self._idle_until = running_loop().time() + ASK_AGAIN
         elif leased.release > state.serving.newest:
             await state.refresh()  # this worker has not heard of that release yet
         self._lease = leased

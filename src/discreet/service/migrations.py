@@ -38,7 +38,12 @@ def tables(connection: Connection, database: Database) -> None:
     connection.execute("CREATE INDEX replies_by_batch ON replies (epoch, batch)")
 
 
-MIGRATIONS = (tables,)
+def ended_sessions(connection: Connection, database: Database) -> None:
+    """When somebody logged out of the dashboard with a key; what began before is over."""
+    connection.execute(f"ALTER TABLE keys ADD COLUMN ended {database.real}")
+
+
+MIGRATIONS = (tables, ended_sessions)
 
 
 def migrate(database: Database, connection: Connection) -> None:

@@ -124,13 +124,11 @@ def burn(database: Database, connection: Connection, vault: Vault, batch: int) -
     return body
 
 
-def erase(database: Database, vault: Vault, connection: Connection) -> bool:
-    """Destroy the keys of batches that are over, and the copies that the database controls."""
+def destroy_keys(vault: Vault, connection: Connection) -> None:
+    """What is left of batches that are over cannot be read from here on, wherever a copy is."""
     over = connection.execute(
         "SELECT epoch, id FROM batches WHERE state IN ('released', 'burned')"
     ).fetchall()
-    dead = {tuple(row) for row in over} & set(vault.batches())
-    for epoch, batch in dead:
+    for epoch, batch in {tuple(row) for row in over} & set(vault.batches()):
         vault.destroy(epoch, batch)
         step("release:key-destroyed")
-    return database.erase(connection)

@@ -36,6 +36,7 @@ def serve(config: Path, *, host: str | None, port: int | None, workers: int) -> 
     uvicorn.run(
         "discreet.service.app:from_environment",
         factory=True,
+        http="discreet.service.protocol:Protocol",
         host=place[0],
         port=place[1],
         workers=workers,

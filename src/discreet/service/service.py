@@ -98,3 +98,9 @@ class Service:
         key = await state.write(lambda c: access.revoke(state.database, c, id))
         await state.refresh()
         return key.shown()
+
+    async def end_sessions(self, id: str) -> None:
+        """Every session of the dashboard that began with this key is over."""
+        state = self.state
+        await state.write(lambda c: access.end_sessions(state.database, c, id))
+        await state.refresh()

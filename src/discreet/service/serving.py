@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import OrderedDict
+from collections.abc import Awaitable
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from discreet.billboard.chain import Chain
 from discreet.plan import Plan
 from discreet.release import Released
+from discreet.service.together import Together
 
 HELD = 4
 """Versions of the policy kept ready: the current one, a pinned one, one for a rollback."""
@@ -23,7 +24,7 @@ class Serving:
         self.plan = plan
         self.chain = Chain(key)
         self._held: OrderedDict[int, Released] = OrderedDict()
-        self._asked: list[tuple[int, np.ndarray[Any, Any], asyncio.Future[int]]] = []
+        self._together: Together[tuple[int, np.ndarray[Any, Any]], int] = Together(self._act)
         # Actions may come from an ordinary generator: privacy holds for every fixed draw.
         self._draws = np.random.default_rng()
 
@@ -61,31 +62,24 @@ class Serving:
         # One decision computes whatever the releases cache, so that no request waits for it.
         self.plan.policy.probabilities(released, np.zeros((1, self.plan.features.p)))
 
-    async def action(self, number: int, features: np.ndarray[Any, Any]) -> int:
+    def action(self, number: int, features: np.ndarray[Any, Any]) -> Awaitable[int]:
         """The action of the policy after document ``number`` for one row of features."""
-        loop = asyncio.get_running_loop()
-        if not self._asked:
-            loop.call_soon(self._act)
-        done: asyncio.Future[int] = loop.create_future()
-        self._asked.append((number, features, done))
-        return await done
+        return self._together((number, features))
 
-    def _act(self) -> None:
-        """Requests that came together are decided together: many rows cost little more than one."""
-        asked, self._asked = self._asked, []
-        for number in {each[0] for each in asked}:
-            waiting = [each for each in asked if each[0] == number]
-            rows = np.concatenate([features for _, features, _ in waiting])
+    def _act(self, asked: list[tuple[int, np.ndarray[Any, Any]]]) -> list[int | Exception]:
+        """Rows that came together are decided together: many cost little more than one."""
+        actions: list[int | Exception] = [0] * len(asked)
+        for number in {number for number, _ in asked}:
+            places = [place for place, each in enumerate(asked) if each[0] == number]
+            rows = np.stack([asked[place][1] for place in places])
             draws = self._draws.random((len(rows), 2))
             try:
-                actions = self.plan.policy.sample(self.at(number), rows, draws).tolist()
-            except Exception as error:
-                for _, _, done in waiting:
-                    done.set_exception(error)
-                continue
-            for (_, _, done), action in zip(waiting, actions, strict=True):
-                if not done.done():  # its request may have been cancelled
-                    done.set_result(action)
+                made = self.plan.policy.sample(self.at(number), rows, draws).tolist()
+            except Exception as error:  # of this document; those of another go on
+                made = [error] * len(rows)
+            for place, action in zip(places, made, strict=True):
+                actions[place] = action
+        return actions
 
     def chance(self, share: float) -> bool:
         """True with a probability that no context has a part in."""

@@ -16,6 +16,8 @@ from discreet.validate import in_range, one_of, whole
 
 UNITS = ("decision", "user_per_batch", "user")
 MODES = ("online", "shadow", "frozen")
+SHORTEST = 0.01
+"""Seconds of the shortest window."""
 SCHEMES = ("postgresql://", "postgres://")
 
 
@@ -65,7 +67,14 @@ class Settings:
                 raise InvalidInput(
                     f"{name} must be true or false; got {getattr(self, name)!r}. Write one."
                 )
-        in_range("window", self.window, 0.0, 366 * 86_400.0)
+        in_range(
+            "window",
+            self.window,
+            SHORTEST,
+            366 * 86_400.0,
+            "The last decisions of a batch are written after it is sealed: without a window they "
+            "would be void.",
+        )
         in_range("settle", self.settle, 0.0, 86_400.0)
         in_range("holdback", self.holdback, 0.0, 1.0)
         one_of("waiting", self.waiting, ("gap", "pipeline"))

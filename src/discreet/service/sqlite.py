@@ -6,7 +6,7 @@ import fcntl
 import os
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -75,12 +75,16 @@ class Sqlite(Database):
         made = compute(claimed)
         return bool(commit(lambda connection: write(connection, claimed, made)))
 
+    def prepare_erasure(self) -> None:
+        # A passive checkpoint stops no writer; what is left of the log afterwards is short.
+        with closing(self.connect()) as connection:
+            connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+
     def erase(self, connection: Connection) -> bool:
         # An open reader keeps old pages in the log: decisions must not wait for it. Then this
         # reports failure, and is tried again.
         connection.execute("PRAGMA busy_timeout = 0")
         try:
-            connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
             busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
         finally:
             connection.execute(f"PRAGMA busy_timeout = {PATIENCE * 1000}")

@@ -49,7 +49,6 @@ class State:
             settings.depth,
             settings.window,
             settings.settle,
-            settings.lease,
             workers,
             settings.max_batches,
         )

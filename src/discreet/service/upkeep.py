@@ -11,7 +11,6 @@ from typing import Any
 
 from discreet.errors import NotReady
 from discreet.service import fitting, logs, publishing
-from discreet.service.database import Connection
 from discreet.service.state import State
 from discreet.service.steps import step
 
@@ -77,15 +76,15 @@ class Upkeep:
 
     async def erase(self) -> None:
         """Destroy what is left of batches that are over; tried again until nothing is."""
-        self._erased = await asyncio.to_thread(self._state.writer.alone, self._erase)
+        state = self._state
+        await state.read(partial(publishing.destroy_keys, state.vault))
+        # Most of the work is done beside the thread that writes, which decisions wait for.
+        await asyncio.to_thread(state.database.prepare_erasure)
+        self._erased = await asyncio.to_thread(state.writer.alone, state.database.erase)
+        step("release:erased")
 
     def _publisher(self) -> publishing.Publisher:
         state = self._state
         fit = self._fitter or partial(fitting.fit, state.settings, state.database, state.vault)
         commit = state.writer.run
         return publishing.Publisher(state.database, state.vault, fit, commit, self._pause)
-
-    def _erase(self, connection: Connection) -> bool:
-        done = publishing.erase(self._state.database, self._state.vault, connection)
-        step("release:erased")
-        return done

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from discreet.errors import NotReady
 from discreet.service.database import Bulk, Connection, Database
+from discreet.service.loops import running_loop
 from discreet.service.steps import step
 
 T = TypeVar("T")
@@ -36,16 +37,21 @@ class Writer:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._connection = database.connect()
-        self._queue: SimpleQueue[_Work | None] = SimpleQueue()
+        self._queue: SimpleQueue[list[_Work] | None] = SimpleQueue()
+        self._gathered: list[_Work] = []
         self._asking, self._closed = threading.Lock(), False
         self._thread = threading.Thread(target=self._loop, name="writer", daemon=True)
         self._thread.start()
 
     def write(self, bulk: Bulk, item: Any) -> asyncio.Future[Any]:
         """The result of ``bulk`` for this item, once it is committed."""
-        loop = asyncio.get_running_loop()
+        loop = running_loop()
         done = loop.create_future()
-        self._put(_Work(bulk, item, done, loop))
+        with self._asking:
+            self._check()
+            if not self._gathered:  # whatever this turn of the loop asks for wakes us once
+                loop.call_soon(self._flush)
+            self._gathered.append(_Work(bulk, item, done, loop))
         return done
 
     def run(self, operation: Callable[[Connection], T]) -> T:
@@ -64,29 +70,41 @@ class Writer:
         """Finish what was asked for; nothing is taken any more."""
         with self._asking:
             self._closed = True
+            self._queue.put(self._gathered)
             self._queue.put(None)
         self._thread.join()
         self._connection.close()
 
     def _put(self, work: _Work) -> None:
         with self._asking:
-            if self._closed:
-                raise NotReady("service must be running to write; it has stopped. Ask another.")
-            self._queue.put(work)
+            self._check()
+            self._queue.put([work])
+
+    def _check(self) -> None:
+        if self._closed:
+            raise NotReady("service must be running to write; it has stopped. Ask another.")
+
+    def _flush(self) -> None:
+        with self._asking:
+            if not self._closed:
+                self._queue.put(self._gathered)
+                self._gathered = []
 
     def _loop(self) -> None:
-        while True:
-            works = [self._queue.get()]
-            while works[-1] is not None and len(works) < LARGEST:
+        more: list[_Work] | None = self._queue.get()
+        while more is not None:
+            asked = more
+            more = []
+            while more is not None and len(asked) < LARGEST:
                 try:
-                    works.append(self._queue.get_nowait())
+                    more = self._queue.get_nowait()
                 except Empty:
                     break
-            asked = [work for work in works if work is not None]
+                asked += more or ()
             _answer(self._commit([work for work in asked if work.bulk]))
             _answer([self._outside(work) for work in asked if not work.bulk])
-            if works[-1] is None:
-                return
+            if more is not None:
+                more = self._queue.get()
 
     def _outside(self, work: _Work) -> tuple[_Work, Any, Exception | None]:
         try:

@@ -118,9 +118,9 @@ def play(
         taken = (chosen[..., None, :] == actions).mT
         observed = taken if plan.feedback == "bandit" else taken | ~taken
         batch = Batch(x, xp.astype(wrong, features.dtype), observed)
-        fit = plan.oracle.fit(batch, noise.for_batch(number))
+        fit = plan.oracle.fit(batch, noise.for_batch(number), released.statistics)
         event = noise.claim(plan.oracle.event(length))
-        release = Release(number, length, fit.predictor, fit.gram, event)
+        release = Release(number, length, fit.predictor, fit.gram, event, statistics=fit.statistics)
         released = released.add(release).compact()
         yield chosen != labels[..., rows], release
 

@@ -24,7 +24,14 @@ from discreet.policies import (
     VanillaPO,
 )
 from discreet.privacy.budget import Budget
-from discreet.simulate.presets import DELTA, EPSILONS, PAPER_POLICIES, RIDGES, paper_plans
+from discreet.simulate.presets import (
+    DELTA,
+    EPSILONS,
+    PAPER_POLICIES,
+    RIDGES,
+    default_plans,
+    paper_plans,
+)
 from discreet.validate import one_of, positive, whole
 
 EXACT_BONUS = [
@@ -49,14 +56,22 @@ QUICK_POLICIES: dict[str, list[Any]] = {
 }
 """Settings that the paper selected often; all are of its grid, so that ``paper`` extends them."""
 
-ALGORITHMS = (*PAPER_POLICIES, "BonusPO")
+ALGORITHMS = (*PAPER_POLICIES, "BonusPO", "Default")
 MECHANISMS = ("paper", "structured")
 PRESETS: Mapping[str, Mapping[str, Any]] = {
     "paper": {"epsilons": EPSILONS, "ridges": RIDGES, "seeds": 10},
     "quick": {"epsilons": (math.inf, 4.0, 1.0), "ridges": (1e-6, 0.1), "seeds": 3},
+    "default": {
+        "epsilons": EPSILONS,
+        "ridges": RIDGES,
+        "seeds": 10,
+        "algorithms": ("Default",),
+        "mechanism": "structured",
+    },
 }
+"""``default`` is the one plan that discreet makes when it is told nothing, untuned."""
 FAMILIES = tuple(f"{o}.{k}" for o in ("Ridge", "Logistic") for k in ("predictions", "radii"))
-FAMILIES += ("Ridge.supervised", "Logistic.supervised")
+FAMILIES += ("Ridge.supervised", "Logistic.supervised", "PooledRidge.predictions")
 
 Key = tuple[str, float, float, str]
 """Algorithm, ε, δ and settings: with a data set, an oracle and a seed they name a run."""
@@ -105,18 +120,21 @@ class Grid:
         own = PRESETS[one_of("preset", preset, PRESETS)]
         return cls(
             preset=preset,
-            mechanism="paper" if mechanism is None else mechanism,
-            algorithms=tuple(PAPER_POLICIES if algorithms is None else algorithms),
+            mechanism=own.get("mechanism", "paper") if mechanism is None else mechanism,
+            algorithms=tuple(
+                own.get("algorithms", PAPER_POLICIES) if algorithms is None else algorithms
+            ),
             epsilons=tuple(own["epsilons"] if epsilons is None else epsilons),
             ridges=tuple(own["ridges"] if ridges is None else ridges),
             seeds=own["seeds"] if seeds is None else seeds,
         )
 
     def union(self, other: Grid) -> Grid:
-        """The smallest grid that holds both; ``paper`` holds ``quick``."""
+        """The smallest grid that holds both; ``paper`` holds ``quick``, and that ``default``."""
+        presets = (self.preset, other.preset)
         return replace(
             self,
-            preset="paper" if "paper" in (self.preset, other.preset) else self.preset,
+            preset=next(name for name in PRESETS if name in presets),
             algorithms=self.algorithms + other.algorithms,
             epsilons=self.epsilons + other.epsilons,
             ridges=self.ridges + other.ridges,
@@ -164,6 +182,8 @@ class Grid:
 @lru_cache(maxsize=2 * len(ALGORITHMS))
 def _plans_of(grid: Grid, algorithm: str, n_actions: int, dimension: int) -> tuple[Plan, ...]:
     """With both oracles: kept, since their two families of a data set are played in turn."""
+    if algorithm == "Default":
+        return tuple(default_plans(n_actions, dimension, grid.epsilons))
     policies = QUICK_POLICIES[algorithm] if grid.preset == "quick" else _all(algorithm)
     made = paper_plans(
         n_actions,
@@ -196,4 +216,6 @@ def _all(algorithm: str) -> list[Any]:
 def _kind(algorithm: str) -> str:
     if algorithm == "Supervised":
         return "supervised"
+    if algorithm == "Default":
+        return "predictions"
     return "radii" if _all(algorithm)[0].uses_radii else "predictions"

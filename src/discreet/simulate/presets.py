@@ -67,7 +67,7 @@ def paper_plans(
     """
     plans = []
     for algorithm, epsilon in product(policies, epsilons):
-        budget = Budget(epsilon, DELTA) if math.isfinite(epsilon) else Budget.none()
+        budget = budget_of(epsilon)
         full = algorithm == "Supervised"
         oracles: list[Any] = [Logistic(ridge=ridge, mechanism=mechanism) for ridge in ridges]
         if algorithm != "FastCB":
@@ -84,3 +84,16 @@ def paper_plans(
             )
             plans.append((algorithm, plan))
     return plans
+
+
+def default_plans(n_actions: int, dimension: int, epsilons: Sequence[float]) -> list[Plan]:
+    """What discreet does when nothing but the problem is named, at every privacy level."""
+    return [
+        Plan(n_actions=n_actions, features=UnitBall(dimension), budget=budget_of(epsilon))
+        for epsilon in epsilons
+    ]
+
+
+def budget_of(epsilon: float) -> Budget:
+    """The budget of a privacy level of the experiments."""
+    return Budget(epsilon, DELTA) if math.isfinite(epsilon) else Budget.none()

@@ -59,9 +59,10 @@ def play_known(plan: Playable, truth: Truth, rounds: Rounds, first_batch: int = 
         chosen = draw(np.take_along_axis(policy, c[:, None, :, None], axis=2), u[:, None, :, 0])
         losses = (rounds.v[:, rows, None] < expected[seeds, c]).astype(float)[:, None]
         batch = Batch(truth.features[c][:, None], losses, chosen[..., None] == actions)
-        fit = plan.oracle.fit(batch, noise.for_batch(number))
+        fit = plan.oracle.fit(batch, noise.for_batch(number), released.statistics)
         calls += 1
-        released = released.add(Release(number, length, fit.predictor, fit.gram)).compact()
+        made = Release(number, length, fit.predictor, fit.gram, statistics=fit.statistics)
+        released = released.add(made).compact()
     return Regret(np.cumsum(schedule.lengths()), _together(observed), _together(population), calls)
 
 

@@ -80,10 +80,11 @@ def tabulate(
         for (indices, seeds), curves in zip(parts, losses, strict=True)
     ]
     table = pa.concat_tables(tables)
+    oracle = family.partition(".")[0]
     constant = {
         "dataset": dataset,
-        "oracle": family.partition(".")[0],
-        "mechanism": grid.mechanism,
+        "oracle": oracle,
+        "mechanism": "structured" if oracle == "PooledRidge" else grid.mechanism,
         "rounds": rounds,
     }
     for name, value in constant.items():

@@ -23,13 +23,16 @@ async def log_in(asked: Asked) -> Response:
         said = "The key must be valid and have the scope audit or admin; it is not, or has not."
         return asked.page("login.html", error.status or 401, message=said)
     # A new session, so that nobody can prepare one and wait for a log-in.
-    _, cookie = Sessions(state.vault.mac).begin(key.id)
+    now = await state.read(lambda c: c.execute(f"SELECT {state.database.now}").fetchone()[0])
+    _, cookie = Sessions(state.vault.mac).begin(key.id, float(now))
     response = RedirectResponse("/ui", 303)
     set_cookie(asked.request, response, cookie)
     return response
 
 
-async def log_out(asked: Asked) -> Response:  # noqa: ARG001
+async def log_out(asked: Asked) -> Response:
+    """Also a copy of the cookie is worthless afterwards, as are other sessions of the same key."""
+    await asked.service.end_sessions(asked.session.key)
     response = RedirectResponse(LOG_IN, 303)
     response.delete_cookie(COOKIE, path="/ui", httponly=True, samesite="strict")
     return response

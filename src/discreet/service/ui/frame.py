@@ -101,13 +101,13 @@ class Page:
     async def _respond(self, request: Request) -> Response:
         session = self._sessions.read(request.cookies.get(COOKIE))
         key = self._service.state.keys.get(session.key) if session else None
-        if key is not None and key.revoked is not None:
+        if session and key and (key.revoked is not None or session.began <= (key.ended or 0.0)):
             key = None
         if self._scopes is not None and key is None:
             return _log_in_first(request)
         cookie = None
         if session is None:
-            session, cookie = self._sessions.begin("")
+            session, cookie = self._sessions.begin("", 0.0)
         asked = Asked(request, self._service, self._metrics, session, key)
         try:
             self._rate.take(key.id if key else "dashboard")

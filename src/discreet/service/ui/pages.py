@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from starlette.responses import RedirectResponse
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
@@ -44,4 +45,6 @@ def pages(service: Service, metrics: Metrics, rate: RateLimit) -> list[BaseRoute
         for path, view, scopes, methods in PAGES
     ]
     static = StaticFiles(directory=Path(__file__).parent / "static")
-    return [*made, Mount("/ui/static", static)]
+    # The address that people type with one stroke more.
+    home = Route("/ui/", RedirectResponse("/ui", 308), methods=["GET"])
+    return [*made, home, Mount("/ui/static", static)]

@@ -6,21 +6,23 @@ import base64
 import hmac
 import json
 import secrets
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 from cryptography.fernet import Fernet, InvalidToken
 
 COOKIE = "discreet_session"
 SECONDS = 8 * 3600
-"""How long a log-in lasts; revoking the key ends it at once."""
+"""How long a log-in lasts; logging out, or revoking the key, ends it at once."""
 
 
 @dataclass(frozen=True)
 class Session:
-    """The id of an API key, empty before the log-in, and the token of this session's forms."""
+    """The id of an API key, empty before the log-in, the token of this session's forms, and when
+    it began by the database's clock."""
 
     key: str
     token: str
+    began: float
 
     def issued(self, token: str) -> bool:
         """Whether a form carries our token; compared in constant time."""
@@ -34,16 +36,14 @@ class Sessions:
         secret = hmac.digest(mac, b"sessions of the dashboard", "sha256")
         self._box = Fernet(base64.urlsafe_b64encode(secret))
 
-    def begin(self, key: str) -> tuple[Session, str]:
+    def begin(self, key: str, began: float) -> tuple[Session, str]:
         """A new session and its cookie."""
-        session = Session(key, secrets.token_urlsafe(24))
-        return session, self._box.encrypt(
-            json.dumps([session.key, session.token]).encode()
-        ).decode()
+        session = Session(key, secrets.token_urlsafe(24), began)
+        return session, self._box.encrypt(json.dumps(astuple(session)).encode()).decode()
 
     def read(self, cookie: str | None) -> Session | None:
         """The session of a cookie that we wrote and that is not too old."""
         try:
             return Session(*json.loads(self._box.decrypt((cookie or "").encode(), ttl=SECONDS)))
-        except InvalidToken:
+        except (InvalidToken, TypeError):  # altered, too old, or of an older version
             return None

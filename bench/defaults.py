@@ -1,0 +1,213 @@
+"""Recipes that need no tuning, scored over many data sets, beside the paper's tuned best.
+
+    python bench/defaults.py --data FOLDER [--recipes default unpooled …] [--seeds 10]
+                             [--epsilon 1 2 4 8 inf] [--max-columns 50] [--half develop|confirm]
+                             [--tuned best.csv …] [--choose NAME …] [--scores scores.csv]
+
+FOLDER holds .npz files (X, y) and an INDEX.csv. Its rows are split once and for all: odd ones
+(the first is 1) to develop on, even ones to confirm. A recipe turns public numbers into a plan;
+it is played once on every set, with the seeds' orders and noise shared by all recipes, so that
+differences are paired. ``--tuned`` names tables of ``discreet campaign report``: the least loss of
+every algorithm, chosen for each set on the very runs it is reported by. ``--choose`` picks one of
+several recipes for each set by the mean over all *other* sets. Scores are kept in a file and not
+computed again.
+
+Printed for each level: mean loss, mean difference and its standard error over the sets (in
+brackets the part that is due to the seeds), and on how many sets the recipe is ahead.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+
+import discreet as dc
+from discreet.simulate.engine import Machine, run
+from discreet.simulate.presets import EPSILONS, budget_of
+
+RIVALS = ("ReplayBonusPO", "VanillaPO", "SquareCB", "FastCB")
+REPLAY = dc.ReplayBonusPO
+
+
+def recipe(policy: Any = None, oracle: Any = None) -> Callable[..., dc.Plan]:
+    """A plan from public numbers; what is not given is the default."""
+    given = {"policy": policy, "oracle": oracle}
+    return partial(dc.Plan, **{name: part for name, part in given.items() if part is not None})
+
+
+RECIPES: dict[str, Callable[..., dc.Plan]] = {
+    "default": recipe(),
+    # One thing changed at a time.
+    "unpooled": recipe(oracle=dc.Ridge(ridge=1e-6, noise_ridge=0.25)),
+    "equal weights": recipe(oracle=dc.PooledRidge(clear=0.0)),
+    "clear=100": recipe(oracle=dc.PooledRidge(clear=100.0)),
+    "response_weight=1": recipe(oracle=dc.PooledRidge(response_weight=1.0)),
+    "response_weight=2.8": recipe(oracle=dc.PooledRidge(response_weight=2.8)),
+    "floor=0.1": recipe(oracle=dc.PooledRidge(floor=0.1)),
+    "floor=1": recipe(oracle=dc.PooledRidge(floor=1.0)),
+    "learning_rate=0.1": recipe(REPLAY(learning_rate=0.1)),
+    "learning_rate=1": recipe(REPLAY(learning_rate=1.0)),
+    "bonus=0.1": recipe(REPLAY(bonus=0.1)),
+    # Other policies and oracles.
+    "newest predictor": recipe(dc.VanillaPO(scale=8.0, rollout="previous")),
+    "SquareCB": recipe(dc.SquareCB(scale=16.0, exponent=0.5)),
+    "logistic": recipe(oracle=dc.Logistic(ridge=1e-4)),
+    "release 0.1": recipe(REPLAY(learning_rate=0.1), dc.Ridge(ridge=0.01, noise_ridge=2.0)),
+}
+"""``release 0.1`` is what a plan was before, when nothing was said."""
+
+
+def indexed(folder: Path, half: str, max_columns: int, max_rows: int) -> list[str]:
+    """Names of the sets of a half that are not too wide."""
+    with (folder / "INDEX.csv").open(newline="") as file:
+        rows = [row["slug"] for row in csv.DictReader(file)]
+    halves = {"develop": rows[0::2], "confirm": rows[1::2], "both": rows}
+    chosen = []
+    for name in halves[half]:
+        with np.load(folder / f"{name}.npz") as data:
+            if data["X"].shape[1] <= max_columns and len(data["y"]) <= max_rows:
+                chosen.append(name)
+    return chosen
+
+
+def play(folder: Path, name: str, wanted: list[tuple[str, float]], seeds: int) -> list[tuple]:
+    """Every seed's mean loss of some recipes at some levels on one set."""
+    with np.load(folder / f"{name}.npz") as data:
+        x, y = data["X"].astype(np.float64), data["y"].astype(np.int64)
+    features, actions = dc.UnitBall(x.shape[1]), int(y.max()) + 1
+    plans = [
+        RECIPES[each](n_actions=actions, features=features, budget=budget_of(epsilon))
+        for each, epsilon in wanted
+    ]
+    losses = run(plans, features.map(x), y, range(seeds), Machine())[:, :, -1]
+    return [
+        (each, name, repr(epsilon), *map(repr, map(float, row)))
+        for (each, epsilon), row in zip(wanted, losses, strict=True)
+    ]
+
+
+class Scores:
+    """(recipe, set, ε) -> losses of the seeds, kept in a file."""
+
+    def __init__(self, path: Path | None) -> None:
+        self.path, self.of = path, {}
+        if path and path.exists():
+            with path.open(newline="") as file:
+                self._take(csv.reader(file))
+
+    def _take(self, rows: Iterable[Any]) -> None:
+        for each, name, epsilon, *losses in rows:
+            self.of[each, name, float(epsilon)] = np.array(losses, dtype=float)
+
+    def complete(self, options: argparse.Namespace, names: list[str], sets: list[str]) -> None:
+        """Play what is missing, large sets first."""
+        missing = defaultdict(list)
+        for key in ((r, s, e) for s in sets for r in names for e in options.epsilon):
+            if len(self.of.get(key, ())) < options.seeds:
+                missing[key[1]].append((key[0], key[2]))
+        order = sorted(missing, key=lambda s: -(options.data / f"{s}.npz").stat().st_size)
+        tasks = (delayed(play)(options.data, s, missing[s], options.seeds) for s in order)
+        parallel = Parallel(n_jobs=options.jobs, return_as="generator_unordered")
+        for done, rows in enumerate(parallel(tasks), start=1):
+            self._take(rows)
+            print(f"\r{done} of {len(order)} sets played", end="", flush=True)
+            if self.path:
+                with self.path.open("a", newline="") as file:
+                    csv.writer(file).writerows(rows)
+        if order:
+            print()
+
+    def table(self, name: str, sets: list[str], epsilon: float, seeds: int) -> np.ndarray:
+        """(sets, seeds)."""
+        return np.stack([self.of[name, each, epsilon][:seeds] for each in sets])
+
+
+def chosen_elsewhere(scores: Scores, names: list[str], sets: list[str], epsilon: float, seeds: int):
+    """(sets, seeds): for each set the recipe with the least mean over the other sets."""
+    tables = np.stack([scores.table(name, sets, epsilon, seeds) for name in names])
+    means = tables.mean(axis=2)
+    others = means.sum(axis=1, keepdims=True) - means
+    return tables[others.argmin(axis=0), np.arange(len(sets))]
+
+
+def tuned_of(paths: list[Path]) -> dict[tuple[str, str, float], float]:
+    """(algorithm, set, ε) -> least loss over the settings."""
+    found = {}
+    for path in paths:
+        with path.open(newline="") as file:
+            for row in csv.DictReader(file):
+                key = (row["algorithm"], row["dataset"], float(row["epsilon"]))
+                found[key] = float(row["loss"])
+    return found
+
+
+def against(ours: np.ndarray, theirs: np.ndarray) -> str:
+    """Mean paired difference, its standard errors, and the share of sets that we lead."""
+    difference = ours - theirs  # (sets, seeds); a tuned loss is one number a set
+    by_set = difference.mean(axis=1)
+    count, seeds = difference.shape
+    error = by_set.std(ddof=1) / math.sqrt(count)
+    due_to_seeds = math.sqrt((difference.var(axis=1, ddof=1) / seeds).sum()) / count
+    ahead = np.mean(by_set < 0) + np.mean(by_set == 0) / 2
+    return f"{by_set.mean():+.4f} ± {error:.4f} ({due_to_seeds:.4f})  ahead {ahead:4.0%}"
+
+
+def report(options: argparse.Namespace, scores: Scores, half: str, sets: list[str]) -> None:
+    tuned = tuned_of(options.tuned)
+    for epsilon in options.epsilon:
+        print(f"\n{half}, ε = {epsilon:g}, {len(sets)} sets, {options.seeds} seeds")
+        tables = {
+            name: scores.table(name, sets, epsilon, options.seeds) for name in options.recipes
+        }
+        if options.choose:
+            tables["chosen on the other sets"] = chosen_elsewhere(
+                scores, options.choose, sets, epsilon, options.seeds
+            )
+        base = tables[options.recipes[0]]
+        for name, table in tables.items():
+            line = f"  {name:26} {table.mean():.4f}"
+            print(line if table is base else f"{line}   {against(table, base)}")
+        for rival in RIVALS:
+            known = [i for i, each in enumerate(sets) if (rival, each, epsilon) in tuned]
+            if len(known) > 1:
+                theirs = np.array([[tuned[rival, sets[i], epsilon]] for i in known])
+                print(
+                    f"  {'tuned ' + rival:26} {theirs.mean():.4f}   {options.recipes[0]} − tuned: "
+                    f"{against(base[known], theirs)}  on {len(known)} sets"
+                )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    add = parser.add_argument
+    add("--data", type=Path, required=True)
+    add("--recipes", nargs="+", default=["default"], choices=RECIPES)
+    add("--choose", nargs="+", default=[], choices=RECIPES)
+    add("--seeds", type=int, default=10)
+    add("--epsilon", nargs="+", type=float, default=sorted(EPSILONS))
+    add("--max-columns", type=int, default=50)
+    add("--max-rows", type=int, default=10**9)
+    add("--half", choices=("develop", "confirm", "both"), default="both")
+    add("--tuned", nargs="+", type=Path, default=[])
+    add("--scores", type=Path)
+    add("--jobs", type=int, default=2)
+    options = parser.parse_args()
+    scores = Scores(options.scores)
+    halves = ("develop", "confirm") if options.half == "both" else (options.half,)
+    for half in halves:
+        sets = indexed(options.data, half, options.max_columns, options.max_rows)
+        scores.complete(options, list(dict.fromkeys(options.recipes + options.choose)), sets)
+        report(options, scores, half, sets)
+
+
+if __name__ == "__main__":
+    main()
