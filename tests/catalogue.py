@@ -107,6 +107,7 @@ def _oracle_cases() -> dict[str, OracleCase]:
     forms = {  # oracle, the budgets that it can keep, whether it can release a Gram privately
         "Ridge-structured": (dc.Ridge(ridge=0.05), PRIVATE, True),
         "Ridge-paper": (dc.Ridge(ridge=0.05, mechanism="paper"), PRIVATE, True),
+        "PooledRidge": (dc.PooledRidge(ridge=0.05), PRIVATE, True),
         "Logistic-gamma": (dc.Logistic(ridge=0.05, noise="gamma"), PURE, False),
         "Logistic-gaussian": (dc.Logistic(ridge=0.05, noise="gaussian"), PRIVATE, True),
         "Logistic-paper": (dc.Logistic(ridge=0.05, mechanism="paper"), PRIVATE, True),

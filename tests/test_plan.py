@@ -22,6 +22,7 @@ from discreet import (
     Logistic,
     Number,
     Plan,
+    PooledRidge,
     RegCB,
     ReplayBonusPO,
     Ridge,
@@ -245,3 +246,24 @@ def test_nothing_released_is_what_a_policy_sees_first():
     assert released.batch_length == 5
     assert released.n_actions == 3
     assert released.schedule == first.schedule
+
+
+def test_problem_and_budget_are_a_plan_and_it_explains_itself():
+    plan = Plan(n_actions=3, features=UnitBall(10), budget=PRIVATE)
+    assert (plan.policy, plan.oracle) == (ReplayBonusPO(), PooledRidge())
+    words = plan.explain()
+    assert "1/(2A) = 0.167" in words
+    assert "PooledRidge adds up all released statistics" in words
+    assert f"noise of {plan.oracle.scales.gram:.3g} on second moments" in " ".join(words.split())
+    assert "ε = 1, δ = 1e-05 for one decision" in words
+    assert max(map(len, words.splitlines())) <= 88
+
+
+def test_what_was_given_is_explained_as_such():
+    words = Plan(**BASE | {"policy": SquareCB(), "oracle": Logistic()}).explain()
+    assert "SquareCB(scale=4.0, exponent=0.5), as given." in words
+    assert "Logistic(" in words
+    rate = Plan(**BASE | {"budget": Budget.none(), "oracle": PooledRidge()}).explain()
+    assert "0.1, as given" in rate
+    assert "ridge regression on the whole past" in rate
+    assert "no budget was set" in rate

@@ -22,9 +22,10 @@ from discreet import (
     SecureNoise,
     UnitBall,
 )
-from discreet.encoding import canonical, digest_of
+from discreet.encoding import canonical, digest_of, encode_array
 from discreet.privacy.events import Composed, ExponentialMechanism, Gaussian, NonPrivate
 from discreet.release import Gram, Predictor, publishable
+from discreet.statistics import Statistics
 from tolerances import EXACT
 from wording import refused
 
@@ -68,6 +69,8 @@ def releases(draw):
     numbers = hnp.arrays(np.float64, (actions, p), elements=finite)
     squares = hnp.arrays(np.float64, (actions, p, p), elements=finite)
     gram = st.none() | st.builds(Gram, squares, dense=st.booleans(), step=finite)
+    symmetric = squares.map(lambda each: np.triu(each) + np.triu(each, 1).swapaxes(-1, -2))
+    pool = st.none() | st.builds(Statistics, symmetric, numbers, finite, finite)
     return Release(
         number=draw(st.integers(1, 60)),
         records=draw(st.integers(1, 2**59)),
@@ -76,6 +79,7 @@ def releases(draw):
         event=draw(events),
         plan_digest=draw(st.text()),
         previous=draw(st.text()),
+        statistics=draw(pool),
     )
 
 
@@ -98,6 +102,11 @@ def test_the_published_values_are_the_ones_that_are_read(release):
     if made.gram is not None:
         np.testing.assert_array_equal(read.gram.values, made.gram.values)
         assert (read.gram.step, read.gram.dense) == (made.gram.step, made.gram.dense)
+    assert (read.statistics is None) == (made.statistics is None)
+    if made.statistics is not None:
+        for name in ("gram", "response", "records", "variance"):
+            here, there = getattr(read.statistics, name), getattr(made.statistics, name)
+            np.testing.assert_array_equal(here, there)
     assert (read.number, read.records, read.event) == (made.number, made.records, made.event)
 
 
@@ -289,6 +298,23 @@ def test_a_file_cut_short_is_refused(released, tmp_path):
         path.write_bytes(whole[:length])
         with refused(CorruptRelease, "cut short or altered"):
             Released.load(path)
+
+
+def test_statistics_that_fit_no_predictor_are_refused():
+    pool = Statistics(np.eye(3)[None], np.ones((2, 3)), 4.0, 1.0)
+    made = publishable(Release(1, 4, Predictor(np.ones((2, 3)), "clip"), statistics=pool))
+    document = json.loads(canonical(made.to_json()))
+    document["statistics"]["gram"] = encode_array(np.ones((1, 5)))
+    with pytest.raises(CorruptRelease):
+        Release.from_json(document)
+
+
+def test_compact_keeps_what_a_fit_needs_and_no_more():
+    pool = Statistics(np.eye(1)[None], np.ones((2, 1)), 1.0, 1.0)
+    each = Release(1, 1, Predictor(np.ones((2, 1)), "clip"), statistics=pool)
+    both = Released(2).add(each).add(each).compact()
+    assert [item.statistics for item in both.items] == [None, pool]
+    assert both.statistics is pool
 
 
 def test_releases_without_a_plan_are_not_saved(tmp_path):

@@ -52,9 +52,12 @@ class Statistics:
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Statistics:
         """The statistics of a document."""
-        response = decode_array(document["response"])
+        response, packed = decode_array(document["response"]), decode_array(document["gram"])
+        p = response.shape[-1]
+        if packed.shape[-1] != p * (p + 1) // 2:
+            raise ValueError("statistics must have a triangle for each block")
         return cls(
-            np.asarray(unpack(decode_array(document["gram"]), response.shape[-1])),
+            np.asarray(unpack(packed, p)),
             response,
             float(document["records"]),
             float(document["variance"]),

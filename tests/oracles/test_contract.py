@@ -30,7 +30,8 @@ regressions = [each for each in every_oracle if "FiniteClass" not in each.id]
 def numbers(fit):
     """Everything that a fit publishes, as one list of arrays."""
     gram = [] if fit.gram is None else [fit.gram.values]
-    return [fit.predictor.weights, *gram]
+    pool = [] if fit.statistics is None else [fit.statistics.gram, fit.statistics.response]
+    return [fit.predictor.weights, *gram, *pool]
 
 
 def same(one, other, tolerance):

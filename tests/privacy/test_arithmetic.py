@@ -11,9 +11,9 @@ from scipy.special import ndtr
 
 from discreet.errors import InvalidInput
 from discreet.features import with_bias
+from discreet.oracles import PooledRidge, Ridge
 from discreet.oracles import moments as moments_module
 from discreet.oracles.moments import GRID, exact_moments
-from discreet.oracles.ridge import Ridge
 from discreet.privacy.accounting import epsilon
 from discreet.privacy.budget import Budget
 from discreet.privacy.events import Gaussian
@@ -74,13 +74,18 @@ def test_a_full_chunk_of_the_largest_products_is_exact():
 
 
 def test_the_largest_batch_leaves_room_for_noise():
-    """Sums reach at most 2^62; noise of 2^62 is 2^16 standard deviations even at ε = 0.01."""
+    """Sums reach at most 2^62; noise of 2^62 is a thousand deviations even at ε = 0.01."""
     assert LARGEST_BATCH * GRID**2 == 2**62
-    oracle = Ridge().calibrate(
-        Budget(0.01, 1e-5), feedback="full", losses="general", radii=False, n_actions=50, p=11
-    )
-    largest_scale = oracle.scales.gram * 2 * GRID**2
-    assert 2**62 / largest_scale > 1000
+    for oracle, feedback in (
+        (Ridge(), "full"),
+        (PooledRidge(), "full"),
+        *((PooledRidge(response_weight=weight), "bandit") for weight in (1 / 8, 2.0, 2.8)),
+    ):
+        scales = oracle.calibrate(
+            Budget(0.01, 1e-5), feedback=feedback, losses="general", radii=False, n_actions=50, p=11
+        ).scales
+        assert 2**62 / (scales.gram * 2 * GRID**2) > 1000
+        assert 2**62 / (scales.response * math.sqrt(2) * GRID**2) > 1000
 
 
 def test_a_larger_batch_is_refused_by_its_public_size(monkeypatch):
@@ -128,10 +133,13 @@ def test_a_sampler_that_takes_most_of_delta_is_refused():
 
 
 @pytest.mark.parametrize(
+    "oracle", [Ridge(), PooledRidge(response_weight=2.0), PooledRidge(response_weight=0.1)]
+)
+@pytest.mark.parametrize(
     ("feedback", "touched"), [("bandit", 2 * (6 * 7 // 2) + 2 * 6), ("full", 6 * 7 // 2 + 4 * 6)]
 )
-def test_every_coordinate_that_neighbours_touch_is_paid_for(feedback, touched):
-    oracle = Ridge().calibrate(
+def test_every_coordinate_that_neighbours_touch_is_paid_for(feedback, touched, oracle):
+    oracle = oracle.calibrate(
         Budget(1.0, 1e-5), feedback=feedback, losses="general", radii=False, n_actions=4, p=6
     )
     event = oracle.scales.event
@@ -147,8 +155,11 @@ def test_every_coordinate_that_neighbours_touch_is_paid_for(feedback, touched):
     )
     # Two blocks, or one block and all responses; the bias corner is equal with full feedback.
     assert touched - 1 <= moved <= touched
-    finest_scale = oracle.scales.gram * math.sqrt(0.5) / one.gram_unit
-    assert sampler_distance(touched, finest_scale) <= event.sampler_distance
+    off_diagonal = oracle.scales.gram * math.sqrt(0.5) / one.gram_unit
+    fewest_steps = min(off_diagonal, oracle.scales.response / one.response_unit)
+    assert sampler_distance(touched, fewest_steps) <= event.sampler_distance
+    # On the safe side by √2 in steps, and by no more: with ω = 2 the halved steps are paid for.
+    assert sampler_distance(touched, 0.7 * fewest_steps) > event.sampler_distance
 
 
 def test_the_grid_is_what_the_proofs_say():

@@ -13,6 +13,7 @@ from discreet.types import Batch
 ACTIONS, DIMENSION = 3, 3
 ORACLES = {
     "ridge": dc.Ridge(1e-6),
+    "pooled": dc.PooledRidge(ridge=1e-9),
     "ridge-paper": dc.Ridge(1e-6, mechanism="paper"),
     "logistic": dc.Logistic(1e-6),
     "logistic-gaussian": dc.Logistic(1e-6, noise="gaussian"),
@@ -49,6 +50,8 @@ def test_no_row_is_heard_of_outside(name, feedback, epsilon, policy):
     rng = np.random.default_rng(1)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        pool = None
         for _ in range(4):
-            fit = plan.oracle.fit(hostile(rng), dc.SecureNoise())
+            fit = plan.oracle.fit(hostile(rng), dc.SecureNoise(), pool)
+            pool = fit.statistics
             assert np.isfinite(fit.predictor.weights).all()

@@ -1,4 +1,4 @@
-"""The noise that ``Ridge.fit`` actually adds: its scale, shape, independence and support.
+"""The noise that ridge oracles actually add: its scale, shape, independence and support.
 
 Each test keeps its false-alarm rate at or below 1e-6. Draws are the difference between the
 statistics before and after ``noisy_gram`` and ``noisy_response`` inside a fit.
@@ -6,6 +6,7 @@ statistics before and after ``noisy_gram`` and ``noisy_response`` inside a fit.
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -13,7 +14,7 @@ import pytest
 from scipy.stats import chi2, norm
 
 from discreet.features import with_bias
-from discreet.oracles import ridge
+from discreet.oracles import PooledRidge, Ridge, perturb
 from discreet.privacy import noise as noise_module
 from discreet.privacy.budget import Budget
 from discreet.privacy.noise import SecureNoise, SeededNoise
@@ -22,6 +23,8 @@ from discreet.types import Batch
 FALSE_ALARM = 1e-6
 A, P = 3, 8
 FITS = 24
+ORACLES = {"ridge": (Ridge(), 1.0), "pooled": (PooledRidge(response_weight=2.0), 2.0)}
+"""Each with its weight ω: responses carry σ/ω."""
 SOURCES = {"exact": SecureNoise(), "fast": SecureNoise(fast=True), "seeded": SeededNoise(seed=7)}
 
 
@@ -31,15 +34,19 @@ def batch_of(n=40, seed=0):
     return Batch(with_bias(rng.normal(size=(n, P - 1))), rng.random((n, A)), observed)
 
 
-def added(source, batch, fits=FITS):
-    """Noise of several fits in natural units: gram (fits, A, P, P), response (fits, A, P)."""
-    oracle = ridge.Ridge().calibrate(
+def calibrated(oracle):
+    return oracle.calibrate(
         Budget(1.0, 1e-5), feedback="bandit", losses="general", radii=False, n_actions=A, p=P
     )
+
+
+def added(oracle, source, batch, fits=FITS):
+    """Noise of several fits in natural units: gram (fits, A, P, P), response (fits, A, P)."""
+    oracle = calibrated(oracle)
     grams, responses = [], []
     with pytest.MonkeyPatch.context() as patch:
         for name, kept in (("noisy_gram", grams), ("noisy_response", responses)):
-            original = getattr(ridge, name)
+            original = getattr(perturb, name)
 
             def spy(moments, *rest, name=name, kept=kept, original=original):
                 noisy = original(moments, *rest)
@@ -48,23 +55,28 @@ def added(source, batch, fits=FITS):
                 kept.append(noisy - values)
                 return noisy
 
-            patch.setattr(ridge, name, spy)
+            patch.setattr(perturb, name, spy)
         for number in range(1, fits + 1):
             oracle.fit(batch, source.for_batch(number))
     return np.stack(grams), np.stack(responses), oracle.scales.gram
 
 
-@pytest.fixture(scope="module", params=SOURCES)
+@pytest.fixture(scope="module", params=itertools.product(ORACLES, SOURCES), ids="-".join)
 def draws(request):
-    """Standardised draws by kind: in svec coordinates everything has standard deviation σ."""
-    gram, response, sigma = added(SOURCES[request.param], batch_of())
+    """Standardised draws by kind: in svec coordinates everything has standard deviation σ.
+
+    σ is that of the Gram, and responses are taken times ω: one joint release.
+    """
+    name, source = request.param
+    oracle, weight = ORACLES[name]
+    gram, response, sigma = added(oracle, SOURCES[source], batch_of())
     rows, columns = np.triu_indices(P)
     packed = gram[..., rows, columns]
     off = rows != columns
     return {
         "diagonal": packed[..., ~off] / sigma,
         "off-diagonal": packed[..., off] * math.sqrt(2.0) / sigma,
-        "response": response / sigma,
+        "response": weight * response / sigma,
     }
 
 
@@ -114,21 +126,20 @@ def test_gram_and_response_draws_are_different(draws):
     assert abs((first * second).mean()) * math.sqrt(first.size) < norm.isf(FALSE_ALARM / 2)
 
 
+@pytest.mark.parametrize("name", ORACLES)
 @pytest.mark.parametrize("source", ["exact", "fast"])
-def test_noisy_statistics_lie_on_the_grid_and_their_low_bits_say_nothing(source, monkeypatch):
+def test_noisy_statistics_lie_on_the_grid_and_their_low_bits_say_nothing(source, name, monkeypatch):
     """Noise is whole numbers of grid steps; what is left modulo 16 is uniform for any data."""
     kept = []
-    original = ridge.noisy_gram
+    original = perturb.noisy_gram
 
     def spy(moments, *rest):
         noisy = original(moments, *rest)
         kept.append((noisy / moments.gram_unit).reshape(-1))
         return noisy
 
-    monkeypatch.setattr(ridge, "noisy_gram", spy)
-    oracle = ridge.Ridge().calibrate(
-        Budget(1.0, 1e-5), feedback="bandit", losses="general", radii=False, n_actions=A, p=P
-    )
+    monkeypatch.setattr(perturb, "noisy_gram", spy)
+    oracle = calibrated(ORACLES[name][0])
     nobody = Batch(np.zeros((4, P)), np.zeros((4, A)), np.zeros((4, A), dtype=bool))
     for batch in (nobody, batch_of()):
         kept.clear()

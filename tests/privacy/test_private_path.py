@@ -155,6 +155,7 @@ def test_such_functions_are_found():
 
 ORACLES = {
     "ridge": (discreet.Ridge(), discreet.Budget(1.0, 1e-5)),
+    "pooled": (discreet.PooledRidge(), discreet.Budget(1.0, 1e-5)),
     "ridge-paper": (discreet.Ridge(mechanism="paper"), discreet.Budget(1.0, 1e-5)),
     "gamma": (discreet.Logistic(noise="gamma"), discreet.Budget(1.0)),
     "gaussian": (discreet.Logistic(noise="gaussian"), discreet.Budget(1.0, 1e-5)),
@@ -288,7 +289,15 @@ def test_the_guard_notices(code):
 
 def test_the_guard_covers_every_oracle():
     names = {path.name for path in PRIVATE_PATH}
-    assert {"ridge.py", "logistic.py", "finite.py", "moments.py", "newton.py"} <= names
+    assert {
+        "ridge.py",
+        "pooled_ridge.py",
+        "gaussian_scales.py",
+        "logistic.py",
+        "finite.py",
+        "moments.py",
+        "newton.py",
+    } <= names
     assert {"perturb.py", "noise.py", "store.py"} <= names
 
 

@@ -15,8 +15,9 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
+from discreet.errors import InvalidInput
 from discreet.features import with_bias
-from discreet.oracles import ridge
+from discreet.oracles import PooledRidge, Ridge, perturb, ridge
 from discreet.oracles.moments import GRID, exact_moments, floating_moments, legal_rows
 from discreet.oracles.perturb import block_diagonal
 from discreet.privacy.budget import Budget
@@ -41,23 +42,23 @@ def half_vectors(gram, response):
     """(svec of every block, response) as one vector: the statistic that a release noises."""
     p = gram.shape[-1]
     rows, columns = np.triu_indices(p)
-    weight = np.where(rows == columns, 1.0, math.sqrt(2.0))
-    return np.concatenate([(gram[..., rows, columns] * weight).ravel(), response.ravel()])
+    root = np.where(rows == columns, 1.0, math.sqrt(2.0))
+    return np.concatenate([(gram[..., rows, columns] * root).ravel(), response.ravel()])
 
 
-def structured_exact(first, second, feedback, losses):
+def structured_exact(first, second, feedback, losses, weight=1.0):
     difference = []
     for batch in (first, second):
         moments = exact_moments(batch, feedback, losses)
         gram = moments.gram.astype(float) * moments.gram_unit
-        difference.append(half_vectors(gram, moments.response * moments.response_unit))
+        difference.append(half_vectors(gram, weight * moments.response * moments.response_unit))
     return float(np.linalg.norm(difference[0] - difference[1]))
 
 
-def structured_floating(first, second, feedback, losses):
+def structured_floating(first, second, feedback, losses, weight=1.0):
     middle = centre(losses, first.n_actions)
     moments = [floating_moments(batch, feedback, middle) for batch in (first, second)]
-    stacked = [half_vectors(each.gram, each.response) for each in moments]
+    stacked = [half_vectors(each.gram, weight * each.response) for each in moments]
     return float(np.linalg.norm(stacked[0] - stacked[1]))
 
 
@@ -130,16 +131,71 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("feedback", "losses", "n_actions"), CASES)
-def test_structured_sensitivity_is_attained_and_never_exceeded(feedback, losses, n_actions):
+WEIGHTED = [
+    *((*case, 1.0) for case in CASES),
+    *(("bandit", "general", 3, weight) for weight in (0.3, 1.7, 2.0, math.sqrt(8.0))),
+    *(("full", "one_label", A, 2.0) for A in (2, 5)),  # ω² ≤ 2A: the peak is attained
+    ("full", "one_label", 3, 0.5),
+    *(("full", "general", A, weight) for A, weight in ((2, 0.5), (2, 2.0), (3, 2.0), (8, 0.7))),
+]
+
+
+@pytest.mark.parametrize(("feedback", "losses", "n_actions", "weight"), WEIGHTED)
+def test_structured_sensitivity_is_attained_and_never_exceeded(feedback, losses, n_actions, weight):
     rows = one_zero_rows(n_actions) if losses == "one_label" else None
-    declared = ridge_sensitivity(feedback, n_actions, losses == "one_label")
+    declared = ridge_sensitivity(feedback, n_actions, losses == "one_label", weight)
     found, (first, second) = climb(
-        lambda one, two: structured_floating(one, two, feedback, losses), n_actions, feedback, rows
+        lambda one, two: structured_floating(one, two, feedback, losses, weight),
+        n_actions,
+        feedback,
+        rows,
     )
     assert_tight(found, declared)
     # The worst pair again, through the integers of a private release.
-    assert_tight(structured_exact(first, second, feedback, losses), declared)
+    assert_tight(structured_exact(first, second, feedback, losses, weight), declared)
+
+
+def test_sabotage_a_forgotten_weight_is_a_third_too_little_noise():
+    found, _ = climb(
+        lambda one, two: structured_floating(one, two, "bandit", "general", 2.0), 2, "bandit"
+    )
+    assert found / ridge_sensitivity("bandit", 2) == pytest.approx(4 / 3, rel=1e-3)
+
+
+@pytest.mark.parametrize("weight", [3.0, math.sqrt(8.0)])
+def test_beyond_its_peak_the_one_label_sensitivity_is_still_a_bound(weight):
+    """ω² > 2A: the parabola peaks at t > 1, which no pair of rows reaches."""
+    found, _ = climb(
+        lambda one, two: structured_floating(one, two, "full", "one_label", weight),
+        2,
+        "full",
+        one_zero_rows(2),
+    )
+    assert found < 0.99 * ridge_sensitivity("full", 2, True, weight)
+
+
+def test_oracles_calibrate_with_the_weight_that_they_use():
+    """Noise over sensitivity is one multiplier for both parts, times ω for responses."""
+    for oracle, feedback, losses, weight in (
+        (Ridge(), "bandit", "general", 1.0),
+        (PooledRidge(response_weight=2.0), "bandit", "general", 2.0),
+        (PooledRidge(response_weight=0.5), "bandit", "general", 0.5),
+        (PooledRidge(), "full", "general", 1.0),
+        (PooledRidge(), "full", "one_label", 1.0),
+    ):
+        scales = oracle.calibrate(
+            Budget(1.0, 1e-5), feedback=feedback, losses=losses, radii=False, n_actions=3, p=3
+        ).scales
+        declared = ridge_sensitivity(feedback, 3, losses == "one_label", weight)
+        assert scales.event.sensitivity == declared
+        assert scales.gram == pytest.approx(scales.event.multiplier * declared, rel=1e-12)
+        assert scales.response * weight == pytest.approx(scales.gram, rel=1e-12)
+
+
+@pytest.mark.parametrize("weight", [0.0, -1.0, 2.9, 1e-4, math.nan, math.inf])
+def test_a_weight_outside_the_proof_is_refused(weight):
+    with pytest.raises(InvalidInput, match="response_weight"):
+        PooledRidge(response_weight=weight)
 
 
 @pytest.mark.parametrize(("feedback", "losses", "n_actions"), CASES)
@@ -156,11 +212,13 @@ def test_paper_sensitivities_are_attained_and_never_exceeded(feedback, losses, n
         assert_tight(found, declared[part])
 
 
-@pytest.mark.parametrize(("feedback", "losses", "n_actions"), CASES)
-def test_exact_statistics_of_random_and_illegal_records_stay_inside(feedback, losses, n_actions):
+@pytest.mark.parametrize(("feedback", "losses", "n_actions", "weight"), WEIGHTED)
+def test_exact_statistics_of_random_and_illegal_records_stay_inside(
+    feedback, losses, n_actions, weight
+):
     """Whatever is passed (norms of 1e200, infinities, several actions) the bound holds."""
     rng = np.random.default_rng(1)
-    declared = ridge_sensitivity(feedback, n_actions, losses == "one_label")
+    declared = ridge_sensitivity(feedback, n_actions, losses == "one_label", weight)
 
     def wild():
         features = rng.normal(size=(1, DIMENSION + 1)) * 10.0 ** rng.uniform(-3, 200)
@@ -169,7 +227,7 @@ def test_exact_statistics_of_random_and_illegal_records_stay_inside(feedback, lo
         return Batch(features, rng.normal(size=(1, n_actions)) * 5.0, observed)
 
     for _ in range(300):
-        assert structured_exact(wild(), wild(), feedback, losses) <= HIGH * declared
+        assert structured_exact(wild(), wild(), feedback, losses, weight) <= HIGH * declared
 
 
 def test_the_declared_constants_are_those_of_the_proof():
@@ -179,6 +237,8 @@ def test_the_declared_constants_are_those_of_the_proof():
     assert squares == pytest.approx(expected, rel=1e-5)
     squares = [ridge_sensitivity("full", A) ** 2 for A in (2, 5, 8, 12)]
     assert squares == pytest.approx([25 / 8, 169 / 32, 8.0, 12.0])
+    squares = [ridge_sensitivity("bandit", 7, weight=w) ** 2 for w in (1.0, 2.0, math.sqrt(8.0))]
+    assert squares == pytest.approx([81 / 32, 9 / 2, 8.0])
 
 
 def test_general_label_range_follows_the_formula():
@@ -238,19 +298,19 @@ def test_rows_stay_in_the_ball_after_rounding():
             assert (z[:, 0] == GRID).all()
 
 
-@pytest.mark.parametrize("mechanism", ["paper", "structured"])
-def test_ridge_fits_legal_rows_whatever_it_is_given(mechanism, monkeypatch):
-    """Both mechanisms enforce the rows behind their sensitivities, not the caller."""
+@pytest.mark.parametrize("oracle", [Ridge(), Ridge(mechanism="paper"), PooledRidge()])
+def test_ridge_fits_legal_rows_whatever_it_is_given(oracle, monkeypatch):
+    """Oracles enforce the rows behind their sensitivities, not the caller."""
     seen = []
-    for name in ("floating_moments", "exact_moments"):
-        original = getattr(ridge, name)
+    for module, name in ((perturb, "exact_moments"), (ridge, "floating_moments")):
+        original = getattr(module, name)
 
         def spy(*arguments, original=original):
             seen.append(original(*arguments))
             return seen[-1]
 
-        monkeypatch.setattr(ridge, name, spy)
-    oracle = ridge.Ridge(mechanism=mechanism).calibrate(
+        monkeypatch.setattr(module, name, spy)
+    oracle = oracle.calibrate(
         Budget(1.0, 1e-5), feedback="full", losses="one_label", radii=False, n_actions=3, p=3
     )
     illegal = Batch(np.full((1, 3), 7.0), np.full((1, 3), 40.0), np.ones((1, 3), dtype=bool))

@@ -9,7 +9,7 @@ from contextlib import closing
 
 import pytest
 
-from discreet.service.batches import Slots, Terms
+from discreet.service.batches import Slots, Terms, Wanted
 from discreet.service.places import open_database
 from discreet.service.vault import Vault
 
@@ -50,7 +50,7 @@ def test_sqlite_has_one_worker(written, server):
 def test_slots_under_contention_have_no_gap_and_no_overlap(settings, slots):
     chosen = settings(plan={"first_batch": slots})
     database, vault = open_database(chosen), Vault(chosen.place(chosen.vault))
-    terms = Terms(chosen.plan.schedule, 1, 60.0, 0.0, 64, 4, None)
+    terms = Terms(chosen.plan.schedule, 1, 60.0, 0.0, 4, None)
     leasing = Slots(database, vault, terms)
 
     def worker(_):
@@ -58,7 +58,7 @@ def test_slots_under_contention_have_no_gap_and_no_overlap(settings, slots):
         taken = []
         while True:
             with database.transaction(connection):
-                (lease,) = leasing.lease(connection, [None])
+                (lease,) = leasing.lease(connection, [Wanted(64)])
             if lease is None:
                 connection.close()
                 return taken

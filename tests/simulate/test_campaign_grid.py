@@ -79,6 +79,19 @@ def test_exact_bonus_po_can_be_had():
     assert len(plans) == 8 * 5 * 5
 
 
+def test_the_default_preset_is_the_plan_of_somebody_who_says_nothing():
+    grid = Grid.of("default")
+    assert grid.families == ("PooledRidge.predictions",)
+    plans = [plan for _, plan in grid.plans("PooledRidge.predictions", 3, 4)]
+    said_nothing = [
+        dc.Plan(n_actions=3, features=dc.UnitBall(4), budget=budget)
+        for budget in (dc.Budget.none(), *(dc.Budget(e, 1e-5) for e in (8.0, 4.0, 2.0, 1.0)))
+    ]
+    assert [plan.digest for plan in plans] == [plan.digest for plan in said_nothing]
+    assert grid.union(Grid.of("quick")).preset == "quick"
+    assert "Default" in Grid.of("paper").union(grid).algorithms
+
+
 def test_a_grid_has_one_order_and_one_digest():
     one = Grid.of("quick", algorithms=["LinUCB", "SquareCB"], epsilons=(1, math.inf, 1.0))
     other = Grid.of("quick", algorithms=["SquareCB", "LinUCB"], epsilons=(math.inf, 1.0))

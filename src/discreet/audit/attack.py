@@ -23,6 +23,7 @@ from discreet.errors import InvalidInput
 from discreet.privacy.budget import Budget
 from discreet.privacy.calibrate import need_delta
 from discreet.release import Fit, Predictor, Release, Released
+from discreet.statistics import Statistics
 from discreet.validate import whole
 
 Published = Any
@@ -117,19 +118,26 @@ def learnt_rule(first: Iterable[Published], second: Iterable[Published]) -> Rule
 
 def numbers(release: Published) -> np.ndarray[Any, Any]:
     """A release as one vector, with a mark for every exact zero: they betray branches and gaps."""
-    flat = np.nan_to_num(_flat(release), nan=0.0, posinf=1e100, neginf=-1e100)
-    return np.concatenate([flat, flat == 0.0])
+    values = np.nan_to_num(flat(release), nan=0.0, posinf=1e100, neginf=-1e100)
+    return np.concatenate([values, values == 0.0])
 
 
-def _flat(release: Published) -> np.ndarray[Any, Any]:
+def flat(release: Published) -> np.ndarray[Any, Any]:
+    """Every number of a release in a row."""
     if isinstance(release, Released):
-        return _flat(list(release.items))
+        return flat(list(release.items))
     if isinstance(release, (Fit, Release)):
         gram = [] if release.gram is None else [release.gram.values]
-        return _flat([release.predictor, *gram])
+        return flat([release.predictor, *gram, *_pool(release.statistics)])
     if isinstance(release, Predictor):
-        return _flat(release.weights)
+        return flat(release.weights)
     if isinstance(release, (list, tuple)):
-        parts = [_flat(each) for each in release]
+        parts = [flat(each) for each in release]
         return np.concatenate(parts) if parts else np.empty(0)
     return np.asarray(release, dtype=np.float64).reshape(-1)
+
+
+def _pool(statistics: Statistics | None) -> list[Any]:
+    if statistics is None:
+        return []
+    return [statistics.gram, statistics.response, statistics.records, statistics.variance]

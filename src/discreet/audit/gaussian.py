@@ -19,7 +19,7 @@ import numpy as np
 
 from discreet.audit.bounds import gaussian_epsilon
 from discreet.audit.finding import FAILS, HOLDS, WEAK, Finding, exact_verdict
-from discreet.audit.reading import GramReader, RidgeReader
+from discreet.audit.reading import GramReader, RidgeReader, reader_of
 from discreet.audit.sources import Chosen
 from discreet.audit.subjects import Subject
 from discreet.privacy.events import Composed, Event, Gaussian
@@ -57,8 +57,8 @@ class GaussianRelease:
 
     @cached_property
     def read(self) -> RidgeReader:
-        reader = GramReader if self.gram_only else RidgeReader
-        return reader(self.oracle, self.records, self.subject.n_actions, self.subject.dimension + 1)
+        read = GramReader if self.gram_only else reader_of
+        return read(self.oracle, self.records, self.subject.n_actions, self.subject.dimension + 1)
 
     def mean(self, record: Batch) -> np.ndarray[Any, Any]:
         """The statistics of a batch with this record, without noise."""

@@ -21,9 +21,8 @@ HOSTILE = 200
 
 def isometry(subject: Subject) -> Finding:
     """In svec coordinates the noise has one variance in every direction, and no correlation."""
-    seen, scales = GaussianRelease(subject), subject.oracle.scales
-    sigma = np.full(len(seen.covariance), scales.gram)
-    sigma[-subject.n_actions * (subject.dimension + 1) :] = scales.response
+    seen = GaussianRelease(subject)
+    sigma = seen.read.sigma
     error = np.abs(seen.covariance / np.outer(sigma, sigma) - np.eye(len(sigma))).max()
     return _fact(
         subject,

@@ -36,12 +36,7 @@ def standard_draws(subject: Subject, noise: Noise) -> Floats:
     release = subject.oracle.fit(first, Trials(noise, releases))
     if subject.ridge:
         seen = GaussianRelease(subject)
-        scales = subject.oracle.scales
-        added = seen.read(release) - seen.mean(first)
-        responses = subject.n_actions * (subject.dimension + 1)
-        sigma = np.full(added.shape[-1], scales.gram)
-        sigma[-responses:] = scales.response
-        return np.asarray(added / sigma)
+        return np.asarray((seen.read(release) - seen.mean(first)) / seen.read.sigma)
     objective = Objective(subject, 1)
     b, _ = objective.noise_and_volume(release.predictor.weights, first)
     return np.asarray(b.reshape(releases, -1) / objective.scale)

@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from discreet.audit.reading import RidgeReader
+from discreet.audit.reading import RidgeReader, reader_of
 from discreet.audit.sources import Chosen
-from discreet.audit.subjects import DELTA
+from discreet.audit.subjects import DEFAULT_PLAN, DELTA
 from discreet.features import UnitBall
 from discreet.learner import Learner
 from discreet.oracles import Ridge
@@ -54,13 +54,14 @@ class Version:
 
 @dataclass(frozen=True)
 class Scenario:
-    """Two streams that differ in the record of one slot."""
+    """Two streams that differ in the record of one slot, and the mechanism that meets them."""
 
     name: str
     slot: int
     first: Version
     second: Version
     interrupted: bool = False
+    mechanism: str = "ridge-structured"
 
 
 _USUAL = (Version((1.0, 0.0), 1.0), Version(tuple(_FAR), 0.0))
@@ -72,6 +73,8 @@ SCENARIOS = (
     Scenario("opposite contexts, which may change the action", 3, _USUAL[0], _OPPOSITE),
     Scenario("an answer against silence", 1, _USUAL[0], Version((1.0, 0.0), None)),
     Scenario("through a save, a crash and a reload", 0, *_USUAL, interrupted=True),
+    Scenario("a record of the last batch that is fitted", 4, *_USUAL, mechanism=DEFAULT_PLAN),
+    Scenario("through a save, a crash and a reload", 0, *_USUAL, True, DEFAULT_PLAN),
 )
 
 
@@ -85,15 +88,16 @@ class Play:
 
     @cached_property
     def plan(self) -> Plan:
+        default = self.scenario.mechanism == DEFAULT_PLAN
+        parts: dict[str, Any] = {} if default else {"policy": LinUCB(), "oracle": Ridge()}
         return Plan(
             n_actions=ACTIONS,
             features=UnitBall(DIMENSION),
-            policy=LinUCB(),
-            oracle=Ridge(),
             budget=Budget(self.epsilon, DELTA),
             first_batch=FIRST,
             horizon=ROUNDS,
             releases="on_request",
+            **parts,
         )
 
     @cached_property
@@ -148,7 +152,8 @@ class Play:
             rows = np.arange(length) + self.plan.schedule.start(number)
             past = replace(released, items=released.items[: number - 1])
             known = self._rows(past, contexts[rows], losses[rows], rows != self.scenario.slot)
-            found.append(self._reader(length)(release) - self._silent(known, length))
+            seen = self._reader(length)(release, past.statistics)
+            found.append(seen - self._silent(known, length))
         return found
 
     def projections(self, released: Released) -> np.ndarray[Any, Any]:
@@ -160,13 +165,10 @@ class Play:
         )
         if self.batch <= len(left):
             left[self.batch - 1] = left[self.batch - 1] - (one + two) / 2
-        direction = (two - one) / np.linalg.norm(two - one) / self._sigma
+        sigma = self._reader(self.plan.schedule.length(self.batch)).sigma
+        apart = (two - one) / sigma
+        direction = apart / np.linalg.norm(apart) / sigma
         return np.asarray([each @ direction for each in left])
-
-    @property
-    def _sigma(self) -> float:
-        oracle: Any = self.plan.oracle
-        return float(oracle.scales.gram)
 
     @cached_property
     def batch(self) -> int:
@@ -207,7 +209,7 @@ class Play:
 
     def _reader(self, length: int) -> RidgeReader:
         return self._readers.setdefault(
-            length, RidgeReader(self.plan.oracle, length, ACTIONS, DIMENSION + 1)
+            length, reader_of(self.plan.oracle, length, ACTIONS, DIMENSION + 1)
         )
 
     @cached_property
@@ -223,7 +225,8 @@ class Play:
             self.statistics(version, nothing)
             for version in (self.scenario.first, self.scenario.second)
         )
-        return float(np.linalg.norm(two - one)) / self._sigma
+        sigma = self._reader(self.plan.schedule.length(self.batch)).sigma
+        return float(np.linalg.norm((two - one) / sigma))
 
 
 class Crash(Exception):  # noqa: N818

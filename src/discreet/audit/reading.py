@@ -1,7 +1,8 @@
 """What an attacker reads from a ridge release: the noisy statistics themselves.
 
 Weights solve (G̃ + ΛI + repair)θ = q̃ around a public offset, and G̃ is released, so whoever knows
-the plan gets q̃ back. The offset and Λ are found by asking the shipped fit without noise.
+the plan gets q̃ back. The offset and Λ are found by asking the shipped fit without noise. Pools are
+released as they are: two of them in a row tell the noisy statistics of one batch.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ import numpy as np
 from discreet.audit.sources import Chosen
 from discreet.audit.subjects import joined
 from discreet.linalg import inverse_repaired
+from discreet.oracles import PooledRidge
+from discreet.statistics import Statistics
 from discreet.types import Batch
 
 
@@ -56,8 +59,15 @@ class RidgeReader:
         moved = (one.predictor.weights - zero.predictor.weights)[0]
         return offset, math.sqrt(square) / float(np.linalg.norm(moved)) - square
 
-    def __call__(self, release: Any) -> np.ndarray[Any, Any]:
-        """Vectors (..., k), one a release."""
+    @cached_property
+    def sigma(self) -> np.ndarray[Any, Any]:
+        """The declared standard deviation of each number that is read."""
+        scales, silent = self.oracle.scales, self(self.oracle.fit(self.batch(), Chosen()))
+        responses = np.arange(silent.size) >= silent.size - self.n_actions * self.p
+        return np.asarray(np.where(responses, scales.response, scales.gram))
+
+    def __call__(self, release: Any, earlier: Statistics | None = None) -> np.ndarray[Any, Any]:  # noqa: ARG002
+        """Vectors (..., k), one a release; ``earlier`` is the pool that it went on from."""
         offset, ridge = self._public
         gram, weights = release.gram, release.predictor.weights - offset
         values = np.asarray(gram.values)
@@ -72,19 +82,43 @@ class RidgeReader:
             response = np.linalg.solve(inverse + 0.0 * weights[..., None], weights[..., None])
             response = response[..., 0].reshape(*weights.shape[:-2], -1)
             blocks = values
-        packed = _svec(blocks)
-        lead = np.broadcast_shapes(packed.shape[:-1], response.shape[:-1])
-        parts = [np.broadcast_to(each, (*lead, each.shape[-1])) for each in (packed, response)]
-        return np.concatenate(parts, axis=-1)
+        return _side_by_side(_svec(blocks), response)
+
+
+@dataclass(frozen=True)
+class PoolReader(RidgeReader):
+    """(svec G̃, q̃) of a batch from two pools in a row: their difference over its weight."""
+
+    def __call__(self, release: Any, earlier: Statistics | None = None) -> np.ndarray[Any, Any]:
+        pool = release.statistics
+        gram, response, records = (
+            getattr(pool, name) - (getattr(earlier, name) if earlier else 0.0)
+            for name in ("gram", "response", "records")
+        )
+        weight = records / self.records  # the pool counts w·n more records than before
+        read = _side_by_side(_svec(gram), response.reshape(*response.shape[:-2], -1))
+        return np.asarray(read / weight)
 
 
 @dataclass(frozen=True)
 class GramReader(RidgeReader):
     """svec G̃ alone, of an oracle that releases its Gram beside something else."""
 
-    def __call__(self, release: Any) -> np.ndarray[Any, Any]:
+    def __call__(self, release: Any, earlier: Statistics | None = None) -> np.ndarray[Any, Any]:  # noqa: ARG002
         values = np.asarray(release.gram.values)
         return _svec(values[..., None, :, :] if release.gram.dense else values)
+
+
+def reader_of(oracle: Any, records: int, n_actions: int, p: int) -> RidgeReader:
+    """How the releases of a ridge oracle are read."""
+    kind = PoolReader if isinstance(oracle, PooledRidge) else RidgeReader
+    return kind(oracle, records, n_actions, p)
+
+
+def _side_by_side(gram: np.ndarray[Any, Any], response: Any) -> np.ndarray[Any, Any]:
+    lead = np.broadcast_shapes(gram.shape[:-1], response.shape[:-1])
+    parts = [np.broadcast_to(each, (*lead, each.shape[-1])) for each in (gram, response)]
+    return np.concatenate(parts, axis=-1)
 
 
 def _svec(blocks: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -10,11 +10,14 @@ from typing import Any
 import numpy as np
 
 from discreet.features import UnitBall
-from discreet.oracles import FiniteClass, Logistic, Ridge
+from discreet.oracles import FiniteClass, Logistic, PooledRidge, Ridge
+from discreet.plan import Plan
 from discreet.privacy.budget import Budget
 from discreet.types import Batch
 
 DELTA = 1e-5
+DEFAULT_PLAN = "default-plan"
+"""``Plan(n_actions, features, budget)`` and nothing else, whatever its parts are."""
 COPIES = 5
 """f = 1 in so many copies beside one f = 0: the choice that shows most at 10,000 trials."""
 
@@ -34,10 +37,12 @@ def _finite() -> FiniteClass:
 _ORACLES: dict[str, tuple[Any, int, float]] = {
     "ridge-structured": (Ridge, 2, DELTA),
     "ridge-paper": (lambda: Ridge(mechanism="paper"), 2, DELTA),
+    "ridge-pooled": (PooledRidge, 2, DELTA),
     "logistic-gamma": (lambda: Logistic(ridge=1e-4, noise="gamma"), 1, 0.0),
     "logistic-gaussian": (lambda: Logistic(ridge=1e-4, noise="gaussian"), 1, DELTA),
     "logistic-paper": (lambda: Logistic(ridge=1e-4, mechanism="paper"), 1, 0.0),
     "finite": (_finite, 1, 0.0),
+    DEFAULT_PLAN: (PooledRidge, 2, DELTA),
 }
 MECHANISMS = tuple(_ORACLES)
 FEEDBACKS = (("bandit", "general"), ("full", "general"), ("full", "one_label"))
@@ -59,7 +64,16 @@ class Subject:
 
     @property
     def ridge(self) -> bool:
-        return self.mechanism.startswith("ridge")
+        return self.pooled or self.mechanism.startswith("ridge")
+
+    @property
+    def pooled(self) -> bool:
+        return self.mechanism in ("ridge-pooled", DEFAULT_PLAN)
+
+    @property
+    def with_gram(self) -> bool:
+        """Ridge is asked for its Gram too, as by a policy with radii; a plan by its own policy."""
+        return self.ridge and self.mechanism != DEFAULT_PLAN
 
     @property
     def dimension(self) -> int:
@@ -75,8 +89,10 @@ class Subject:
 
     @cached_property
     def oracle(self) -> Any:
-        """Ridge releases its Gram too, so that an attacker reads the noisy statistics."""
-        return self._calibrated(self.budget, radii=self.ridge)
+        if self.mechanism == DEFAULT_PLAN:
+            ball = UnitBall(self.dimension)
+            return Plan(n_actions=self.n_actions, features=ball, budget=self.budget).oracle
+        return self._calibrated(self.budget, radii=self.with_gram)
 
     @cached_property
     def oracle_with_gram(self) -> Any:
@@ -112,9 +128,11 @@ class Subject:
                 return self.record([1.0, 0.0], 1.0, 0), self.record([1.0, 0.0], 1.0, 1)
             rows = label[0] if self.losses == "one_label" else np.ones(A)
             return self.record([1.0, 0.0], rows), self.record([-1.0, 0.0], rows)
+        weight = (self.oracle.scales.gram / self.oracle.scales.response) ** 2  # ω²
         if self.losses == "one_label":
-            return self.record([1.0, 0.0], label[0]), self.record(_at(1 / (2 * A)), label[1])
-        t = 1 / 8 if self.feedback == "bandit" else A / 8
+            meeting = _at(weight / (2 * A))
+            return self.record([1.0, 0.0], label[0]), self.record(meeting, label[1])
+        t = weight / 8 if self.feedback == "bandit" else weight * A / 8
         return self.record([1.0, 0.0], 1.0), self.record(_at(t), 0.0)
 
     def _worst_labels(self) -> tuple[Batch, Batch]:
@@ -130,14 +148,20 @@ def _at(t: float) -> list[float]:
 
 
 def subjects(mechanisms: Any, epsilons: Any) -> list[Subject]:
-    """All that ship, at each ε; one-label rows matter to ridge alone."""
+    """All that ship, at each ε."""
     return [
         Subject(mechanism, feedback, losses, float(epsilon))
         for epsilon in epsilons
         for mechanism in mechanisms
-        for feedback, losses in FEEDBACKS
-        if losses == "general" or mechanism.startswith("ridge")
+        for feedback, losses in _feedbacks(mechanism)
     ]
+
+
+def _feedbacks(mechanism: str) -> tuple[tuple[str, str], ...]:
+    """One-label rows matter to ridge alone, and a plan with nothing else has bandit feedback."""
+    if mechanism == DEFAULT_PLAN:
+        return FEEDBACKS[:1]
+    return FEEDBACKS if mechanism.startswith("ridge") else FEEDBACKS[:2]
 
 
 def joined(*batches: Batch) -> Batch:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -17,6 +18,7 @@ from discreet.audit.gaussian import exact_gaussian, exact_gram
 from discreet.audit.geometry import blocks, calibration, hostile, isometry
 from discreet.audit.objective_search import certificate, exact_gaussian_objective, exact_pure
 from discreet.audit.play import SCENARIOS
+from discreet.audit.post_processing import tells_no_more
 from discreet.audit.subjects import MECHANISMS, Subject, subjects
 from discreet.audit.transcript import enters_once, transcript
 from discreet.privacy.noise import SecureNoise
@@ -59,12 +61,11 @@ def checks(
         listed += _exact(subject, effort)
         listed += _noise(subject)
         listed.append(Check("black box", partial(black_box, subject), _TWO_SIDED))
-    if "ridge-structured" in mechanisms:
-        for epsilon, runs in effort.runs:
-            for scenario in SCENARIOS:
-                once = _Certain(partial(enters_once, scenario, epsilon))
-                whole = partial(transcript, scenario, epsilon, runs)
-                listed += [Check("transcript", once), Check("transcript", whole, _TWO_SIDED)]
+    played = [scenario for scenario in SCENARIOS if scenario.mechanism in mechanisms]
+    for (epsilon, runs), scenario in itertools.product(effort.runs, played):
+        once = _Certain(partial(enters_once, scenario, epsilon))
+        whole = partial(transcript, scenario, epsilon, runs)
+        listed += [Check("transcript", once), Check("transcript", whole, _TWO_SIDED)]
     return [check for check in listed if check.part in parts]
 
 
@@ -72,7 +73,9 @@ def _exact(subject: Subject, effort: Effort) -> list[Check]:
     asked: list[Callable[[], Finding]] = [partial(calibration, subject)]
     if subject.ridge:
         asked.append(partial(exact_gaussian, subject, effort.starts))
-        asked += [partial(each, subject) for each in (isometry, blocks, hostile)]
+        facts = [isometry, hostile]
+        facts += [blocks] * subject.with_gram + [tells_no_more] * subject.pooled
+        asked += [partial(each, subject) for each in facts]
     elif subject.mechanism == "finite":
         asked.append(partial(exact_choice, subject))
     else:
@@ -88,7 +91,7 @@ def _noise(subject: Subject) -> list[Check]:
     if subject.mechanism == "finite":
         return [_law(noise_law.choice, subject)]
     asked = [noise_law.scale_and_shape, noise_law.independence]
-    if subject.mechanism != "ridge-structured":
+    if subject.mechanism not in ("ridge-structured", "ridge-pooled"):
         return [_law(ask, subject) for ask in asked]
     asked.append(noise_law.grid)
     fast = {"noise": SecureNoise(fast=True), "name": ", fast sampler"}

@@ -26,8 +26,6 @@ from discreet.audit.play import Play, Scenario, Version
 from discreet.audit.sources import Chosen
 from discreet.privacy.events import Event
 
-SUBJECT = "ridge-structured, bandit"
-
 
 @dataclass
 class Counted(Chosen):
@@ -60,7 +58,7 @@ def enters_once(scenario: Scenario, epsilon: float) -> Finding:
                 wrong.append(f"release {number} shows more, or less, than its own records")
     return Finding(
         "transcript",
-        SUBJECT,
+        f"{scenario.mechanism}, bandit",
         f"{scenario.name}: enters once",
         FAILS if wrong else HOLDS,
         "; ".join(dict.fromkeys(wrong))
@@ -97,7 +95,7 @@ def transcript(scenario: Scenario, epsilon: float, trials: int, alpha: float) ->
     verdict = measured_verdict(measured, epsilon, enough)
     return Finding(
         "transcript",
-        SUBJECT,
+        f"{scenario.mechanism}, bandit",
         scenario.name,
         verdict,
         sentence(measured, budget, hits, alpha, verdict),

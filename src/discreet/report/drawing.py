@@ -18,6 +18,7 @@ INK = "#222222"
 # white and black paper; the dash says the family, so that no line depends on its hue alone.
 _SOLID, _DASHED, _DOTTED = "-", (0, (5, 1.5)), (0, (1.2, 1.2))
 STYLES: Mapping[str, tuple[str, Any, float]] = {
+    "Default": ("#7A1F5C", _SOLID, 2.4),
     "VanillaPO": ("#D55E00", _SOLID, 2.0),
     "ReplayBonusPO": ("#1A80C4", _SOLID, 2.0),
     "BonusPO": ("#8A6D3B", _SOLID, 2.0),

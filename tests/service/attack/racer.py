@@ -11,6 +11,7 @@ import dp_accounting  # noqa: F401
 
 import discreet.learner  # noqa: F401
 from discreet.service import fitting
+from discreet.service.batches import Wanted
 from discreet.service.publishing import Publisher
 from discreet.service.settings import Settings
 from discreet.service.state import State
@@ -37,16 +38,16 @@ def race(config, orders, answers, harm):
             if order == "release":
                 answers.put(publisher.release_next())
             else:
-                answers.put(leased(writer, state.slots))
+                answers.put(leased(writer, state))
         except Exception as error:  # a racer that loses may be told so by the database
             answers.put(type(error).__name__)
     writer.close()
 
 
-def leased(writer, slots):
+def leased(writer, state):
     """Every slot that could be had, as (batch, slot)."""
-    found = []
-    while (lease := writer.run(lambda c: slots.lease(c, [None])[0])) is not None:
+    found, wanted = [], Wanted(state.settings.lease)
+    while (lease := writer.run(lambda c: state.slots.lease(c, [wanted])[0])) is not None:
         found += [(lease.batch, slot) for slot in lease.free]
     return found
 

@@ -163,7 +163,9 @@ def test_a_session_ends(settings, play, monkeypatch):
         assert mine.read(text) is not None
         assert Sessions(b"another secret").read(text) is None
         visitor.cookie = kept
-        assert (await visitor.get("/ui")).status == 200
+        assert (await visitor.get("/ui")).status == 303, "a copy of a cookie that logged out"
+        await visitor.log_in(settings.key())
+        assert (await visitor.get("/ui")).status == 200, "a new one with the same key"
         await service.revoke_key(mine.read(text).key)
         assert (await visitor.get("/ui")).status == 303, "revoked"
         import time
@@ -173,6 +175,14 @@ def test_a_session_ends(settings, play, monkeypatch):
         assert mine.read(text) is not None
         monkeypatch.setattr(time, "time", lambda: began + SECONDS + 5)
         assert mine.read(text) is None, "too old"
+
+    visited(play, settings, scenario)
+
+
+def test_a_stroke_more_in_the_address_does_not_matter(settings, play):
+    async def scenario(visitor, service):  # noqa: ARG001
+        reply = await visitor.get("/ui/")
+        assert (reply.status, reply.headers["location"]) == (308, "/ui")
 
     visited(play, settings, scenario)
 

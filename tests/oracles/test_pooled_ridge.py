@@ -1,0 +1,381 @@
+"""PooledRidge against a loop over releases; and that the pool is all that it knows of the past."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import discreet as dc
+from catalogue import ACTIONS, DIMENSION, FEATURES, NONE, PRIVATE, WIDTH, OracleCase, batch_for
+from discreet.encoding import decode_array
+from discreet.oracles import perturb, pooled_ridge
+from discreet.simulate.environment import shuffle
+from discreet.statistics import Statistics
+from discreet.types import Batch
+from reference import ridge as literal
+from tolerances import SOLVER
+
+SEED = 11
+LENGTHS = (1, 3, 40, 7)
+SHAPES = [("bandit", "general"), ("full", "general"), ("full", "one_label")]
+PARTS = ("features", "losses", "observed")
+CENTRE = math.sqrt(2.0)
+"""The bias feature is 1/√2, so a constant c is the bias weight c·√2."""
+
+
+def chain(oracle, batches, noise=None, wrap=lambda batch: batch):
+    """Fits that go on from each other's pool, as those of a learner do."""
+    noise, pool, fits = noise or dc.SeededNoise(SEED), None, []
+    for number, each in enumerate(batches, start=1):
+        fits.append(oracle.fit(wrap(each), noise.for_batch(number), pool))
+        pool = fits[-1].statistics
+    return fits
+
+
+def batches_for(case, lengths=LENGTHS, seed=0):
+    return [batch_for(case, rows, seed=100 * seed + rows) for rows in lengths]
+
+
+def arrays(batch):
+    return tuple(getattr(batch, name) for name in PARTS)
+
+
+def uncentred(theta, middle):
+    return theta + middle * CENTRE * np.eye(WIDTH)[0]
+
+
+# What it computes
+
+
+@pytest.mark.parametrize("budget", [NONE, PRIVATE, dc.Budget(50.0, 1e-5)], ids=str)
+@pytest.mark.parametrize("numbers", [(0.4, 1e-6, 10.0), (1.5, 0.3, 0.0)], ids=str)
+@pytest.mark.parametrize(("feedback", "losses"), SHAPES)
+def test_every_release_of_a_chain_is_the_literal_one(feedback, losses, numbers, budget):
+    floor, ridge, clear = numbers
+    oracle = dc.PooledRidge(floor=floor, ridge=ridge, clear=clear, response_weight=2.0)
+    case = OracleCase(oracle, budget, feedback, losses)
+    batches, scales = batches_for(case), case.calibrated.scales
+    assert scales.response * (2.0 if feedback == "bandit" else 1.0) == scales.gram
+    blocks = 1 if feedback == "full" else ACTIONS
+    draws = []
+    for number in range(1, len(batches) + 1):
+        noise = dc.SeededNoise(SEED, number)
+        packed = noise.normal("gram", (blocks, WIDTH * (WIDTH + 1) // 2))
+        draws.append((packed, noise.normal("response", (ACTIONS, WIDTH))))
+    middle = literal.middle(losses, ACTIONS)
+    expected = literal.pooled(
+        [arrays(each) for each in batches],
+        draws,
+        middle,
+        *numbers,
+        scales.gram,
+        scales.response,
+    )
+    for fit, theta in zip(chain(case.calibrated, batches), expected, strict=True):
+        np.testing.assert_allclose(
+            fit.predictor.weights, uncentred(theta, middle), rtol=SOLVER, atol=SOLVER
+        )
+        assert fit.predictor.link == "clip"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        (Batch, "records", 11),
+        (pooled_ridge, "centre", lambda *_: 0.25),
+        (Statistics, "plus", lambda self, weight, other: other),  # noqa: ARG005
+        (perturb, "triangle", lambda p: (np.triu_indices(p)[0],) * 2),  # σ off the diagonal too
+    ],
+    ids=["another weight", "another centre", "no pool", "no svec"],
+)
+def test_a_wrong_release_is_caught(monkeypatch, wrong):
+    monkeypatch.setattr(*wrong)
+    with pytest.raises(AssertionError):
+        test_every_release_of_a_chain_is_the_literal_one(
+            "bandit", "general", (0.4, 1e-6, 10.0), PRIVATE
+        )
+
+
+def joined(batches):
+    return Batch(*(np.concatenate(parts) for parts in zip(*map(arrays, batches), strict=True)))
+
+
+@pytest.mark.parametrize("lengths", [(1,), (1, 2), (2, 4, 8), LENGTHS], ids=str)
+@pytest.mark.parametrize(("feedback", "losses"), SHAPES)
+def test_without_a_budget_it_is_least_squares_on_the_whole_past(feedback, losses, lengths):
+    """The ridge of 1e-6 only decides what no record has told: there a loss is the middle one."""
+    case = OracleCase(dc.PooledRidge(), NONE, feedback, losses)
+    batches = batches_for(case, lengths)
+    data = joined(batches)
+    found = chain(case.calibrated, batches)[-1].predictor.weights
+    middle = literal.middle(losses, ACTIONS)
+    for action in range(ACTIONS):
+        told = data.observed[:, action]
+        centred = data.losses[told, action] - middle
+        theta = np.linalg.lstsq(data.features[told], centred, rcond=1e-3)[0]
+        np.testing.assert_allclose(found[action], uncentred(theta, middle), rtol=0, atol=1e-6)
+
+
+def test_one_batch_or_several_say_the_same_without_a_budget():
+    for feedback, losses in SHAPES:
+        case = OracleCase(dc.PooledRidge(ridge=0.1), NONE, feedback, losses)
+        batches = batches_for(case)
+        parts = chain(case.calibrated, batches)[-1].predictor.weights
+        whole = case.calibrated.fit(joined(batches), dc.SeededNoise(SEED)).predictor.weights
+        np.testing.assert_allclose(parts, whole, rtol=SOLVER, atol=SOLVER)
+
+
+def test_more_releases_predict_better_than_the_last_one_alone():
+    """Twenty batches of 200 at ε = 1, against one: noise averages over batches."""
+    case = OracleCase(dc.PooledRidge(), dc.Budget(1.0, 1e-5), "full")
+    truth = np.array([0.3, 0.5, 0.7])
+    batches = []
+    for number in range(20):
+        data = batch_for(case, 200, seed=number)
+        batches.append(replace(data, losses=np.broadcast_to(truth, data.losses.shape)))
+    rows = batches[0].features
+    pooled = chain(case.calibrated, batches)[-1].predictor
+    alone = case.calibrated.fit(batches[-1], dc.SeededNoise(SEED, 20)).predictor
+    errors = [np.abs(each.losses(rows) - truth).mean() for each in (pooled, alone)]
+    assert errors[0] < errors[1]
+
+
+# Where it runs
+
+
+def stack_of(many):
+    return Batch(*(np.stack(parts)[:, None] for parts in zip(*map(arrays, many), strict=True)))
+
+
+@pytest.mark.parametrize(("feedback", "losses"), SHAPES)
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+def test_a_stacked_chain_is_its_single_chains(feedback, losses, library):
+    """Seeds (S, 1) meet runs (R,): budgets, one of them infinite, floors and ridges differ."""
+    wrap = (lambda data: data) if library == "numpy" else as_torch(pytest.importorskip("torch"))
+    epsilons, floors = (0.5, 2.0, 8.0, math.inf), (0.2, 0.4, 0.8, 0.4)
+    cases = [
+        OracleCase(
+            dc.PooledRidge(floor=floor, ridge=floor / 10),
+            dc.Budget(epsilon, 1e-5) if math.isfinite(epsilon) else NONE,
+            feedback,
+            losses,
+        )
+        for epsilon, floor in zip(epsilons, floors, strict=True)
+    ]
+    seeds = (3, 8)
+    data = [batches_for(cases[0], seed=seed) for seed in seeds]
+    together = chain(
+        dc.stack([case.calibrated for case in cases]),
+        [stack_of(each) for each in zip(*data, strict=True)],
+        dc.SeededNoise(seeds),
+        wrap,
+    )
+    for s, seed in enumerate(seeds):
+        for r, case in enumerate(cases):
+            alone = chain(case.calibrated, data[s], dc.SeededNoise(seed))
+            for one, many in zip(alone, together, strict=True):
+                cell = np.asarray(many.predictor.weights)[s, r]
+                np.testing.assert_allclose(cell, one.predictor.weights, rtol=SOLVER, atol=SOLVER)
+
+
+def as_torch(torch):
+    return lambda data: Batch(*(torch.asarray(part) for part in arrays(data)))
+
+
+class Replayed:
+    """The action draws of an evaluation, handed to a learner."""
+
+    def __init__(self, u):
+        self.left = list(u)
+
+    def random(self, shape):
+        taken, self.left = self.left[: shape[0]], self.left[shape[0] :]
+        return np.array(taken)
+
+
+def labelled(rows):
+    contexts = np.random.default_rng(4).normal(size=(rows, DIMENSION))
+    return contexts, (contexts[:, 0] > 0).astype(int) + (contexts[:, 1] > 0.5)
+
+
+@pytest.mark.parametrize("policy", [dc.ReplayBonusPO(), dc.LinUCB()], ids=["plain", "radii"])
+def test_a_learner_pools_as_an_evaluation_does(policy):
+    """Round by round, through documents rounded to 52 bits: the same pools and predictors."""
+    rows, seed = 63, 9
+    contexts, labels = labelled(rows)
+    plan = dc.Plan(
+        n_actions=ACTIONS, features=FEATURES, policy=policy, budget=PRIVATE, horizon=rows
+    )
+    played = dc.evaluate(plan, contexts, labels, seed=seed).released
+    order, u = shuffle(seed, rows)
+    learner = dc.Learner(plan, noise=dc.SeededNoise(seed), draws=Replayed(u))
+    for row in order:
+        decision = learner.decide(contexts[row])
+        if decision.stored:
+            learner.observe(decision.id, float(decision.action != labels[row]))
+    assert len(learner.released.items) == len(played.items) == 5
+    for mine, yours in zip(learner.released.items, played.items, strict=True):
+        for one, two in (
+            (mine.predictor.weights, yours.predictor.weights),
+            (mine.statistics.gram, yours.statistics.gram),
+            (mine.statistics.response, yours.statistics.response),
+            (mine.statistics.records, yours.statistics.records),
+            (mine.statistics.variance, yours.statistics.variance),
+        ):
+            np.testing.assert_allclose(one, two, rtol=SOLVER, atol=SOLVER)
+
+
+# What it knows of the past, and of the batch
+
+
+def published(policy=None, **change):
+    """Plan and releases of a private run, as documents, and the noisy statistics behind them."""
+    rows, noisy = 63, []
+    original = perturb.noisy_statistics
+
+    def spy(*given):
+        noisy.append(original(*given))
+        return noisy[-1]
+
+    contexts, labels = labelled(rows)
+    plan = dc.Plan(
+        n_actions=ACTIONS,
+        features=FEATURES,
+        policy=policy or dc.ReplayBonusPO(),
+        budget=dc.Budget(2.0, 1e-5),
+        horizon=rows,
+        **change,
+    )
+    learner = dc.Learner(plan, noise=dc.SecureNoise(fast=True))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pooled_ridge, "noisy_statistics", spy)
+        for context, label in zip(contexts, labels, strict=True):
+            decision = learner.decide(context)
+            if decision.stored:
+                wrong = (np.arange(ACTIONS) != label).astype(float)
+                told = wrong if plan.feedback == "full" else wrong[decision.action]
+                learner.observe([decision.id], [told])
+    documents = [each.to_json() for each in learner.released.items]
+    return json.loads(json.dumps(plan.to_config())), json.loads(json.dumps(documents)), noisy
+
+
+def unpacked(packed):
+    """Symmetric blocks from upper triangles in row order."""
+    rows, columns = np.triu_indices(WIDTH)
+    blocks = np.zeros((len(packed), WIDTH, WIDTH))
+    blocks[:, rows, columns] = packed
+    blocks[:, columns, rows] = packed
+    return blocks
+
+
+FORMS = [
+    pytest.param({}, id="plain"),
+    pytest.param({"policy": dc.LinUCB()}, id="radii"),
+    pytest.param({"feedback": "full"}, id="full"),
+    pytest.param({"feedback": "full", "losses": "one_label"}, id="labels"),
+]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_releases_follow_from_published_numbers_alone(form):
+    """A reader with the documents repeats every step after the noise.
+
+    Release m's pool less the one before is w_m times one noisy batch, and the predictor of
+    release m is that of its pool; weights, floors and the centre come from the plan.
+    """
+    plan, documents, noisy = published(**form)
+    assert len(documents) == len(noisy) == 5
+    floor, ridge, clear = (float(plan["oracle"][name]) for name in ("floor", "ridge", "clear"))
+    middle = literal.middle(form.get("losses", "general"), ACTIONS)
+    before = (0.0, 0.0, 0.0, 0.0)
+    for document, (gram, response) in zip(documents, noisy, strict=True):
+        n, event, pool = document["records"], document["event"], document["statistics"]
+        sigma = float(event["multiplier"]) * float(event["sensitivity"])
+        w = n / (n + clear * WIDTH * sigma**2)
+        now = (
+            unpacked(decode_array(pool["gram"])),
+            decode_array(pool["response"]),
+            float(pool["records"]),
+            float(pool["variance"]),
+        )
+        steps = [one - two for one, two in zip(now, before, strict=True)]
+        for step, told in zip(steps, (gram, response, n, w * sigma**2), strict=True):
+            np.testing.assert_allclose(step / w, told, rtol=1e-9, atol=1e-9)
+        theta = uncentred(literal.pooled_weights(*now, floor, ridge), middle)
+        weights = decode_array(document["predictor"]["weights"])
+        np.testing.assert_allclose(weights, theta, rtol=1e-9, atol=1e-9)
+        if document["gram"] is not None:
+            np.testing.assert_allclose(
+                decode_array(document["gram"]["values"]), steps[0] / w, rtol=1e-9, atol=1e-9
+            )
+        before = now
+
+
+class Sealable(Batch):
+    """Rows that can be sealed: shapes stay, since they are public."""
+
+    sealed = False
+    records = 0
+    n_actions = ACTIONS
+
+    def __getattribute__(self, name):
+        if name in PARTS and object.__getattribute__(self, "sealed"):
+            raise AssertionError(f"{name} was read after the noise was drawn")
+        return object.__getattribute__(self, name)
+
+
+def sealed_after_noise(oracle, data, noise, monkeypatch):
+    """A fit whose rows raise, and are not numbers, as soon as its noisy statistics exist."""
+    batch = Sealable(data.features.copy(), data.losses.copy(), data.observed.copy())
+    object.__setattr__(batch, "records", data.records)
+    original = perturb.noisy_statistics
+
+    def then_seal(given, *rest):
+        found = original(given, *rest)
+        given.features[:] = given.losses[:] = np.nan
+        given.observed[:] = False
+        object.__setattr__(given, "sealed", True)
+        return found
+
+    monkeypatch.setattr(pooled_ridge, "noisy_statistics", then_seal)
+    return oracle.fit(batch, noise, None)
+
+
+@pytest.mark.parametrize("radii", [False, True])
+@pytest.mark.parametrize(("feedback", "losses"), SHAPES)
+def test_nothing_reads_a_row_after_the_noise(feedback, losses, radii, monkeypatch):
+    case = OracleCase(dc.PooledRidge(), PRIVATE, feedback, losses, radii)
+    data, noise = batch_for(case, 30), dc.SeededNoise(SEED, 1)
+    expected = case.calibrated.fit(data, noise)
+    found = sealed_after_noise(case.calibrated, data, noise, monkeypatch)
+    np.testing.assert_array_equal(found.predictor.weights, expected.predictor.weights)
+    np.testing.assert_array_equal(found.statistics.gram, expected.statistics.gram)
+    sealed_after_noise(case.calibrated, data, dc.SecureNoise(), monkeypatch)
+
+
+class ByAnswers(dc.PooledRidge):
+    """Weighs a batch by the losses that were heard, which are not public."""
+
+    def fit(self, batch, noise, earlier=None):
+        made = super().fit(batch, noise, earlier)
+        return replace(made, statistics=replace(made.statistics, records=batch.observed.sum()))
+
+
+def test_a_fit_that_counts_answers_is_caught(monkeypatch):
+    case = OracleCase(ByAnswers(), PRIVATE)
+    with pytest.raises(AssertionError, match="observed was read"):
+        sealed_after_noise(case.calibrated, batch_for(case, 9), dc.SeededNoise(1), monkeypatch)
+
+
+def test_void_slots_count_in_the_weight():
+    """n is the number of slots: a batch of silence weighs as much as one of answers."""
+    case = OracleCase(dc.PooledRidge(), PRIVATE)
+    data = batch_for(case, 20)
+    silent = replace(data, observed=np.zeros_like(data.observed))
+    pools = [chain(case.calibrated, [each])[0].statistics for each in (data, silent)]
+    assert pools[0].records == pools[1].records
+    assert pools[0].variance == pools[1].variance

@@ -1,0 +1,255 @@
+"""The short way of small requests is HTTP like the long one: same answers, same order, same end."""
+
+import asyncio
+import json
+from contextlib import asynccontextmanager, suppress
+
+import pytest
+import uvicorn
+
+from discreet.service.app import make_app
+from discreet.service.endpoint import Endpoint
+from discreet.service.protocol import Protocol
+from discreet.service.service import Service
+
+HERE = json.dumps({"context": [0.3, -0.2]}).encode()
+PATIENCE = 10
+
+
+class Wire:
+    """One connection on which bytes are sent as a test likes."""
+
+    def __init__(self, reader, writer, key):
+        self._reader, self._writer, self._key = reader, writer, key
+
+    def request(self, path="/v1/decide", body=HERE, *, version="1.1", length=True, more=()):
+        lines = [f"POST {path} HTTP/{version}", "Host: here", f"Authorization: Bearer {self._key}"]
+        lines += [f"Content-Length: {len(body)}"] if length else []
+        return "\r\n".join([*lines, *more, "", ""]).encode() + body
+
+    def send(self, content):
+        self._writer.write(content)
+
+    async def answer(self):
+        """Status, headers and body of the next answer."""
+        async with asyncio.timeout(PATIENCE):
+            head = (await self._reader.readuntil(b"\r\n\r\n")).decode()
+            first, *lines = head.strip().split("\r\n")
+            headers = dict(line.split(": ", 1) for line in lines)
+            body = await self._reader.readexactly(int(headers.get("content-length", 0)))
+        return int(first.split()[1]), headers, body
+
+    async def ask(self, content):
+        self.send(content)
+        return await self.answer()
+
+    async def ended(self):
+        async with asyncio.timeout(PATIENCE):
+            return await self._reader.read() == b""
+
+    async def hang_up(self):
+        self._writer.close()
+        with suppress(ConnectionError):
+            await self._writer.wait_closed()
+
+
+class Served:
+    """A server in this event loop."""
+
+    def __init__(self, service, server, key):
+        self.service, self.server, self._key = service, server, key
+
+    async def wire(self):
+        port = self.server.servers[0].sockets[0].getsockname()[1]
+        return Wire(*await asyncio.open_connection("127.0.0.1", port), self._key)
+
+
+@asynccontextmanager
+async def served(settings, key, protocol=Protocol):
+    service = Service(settings)
+    config = uvicorn.Config(make_app(service), port=0, http=protocol, log_level="warning")
+    server = uvicorn.Server(config)
+    running = asyncio.create_task(server.serve())
+    while not server.started:
+        await asyncio.sleep(0.01)
+    try:
+        yield Served(service, server, key)
+    finally:
+        server.should_exit = True
+        await asyncio.wait_for(running, PATIENCE)
+
+
+@pytest.fixture
+def database():
+    return "discreet.db"
+
+
+@pytest.fixture
+def serve(settings):
+    """``serve(scenario)``: play a scenario against a server."""
+
+    def run(scenario, protocol=Protocol, **words):
+        async def whole():
+            made = settings(window=60, plan={"first_batch": 64}, **words)
+            async with served(made, settings.key(), protocol) as here:
+                return await scenario(here)
+
+        return asyncio.run(whole())
+
+    return run
+
+
+@pytest.fixture
+def long_way(monkeypatch):
+    """The paths that went through ASGI."""
+    paths, call = [], Endpoint.__call__
+
+    async def spying(self, scope, receive, send):
+        paths.append(scope["path"])
+        await call(self, scope, receive, send)
+
+    monkeypatch.setattr(Endpoint, "__call__", spying)
+    return paths
+
+
+def chunked(wire, body=HERE):
+    head = wire.request(body=b"", length=False, more=["Transfer-Encoding: chunked"])
+    return head + b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body)
+
+
+def test_both_ways_give_the_same_answers(serve, long_way):
+    async def scenario(here):
+        wire = await here.wire()
+        short = [await wire.ask(wire.request(body=body)) for body in (HERE, b"{}", b"[")]
+        assert long_way == []
+        long = [await wire.ask(chunked(wire, body)) for body in (HERE, b"{}", b"[")]
+        assert long_way == ["/v1/decide"] * 3
+        return short, long
+
+    for (status, headers, body), (expected, other, text) in zip(*serve(scenario), strict=True):
+        assert status == expected
+        assert sorted(headers) == sorted(other)
+        assert {"date", "content-security-policy", "x-content-type-options"} <= set(headers)
+        if status == 200:
+            assert json.loads(body).keys() == json.loads(text).keys()
+        else:
+            assert body == text
+
+
+def test_what_is_not_plain_takes_the_long_way(serve, long_way):
+    async def scenario(here):
+        wire = await here.wire()
+        wire.send(wire.request(more=["Expect: 100-continue"]))
+        assert (await wire.answer())[0] == 100
+        assert (await wire.answer())[0] == 200
+        assert (await wire.ask(wire.request("/v1/decide?")))[0] == 200
+        assert (await wire.ask(wire.request("/v1/nowhere")))[0] == 404
+        large = b'{"context": [0.3, -0.2]' + b" " * 2000 + b"}"
+        assert (await wire.ask(wire.request(body=large)))[0] == 413
+        assert len(long_way) == 3  # the unknown path has no endpoint
+
+    serve(scenario, body_limit=1500)
+
+
+def test_a_request_may_come_in_pieces(serve, long_way):
+    async def scenario(here):
+        wire = await here.wire()
+        whole = wire.request()
+        for place in (5, 60, len(whole) - len(HERE), len(whole) - 1):
+            wire.send(whole[:place])
+            await asyncio.sleep(0.02)
+            assert (await wire.ask(whole[place:]))[0] == 200
+        assert long_way == []
+
+    serve(scenario)
+
+
+async def pipelined(here):
+    """Statuses of requests that were sent at once, the first of which is slow."""
+    wire = await here.wire()
+    slow = here.service.engine.decide
+
+    async def decide(*given, **options):
+        await asyncio.sleep(0.2)
+        return await slow(*given, **options)
+
+    here.service.engine.decide = decide
+    lost = json.dumps({"decision": "none", "loss": 0.5}).encode()
+    wire.send(wire.request() + wire.request("/v1/observe", lost) + wire.request(body=b"{}"))
+    return [(await wire.answer())[0] for _ in range(3)]
+
+
+def test_answers_come_in_the_order_of_their_requests(serve):
+    assert serve(pipelined) == [200, 404, 422]
+
+
+def test_that_order_is_kept_by_a_check_and_not_by_luck(serve):
+    class Hasty(Protocol):
+        """Believes that the connection is always free."""
+
+        def on_headers_complete(self):
+            self.cycle = None
+            super().on_headers_complete()
+
+    assert serve(pipelined, Hasty) != [200, 404, 422]
+
+
+@pytest.mark.parametrize(
+    ("version", "more"), [("1.1", ["Connection: close"]), ("1.0", [])], ids=["asked", "old"]
+)
+def test_a_connection_is_closed_when_it_should_be(serve, version, more):
+    async def scenario(here):
+        wire = await here.wire()
+        status, headers, _ = await wire.ask(wire.request(version=version, more=more))
+        assert (status, headers["connection"]) == (200, "close")
+        assert await wire.ended()
+
+    serve(scenario)
+
+
+def test_who_hangs_up_disturbs_nobody(serve):
+    async def scenario(here):
+        for cut in (100, None):  # in the middle of a request, and before its answer
+            wire = await here.wire()
+            wire.send(wire.request()[:cut])
+            await asyncio.sleep(0.02)
+            await wire.hang_up()
+        wire = await here.wire()
+        assert [(await wire.ask(wire.request()))[0] for _ in range(3)] == [200] * 3
+
+    serve(scenario)
+
+
+def test_nonsense_is_refused_and_the_server_lives(serve):
+    async def scenario(here):
+        wire = await here.wire()
+        assert (await wire.ask(b"NONSENSE\r\n\r\n"))[0] == 400
+        wire = await here.wire()
+        two = wire.request(more=[f"Content-Length: {len(HERE) + 1}"])
+        assert (await wire.ask(two))[0] == 400
+        wire = await here.wire()
+        assert (await wire.ask(wire.request()))[0] == 200
+
+    serve(scenario)
+
+
+def test_a_request_under_way_is_answered_when_the_server_stops(serve):
+    async def scenario(here):
+        wire, idle = await here.wire(), await here.wire()
+        gate, decide = asyncio.Event(), here.service.engine.decide
+
+        async def waiting(*given, **options):
+            await gate.wait()
+            return await decide(*given, **options)
+
+        here.service.engine.decide = waiting
+        wire.send(wire.request())
+        await asyncio.sleep(0.05)
+        here.server.should_exit = True
+        assert await idle.ended()
+        gate.set()
+        status, headers, _ = await wire.answer()
+        assert (status, headers["connection"]) == (200, "close")
+        assert await wire.ended()
+
+    serve(scenario)
