@@ -3,6 +3,7 @@
     python bench/defaults.py --data FOLDER [--recipes default unpooled …] [--seeds 10]
                              [--epsilon 1 2 4 8 inf] [--max-columns 50] [--half develop|confirm]
                              [--tuned best.csv …] [--choose NAME …] [--scores scores.csv]
+                             [--figure sets.png]
 
 FOLDER holds .npz files (X, y) and an INDEX.csv. Its rows are split once and for all: odd ones
 (the first is 1) to develop on, even ones to confirm. A recipe turns public numbers into a plan;
@@ -10,7 +11,8 @@ it is played once on every set, with the seeds' orders and noise shared by all r
 differences are paired. ``--tuned`` names tables of ``discreet campaign report``: the least loss of
 every algorithm, chosen for each set on the very runs it is reported by. ``--choose`` picks one of
 several recipes for each set by the mean over all *other* sets. Scores are kept in a file and not
-computed again.
+computed again: delete the file after a change. ``--figure`` draws every set, the first recipe
+against the paper's tuned ReplayBonusPO.
 
 Printed for each level: mean loss, mean difference and its standard error over the sets (in
 brackets the part that is due to the seeds), and on how many sets the recipe is ahead.
@@ -186,6 +188,29 @@ def report(options: argparse.Namespace, scores: Scores, half: str, sets: list[st
                 )
 
 
+def draw(options: argparse.Namespace, scores: Scores, halves: dict[str, list[str]]) -> None:
+    """A panel a level, a dot a set: below the line the untuned recipe is ahead."""
+    import matplotlib.pyplot as plt
+
+    tuned, first = tuned_of(options.tuned), options.recipes[0]
+    width = 2.7 * len(options.epsilon)
+    figure, panels = plt.subplots(
+        1, len(options.epsilon), figsize=(width, 3.2), squeeze=False, layout="constrained"
+    )
+    for panel, epsilon in zip(panels[0], options.epsilon, strict=True):
+        for (half, sets), mark in zip(halves.items(), ("o", "^"), strict=False):
+            known = [each for each in sets if (RIVALS[0], each, epsilon) in tuned]
+            theirs = [tuned[RIVALS[0], each, epsilon] for each in known]
+            ours = [scores.of[first, each, epsilon][: options.seeds].mean() for each in known]
+            panel.plot(theirs, ours, mark, ms=4, alpha=0.75, label=f"{half}, {len(known)} sets")
+        panel.axline((0, 0), slope=1, color="0.5", lw=0.8)
+        panel.set(title=f"ε = {epsilon:g}", xlabel=f"tuned {RIVALS[0]}", xlim=(0, 1), ylim=(0, 1))
+        panel.set_aspect("equal")
+    panels[0][0].set_ylabel(f"{first}, untuned")
+    panels[0][0].legend(fontsize=8, loc="upper left")
+    figure.savefig(options.figure, dpi=130)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     add = parser.add_argument
@@ -199,14 +224,19 @@ def main() -> None:
     add("--half", choices=("develop", "confirm", "both"), default="both")
     add("--tuned", nargs="+", type=Path, default=[])
     add("--scores", type=Path)
+    add("--figure", type=Path)
     add("--jobs", type=int, default=2)
     options = parser.parse_args()
     scores = Scores(options.scores)
-    halves = ("develop", "confirm") if options.half == "both" else (options.half,)
-    for half in halves:
-        sets = indexed(options.data, half, options.max_columns, options.max_rows)
+    named = ("develop", "confirm") if options.half == "both" else (options.half,)
+    halves = {
+        half: indexed(options.data, half, options.max_columns, options.max_rows) for half in named
+    }
+    for half, sets in halves.items():
         scores.complete(options, list(dict.fromkeys(options.recipes + options.choose)), sets)
         report(options, scores, half, sets)
+    if options.figure:
+        draw(options, scores, halves)
 
 
 if __name__ == "__main__":

@@ -112,14 +112,14 @@ def solve_floored(matrices: Array, vectors: Array, floor: Any) -> Array:
     """M₊⁻¹ v, where M₊ has the eigenvalues of M, those below ``floor`` (...) raised to it.
 
     Never raises, however indefinite noise has made M. Blocks (..., A or 1, p, p), one vector
-    an action.
+    an action. In double precision, since a floor may lie far below the largest eigenvalue.
     """
     xp = namespace(matrices)
-    values, axes = xp.linalg.eigh(matrices)
-    least = as_like(floor, matrices)[..., None, None]
+    values, axes = xp.linalg.eigh(xp.astype(matrices, xp.float64))
+    least = as_like(floor, axes)[..., None, None]
     values = xp.where(values > least, values, least + 0.0 * values)
-    along = axes.mT @ vectors[..., None]
-    return (axes @ (along / values[..., None]))[..., 0]
+    along = axes.mT @ xp.astype(vectors, xp.float64)[..., None]
+    return xp.astype((axes @ (along / values[..., None]))[..., 0], matrices.dtype)
 
 
 def inverse_repaired(matrices: Array, step: Array) -> Array:

@@ -10,6 +10,7 @@ from discreet.commands.answer import Answer, described, epsilon_text, guarantee_
 from discreet.errors import CorruptRelease
 from discreet.privacy.accounting import epsilon
 from discreet.privacy.events import assumptions, to_json
+from discreet.quality import Quality, quality
 from discreet.release import Release, Released
 
 
@@ -32,7 +33,9 @@ def show(args: argparse.Namespace) -> Answer:
     released = Released.load(args.file)
     plan: Any = released.plan
     delta = float(plan["budget"]["delta"])
-    releases = [_summary(item, delta) for item in released.items]
+    weight = float(plan["oracle"].get("response_weight", 1.0))
+    known = {each.number: each for each in quality(released, weight)}
+    releases = [_summary(item, delta, known.get(item.number)) for item in released.items]
     said = [sentence for item in released.items for sentence in assumptions(item.event)]
     document = {
         "file": args.file,
@@ -44,7 +47,7 @@ def show(args: argparse.Namespace) -> Answer:
     return Answer(document, "\n".join(_lines(document)))
 
 
-def _summary(item: Release, delta: float) -> dict[str, Any]:
+def _summary(item: Release, delta: float, known: Quality | None) -> dict[str, Any]:
     pure = epsilon(item.event, 0.0)
     cost, at = (pure, 0.0) if math.isfinite(pure) else (epsilon(item.event, delta), delta)
     return {
@@ -56,6 +59,8 @@ def _summary(item: Release, delta: float) -> dict[str, Any]:
         "link": item.predictor.link,
         "shape": list(item.predictor.weights.shape),
         "gram": item.gram is not None,
+        "mean_loss": None if known is None else known.loss,
+        "mean_loss_error": None if known is None else known.standard_error,
         "digest": item.digest,
     }
 
@@ -69,11 +74,12 @@ def _lines(document: dict[str, Any]) -> list[str]:
             epsilon_text(each["epsilon"]),
             f"{each['delta']:g}" if math.isfinite(each["epsilon"]) else "–",
             each["event"]["kind"],
+            _mean_loss(each),
             each["digest"][:12],
         ]
         for each in document["releases"]
     ]
-    header = ["release", "records", "ε", "δ", "event", "digest"]
+    header = ["release", "records", "ε", "δ", "event", "mean loss", "digest"]
     asked = guarantee_text(float(budget["epsilon"]), float(budget["delta"]))
     return [
         f"{len(rows)} releases from {document['rounds']:,} rounds; {plan['n_actions']} actions",
@@ -83,6 +89,12 @@ def _lines(document: dict[str, Any]) -> list[str]:
         *(f"assumes {sentence}" for sentence in document["assumptions"]),
         *(["", *table(header, rows)] if rows else []),
     ]
+
+
+def _mean_loss(each: dict[str, Any]) -> str:
+    """From the published statistics; where the noise is larger than any loss it says nothing."""
+    error = each["mean_loss_error"]
+    return "–" if error is None or error > 0.5 else f"{each['mean_loss']:.3f} ± {error:.3f}"
 
 
 def _not_private(releases: list[dict[str, Any]]) -> list[str]:

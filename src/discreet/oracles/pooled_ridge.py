@@ -40,11 +40,11 @@ class PooledRidge:
     past. [docs/privacy/ridge.md, "Pooled releases"; docs/results/defaults.md]
 
     >>> PooledRidge()
-    PooledRidge(floor=0.4, ridge=1e-06, clear=10.0, response_weight=2.0)
+    PooledRidge(floor=0.4, ridge=1e-08, clear=10.0, response_weight=2.0)
     """
 
     floor: float = 0.4
-    ridge: float = 1e-6
+    ridge: float = 1e-8
     clear: float = 10.0
     response_weight: float = 2.0
     scales: GaussianScales | None = field(default=None, repr=False, compare=False)
