@@ -10,6 +10,7 @@ from discreet.audit import FAILS, HOLDS, Rule, attack, learnt_rule, numbers
 from discreet.audit.subjects import Subject
 from discreet.errors import InvalidInput
 from discreet.release import Fit, Gram, Predictor, Release, Released
+from discreet.statistics import Statistics
 from wording import refused
 
 BUDGET = dc.Budget(1.0, 1e-5)
@@ -100,6 +101,8 @@ def test_releases_of_all_kinds_become_numbers():
     gram = Gram(np.full((2, 3, 3), 2.0), dense=False, step=1.0)
     assert numbers(predictor).size == 2 * 6
     assert numbers(Fit(predictor, gram)).size == 2 * (6 + 18)
+    pool = Statistics(np.ones((2, 3, 3)), np.ones((2, 3)), 1.0, 2.0)
+    assert numbers(Fit(predictor, None, pool)).size == 2 * (6 + 18 + 6 + 2)
     release = Release(1, 1, predictor, gram)
     assert numbers(Released(2, items=(release, release))).size == 2 * 2 * 24
     assert numbers([1.0, np.arange(2.0)]).tolist() == [1.0, 0.0, 1.0, 0.0, 1.0, 0.0]

@@ -21,29 +21,34 @@ from discreet.audit.gaussian import (
 )
 from discreet.audit.objective import Objective
 from discreet.audit.objective_search import exact_gaussian_objective
+from discreet.audit.post_processing import tells_no_more
 from discreet.audit.recompute import agree, epsilon_of, recompute
+from discreet.audit.sources import Chosen
 from discreet.audit.subjects import MECHANISMS, Subject, subjects
 from discreet.errors import CorruptRelease
 from discreet.privacy.accounting import epsilon
 from discreet.privacy.events import ExponentialMechanism, Gaussian, NonPrivate, compose, to_json
 from discreet.privacy.mechanisms import ridge_sensitivity
+from tolerances import SOLVER
 
 RIDGE = Subject("ridge-structured", "bandit", "general", 2.0)
 
 
 @pytest.mark.parametrize(
-    "subject", [pytest.param(s, id=s.name) for s in subjects(MECHANISMS[:2], [2.0])]
+    "subject", [pytest.param(s, id=s.name) for s in subjects(MECHANISMS, [2.0]) if s.ridge]
 )
 def test_worst_pairs_attain_the_declared_distance(subject):
     apart = GaussianRelease(subject).distance(*subject.worst_pair())
     assert apart == pytest.approx(shift_of(subject.oracle.event(1)), rel=1e-6)
 
 
-def test_the_reader_gets_back_what_was_summed():
+@pytest.mark.parametrize("mechanism", ["ridge-structured", "ridge-pooled", "default-plan"])
+def test_the_reader_gets_back_what_was_summed(mechanism):
     """Statistics read from a release without noise are those of its records."""
-    seen = GaussianRelease(RIDGE, records=3)
+    subject = replace(RIDGE, mechanism=mechanism)
+    seen = GaussianRelease(subject, records=3)
     context, loss = np.array([0.6, 0.8]), 1.0
-    read = seen.mean(RIDGE.record(context, loss, 1))
+    read = seen.mean(subject.record(context, loss, 1))
     b = np.array([1.0, 0.6, 0.8]) / math.sqrt(2)
     rows, columns = np.triu_indices(3)
     svec = np.outer(b, b)[rows, columns] * np.where(rows == columns, 1.0, math.sqrt(2.0))
@@ -51,10 +56,25 @@ def test_the_reader_gets_back_what_was_summed():
     np.testing.assert_allclose(read, expected, atol=2e-6)
 
 
-def test_the_optimiser_finds_the_constant_of_the_proof():
-    release = GaussianRelease(RIDGE)
-    found = largest_distance(RIDGE, release.distance, starts=1) * RIDGE.oracle.scales.gram
-    assert found == pytest.approx(ridge_sensitivity("bandit", 2), rel=1e-4)
+def test_a_pool_is_read_as_the_batch_that_it_grew_by():
+    """What was pooled before does not show, whatever it was."""
+    subject = replace(RIDGE, mechanism="ridge-pooled")
+    read = GaussianRelease(subject).read
+    first, second = subject.worst_pair()
+    past = subject.oracle.fit(first, dc.SecureNoise(fast=True)).statistics
+    alone = read(subject.oracle.fit(second, Chosen()))
+    later = read(subject.oracle.fit(second, Chosen(), past), past)
+    np.testing.assert_allclose(later, alone, rtol=0, atol=SOLVER)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "weight"), [("ridge-structured", 1.0), ("ridge-pooled", 2.0)]
+)
+def test_the_optimiser_finds_the_constant_of_the_proof(mechanism, weight):
+    subject = replace(RIDGE, mechanism=mechanism)
+    release = GaussianRelease(subject)
+    found = largest_distance(subject, release.distance, starts=1) * subject.oracle.scales.gram
+    assert found == pytest.approx(ridge_sensitivity("bandit", 2, weight=weight), rel=1e-4)
 
 
 def test_movement_without_noise_is_an_infinite_distance(monkeypatch):
@@ -170,3 +190,10 @@ def test_partitions_take_the_maximum_and_charges_on_one_compose():
 def test_what_is_no_ledger_is_refused(broken):
     with pytest.raises(CorruptRelease):
         recompute(broken)
+
+
+@pytest.mark.parametrize(
+    "subject", [pytest.param(s, id=s.name) for s in subjects(MECHANISMS, [2.0]) if s.pooled]
+)
+def test_the_same_noisy_statistics_have_the_same_release(subject):
+    assert tells_no_more(subject).verdict == HOLDS

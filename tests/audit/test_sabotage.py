@@ -1,4 +1,4 @@
-"""Eight ways to break privacy, injected into the shipped code: the audit catches every one.
+"""Ways to break privacy, injected into the shipped code: the audit catches every one.
 
 Each fault runs the questions that a quick audit asks of the mechanism it touches, with the same
 trials. What is caught by computation is caught always; what is caught by sampling is missed with
@@ -14,8 +14,10 @@ import pytest
 
 from discreet import learner as learner_module
 from discreet.audit import HOLDS, QUICK, answers, checks, geometry
+from discreet.audit.sources import Chosen
+from discreet.audit.subjects import MECHANISMS
 from discreet.linalg import unpack
-from discreet.oracles import logistic, moments, ridge
+from discreet.oracles import gaussian_scales, logistic, moments, perturb, pooled_ridge, ridge
 from discreet.oracles.finite import FiniteClass
 from discreet.privacy.noise import SecureNoise
 from discreet.release import Fit, Predictor
@@ -43,13 +45,13 @@ def test_halved_noise_in_the_sampler(monkeypatch):
 
 
 def test_halved_noise_in_the_calibration(monkeypatch):
-    full = ridge._structured_scales
+    full = ridge.structured_scales
 
     def halved(*given):
         scales = full(*given)
         return replace(scales, gram=scales.gram / 2, response=scales.response / 2)
 
-    monkeypatch.setattr(ridge, "_structured_scales", halved)
+    monkeypatch.setattr(ridge, "structured_scales", halved)
     failed = found("ridge-structured", "exact", "black box")
     assert caught(failed, "exact", "largest move")
     assert caught(failed, "black box")
@@ -182,7 +184,7 @@ def test_a_batch_used_twice_by_an_oracle(monkeypatch):
     """Two fits of the same batch, of which the mean is released."""
     once = ridge.Ridge.fit
 
-    def twice(self, batch, noise):
+    def twice(self, batch, noise, earlier=None):  # noqa: ARG001
         one, two = once(self, batch, noise), once(self, batch, noise)
         gram = replace(one.gram, values=(one.gram.values + two.gram.values) / 2)
         weights = (one.predictor.weights + two.predictor.weights) / 2
@@ -192,7 +194,8 @@ def test_a_batch_used_twice_by_an_oracle(monkeypatch):
     assert caught(found("ridge-structured", "noise"), "noise", "scale and shape")
 
 
-def test_a_batch_used_twice_by_a_learner(monkeypatch):
+@pytest.mark.parametrize("mechanism", ["ridge-structured", "default-plan"])
+def test_a_batch_used_twice_by_a_learner(mechanism, monkeypatch):
     """The rows of the batch before are fitted once more."""
     once, kept = learner_module.private_release, []
 
@@ -206,7 +209,7 @@ def test_a_batch_used_twice_by_a_learner(monkeypatch):
 
     monkeypatch.setattr(learner_module, "private_release", again)
     effort = replace(QUICK, epsilons=())
-    failed = found("ridge-structured", "transcript", effort=effort, only="enters_once")
+    failed = found(mechanism, "transcript", effort=effort, only="enters_once")
     assert caught(failed, "transcript", "enters once")
 
 
@@ -228,14 +231,14 @@ def test_a_second_draw_on_the_same_batch(monkeypatch):
 
 def test_a_gram_noised_after_a_choice_that_depends_on_the_data(monkeypatch):
     """Noise for the blocks in which there is somebody."""
-    full = ridge.noisy_gram
+    full = perturb.noisy_gram
 
     def sparing(statistics, sigma, noise, like):
         noisy = full(statistics, sigma, noise, like)
         somebody = statistics.gram.any(axis=(-1, -2), keepdims=True)
         return np.where(somebody, noisy, 0.0)
 
-    monkeypatch.setattr(ridge, "noisy_gram", sparing)
+    monkeypatch.setattr(perturb, "noisy_gram", sparing)
     failed = found("ridge-structured", "exact", "noise")
     assert caught(failed, "exact", "largest move")
     assert caught(failed, "noise", "grid")
@@ -251,10 +254,109 @@ def test_too_little_noise_off_the_diagonal(monkeypatch):
         drawn = noise.gaussian("gram", (len(moments.gram), rows.size), law)
         return (moments.gram + unpack(drawn, p)) * moments.gram_unit
 
-    monkeypatch.setattr(ridge, "noisy_gram", careless)
+    monkeypatch.setattr(perturb, "noisy_gram", careless)
     failed = found("ridge-structured", "exact")
     assert caught(failed, "exact", "svec")
     assert caught(failed, "exact", "largest move")
+
+
+POOLED = pytest.mark.parametrize("mechanism", ["ridge-pooled", "default-plan"])
+
+
+@POOLED
+def test_a_response_weight_that_the_sensitivity_forgets(mechanism, monkeypatch):
+    """Responses with half the noise, calibrated as if they had all of it."""
+    full = gaussian_scales.ridge_sensitivity
+    monkeypatch.setattr(gaussian_scales, "ridge_sensitivity", lambda *given: full(*given[:3]))
+    forgetful = gaussian_scales.structured_scales.__wrapped__  # past the cache
+    monkeypatch.setattr(pooled_ridge, "structured_scales", forgetful)
+    assert caught(found(mechanism, "exact"), "exact", "largest move")
+
+
+@POOLED
+def test_a_response_weight_that_enters_twice(mechanism, monkeypatch):
+    """σ/ω² on responses."""
+    full = pooled_ridge.structured_scales
+
+    def squared(*given):
+        scales = full(*given)
+        return replace(scales, response=scales.response**2 / scales.gram)
+
+    monkeypatch.setattr(pooled_ridge, "structured_scales", squared)
+    assert caught(found(mechanism, "exact"), "exact", "largest move")
+    if mechanism == "default-plan":
+        assert caught(found(mechanism, "black box"), "black box")
+
+
+def fit_instead(monkeypatch, change):
+    """``change(made, silent, batch)`` of a fit, and of the same fit without noise."""
+    once = pooled_ridge.PooledRidge.fit
+
+    def careless(self, batch, noise, earlier=None):
+        silent = once(self, batch, Chosen(), earlier)
+        return change(once(self, batch, noise, earlier), silent, batch)
+
+    monkeypatch.setattr(pooled_ridge.PooledRidge, "fit", careless)
+
+
+def raw(made, silent, _):
+    """A pool to which the Gram was added before its noise."""
+    pool = replace(made.statistics, gram=silent.statistics.gram + 0 * made.statistics.gram)
+    return replace(made, statistics=pool)
+
+
+@POOLED
+def test_a_pool_of_grams_without_noise(mechanism, monkeypatch):
+    fit_instead(monkeypatch, raw)
+    failed = found(mechanism, "exact", "noise")
+    assert caught(failed, "exact", "largest move")
+    assert caught(failed, "exact", "nothing but")
+    assert caught(failed, "noise", "scale and shape")
+
+
+def test_a_transcript_of_pools_without_noise(monkeypatch):
+    """The Gram alone: a single projection of both would drown it in the noise of responses."""
+    fit_instead(monkeypatch, raw)
+    effort = replace(QUICK, epsilons=(), runs=((8.0, 60),))
+    failed = found("default-plan", "transcript", effort=effort, only="slot=4")
+    assert caught(failed, "transcript", "last batch")
+
+
+def test_a_pool_that_is_noised_anew_at_every_release(monkeypatch):
+    """Sums are kept as they are, and only the newest noise is in a pool: noises average out."""
+    once, kept = pooled_ridge.PooledRidge.fit, []
+
+    def anew(self, batch, noise, earlier=None):
+        if earlier is None:
+            kept.clear()
+        made = once(self, batch, noise, kept[-1] if kept else None)
+        kept.append(once(self, batch, Chosen(), kept[-1] if kept else None).statistics)
+        return made
+
+    monkeypatch.setattr(pooled_ridge.PooledRidge, "fit", anew)
+    effort = replace(QUICK, epsilons=())
+    failed = found("default-plan", "transcript", effort=effort, only="enters_once")
+    assert caught(failed, "transcript", "enters once")
+
+
+@POOLED
+def test_a_predictor_from_the_gram_without_noise(mechanism, monkeypatch):
+    """The published pool is right, and the weights tell more than it does."""
+    fit_instead(monkeypatch, lambda made, silent, _: replace(made, predictor=silent.predictor))
+    assert caught(found(mechanism, "exact"), "exact", "nothing but")
+
+
+@POOLED
+def test_a_batch_that_counts_by_its_answers(mechanism, monkeypatch):
+    """The weight of a batch from the losses that were heard, not from its slots."""
+
+    def heard(made, _, batch):
+        answers = int(np.asarray(batch.observed).any(axis=-1).sum())
+        pool = replace(made.statistics, records=made.statistics.records + answers)
+        return replace(made, statistics=pool)
+
+    fit_instead(monkeypatch, heard)
+    assert caught(found(mechanism, "exact"), "exact", "nothing but")
 
 
 def test_a_row_that_enters_several_blocks(monkeypatch):
@@ -296,7 +398,7 @@ def test_an_event_that_costs_more_than_it_says(monkeypatch):
 @pytest.mark.long
 def test_the_code_as_it_is_passes_the_same_questions():
     """What the faults above are measured against; false alarms at 1e-4 for each call."""
-    for mechanism in ("ridge-paper", "logistic-gamma", "logistic-gaussian", "logistic-paper"):
+    for mechanism in set(MECHANISMS) - {"ridge-structured", "finite"}:
         listed = checks(NO_RUNS, [mechanism], ("exact", "noise"))
         assert {each.verdict for each in answers(listed, jobs=1)} == {HOLDS}
 
@@ -307,7 +409,7 @@ def test_the_whole_quick_audit_holds():
     findings = answers(checks(QUICK))
     assert [each for each in findings if each.verdict != HOLDS] == []
     bounds = [each for each in findings if each.measured is not None]
-    assert len(bounds) == 20
+    assert len(bounds) == 26
     for each in bounds:
         assert each.measured <= each.claimed
         if each.part == "black box":

@@ -6,20 +6,39 @@ from dataclasses import replace
 
 import pytest
 
+import discreet as dc
 from discreet.audit import FULL, HOLDS, QUICK, Finding, answers, checks, error_rate
 from discreet.audit.finding import FAILS, WEAK, exact_verdict, measured_verdict
-from discreet.audit.play import SCENARIOS
-from discreet.audit.subjects import MECHANISMS, subjects
+from discreet.audit.play import Play
+from discreet.audit.scenarios import SCENARIOS
+from discreet.audit.subjects import DEFAULT_PLAN, MECHANISMS, subjects
 from discreet.audit.suite import FALSE_ALARM, PARTS, Check
 from discreet.audit.transcript import enters_once, transcript
 
 
 def test_every_oracle_mechanism_and_feedback_is_a_subject():
     names = {each.name for each in subjects(MECHANISMS, [1.0])}
-    for mechanism in MECHANISMS:
+    assert set(MECHANISMS) > {DEFAULT_PLAN}
+    for mechanism in set(MECHANISMS) - {DEFAULT_PLAN}:
         assert {f"{mechanism}, bandit", f"{mechanism}, full information"} <= names
-    assert {"ridge-structured, full information, one label"} <= names
-    assert len(names) == 14
+    for mechanism in ("ridge-structured", "ridge-paper", "ridge-pooled"):
+        assert f"{mechanism}, full information, one label" in names
+    assert len(names) == 18
+
+
+def test_the_default_plan_is_a_subject_as_it_is():
+    """Its oracle is read as a pool, so another default would need another reader."""
+    (subject,) = subjects([DEFAULT_PLAN], [2.0])
+    plan = dc.Plan(n_actions=2, features=dc.UnitBall(2), budget=dc.Budget(2.0, 1e-5))
+    assert subject.oracle == plan.oracle
+    assert subject.oracle.scales == plan.oracle.scales
+    assert type(plan.oracle) is dc.PooledRidge
+    assert (plan.feedback, plan.losses) == (subject.feedback, subject.losses)
+    assert {each.mechanism for each in SCENARIOS} == {"ridge-structured", DEFAULT_PLAN}
+    for scenario in SCENARIOS:
+        if scenario.mechanism == DEFAULT_PLAN:
+            assert Play(scenario, 2.0).plan.policy == plan.policy
+            assert Play(scenario, 2.0).plan.oracle == plan.oracle
 
 
 @pytest.mark.parametrize("effort", [QUICK, FULL])
@@ -78,12 +97,14 @@ def test_verdicts():
     assert measured_verdict(0.6, 1.0, enough=0.5) == HOLDS
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda each: each.name)
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda each: f"{each.mechanism}: {each.name}")
 def test_a_record_enters_once(scenario):
     assert enters_once(scenario, 8.0).verdict == HOLDS
 
 
-@pytest.mark.parametrize("number", [0, 2, 5], ids=["first", "never fitted", "crash"])
+@pytest.mark.parametrize(
+    "number", [0, 2, 5, 6, 7], ids=["first", "never fitted", "crash", "default", "default crash"]
+)
 def test_transcripts_stay_within_the_claim(number):
     """40 runs of each world at ε = 8 and 1e-6: a short form of what an audit does."""
     finding = transcript(SCENARIOS[number], 8.0, 40, 1e-6)

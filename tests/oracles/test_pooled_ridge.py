@@ -379,3 +379,16 @@ def test_void_slots_count_in_the_weight():
     pools = [chain(case.calibrated, [each])[0].statistics for each in (data, silent)]
     assert pools[0].records == pools[1].records
     assert pools[0].variance == pools[1].variance
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"floor": 0.0}, {"ridge": 0.0}, {"clear": -1.0}, {"floor": math.nan}], ids=str
+)
+def test_numbers_that_mean_nothing_are_refused(wrong):
+    with pytest.raises(dc.InvalidInput, match=next(iter(wrong))):
+        dc.PooledRidge(**wrong)
+
+
+def test_a_pure_budget_is_refused():
+    with pytest.raises(dc.InvalidInput, match="delta"):
+        _ = OracleCase(dc.PooledRidge(), dc.Budget(1.0)).calibrated

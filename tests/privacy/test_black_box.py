@@ -19,10 +19,11 @@ LEVELS = (1.0, 2.0, 4.0, 8.0)
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("mechanism", ["ridge-structured", "ridge-pooled"])
 @pytest.mark.parametrize("level", LEVELS)
-def test_an_attacker_shows_what_theory_allows_and_no_more(level):
+def test_an_attacker_shows_what_theory_allows_and_no_more(level, mechanism):
     """At least 0.7 of what is attainable: 5.9 deviations of room or more."""
-    subject = Subject("ridge-structured", "bandit", "general", level)
+    subject = Subject(mechanism, "bandit", "general", level)
     finding = black_box(subject, FALSE_ALARM)
     assert finding.trials == trials_for(subject) >= 10_000
     assert finding.verdict == HOLDS
@@ -30,9 +31,10 @@ def test_an_attacker_shows_what_theory_allows_and_no_more(level):
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("mechanism", ["ridge-structured", "ridge-pooled"])
 @pytest.mark.parametrize("level", LEVELS)
-def test_an_attacker_catches_half_the_noise(level, monkeypatch):
-    subject = Subject("ridge-structured", "bandit", "general", level)
+def test_an_attacker_catches_half_the_noise(level, mechanism, monkeypatch):
+    subject = Subject(mechanism, "bandit", "general", level)
     scales = subject.oracle.scales
     halved = replace(scales, gram=scales.gram / 2, response=scales.response / 2)
     monkeypatch.setitem(subject.__dict__, "oracle", replace(subject.oracle, scales=halved))

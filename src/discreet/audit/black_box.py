@@ -62,7 +62,7 @@ def trials_for(subject: Subject) -> int:
 
 
 def black_box(
-    subject: Subject, alpha: float, trials: int = 0, noise: Noise | None = None
+    subject: Subject, alpha: float, trials: int = 0, noise: Noise | None = None, name: str = ""
 ) -> Finding:
     """What hits prove about one subject."""
     trials = trials or trials_for(subject)
@@ -80,7 +80,7 @@ def black_box(
     return Finding(
         "black box",
         subject.name,
-        "which of two batches was it",
+        f"which of two batches was it{name}",
         verdict,
         sentence(measured, subject.budget, hits, alpha, verdict),
         claimed=subject.epsilon,

@@ -8,7 +8,6 @@ versions.
 
 from __future__ import annotations
 
-import math
 import tempfile
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -18,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from discreet.audit.reading import RidgeReader, reader_of
+from discreet.audit.scenarios import Scenario, Version
 from discreet.audit.sources import Chosen
 from discreet.audit.subjects import DEFAULT_PLAN, DELTA
 from discreet.features import UnitBall
@@ -33,8 +33,6 @@ from discreet.types import Batch
 ACTIONS, DIMENSION, FIRST = 2, 2, 2
 ROUNDS = 2 + 4 + 2
 """Batches of 2 and 4 records that are fitted, and a last one of 2 that is not."""
-_FAR = [-0.75, math.sqrt(7.0) / 4]
-"""Unit context at c·c' = −¾ of (1, 0): with losses 1 and 0 the worst pair of one action."""
 
 
 class SameDraws:
@@ -42,40 +40,6 @@ class SameDraws:
 
     def random(self, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
         return np.full(shape, 0.25)
-
-
-@dataclass(frozen=True)
-class Version:
-    """One possible content of the record in question; ``loss`` None is silence."""
-
-    context: tuple[float, ...]
-    loss: float | None
-
-
-@dataclass(frozen=True)
-class Scenario:
-    """Two streams that differ in the record of one slot, and the mechanism that meets them."""
-
-    name: str
-    slot: int
-    first: Version
-    second: Version
-    interrupted: bool = False
-    mechanism: str = "ridge-structured"
-
-
-_USUAL = (Version((1.0, 0.0), 1.0), Version(tuple(_FAR), 0.0))
-_OPPOSITE = Version((-1.0, 0.0), 0.0)
-SCENARIOS = (
-    Scenario("a record of the first batch", 0, *_USUAL),
-    Scenario("a record of the last batch that is fitted", 4, *_USUAL),
-    Scenario("a record of the batch that is never fitted", 7, *_USUAL),
-    Scenario("opposite contexts, which may change the action", 3, _USUAL[0], _OPPOSITE),
-    Scenario("an answer against silence", 1, _USUAL[0], Version((1.0, 0.0), None)),
-    Scenario("through a save, a crash and a reload", 0, *_USUAL, interrupted=True),
-    Scenario("a record of the last batch that is fitted", 4, *_USUAL, mechanism=DEFAULT_PLAN),
-    Scenario("through a save, a crash and a reload", 0, *_USUAL, True, DEFAULT_PLAN),
-)
 
 
 @dataclass(frozen=True)
@@ -143,8 +107,8 @@ class Play:
             learner.save(path)
             return Learner.load(path, noise=noise, draws=SameDraws())
 
-    def residuals(self, released: Released) -> list[np.ndarray[Any, Any]]:
-        """Each release without the statistics of everybody else's records."""
+    def residuals(self, released: Released, noise: Any = ()) -> list[np.ndarray[Any, Any]]:
+        """Each release without the statistics of everybody else's records, and known noise."""
         contexts, losses = self._others
         found = []
         for number, release in enumerate(released.items, start=1):
@@ -152,12 +116,17 @@ class Play:
             rows = np.arange(length) + self.plan.schedule.start(number)
             past = replace(released, items=released.items[: number - 1])
             known = self._rows(past, contexts[rows], losses[rows], rows != self.scenario.slot)
-            seen = self._reader(length)(release, past.statistics)
-            found.append(seen - self._silent(known, length))
+            read = self._reader(length)
+            drawn = noise[number - 1] * read.sigma if number <= len(noise) else 0.0
+            seen = read(release, past.statistics)
+            found.append(seen - self._silent(known, length) - drawn)
         return found
 
     def projections(self, released: Released) -> np.ndarray[Any, Any]:
-        """Residuals along the difference of the two versions, in deviations of the noise."""
+        """Residuals along the difference of the two versions, in deviations of the noise.
+
+        Two numbers a release, for Gram and response: noise may be missing in one of them alone.
+        """
         left = self.residuals(released)
         one, two = (
             self.statistics(version, released)
@@ -166,9 +135,12 @@ class Play:
         if self.batch <= len(left):
             left[self.batch - 1] = left[self.batch - 1] - (one + two) / 2
         sigma = self._reader(self.plan.schedule.length(self.batch)).sigma
-        apart = (two - one) / sigma
-        direction = apart / np.linalg.norm(apart) / sigma
-        return np.asarray([each @ direction for each in left])
+        split = sigma.size - ACTIONS * (DIMENSION + 1)
+        directions = np.zeros((sigma.size, 2))
+        for column, part in enumerate((slice(split), slice(split, None))):
+            apart = (two - one)[part] / sigma[part]
+            directions[part, column] = apart / sigma[part] / (np.linalg.norm(apart) or 1.0)
+        return np.concatenate([each @ directions for each in left])
 
     @cached_property
     def batch(self) -> int:

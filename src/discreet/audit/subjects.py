@@ -142,8 +142,8 @@ class Subject:
 
 
 def _at(t: float) -> list[float]:
-    """A unit context whose features meet those of (1, 0) at b·b' = t."""
-    cosine = 2.0 * t - 1.0
+    """A unit context whose features meet those of (1, 0) at b·b' = t, or as near as can be."""
+    cosine = 2.0 * min(t, 1.0) - 1.0
     return [cosine, math.sqrt(1.0 - cosine**2)]
 
 

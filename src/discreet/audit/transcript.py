@@ -1,14 +1,16 @@
 """Whole runs on neighbouring streams: what the sequence of releases tells about one record.
 
-Exactly: without noise, a record shows in the release of its own batch and nowhere else, and noise
-is drawn once for each release. Measured: a linear rule over all releases, learnt from pilot runs,
-so that a record that leaks into a later release, or twice into its own, would show.
+Exactly: with noise that the auditor knows taken away, a record shows in the release of its own
+batch and nowhere else, and so does each draw of noise. Measured: a linear rule over all releases,
+learnt from pilot runs, so that a record that leaks into a later release, or twice into its own,
+would show.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections import defaultdict
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -22,47 +24,55 @@ from discreet.audit.bounds import (
     unlucky,
 )
 from discreet.audit.finding import FAILS, HOLDS, POWER, ROUNDING, Finding, measured_verdict
-from discreet.audit.play import Play, Scenario, Version
+from discreet.audit.play import Play
+from discreet.audit.scenarios import Scenario, Version
 from discreet.audit.sources import Chosen
 from discreet.privacy.events import Event
 
 
 @dataclass
-class Counted(Chosen):
-    """Silence that counts how often noise for a Gram was asked for, and passes for secure."""
+class Remembered(Chosen):
+    """Noise that the auditor knows, and that passes for secure: every draw is kept."""
 
-    grams: int = 0
+    kept: dict[str, list[Any]] = field(default_factory=lambda: defaultdict(list))
+    rng: Any = field(default_factory=lambda: np.random.default_rng(0))
 
     def claim(self, event: Event) -> Event:
         return event
 
-    def gaussian(self, name: str, shape: tuple[int, ...], scale: Any) -> Any:
-        self.grams += name == "gram"
-        return super().gaussian(name, shape, scale)
+    def normal(self, name: str, shape: tuple[int, ...]) -> Any:
+        self.kept[name].append(self.rng.standard_normal(shape))
+        return self.kept[name][-1]
+
+    def of_releases(self) -> list[np.ndarray[Any, Any]]:
+        """Draws for Gram and response, as they are read."""
+        pairs = zip(self.kept["gram"], self.kept["response"], strict=True)
+        return [np.concatenate([gram.reshape(-1), each.reshape(-1)]) for gram, each in pairs]
 
 
 def enters_once(scenario: Scenario, epsilon: float) -> Finding:
-    """Without noise: the record moves its own batch's release by its own statistics, once."""
+    """The record moves its own batch's release by its own statistics, once; so does noise."""
     wrong = []
     for version in (scenario.first, scenario.second):
-        noise = Counted()
+        noise = Remembered()
         play = Play(scenario, epsilon, noise)
         released = play.releases(version)
-        if noise.grams != len(released.items):
+        drawn = noise.of_releases()
+        if len(drawn) != len(released.items):
             wrong.append("noise is not drawn once for each release")
-        left = play.residuals(released)
+        left = play.residuals(released, drawn)
         own = play.statistics(version, released)
         for number, residual in enumerate(left, start=1):
             expected = own if number == play.batch else np.zeros_like(residual)
             if np.abs(residual - expected).max() > ROUNDING:
-                wrong.append(f"release {number} shows more, or less, than its own records")
+                wrong.append(f"release {number} shows more, or less, than its records and noise")
     return Finding(
         "transcript",
         f"{scenario.mechanism}, bandit",
         f"{scenario.name}: enters once",
         FAILS if wrong else HOLDS,
         "; ".join(dict.fromkeys(wrong))
-        or "it shows in the release of its batch alone, and noise is drawn once a release",
+        or "it shows in the release of its batch alone, and so does the noise of each release",
         level=epsilon,
     )
 
@@ -119,5 +129,5 @@ def _learnt(shift: float, pilots: int) -> float:
     return shift * math.sqrt(signal / (signal + _NUMBERS)) if shift else 0.0
 
 
-_NUMBERS = 2
-"""One projection for each release."""
+_NUMBERS = 4
+"""Two projections for each release."""

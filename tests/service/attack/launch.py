@@ -15,7 +15,8 @@ import sys
 def main(example):
     import uvloop  # noqa: F401
 
-    import discreet.service.app  # noqa: F401
+    import discreet.service.app
+    import discreet.service.protocol  # noqa: F401
     from discreet.service.run import preflight
     from discreet.service.settings import Settings
 

@@ -1,24 +1,19 @@
 """Ways to break the service, so that the attacks can be seen to notice."""
 
 import itertools
-from contextlib import contextmanager
 
 
-def forget_commits():
-    """Every seventh transaction is acknowledged and rolled back."""
-    from discreet.service.sqlite import Sqlite
+def forget_decisions():
+    """Every third group of decisions is acknowledged and not written."""
+    from discreet.service.journal import KEPT, Journal
 
-    honest, count = Sqlite.transaction, itertools.count(1)
+    honest, count = Journal.decide, itertools.count(1)
 
-    @contextmanager
-    def transaction(self, connection):
-        with honest(self, connection):
-            yield connection
-            if next(count) % 7 == 0:
-                connection.execute("ROLLBACK")
-                connection.execute(self.begin)
+    def decide(self, connection, items):
+        forgotten = next(count) % 3 == 0
+        return [KEPT] * len(items) if forgotten else honest(self, connection, items)
 
-    Sqlite.transaction = transaction
+    Journal.decide = decide
 
 
 def no_idempotency():
