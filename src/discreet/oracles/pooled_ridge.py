@@ -57,7 +57,7 @@ class PooledRidge:
         positive("floor", self.floor)
         positive("ridge", self.ridge)
         in_range("clear", self.clear, 0.0, math.inf)
-        in_range("response_weight", self.response_weight, 2.0**-10, math.sqrt(8.0))
+        in_range("response_weight", self.response_weight, 0.125, math.sqrt(8.0))
 
     def calibrate(
         self, budget: Budget, *, feedback: str, losses: str, radii: bool, n_actions: int, p: int
