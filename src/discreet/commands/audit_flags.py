@@ -33,7 +33,7 @@ def audit_commands(command: Any, commands: Any) -> None:
         commands, "audit", "audit.audit", "attack every mechanism that ships and judge it", AUDIT
     )
     effort = audit.add_mutually_exclusive_group()
-    effort.add_argument("--quick", action="store_true", help="ε = 2, about a minute (default)")
+    effort.add_argument("--quick", action="store_true", help="ε = 2, under two minutes (default)")
     effort.add_argument("--full", action="store_true", help="ε = 1, 2, 4, 8; half an hour at most")
     audit.add_argument(
         "--mechanism", nargs="+", metavar="NAME", help="ridge-structured, logistic-gamma, finite, …"

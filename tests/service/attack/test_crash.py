@@ -114,7 +114,7 @@ def test_nothing_is_lost_or_doubled_in_200_kills(place_on_sqlite):
 @pytest.mark.long
 def test_two_workers_on_postgresql_in_60_kills(place_on_postgresql):
     draws = random.Random(3)
-    hits, kills = attack(place_on_postgresql, shuffled(42, draws), draws, workers=2)
+    hits, kills = attack(place_on_postgresql, shuffled(48, draws), draws, workers=2)
     assert set(STEPS) <= set(hits), "a step was never hit"
     assert kills >= 60
 
