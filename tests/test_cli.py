@@ -465,8 +465,8 @@ def test_demo_plays_everything(demonstrated):
         (run["algorithm"], run["epsilon"]) for run in results["runs"] if run["data"] == "fried"
     }
     algorithms = {name for name, _ in played}
-    assert len(algorithms) == 8
-    assert {"VanillaPO", "ReplayBonusPO", "FastCB", "Supervised"} <= algorithms
+    assert len(algorithms) == 9
+    assert {"Default", "VanillaPO", "ReplayBonusPO", "FastCB", "Supervised"} <= algorithms
     assert played == {(name, epsilon) for name in algorithms for epsilon in (1.0, 4.0, "inf")}
     by_level = {
         epsilon: np.mean([run["loss"] for run in results["runs"] if run["epsilon"] == epsilon])

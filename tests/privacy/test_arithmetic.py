@@ -133,7 +133,7 @@ def test_a_sampler_that_takes_most_of_delta_is_refused():
 
 
 @pytest.mark.parametrize(
-    "oracle", [Ridge(), PooledRidge(response_weight=2.0), PooledRidge(response_weight=0.1)]
+    "oracle", [Ridge(), PooledRidge(response_weight=2.0), PooledRidge(response_weight=0.125)]
 )
 @pytest.mark.parametrize(
     ("feedback", "touched"), [("bandit", 2 * (6 * 7 // 2) + 2 * 6), ("full", 6 * 7 // 2 + 4 * 6)]

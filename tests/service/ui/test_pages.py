@@ -4,8 +4,9 @@ import re
 
 import pytest
 
+from discreet.quality import Quality
 from discreet.service.app import make_app
-from discreet.service.ui import facts, frame
+from discreet.service.ui import facts, frame, views
 from discreet.service.ui.pages import ADMIN, EVERYONE, PAGES
 from discreet.service.ui.session import SECONDS, Sessions
 from service.ui.visitor import Visitor
@@ -259,6 +260,20 @@ def test_a_batch_burns_only_when_its_number_is_typed(settings, play):
         assert "burn" in page
         assert "All 2 documents verify" in (await visitor.get("/ui/releases")).text
         assert (await visitor.get("/ui/explorer")).status == 200, "a burn is no policy"
+
+    visited(play, settings, scenario)
+
+
+def test_mean_losses_are_read_from_the_releases(settings, play, released, monkeypatch):
+    """Whatever they are; with four records the noise is larger than any loss."""
+    monkeypatch.setattr(views, "quality", lambda *_: [Quality(1, 4, 0.125, 0.01)])
+
+    async def scenario(visitor, service):
+        await fill(service, 4)
+        await released(service)
+        page = (await visitor.get("/ui/releases")).text
+        assert page.count("0.125 ± 0.010") == 1  # of the release, not of the genesis
+        assert "cost no budget" in page
 
     visited(play, settings, scenario)
 

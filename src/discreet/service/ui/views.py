@@ -8,6 +8,8 @@ from typing import Any
 from starlette.responses import Response
 
 from discreet.errors import ServiceError
+from discreet.oracles import PooledRidge
+from discreet.quality import Quality, quality
 from discreet.service import chain
 from discreet.service.batches import BatchState
 from discreet.service.ui import facts
@@ -52,7 +54,18 @@ async def releases(asked: Asked) -> Response:
         documents=checked[::-1],
         served=asked.service.state.served(),
         public_key=asked.service.state.serving.chain.key,
+        fared=_how_people_fared(asked),
     )
+
+
+def _how_people_fared(asked: Asked) -> dict[int, Quality]:
+    """Mean losses by document, as anyone can read them from the releases."""
+    chain, oracle = asked.service.state.serving.chain, asked.service.settings.plan.oracle
+    if not isinstance(oracle, PooledRidge):
+        return {}
+    numbers = [link.number for link in chain.links if link.release is not None]
+    found = quality(chain.released, oracle.response_weight)
+    return dict(zip(numbers, found, strict=False))
 
 
 async def release(asked: Asked) -> Response:
