@@ -204,7 +204,12 @@ def draw(options: argparse.Namespace, scores: Scores, halves: dict[str, list[str
             ours = [scores.of[first, each, epsilon][: options.seeds].mean() for each in known]
             panel.plot(theirs, ours, mark, ms=4, alpha=0.75, label=f"{half}, {len(known)} sets")
         panel.axline((0, 0), slope=1, color="0.5", lw=0.8)
-        panel.set(title=f"ε = {epsilon:g}", xlabel=f"tuned {RIVALS[0]}", xlim=(0, 1), ylim=(0, 1))
+        panel.set(
+            title=f"ε = {epsilon:g}".replace("inf", "∞"),
+            xlabel=f"tuned {RIVALS[0]}",
+            xlim=(0, 1),
+            ylim=(0, 1),
+        )
         panel.set_aspect("equal")
     panels[0][0].set_ylabel(f"{first}, untuned")
     panels[0][0].legend(fontsize=8, loc="upper left")
