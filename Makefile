@@ -12,7 +12,8 @@ NEW_ENOUGH := import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_i
 PYTHON ?= $(shell for each in python3 python3.13 python3.12 python3.11; do \
 	"$$each" -c "$(NEW_ENOUGH)" 2>/dev/null && echo "$$each" && break; done)
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
-PYTEST := $(BIN)/python -m pytest -v -n 2 --dist loadfile
+# Three on two cores: those that start services mostly wait.
+PYTEST := $(BIN)/python -m pytest -v -n 3 --dist loadfile
 
 .PHONY: help setup demo test test-long wheel lint bench clean
 
