@@ -45,11 +45,11 @@ class Model:
 
     def slot(self):
         """The batch of the next slot; None while nothing is stored."""
+        if self.mode == "frozen":  # a slot that is held waits
+            return None
         spare, self.spare = self.spare, None
         if spare is not None and spare.live:
             return spare
-        if self.mode == "frozen":
-            return None
         batch = next((batch for batch in self.live if batch.state == "open"), None)
         if batch is None:
             if len(self.live) >= self.depth:
