@@ -60,12 +60,13 @@ RECIPES: dict[str, Callable[..., dc.Plan]] = {
     "learning_rate=1": recipe(REPLAY(learning_rate=1.0)),
     "bonus=0.1": recipe(REPLAY(bonus=0.1)),
     # Other policies and oracles.
-    "newest predictor": recipe(dc.VanillaPO(scale=8.0, rollout="previous")),
+    "VanillaPO": recipe(dc.VanillaPO(scale=8.0, rollout="previous")),
+    "BonusPO": recipe(dc.BonusPO(rate_scale=10.0, bonus_scale=0.01)),
     "SquareCB": recipe(dc.SquareCB(scale=16.0, exponent=0.5)),
     "logistic": recipe(oracle=dc.Logistic(ridge=1e-4)),
-    "release 0.1": recipe(REPLAY(learning_rate=0.1), dc.Ridge(ridge=0.01, noise_ridge=2.0)),
+    "plain ridge": recipe(REPLAY(learning_rate=0.1), dc.Ridge(ridge=0.01, noise_ridge=2.0)),
 }
-"""``release 0.1`` is what a plan was before, when nothing was said."""
+"""``plain ridge`` fits every batch alone, with the paper's usual settings."""
 
 
 def indexed(folder: Path, half: str, max_columns: int, max_rows: int) -> list[str]:

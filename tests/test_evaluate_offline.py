@@ -13,7 +13,8 @@ from discreet.data import linear
 from discreet.errors import InvalidInput
 from discreet.policies.allocation import draw
 from discreet.privacy.events import NonPrivate
-from discreet.release import Predictor, Release, Released
+from discreet.release import Predictor, Release
+from discreet.released import Released
 from discreet.simulate.truth import known
 
 TRUTH = known(linear(200))

@@ -36,7 +36,7 @@ def play(budget, lengths, *, noise=None, oracle=None, silent=()):
 
 def test_without_noise_it_is_the_mean_loss():
     learner, means = play(dc.Budget.none(), [8, 16, 32])
-    found = quality(learner.released, WEIGHT)
+    found = quality(learner.released)
     assert [(each.number, each.records) for each in found] == [(1, 8), (2, 16), (3, 32)]
     assert [each.loss for each in found] == pytest.approx(means, abs=1e-5)
     assert all(each.standard_error == 0.0 for each in found)
@@ -44,9 +44,7 @@ def test_without_noise_it_is_the_mean_loss():
 
 def test_silent_slots_are_not_counted():
     learner, means = play(dc.Budget.none(), [8, 16, 32], silent=(2, 5))
-    assert [each.loss for each in quality(learner.released, WEIGHT)] == pytest.approx(
-        means, abs=1e-5
-    )
+    assert [each.loss for each in quality(learner.released)] == pytest.approx(means, abs=1e-5)
 
 
 def test_the_standard_error_is_that_of_the_noise():
@@ -54,7 +52,7 @@ def test_the_standard_error_is_that_of_the_noise():
     errors = []
     for seed in range(300):
         learner, means = play(dc.Budget(1.0, 1e-5), [4096], noise=dc.SeededNoise(seed))
-        [each] = quality(learner.released, WEIGHT)
+        [each] = quality(learner.released)
         errors.append((each.loss - means[0]) / each.standard_error)
     assert abs(np.mean(errors)) < 4.9 / math.sqrt(300)
     assert 0.63 < np.var(errors) < 1.45
@@ -64,4 +62,4 @@ def test_the_standard_error_is_that_of_the_noise():
 
 def test_other_oracles_publish_none():
     learner, _ = play(dc.Budget.none(), [8, 16], oracle=dc.Ridge())
-    assert quality(learner.released, 1.0) == []
+    assert quality(learner.released) == []

@@ -33,7 +33,8 @@ from discreet.policies import (
 from discreet.privacy.budget import Budget
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.noise import SecureNoise, SeededNoise
-from discreet.release import Release, Released
+from discreet.release import Release
+from discreet.released import Released
 from discreet.schema import Category, Number, Schema
 from discreet.simulate import Evaluation, evaluate
 from discreet.stacking import stack

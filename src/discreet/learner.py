@@ -17,7 +17,8 @@ from discreet.plan import Plan
 from discreet.privacy.budget import Budget
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.noise import Noise, SecureNoise
-from discreet.release import Release, Released, publishable
+from discreet.release import Release, publishable
+from discreet.released import Released
 from discreet.store import MemoryStore
 from discreet.types import Batch, Decisions
 from discreet.validate import loss as one_loss
@@ -145,14 +146,7 @@ def private_release(
     # once and then forgotten. [docs/privacy/transcript.md, "Proof"]
     fit = plan.oracle.fit(batch, noise.for_batch(number), released.statistics)
     previous = released.latest.digest if released.latest else plan.digest
-    made = Release(
-        number,
-        batch.records,
-        fit.predictor,
-        fit.gram,
-        event,
-        plan.digest,
-        previous,
-        fit.statistics,
+    made = Release.of(
+        fit, number, batch.records, event=event, plan_digest=plan.digest, previous=previous
     )
     return publishable(made), charged

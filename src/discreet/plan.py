@@ -27,7 +27,7 @@ from discreet.policies import (
     VanillaPO,
 )
 from discreet.privacy.budget import Budget
-from discreet.release import Released
+from discreet.released import Released
 from discreet.schedule import Doubling
 from discreet.schema import Category, Number, Schema
 from discreet.validate import instance, loss, one_of, whole

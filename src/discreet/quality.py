@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from discreet.release import Released
+from discreet.released import Released
 from discreet.statistics import Statistics
 
 
@@ -25,17 +26,19 @@ class Quality:
     standard_error: float
 
 
-def quality(released: Released, response_weight: float) -> list[Quality]:
+def quality(released: Released) -> list[Quality]:
     """One line a release with bandit feedback and pooled statistics; others have none.
 
-    ``response_weight`` is that of the plan's oracle. With Q = √2·Σ_a q̃_a0 the noisy sum of
+    With Q = √2·Σ_a q̃_a0 the noisy sum of
     y − ½ and N = 2·Σ_a G̃_a00 the noisy number of losses heard, the mean loss is ½ + Q/N.
     """
+    plan: Any = released.plan or {}
+    weight = float(plan.get("oracle", {}).get("response_weight", 1.0))
     found, before = [], None
     for item in released.items:
         pool = item.statistics
         if pool is not None and pool.gram.shape[-3] == released.n_actions:
-            found.append(_of(item.number, item.records, pool, before, response_weight))
+            found.append(_of(item.number, item.records, pool, before, weight))
         before = pool
     return found
 

@@ -14,7 +14,8 @@ import numpy as np
 
 from discreet.errors import DecisionClosed, InvalidInput, LossConflict, NotReady, UnknownDecision
 from discreet.privacy.ledger import Ledger
-from discreet.release import Release, Released
+from discreet.release import Release
+from discreet.released import Released
 from discreet.types import Batch
 
 Compute = Callable[[Batch, Released, Ledger], tuple[Release, Ledger]]

@@ -9,7 +9,8 @@ import discreet as dc
 from discreet.audit import FAILS, HOLDS, Rule, attack, learnt_rule, numbers
 from discreet.audit.subjects import Subject
 from discreet.errors import InvalidInput
-from discreet.release import Fit, Gram, Predictor, Release, Released
+from discreet.release import Fit, Gram, Predictor, Release
+from discreet.released import Released
 from discreet.statistics import Statistics
 from wording import refused
 

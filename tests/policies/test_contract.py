@@ -23,7 +23,8 @@ from discreet import plan as plans
 from discreet.encoding import canonical
 from discreet.policies import Policy
 from discreet.policies.allocation import uniform
-from discreet.release import Gram, Predictor, Release, Released
+from discreet.release import Gram, Predictor, Release
+from discreet.released import Released
 from tolerances import EXACT
 
 LINKS = ("identity", "logistic", "clip")

@@ -127,7 +127,8 @@ def test_a_forgetful_oracle_would_be_noticed():
 
 def literal_batched(truth, rounds, seed, policy, oracle):
     """Row by row through the core's policy and FiniteClass."""
-    from discreet.release import Release, Released
+    from discreet.release import Release
+    from discreet.released import Released
 
     schedule = Doubling(1, rounds.horizon)
     released, regret = Released(truth.n_actions, schedule), 0.0

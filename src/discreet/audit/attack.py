@@ -22,7 +22,8 @@ from discreet.audit.finding import FAILS, HOLDS, WEAK, Finding, measured_verdict
 from discreet.errors import InvalidInput
 from discreet.privacy.budget import Budget
 from discreet.privacy.calibrate import need_delta
-from discreet.release import Fit, Predictor, Release, Released
+from discreet.release import Fit, Predictor, Release
+from discreet.released import Released
 from discreet.statistics import Statistics
 from discreet.validate import whole
 

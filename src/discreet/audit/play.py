@@ -27,7 +27,7 @@ from discreet.plan import Plan
 from discreet.policies import LinUCB
 from discreet.privacy.budget import Budget
 from discreet.privacy.noise import Noise, SecureNoise
-from discreet.release import Released
+from discreet.released import Released
 from discreet.types import Batch
 
 ACTIONS, DIMENSION, FIRST = 2, 2, 2

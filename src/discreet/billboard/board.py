@@ -12,7 +12,7 @@ from discreet.billboard.documents import digest
 from discreet.billboard.keys import checked_public_key
 from discreet.billboard.transport import Transport, as_json
 from discreet.errors import CorruptRelease, InvalidInput
-from discreet.release import Released
+from discreet.released import Released
 
 
 class Billboard:

@@ -14,7 +14,8 @@ from discreet.errors import CorruptRelease
 from discreet.features import UnitBall
 from discreet.plan import FEATURES, POLICIES
 from discreet.policies import Policy
-from discreet.release import Release, Released, following
+from discreet.release import Release, following
+from discreet.released import Released
 from discreet.schedule import Doubling
 from discreet.schema import Schema
 

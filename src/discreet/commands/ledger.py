@@ -17,7 +17,7 @@ from discreet.encoding import read_document
 from discreet.errors import CorruptRelease, InvalidInput
 from discreet.privacy.events import to_json
 from discreet.privacy.ledger import DISJOINT, Ledger
-from discreet.release import FILE_FORMAT, Released
+from discreet.released import FILE_FORMAT, Released
 from discreet.saving import FORMAT as STATE_FORMAT
 
 SECONDS = 10

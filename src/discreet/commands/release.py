@@ -11,7 +11,8 @@ from discreet.errors import CorruptRelease
 from discreet.privacy.accounting import epsilon
 from discreet.privacy.events import assumptions, to_json
 from discreet.quality import Quality, quality
-from discreet.release import Release, Released
+from discreet.release import Release
+from discreet.released import Released
 
 
 def verify(args: argparse.Namespace) -> Answer:
@@ -33,8 +34,7 @@ def show(args: argparse.Namespace) -> Answer:
     released = Released.load(args.file)
     plan: Any = released.plan
     delta = float(plan["budget"]["delta"])
-    weight = float(plan["oracle"].get("response_weight", 1.0))
-    known = {each.number: each for each in quality(released, weight)}
+    known = {each.number: each for each in quality(released)}
     releases = [_summary(item, delta, known.get(item.number)) for item in released.items]
     said = [sentence for item in released.items for sentence in assumptions(item.event)]
     document = {

@@ -8,7 +8,7 @@ from typing import ClassVar
 from discreet.backend import lift
 from discreet.policies.allocation import Policy, inverse_gap, surviving, uniform
 from discreet.policies.squarecb import gap_weight
-from discreet.release import Released
+from discreet.released import Released
 from discreet.types import Array
 from discreet.validate import in_range, positive
 

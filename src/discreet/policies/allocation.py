@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from discreet.backend import namespace, row_min, row_sum
-from discreet.release import Released
+from discreet.released import Released
 from discreet.types import Array
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from discreet.backend import lift, row_min
 from discreet.policies.allocation import Policy, uniform
 from discreet.policies.bonus_updates import average_of_updates
-from discreet.release import Released
+from discreet.released import Released
 from discreet.theory import batch_error
 from discreet.types import Array
 from discreet.validate import positive

@@ -13,7 +13,7 @@ from discreet.policies.allocation import (
     uniform,
 )
 from discreet.policies.squarecb import gap_weight
-from discreet.release import Released
+from discreet.released import Released
 from discreet.types import Array
 from discreet.validate import in_range, positive
 

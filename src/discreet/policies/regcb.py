@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from discreet.backend import lift, namespace, row_sum
 from discreet.policies.allocation import Policy, surviving, uniform
-from discreet.release import Released
+from discreet.released import Released
 from discreet.types import Array
 from discreet.validate import in_range
 

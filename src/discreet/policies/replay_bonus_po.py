@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from discreet.backend import at_least, at_most, lift, softmax
 from discreet.policies.allocation import Policy, uniform
-from discreet.release import Released
+from discreet.released import Released
 from discreet.types import Array
 from discreet.validate import positive
 

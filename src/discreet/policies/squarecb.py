@@ -7,7 +7,7 @@ from typing import Any
 
 from discreet.backend import lift
 from discreet.policies.allocation import Policy, inverse_gap, uniform
-from discreet.release import Released
+from discreet.released import Released
 from discreet.types import Array
 from discreet.validate import in_range, positive
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from discreet.backend import as_like, lift, namespace, softmax
 from discreet.policies.allocation import Policy, draw, uniform
-from discreet.release import Released
+from discreet.released import Released
 from discreet.theory import batch_error
 from discreet.types import Array
 from discreet.validate import one_of, positive

@@ -10,7 +10,7 @@ import numpy as np
 
 from discreet.billboard.chain import Chain
 from discreet.plan import Plan
-from discreet.release import Released
+from discreet.released import Released
 from discreet.service.together import Together
 
 HELD = 4

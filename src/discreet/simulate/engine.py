@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 
 from discreet.backend import namespace, to_numpy
-from discreet.oracles import Oracle, Ridge
+from discreet.oracles import Oracle, PooledRidge, Ridge
 from discreet.plan import Plan
 from discreet.policies import Policy
 from discreet.privacy.noise import SeededNoise
-from discreet.release import Released
+from discreet.released import Released
 from discreet.schedule import Doubling
 from discreet.simulate.environment import play, shuffle
 from discreet.stacking import stack, structure
@@ -187,4 +187,6 @@ def _held_by_a_run(plan: Plan, shape: tuple[int, ...], schedule: Doubling) -> in
     blocks = plan.n_actions * p * p
     if _dense(plan):
         blocks *= 2 * plan.n_actions  # a dense matrix is also copied, factored and inverted
+    if isinstance(plan.oracle, PooledRidge):
+        blocks *= 2  # the pool, and eigenvectors in double precision
     return HELD_PER_ROW * rows * plan.n_actions + HELD_PER_ENTRY * blocks

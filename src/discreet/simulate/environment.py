@@ -17,7 +17,8 @@ from discreet.policies import Policy
 from discreet.privacy.budget import Budget
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.noise import Noise, SeededNoise
-from discreet.release import Release, Released
+from discreet.release import Release
+from discreet.released import Released
 from discreet.schedule import Doubling
 from discreet.types import Array, Batch
 
@@ -120,7 +121,7 @@ def play(
         batch = Batch(x, xp.astype(wrong, features.dtype), observed)
         fit = plan.oracle.fit(batch, noise.for_batch(number), released.statistics)
         event = noise.claim(plan.oracle.event(length))
-        release = Release(number, length, fit.predictor, fit.gram, event, statistics=fit.statistics)
+        release = Release.of(fit, number, length, event=event)
         released = released.add(release).compact()
         yield chosen != labels[..., rows], release
 

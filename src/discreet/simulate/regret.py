@@ -8,7 +8,8 @@ import numpy as np
 
 from discreet.policies.allocation import draw
 from discreet.privacy.noise import SeededNoise
-from discreet.release import Release, Released
+from discreet.release import Release
+from discreet.released import Released
 from discreet.schedule import Doubling
 from discreet.simulate.environment import Playable
 from discreet.simulate.truth import Floats, Rounds, Truth
@@ -61,8 +62,7 @@ def play_known(plan: Playable, truth: Truth, rounds: Rounds, first_batch: int = 
         batch = Batch(truth.features[c][:, None], losses, chosen[..., None] == actions)
         fit = plan.oracle.fit(batch, noise.for_batch(number), released.statistics)
         calls += 1
-        made = Release(number, length, fit.predictor, fit.gram, statistics=fit.statistics)
-        released = released.add(made).compact()
+        released = released.add(Release.of(fit, number, length)).compact()
     return Regret(np.cumsum(schedule.lengths()), _together(observed), _together(population), calls)
 
 

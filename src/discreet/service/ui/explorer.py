@@ -14,7 +14,7 @@ from discreet.billboard.chain import Chain
 from discreet.errors import InvalidInput
 from discreet.features import UnitBall
 from discreet.plan import Plan
-from discreet.release import Released
+from discreet.released import Released
 from discreet.schema import Category, Number
 from discreet.service.ui.frame import Asked
 
