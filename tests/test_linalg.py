@@ -112,3 +112,19 @@ def test_each_run_has_its_own_floor():
     matrices = np.stack([np.eye(2)[None]] * 3)  # (R, 1, p, p)
     solved = linalg.solve_floored(matrices, np.ones((3, 1, 2)), np.array([0.5, 1.0, 4.0]))
     np.testing.assert_allclose(solved[:, 0, 0], [1.0, 1.0, 0.25], atol=EXACT)
+
+
+def test_large_matrices_are_solved_one_by_one(monkeypatch):
+    torch = pytest.importorskip("torch")
+    matrices = symmetric(np.random.default_rng(3), 2, 1)  # indefinite: a plain solve
+    vectors = np.random.default_rng(4).normal(size=(2, 4, 3))
+    monkeypatch.setattr(linalg, "LARGE", 3)
+    calls = []
+    solve = torch.linalg.solve
+    monkeypatch.setattr(torch.linalg, "solve", lambda m, v: calls.append(m.ndim) or solve(m, v))
+    made = linalg.solve_vector(torch.asarray(matrices), torch.asarray(vectors))
+    wanted = np.linalg.solve(matrices, vectors[..., None])[..., 0]
+    np.testing.assert_allclose(made.numpy(), wanted, rtol=SOLVER, atol=SOLVER)
+    assert calls == [2] * 8
+    made = linalg.inverse(torch.asarray(matrices))
+    np.testing.assert_allclose(made.numpy(), np.linalg.inv(matrices), rtol=SOLVER, atol=SOLVER)

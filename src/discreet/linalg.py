@@ -10,6 +10,9 @@ import numpy as np
 from discreet.backend import apply_rows, as_like, namespace, row_sum, share_rows
 from discreet.types import Array
 
+LARGE = 2000
+"""Matrices of this size fill a GPU one at a time; its routines for many are made for small ones."""
+
 
 @lru_cache(maxsize=256)
 def triangle(p: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
@@ -83,7 +86,25 @@ def _torch_identity(p: int, dtype: Any, device: Any) -> Array:
 def solve_vector(matrices: Array, vectors: Array) -> Array:
     """M⁻¹ v for (..., p, p) and (..., p)."""
     xp = namespace(matrices)
+    if _one_by_one(matrices):
+        matrices, vectors = xp.broadcast_tensors(matrices, vectors[..., None])
+        pairs = zip(matrices.flatten(0, -3), vectors[..., 0].flatten(0, -2), strict=True)
+        return xp.stack([xp.linalg.solve(*pair) for pair in pairs]).reshape(vectors.shape[:-1])
     return xp.linalg.solve(matrices, vectors[..., None])[..., 0]
+
+
+def inverse(matrices: Array) -> Array:
+    """M⁻¹ for (..., p, p), definite or not."""
+    xp = namespace(matrices)
+    if _one_by_one(matrices):
+        each = [xp.linalg.inv(matrix) for matrix in matrices.flatten(0, -3)]
+        return xp.stack(each).reshape(matrices.shape)
+    return xp.linalg.inv(matrices)
+
+
+def _one_by_one(matrices: Array) -> bool:
+    many = not isinstance(matrices, np.ndarray) and matrices.ndim > 2
+    return bool(many and matrices.shape[-1] >= LARGE)
 
 
 def solve_definite(matrices: Array, vectors: Array) -> Array:

@@ -16,7 +16,7 @@ import numpy as np
 from discreet.backend import as_like, at_least, lift, namespace
 from discreet.encoding import canonical, digest_of, read_document, write_atomically
 from discreet.errors import CorruptRelease, InvalidInput
-from discreet.linalg import identity, inverse_repaired, quadratic_forms
+from discreet.linalg import identity, inverse, inverse_repaired, quadratic_forms
 from discreet.release import Gram, Predictor, Release, altered, following
 from discreet.schedule import Doubling
 from discreet.statistics import Statistics
@@ -137,10 +137,9 @@ class Released:
         total, xp = gram.values, namespace(gram.values)
         p = self.items[-1].predictor.weights.shape[-1]
         if gram.dense:
-            inverse = xp.linalg.inv(total + identity(total.shape[-1], total))
+            dense = inverse(total + identity(total.shape[-1], total))
             blocks = [
-                inverse[..., a * p : (a + 1) * p, a * p : (a + 1) * p]
-                for a in range(self.n_actions)
+                dense[..., a * p : (a + 1) * p, a * p : (a + 1) * p] for a in range(self.n_actions)
             ]
             return xp.stack(blocks, axis=-3)
         step = lift(gram.step, total, 1)
