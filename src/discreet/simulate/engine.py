@@ -115,7 +115,7 @@ def run(
     def rows_of(chosen_seeds: tuple[int, ...]) -> tuple[Array, Array, Array]:
         return _shuffled(features, labels, chosen_seeds, machine)
 
-    for indices, some_seeds in _parts(plans, features.shape, schedule, len(seeds), machine):
+    for indices, some_seeds in parts(plans, features.shape, schedule, len(seeds), machine):
         chosen = [plans[i] for i in indices]
         some = tuple(seeds[s] for s in some_seeds)
         lost = _play_family(Family.of(chosen), chosen[0].n_actions, schedule, rows_of(some), some)
@@ -151,7 +151,7 @@ def _play_family(
     return np.stack(counted, axis=1)
 
 
-def _parts(
+def parts(
     plans: Sequence[Plan], shape: tuple[int, ...], schedule: Doubling, seeds: int, machine: Machine
 ) -> Iterator[tuple[list[int], list[int]]]:
     """Families cut to the memory budget: indices of plans and of seeds."""

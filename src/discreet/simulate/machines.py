@@ -18,7 +18,7 @@ DTYPE = "float32"
 """A loss is a mean of many rounds; the engine sums in float64 where sums are long."""
 SHARE = 0.5
 """Of the memory that is free: the engine's budget is an estimate, and others live here too."""
-ENOUGH = 2**30
+ENOUGH = 2**27
 """Bytes for a job on a CPU; larger parts leave the caches and gain nothing."""
 LEAST = 2**24
 """Below this, less memory does not help: a data set and its fits take more."""
@@ -67,7 +67,7 @@ def free_memory(device: str) -> int:
         return int(kibibytes["MemAvailable"]) * 1024
     except (OSError, KeyError, IndexError):
         pages = getattr(os, "sysconf_names", {}).get("SC_PHYS_PAGES")
-        return os.sysconf(pages) * os.sysconf("SC_PAGE_SIZE") if pages else 4 * ENOUGH
+        return os.sysconf(pages) * os.sysconf("SC_PAGE_SIZE") if pages else 2**32
 
 
 def cores() -> int:

@@ -1,0 +1,75 @@
+"""Peak memory of a campaign's job on a CPU, for every data set.
+
+    python bench/memory.py --data FOLDER [--sets phoneme fried] [--mechanism paper] [--seeds 10]
+
+FOLDER holds .npz files (X, y). The engine cuts the paper's grid into parts that fit its budget;
+all parts of a family are alike, so one of each is played, in full length. The peak is the
+process's own, Python and its libraries included, set back before each data set.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import time
+from pathlib import Path
+
+import discreet as dc
+from campaign import labelled
+from discreet.schedule import Doubling
+from discreet.simulate.engine import parts, run
+from discreet.simulate.machines import machine, one_thread
+from discreet.simulate.presets import paper_plans
+
+
+def peak_gib() -> float:
+    """The most this process has held since the mark was last set back (Linux)."""
+    status = Path("/proc/self/status").read_text(encoding="ascii")
+    return int(status.split("VmHWM:")[1].split()[0]) / 2**20
+
+
+def play(folder: str, name: str, mechanism: str, seeds: int, device: str) -> None:
+    x, y = labelled(folder, name)
+    actions = int(y.max()) + 1
+    features = dc.UnitBall(x.shape[1]).map(x)
+    plans = [plan for _, plan in paper_plans(actions, x.shape[1], mechanism=mechanism)]
+    given = machine(device, 1)
+    schedule = Doubling(plans[0].first_batch, len(x))
+    families: dict[object, tuple[list[int], list[int]]] = {}
+    for indices, some in parts(plans, features.shape, schedule, seeds, given):
+        first = plans[indices[0]]
+        family = type(first.oracle), first.feedback, first.budget.private
+        families.setdefault(family, (indices, some))
+    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+    start = time.perf_counter()
+    runs = 0
+    with one_thread(device):
+        for indices, some in families.values():
+            run([plans[i] for i in indices], features, y, some, given)
+            runs += len(indices) * len(some)
+    print(
+        f"{name:28} T={len(x):6} p={features.shape[1]:4} A={actions:3} {runs:6} runs in "
+        f"{len(families)} parts {time.perf_counter() - start:7.1f} s  peak {peak_gib():.2f} GiB",
+        flush=True,
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", required=True, help="folder of .npz files (X, y)")
+    parser.add_argument("--sets", nargs="*", help="names without .npz; default: all")
+    parser.add_argument("--mechanism", default="structured")
+    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--device", default="numpy", help="numpy or cpu (torch)")
+    args = parser.parse_args()
+    names = args.sets or sorted(path.stem for path in Path(args.data).glob("*.npz"))
+    fresh = multiprocessing.get_context("spawn")
+    for name in names:  # a process each, so that no set inherits another's heap
+        given = (args.data, name, args.mechanism, args.seeds, args.device)
+        process = fresh.Process(target=play, args=given)
+        process.start()
+        process.join()
+
+
+if __name__ == "__main__":
+    main()
