@@ -97,6 +97,18 @@ class Release:
         """SHA-256 of the canonical JSON."""
         return digest_of(self.to_json())
 
+    def for_deciding(self) -> Release:
+        """Without what only the next fit reads; its digest stays that of the whole.
+
+        Of the pool the sums of the constant feature remain, which tell how people fared.
+        """
+        pool = self.statistics
+        if pool is None or pool.gram.shape[-1] == 1:
+            return self
+        light = replace(self, statistics=pool.of_the_constant())
+        vars(light)["digest"] = self.digest
+        return light
+
     def to_json(self) -> dict[str, Any]:
         """The document whose canonical bytes are hashed and signed."""
         predictor = {"link": self.predictor.link, "weights": encode_array(self.predictor.weights)}

@@ -7,7 +7,7 @@ a batch much smaller than its noise hardly, a large one fully.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -38,6 +38,11 @@ class Statistics:
             self.records + weight * other.records,
             self.variance + weight**2 * other.variance,
         )
+
+    def of_the_constant(self) -> Statistics:
+        """The sums of the constant feature alone: noisy counts and centred losses."""
+        gram, response = self.gram[..., :1, :1] + 0.0, self.response[..., :1] + 0.0
+        return replace(self, gram=gram, response=response)
 
     def to_json(self) -> dict[str, Any]:
         """The upper triangles of the blocks, and the rest."""

@@ -1,5 +1,8 @@
 """Chains of documents: which hold, which are refused, and what a restore does."""
 
+import tracemalloc
+
+import numpy as np
 import pytest
 
 import discreet as dc
@@ -7,6 +10,8 @@ from billboard.chains import KEY, broken, chain, histories, plan, released, resi
 from discreet.billboard import documents
 from discreet.billboard.board import Billboard
 from discreet.billboard.chain import Chain
+from discreet.quality import quality
+from discreet.service.serving import Serving
 from wording import refused
 
 GOOD, BROKEN = histories(), broken()
@@ -60,3 +65,37 @@ def test_a_genesis_must_agree_with_its_plan(field):
     )
     with refused(dc.CorruptRelease, "unit and the schema"):
         Chain(KEY).extended([resigned({**document, field: "other"})])
+
+
+def test_a_chain_for_deciding_says_the_same_and_goes_on():
+    of = plan(dc.ReplayBonusPO())
+    contents = chain(of, released(of, 4, pooled=True))
+    whole = Chain(KEY).extended(contents)
+    light = Chain(KEY)
+    for content in contents:  # as a service reads them
+        light = light.extended([content]).for_deciding()
+    assert light.number == whole.number
+    rows = of.features.map(np.random.default_rng(0).normal(size=(20, 3)) / 3)
+    wanted = of.policy.probabilities(whole.released, rows)
+    np.testing.assert_array_equal(of.policy.probabilities(light.released, rows), wanted)
+    assert quality(light.released) == quality(whole.released)
+    digests = [[item.digest for item in each.released.items] for each in (light, whole)]
+    assert digests[0] == digests[1]
+    assert all(item.statistics.gram.shape == (3, 1, 1) for item in light.released.items)
+
+
+def test_a_service_that_never_fits_holds_little_of_each_release():
+    """3 KiB each for four actions and nine features, of a document of 5."""
+    of = plan(dc.ReplayBonusPO(), features=dc.UnitBall(8), n_actions=4)
+    contents = chain(of, released(of, 60, pooled=True))
+    serving = Serving(of, KEY)
+    held = []
+    tracemalloc.start()
+    try:
+        for content in contents:
+            serving.adopt(serving.extended([content]))
+            held.append(tracemalloc.get_traced_memory()[0])
+    finally:
+        tracemalloc.stop()
+    grown = (held[-1] - held[20]) / 40
+    assert grown < 4096

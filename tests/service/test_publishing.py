@@ -277,7 +277,7 @@ def test_a_restored_backup_is_refused_until_a_new_epoch_begins(settings, play, r
         return await service.state.read(lambda c: chain.after(c, -1)), service.state
 
     bodies, state = play(chosen, after)
-    kinds = [link.document["kind"] for link in state.serving.chain.links]
+    kinds = [link.kind for link in state.serving.chain.links]
     numbers = [link.number for link in state.serving.chain.links]
     assert kinds == ["genesis", "restore", "release"]
     assert numbers == [0, 2, 3]  # number 1 was published before the restore and is never reused
@@ -318,7 +318,7 @@ def test_a_burned_batch_is_erased_and_never_released(settings, play, released):
         assert all(each.stored and each.release == 1 for each in kept)
         made = await released(service)
         assert (made.latest.number, made.latest.records) == (1, 4)
-        kinds = [link.document["kind"] for link in service.state.serving.chain.links]
+        kinds = [link.kind for link in service.state.serving.chain.links]
         assert kinds == ["genesis", "burn", "release"]
 
     play(settings(), scenario)

@@ -166,10 +166,10 @@ def test_torch_uses_one_thread_too(monkeypatch):
 
 
 def test_memory_is_shared_by_jobs(monkeypatch):
-    free = 3 * 2**30
+    free = 3 * 2**26
     monkeypatch.setattr(machines, "free_memory", lambda _: free)
-    assert machines.machine("numpy", 1).memory == 2**30
-    assert machines.machine("numpy", 2).memory == 2**29
+    assert machines.machine("numpy", 1).memory == 2**26
+    assert machines.machine("numpy", 2).memory == 2**25
     assert machines.machine("numpy", 4, memory=2.0).memory == 2**29
     free = 1
     assert machines.machine("numpy", 1).memory == LEAST

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -20,21 +20,22 @@ from discreet.schedule import Doubling
 from discreet.schema import Schema
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Link:
-    """One verified document and the digest of its published bytes.
+    """The place of one verified document, the digest of its published bytes, and its release.
 
-    The release of a document is kept as what a policy reads: as JSON it takes thirty times the
-    memory.
+    There may be thousands, so a link holds no JSON: it takes thirty times the memory.
     """
 
     digest: str
-    document: dict[str, Any] = field(repr=False)
+    kind: str
+    number: int
+    epoch: int
     release: Release | None = field(default=None, repr=False)
 
-    @property
-    def number(self) -> int:
-        return int(self.document["number"])
+    def for_deciding(self) -> Link:
+        light = self.release and self.release.for_deciding()
+        return self if light is self.release else replace(self, release=light)
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,7 @@ class Chain:
 
     key: str
     links: tuple[Link, ...] = ()
+    genesis: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     @property
     def number(self) -> int:
@@ -56,18 +58,19 @@ class Chain:
         """This chain with the published bytes of more documents."""
         chain = self
         for content in contents:
-            chain = chain._with(Link(digest(content), verify(content, self.key)))
+            document = verify(content, self.key)
+            place = document["kind"], document["number"], document["epoch"]
+            chain = chain._with(Link(digest(content), *place), document)
         return chain
 
-    def _with(self, link: Link) -> Chain:
+    def _with(self, link: Link, document: Mapping[str, Any]) -> Chain:
         if self.links:
-            return self._after_others(link)
-        document = link.document
-        begins = (document["kind"], document["number"], document["previous"])
+            return self._after_others(link, document)
+        begins = (link.kind, link.number, document["previous"])
         if begins != ("genesis", 0, None):
             raise CorruptRelease(
-                f"chain must begin with document 0, a genesis; got number {document['number']}, "
-                f"a {document['kind']}. Pass every document from number 0 on."
+                f"chain must begin with document 0, a genesis; got number {link.number}, "
+                f"a {link.kind}. Pass every document from number 0 on."
             )
         plan = document["plan"]
         if (document["unit"], document["schema"]) != (plan["unit"], digest_of(plan["features"])):
@@ -75,39 +78,40 @@ class Chain:
                 "genesis must name the unit and the schema of its plan; it does not. "
                 "Read it with the version of discreet that wrote it."
             )
-        return replace(self, links=(link,))
+        return replace(self, links=(link,), genesis=document)
 
-    def _after_others(self, link: Link) -> Chain:
-        document, last, root = link.document, self.links[-1], self.links[0].document
-        if document["kind"] == "restore":
+    def _after_others(self, link: Link, document: Mapping[str, Any]) -> Chain:
+        last, kept = self.links[-1], self
+        if link.kind == "restore":
             kept = self.until(document["kept"]["number"])
-            gap = document["number"] - last.number  # above 1: some were lost before we saw them
+            gap = link.number - last.number  # above 1: some were lost before we saw them
             follows = (
                 kept.links[-1].digest == document["kept"]["digest"]
-                and document["epoch"] > last.document["epoch"]
+                and link.epoch > last.epoch
                 and (gap > 1 or (gap == 1 and document["previous"] == last.digest))
             )
         else:
-            kept = self
-            if document["kind"] == "release":
-                link = self._understood(link)
-            place = (document["number"], document["epoch"], document["previous"])
-            follows = place == (last.number + 1, last.document["epoch"], last.digest)
-        same = all(document[name] == root[name] for name in ("experiment", "unit", "schema"))
-        if not (follows and same):
+            if link.kind == "release":
+                link = replace(link, release=self._next_release(document["release"]))
+            place = (link.number, link.epoch, document["previous"])
+            follows = place == (last.number + 1, last.epoch, last.digest)
+        common = ("experiment", "unit", "schema")
+        if not (follows and all(document[name] == self.genesis[name] for name in common)):
             raise CorruptRelease(
-                f"document {document['number']} must follow document {last.number}; it does not. "
+                f"document {link.number} must follow document {last.number}; it does not. "
                 "One is missing, doubled or of another experiment: fetch them again."
             )
         return replace(self, links=(*kept.links, link))
 
-    def _understood(self, link: Link) -> Link:
-        """The link with its release, which must follow the one before in the core's chain too."""
-        rest = dict(link.document)
+    def _next_release(self, document: Mapping[str, Any]) -> Release:
+        """The release of a document, which must follow the one before in the core's chain too."""
         before, root = self.released.items, digest_of(self.config)
         previous = before[-1].digest if before else root
-        release = following(rest.pop("release"), len(before) + 1, root, previous)
-        return Link(link.digest, rest, release)
+        return following(document, len(before) + 1, root, previous)
+
+    def for_deciding(self) -> Chain:
+        """This chain without what only the next fit reads, for a process that never fits."""
+        return replace(self, links=tuple(link.for_deciding() for link in self.links))
 
     def until(self, number: int) -> Chain:
         """The chain as it was when that document was the newest."""
@@ -122,7 +126,7 @@ class Chain:
     @property
     def config(self) -> dict[str, Any]:
         """The plan of the genesis, as a mapping."""
-        plan: dict[str, Any] = self.links[0].document["plan"]
+        plan: dict[str, Any] = self.genesis["plan"]
         return plan
 
     @cached_property

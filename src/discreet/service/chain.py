@@ -53,7 +53,7 @@ def after(connection: Connection, number: int) -> list[bytes]:
 def mark_of(chain: Chain) -> Mark:
     """What the anchor says of the newest document of a chain."""
     link = chain.links[-1]
-    return Mark(int(link.document["epoch"]), link.number, link.digest)
+    return Mark(link.epoch, link.number, link.digest)
 
 
 def part(settings: Settings, epoch: int, batch: int) -> str:

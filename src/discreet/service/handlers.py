@@ -101,8 +101,8 @@ async def releases(call: Call) -> dict[str, Any]:
         "releases": [
             {
                 "number": link.number,
-                "kind": link.document["kind"],
-                "epoch": link.document["epoch"],
+                "kind": link.kind,
+                "epoch": link.epoch,
                 "digest": link.digest,
             }
             for link in links

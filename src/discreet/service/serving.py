@@ -35,7 +35,7 @@ class Serving:
 
     def extended(self, contents: list[bytes]) -> Chain:
         """The chain with more documents, verified and ready to decide."""
-        chain = self.chain.extended(contents)
+        chain = self.chain.extended(contents).for_deciding()
         self._warm(chain.released)
         return chain
 

@@ -77,9 +77,7 @@ async def explorer(asked: Asked) -> Response:
     """The page; with a form sent, its answer, as a part where the page asks for that."""
     state, plan = asked.service.state, asked.service.settings.plan
     inputs, chain = controls(plan), state.serving.chain
-    numbers = [
-        link.number for link in chain.links if link.document["kind"] in ("genesis", "release")
-    ]
+    numbers = [link.number for link in chain.links if link.kind in ("genesis", "release")]
     texts = {each.name: asked.given(each.name) or each.first for each in inputs}
     release = asked.given("release") or str(_standing(numbers, state.served()))
     if not release.isdecimal() or int(release) not in numbers:
