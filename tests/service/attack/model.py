@@ -71,7 +71,7 @@ class Model:
         while batch is not None and not batch.accepts(self.now):
             batch = self.slot()
         if known is not None and known[1].live:
-            self.spare = batch
+            self.spare = batch or self.spare  # while frozen none is taken, and none put back
             return None, known[0]
         return batch, None
 
