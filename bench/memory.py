@@ -3,15 +3,18 @@
     python bench/memory.py --data FOLDER [--sets phoneme fried] [--mechanism paper] [--seeds 10]
 
 FOLDER holds .npz files (X, y). The engine cuts the paper's grid into parts that fit its budget;
-all parts of a family are alike, so one of each is played, in full length. The peak is the
-process's own, Python and its libraries included, set back before each data set.
+all parts of a family are alike, so one of each is played, in two batches: memory is held a batch
+at a time, and the second is longer than any of the grid's. The peak is of a process that plays one
+data set, Python and its libraries included.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import multiprocessing
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import discreet as dc
@@ -20,10 +23,11 @@ from discreet.schedule import Doubling
 from discreet.simulate.engine import parts, run
 from discreet.simulate.machines import machine, one_thread
 from discreet.simulate.presets import paper_plans
+from discreet.stacking import structure
 
 
 def peak_gib() -> float:
-    """The most this process has held since the mark was last set back (Linux)."""
+    """The most this process has held (Linux)."""
     status = Path("/proc/self/status").read_text(encoding="ascii")
     return int(status.split("VmHWM:")[1].split()[0]) / 2**20
 
@@ -32,15 +36,17 @@ def play(folder: str, name: str, mechanism: str, seeds: int, device: str) -> Non
     x, y = labelled(folder, name)
     actions = int(y.max()) + 1
     features = dc.UnitBall(x.shape[1]).map(x)
-    plans = [plan for _, plan in paper_plans(actions, x.shape[1], mechanism=mechanism)]
+    third = math.ceil(len(x) / 3)
+    grid = paper_plans(actions, x.shape[1], mechanism=mechanism)
+    plans = [replace(plan, first_batch=third) for _, plan in grid]
     given = machine(device, 1)
     schedule = Doubling(plans[0].first_batch, len(x))
     families: dict[object, tuple[list[int], list[int]]] = {}
     for indices, some in parts(plans, features.shape, schedule, seeds, given):
         first = plans[indices[0]]
-        family = type(first.oracle), first.feedback, first.budget.private
+        alike = structure(first.oracle), first.feedback
+        family = *alike, first.budget.private, first.policy.uses_radii
         families.setdefault(family, (indices, some))
-    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
     start = time.perf_counter()
     runs = 0
     with one_thread(device):
