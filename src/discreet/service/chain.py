@@ -62,10 +62,9 @@ def part(settings: Settings, epoch: int, batch: int) -> str:
 
 
 def charge(connection: Connection, number: int, ledger: Ledger) -> None:
-    """Insert the last entry of a ledger, which document ``number`` made."""
-    alone = Ledger(ledger.budget, ledger.entries[-1:], ledger.unit)
-    entry = canonical(alone.to_json()["entries"][0]).decode()
-    connection.execute("INSERT INTO charges VALUES (?, ?)", (number, entry))
+    """Insert the one entry of a ledger, which document ``number`` made."""
+    (entry,) = ledger.to_json()["entries"]
+    connection.execute("INSERT INTO charges VALUES (?, ?)", (number, canonical(entry).decode()))
 
 
 def ledger_of(connection: Connection, settings: Settings) -> Ledger:

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +46,7 @@ main(sys.argv[1])
 
 @dataclass(frozen=True)
 class Fitted:
-    """What a fit made: public from here on."""
+    """What a fit made: public from here on. The ledger has its one charge, not those before."""
 
     release: Release
     ledger: Ledger
@@ -69,8 +69,9 @@ def fit(
         rows = read_batch(connection, settings.plan, sealer, epoch, batch, size)
     step("fit:read")
     part = documents.part(settings, epoch, batch)
-    made = private_release(settings.plan, SecureNoise(), rows, chain.released, ledger, part)
-    return Fitted(*made)
+    noise = SecureNoise()
+    release, ledger = private_release(settings.plan, noise, rows, chain.released, ledger, part)
+    return Fitted(release, replace(ledger, entries=ledger.entries[-1:]))
 
 
 class Fitter:
