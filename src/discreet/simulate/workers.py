@@ -6,6 +6,7 @@ time, so that only their data are in memory; outcomes come back in the order in 
 
 from __future__ import annotations
 
+import gc
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -94,13 +95,19 @@ def _cluster(address: str) -> Iterator[Workers]:
             "distributed must be installed for --scheduler; it is not. "
             "Run pip install 'discreet[dask]'."
         ) from None
+    client, reason = None, ""
     try:
         client = Client(address, timeout=PATIENCE, set_as_default=False)
     except (OSError, ValueError) as error:
+        reason = type(error).__name__
+    if client is None:
+        # What is left of it must go now: Dask ends it under a lock, and waits for itself if that
+        # happens while another client begins.
+        gc.collect()
         raise InvalidInput(
             f"scheduler must be the address of a running Dask scheduler; got {address!r}, which "
-            f"does not answer ({type(error).__name__}). Start dask scheduler, or leave it out."
-        ) from None
+            f"does not answer ({reason}). Start dask scheduler, or leave it out."
+        )
     with client:
         try:
             client.wait_for_workers(1, timeout=PATIENCE)
