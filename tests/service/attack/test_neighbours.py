@@ -6,8 +6,10 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from discreet.billboard.chain import Chain
 from discreet.privacy.noise import SeededNoise
 from discreet.service import clock, fitting
+from discreet.service.chain import after
 from discreet.service.journal import Journal
 from discreet.service.service import Service
 from service.attack.harness import context
@@ -57,7 +59,8 @@ def history(settings, change, monkeypatch):
                 times.append(batch)
                 arrivals.now += settings.window + settings.settle
                 assert await service.upkeep.once()
-            return times, service.state.serving.at(service.state.serving.newest).items
+            published = await service.state.read(lambda connection: after(connection, -1))
+            return times, Chain(service.state.serving.chain.key).extended(published).released.items
         finally:
             await service.stop()
 
