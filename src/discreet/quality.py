@@ -29,8 +29,8 @@ class Quality:
 def quality(released: Released) -> list[Quality]:
     """One line a release with bandit feedback and pooled statistics; others have none.
 
-    With Q = √2·Σ_a q̃_a0 the noisy sum of
-    y − ½ and N = 2·Σ_a G̃_a00 the noisy number of losses heard, the mean loss is ½ + Q/N.
+    With Q = √2·Σ_a q̃_a0 the noisy sum of y − ½ and N = 2·Σ_a G̃_a00 the noisy number of losses
+    heard, the mean loss is ½ + Q/N.
     """
     plan: Any = released.plan or {}
     weight = float(plan.get("oracle", {}).get("response_weight", 1.0))

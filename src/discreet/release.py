@@ -106,7 +106,7 @@ class Release:
         if pool is None or pool.gram.shape[-1] == 1:
             return self
         light = replace(self, statistics=pool.of_the_constant())
-        vars(light)["digest"] = self.digest
+        vars(light)["digest"] = self.digest  # where the cached property looks first
         return light
 
     def to_json(self) -> dict[str, Any]:

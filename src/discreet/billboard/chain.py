@@ -34,6 +34,7 @@ class Link:
     release: Release | None = field(default=None, repr=False)
 
     def for_deciding(self) -> Link:
+        """The same with a light release."""
         light = self.release and self.release.for_deciding()
         return self if light is self.release else replace(self, release=light)
 
