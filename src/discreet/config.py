@@ -21,9 +21,6 @@ from discreet.validate import nearest
 T = TypeVar("T")
 Registry = Mapping[str, type[Any]]
 
-_DERIVED = "scales"
-"""Fields that a plan computes; they are not configuration."""
-
 
 def to_config(item: Any) -> Any:
     """A mapping with ``kind`` and the public parameters, ready for canonical JSON."""
@@ -47,8 +44,7 @@ def fields_to_config(item: Any) -> dict[str, Any]:
     for each in fields(item):
         value = getattr(item, each.name)
         decimal = float in _options(hints[each.name]) and isinstance(value, (int, np.integer))
-        if each.name != _DERIVED:
-            written[each.name] = to_config(float(value) if decimal else value)
+        written[each.name] = to_config(float(value) if decimal else value)
     return written
 
 
@@ -71,7 +67,7 @@ def from_config(registry: Registry, document: Any, where: str) -> Any:
 
 def build(cls: type[T], given: Mapping[str, Any], where: str, registry: Registry) -> T:
     """``cls(**given)`` with unknown keys refused by name and values read by their type."""
-    known = {each.name: each for each in fields(cls) if each.name != _DERIVED}  # type: ignore[arg-type]
+    known = {each.name: each for each in fields(cls)}  # type: ignore[arg-type]
     for name in given:
         if name not in known:
             raise InvalidInput(

@@ -14,14 +14,13 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import InvalidInput
-from discreet.oracles import Ridge
+from discreet.oracles import Problem, Ridge
 from discreet.privacy.budget import Budget
 from discreet.privacy.events import Event, NonPrivate
 from discreet.privacy.noise import SeededNoise
-from discreet.types import Batch
+from discreet.types import Batch, Floats
 from discreet.validate import in_range, whole
 
-Floats = np.ndarray[Any, Any]
 Rule = Callable[[Floats], Any]
 """Features (n, p) to a number for each action (n, A): probabilities, or predicted losses."""
 
@@ -174,9 +173,7 @@ def _checked(chances: Any, rows: int) -> Floats:
 def _cross_fitted(logs: Logs, actions: int, folds: int) -> Floats:
     """Expected losses (n, A) of every row, from a ridge regression on the other folds."""
     n, p = logs.features.shape
-    oracle = Ridge(ridge=1e-3).calibrate(
-        Budget.none(), feedback="bandit", losses="general", radii=False, n_actions=actions, p=p
-    )
+    mechanism = Ridge(ridge=1e-3).calibrate(Problem(actions, p), Budget.none())
     losses = np.repeat(logs.losses[:, None], actions, axis=-1)
     observed = np.arange(actions) == logs.actions[:, None]
     fold = np.arange(n) % folds
@@ -184,6 +181,6 @@ def _cross_fitted(logs: Logs, actions: int, folds: int) -> Floats:
     for number in range(folds):
         inside, outside = fold == number, fold != number
         batch = Batch(logs.features[outside], losses[outside], observed[outside])
-        fit = oracle.fit(batch, SeededNoise(0))
+        fit = mechanism.fit(batch, SeededNoise(0))
         predicted[inside] = np.clip(fit.predictor.losses(logs.features[inside]), 0.0, 1.0)
     return predicted

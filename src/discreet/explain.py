@@ -7,7 +7,7 @@ import textwrap
 from typing import Any
 
 from discreet.config import fields_to_config
-from discreet.oracles import PooledRidge
+from discreet.oracles.mechanisms.pooled_statistics import PooledStatistics
 from discreet.policies import ReplayBonusPO
 
 
@@ -56,12 +56,12 @@ def _policy(policy: Any, n_actions: int) -> str:
 
 
 def _oracle(plan: Any) -> str:
-    oracle = plan.oracle
-    if not isinstance(oracle, PooledRidge) or oracle.scales is None:
+    oracle, mechanism = plan.oracle, plan.mechanism
+    if not isinstance(mechanism, PooledStatistics):
         return _given(oracle)
     if not plan.budget.private:
         return "PooledRidge: ridge regression on the whole past; predicted losses are in [0, 1]."
-    sigma, response = oracle.scales.gram, oracle.scales.response
+    sigma, response = mechanism.gram, mechanism.response
     half = math.ceil(oracle.clear * plan.features.p * sigma**2)
     return (
         "PooledRidge adds up all released statistics, which are public. The budget asks for noise "

@@ -140,11 +140,11 @@ def private_release(
 ) -> tuple[Release, Ledger]:
     """The next release, and the ledger after ``part`` of the records has paid for it."""
     number = len(released.items) + 1
-    event = noise.claim(plan.oracle.event(batch.records))
+    event = noise.claim(plan.mechanism.event)
     charged = ledger.charge(part or f"batch {number}", event)  # before any data are touched
     # Privacy: the one place where private rows become a public release; the batch is fitted
     # once and then forgotten. [docs/privacy/transcript.md, "Proof"]
-    fit = plan.oracle.fit(batch, noise.for_batch(number), released.statistics)
+    fit = plan.mechanism.fit(batch, noise.for_batch(number), released.statistics)
     previous = released.latest.digest if released.latest else plan.digest
     made = Release.of(
         fit, number, batch.records, event=event, plan_digest=plan.digest, previous=previous

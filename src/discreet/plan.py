@@ -7,12 +7,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from discreet.config import Registry, build, fields_to_config, from_config
 from discreet.encoding import digest_of
 from discreet.errors import InvalidInput
 from discreet.explain import explain
 from discreet.features import UnitBall
-from discreet.oracles import FiniteClass, Logistic, Oracle, PooledRidge, Ridge
+from discreet.oracles import FiniteClass, Logistic, Mechanism, Oracle, PooledRidge, Problem, Ridge
 from discreet.policies import (
     AdaCB,
     BonusPO,
@@ -30,6 +32,7 @@ from discreet.privacy.budget import Budget
 from discreet.released import Released
 from discreet.schedule import Doubling
 from discreet.schema import Category, Number, Schema
+from discreet.stacking import one_run, stack
 from discreet.validate import instance, loss, one_of, whole
 
 FORMAT = "discreet-plan/1"
@@ -120,19 +123,25 @@ class Plan:
                 f"oracle must predict losses in [0, 1] for {type(self.policy).__name__}; "
                 f"got {type(self.oracle).__name__}. Use Logistic or FiniteClass."
             )
-        calibrated = self.oracle.calibrate(
-            self.budget,
-            feedback=self.feedback,
-            losses=self.losses,
-            radii=self.policy.uses_radii,
-            n_actions=self.n_actions,
-            p=self.features.p,
-        )
-        object.__setattr__(self, "oracle", calibrated)
+        _ = self.mechanism  # what cannot be calibrated is refused now, before the first person
 
     def explain(self) -> str:
         """What was chosen and why, in words."""
         return explain(self)
+
+    @property
+    def problem(self) -> Problem:
+        """What the oracle is calibrated for, beside the budget."""
+        radii = self.policy.uses_radii
+        return Problem(self.n_actions, self.features.p, self.feedback, self.losses, radii)
+
+    @cached_property
+    def mechanism(self) -> Mechanism:
+        """The oracle, calibrated for the problem and the budget; in a stack, run by run."""
+        if np.ndim(self.budget.epsilon):
+            runs = range(len(self.budget.epsilon))  # type: ignore[arg-type]
+            return stack([one_run(self, run).mechanism for run in runs])
+        return self.oracle.calibrate(self.problem, self.budget)
 
     @property
     def schedule(self) -> Doubling:

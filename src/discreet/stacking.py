@@ -60,6 +60,19 @@ def _merge(name: str, values: list[Any]) -> Any:
     )
 
 
+def one_run(item: T, run: int) -> T:
+    """One of the items that ``stack`` put together, parts that are stacks included."""
+    alone = object.__new__(type(item))  # it was validated before it was stacked
+    for each in fields(item):  # type: ignore[arg-type]
+        value = getattr(item, each.name)
+        if is_dataclass(value) and not isinstance(value, type):
+            value = one_run(value, run)
+        elif isinstance(value, np.ndarray) and value.ndim == 1:
+            value = float(value[run])
+        object.__setattr__(alone, each.name, value)
+    return alone
+
+
 def _parameter(item: Any, each: Any) -> Any:
     """A field's value; in a field of floats the whole number 8 is the parameter 8.0."""
     value = getattr(item, each.name)

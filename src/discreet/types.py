@@ -17,6 +17,8 @@ from discreet.errors import PrivateData
 
 Array = Any
 """An array of the Python Array API: NumPy in the service, NumPy or torch in a campaign."""
+Floats = np.ndarray[Any, Any]
+"""A NumPy array of numbers, where no other kind of array comes."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)

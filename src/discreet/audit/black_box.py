@@ -97,7 +97,7 @@ def _hits(subject: Subject, plan: Plan, world: Batch, trials: int, noise: Noise 
     hits = 0
     for start in range(0, trials, _AT_ONCE):
         count = min(_AT_ONCE, trials - start)
-        release = subject.oracle.fit(world, Trials(noise or SecureNoise(), count))
+        release = subject.calibrated.fit(world, Trials(noise or SecureNoise(), count))
         hits += int((plan.statistic(release) > plan.threshold).sum())
     return hits
 
@@ -106,7 +106,7 @@ def _gaussian_plan(subject: Subject, trials: int) -> Plan:
     seen = GaussianRelease(subject)
     first, second = subject.worst_pair()
     direction, threshold = seen.direction(first, second)
-    shift = shift_of(subject.oracle.event(1))
+    shift = shift_of(subject.calibrated.event)
     return Plan(
         first,
         second,
@@ -182,7 +182,7 @@ def _choice_plan(subject: Subject, trials: int) -> Plan:
 
     def rate(world: Batch, sharper: float) -> float:
         asked = Chosen()
-        subject.oracle.fit(world, asked)
+        subject.calibrated.fit(world, asked)
         logits = -sharper * asked.scores / asked.scale
         law = np.exp(logits - logits.max())
         return float(law[0] / law.sum())

@@ -10,17 +10,17 @@ import numpy as np
 from discreet.audit.finding import HOLDS, WEAK, Finding, exact_verdict
 from discreet.audit.sources import Chosen
 from discreet.audit.subjects import Subject, constants
-from discreet.oracles import FiniteClass
+from discreet.oracles import FiniteClass, Mechanism
 from discreet.types import Batch
 
 MANY = 20_000
 """Copies of one function, which fix the normaliser: then the ratio comes close to ε."""
 
 
-def log_probabilities(oracle: Any, batch: Batch) -> np.ndarray[Any, Any]:
+def log_probabilities(mechanism: Mechanism, batch: Batch) -> np.ndarray[Any, Any]:
     """Of choosing each function, from what a fit asks of its noise."""
     asked = Chosen()
-    oracle.fit(batch, asked)
+    mechanism.fit(batch, asked)
     logits = -asked.scores / asked.scale
     top = logits.max()
     return np.asarray(logits - top - np.log(np.exp(logits - top).sum()))
@@ -35,15 +35,8 @@ def exact_choice(subject: Subject) -> Finding:
     corners = [(c, y, a) for c in (-1.0, 1.0) for y in (0.0, 0.37, 1.0) for a in actions]
     found = 0.0
     for weights in (random, hard):
-        oracle = FiniteClass(weights).calibrate(
-            subject.budget,
-            feedback=subject.feedback,
-            losses=subject.losses,
-            radii=False,
-            n_actions=subject.n_actions,
-            p=subject.dimension + 1,
-        )
-        laws = [log_probabilities(oracle, subject.record([c], y, a)) for c, y, a in corners]
+        mechanism = FiniteClass(weights).calibrate(subject.problem, subject.budget)
+        laws = [log_probabilities(mechanism, subject.record([c], y, a)) for c, y, a in corners]
         worst = max(float((one - two).max()) for one, two in itertools.product(laws, repeat=2))
         found = max(found, worst)
     verdict = exact_verdict(found, subject.epsilon)

@@ -42,9 +42,9 @@ def shift_of(event: Event) -> float:
 
 @dataclass(frozen=True)
 class GaussianRelease:
-    """A ridge oracle as an attacker sees it: means and covariance of the statistics.
+    """A ridge mechanism as an attacker sees it: means and covariance of the statistics.
 
-    ``gram_only`` looks at the Gram that another oracle releases for radii.
+    ``gram_only`` looks at the Gram that another mechanism releases for radii.
     """
 
     subject: Subject
@@ -52,28 +52,30 @@ class GaussianRelease:
     gram_only: bool = False
 
     @property
-    def oracle(self) -> Any:
-        return self.subject.oracle_with_gram if self.gram_only else self.subject.oracle
+    def mechanism(self) -> Any:
+        return self.subject.calibrated_with_gram if self.gram_only else self.subject.calibrated
 
     @cached_property
     def read(self) -> RidgeReader:
         read = GramReader if self.gram_only else reader_of
-        return read(self.oracle, self.records, self.subject.n_actions, self.subject.dimension + 1)
+        return read(
+            self.mechanism, self.records, self.subject.n_actions, self.subject.dimension + 1
+        )
 
     def mean(self, record: Batch) -> np.ndarray[Any, Any]:
         """The statistics of a batch with this record, without noise."""
-        return self.read(self.oracle.fit(self.read.batch(record), Chosen()))
+        return self.read(self.mechanism.fit(self.read.batch(record), Chosen()))
 
     @cached_property
     def covariance(self) -> np.ndarray[Any, Any]:
         """Of the statistics, by one draw at a time on an empty batch."""
-        oracle, empty = self.oracle, self.read.batch()
+        mechanism, empty = self.mechanism, self.read.batch()
         silence = Chosen()
-        still = self.read(oracle.fit(empty, silence))
+        still = self.read(mechanism.fit(empty, silence))
         total = np.zeros((still.size, still.size))
         for name, shape in silence.asked.items():
             draws = np.eye(math.prod(shape)).reshape(-1, *shape)
-            moved = self.read(oracle.fit(empty, Chosen({name: draws}))) - still
+            moved = self.read(mechanism.fit(empty, Chosen({name: draws}))) - still
             total += moved.T @ moved
         return total
 
@@ -155,7 +157,7 @@ def _loss_choices(subject: Subject) -> list[Any]:
 
 def exact_gaussian(subject: Subject, starts: int = 3) -> Finding:
     """The largest distance over what the event declares, and the ε that it amounts to."""
-    declared = shift_of(subject.oracle.event(1))
+    declared = shift_of(subject.calibrated.event)
     found = largest_distance(subject, GaussianRelease(subject).distance, starts)
     exact = math.inf if math.isinf(found) else gaussian_epsilon(found, subject.budget.delta)
     verdict = _worse(exact_verdict(exact, subject.epsilon), _verdict(found, declared))
@@ -174,7 +176,7 @@ def exact_gaussian(subject: Subject, starts: int = 3) -> Finding:
 def exact_gram(subject: Subject, starts: int = 3) -> Finding:
     """The same for the Gram beside a perturbed objective, which has a share of the budget."""
     release = GaussianRelease(subject, gram_only=True)
-    declared = 1.0 / release.oracle.event(1).events[-1].multiplier
+    declared = 1.0 / release.mechanism.event.events[-1].multiplier
     found = largest_distance(subject, release.distance, starts)
     return Finding(
         "exact",

@@ -39,7 +39,7 @@ def blocks(subject: Subject) -> Finding:
     inside = np.kron(np.eye(A), np.ones((p, p))) > 0
     kept = True
     for rows in [3] * 20 + [1] * 20:
-        gram = subject.oracle.fit(_wild(rng, rows, A, p, 1.0), Chosen()).gram
+        gram = subject.calibrated.fit(_wild(rng, rows, A, p, 1.0), Chosen()).gram
         values = np.asarray(gram.values)
         if gram.dense:
             kept &= not values[~inside].any()
@@ -67,7 +67,7 @@ def hostile(subject: Subject) -> Finding:
             worst = max(worst, seen.distance(*pair))
         except (ArithmeticError, ValueError):  # NumPy's LinAlgError is a ValueError
             worst = math.inf  # an error is a release that nothing covers
-    share = worst / shift_of(subject.oracle.event(1))
+    share = worst / shift_of(subject.calibrated.event)
     return _fact(
         subject,
         "rows that break the rules",
@@ -78,7 +78,7 @@ def hostile(subject: Subject) -> Finding:
 
 def calibration(subject: Subject) -> Finding:
     """The cost of its event, computed a second time by dp_accounting, is within the claim."""
-    event, delta = subject.oracle.event(1), subject.budget.delta
+    event, delta = subject.calibrated.event, subject.budget.delta
     ours, theirs = epsilon(event, delta), epsilon_of([to_json(event)], delta)
     kept = agree(ours, theirs) and theirs <= subject.epsilon * (1.0 + AGREE)
     return Finding(

@@ -18,10 +18,10 @@ from discreet.audit.gaussian import GaussianRelease
 from discreet.audit.objective import Objective
 from discreet.audit.sources import Chosen, Trials
 from discreet.audit.subjects import Subject
-from discreet.oracles.moments import GRID
+from discreet.oracles.mechanisms.moments import GRID
 from discreet.privacy.noise import Noise, SecureNoise
+from discreet.types import Floats
 
-Floats = np.ndarray[Any, Any]
 RELEASES = 1000
 SHAPE_LIMIT = 8.0
 """Standard errors of the fourth moment: a single draw would have to lie beyond 8.6 deviations."""
@@ -33,7 +33,7 @@ def standard_draws(subject: Subject, noise: Noise) -> Floats:
     """Noise of many releases (T, k), in declared standard deviations."""
     first, _ = subject.worst_pair()
     releases = RELEASES if subject.ridge else 4 * RELEASES  # a few numbers a release
-    release = subject.oracle.fit(first, Trials(noise, releases))
+    release = subject.calibrated.fit(first, Trials(noise, releases))
     if subject.ridge:
         seen = GaussianRelease(subject)
         return np.asarray((seen.read(release) - seen.mean(first)) / seen.read.sigma)
@@ -159,7 +159,7 @@ def grid(subject: Subject, alpha: float, noise: Noise | None = None, name: str =
     first, _ = subject.worst_pair()
     p = subject.dimension + 1
     for batch in (seen.read.batch(), first):
-        release = subject.oracle.fit(batch, Trials(noise or SecureNoise(), RELEASES))
+        release = subject.calibrated.fit(batch, Trials(noise or SecureNoise(), RELEASES))
         steps = release.gram.values * (2.0 * GRID**2)
         rows, columns = np.triu_indices(p)
         free = steps[..., rows, columns]
@@ -183,7 +183,7 @@ def choice(subject: Subject, alpha: float, noise: Noise | None = None) -> Findin
     kept, said = [], []
     for world in subject.worst_pair():
         asked = Chosen()
-        subject.oracle.fit(world, asked)
+        subject.calibrated.fit(world, asked)
         law = np.exp(-(asked.scores - asked.scores.min()) / asked.scale)
         drawn = Trials(noise or SecureNoise(), 2 * RELEASES).choose(
             "finite class", asked.scores, np.asarray(asked.scale)

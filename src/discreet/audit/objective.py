@@ -17,10 +17,8 @@ import numpy as np
 
 from discreet.audit.sources import Chosen
 from discreet.audit.subjects import Subject, joined
-from discreet.oracles.logistic import TOLERANCE
-from discreet.types import Batch
-
-Floats = np.ndarray[Any, Any]
+from discreet.oracles.mechanisms.structured_logistic import TOLERANCE
+from discreet.types import Batch, Floats
 
 
 @dataclass(frozen=True)
@@ -33,7 +31,7 @@ class Objective:
     def fit(self, batch: Batch, draws: Any = None) -> Floats:
         """Weights (..., A, p) of a batch for chosen draws; void slots fill it up."""
         return np.asarray(
-            self.subject.oracle.fit(self._filled(batch), Chosen(draws or {})).predictor.weights
+            self.subject.calibrated.fit(self._filled(batch), Chosen(draws or {})).predictor.weights
         )
 
     def _filled(self, batch: Batch) -> Batch:
@@ -48,7 +46,7 @@ class Objective:
     def names(self) -> dict[str, tuple[int, ...]]:
         """The draws that a fit asks for, with their shapes."""
         silence = Chosen()
-        self.subject.oracle.fit(self._filled(self._nothing), silence)
+        self.subject.calibrated.fit(self._filled(self._nothing), silence)
         return silence.asked
 
     @property

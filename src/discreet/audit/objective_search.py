@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import Any
 
 import numpy as np
 
 from discreet.audit.finding import FAILS, HOLDS, Finding, exact_verdict
 from discreet.audit.objective import Objective
 from discreet.audit.subjects import Subject, joined
-from discreet.oracles.logistic import TOLERANCE
-from discreet.types import Batch
+from discreet.oracles.mechanisms.structured_logistic import TOLERANCE
+from discreet.types import Batch, Floats
 
-Floats = np.ndarray[Any, Any]
 _ANGLES = np.linspace(0.0, 2 * math.pi, 72, endpoint=False)
 _RADII = np.concatenate([[0.0], np.geomspace(0.01, 500.0, 60)])
 PLANE = np.stack(

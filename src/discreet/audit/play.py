@@ -172,7 +172,7 @@ class Play:
         key = (length, *(part.tobytes() for part in (rows.features, rows.losses, rows.observed)))
         if key not in self._known:
             read = self._reader(length)
-            self._known[key] = read(self.plan.oracle.fit(read.batch(rows), Chosen()))
+            self._known[key] = read(self.plan.mechanism.fit(read.batch(rows), Chosen()))
         return self._known[key]
 
     @cached_property
@@ -181,7 +181,7 @@ class Play:
 
     def _reader(self, length: int) -> RidgeReader:
         return self._readers.setdefault(
-            length, reader_of(self.plan.oracle, length, ACTIONS, DIMENSION + 1)
+            length, reader_of(self.plan.mechanism, length, ACTIONS, DIMENSION + 1)
         )
 
     @cached_property

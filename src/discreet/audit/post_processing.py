@@ -25,13 +25,13 @@ def tells_no_more(subject: Subject) -> Finding:
     first, second = subject.worst_pair()
     losses = 1.0 - np.eye(subject.n_actions)[1]
     others = [subject.record([0.6, 0.8], losses, action) for action in (1, None)]
-    past = subject.oracle.fit(second, _noise(seen, rng.normal(size=sigma.size)))
+    past = subject.calibrated.fit(second, _noise(seen, rng.normal(size=sigma.size)))
     apart = 0.0
     for other in (second, *others):
         draws = rng.normal(size=sigma.size)
         made_up = draws + (seen.mean(first) - seen.mean(other)) / sigma
         one, two = (
-            flat(subject.oracle.fit(batch, _noise(seen, each), past.statistics))
+            flat(subject.calibrated.fit(batch, _noise(seen, each), past.statistics))
             for batch, each in ((first, draws), (other, made_up))
         )
         apart = max(apart, float(np.abs(one - two).max()))
@@ -49,7 +49,7 @@ def tells_no_more(subject: Subject) -> Finding:
 def _noise(seen: GaussianRelease, draws: np.ndarray[Any, Any]) -> Chosen:
     """Standard draws in the order in which statistics are read: blocks, then responses."""
     asked = Chosen()
-    seen.oracle.fit(seen.read.batch(), asked)
+    seen.mechanism.fit(seen.read.batch(), asked)
     shape = asked.asked["gram"]
     gram, response = np.split(draws, [math.prod(shape)])
     return Chosen(

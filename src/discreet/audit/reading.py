@@ -17,16 +17,16 @@ import numpy as np
 from discreet.audit.sources import Chosen
 from discreet.audit.subjects import joined
 from discreet.linalg import inverse_repaired
-from discreet.oracles import PooledRidge
+from discreet.oracles.mechanisms.pooled_statistics import PooledStatistics
 from discreet.statistics import Statistics
 from discreet.types import Batch
 
 
 @dataclass(frozen=True)
 class RidgeReader:
-    """(svec G̃, q̃) of releases of a calibrated ridge oracle, for batches of ``records``."""
+    """(svec G̃, q̃) of releases of a ridge mechanism, for batches of ``records``."""
 
-    oracle: Any
+    mechanism: Any
     records: int
     n_actions: int
     p: int
@@ -44,13 +44,13 @@ class RidgeReader:
 
         One record b with loss 1 or 0 for the first action moves its weights by b/(‖b‖² + Λ).
         """
-        offset = self.oracle.fit(self.batch(), Chosen()).predictor.weights
-        full, p = self.oracle.scales.feedback == "full", self.p
+        offset = self.mechanism.fit(self.batch(), Chosen()).predictor.weights
+        full, p = self.mechanism.problem.feedback == "full", self.p
         row = np.full((1, p), math.sqrt(0.5))
         row[:, 2:] = 0.0
         observed = np.arange(self.n_actions)[None] < (self.n_actions if full else 1)
         one, zero = (
-            self.oracle.fit(self.batch(Batch(row, losses[None], observed)), Chosen())
+            self.mechanism.fit(self.batch(Batch(row, losses[None], observed)), Chosen())
             for losses in 1.0 - np.eye(self.n_actions)[[1, 0]]
         )
         square = float(
@@ -62,9 +62,9 @@ class RidgeReader:
     @cached_property
     def sigma(self) -> np.ndarray[Any, Any]:
         """The declared standard deviation of each number that is read."""
-        scales, silent = self.oracle.scales, self(self.oracle.fit(self.batch(), Chosen()))
+        silent = self(self.mechanism.fit(self.batch(), Chosen()))
         responses = np.arange(silent.size) >= silent.size - self.n_actions * self.p
-        return np.asarray(np.where(responses, scales.response, scales.gram))
+        return np.asarray(np.where(responses, self.mechanism.response, self.mechanism.gram))
 
     def __call__(self, release: Any, earlier: Statistics | None = None) -> np.ndarray[Any, Any]:  # noqa: ARG002
         """Vectors (..., k), one a release; ``earlier`` is the pool that it went on from."""
@@ -102,17 +102,17 @@ class PoolReader(RidgeReader):
 
 @dataclass(frozen=True)
 class GramReader(RidgeReader):
-    """svec G̃ alone, of an oracle that releases its Gram beside something else."""
+    """svec G̃ alone, of a mechanism that releases its Gram beside something else."""
 
     def __call__(self, release: Any, earlier: Statistics | None = None) -> np.ndarray[Any, Any]:  # noqa: ARG002
         values = np.asarray(release.gram.values)
         return _svec(values[..., None, :, :] if release.gram.dense else values)
 
 
-def reader_of(oracle: Any, records: int, n_actions: int, p: int) -> RidgeReader:
-    """How the releases of a ridge oracle are read."""
-    kind = PoolReader if isinstance(oracle, PooledRidge) else RidgeReader
-    return kind(oracle, records, n_actions, p)
+def reader_of(mechanism: Any, records: int, n_actions: int, p: int) -> RidgeReader:
+    """How the releases of a ridge mechanism are read."""
+    kind = PoolReader if isinstance(mechanism, PooledStatistics) else RidgeReader
+    return kind(mechanism, records, n_actions, p)
 
 
 def _side_by_side(gram: np.ndarray[Any, Any], response: Any) -> np.ndarray[Any, Any]:

@@ -51,7 +51,7 @@ class Trials:
 class Chosen:
     """Standard draws that the auditor chose, by name; everything else is silence.
 
-    The oracle takes it for a secure source, so rows are made legal and summed in integers as in
+    The mechanism takes it for a secure source, so rows are made legal and summed in integers as in
     a private release. What was asked for is kept: shapes of draws, and scores with their scale.
     """
 

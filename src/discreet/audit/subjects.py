@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from discreet.features import UnitBall
-from discreet.oracles import FiniteClass, Logistic, PooledRidge, Ridge
+from discreet.oracles import FiniteClass, Logistic, PooledRidge, Problem, Ridge
 from discreet.plan import Plan
 from discreet.privacy.budget import Budget
 from discreet.types import Batch
@@ -88,26 +88,23 @@ class Subject:
         return Budget(self.epsilon, _ORACLES[self.mechanism][2])
 
     @cached_property
-    def oracle(self) -> Any:
+    def calibrated(self) -> Any:
+        """The mechanism as it ships."""
         if self.mechanism == DEFAULT_PLAN:
             ball = UnitBall(self.dimension)
-            return Plan(n_actions=self.n_actions, features=ball, budget=self.budget).oracle
-        return self._calibrated(self.budget, radii=self.with_gram)
+            return Plan(n_actions=self.n_actions, features=ball, budget=self.budget).mechanism
+        return _ORACLES[self.mechanism][0]().calibrate(self.problem, self.budget)
 
     @cached_property
-    def oracle_with_gram(self) -> Any:
+    def calibrated_with_gram(self) -> Any:
         """As it is for a policy with radii."""
-        return self._calibrated(Budget(self.epsilon, DELTA), radii=True)
+        problem = replace(self.problem, radii=True)
+        return _ORACLES[self.mechanism][0]().calibrate(problem, Budget(self.epsilon, DELTA))
 
-    def _calibrated(self, budget: Budget, *, radii: bool) -> Any:
-        return _ORACLES[self.mechanism][0]().calibrate(
-            budget,
-            feedback=self.feedback,
-            losses=self.losses,
-            radii=radii,
-            n_actions=self.n_actions,
-            p=self.dimension + 1,
-        )
+    @property
+    def problem(self) -> Problem:
+        p = self.dimension + 1
+        return Problem(self.n_actions, p, self.feedback, self.losses, self.with_gram)
 
     def record(self, context: Any, losses: Any, action: int | None = 0) -> Batch:
         """A batch of one record; ``action`` None is a void slot."""
@@ -128,7 +125,7 @@ class Subject:
                 return self.record([1.0, 0.0], 1.0, 0), self.record([1.0, 0.0], 1.0, 1)
             rows = label[0] if self.losses == "one_label" else np.ones(A)
             return self.record([1.0, 0.0], rows), self.record([-1.0, 0.0], rows)
-        weight = (self.oracle.scales.gram / self.oracle.scales.response) ** 2  # ω²
+        weight = (self.calibrated.gram / self.calibrated.response) ** 2  # ω²
         if self.losses == "one_label":
             meeting = _at(weight / (2 * A))
             return self.record([1.0, 0.0], label[0]), self.record(meeting, label[1])

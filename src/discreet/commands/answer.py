@@ -74,11 +74,7 @@ def guarantee_text(epsilon: float, delta: float) -> str:
 
 def described(config: Mapping[str, Any]) -> str:
     """``Ridge(ridge=0.01, mechanism=structured)`` from the configuration of a part."""
-    named = [
-        f"{name}={_short(value)}"
-        for name, value in config.items()
-        if name not in ("kind", "scales")
-    ]
+    named = [f"{name}={_short(value)}" for name, value in config.items() if name != "kind"]
     return f"{config['kind']}({', '.join(named)})"
 
 

@@ -101,7 +101,7 @@ def assign(document: dict[str, Any], assignment: str) -> None:
         table = document.setdefault(part, {"kind": DEFAULT[part]})
         if isinstance(table, dict) and "kind" in table:
             kind = registry[one_of(part, table["kind"], registry)]
-            places |= {each.name: table for each in fields(kind) if each.name != "scales"}
+            places |= {each.name: table for each in fields(kind)}
     if key not in places:
         listed = ", ".join(sorted(places))
         raise InvalidInput(f"--set must name one of {listed}; got {key!r}. {nearest(key, places)}")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import math
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 from discreet.commands.answer import Answer, described, epsilon_text, guarantee_text, table
 from discreet.commands.experiment import Experiment, from_arguments
+from discreet.oracles import FiniteClass
 from discreet.plan import Plan
 from discreet.privacy.accounting import epsilon
 from discreet.privacy.events import assumptions, to_json
@@ -43,10 +44,10 @@ def outlook(experiment: Experiment) -> dict[str, Any]:
         plan = replace(plan, horizon=rows)
     schedule = plan.schedule
     count = len(schedule.lengths()) if plan.horizon else OPEN_ENDED
-    norm = plan.oracle.noise_norm(plan.features.p, plan.n_actions)
+    norm = plan.mechanism.noise_norm
     batches = [_batch(plan, schedule, number, norm) for number in range(1, count + 1)]
     clear = [each["number"] for each in batches if (each["signal_per_noise"] or 0.0) > 1.0]
-    event = plan.oracle.event(schedule.length(1))
+    event = plan.mechanism.event
     return {
         "format": "discreet-outlook/1",
         "plan": plan.to_config(),
@@ -72,14 +73,14 @@ def _batch(plan: Plan, schedule: Doubling, number: int, norm: float) -> dict[str
         "rounds_before": schedule.start(number),
         "records": records,
         "fitted": fitted,
-        "release": _cost(plan, plan.oracle.event(records)) if fitted else None,
+        "release": _cost(plan, plan.mechanism.event) if fitted else None,
         "signal_per_noise": _signal(plan, records) / norm if fitted and norm > 0 else None,
     }
 
 
 def _signal(plan: Plan, records: int) -> float:
     """Records that one fit can count on: those of an action, unless all actions share them."""
-    shared = plan.feedback == "full" or plan.oracle.mechanism == "exponential"
+    shared = plan.feedback == "full" or isinstance(plan.oracle, FiniteClass)
     return records if shared else records / plan.n_actions
 
 
@@ -93,7 +94,7 @@ def _cost(plan: Plan, event: Any) -> dict[str, float]:
 
 def _person(plan: Plan, records: int) -> dict[str, Any]:
     """The guarantee for a person who supplies so many records."""
-    event = plan.oracle.event(plan.schedule.length(1))
+    event = plan.mechanism.event
     delta = _cost(plan, event)["delta"]
     return {
         "records": records,
@@ -105,8 +106,7 @@ def _person(plan: Plan, records: int) -> dict[str, Any]:
 
 def _scales(plan: Plan) -> dict[str, float]:
     """The numbers that calibration fixed."""
-    scales: Any = getattr(plan.oracle, "scales", None)
-    return {name: value for name, value in asdict(scales).items() if isinstance(value, float)}
+    return {k: value for k, value in vars(plan.mechanism).items() if isinstance(value, float)}
 
 
 def _lines(document: dict[str, Any]) -> list[str]:

@@ -69,8 +69,11 @@ class Composed:
 
 Event = NonPrivate | Gaussian | ObjectivePerturbation | ExponentialMechanism | Composed
 
+NO_BUDGET = NonPrivate("no privacy budget was set")
 STACKED = NonPrivate("a stack of simulated runs")
 """The event of a stack: its runs are experiments, and no budget covers them together."""
+REAL_ARITHMETIC = "real arithmetic"
+"""Assumed where a proof holds for real numbers alone: for comparison, not to protect people."""
 
 _KINDS: dict[str, Any] = {
     "NonPrivate": NonPrivate,

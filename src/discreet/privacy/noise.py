@@ -22,8 +22,7 @@ import numpy as np
 
 from discreet.errors import PrivateData
 from discreet.privacy.events import Composed, Event, Gaussian, NonPrivate
-
-Floats = np.ndarray[Any, Any]
+from discreet.types import Floats
 
 _TABLE_SCALE = 128
 _LEAST_FAST_SCALE = 2.0**20

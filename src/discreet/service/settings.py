@@ -12,6 +12,7 @@ from discreet.config import build
 from discreet.errors import InvalidInput
 from discreet.plan import Plan
 from discreet.privacy.budget import Budget
+from discreet.privacy.events import REAL_ARITHMETIC, assumptions
 from discreet.validate import in_range, one_of, whole
 
 UNITS = ("decision", "user_per_batch", "user")
@@ -101,7 +102,7 @@ class Settings:
                 "plan.missing_loss must be left out with journal = 'observe'; it is given. "
                 "A decision that was not written cannot take a loss: use journal = 'decide'."
             )
-        ideal = plan.oracle.mechanism == "paper" or not plan.budget.private
+        ideal = REAL_ARITHMETIC in assumptions(plan.mechanism.event) or not plan.budget.private
         if ideal and not self.allow_idealised:
             raise InvalidInput(
                 "plan must protect people: mechanism 'structured' and a finite epsilon; it does "

@@ -1,6 +1,6 @@
 """All runs of a data set at once: seeds × configurations become a few matrix products.
 
-The policies and oracles are the core's own. Plans that differ only in numbers are stacked into
+The policies and mechanisms are the core's own. Plans that differ only in numbers are stacked into
 families; a family plays all its runs and seeds batch by batch. Runs never meet, so a family is
 cut into as many parts as the memory budget asks for, and the results are the same.
 """
@@ -18,7 +18,10 @@ from typing import Any
 import numpy as np
 
 from discreet.backend import namespace, to_numpy
-from discreet.oracles import Oracle, PooledRidge, Ridge
+from discreet.oracles import Mechanism
+from discreet.oracles.mechanisms.paper_logistic import PaperLogistic
+from discreet.oracles.mechanisms.paper_ridge import PaperRidge
+from discreet.oracles.mechanisms.pooled_statistics import PooledStatistics
 from discreet.plan import Plan
 from discreet.policies import Policy
 from discreet.privacy.noise import SeededNoise
@@ -36,7 +39,7 @@ HELD_PER_ENTRY = 6
 
 @dataclass(frozen=True)
 class Together(Policy):
-    """Policies of several classes side by side: each plays its own runs of one stacked oracle."""
+    """Policies of several classes side by side: each plays its own runs of one mechanism."""
 
     members: tuple[tuple[Policy, int], ...]
 
@@ -60,10 +63,10 @@ class Together(Policy):
 
 @dataclass(frozen=True)
 class Family:
-    """Plans whose oracles differ only in numbers, as one stacked oracle and its policies."""
+    """Plans whose mechanisms differ only in numbers, as one stacked mechanism and its policies."""
 
     policy: Policy
-    oracle: Oracle
+    mechanism: Mechanism
     feedback: str
 
     @classmethod
@@ -73,7 +76,7 @@ class Family:
         alike = [[plan.policy for plan in group] for _, group in groups]
         members = tuple((stack(policies), len(policies)) for policies in alike)
         policy = Together(members) if len(members) > 1 else members[0][0]
-        return cls(policy, stack([plan.oracle for plan in plans]), plans[0].feedback)
+        return cls(policy, stack([plan.mechanism for plan in plans]), plans[0].feedback)
 
 
 @dataclass(frozen=True)
@@ -158,7 +161,7 @@ def parts(
     groups: dict[Any, list[int]] = defaultdict(list)
     for i, plan in enumerate(plans):
         # Runs without noise keep their blocks: beside dense ones they would become dense too.
-        groups[structure(plan.oracle), plan.feedback, _dense(plan)].append(i)
+        groups[structure(plan.mechanism), plan.feedback, _dense(plan)].append(i)
     for members in groups.values():
         members.sort(key=lambda i: repr(structure(plans[i].policy)))
         each = _held_by_a_run(plans[members[0]], shape, schedule) * np.dtype(machine.dtype).itemsize
@@ -177,8 +180,8 @@ def parts(
 
 def _dense(plan: Plan) -> bool:
     """Whether a run holds matrices over all actions at once: the paper's noise couples them."""
-    with_gram = isinstance(plan.oracle, Ridge) or plan.policy.uses_radii
-    return with_gram and plan.oracle.mechanism == "paper" and plan.budget.private
+    with_gram = PaperRidge if not plan.policy.uses_radii else (PaperRidge, PaperLogistic)
+    return plan.budget.private and isinstance(plan.mechanism, with_gram)
 
 
 def _held_by_a_run(plan: Plan, shape: tuple[int, ...], schedule: Doubling) -> int:
@@ -187,6 +190,6 @@ def _held_by_a_run(plan: Plan, shape: tuple[int, ...], schedule: Doubling) -> in
     blocks = plan.n_actions * p * p
     if _dense(plan):
         blocks *= 2 * plan.n_actions  # a dense matrix is also copied, factored and inverted
-    if isinstance(plan.oracle, PooledRidge):
+    if isinstance(plan.mechanism, PooledStatistics):
         blocks *= 2  # the pool, and eigenvectors in double precision
     return HELD_PER_ROW * rows * plan.n_actions + HELD_PER_ENTRY * blocks

@@ -11,7 +11,7 @@ import numpy as np
 
 from discreet.backend import namespace
 from discreet.errors import InvalidInput
-from discreet.oracles import Oracle
+from discreet.oracles import Mechanism
 from discreet.plan import Plan
 from discreet.policies import Policy
 from discreet.privacy.budget import Budget
@@ -29,7 +29,7 @@ class Playable(Protocol):
     @property
     def policy(self) -> Policy: ...
     @property
-    def oracle(self) -> Oracle: ...
+    def mechanism(self) -> Mechanism: ...
     @property
     def feedback(self) -> str: ...
 
@@ -77,8 +77,8 @@ def evaluate(
     noise = noise or SeededNoise(seed)
     schedule = Doubling(plan.first_batch, len(features))
     ledger = Ledger(plan.budget if noise.exact else Budget.none(), unit=plan.unit)
-    for number, length in enumerate(schedule.lengths()[:-1], start=1):
-        ledger = ledger.charge(f"batch {number}", noise.claim(plan.oracle.event(length)))
+    for number in range(1, len(schedule.lengths())):
+        ledger = ledger.charge(f"batch {number}", noise.claim(plan.mechanism.event))
     released = Released(plan.n_actions, schedule)
     batches = []
     for incurred, release in play(plan, released, features[order], labels[order], u, noise):
@@ -100,7 +100,7 @@ def play(
     """Batch by batch, without a loop over rounds: which rounds were lost, and the release.
 
     ``features`` (..., T, p), ``labels`` (..., T) and ``u`` (..., T, 2) may have leading axes
-    (seeds, 1) that meet the (runs,) of a stacked policy and oracle. Yields (..., n) of bool.
+    (seeds, 1) that meet the (runs,) of a stacked policy and mechanism. Yields (..., n) of bool.
     """
     xp = namespace(features)
     schedule = released.schedule
@@ -119,8 +119,8 @@ def play(
         taken = (chosen[..., None, :] == actions).mT
         observed = taken if plan.feedback == "bandit" else taken | ~taken
         batch = Batch(x, xp.astype(wrong, features.dtype), observed)
-        fit = plan.oracle.fit(batch, noise.for_batch(number), released.statistics)
-        event = noise.claim(plan.oracle.event(length))
+        fit = plan.mechanism.fit(batch, noise.for_batch(number), released.statistics)
+        event = noise.claim(plan.mechanism.event)
         release = Release.of(fit, number, length, event=event)
         released = released.add(release).compact()
         yield chosen != labels[..., rows], release

@@ -14,7 +14,8 @@ from discreet.backend import softmax
 from discreet.policies.allocation import draw
 from discreet.release import Predictor
 from discreet.simulate.regret import Regret
-from discreet.simulate.truth import Floats, Rounds, Truth
+from discreet.simulate.truth import Rounds, Truth
+from discreet.types import Floats
 
 
 class Incremental(Protocol):

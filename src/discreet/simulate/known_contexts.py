@@ -6,14 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from discreet.oracles import FiniteClass
+from discreet.oracles import FiniteClass, Problem
+from discreet.oracles.mechanisms.finite_choice import FiniteChoice
 from discreet.privacy.budget import Budget
 from discreet.simulate.truth import Truth
 from discreet.types import Array
 
 
-class KnownContexts(FiniteClass):
-    """``FiniteClass`` for one-hot features: the same sums, without a pass over rows a function.
+class KnownContexts(FiniteChoice):
+    """``FiniteChoice`` for one-hot features: the same sums, without a pass over rows a function.
 
     Σ (f(c, a) − y)² = Σ_{c,a} (n·f² − 2·f·Σy + Σy²), with n, Σy, Σy² over the rows of c and a.
     """
@@ -22,8 +23,8 @@ class KnownContexts(FiniteClass):
         self, features: Array, weights: Array, targets: Array, grid: int | None
     ) -> Any:
         if grid is not None:
-            raise TypeError("rounding to a grid must happen row by row; use FiniteClass")
-        said = np.clip(np.swapaxes(self.weights, -1, -2), 0.0, 1.0)  # (F, C, A)
+            raise TypeError("rounding to a grid must happen row by row; use FiniteChoice")
+        said = np.clip(np.swapaxes(self.oracle.weights, -1, -2), 0.0, 1.0)  # (F, C, A)
         said = said.reshape(len(said), -1).T
         rows = np.swapaxes(features, -1, -2)  # (..., C, n)
         counts, sums, squares = (
@@ -34,16 +35,10 @@ class KnownContexts(FiniteClass):
         return np.round(total, 9)  # functions that agree on all rows must stay tied
 
 
-def oracle_for(truth: Truth, epsilon: float) -> FiniteClass:
+def mechanism_for(truth: Truth, epsilon: float) -> KnownContexts:
     """Least squares at ε = ∞, else the exponential mechanism, on the truth's own class."""
     weights = truth.weights
     assert weights is not None
     budget = Budget(epsilon) if np.isfinite(epsilon) else Budget.none()
-    return KnownContexts(weights).calibrate(
-        budget,
-        feedback="bandit",
-        losses="general",
-        radii=False,
-        n_actions=truth.n_actions,
-        p=truth.features.shape[-1],
-    )
+    problem = Problem(truth.n_actions, truth.features.shape[-1])
+    return KnownContexts.of(FiniteClass(weights), problem, budget)

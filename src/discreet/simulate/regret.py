@@ -12,8 +12,8 @@ from discreet.release import Release
 from discreet.released import Released
 from discreet.schedule import Doubling
 from discreet.simulate.environment import Playable
-from discreet.simulate.truth import Floats, Rounds, Truth
-from discreet.types import Batch
+from discreet.simulate.truth import Rounds, Truth
+from discreet.types import Batch, Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +60,7 @@ def play_known(plan: Playable, truth: Truth, rounds: Rounds, first_batch: int = 
         chosen = draw(np.take_along_axis(policy, c[:, None, :, None], axis=2), u[:, None, :, 0])
         losses = (rounds.v[:, rows, None] < expected[seeds, c]).astype(float)[:, None]
         batch = Batch(truth.features[c][:, None], losses, chosen[..., None] == actions)
-        fit = plan.oracle.fit(batch, noise.for_batch(number), released.statistics)
+        fit = plan.mechanism.fit(batch, noise.for_batch(number), released.statistics)
         calls += 1
         released = released.add(Release.of(fit, number, length)).compact()
     return Regret(np.cumsum(schedule.lengths()), _together(observed), _together(population), calls)

@@ -19,9 +19,10 @@ from typing import Any
 import numpy as np
 
 from discreet import theory
+from discreet.oracles import Mechanism
 from discreet.policies import BonusPO, Policy, VanillaPO
 from discreet.simulate.every_round import LeastSquares, vanilla_po
-from discreet.simulate.known_contexts import oracle_for
+from discreet.simulate.known_contexts import mechanism_for
 from discreet.simulate.regret import Regret, play_known
 from discreet.simulate.scaling_axes import AXES, Axis, Cell
 from discreet.simulate.truth import gap_class
@@ -120,13 +121,13 @@ def _play(name: str, cell: Cell, said: theory.Statement, seeds: int) -> Regret:
     else:
         fast_bonus = BonusPO(rate_scale=SPEED, bonus_scale=1 / SPEED)
         policies = [BonusPO.theoretical(**given), fast_bonus]
-    return play_known(SideBySide(stack(policies), oracle_for(truth, epsilon)), truth, rounds)
+    return play_known(SideBySide(stack(policies), mechanism_for(truth, epsilon)), truth, rounds)
 
 
 @dataclass(frozen=True)
 class SideBySide:
-    """A stack of policies on a calibrated oracle, each with its own fits."""
+    """A stack of policies on one mechanism, each with its own fits."""
 
     policy: Policy
-    oracle: Any
+    mechanism: Mechanism
     feedback: str = "bandit"

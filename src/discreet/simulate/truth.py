@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -13,9 +12,8 @@ from discreet.data import Dataset
 from discreet.errors import InvalidInput
 from discreet.features import UnitBall
 from discreet.release import Predictor
+from discreet.types import Floats
 from discreet.validate import in_range, whole
-
-Floats = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, eq=False)

@@ -27,7 +27,7 @@ from discreet.backend import (
     weighted_sums,
 )
 from discreet.linalg import identity, solve_definite
-from discreet.oracles.moments import products_of, second_moments
+from discreet.oracles.mechanisms.moments import products_of, second_moments
 from discreet.types import Array
 
 CURVATURE = 0.25

@@ -8,23 +8,28 @@ import numpy as np
 
 from discreet.backend import as_like, lift, namespace
 from discreet.linalg import identity, triangle, unpack
-from discreet.oracles.gaussian_scales import GaussianScales
-from discreet.oracles.moments import Moments, exact_moments, floating_moments
+from discreet.oracles.mechanisms.moments import Moments, exact_moments, floating_moments
+from discreet.oracles.problem import Problem
 from discreet.privacy.mechanisms import centre
 from discreet.privacy.noise import Noise
 from discreet.types import Array, Batch
 
 
-def noisy_statistics(batch: Batch, scales: GaussianScales, noise: Noise) -> tuple[Array, Array]:
-    """Blocks (..., A or 1, p, p) and centred responses (..., A, p), in one joint release."""
+def noisy_statistics(
+    batch: Batch, problem: Problem, gram: Any, response: Any, noise: Noise
+) -> tuple[Array, Array]:
+    """Blocks (..., A or 1, p, p) and centred responses (..., A, p), in one joint release.
+
+    ``gram`` and ``response`` are the standard deviations.
+    """
     if noise.exact:
-        moments = exact_moments(batch, scales.feedback, scales.losses)
+        moments = exact_moments(batch, problem.feedback, problem.losses)
     else:
-        middle = centre(scales.losses, batch.n_actions)
-        moments = floating_moments(batch, scales.feedback, middle)
+        middle = centre(problem.losses, batch.n_actions)
+        moments = floating_moments(batch, problem.feedback, middle)
     return (
-        noisy_gram(moments, scales.gram, noise, batch.features),
-        noisy_response(moments, scales.response, noise, batch.features),
+        noisy_gram(moments, gram, noise, batch.features),
+        noisy_response(moments, response, noise, batch.features),
     )
 
 

@@ -90,6 +90,19 @@ def legal_batch(batch: Batch, feedback: str, losses: str) -> Batch:
     return Batch(legal.features, legal.targets, observed)
 
 
+def fitted_rows(
+    batch: Batch, feedback: str, losses: str, *, exact: bool
+) -> tuple[Array, Array, Array]:
+    """Features, weights and losses (..., n, A): legal ones for a release, else as they are."""
+    if exact:
+        legal = legal_rows(batch, feedback, losses)
+        return legal.features, legal.weights + 0.0 * legal.targets, legal.targets
+    xp = namespace(batch.features)
+    weights = xp.astype(batch.observed, batch.features.dtype)
+    heard = xp.where(xp.isfinite(batch.losses), batch.losses, 0.0)  # NaN: not observed
+    return batch.features, weights, heard
+
+
 def exact_moments(batch: Batch, feedback: str, losses: str) -> Moments:
     """Integer sums over legal records, with centred losses."""
     if batch.records > LARGEST_BATCH:  # a public number, known before any data

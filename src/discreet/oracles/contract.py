@@ -1,0 +1,52 @@
+"""The contract of an oracle: configuration, which a plan calibrates into a mechanism."""
+
+from __future__ import annotations
+
+from typing import Protocol, runtime_checkable
+
+from discreet.oracles.problem import Problem
+from discreet.privacy.budget import Budget
+from discreet.privacy.events import Event
+from discreet.privacy.noise import Noise
+from discreet.release import Fit
+from discreet.statistics import Statistics
+from discreet.types import Batch
+
+
+class Mechanism(Protocol):
+    """What calibration fixed, all of it public, and the private fit.
+
+    A frozen dataclass of the oracle, the problem, the numbers that calibration fixed and the
+    event. Its float fields are those numbers: ``discreet plan`` lists them, and a stack has arrays
+    of shape (R,) there. ``metadata={"stacked": STACKED}`` on ``event`` lets mechanisms be stacked.
+    """
+
+    @property
+    def event(self) -> Event:
+        """What a fit costs, whatever the batch: it is charged before any data are touched."""
+
+    @property
+    def noise_norm(self) -> float:
+        """The expected size of the noise, to set beside the number of records; 0 without any."""
+
+    def fit(self, batch: Batch, noise: Noise, earlier: Statistics | None = None, /) -> Fit:
+        """Statistics → noise → solve. ``earlier`` is what the releases before have pooled.
+
+        All randomness comes from ``noise``. A fit never raises, warns or logs because of a row:
+        it clamps. It reads rows through ``legal_rows`` where ``noise.exact``.
+        """
+
+
+@runtime_checkable
+class Oracle(Protocol):
+    """Configuration alone: a frozen dataclass of words and numbers, checked when it is made.
+
+    Its fields are what a plan writes down, compares and digests.
+    """
+
+    @property
+    def bounded(self) -> bool:
+        """Whether predictions lie in [0, 1]."""
+
+    def calibrate(self, problem: Problem, budget: Budget) -> Mechanism:
+        """The mechanism for a problem and a budget; ``InvalidInput`` where there is none."""

@@ -1,0 +1,95 @@
+"""Least squares in a finite class, or the exponential mechanism: that of ``FiniteClass``."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from discreet.backend import as_like, namespace, to_numpy
+from discreet.errors import InvalidInput
+from discreet.oracles.mechanisms.moments import GRID, fitted_rows
+from discreet.oracles.problem import Problem
+from discreet.privacy.budget import Budget
+from discreet.privacy.events import NO_BUDGET, STACKED, Event, ExponentialMechanism
+from discreet.privacy.noise import Noise
+from discreet.release import Fit, Predictor
+from discreet.statistics import Statistics
+from discreet.types import Array, Batch
+
+if TYPE_CHECKING:
+    from discreet.oracles.finite import FiniteClass
+
+
+@dataclass(frozen=True)
+class FiniteChoice:
+    """P(f) ∝ exp(−ε·L(f)/(2Δ)) with Δ the sensitivity of the summed loss; at ε = ∞ its minimiser.
+
+    [paper, Lemma "Privacy and accuracy of finite-class regression"; docs/privacy/finite.md]
+    """
+
+    oracle: FiniteClass
+    problem: Problem
+    epsilon: float
+    sensitivity: float
+    event: Event = field(metadata={"stacked": STACKED})
+
+    @classmethod
+    def of(cls, oracle: FiniteClass, problem: Problem, budget: Budget) -> Self:
+        """With its ε fixed; refuses radii, which a finite class has not."""
+        if problem.radii:
+            raise InvalidInput(
+                "policy must do without radii for a FiniteClass; it needs them. "
+                "Choose Ridge or Logistic, or a policy that uses predictions only."
+            )
+        if oracle.weights.shape[1:] != (problem.n_actions, problem.p):
+            raise InvalidInput(
+                f"weights must be of shape (F, {problem.n_actions}, {problem.p}) for this plan; "
+                f"got {oracle.weights.shape}. Give one row per action and one column per feature."
+            )
+        # Privacy: one record moves the summed loss by at most 1, or A with all losses seen.
+        # [docs/privacy/finite.md, "Sensitivity"]
+        sensitivity = float(problem.heard)
+        event: Event = ExponentialMechanism(budget.epsilon, sensitivity)
+        if not budget.private:
+            event = NO_BUDGET
+        return cls(oracle, problem, budget.epsilon, sensitivity, event)
+
+    @property
+    def noise_norm(self) -> float:
+        """Expected excess of the chosen function's loss, at most (2Δ/ε)·log F."""
+        return float(2 * self.sensitivity / self.epsilon * math.log(self.oracle.weights.shape[0]))
+
+    def fit(self, batch: Batch, noise: Noise, _earlier: Statistics | None = None) -> Fit:
+        """Sum of squared losses → exponential mechanism → the chosen predictor."""
+        rows = fitted_rows(batch, self.problem.feedback, self.problem.losses, exact=noise.exact)
+        if noise.exact:
+            scores, unit = self._summed_losses(*rows, GRID).astype(np.int64), float(GRID)
+        else:
+            scores, unit = self._summed_losses(*rows, None), 1.0
+        if np.any(np.isfinite(self.epsilon)):
+            scale = np.asarray(2.0 * self.sensitivity * unit / np.asarray(self.epsilon))
+            chosen = noise.choose("finite class", to_numpy(scores), scale[..., None])
+        else:
+            chosen = np.argmin(to_numpy(scores), axis=-1)
+        return Fit(Predictor(as_like(self.oracle.weights[chosen], batch.features), "clip"))
+
+    def _summed_losses(
+        self, features: Array, weights: Array, targets: Array, grid: int | None
+    ) -> Array:
+        """L(f) (..., F); on a grid, each record's term is a whole number of 1/grid."""
+        xp = namespace(features)
+        functions = as_like(self.oracle.weights, features)
+        total: Any = 0.0
+        rows = max(1, 2**22 // max(1, functions.shape[0] * functions.shape[1]))
+        for start in range(0, features.shape[-2], rows):
+            part = slice(start, start + rows)
+            x = features[..., None, part, :]  # (..., 1, n, p)
+            predicted = Predictor(functions, "clip").losses(x)  # (..., F, n, A)
+            terms = (predicted - targets[..., None, part, :]) ** 2
+            if grid is not None:
+                terms = xp.round(terms * grid)
+            total = total + xp.sum(weights[..., None, part, :] * terms, axis=(-2, -1))
+        return total

@@ -1,0 +1,46 @@
+"""How much Gaussian noise second moments need: fixed once by a plan, before any data."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+from discreet.oracles.mechanisms.moments import GRID
+from discreet.oracles.problem import Problem
+from discreet.privacy.budget import Budget
+from discreet.privacy.calibrate import gaussian_multiplier, need_delta, smallest_scale
+from discreet.privacy.events import NO_BUDGET, Event, Gaussian
+from discreet.privacy.mechanisms import ridge_sensitivity, sampler_distance
+
+
+class GaussianScales(NamedTuple):
+    """Standard deviations in natural units, zero without privacy, and what they cost."""
+
+    gram: float
+    response: float
+    event: Event
+
+
+NO_NOISE = GaussianScales(0.0, 0.0, NO_BUDGET)
+
+
+@lru_cache(maxsize=4096)
+def structured_scales(problem: Problem, budget: Budget, weight: float = 1.0) -> GaussianScales:
+    """One standard deviation for all blocks and for the responses times their weight."""
+    if not budget.private:
+        return NO_NOISE
+    need_delta(budget, "Gaussian noise")
+    feedback, n_actions, p = problem.feedback, problem.n_actions, problem.p
+    sensitivity = ridge_sensitivity(feedback, n_actions, problem.losses == "one_label", weight)
+    blocks = 2 if feedback == "bandit" else 1
+    coordinates = blocks * p * (p + 1) // 2 + (2 if blocks == 2 else n_actions) * p
+
+    def event_at(multiplier: float) -> Gaussian:
+        grid_sigma = multiplier * sensitivity * GRID**2 / max(1.0, weight)  # the coarsest one
+        return Gaussian(multiplier, sensitivity, sampler_distance(coordinates, grid_sigma))
+
+    multiplier = smallest_scale(event_at, budget, gaussian_multiplier(budget))
+    # Privacy: one joint Gaussian release of all blocks.
+    # [docs/privacy/ridge.md, "The structured release"]
+    sigma = multiplier * sensitivity
+    return GaussianScales(sigma, sigma / weight, event_at(multiplier))

@@ -1,0 +1,127 @@
+"""Logistic regression as the paper writes it: the mechanism ``paper`` of ``Logistic``."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from discreet.backend import as_like, lift
+from discreet.oracles.mechanisms.moments import fitted_rows, floating_moments, legal_batch
+from discreet.oracles.mechanisms.newton import CURVATURE, minimise, ridge_like
+from discreet.oracles.mechanisms.perturb import dense_noisy_gram
+from discreet.oracles.mechanisms.structured_logistic import tolerance
+from discreet.oracles.problem import Problem
+from discreet.privacy.budget import Budget
+from discreet.privacy.calibrate import need_delta
+from discreet.privacy.events import (
+    NO_BUDGET,
+    REAL_ARITHMETIC,
+    STACKED,
+    Event,
+    Gaussian,
+    ObjectivePerturbation,
+    compose,
+)
+from discreet.privacy.mechanisms import paper_sensitivities, zcdp
+from discreet.privacy.noise import Noise
+from discreet.release import Fit, Gram, Predictor
+from discreet.statistics import Statistics
+from discreet.types import Batch
+
+if TYPE_CHECKING:
+    from discreet.oracles.logistic import Logistic
+
+IDEAL = ("exact minimiser", REAL_ARITHMETIC)
+
+
+@dataclass(frozen=True)
+class PaperLogistic:
+    """θ = argmin (1/n)Σ f(x·θ, y) + ((λ + κ)/2)‖θ‖² + (1/n)b·θ, b of density ∝ exp(−ε'‖b‖/2).
+
+    One vector θ over all A·p features at once, so b is one vector too. ε' = ε − 2·log(1 + 1/(4nλ))
+    and κ = 0 where that is positive; else ε' = ε/2 and κ = 1/(4n(e^{ε/4} − 1)) − λ. With radii the
+    predictor and a Gram with dense Gaussian noise take half of ε each.
+    [Chaudhuri, Monteleoni and Sarwate 2011, Algorithm 2; paper, "Private logistic oracle";
+    docs/privacy/logistic.md, "The paper's mechanism"]
+    """
+
+    oracle: Logistic
+    problem: Problem
+    epsilon: float
+    gram: float
+    event: Event = field(metadata={"stacked": STACKED})
+
+    @classmethod
+    def of(cls, oracle: Logistic, problem: Problem, budget: Budget) -> PaperLogistic:
+        """The full ε for the predictor, or halves for predictor and Gram."""
+        if not budget.private:
+            return cls(oracle, problem, math.inf, 0.0, NO_BUDGET)
+        if not problem.radii:
+            event: Event = ObjectivePerturbation("gamma", epsilon=budget.epsilon, assumes=IDEAL)
+            return cls(oracle, problem, budget.epsilon, 0.0, event)
+        need_delta(budget, "confidence radii")
+        half = budget.epsilon / 2
+        # Privacy: Δ_G = √2 (√(2A) with full feedback, where A equal blocks are noised) at
+        # ρ(ε/2, δ), so the pair is (ε, δ)-DP. [docs/privacy/logistic.md, "The paper's mechanism"]
+        d_gram, _ = paper_sensitivities(problem.feedback, problem.n_actions)
+        sigma = d_gram / math.sqrt(2.0 * zcdp(half, budget.delta))
+        event = compose(
+            ObjectivePerturbation("gamma", epsilon=half, assumes=IDEAL),
+            Gaussian(sigma / d_gram, d_gram, assumes=IDEAL),
+        )
+        return cls(oracle, problem, half, sigma, event)
+
+    @property
+    def noise_norm(self) -> float:
+        """Expected norm of the perturbation of the gradient."""
+        size = self.problem.p * self.problem.n_actions
+        return float(2.0 * size * self.problem.heard / self.epsilon)
+
+    def fit(self, batch: Batch, noise: Noise, _earlier: Statistics | None = None) -> Fit:
+        """Statistics → noise → solve."""
+        problem = self.problem
+        rows = fitted_rows(batch, problem.feedback, problem.losses, exact=noise.exact)
+        features, weights, labels = rows
+        A, p = labels.shape[-1], features.shape[-1]
+        ridge, scale = self._ridge_and_scale(batch.records)
+        drawn = noise.ball("objective", (A * p,))
+        tilt = drawn.reshape(*drawn.shape[:-1], A, p)
+        tilt = as_like(tilt, features) * lift(scale, features)
+        theta = minimise(features, weights, labels, ridge_like(ridge, features), tilt, tolerance(A))
+        return Fit(Predictor(theta, "logistic"), self._gram(batch, noise))
+
+    def _ridge_and_scale(self, records: int) -> tuple[Any, Any]:
+        """Λ on the sum scale and the scale of the noise, both public."""
+        ridge, rows = self.oracle.ridge, records * self.problem.heard
+        extra, share = chaudhuri(np.asarray(self.epsilon) / self.problem.heard, rows, ridge)
+        return rows * (ridge + extra), 2.0 / share
+
+    def _gram(self, batch: Batch, noise: Noise) -> Gram | None:
+        problem = self.problem
+        if not problem.radii:
+            return None
+        step = self.gram * math.sqrt(2 * problem.p) + 1e-12 * batch.records
+        if noise.exact:
+            batch = legal_batch(batch, problem.feedback, problem.losses)
+        blocks = floating_moments(batch, problem.feedback, 0.0).gram
+        if not np.any(self.gram):
+            return Gram(blocks, dense=False, step=step)
+        values = dense_noisy_gram(blocks, batch.n_actions, self.gram, noise)
+        return Gram(values, dense=True, step=step)
+
+
+def chaudhuri(epsilon: Any, rows: int, ridge: Any) -> tuple[Any, Any]:
+    """Extra ridge κ_j (mean scale) and ε'_j of Algorithm 2. [paper, "Private logistic oracle"]
+
+    >>> chaudhuri(1.0, rows=1000, ridge=0.01)
+    (array(0.), array(0.95061...))
+    """
+    epsilon, ridge = np.asarray(epsilon, dtype=float), np.asarray(ridge, dtype=float)
+    with np.errstate(over="ignore", invalid="ignore"):
+        left = epsilon - 2.0 * np.log1p(CURVATURE / (rows * ridge))
+        extra = CURVATURE / (rows * np.expm1(epsilon / 4.0)) - ridge
+    enough = left > 0
+    return np.where(enough, 0.0, extra), np.where(enough, left, epsilon / 2.0)

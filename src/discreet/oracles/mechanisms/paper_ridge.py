@@ -1,0 +1,101 @@
+"""Ridge regression as the paper writes it: the mechanism ``paper`` of ``Ridge``."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from discreet.backend import as_like, lift
+from discreet.linalg import identity, solve_vector
+from discreet.oracles.mechanisms.gaussian_scales import NO_NOISE, GaussianScales
+from discreet.oracles.mechanisms.moments import floating_moments, legal_batch
+from discreet.oracles.mechanisms.perturb import dense_noisy_gram
+from discreet.oracles.problem import Problem
+from discreet.privacy.budget import Budget
+from discreet.privacy.calibrate import need_delta
+from discreet.privacy.events import REAL_ARITHMETIC, STACKED, Event, Gaussian, compose
+from discreet.privacy.mechanisms import paper_sensitivities, zcdp
+from discreet.privacy.noise import Noise
+from discreet.release import Fit, Gram, Predictor
+from discreet.statistics import Statistics
+from discreet.types import Batch
+
+if TYPE_CHECKING:
+    from discreet.oracles.ridge import Ridge
+
+IDEAL = (REAL_ARITHMETIC,)
+
+
+@dataclass(frozen=True)
+class PaperRidge:
+    """θ = (G + E + nλI)⁻¹ (q + z) over all A·p features at once, by a plain solve.
+
+    G is the whole (Ap)² Gram of the features e_a ⊗ b, q the response with losses as they are,
+    E = σ_G(W + Wᵀ)/2 and z ~ N(0, σ_q²I) with W standard normal. Each has half of the zCDP budget:
+    σ = Δ/√ρ, ρ = (√(log(1/δ) + ε) − √log(1/δ))².
+    [paper, "Private quadratic oracle"; docs/privacy/ridge.md, "The paper's release"]
+    """
+
+    oracle: Ridge
+    problem: Problem
+    gram: float
+    response: float
+    event: Event = field(metadata={"stacked": STACKED})
+
+    @classmethod
+    def of(cls, oracle: Ridge, problem: Problem, budget: Budget) -> PaperRidge:
+        """With its noise fixed; refuses δ = 0."""
+        return cls(oracle, problem, *paper_scales(problem, budget))
+
+    @property
+    def noise_norm(self) -> float:
+        """Expected operator norm of the noise on the one solve."""
+        return float(self.gram * math.sqrt(2 * self.problem.p * self.problem.n_actions))
+
+    def fit(self, batch: Batch, noise: Noise, _earlier: Statistics | None = None) -> Fit:
+        """Dense noise on the whole Gram, uncentred responses, a plain solve."""
+        problem, ridge = self.problem, self.oracle.ridge
+        if noise.exact:
+            # Privacy: Δ_G and Δ_q hold for legal rows, whatever was passed.
+            # [docs/privacy/ridge.md, "Records and neighbours"]
+            batch = legal_batch(batch, problem.feedback, problem.losses)
+        moments = floating_moments(batch, problem.feedback, 0.0)
+        A, p = batch.n_actions, batch.features.shape[-1]
+        records = batch.records * problem.heard
+        gram, response = moments.gram, moments.response
+        if not np.any(self.gram):  # without noise the blocks never meet
+            shifted = gram + lift(records * ridge, gram, 3) * identity(p, gram)
+            kept = Gram(gram, dense=False, step=1e-12 * records) if problem.radii else None
+            return Fit(Predictor(solve_vector(shifted, response), "identity"), kept)
+        gram = dense_noisy_gram(gram, A, self.gram, noise)
+        z = as_like(noise.normal("dense response", (A * p,)), gram)
+        response = response.reshape(*response.shape[:-2], A * p)
+        response = response + lift(self.response, gram, 1) * z
+        shifted = gram + lift(records * ridge, gram, 2) * identity(A * p, gram)
+        weights = solve_vector(shifted, response)
+        weights = weights.reshape(*weights.shape[:-1], A, p)
+        kept = Gram(gram, dense=True, step=0.0) if problem.radii else None
+        return Fit(Predictor(weights, "identity"), kept)
+
+
+@lru_cache(maxsize=4096)
+def paper_scales(problem: Problem, budget: Budget) -> GaussianScales:
+    """Half of the zCDP budget each, in the Frobenius geometry of symmetric matrices."""
+    if not budget.private:
+        return NO_NOISE
+    need_delta(budget, "Gaussian noise")
+    rho = zcdp(budget.epsilon, budget.delta)
+    one_label = problem.losses == "one_label"
+    d_gram, d_response = paper_sensitivities(problem.feedback, problem.n_actions, one_label)
+    # Privacy: σ = Δ/√ρ is ρ/2-zCDP for each of the two.
+    # [docs/privacy/ridge.md, "The paper's release"]
+    sigma = (d_gram / math.sqrt(rho), d_response / math.sqrt(rho))
+    event = compose(
+        Gaussian(sigma[0] / d_gram, d_gram, assumes=IDEAL),
+        Gaussian(sigma[1] / d_response, d_response, assumes=IDEAL),
+    )
+    return GaussianScales(*sigma, event)

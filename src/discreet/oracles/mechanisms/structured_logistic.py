@@ -1,0 +1,225 @@
+"""Logistic regression, one objective per action: the mechanism ``structured`` of ``Logistic``."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from discreet.backend import as_like, lift
+from discreet.errors import InvalidInput
+from discreet.oracles.mechanisms.moments import (
+    GRID,
+    exact_moments,
+    fitted_rows,
+    floating_moments,
+)
+from discreet.oracles.mechanisms.newton import CURVATURE, minimise, ridge_like
+from discreet.oracles.mechanisms.perturb import noisy_gram
+from discreet.oracles.problem import Problem
+from discreet.privacy.budget import Budget
+from discreet.privacy.calibrate import gaussian_multiplier, need_delta, smallest_scale
+from discreet.privacy.events import (
+    NO_BUDGET,
+    STACKED,
+    Event,
+    Gaussian,
+    ObjectivePerturbation,
+    compose,
+)
+from discreet.privacy.mechanisms import sampler_distance
+from discreet.privacy.noise import Noise
+from discreet.release import Fit, Gram, Predictor
+from discreet.statistics import Statistics
+from discreet.types import Batch
+
+if TYPE_CHECKING:
+    from discreet.oracles.logistic import Logistic
+
+TOLERANCE = 1e-8
+"""Public bound on the gradient norm of a returned minimiser; never the achieved value."""
+OUTPUT_MULTIPLIER = 50.0
+"""Gaussian output noise is 50 times the solver's sensitivity, 50/ε times below ε = 1: a sliver
+of the budget, and still far below what a prediction can show."""
+OUTPUT_SHARE = 0.01
+"""Share of a pure ε that covers the solver's error."""
+CONTINUOUS = (
+    "the objective's noise is a rounded continuous draw",
+    "floating sums are accurate to half the solver's tolerance",
+)
+
+
+class ObjectiveScales(NamedTuple):
+    """Which noise, how much of it, how small a ridge is allowed, and what that costs."""
+
+    noise: str
+    epsilon: float
+    sigma: float
+    gram: float
+    least_ridge: float
+    event: Event
+
+
+@dataclass(frozen=True)
+class StructuredLogistic:
+    """θ_a = argmin Σ f(x·θ, y) + (Λ/2)‖θ‖² + b_a·θ for each action, and noise on the minimiser.
+
+    ``noise`` "gamma": b_a of density ∝ exp(−ε‖b‖/2), Λ ≥ 2/ε, pure ε. "gaussian": b_a ~ N(0, σ²I),
+    Λ ≥ ``least_ridge``, with a noisy Gram beside it where the policy asks for radii.
+    [docs/privacy/logistic.md]
+    """
+
+    oracle: Logistic
+    problem: Problem
+    noise: str
+    epsilon: float
+    sigma: float
+    gram: float
+    least_ridge: float
+    event: Event = field(metadata={"stacked": STACKED})
+
+    @classmethod
+    def of(cls, oracle: Logistic, problem: Problem, budget: Budget) -> StructuredLogistic:
+        """With its noise fixed; refuses what cannot be had."""
+        return cls(oracle, problem, *objective_scales(oracle, problem, budget))
+
+    @property
+    def noise_norm(self) -> float:
+        """Expected norm of the perturbation of one block's gradient."""
+        if self.noise == "gaussian":
+            return float(self.sigma * math.sqrt(self.problem.p))
+        return float(2.0 * self.problem.p * self.problem.heard / self.epsilon)
+
+    def fit(self, batch: Batch, noise: Noise, _earlier: Statistics | None = None) -> Fit:
+        """Statistics → noise → solve."""
+        problem = self.problem
+        rows = fitted_rows(batch, problem.feedback, problem.losses, exact=noise.exact)
+        features, weights, labels = rows
+        A, p = labels.shape[-1], features.shape[-1]
+        ridge, scale = self._ridge_and_scale(batch.records)
+        if self.noise == "gamma":
+            tilt = noise.ball("objective blocks", (A, p))
+        else:
+            tilt = noise.normal("objective blocks", (A, p))
+        tilt = as_like(tilt, features) * lift(scale, features)
+        theta = minimise(features, weights, labels, ridge_like(ridge, features), tilt, tolerance(A))
+        theta = theta + lift(self._output_scale(ridge), theta) * as_like(
+            self._output_noise(noise, A, p), theta
+        )
+        return Fit(Predictor(theta, "logistic"), self._gram(batch, noise))
+
+    def _ridge_and_scale(self, records: int) -> tuple[Any, Any]:
+        """Λ on the sum scale and the scale of the noise, both public."""
+        ridge = records * np.asarray(self.oracle.ridge)
+        if self.noise == "gaussian":
+            return np.maximum(ridge, self.least_ridge), self.sigma
+        main = (1.0 - OUTPUT_SHARE) * np.asarray(self.epsilon) / self.problem.heard
+        # Privacy: where the logistic loss bends most its slope is small, so a ridge of 2/ε pays
+        # for the determinant term and the noise keeps the whole ε.
+        # [docs/privacy/logistic.md, "Pure ε"]
+        return np.maximum(ridge, 2.0 / main), 2.0 / main
+
+    def _output_scale(self, ridge: Any) -> Any:
+        """Scale of the noise that hides the solver's error, of sensitivity 2τ/Λ."""
+        if not np.any(np.isfinite(self.epsilon)):
+            return 0.0
+        sensitivity = 2.0 * TOLERANCE / ridge
+        if self.noise == "gaussian":
+            return sensitivity * output_multiplier(self.epsilon) * np.isfinite(self.epsilon)
+        return sensitivity / (OUTPUT_SHARE * np.asarray(self.epsilon))
+
+    def _output_noise(self, noise: Noise, n_actions: int, p: int) -> Any:
+        if not np.any(np.isfinite(self.epsilon)):
+            return np.zeros((n_actions, p))
+        if self.noise == "gaussian":
+            return noise.normal("output", (n_actions, p))
+        drawn = noise.ball("output", (n_actions * p,))
+        return drawn.reshape(*drawn.shape[:-1], n_actions, p)
+
+    def _gram(self, batch: Batch, noise: Noise) -> Gram | None:
+        problem = self.problem
+        if not problem.radii:
+            return None
+        step = self.gram * math.sqrt(2 * problem.p) + 1e-12 * batch.records
+        if noise.exact:
+            moments = exact_moments(batch, problem.feedback, problem.losses)
+        else:
+            moments = floating_moments(batch, problem.feedback, 0.0)
+        return Gram(noisy_gram(moments, self.gram, noise, batch.features), False, step)
+
+
+def tolerance(n_actions: int) -> float:
+    """Half of the public bound, shared by the blocks: the rest covers rounding."""
+    return 0.5 * TOLERANCE / math.sqrt(n_actions)
+
+
+def output_multiplier(epsilon: Any) -> Any:
+    """Output noise over the solver's sensitivity, for Gaussian noise."""
+    return OUTPUT_MULTIPLIER * np.maximum(1.0, 1.0 / np.asarray(epsilon))
+
+
+def objective_scales(oracle: Logistic, problem: Problem, budget: Budget) -> ObjectiveScales:
+    """The noise that was asked for; "auto" is the smaller one for the public p."""
+    asked, radii, p = oracle.noise, problem.radii, problem.p
+    if not budget.private:
+        # Which noise is absent matters only to stacks: the kind that most budgets would take.
+        gamma = asked == "gamma" or (asked == "auto" and not radii and p <= 16)
+        kind = "gamma" if gamma else "gaussian"
+        return ObjectiveScales(kind, math.inf, 0.0, 0.0, 0.0, NO_BUDGET)
+    if radii:
+        need_delta(budget, "confidence radii")
+        if asked == "gamma":
+            raise InvalidInput(
+                "noise must be 'gaussian' or 'auto' for a policy with radii; got 'gamma'. "
+                "A pure release has no Gram: drop noise='gamma' or choose another policy."
+            )
+    pure = _gamma_scales(budget)
+    if asked == "gamma" or (asked == "auto" and budget.delta == 0.0):
+        return pure
+    need_delta(budget, "Gaussian noise")
+    normal = _gaussian_scales(problem, budget, oracle.least_ridge)
+    gamma_norm = 2.0 * p * problem.heard / ((1 - OUTPUT_SHARE) * budget.epsilon)
+    smaller = gamma_norm < normal.sigma * math.sqrt(p)
+    return pure if asked == "auto" and not radii and smaller else normal
+
+
+def _gamma_scales(budget: Budget) -> ObjectiveScales:
+    event = ObjectivePerturbation("gamma", epsilon=budget.epsilon, assumes=CONTINUOUS)
+    return ObjectiveScales("gamma", budget.epsilon, 0.0, 0.0, 0.0, event)
+
+
+@lru_cache(maxsize=4096)
+def _gaussian_scales(problem: Problem, budget: Budget, least: float) -> ObjectiveScales:
+    """One Rényi budget for objective, solver error and, with radii, the Gram.
+
+    Privacy: a larger ridge only lowers κ, so calibrating at the least one covers every batch.
+    [docs/privacy/logistic.md, "Gaussian noise"]
+    """
+    blocks, p, radii = problem.heard, problem.p, problem.radii
+    # The determinant terms of all blocks may take at most a quarter of ε.
+    least = max(least, CURVATURE / math.expm1(budget.epsilon / (4.0 * blocks)))
+    kappa = math.log1p(CURVATURE / least)
+    coordinates = p * (p + 1)
+
+    def event_at(sigma: float) -> Event:
+        parts: list[Event] = [
+            ObjectivePerturbation(
+                "gaussian", kappa=kappa, shift=2.0 / sigma, blocks=blocks, assumes=CONTINUOUS
+            ),
+            Gaussian(
+                float(output_multiplier(budget.epsilon)),
+                2.0 * TOLERANCE / least,
+                assumes=CONTINUOUS,
+            ),
+        ]
+        if radii:  # equal noise multipliers: √2/σ_G = 2/σ
+            distance = sampler_distance(coordinates, sigma / math.sqrt(2.0) * GRID**2)
+            parts.append(Gaussian(sigma / 2.0, math.sqrt(2.0), distance))
+        return compose(*parts)
+
+    sigma = smallest_scale(event_at, budget, 2.0 * gaussian_multiplier(budget))
+    gram = sigma / math.sqrt(2.0) if radii else 0.0
+    return ObjectiveScales("gaussian", budget.epsilon, sigma, gram, least, event_at(sigma))

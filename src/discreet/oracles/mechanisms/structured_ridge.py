@@ -1,0 +1,68 @@
+"""Ridge regression on noisy blocks: the mechanism ``structured`` of ``Ridge``."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from discreet.backend import lift, namespace
+from discreet.linalg import identity, solve_repaired
+from discreet.oracles.mechanisms.gaussian_scales import structured_scales
+from discreet.oracles.mechanisms.perturb import noisy_statistics
+from discreet.oracles.problem import Problem
+from discreet.privacy.budget import Budget
+from discreet.privacy.events import STACKED, Event
+from discreet.privacy.mechanisms import centre
+from discreet.privacy.noise import Noise
+from discreet.release import Fit, Gram, Predictor
+from discreet.statistics import Statistics
+from discreet.types import Array, Batch
+
+if TYPE_CHECKING:
+    from discreet.oracles.ridge import Ridge
+
+
+@dataclass(frozen=True)
+class StructuredRidge:
+    """θ_a = (G̃_a + Λ I)⁻¹ q̃_a, Λ = n·ridge + noise_ridge·σ√(2p), from one joint release.
+
+    Each action has its block G_a = Σ b bᵀ and response q_a = Σ (y − centre)·b over its own rows;
+    full information shares one block. All are noised at once with standard deviation σ.
+    [docs/privacy/ridge.md, "The structured release"]
+    """
+
+    oracle: Ridge
+    problem: Problem
+    gram: float
+    response: float
+    event: Event = field(metadata={"stacked": STACKED})
+
+    @classmethod
+    def of(cls, oracle: Ridge, problem: Problem, budget: Budget) -> StructuredRidge:
+        """With its noise fixed; refuses δ = 0."""
+        return cls(oracle, problem, *structured_scales(problem, budget))
+
+    @property
+    def noise_norm(self) -> float:
+        """Expected operator norm of the noise on one solve."""
+        return float(self.gram * math.sqrt(2 * self.problem.p))
+
+    def fit(self, batch: Batch, noise: Noise, _earlier: Statistics | None = None) -> Fit:
+        """Statistics → noise → solve."""
+        gram, response = noisy_statistics(batch, self.problem, self.gram, self.response, noise)
+        p = gram.shape[-1]
+        expected = self.gram * math.sqrt(2 * p)
+        shift = batch.records * self.oracle.ridge + self.oracle.noise_ridge * expected
+        step = expected + 1e-12 * batch.records  # positive also without noise
+        shifted = gram + lift(shift, gram, 3) * identity(p, gram)
+        weights = solve_repaired(shifted, response, lift(step, gram, 1))
+        weights = uncentred(weights, centre(self.problem.losses, batch.n_actions))
+        kept = Gram(gram, dense=False, step=step) if self.problem.radii else None
+        return Fit(Predictor(weights, "identity"), kept)
+
+
+def uncentred(weights: Array, middle: float) -> Array:
+    """Weights for losses from weights for centred ones: the bias feature is 1/√2."""
+    shift = middle * math.sqrt(2.0)
+    return namespace(weights).concat([weights[..., :1] + shift, weights[..., 1:]], axis=-1)

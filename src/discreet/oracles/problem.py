@@ -1,0 +1,28 @@
+"""What a mechanism is calibrated for, beside the budget."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Problem:
+    """The public facts on which sensitivities and noise depend.
+
+    ``p`` features (bias included), ``feedback`` "bandit" or "full", ``losses`` "general" or
+    "one_label", and ``radii`` where the policy asks for confidence radii, which need a Gram.
+
+    >>> Problem(n_actions=3, p=11, feedback="full").heard
+    3
+    """
+
+    n_actions: int
+    p: int
+    feedback: str = "bandit"
+    losses: str = "general"
+    radii: bool = False
+
+    @property
+    def heard(self) -> int:
+        """How many losses one record tells: 1, or A with full feedback."""
+        return self.n_actions if self.feedback == "full" else 1
