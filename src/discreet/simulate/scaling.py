@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from discreet import theory
-from discreet.oracles import Mechanism
 from discreet.policies import BonusPO, Policy, VanillaPO
+from discreet.simulate.engine import Family
 from discreet.simulate.every_round import LeastSquares, vanilla_po
 from discreet.simulate.known_contexts import mechanism_for
 from discreet.simulate.regret import Regret, play_known
@@ -121,13 +121,5 @@ def _play(name: str, cell: Cell, said: theory.Statement, seeds: int) -> Regret:
     else:
         fast_bonus = BonusPO(rate_scale=SPEED, bonus_scale=1 / SPEED)
         policies = [BonusPO.theoretical(**given), fast_bonus]
-    return play_known(SideBySide(stack(policies), mechanism_for(truth, epsilon)), truth, rounds)
-
-
-@dataclass(frozen=True)
-class SideBySide:
-    """A stack of policies on one mechanism, each with its own fits."""
-
-    policy: Policy
-    mechanism: Mechanism
-    feedback: str = "bandit"
+    family = Family(stack(policies), mechanism_for(truth, epsilon), "bandit")
+    return play_known(family, truth, rounds)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -52,17 +52,6 @@ CONTINUOUS = (
 )
 
 
-class ObjectiveScales(NamedTuple):
-    """Which noise, how much of it, how small a ridge is allowed, and what that costs."""
-
-    noise: str
-    epsilon: float
-    sigma: float
-    gram: float
-    least_ridge: float
-    event: Event
-
-
 @dataclass(frozen=True)
 class StructuredLogistic:
     """θ_a = argmin Σ f(x·θ, y) + (Λ/2)‖θ‖² + b_a·θ for each action, and noise on the minimiser.
@@ -84,7 +73,29 @@ class StructuredLogistic:
     @classmethod
     def of(cls, oracle: Logistic, problem: Problem, budget: Budget) -> StructuredLogistic:
         """With its noise fixed; refuses what cannot be had."""
-        return cls(oracle, problem, *objective_scales(oracle, problem, budget))
+        asked, radii, p = oracle.noise, problem.radii, problem.p
+        make = partial(cls, oracle, problem)
+        if not budget.private:
+            # Which noise is absent matters only to stacks: the kind that most budgets would take.
+            gamma = asked == "gamma" or (asked == "auto" and not radii and p <= 16)
+            return make("gamma" if gamma else "gaussian", math.inf, 0.0, 0.0, 0.0, NO_BUDGET)
+        if radii:
+            need_delta(budget, "confidence radii")
+            if asked == "gamma":
+                raise InvalidInput(
+                    "noise must be 'gaussian' or 'auto' for a policy with radii; got 'gamma'. "
+                    "A pure release has no Gram: drop noise='gamma' or choose another policy."
+                )
+        event = ObjectivePerturbation("gamma", epsilon=budget.epsilon, assumes=CONTINUOUS)
+        pure = make("gamma", budget.epsilon, 0.0, 0.0, 0.0, event)
+        if asked == "gamma" or (asked == "auto" and budget.delta == 0.0):
+            return pure
+        need_delta(budget, "Gaussian noise")
+        scales = gaussian_objective(problem, budget, oracle.least_ridge)
+        normal = make("gaussian", budget.epsilon, *scales)
+        gamma_norm = 2.0 * p * problem.heard / ((1 - OUTPUT_SHARE) * budget.epsilon)
+        smaller = gamma_norm < normal.sigma * math.sqrt(p)
+        return pure if asked == "auto" and not radii and smaller else normal
 
     @property
     def noise_norm(self) -> float:
@@ -161,39 +172,11 @@ def output_multiplier(epsilon: Any) -> Any:
     return OUTPUT_MULTIPLIER * np.maximum(1.0, 1.0 / np.asarray(epsilon))
 
 
-def objective_scales(oracle: Logistic, problem: Problem, budget: Budget) -> ObjectiveScales:
-    """The noise that was asked for; "auto" is the smaller one for the public p."""
-    asked, radii, p = oracle.noise, problem.radii, problem.p
-    if not budget.private:
-        # Which noise is absent matters only to stacks: the kind that most budgets would take.
-        gamma = asked == "gamma" or (asked == "auto" and not radii and p <= 16)
-        kind = "gamma" if gamma else "gaussian"
-        return ObjectiveScales(kind, math.inf, 0.0, 0.0, 0.0, NO_BUDGET)
-    if radii:
-        need_delta(budget, "confidence radii")
-        if asked == "gamma":
-            raise InvalidInput(
-                "noise must be 'gaussian' or 'auto' for a policy with radii; got 'gamma'. "
-                "A pure release has no Gram: drop noise='gamma' or choose another policy."
-            )
-    pure = _gamma_scales(budget)
-    if asked == "gamma" or (asked == "auto" and budget.delta == 0.0):
-        return pure
-    need_delta(budget, "Gaussian noise")
-    normal = _gaussian_scales(problem, budget, oracle.least_ridge)
-    gamma_norm = 2.0 * p * problem.heard / ((1 - OUTPUT_SHARE) * budget.epsilon)
-    smaller = gamma_norm < normal.sigma * math.sqrt(p)
-    return pure if asked == "auto" and not radii and smaller else normal
-
-
-def _gamma_scales(budget: Budget) -> ObjectiveScales:
-    event = ObjectivePerturbation("gamma", epsilon=budget.epsilon, assumes=CONTINUOUS)
-    return ObjectiveScales("gamma", budget.epsilon, 0.0, 0.0, 0.0, event)
-
-
 @lru_cache(maxsize=4096)
-def _gaussian_scales(problem: Problem, budget: Budget, least: float) -> ObjectiveScales:
-    """One Rényi budget for objective, solver error and, with radii, the Gram.
+def gaussian_objective(
+    problem: Problem, budget: Budget, least: float
+) -> tuple[float, float, float, Event]:
+    """σ of objective and Gram, least ridge and event: one Rényi budget, solver error included.
 
     Privacy: a larger ridge only lowers κ, so calibrating at the least one covers every batch.
     [docs/privacy/logistic.md, "Gaussian noise"]
@@ -222,4 +205,4 @@ def _gaussian_scales(problem: Problem, budget: Budget, least: float) -> Objectiv
 
     sigma = smallest_scale(event_at, budget, 2.0 * gaussian_multiplier(budget))
     gram = sigma / math.sqrt(2.0) if radii else 0.0
-    return ObjectiveScales("gaussian", budget.epsilon, sigma, gram, least, event_at(sigma))
+    return sigma, gram, least, event_at(sigma)
