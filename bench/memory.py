@@ -44,7 +44,7 @@ def play(folder: str, name: str, mechanism: str, seeds: int, device: str) -> Non
     families: dict[object, tuple[list[int], list[int]]] = {}
     for indices, some in parts(plans, features.shape, schedule, seeds, given):
         first = plans[indices[0]]
-        alike = structure(first.oracle), first.feedback
+        alike = structure(first.mechanism), first.feedback
         family = *alike, first.budget.private, first.policy.uses_radii
         families.setdefault(family, (indices, some))
     start = time.perf_counter()

@@ -83,12 +83,7 @@ class OracleCase:
     @cached_property
     def calibrated(self) -> Any:
         return self.oracle.calibrate(
-            self.budget,
-            feedback=self.feedback,
-            losses=self.losses,
-            radii=self.radii,
-            n_actions=ACTIONS,
-            p=WIDTH,
+            dc.Problem(ACTIONS, WIDTH, self.feedback, self.losses, self.radii), self.budget
         )
 
     def plan(self) -> dc.Plan:

@@ -409,7 +409,7 @@ def test_many_releases_cost_as_much_as_one(releases):
     assert 0.999 < spent.epsilon <= 1.0
     assert spent.delta == 1e-5
     with refused(dc.BudgetExceeded, "'batch 1'"):
-        one.ledger.charge("batch 1", one.plan.oracle.event(1))
+        one.ledger.charge("batch 1", one.plan.mechanism.event)
 
 
 def test_every_release_carries_the_event_that_was_charged():
@@ -425,7 +425,7 @@ def test_a_charge_beyond_the_budget_leaves_everything_unchanged():
     one.decide(np.zeros((2, 2)))
     one.observe([0, 1], [0.5, 0.5])
     honest = one._store.ledger
-    one._store.ledger = honest.charge("batch 1", one.plan.oracle.event(2))  # paid already
+    one._store.ledger = honest.charge("batch 1", one.plan.mechanism.event)  # paid already
     before = state(one)
     for call in (one.release, lambda: one.decide(context())):
         with refused(dc.BudgetExceeded, "Nothing was spent"):
@@ -439,8 +439,10 @@ def test_no_data_are_touched_before_the_charge(monkeypatch):
     one = dc.Learner(private_plan(), noise=dc.SecureNoise(fast=True))
     one.decide(context())
     one.observe(0, 0.5)
-    one._store.ledger = one.ledger.charge("batch 1", one.plan.oracle.event(1))
-    monkeypatch.setattr(dc.Ridge, "fit", lambda *_: pytest.fail("fitted before paying"))
+    one._store.ledger = one.ledger.charge("batch 1", one.plan.mechanism.event)
+    monkeypatch.setattr(
+        type(one.plan.mechanism), "fit", lambda *_: pytest.fail("fitted before paying")
+    )
     with refused(dc.BudgetExceeded):
         one.release()
 
@@ -467,7 +469,7 @@ def test_a_fit_that_fails_changes_nothing_and_a_retry_works(monkeypatch, error):
         raise error
 
     with monkeypatch.context() as patched:
-        patched.setattr(dc.PooledRidge, "fit", fail)
+        patched.setattr(type(one.plan.mechanism), "fit", fail)
         for call in (one.release, lambda: one.decide(context())):
             with pytest.raises(error):
                 call()

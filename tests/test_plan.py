@@ -123,7 +123,7 @@ def test_delta_lies_in_zero_to_one(delta):
     ],
 )
 def test_the_possible_is_accepted(changes):
-    assert plan(**changes).oracle.event(1) is not None
+    assert plan(**changes).mechanism.event is not None
 
 
 def test_arguments_are_keyword_only():
@@ -211,7 +211,7 @@ def test_round_trip_through_json(policy):
     assert second == first
     assert second.to_config() == first.to_config()
     assert second.digest == first.digest
-    assert second.oracle.scales == first.oracle.scales  # calibrated anew, to the same noise
+    assert second.mechanism == first.mechanism  # calibrated anew, to the same noise
 
 
 def test_the_digest_is_the_hash_of_the_sorted_document():
@@ -254,7 +254,7 @@ def test_problem_and_budget_are_a_plan_and_it_explains_itself():
     words = plan.explain()
     assert "1/(2A) = 0.167" in words
     assert "PooledRidge adds up all released statistics" in words
-    assert f"noise of {plan.oracle.scales.gram:.3g} on second moments" in " ".join(words.split())
+    assert f"noise of {plan.mechanism.gram:.3g} on second moments" in " ".join(words.split())
     assert "ε = 1, δ = 1e-05 for one decision" in words
     assert max(map(len, words.splitlines())) <= 88
 

@@ -65,7 +65,7 @@ def test_whole_numbers_are_parameters_where_floats_are_expected():
         "two rollouts",
         "two mechanisms",
         "two oracles",
-        "one uncalibrated",
+        "a mechanism and an oracle",
         "two feedbacks",
         "two finite classes",
     ],
@@ -86,20 +86,18 @@ def test_plans_stack_across_budgets_with_zero_noise_at_infinity():
     plans = [plan_of(scale, budget) for scale, budget in zip((1.0, 2.0, 4.0), budgets, strict=True)]
     stacked = dc.stack(plans)
     np.testing.assert_array_equal(stacked.policy.scale, [1.0, 2.0, 4.0])
-    np.testing.assert_array_equal(
-        stacked.oracle.scales.gram, [plan.oracle.scales.gram for plan in plans]
-    )
-    assert stacked.oracle.scales.gram[2] == 0.0
+    np.testing.assert_array_equal(stacked.mechanism.gram, [plan.mechanism.gram for plan in plans])
+    assert stacked.mechanism.gram[2] == 0.0
     assert stacked.n_actions == ACTIONS
 
 
 def test_a_stack_claims_no_privacy():
     """No one budget covers many runs on the same rows, so a stack's event costs infinity."""
     plans = [plan_of(1.0, dc.Budget(1.0, 1e-5)), plan_of(2.0, dc.Budget(1.0, 1e-5))]
-    event = dc.stack([plan.oracle for plan in plans]).event(100)
+    event = dc.stack([plan.mechanism for plan in plans]).event
     assert isinstance(event, NonPrivate)
     assert epsilon(event, 1e-5) == float("inf")
-    assert epsilon(plans[0].oracle.event(100), 1e-5) <= 1.0
+    assert epsilon(plans[0].mechanism.event, 1e-5) <= 1.0
 
 
 def test_structure_tells_what_can_be_stacked():

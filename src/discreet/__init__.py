@@ -16,7 +16,7 @@ from discreet.errors import (
 from discreet.evaluate_offline import Logs, OfflineEvaluation, evaluate_offline
 from discreet.features import UnitBall
 from discreet.learner import Learner
-from discreet.oracles import FiniteClass, Logistic, PooledRidge, Ridge
+from discreet.oracles import FiniteClass, Logistic, Mechanism, Oracle, PooledRidge, Problem, Ridge
 from discreet.plan import Plan
 from discreet.policies import (
     AdaCB,
@@ -61,12 +61,15 @@ __all__ = [
     "Logistic",
     "Logs",
     "LossConflict",
+    "Mechanism",
     "NotReady",
     "Number",
     "OfflineEvaluation",
+    "Oracle",
     "Plan",
     "PooledRidge",
     "PrivateData",
+    "Problem",
     "RegCB",
     "Release",
     "Released",

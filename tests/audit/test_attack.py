@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -59,13 +61,10 @@ def test_a_shipped_oracle_at_eight():
     noise = dc.SecureNoise(fast=True)
     verdicts = {}
     for share in (1.0, 0.5):
-        made = subject.oracle.scales
-        scales = type(made)(
-            made.gram * share, made.response * share, made.feedback, made.losses, True, made.event
-        )
-        oracle = dc.Ridge(scales=scales)
+        made = subject.calibrated
+        mechanism = replace(made, gram=made.gram * share, response=made.response * share)
         finding = attack(
-            lambda batch, oracle=oracle: oracle.fit(batch, noise),
+            lambda batch, mechanism=mechanism: mechanism.fit(batch, noise),
             first,
             second,
             subject.budget,

@@ -39,7 +39,7 @@ RIDGE = Subject("ridge-structured", "bandit", "general", 2.0)
 )
 def test_worst_pairs_attain_the_declared_distance(subject):
     apart = GaussianRelease(subject).distance(*subject.worst_pair())
-    assert apart == pytest.approx(shift_of(subject.oracle.event(1)), rel=1e-6)
+    assert apart == pytest.approx(shift_of(subject.calibrated.event), rel=1e-6)
 
 
 @pytest.mark.parametrize("mechanism", ["ridge-structured", "ridge-pooled", "default-plan"])
@@ -61,9 +61,9 @@ def test_a_pool_is_read_as_the_batch_that_it_grew_by():
     subject = replace(RIDGE, mechanism="ridge-pooled")
     read = GaussianRelease(subject).read
     first, second = subject.worst_pair()
-    past = subject.oracle.fit(first, dc.SecureNoise(fast=True)).statistics
-    alone = read(subject.oracle.fit(second, Chosen()))
-    later = read(subject.oracle.fit(second, Chosen(), past), past)
+    past = subject.calibrated.fit(first, dc.SecureNoise(fast=True)).statistics
+    alone = read(subject.calibrated.fit(second, Chosen()))
+    later = read(subject.calibrated.fit(second, Chosen(), past), past)
     np.testing.assert_allclose(later, alone, rtol=0, atol=SOLVER)
 
 
@@ -73,7 +73,7 @@ def test_a_pool_is_read_as_the_batch_that_it_grew_by():
 def test_the_optimiser_finds_the_constant_of_the_proof(mechanism, weight):
     subject = replace(RIDGE, mechanism=mechanism)
     release = GaussianRelease(subject)
-    found = largest_distance(subject, release.distance, starts=1) * subject.oracle.scales.gram
+    found = largest_distance(subject, release.distance, starts=1) * subject.calibrated.gram
     assert found == pytest.approx(ridge_sensitivity("bandit", 2, weight=weight), rel=1e-4)
 
 
@@ -93,9 +93,8 @@ def test_the_gram_for_radii_is_tight(mechanism, feedback, monkeypatch):
     finding = exact_gram(subject, starts=1)
     assert finding.verdict == HOLDS
     assert "share of 1.00000" in finding.said
-    scales = replace(subject.oracle_with_gram.scales, gram=subject.oracle_with_gram.scales.gram / 2)
-    halved = replace(subject.oracle_with_gram, scales=scales)
-    monkeypatch.setitem(subject.__dict__, "oracle_with_gram", halved)
+    halved = replace(subject.calibrated_with_gram, gram=subject.calibrated_with_gram.gram / 2)
+    monkeypatch.setitem(subject.__dict__, "calibrated_with_gram", halved)
     assert exact_gram(subject, starts=1).verdict == FAILS
 
 
@@ -110,10 +109,12 @@ def test_an_exact_finding_states_its_epsilon():
 def test_ridge_and_scale_are_read_off_the_fit(mechanism, feedback):
     subject = Subject(mechanism, feedback, "general", 1.0)
     objective = Objective(subject, 2)
-    total, scale = subject.oracle._ridge_and_scale(2, 2)
+    total, scale = subject.calibrated._ridge_and_scale(2)
     assert objective.ridge == pytest.approx(float(total), rel=1e-6)
     assert objective.scale == pytest.approx(float(scale), rel=1e-6)
-    assert objective.output == pytest.approx(float(subject.oracle._output_scale(total)), rel=1e-6)
+    hidden = getattr(subject.calibrated, "_output_scale", lambda _: 0.0)(total)  # none in the paper
+    assert objective.output == pytest.approx(float(hidden), rel=1e-6)
+    assert (objective.output == 0.0) == (mechanism == "logistic-paper")
 
 
 @pytest.mark.parametrize("mechanism", ["logistic-gamma", "logistic-gaussian"])
@@ -141,23 +142,21 @@ def test_half_the_gaussian_objective_costs_more():
 
 def test_probabilities_of_a_choice_sum_to_one():
     subject = Subject("finite", "bandit", "general", 2.0)
-    logs = log_probabilities(subject.oracle, subject.record([1.0], 1.0))
+    logs = log_probabilities(subject.calibrated, subject.record([1.0], 1.0))
     assert np.exp(logs).sum() == pytest.approx(1.0)
     assert logs[0] - logs[1] == pytest.approx(-1.0)
 
 
 @pytest.mark.parametrize("subject", [pytest.param(s, id=s.name) for s in subjects(MECHANISMS, [1])])
 def test_costs_agree_with_the_ledger(subject):
-    event, delta = subject.oracle.event(1), subject.budget.delta
+    event, delta = subject.calibrated.event, subject.budget.delta
     assert agree(epsilon_of([to_json(event)], delta), epsilon(event, delta))
 
 
 def test_mixed_events_and_radii_agree_with_the_ledger():
-    radii = dc.Logistic().calibrate(
-        dc.Budget(1.0, 1e-5), feedback="bandit", losses="general", radii=True, n_actions=3, p=11
-    )
+    radii = dc.Logistic().calibrate(dc.Problem(3, 11, radii=True), dc.Budget(1.0, 1e-5))
     mixed = compose(Gaussian(4.0, 1.0, 1e-9), Gaussian(6.0, 2.0), ExponentialMechanism(0.25, 1.0))
-    for event in (radii.event(1), mixed):
+    for event in (radii.event, mixed):
         assert agree(epsilon_of([to_json(event)], 1e-5), epsilon(event, 1e-5))
 
 

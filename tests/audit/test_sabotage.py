@@ -17,8 +17,20 @@ from discreet.audit import HOLDS, QUICK, answers, checks, geometry
 from discreet.audit.sources import Chosen
 from discreet.audit.subjects import MECHANISMS
 from discreet.linalg import unpack
-from discreet.oracles import gaussian_scales, logistic, moments, perturb, pooled_ridge, ridge
-from discreet.oracles.finite import FiniteClass
+from discreet.oracles import FiniteClass
+from discreet.oracles.mechanisms import (
+    gaussian_scales,
+    moments,
+    paper_ridge,
+    perturb,
+    pooled_statistics,
+    structured_logistic,
+    structured_ridge,
+)
+from discreet.oracles.mechanisms.paper_logistic import PaperLogistic
+from discreet.oracles.mechanisms.pooled_statistics import PooledStatistics
+from discreet.oracles.mechanisms.structured_logistic import StructuredLogistic
+from discreet.oracles.mechanisms.structured_ridge import StructuredRidge
 from discreet.privacy.noise import SecureNoise
 from discreet.release import Fit, Predictor
 
@@ -45,13 +57,13 @@ def test_halved_noise_in_the_sampler(monkeypatch):
 
 
 def test_halved_noise_in_the_calibration(monkeypatch):
-    full = ridge.structured_scales
+    full = structured_ridge.structured_scales
 
     def halved(*given):
         scales = full(*given)
-        return replace(scales, gram=scales.gram / 2, response=scales.response / 2)
+        return scales._replace(gram=scales.gram / 2, response=scales.response / 2)
 
-    monkeypatch.setattr(ridge, "structured_scales", halved)
+    monkeypatch.setattr(structured_ridge, "structured_scales", halved)
     failed = found("ridge-structured", "exact", "black box")
     assert caught(failed, "exact", "largest move")
     assert caught(failed, "black box")
@@ -75,27 +87,30 @@ def test_halved_noise_of_an_objective(mechanism, monkeypatch):
     assert caught(found(mechanism, "noise"), "noise", "scale and shape")
 
 
-@pytest.mark.parametrize(("mechanism", "share"), [("logistic-gamma", 2), ("logistic-paper", 4)])
-def test_a_smaller_scale_of_an_objective(mechanism, share, monkeypatch):
+@pytest.mark.parametrize(
+    ("mechanism", "kind", "share"),
+    [("logistic-gamma", StructuredLogistic, 2), ("logistic-paper", PaperLogistic, 4)],
+)
+def test_a_smaller_scale_of_an_objective(mechanism, kind, share, monkeypatch):
     """Half the noise of the structured mechanism, a quarter of the paper's, which has slack."""
-    full = logistic.Logistic._ridge_and_scale
+    full = kind._ridge_and_scale
 
     def less(self, *given):
         total, scale = full(self, *given)
         return total, scale / share
 
-    monkeypatch.setattr(logistic.Logistic, "_ridge_and_scale", less)
+    monkeypatch.setattr(kind, "_ridge_and_scale", less)
     assert caught(found(mechanism, "exact"), "exact", "likelihood ratio")
 
 
 def test_a_third_of_the_noise_of_a_gaussian_objective(monkeypatch):
-    full = logistic.Logistic._ridge_and_scale
+    full = StructuredLogistic._ridge_and_scale
 
     def less(self, *given):
         total, scale = full(self, *given)
         return total, scale / 3
 
-    monkeypatch.setattr(logistic.Logistic, "_ridge_and_scale", less)
+    monkeypatch.setattr(StructuredLogistic, "_ridge_and_scale", less)
     assert caught(found("logistic-gaussian", "exact"), "exact", "hockey-stick")
 
 
@@ -113,9 +128,8 @@ def test_a_smaller_sensitivity_of_a_choice(monkeypatch):
     """Full information calibrated as if a record brought one loss."""
     full = FiniteClass.calibrate
 
-    def careless(self, budget, **others):
-        made = full(self, budget, **others)
-        return replace(made, scales=replace(made.scales, sensitivity=1.0))
+    def careless(self, problem, budget):
+        return replace(full(self, problem, budget), sensitivity=1.0)
 
     monkeypatch.setattr(FiniteClass, "calibrate", careless)
     assert caught(found("finite", "exact", only="full"), "exact", "ratio of probabilities")
@@ -158,31 +172,31 @@ def test_general_losses_passed_as_one_label_rows(monkeypatch):
 
 
 def test_the_determinant_term_dropped(monkeypatch):
-    full = logistic.Logistic._ridge_and_scale
+    full = StructuredLogistic._ridge_and_scale
 
-    def dropped(self, records, n_actions):
-        return records * 0.05, full(self, records, n_actions)[1]
+    def dropped(self, records):
+        return records * 0.05, full(self, records)[1]
 
-    monkeypatch.setattr(logistic.Logistic, "_ridge_and_scale", dropped)
+    monkeypatch.setattr(StructuredLogistic, "_ridge_and_scale", dropped)
     assert caught(found("logistic-gamma", "exact"), "exact", "likelihood ratio")
 
 
 def test_a_branch_for_fits_that_did_not_converge(monkeypatch):
     """Zero where two Newton steps are not enough."""
-    solved = logistic.minimise
+    solved = structured_logistic.minimise
 
     def impatient(features, weights, labels, total, tilt, tolerance):
         theta = solved(features, weights, labels, total, tilt, tolerance)
         far = np.linalg.norm(theta, axis=-1, keepdims=True) > 2.0
         return np.where(far, 0.0, theta)
 
-    monkeypatch.setattr(logistic, "minimise", impatient)
+    monkeypatch.setattr(structured_logistic, "minimise", impatient)
     assert caught(found("logistic-gamma", "exact"), "exact", "minimiser")
 
 
-def test_a_batch_used_twice_by_an_oracle(monkeypatch):
+def test_a_batch_used_twice_by_a_mechanism(monkeypatch):
     """Two fits of the same batch, of which the mean is released."""
-    once = ridge.Ridge.fit
+    once = StructuredRidge.fit
 
     def twice(self, batch, noise, earlier=None):  # noqa: ARG001
         one, two = once(self, batch, noise), once(self, batch, noise)
@@ -190,7 +204,7 @@ def test_a_batch_used_twice_by_an_oracle(monkeypatch):
         weights = (one.predictor.weights + two.predictor.weights) / 2
         return Fit(Predictor(weights, "identity"), gram)
 
-    monkeypatch.setattr(ridge.Ridge, "fit", twice)
+    monkeypatch.setattr(StructuredRidge, "fit", twice)
     assert caught(found("ridge-structured", "noise"), "noise", "scale and shape")
 
 
@@ -269,20 +283,20 @@ def test_a_response_weight_that_the_sensitivity_forgets(mechanism, monkeypatch):
     full = gaussian_scales.ridge_sensitivity
     monkeypatch.setattr(gaussian_scales, "ridge_sensitivity", lambda *given: full(*given[:3]))
     forgetful = gaussian_scales.structured_scales.__wrapped__  # past the cache
-    monkeypatch.setattr(pooled_ridge, "structured_scales", forgetful)
+    monkeypatch.setattr(pooled_statistics, "structured_scales", forgetful)
     assert caught(found(mechanism, "exact"), "exact", "largest move")
 
 
 @POOLED
 def test_a_response_weight_that_enters_twice(mechanism, monkeypatch):
     """σ/ω² on responses."""
-    full = pooled_ridge.structured_scales
+    full = pooled_statistics.structured_scales
 
     def squared(*given):
         scales = full(*given)
-        return replace(scales, response=scales.response**2 / scales.gram)
+        return scales._replace(response=scales.response**2 / scales.gram)
 
-    monkeypatch.setattr(pooled_ridge, "structured_scales", squared)
+    monkeypatch.setattr(pooled_statistics, "structured_scales", squared)
     assert caught(found(mechanism, "exact"), "exact", "largest move")
     if mechanism == "default-plan":
         assert caught(found(mechanism, "black box"), "black box")
@@ -290,13 +304,13 @@ def test_a_response_weight_that_enters_twice(mechanism, monkeypatch):
 
 def fit_instead(monkeypatch, change):
     """``change(made, silent, batch)`` of a fit, and of the same fit without noise."""
-    once = pooled_ridge.PooledRidge.fit
+    once = PooledStatistics.fit
 
     def careless(self, batch, noise, earlier=None):
         silent = once(self, batch, Chosen(), earlier)
         return change(once(self, batch, noise, earlier), silent, batch)
 
-    monkeypatch.setattr(pooled_ridge.PooledRidge, "fit", careless)
+    monkeypatch.setattr(PooledStatistics, "fit", careless)
 
 
 def raw(made, silent, _):
@@ -324,7 +338,7 @@ def test_a_transcript_of_pools_without_noise(monkeypatch):
 
 def test_a_pool_that_is_noised_anew_at_every_release(monkeypatch):
     """Sums are kept as they are, and only the newest noise is in a pool: noises average out."""
-    once, kept = pooled_ridge.PooledRidge.fit, []
+    once, kept = PooledStatistics.fit, []
 
     def anew(self, batch, noise, earlier=None):
         if earlier is None:
@@ -333,7 +347,7 @@ def test_a_pool_that_is_noised_anew_at_every_release(monkeypatch):
         kept.append(once(self, batch, Chosen(), kept[-1] if kept else None).statistics)
         return made
 
-    monkeypatch.setattr(pooled_ridge.PooledRidge, "fit", anew)
+    monkeypatch.setattr(PooledStatistics, "fit", anew)
     effort = replace(QUICK, epsilons=())
     failed = found("default-plan", "transcript", effort=effort, only="enters_once")
     assert caught(failed, "transcript", "enters once")
@@ -374,7 +388,7 @@ def test_a_row_that_enters_several_blocks(monkeypatch):
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_rows_that_are_not_made_legal(monkeypatch):
-    monkeypatch.setattr(ridge, "legal_batch", lambda batch, *_: batch)
+    monkeypatch.setattr(paper_ridge, "legal_batch", lambda batch, *_: batch)
     assert caught(found("ridge-paper", "exact"), "exact", "rows that break the rules")
 
 

@@ -38,10 +38,10 @@ class Replayed(Chosen):
 def test_stacked_releases_are_single_ones(subject):
     first, second = subject.worst_pair()
     batch, stacks = joined(first, second, first), {}
-    together = subject.oracle.fit(batch, Replayed(stacks))
+    together = subject.calibrated.fit(batch, Replayed(stacks))
     assert together.predictor.weights.shape[0] == COUNT
     for number in range(COUNT):
-        alone = subject.oracle.fit(batch, Replayed(stacks, number))
+        alone = subject.calibrated.fit(batch, Replayed(stacks, number))
         near = SOLVER if subject.mechanism.startswith("logistic") else EXACT
         np.testing.assert_allclose(
             together.predictor.weights[number], alone.predictor.weights, rtol=near, atol=near

@@ -30,15 +30,14 @@ def test_the_default_plan_is_a_subject_as_it_is():
     """Its oracle is read as a pool, so another default would need another reader."""
     (subject,) = subjects([DEFAULT_PLAN], [2.0])
     plan = dc.Plan(n_actions=2, features=dc.UnitBall(2), budget=dc.Budget(2.0, 1e-5))
-    assert subject.oracle == plan.oracle
-    assert subject.oracle.scales == plan.oracle.scales
+    assert subject.calibrated == plan.mechanism
     assert type(plan.oracle) is dc.PooledRidge
     assert (plan.feedback, plan.losses) == (subject.feedback, subject.losses)
     assert {each.mechanism for each in SCENARIOS} == {"ridge-structured", DEFAULT_PLAN}
     for scenario in SCENARIOS:
         if scenario.mechanism == DEFAULT_PLAN:
             assert Play(scenario, 2.0).plan.policy == plan.policy
-            assert Play(scenario, 2.0).plan.oracle == plan.oracle
+            assert Play(scenario, 2.0).plan.mechanism == plan.mechanism
 
 
 @pytest.mark.parametrize("effort", [QUICK, FULL])

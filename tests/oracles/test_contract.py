@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import FrozenInstanceError, replace
+import ast
+import inspect
+from dataclasses import FrozenInstanceError, fields, replace
+from textwrap import dedent
 
 import numpy as np
 import pytest
@@ -12,6 +15,7 @@ from catalogue import (
     ACTIONS,
     FEATURES,
     ORACLES,
+    PRIVATE,
     WIDTH,
     OracleCase,
     batch_for,
@@ -19,6 +23,7 @@ from catalogue import (
     features,
 )
 from discreet import plan as plans
+from discreet.config import to_config
 from discreet.privacy.events import NonPrivate
 from discreet.types import Batch
 from tolerances import EXACT, SOLVER
@@ -214,28 +219,54 @@ def released_radii(gram, predictor):
 def test_a_plan_calibrates_writes_and_reads_its_oracle(case):
     plan = case.plan()
     data = batch_for(case, 10)
-    same(plan.oracle.fit(data, NOISE), case.calibrated.fit(data, NOISE), 0.0)
+    same(plan.mechanism.fit(data, NOISE), case.calibrated.fit(data, NOISE), 0.0)
     again = dc.Plan.from_config(plan.to_config())
     assert again.digest == plan.digest
-    same(again.oracle.fit(data, NOISE), plan.oracle.fit(data, NOISE), 0.0)
+    same(again.mechanism.fit(data, NOISE), plan.mechanism.fit(data, NOISE), 0.0)
 
 
 @pytest.mark.parametrize("case", every_oracle)
 def test_events_are_known_before_any_data(case):
-    event = case.calibrated.event(100)
+    event = case.calibrated.event
     assert isinstance(event, NonPrivate) == (not case.budget.private)
-    assert case.calibrated.noise_norm(WIDTH, ACTIONS) >= 0.0
+    assert case.calibrated.noise_norm >= 0.0
     if not case.budget.private and not isinstance(case.oracle, dc.FiniteClass):
-        assert case.calibrated.noise_norm(WIDTH, ACTIONS) == 0.0
+        assert case.calibrated.noise_norm == 0.0
 
 
 @pytest.mark.parametrize("case", every_oracle)
-def test_oracles_are_frozen_and_refuse_to_fit_uncalibrated(case):
-    name = "weights" if isinstance(case.oracle, dc.FiniteClass) else "ridge"
-    with pytest.raises(FrozenInstanceError):
-        setattr(case.calibrated, name, 1.0)
-    with pytest.raises(TypeError, match="calibrated"):
-        case.oracle.fit(batch_for(case, 3), NOISE)
+def test_an_oracle_is_configuration_alone(case):
+    """A plan keeps it as it was given; what it is calibrated into is another thing, frozen too."""
+    assert case.plan().oracle is case.oracle
+    assert isinstance(case.oracle, dc.Oracle)
+    assert not isinstance(case.calibrated, dc.Oracle)
+    assert not {"fit", "event", "noise_norm"} & set(dir(case.oracle))
+    assert {each.name for each in fields(case.oracle)} == set(to_config(case.oracle)) - {"kind"}
+    for item in (case.oracle, case.calibrated):
+        assert vars(item).keys() == {each.name for each in fields(item)}
+        for each in fields(item):
+            assert each.init
+            with pytest.raises(FrozenInstanceError):
+                setattr(item, each.name, 1.0)
+
+
+@pytest.mark.parametrize("case", every_oracle)
+def test_a_mechanism_keeps_what_it_was_calibrated_from(case):
+    problem = dc.Problem(ACTIONS, WIDTH, case.feedback, case.losses, case.radii)
+    assert case.calibrated.oracle is case.oracle
+    assert case.calibrated.problem == problem == case.plan().problem
+    assert repr(case.plan()) == repr(replace(case.plan()))  # nothing derived is shown
+
+
+@pytest.mark.parametrize("oracle", [dc.Ridge, dc.Logistic])
+def test_the_paper_has_mechanisms_of_its_own(oracle):
+    """A configuration looks its mechanism up and decides nothing itself."""
+    source = ast.parse(dedent(inspect.getsource(oracle)))
+    assert not any(isinstance(each, (ast.If, ast.IfExp, ast.Match)) for each in ast.walk(source))
+    problem = dc.Problem(ACTIONS, WIDTH)
+    for name in ("structured", "paper"):
+        made = oracle(mechanism=name).calibrate(problem, PRIVATE)
+        assert type(made).__name__ == name.capitalize() + oracle.__name__
 
 
 def test_what_cannot_be_had_is_refused():

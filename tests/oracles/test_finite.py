@@ -10,7 +10,7 @@ from scipy.stats import chi2
 
 import discreet as dc
 from catalogue import ACTIONS, FINITE, NONE, ORACLES, PURE, OracleCase, batch_for
-from discreet.oracles import finite
+from discreet.oracles.mechanisms import finite_choice
 from reference.finite import exponential_mechanism, summed_losses
 from tolerances import EXACT
 
@@ -72,7 +72,7 @@ def test_scores_and_scale_give_the_exponential_mechanism(exact, feedback, losses
     asked = Recorder(exact)
     case.calibrated.fit(data, asked)
     sensitivity = ACTIONS if feedback == "full" else 1
-    grid = finite.GRID if exact else 1.0
+    grid = finite_choice.GRID if exact else 1.0
     assert asked.scale == pytest.approx(2 * sensitivity * grid / PURE.epsilon, rel=EXACT)
     # On the grid each of the terms is rounded once, and rows move by 2^-20 beforehand.
     terms = 40 * sensitivity
@@ -138,6 +138,8 @@ def test_rows_are_summed_in_chunks(chunk, monkeypatch):
     data = batch_for(case, 40)
     whole, parts = Recorder(True), Recorder(True)
     case.calibrated.fit(data, whole)
-    monkeypatch.setattr(finite, "max", lambda *values: min(chunk, max(values)), raising=False)
+    monkeypatch.setattr(
+        finite_choice, "max", lambda *values: min(chunk, max(values)), raising=False
+    )
     case.calibrated.fit(data, parts)
     np.testing.assert_array_equal(whole.scores, parts.scores)

@@ -9,11 +9,11 @@ import pytest
 
 import discreet as dc
 from catalogue import ACTIONS, NONE, ORACLES, PRIVATE, WIDTH, OracleCase, batch_for
-from discreet.oracles.logistic import (
+from discreet.oracles.mechanisms.paper_logistic import chaudhuri
+from discreet.oracles.mechanisms.structured_logistic import (
     OUTPUT_MULTIPLIER,
     OUTPUT_SHARE,
     TOLERANCE,
-    chaudhuri,
 )
 from reference import logistic as literal
 from reference.ridge import block_noise, zcdp
@@ -106,7 +106,7 @@ def test_structured_gamma(feedback, losses, ridge, rows):
 def test_structured_gaussian(feedback, losses, rows):
     case = OracleCase(dc.Logistic(0.05, noise="gaussian"), PRIVATE, feedback, losses)
     data, theta, _ = fitted(case, rows)
-    scales = case.calibrated.scales
+    scales = case.calibrated
     assert scales.least_ridge >= 5.0
     total = max(rows * 0.05, scales.least_ridge)
     output = 2 * TOLERANCE / total * OUTPUT_MULTIPLIER
@@ -119,8 +119,8 @@ def test_the_output_noise_covers_the_tolerance():
     """Subtracting nothing leaves a point that is not certified: the noise is really there."""
     case = ORACLES["Logistic-gaussian-private"]
     data, theta, _ = fitted(case, 60)
-    tilt = case.calibrated.scales.sigma * NOISE.normal("objective blocks", (ACTIONS, WIDTH))
-    total = max(60 * 0.05, case.calibrated.scales.least_ridge)
+    tilt = case.calibrated.sigma * NOISE.normal("objective blocks", (ACTIONS, WIDTH))
+    total = max(60 * 0.05, case.calibrated.least_ridge)
     arrays = data.features, data.losses, data.observed
     assert literal.gradient_norm(theta, *arrays, total, tilt.reshape(-1)) > TOLERANCE
 
@@ -132,11 +132,11 @@ def halved(self, name, shape):
 
 def test_half_the_noise_is_caught(monkeypatch):
     case = ORACLES["Logistic-gaussian-private"]
-    tilt = case.calibrated.scales.sigma * NOISE.normal("objective blocks", (ACTIONS, WIDTH))
+    tilt = case.calibrated.sigma * NOISE.normal("objective blocks", (ACTIONS, WIDTH))
     monkeypatch.setattr(dc.SeededNoise, "normal", halved)
     data, theta, _ = fitted(case, 60)
     with pytest.raises(AssertionError):
-        check_minimiser(theta, data, case.calibrated.scales.least_ridge, tilt.reshape(-1))
+        check_minimiser(theta, data, case.calibrated.least_ridge, tilt.reshape(-1))
 
 
 @pytest.mark.parametrize(
@@ -152,10 +152,10 @@ def test_grams_beside_the_predictor(name):
         sigma = math.sqrt(2) / math.sqrt(2 * zcdp(PRIVATE.epsilon / 2, PRIVATE.delta))
         W = sigma * NOISE.normal("dense gram", (SIZE, SIZE))
         np.testing.assert_allclose(fit.gram.values, gram + (W + W.T) / 2, rtol=0, atol=SOLVER)
-        assert case.calibrated.scales.epsilon == PRIVATE.epsilon / 2
+        assert case.calibrated.epsilon == PRIVATE.epsilon / 2
         return
-    sigma = case.calibrated.scales.gram
-    assert sigma == pytest.approx(case.calibrated.scales.sigma / math.sqrt(2))
+    sigma = case.calibrated.gram
+    assert sigma == pytest.approx(case.calibrated.sigma / math.sqrt(2))
     drawn = NOISE.normal("gram", (ACTIONS, WIDTH * (WIDTH + 1) // 2))
     for action in range(ACTIONS):
         block = slice(action * WIDTH, (action + 1) * WIDTH)
@@ -167,19 +167,13 @@ def test_auto_takes_the_smaller_noise_for_the_public_width():
     """Gamma noise grows with p, Gaussian noise with √p."""
     kinds = []
     for p in (2, 200):
-        oracle = dc.Logistic().calibrate(
-            PRIVATE, feedback="bandit", losses="general", radii=False, n_actions=ACTIONS, p=p
-        )
-        kinds.append(oracle.scales.noise)
+        mechanism = dc.Logistic().calibrate(dc.Problem(ACTIONS, p), PRIVATE)
+        kinds.append(mechanism.noise)
         alternatives = [
-            dc.Logistic(noise=noise)
-            .calibrate(
-                PRIVATE, feedback="bandit", losses="general", radii=False, n_actions=ACTIONS, p=p
-            )
-            .noise_norm(p, ACTIONS)
+            dc.Logistic(noise=noise).calibrate(dc.Problem(ACTIONS, p), PRIVATE).noise_norm
             for noise in ("gamma", "gaussian")
         ]
-        assert oracle.noise_norm(p, ACTIONS) == pytest.approx(min(alternatives), rel=0.02)
+        assert mechanism.noise_norm == pytest.approx(min(alternatives), rel=0.02)
     assert kinds == ["gamma", "gaussian"]
 
 

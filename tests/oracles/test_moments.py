@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from catalogue import ACTIONS, WIDTH, batch
-from discreet.oracles import moments
-from discreet.oracles.moments import exact_moments, floating_moments, second_moments
+from discreet.oracles.mechanisms import moments
+from discreet.oracles.mechanisms.moments import exact_moments, floating_moments, second_moments
 from discreet.privacy.mechanisms import centre
 from discreet.types import Batch
 from reference.design import design

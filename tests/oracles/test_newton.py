@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from catalogue import ACTIONS, WIDTH, batch, features
-from discreet.oracles import newton
-from discreet.oracles.newton import minimise
+from discreet.oracles.mechanisms import newton
+from discreet.oracles.mechanisms.newton import minimise
 from reference.logistic import gradient_norm, minimiser
 from tolerances import EXACT
 

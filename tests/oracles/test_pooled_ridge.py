@@ -12,7 +12,7 @@ import pytest
 import discreet as dc
 from catalogue import ACTIONS, DIMENSION, FEATURES, NONE, PRIVATE, WIDTH, OracleCase, batch_for
 from discreet.encoding import decode_array
-from discreet.oracles import perturb, pooled_ridge
+from discreet.oracles.mechanisms import perturb, pooled_statistics
 from discreet.simulate.environment import shuffle
 from discreet.statistics import Statistics
 from discreet.types import Batch
@@ -58,7 +58,7 @@ def test_every_release_of_a_chain_is_the_literal_one(feedback, losses, numbers, 
     floor, ridge, clear = numbers
     oracle = dc.PooledRidge(floor=floor, ridge=ridge, clear=clear, response_weight=2.0)
     case = OracleCase(oracle, budget, feedback, losses)
-    batches, scales = batches_for(case), case.calibrated.scales
+    batches, scales = batches_for(case), case.calibrated
     assert scales.response * (2.0 if feedback == "bandit" else 1.0) == scales.gram
     blocks = 1 if feedback == "full" else ACTIONS
     draws = []
@@ -86,7 +86,7 @@ def test_every_release_of_a_chain_is_the_literal_one(feedback, losses, numbers, 
     "wrong",
     [
         (Batch, "records", 11),
-        (pooled_ridge, "centre", lambda *_: 0.25),
+        (pooled_statistics, "centre", lambda *_: 0.25),
         (Statistics, "plus", lambda self, weight, other: other),  # noqa: ARG005
         (perturb, "triangle", lambda p: (np.triu_indices(p)[0],) * 2),  # σ off the diagonal too
     ],
@@ -252,7 +252,7 @@ def published(policy=None, **change):
     )
     learner = dc.Learner(plan, noise=dc.SecureNoise(fast=True))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pooled_ridge, "noisy_statistics", spy)
+        patch.setattr(pooled_statistics, "noisy_statistics", spy)
         for context, label in zip(contexts, labels, strict=True):
             decision = learner.decide(context)
             if decision.stored:
@@ -341,7 +341,7 @@ def sealed_after_noise(oracle, data, noise, monkeypatch):
         object.__setattr__(given, "sealed", True)
         return found
 
-    monkeypatch.setattr(pooled_ridge, "noisy_statistics", then_seal)
+    monkeypatch.setattr(pooled_statistics, "noisy_statistics", then_seal)
     return oracle.fit(batch, noise, None)
 
 
@@ -357,7 +357,7 @@ def test_nothing_reads_a_row_after_the_noise(feedback, losses, radii, monkeypatc
     sealed_after_noise(case.calibrated, data, dc.SecureNoise(), monkeypatch)
 
 
-class ByAnswers(dc.PooledRidge):
+class ByAnswers(pooled_statistics.PooledStatistics):
     """Weighs a batch by the losses that were heard, which are not public."""
 
     def fit(self, batch, noise, earlier=None):
@@ -366,9 +366,10 @@ class ByAnswers(dc.PooledRidge):
 
 
 def test_a_fit_that_counts_answers_is_caught(monkeypatch):
-    case = OracleCase(ByAnswers(), PRIVATE)
+    case = OracleCase(dc.PooledRidge(), PRIVATE)
+    careless = ByAnswers.of(case.oracle, dc.Problem(ACTIONS, WIDTH), PRIVATE)
     with pytest.raises(AssertionError, match="observed was read"):
-        sealed_after_noise(case.calibrated, batch_for(case, 9), dc.SeededNoise(1), monkeypatch)
+        sealed_after_noise(careless, batch_for(case, 9), dc.SeededNoise(1), monkeypatch)
 
 
 def test_void_slots_count_in_the_weight():

@@ -9,7 +9,7 @@ import pytest
 
 import discreet as dc
 from catalogue import ACTIONS, NONE, PRIVATE, WIDTH, OracleCase, batch_for, features
-from discreet.oracles import perturb, ridge
+from discreet.oracles.mechanisms import perturb, structured_ridge
 from reference import ridge as literal
 from reference.design import scores
 from tolerances import SOLVER
@@ -78,8 +78,8 @@ def test_structured(feedback, losses, noise_ridge, budget, rows):
     oracle = dc.Ridge(0.05, noise_ridge=noise_ridge)
     case = OracleCase(oracle, budget, feedback, losses, radii=True)
     data, fit = fitted(case, rows)
-    sigma = case.calibrated.scales.gram
-    assert sigma == case.calibrated.scales.response
+    sigma = case.calibrated.gram
+    assert sigma == case.calibrated.response
     fresh, expected, grams = literal_structured(case, data, sigma, NOISE)
     np.testing.assert_allclose(fit.predictor.losses(fresh), expected, rtol=SOLVER, atol=SOLVER)
     np.testing.assert_allclose(fit.gram.values, grams, rtol=0, atol=SOLVER)
@@ -93,7 +93,7 @@ def test_the_repair_is_at_work_in_small_noisy_batches():
         noise = dc.SeededNoise(seed)
         case = OracleCase(dc.Ridge(0.05, noise_ridge=0.0), PRIVATE)
         data = batch_for(case, 3)
-        sigma = case.calibrated.scales.gram
+        sigma = case.calibrated.gram
         fresh, expected, grams = literal_structured(case, data, sigma, noise)
         fit = case.calibrated.fit(data, noise)
         np.testing.assert_allclose(fit.predictor.losses(fresh), expected, rtol=SOLVER, atol=SOLVER)
@@ -110,7 +110,7 @@ def _halved(self, name, shape, scale):
     ("where", "wrong"),
     [
         (dc.SeededNoise, ("gaussian", _halved)),
-        (ridge, ("centre", lambda *_: 0.25)),
+        (structured_ridge, ("centre", lambda *_: 0.25)),
         (perturb, ("triangle", lambda p: (np.triu_indices(p)[0],) * 2)),  # σ off the diagonal too
     ],
     ids=["half the noise", "another centre", "no svec"],

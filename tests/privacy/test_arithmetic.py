@@ -11,9 +11,9 @@ from scipy.special import ndtr
 
 from discreet.errors import InvalidInput
 from discreet.features import with_bias
-from discreet.oracles import PooledRidge, Ridge
-from discreet.oracles import moments as moments_module
-from discreet.oracles.moments import GRID, exact_moments
+from discreet.oracles import PooledRidge, Problem, Ridge
+from discreet.oracles.mechanisms import moments as moments_module
+from discreet.oracles.mechanisms.moments import GRID, exact_moments
 from discreet.privacy.accounting import epsilon
 from discreet.privacy.budget import Budget
 from discreet.privacy.events import Gaussian
@@ -81,9 +81,7 @@ def test_the_largest_batch_leaves_room_for_noise():
         (PooledRidge(), "full"),
         *((PooledRidge(response_weight=weight), "bandit") for weight in (1 / 8, 2.0, 2.8)),
     ):
-        scales = oracle.calibrate(
-            Budget(0.01, 1e-5), feedback=feedback, losses="general", radii=False, n_actions=50, p=11
-        ).scales
+        scales = oracle.calibrate(Problem(50, 11, feedback), Budget(0.01, 1e-5))
         assert 2**62 / (scales.gram * 2 * GRID**2) > 1000
         assert 2**62 / (scales.response * math.sqrt(2) * GRID**2) > 1000
 
@@ -139,10 +137,8 @@ def test_a_sampler_that_takes_most_of_delta_is_refused():
     ("feedback", "touched"), [("bandit", 2 * (6 * 7 // 2) + 2 * 6), ("full", 6 * 7 // 2 + 4 * 6)]
 )
 def test_every_coordinate_that_neighbours_touch_is_paid_for(feedback, touched, oracle):
-    oracle = oracle.calibrate(
-        Budget(1.0, 1e-5), feedback=feedback, losses="general", radii=False, n_actions=4, p=6
-    )
-    event = oracle.scales.event
+    oracle = oracle.calibrate(Problem(4, 6, feedback), Budget(1.0, 1e-5))
+    event = oracle.event
     first, second = batch_of(1, 4, seed=1), batch_of(1, 4, seed=2)
     first = Batch(first.features, first.losses, np.eye(4, dtype=bool)[:1] | (feedback == "full"))
     second = Batch(
@@ -155,8 +151,8 @@ def test_every_coordinate_that_neighbours_touch_is_paid_for(feedback, touched, o
     )
     # Two blocks, or one block and all responses; the bias corner is equal with full feedback.
     assert touched - 1 <= moved <= touched
-    off_diagonal = oracle.scales.gram * math.sqrt(0.5) / one.gram_unit
-    fewest_steps = min(off_diagonal, oracle.scales.response / one.response_unit)
+    off_diagonal = oracle.gram * math.sqrt(0.5) / one.gram_unit
+    fewest_steps = min(off_diagonal, oracle.response / one.response_unit)
     assert sampler_distance(touched, fewest_steps) <= event.sampler_distance
     # On the safe side by √2 in steps, and by no more: with ω = 2 the halved steps are paid for.
     assert sampler_distance(touched, 0.7 * fewest_steps) > event.sampler_distance

@@ -35,7 +35,7 @@ def test_an_attacker_shows_what_theory_allows_and_no_more(level, mechanism):
 @pytest.mark.parametrize("level", LEVELS)
 def test_an_attacker_catches_half_the_noise(level, mechanism, monkeypatch):
     subject = Subject(mechanism, "bandit", "general", level)
-    scales = subject.oracle.scales
-    halved = replace(scales, gram=scales.gram / 2, response=scales.response / 2)
-    monkeypatch.setitem(subject.__dict__, "oracle", replace(subject.oracle, scales=halved))
+    made = subject.calibrated
+    halved = replace(made, gram=made.gram / 2, response=made.response / 2)
+    monkeypatch.setitem(subject.__dict__, "calibrated", halved)
     assert black_box(subject, FALSE_ALARM).verdict == FAILS

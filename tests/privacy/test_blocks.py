@@ -9,8 +9,13 @@ import numpy as np
 import pytest
 
 from discreet.features import with_bias
-from discreet.oracles.moments import Moments, exact_moments, floating_moments, legal_rows
-from discreet.oracles.perturb import block_diagonal, dense_noisy_gram, noisy_gram, noisy_response
+from discreet.oracles.mechanisms.moments import Moments, exact_moments, floating_moments, legal_rows
+from discreet.oracles.mechanisms.perturb import (
+    block_diagonal,
+    dense_noisy_gram,
+    noisy_gram,
+    noisy_response,
+)
 from discreet.types import Batch
 from tolerances import EXACT
 

@@ -12,7 +12,7 @@ from scipy.special import expit, logsumexp
 from scipy.stats import norm
 
 from discreet.errors import BudgetExceeded, InvalidInput
-from discreet.oracles import FiniteClass, Logistic, Ridge
+from discreet.oracles import FiniteClass, Logistic, Problem, Ridge
 from discreet.privacy import events
 from discreet.privacy.accounting import epsilon, objective_renyi
 from discreet.privacy.budget import Budget
@@ -25,7 +25,7 @@ LEVELS = (1.0, 2.0, 4.0, 8.0)
 
 
 def calibrated(oracle, budget, *, feedback="bandit", losses="general", radii=False, A=3, p=11):
-    return oracle.calibrate(budget, feedback=feedback, losses=losses, radii=radii, n_actions=A, p=p)
+    return oracle.calibrate(Problem(A, p, feedback, losses, radii), budget)
 
 
 GAUSSIAN_PLANS = [
@@ -41,7 +41,7 @@ GAUSSIAN_PLANS = [
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize(("oracle", "options"), GAUSSIAN_PLANS)
 def test_cost_uses_the_budget_and_never_exceeds_it(oracle, options, level):
-    event = calibrated(oracle, Budget(level, DELTA), **options).event(1)
+    event = calibrated(oracle, Budget(level, DELTA), **options).event
     assert 0.999 * level <= epsilon(event, DELTA) <= level
 
 
@@ -49,14 +49,14 @@ def test_cost_uses_the_budget_and_never_exceeds_it(oracle, options, level):
 @pytest.mark.parametrize("oracle", [Ridge(mechanism="paper"), Logistic(mechanism="paper")])
 def test_paper_mechanisms_stay_within_the_budget(oracle, options):
     for level in LEVELS:
-        event = calibrated(oracle, Budget(level, DELTA), **options).event(1)
+        event = calibrated(oracle, Budget(level, DELTA), **options).event
         assert epsilon(event, DELTA) <= level * (1 + 1e-12)
 
 
 def test_pure_mechanisms_cost_exactly_their_epsilon():
     pure = Budget(2.0)
     for oracle in (Logistic(), Logistic(mechanism="paper"), FiniteClass(np.zeros((2, 3, 11)))):
-        assert epsilon(calibrated(oracle, pure).event(1), 0.0) == 2.0
+        assert epsilon(calibrated(oracle, pure).event, 0.0) == 2.0
 
 
 @pytest.mark.parametrize(
@@ -64,14 +64,14 @@ def test_pure_mechanisms_cost_exactly_their_epsilon():
 )
 def test_analytic_gaussian_multipliers(level, mu):
     """σ = Δ/μ: multipliers known to five digits, rounded down."""
-    scales = calibrated(Ridge(), Budget(level, DELTA)).scales
+    scales = calibrated(Ridge(), Budget(level, DELTA))
     assert 1.0 / scales.event.multiplier == pytest.approx(mu, abs=1.01e-5)
     assert scales.gram == pytest.approx(math.sqrt(81 / 32) / mu, rel=5e-5)
 
 
 def test_ridge_scale_at_one():
-    assert calibrated(Ridge(), Budget(1.0, DELTA)).scales.gram == pytest.approx(5.936, abs=1e-3)
-    paper = calibrated(Ridge(mechanism="paper"), Budget(1.0, DELTA)).scales.gram
+    assert calibrated(Ridge(), Budget(1.0, DELTA)).gram == pytest.approx(5.936, abs=1e-3)
+    paper = calibrated(Ridge(mechanism="paper"), Budget(1.0, DELTA)).gram
     assert paper == pytest.approx(9.80, abs=5e-3)
 
 
@@ -87,7 +87,7 @@ def test_gaussian_objective_scales_at_ridge_five(level, sigma):
 
     ideal = smallest_scale(alone, Budget(level, DELTA))
     assert ideal == pytest.approx(sigma, abs=0.01)
-    scales = calibrated(Logistic(noise="gaussian"), Budget(level, DELTA)).scales
+    scales = calibrated(Logistic(noise="gaussian"), Budget(level, DELTA))
     assert scales.least_ridge == 5.0
     assert ideal < scales.sigma < 1.005 * ideal
 
@@ -95,8 +95,8 @@ def test_gaussian_objective_scales_at_ridge_five(level, sigma):
 def test_radii_share_one_budget():
     """Joint accounting against halves: Gram noise 1.56 times smaller, ‖b‖ about 92 at d = 55."""
     budget = Budget(1.0, DELTA)
-    joint = calibrated(Logistic(), budget, radii=True, A=5).scales
-    halves = calibrated(Logistic(mechanism="paper"), budget, radii=True, A=5).scales
+    joint = calibrated(Logistic(), budget, radii=True, A=5)
+    halves = calibrated(Logistic(mechanism="paper"), budget, radii=True, A=5)
     assert halves.gram / joint.gram == pytest.approx(1.56, abs=0.01)
     assert joint.sigma * math.sqrt(55) == pytest.approx(92, abs=1)
     assert joint.gram == pytest.approx(joint.sigma / math.sqrt(2.0))
@@ -108,10 +108,8 @@ def test_paper_radii_with_full_feedback_cover_all_equal_blocks():
     """A equal blocks are noised independently, so Δ_G is √(2A), not √2."""
     budget = Budget(1.0, DELTA)
     for A in (2, 5):
-        one = calibrated(Logistic(mechanism="paper"), budget, radii=True, A=A).scales
-        full = calibrated(
-            Logistic(mechanism="paper"), budget, radii=True, A=A, feedback="full"
-        ).scales
+        one = calibrated(Logistic(mechanism="paper"), budget, radii=True, A=A)
+        full = calibrated(Logistic(mechanism="paper"), budget, radii=True, A=A, feedback="full")
         assert full.gram == pytest.approx(one.gram * math.sqrt(A))
 
 
@@ -124,7 +122,7 @@ def test_zcdp_inverts_its_conversion():
 @pytest.mark.parametrize("level", LEVELS)
 def test_gaussian_cost_against_privacy_loss_distributions(level):
     """Pessimistic PLD: at least the true cost, and within its discretisation of it."""
-    multiplier = calibrated(Ridge(), Budget(level, DELTA)).event(1).multiplier
+    multiplier = calibrated(Ridge(), Budget(level, DELTA)).event.multiplier
     cost = epsilon(events.Gaussian(multiplier, 1.0), DELTA)
     numeric = pld.from_gaussian_mechanism(multiplier).get_epsilon_for_delta(DELTA)
     assert cost == pytest.approx(numeric, abs=2e-4)
@@ -150,7 +148,7 @@ def test_pure_and_approximate_parts_add():
 
 def test_halving_the_noise_breaks_the_budget():
     for oracle, options in GAUSSIAN_PLANS:
-        event = calibrated(oracle, Budget(1.0, DELTA), **options).event(1)
+        event = calibrated(oracle, Budget(1.0, DELTA), **options).event
         ledger = Ledger(Budget(1.0, DELTA))
         ledger.charge("batch 1", event)
         with pytest.raises(BudgetExceeded):
@@ -170,7 +168,7 @@ def halved(event):
 def test_a_slightly_smaller_scale_is_not_affordable():
     """The bisection stops at the edge: 0.01 % less noise already costs too much."""
     budget = Budget(1.0, DELTA)
-    multiplier = calibrated(Ridge(), budget).event(1).multiplier
+    multiplier = calibrated(Ridge(), budget).event.multiplier
     assert epsilon(events.Gaussian(multiplier * 0.9999, 1.0), DELTA) > 1.0
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from discreet.errors import CorruptRelease
-from discreet.oracles import FiniteClass, Logistic, Ridge
+from discreet.oracles import FiniteClass, Logistic, Problem, Ridge
 from discreet.privacy import events
 from discreet.privacy.accounting import epsilon
 from discreet.privacy.budget import Budget
@@ -19,10 +19,8 @@ BUDGET = Budget(1.0, 1e-5)
 
 
 def event_of(oracle, *, budget=BUDGET, radii=False, feedback="bandit"):
-    calibrated = oracle.calibrate(
-        budget, feedback=feedback, losses="general", radii=radii, n_actions=3, p=4
-    )
-    return calibrated.event(1)
+    calibrated = oracle.calibrate(Problem(3, 4, feedback, "general", radii), budget)
+    return calibrated.event
 
 
 MADE = {

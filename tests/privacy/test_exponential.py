@@ -11,8 +11,8 @@ from scipy.stats import chi2
 from discreet.audit import Chosen, choices
 from discreet.audit.subjects import constants
 from discreet.features import with_bias
-from discreet.oracles import FiniteClass
-from discreet.oracles.moments import GRID
+from discreet.oracles import FiniteClass, Problem
+from discreet.oracles.mechanisms.moments import GRID
 from discreet.privacy import noise as noise_module
 from discreet.privacy.budget import Budget
 from discreet.types import Batch
@@ -37,12 +37,7 @@ def record(context, losses, action, A=2):
 
 def calibrated(weights, level, feedback="bandit"):
     return FiniteClass(weights).calibrate(
-        Budget(level),
-        feedback=feedback,
-        losses="general",
-        radii=False,
-        n_actions=weights.shape[1],
-        p=weights.shape[2],
+        Problem(weights.shape[1], weights.shape[2], feedback), Budget(level)
     )
 
 

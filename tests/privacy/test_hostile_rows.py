@@ -52,6 +52,6 @@ def test_no_row_is_heard_of_outside(name, feedback, epsilon, policy):
         warnings.simplefilter("error")
         pool = None
         for _ in range(4):
-            fit = plan.oracle.fit(hostile(rng), dc.SecureNoise(), pool)
+            fit = plan.mechanism.fit(hostile(rng), dc.SecureNoise(), pool)
             pool = fit.statistics
             assert np.isfinite(fit.predictor.weights).all()

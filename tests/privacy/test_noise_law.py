@@ -14,7 +14,8 @@ import pytest
 from scipy.stats import chi2, norm
 
 from discreet.features import with_bias
-from discreet.oracles import PooledRidge, Ridge, perturb
+from discreet.oracles import PooledRidge, Problem, Ridge
+from discreet.oracles.mechanisms import perturb
 from discreet.privacy import noise as noise_module
 from discreet.privacy.budget import Budget
 from discreet.privacy.noise import SecureNoise, SeededNoise
@@ -35,9 +36,7 @@ def batch_of(n=40, seed=0):
 
 
 def calibrated(oracle):
-    return oracle.calibrate(
-        Budget(1.0, 1e-5), feedback="bandit", losses="general", radii=False, n_actions=A, p=P
-    )
+    return oracle.calibrate(Problem(A, P), Budget(1.0, 1e-5))
 
 
 def added(oracle, source, batch, fits=FITS):
@@ -58,7 +57,7 @@ def added(oracle, source, batch, fits=FITS):
             patch.setattr(perturb, name, spy)
         for number in range(1, fits + 1):
             oracle.fit(batch, source.for_batch(number))
-    return np.stack(grams), np.stack(responses), oracle.scales.gram
+    return np.stack(grams), np.stack(responses), oracle.gram
 
 
 @pytest.fixture(scope="module", params=itertools.product(ORACLES, SOURCES), ids="-".join)

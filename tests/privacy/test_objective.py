@@ -3,7 +3,7 @@
 The noise b and the minimiser θ determine each other, b = −∇L(θ) − Λθ, so θ has density
 ν(b(θ))·det ∇²J(θ). With one or two features per action the worst ratio over a grid of θ, or the
 worst hockey-stick integral, is computed without sampling, for neighbours that differ in
-context, loss and action. Ridge and scale come from the calibrated oracle.
+context, loss and action. Ridge and scale come from the mechanism.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from scipy.special import expit
 from scipy.stats import norm
 
 from discreet.features import with_bias
-from discreet.oracles import Logistic, logistic, newton
+from discreet.oracles import Logistic, Problem
+from discreet.oracles.mechanisms import newton
+from discreet.oracles.mechanisms import structured_logistic as logistic
 from discreet.privacy.budget import Budget
 from discreet.privacy.events import ObjectivePerturbation
 from discreet.privacy.noise import SecureNoise
@@ -33,9 +35,7 @@ GRID = np.stack(
 
 
 def calibrated(oracle, level, *, delta=0.0, feedback="bandit", A=2, p=2):
-    return oracle.calibrate(
-        Budget(level, delta), feedback=feedback, losses="general", radii=False, n_actions=A, p=p
-    )
+    return oracle.calibrate(Problem(A, p, feedback), Budget(level, delta))
 
 
 def noise_and_volume(theta, features, losses, ridge):
@@ -85,7 +85,7 @@ def worst_block_losses(ridge, scale):
 def test_pure_blocks_never_exceed_epsilon(level, ridge):
     oracle = calibrated(Logistic(ridge=ridge, noise="gamma"), level)
     for records in (1, 3):
-        total, scale = oracle._ridge_and_scale(records, 2)
+        total, scale = oracle._ridge_and_scale(records)
         same, moved = worst_block_losses(float(total), float(scale))
         assert same <= level + ROUNDING
         assert moved <= level + ROUNDING
@@ -96,7 +96,7 @@ def test_pure_blocks_never_exceed_epsilon(level, ridge):
 def test_pure_blocks_share_epsilon_with_full_feedback():
     """A blocks, each moved by the same record: their losses add up to at most ε."""
     oracle = calibrated(Logistic(ridge=1e-4, noise="gamma"), 2.0, feedback="full", A=3)
-    total, scale = oracle._ridge_and_scale(1, 3)
+    total, scale = oracle._ridge_and_scale(1)
     same, _ = worst_block_losses(float(total), float(scale))
     assert 3 * same <= 2.0 + ROUNDING
 
@@ -104,7 +104,7 @@ def test_pure_blocks_share_epsilon_with_full_feedback():
 def test_sabotage_without_room_for_the_determinant_epsilon_is_exceeded():
     """The same noise at a ridge of 0.05, where curvature is not paid for."""
     oracle = calibrated(Logistic(noise="gamma"), 1.0)
-    _, scale = oracle._ridge_and_scale(1, 2)
+    _, scale = oracle._ridge_and_scale(1)
     same, moved = worst_block_losses(0.05, float(scale))
     assert same > 2.0
     assert moved > 2.0
@@ -115,7 +115,7 @@ def test_sabotage_without_room_for_the_determinant_epsilon_is_exceeded():
 def test_the_paper_mechanism_never_exceeds_epsilon(level, ridge):
     """One norm over all Ap coordinates: blocks are searched jointly when the action changes."""
     oracle = calibrated(Logistic(ridge=ridge, mechanism="paper"), level)
-    total, scale = (float(each) for each in oracle._ridge_and_scale(2, 2))
+    total, scale = (float(each) for each in oracle._ridge_and_scale(2))
     some = GRID[:: len(GRID) // 700]
     worst = 0.0
     for record, other in itertools.product(RECORDS, repeat=2):
@@ -163,7 +163,7 @@ def hockey_stick(sigma, ridge, level):
 @pytest.mark.parametrize("level", [1.0, 4.0])
 @pytest.mark.parametrize("least", [1.0, 5.0])
 def test_gaussian_blocks_keep_delta_and_a_third_of_the_noise_does_not(level, least):
-    scales = calibrated(Logistic(noise="gaussian", least_ridge=least), level, delta=DELTA).scales
+    scales = calibrated(Logistic(noise="gaussian", least_ridge=least), level, delta=DELTA)
     assert hockey_stick(scales.sigma, scales.least_ridge, level) <= DELTA
     assert hockey_stick(scales.sigma / 3, scales.least_ridge, level) > DELTA
 
@@ -303,7 +303,7 @@ def test_output_noise_covers_twice_the_solver_error(records):
     """Two worlds, each within τ/Λ of the same minimiser."""
     for noise, delta in (("gamma", 0.0), ("gaussian", DELTA)):
         oracle = calibrated(Logistic(noise=noise), 1.0, delta=delta)
-        ridge, _ = oracle._ridge_and_scale(records, 2)
+        ridge, _ = oracle._ridge_and_scale(records)
         sensitivity = 2 * logistic.TOLERANCE / float(ridge)
         scale = float(oracle._output_scale(ridge))
         if noise == "gamma":
@@ -311,13 +311,13 @@ def test_output_noise_covers_twice_the_solver_error(records):
         else:
             assert scale / sensitivity == pytest.approx(logistic.OUTPUT_MULTIPLIER)
         # All blocks together stay within half the tolerance; rounding has the other half.
-        assert oracle._tolerance(2) * math.sqrt(2) == pytest.approx(logistic.TOLERANCE / 2)
+        assert logistic.tolerance(2) * math.sqrt(2) == pytest.approx(logistic.TOLERANCE / 2)
 
 
 def test_pure_parts_add_up_to_epsilon():
     oracle = calibrated(Logistic(ridge=1e-4, noise="gamma"), 1.0)
-    event = oracle.event(1)
+    event = oracle.event
     assert isinstance(event, ObjectivePerturbation)
-    _, scale = oracle._ridge_and_scale(1, 2)
+    _, scale = oracle._ridge_and_scale(1)
     objective = 2.0 / float(scale)  # a gradient moves by at most 2
     assert objective + logistic.OUTPUT_SHARE * 1.0 <= event.epsilon + ROUNDING

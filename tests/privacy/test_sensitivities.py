@@ -17,9 +17,10 @@ from scipy.optimize import minimize
 
 from discreet.errors import InvalidInput
 from discreet.features import with_bias
-from discreet.oracles import PooledRidge, Ridge, perturb, ridge
-from discreet.oracles.moments import GRID, exact_moments, floating_moments, legal_rows
-from discreet.oracles.perturb import block_diagonal
+from discreet.oracles import PooledRidge, Problem, Ridge
+from discreet.oracles.mechanisms import paper_ridge, perturb
+from discreet.oracles.mechanisms.moments import GRID, exact_moments, floating_moments, legal_rows
+from discreet.oracles.mechanisms.perturb import block_diagonal
 from discreet.privacy.budget import Budget
 from discreet.privacy.mechanisms import centre, paper_sensitivities, ridge_sensitivity
 from discreet.privacy.noise import SecureNoise
@@ -183,9 +184,7 @@ def test_oracles_calibrate_with_the_weight_that_they_use():
         (PooledRidge(), "full", "general", 1.0),
         (PooledRidge(), "full", "one_label", 1.0),
     ):
-        scales = oracle.calibrate(
-            Budget(1.0, 1e-5), feedback=feedback, losses=losses, radii=False, n_actions=3, p=3
-        ).scales
+        scales = oracle.calibrate(Problem(3, 3, feedback, losses), Budget(1.0, 1e-5))
         declared = ridge_sensitivity(feedback, 3, losses == "one_label", weight)
         assert scales.event.sensitivity == declared
         assert scales.gram == pytest.approx(scales.event.multiplier * declared, rel=1e-12)
@@ -302,7 +301,7 @@ def test_rows_stay_in_the_ball_after_rounding():
 def test_ridge_fits_legal_rows_whatever_it_is_given(oracle, monkeypatch):
     """Oracles enforce the rows behind their sensitivities, not the caller."""
     seen = []
-    for module, name in ((perturb, "exact_moments"), (ridge, "floating_moments")):
+    for module, name in ((perturb, "exact_moments"), (paper_ridge, "floating_moments")):
         original = getattr(module, name)
 
         def spy(*arguments, original=original):
@@ -310,9 +309,7 @@ def test_ridge_fits_legal_rows_whatever_it_is_given(oracle, monkeypatch):
             return seen[-1]
 
         monkeypatch.setattr(module, name, spy)
-    oracle = oracle.calibrate(
-        Budget(1.0, 1e-5), feedback="full", losses="one_label", radii=False, n_actions=3, p=3
-    )
+    oracle = oracle.calibrate(Problem(3, 3, "full", "one_label"), Budget(1.0, 1e-5))
     illegal = Batch(np.full((1, 3), 7.0), np.full((1, 3), 40.0), np.ones((1, 3), dtype=bool))
     oracle.fit(illegal, SecureNoise())
     (moments,) = seen

@@ -81,8 +81,8 @@ def first_gram(epsilon, oracle):
         whole = np.zeros((ACTIONS, FEATURES.p, ACTIONS, FEATURES.p))
         for action in range(ACTIONS):
             whole[action, :, action, :] = gram.values[action]
-        return whole.reshape(ACTIONS * FEATURES.p, -1), plan.oracle.scales.gram
-    return gram.values, plan.oracle.scales.gram
+        return whole.reshape(ACTIONS * FEATURES.p, -1), plan.mechanism.gram
+    return gram.values, plan.mechanism.gram
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ class Stack:
 
     def __init__(self, plans):
         self.policy = dc.stack([plan.policy for plan in plans])
-        self.oracle = dc.stack([plan.oracle for plan in plans])
+        self.mechanism = dc.stack([plan.mechanism for plan in plans])
         self.feedback = plans[0].feedback
 
 

@@ -8,12 +8,13 @@ import pytest
 import discreet as dc
 from discreet import theory
 from discreet.oracles import FiniteClass
+from discreet.oracles.mechanisms.finite_choice import FiniteChoice
 from discreet.privacy.noise import SeededNoise
 from discreet.schedule import Doubling
+from discreet.simulate.engine import Family
 from discreet.simulate.every_round import LeastSquares, RidgeEveryRound, vanilla_po
-from discreet.simulate.known_contexts import KnownContexts, oracle_for
+from discreet.simulate.known_contexts import KnownContexts, mechanism_for
 from discreet.simulate.regret import play_known
-from discreet.simulate.scaling import SideBySide
 from discreet.simulate.truth import gap_class, known, needle_class, random_class
 from discreet.stacking import stack
 from discreet.types import Batch
@@ -156,12 +157,10 @@ def test_batched_play_is_the_core_row_by_row(epsilon):
     truth = random_class(7, 3, 4)
     rounds = truth.draw(100, 2)
     policies = [dc.BonusPO(rate_scale=4.0, bonus_scale=0.1), dc.BonusPO()]
-    run = SideBySide(stack(policies), oracle_for(truth, epsilon))
+    run = Family(stack(policies), mechanism_for(truth, epsilon), "bandit")
     found = play_known(run, truth, rounds)
     budget = dc.Budget(epsilon) if np.isfinite(epsilon) else dc.Budget.none()
-    plain = FiniteClass(truth.weights).calibrate(
-        budget, feedback="bandit", losses="general", radii=False, n_actions=3, p=4
-    )
+    plain = FiniteClass(truth.weights).calibrate(dc.Problem(3, 4), budget)
     for r, policy in enumerate(policies):
         for seed in range(2):
             expected = literal_batched(truth, rounds, seed, policy, plain)
@@ -175,12 +174,13 @@ def test_known_contexts_sum_like_the_finite_class():
     x = np.eye(5)[rng.integers(5, size=(2, 1, 40))]
     weights = (np.arange(3) == rng.integers(3, size=(2, 4, 40, 1))) * 1.0
     losses = rng.random((2, 1, 40, 3))
-    ours = KnownContexts(truth.weights)._summed_losses(x, weights, losses, None)
-    theirs = FiniteClass(truth.weights)._summed_losses(x, weights, losses, None)
+    given = FiniteClass(truth.weights), dc.Problem(3, 5), dc.Budget.none()
+    ours = KnownContexts.of(*given)._summed_losses(x, weights, losses, None)
+    theirs = FiniteChoice.of(*given)._summed_losses(x, weights, losses, None)
     assert ours.shape == (2, 4, 9)
     np.testing.assert_allclose(ours, theirs, rtol=0, atol=SOLVER)
     with pytest.raises(TypeError, match="FiniteClass"):
-        KnownContexts(truth.weights)._summed_losses(x, weights, losses, 2**20)
+        KnownContexts.of(*given)._summed_losses(x, weights, losses, 2**20)
 
 
 def test_observed_and_population_regret_differ_by_no_more_than_the_proposition_says():
@@ -188,7 +188,7 @@ def test_observed_and_population_regret_differ_by_no_more_than_the_proposition_s
     truth = random_class(8, 3)
     rounds = truth.draw(2000, 20)
     found = play_known(
-        SideBySide(stack([dc.VanillaPO()]), oracle_for(truth, np.inf)), truth, rounds
+        Family(stack([dc.VanillaPO()]), mechanism_for(truth, np.inf), "bandit"), truth, rounds
     )
     difference = abs(found.total - found.population.sum(axis=0))
     assert difference.max() <= theory.concentration(2000, 1e-7 / 40)
@@ -198,7 +198,7 @@ def test_observed_and_population_regret_differ_by_no_more_than_the_proposition_s
 def test_regret_of_the_uniform_policy_is_known():
     truth = gap_class(4, 4, 0.2)
     found = play_known(
-        SideBySide(dc.Uniform(), oracle_for(truth, np.inf)), truth, truth.draw(300, 3)
+        Family(dc.Uniform(), mechanism_for(truth, np.inf), "bandit"), truth, truth.draw(300, 3)
     )
     np.testing.assert_allclose(found.total, 300 * 0.2 * 3 / 4, rtol=1e-12)
 
@@ -210,11 +210,11 @@ def test_batched_play_on_a_generated_set_with_its_own_oracle(name):
 
     truth = known(getattr(data, name)(400))
     A, p = truth.n_actions, truth.features.shape[1]
-    oracle = (dc.Ridge(ridge=1e-3) if name == "linear" else dc.Logistic(ridge=1e-3)).calibrate(
-        dc.Budget.none(), feedback="bandit", losses="general", radii=False, n_actions=A, p=p
+    mechanism = (dc.Ridge(ridge=1e-3) if name == "linear" else dc.Logistic(ridge=1e-3)).calibrate(
+        dc.Problem(A, p), dc.Budget.none()
     )
     found = play_known(
-        SideBySide(stack([dc.VanillaPO(scale=32.0)]), oracle), truth, truth.draw(3000, 4)
+        Family(stack([dc.VanillaPO(scale=32.0)]), mechanism, "bandit"), truth, truth.draw(3000, 4)
     )
     blind = 3000 * truth.gaps.mean()
     assert found.total.mean() < 0.6 * blind

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from discreet import theory
 from discreet.privacy.noise import SeededNoise
 from discreet.simulate.every_round import LeastSquares
-from discreet.simulate.known_contexts import oracle_for
+from discreet.simulate.known_contexts import mechanism_for
 from discreet.simulate.truth import gap_class, random_class
 from discreet.types import Batch
 from reference.finite import exponential_mechanism
@@ -53,7 +53,7 @@ def collected(truth, policy, rows, seeds):
 
 def squared_errors(truth, batch, rounds, epsilon, policy):
     """n·‖f̃ − f*‖²_π of every seed's fit."""
-    fit = oracle_for(truth, epsilon).fit(batch, SeededNoise(rounds.seeds).for_batch(1))
+    fit = mechanism_for(truth, epsilon).fit(batch, SeededNoise(rounds.seeds).for_batch(1))
     said = fit.predictor.losses(truth.features)[:, 0]
     wrong = (policy * (said - truth.expected[rounds.worlds]) ** 2).sum(axis=-1)
     return batch.records * (wrong @ truth.chances)

@@ -23,7 +23,7 @@ class KnownContexts(FiniteChoice):
         self, features: Array, weights: Array, targets: Array, grid: int | None
     ) -> Any:
         if grid is not None:
-            raise TypeError("rounding to a grid must happen row by row; use FiniteChoice")
+            raise TypeError("rounding to a grid must happen row by row; use FiniteClass")
         said = np.clip(np.swapaxes(self.oracle.weights, -1, -2), 0.0, 1.0)  # (F, C, A)
         said = said.reshape(len(said), -1).T
         rows = np.swapaxes(features, -1, -2)  # (..., C, n)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -55,7 +55,7 @@ class PaperLogistic:
     event: Event = field(metadata={"stacked": STACKED})
 
     @classmethod
-    def of(cls, oracle: Logistic, problem: Problem, budget: Budget) -> PaperLogistic:
+    def of(cls, oracle: Logistic, problem: Problem, budget: Budget) -> Self:
         """The full ε for the predictor, or halves for predictor and Gram."""
         if not budget.private:
             return cls(oracle, problem, math.inf, 0.0, NO_BUDGET)

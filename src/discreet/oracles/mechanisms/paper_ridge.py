@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -47,7 +47,7 @@ class PaperRidge:
     event: Event = field(metadata={"stacked": STACKED})
 
     @classmethod
-    def of(cls, oracle: Ridge, problem: Problem, budget: Budget) -> PaperRidge:
+    def of(cls, oracle: Ridge, problem: Problem, budget: Budget) -> Self:
         """With its noise fixed; refuses δ = 0."""
         return cls(oracle, problem, *paper_scales(problem, budget))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from discreet.linalg import solve_floored
 from discreet.oracles.mechanisms.gaussian_scales import structured_scales
@@ -38,7 +38,7 @@ class PooledStatistics:
     event: Event = field(metadata={"stacked": STACKED})
 
     @classmethod
-    def of(cls, oracle: PooledRidge, problem: Problem, budget: Budget) -> PooledStatistics:
+    def of(cls, oracle: PooledRidge, problem: Problem, budget: Budget) -> Self:
         """With its noise fixed; refuses δ = 0."""
         weight = float(oracle.response_weight) if problem.feedback == "bandit" else 1.0
         return cls(oracle, problem, *structured_scales(problem, budget, weight))

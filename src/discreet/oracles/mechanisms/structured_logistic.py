@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -71,7 +71,7 @@ class StructuredLogistic:
     event: Event = field(metadata={"stacked": STACKED})
 
     @classmethod
-    def of(cls, oracle: Logistic, problem: Problem, budget: Budget) -> StructuredLogistic:
+    def of(cls, oracle: Logistic, problem: Problem, budget: Budget) -> Self:
         """With its noise fixed; refuses what cannot be had."""
         asked, radii, p = oracle.noise, problem.radii, problem.p
         make = partial(cls, oracle, problem)

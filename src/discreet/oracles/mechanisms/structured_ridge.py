@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from discreet.backend import lift, namespace
 from discreet.linalg import identity, solve_repaired
@@ -39,7 +39,7 @@ class StructuredRidge:
     event: Event = field(metadata={"stacked": STACKED})
 
     @classmethod
-    def of(cls, oracle: Ridge, problem: Problem, budget: Budget) -> StructuredRidge:
+    def of(cls, oracle: Ridge, problem: Problem, budget: Budget) -> Self:
         """With its noise fixed; refuses δ = 0."""
         return cls(oracle, problem, *structured_scales(problem, budget))
 
