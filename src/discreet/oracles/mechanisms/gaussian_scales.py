@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import NamedTuple
 
 from discreet.oracles.mechanisms.moments import GRID
 from discreet.oracles.problem import Problem
@@ -13,22 +12,16 @@ from discreet.privacy.events import NO_BUDGET, Event, Gaussian
 from discreet.privacy.mechanisms import ridge_sensitivity, sampler_distance
 
 
-class GaussianScales(NamedTuple):
-    """Standard deviations in natural units, zero without privacy, and what they cost."""
-
-    gram: float
-    response: float
-    event: Event
-
-
-NO_NOISE = GaussianScales(0.0, 0.0, NO_BUDGET)
-
-
 @lru_cache(maxsize=4096)
-def structured_scales(problem: Problem, budget: Budget, weight: float = 1.0) -> GaussianScales:
-    """One standard deviation for all blocks and for the responses times their weight."""
+def structured_scales(
+    problem: Problem, budget: Budget, weight: float = 1.0
+) -> tuple[float, float, Event]:
+    """Standard deviations of Grams and responses in natural units, and what they cost.
+
+    One number for all blocks and for the responses times their weight; zero without privacy.
+    """
     if not budget.private:
-        return NO_NOISE
+        return 0.0, 0.0, NO_BUDGET
     need_delta(budget, "Gaussian noise")
     feedback, n_actions, p = problem.feedback, problem.n_actions, problem.p
     sensitivity = ridge_sensitivity(feedback, n_actions, problem.losses == "one_label", weight)
@@ -43,4 +36,4 @@ def structured_scales(problem: Problem, budget: Budget, weight: float = 1.0) -> 
     # Privacy: one joint Gaussian release of all blocks.
     # [docs/privacy/ridge.md, "The structured release"]
     sigma = multiplier * sensitivity
-    return GaussianScales(sigma, sigma / weight, event_at(multiplier))
+    return sigma, sigma / weight, event_at(multiplier)

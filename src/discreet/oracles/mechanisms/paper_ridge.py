@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 from discreet.backend import as_like, lift
 from discreet.linalg import identity, solve_vector
-from discreet.oracles.mechanisms.gaussian_scales import NO_NOISE, GaussianScales
 from discreet.oracles.mechanisms.moments import floating_moments, legal_batch
 from discreet.oracles.mechanisms.perturb import dense_noisy_gram
 from discreet.oracles.problem import Problem
 from discreet.privacy.budget import Budget
 from discreet.privacy.calibrate import need_delta
-from discreet.privacy.events import REAL_ARITHMETIC, STACKED, Event, Gaussian, compose
+from discreet.privacy.events import NO_BUDGET, REAL_ARITHMETIC, STACKED, Event, Gaussian, compose
 from discreet.privacy.mechanisms import paper_sensitivities, zcdp
 from discreet.privacy.noise import Noise
 from discreet.release import Fit, Gram, Predictor
@@ -48,8 +46,21 @@ class PaperRidge:
 
     @classmethod
     def of(cls, oracle: Ridge, problem: Problem, budget: Budget) -> Self:
-        """With its noise fixed; refuses δ = 0."""
-        return cls(oracle, problem, *paper_scales(problem, budget))
+        """Half of the zCDP budget each, in the Frobenius geometry of symmetric matrices."""
+        if not budget.private:
+            return cls(oracle, problem, 0.0, 0.0, NO_BUDGET)
+        need_delta(budget, "Gaussian noise")
+        rho = zcdp(budget.epsilon, budget.delta)
+        one_label = problem.losses == "one_label"
+        d_gram, d_response = paper_sensitivities(problem.feedback, problem.n_actions, one_label)
+        # Privacy: σ = Δ/√ρ is ρ/2-zCDP for each of the two.
+        # [docs/privacy/ridge.md, "The paper's release"]
+        sigma = (d_gram / math.sqrt(rho), d_response / math.sqrt(rho))
+        event = compose(
+            Gaussian(sigma[0] / d_gram, d_gram, assumes=IDEAL),
+            Gaussian(sigma[1] / d_response, d_response, assumes=IDEAL),
+        )
+        return cls(oracle, problem, *sigma, event)
 
     @property
     def noise_norm(self) -> float:
@@ -80,22 +91,3 @@ class PaperRidge:
         weights = weights.reshape(*weights.shape[:-1], A, p)
         kept = Gram(gram, dense=True, step=0.0) if problem.radii else None
         return Fit(Predictor(weights, "identity"), kept)
-
-
-@lru_cache(maxsize=4096)
-def paper_scales(problem: Problem, budget: Budget) -> GaussianScales:
-    """Half of the zCDP budget each, in the Frobenius geometry of symmetric matrices."""
-    if not budget.private:
-        return NO_NOISE
-    need_delta(budget, "Gaussian noise")
-    rho = zcdp(budget.epsilon, budget.delta)
-    one_label = problem.losses == "one_label"
-    d_gram, d_response = paper_sensitivities(problem.feedback, problem.n_actions, one_label)
-    # Privacy: σ = Δ/√ρ is ρ/2-zCDP for each of the two.
-    # [docs/privacy/ridge.md, "The paper's release"]
-    sigma = (d_gram / math.sqrt(rho), d_response / math.sqrt(rho))
-    event = compose(
-        Gaussian(sigma[0] / d_gram, d_gram, assumes=IDEAL),
-        Gaussian(sigma[1] / d_response, d_response, assumes=IDEAL),
-    )
-    return GaussianScales(*sigma, event)

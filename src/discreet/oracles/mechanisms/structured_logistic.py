@@ -11,12 +11,7 @@ import numpy as np
 
 from discreet.backend import as_like, lift
 from discreet.errors import InvalidInput
-from discreet.oracles.mechanisms.moments import (
-    GRID,
-    exact_moments,
-    fitted_rows,
-    floating_moments,
-)
+from discreet.oracles.mechanisms.moments import GRID, exact_moments, fitted_rows, floating_moments
 from discreet.oracles.mechanisms.newton import CURVATURE, minimise, ridge_like
 from discreet.oracles.mechanisms.perturb import noisy_gram
 from discreet.oracles.problem import Problem
