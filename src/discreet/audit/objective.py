@@ -25,15 +25,23 @@ Floats = np.ndarray[Any, Any]
 
 @dataclass(frozen=True)
 class Objective:
-    """The perturbed objective of a logistic subject, for batches of ``records``."""
+    """The perturbed objective of a logistic subject, for batches of ``records``.
+
+    ``oracle`` is the subject's own unless another one of its kind is given.
+    """
 
     subject: Subject
     records: int
+    oracle: Any = None
+
+    @property
+    def _oracle(self) -> Any:
+        return self.oracle or self.subject.oracle
 
     def fit(self, batch: Batch, draws: Any = None) -> Floats:
         """Weights (..., A, p) of a batch for chosen draws; void slots fill it up."""
         return np.asarray(
-            self.subject.oracle.fit(self._filled(batch), Chosen(draws or {})).predictor.weights
+            self._oracle.fit(self._filled(batch), Chosen(draws or {})).predictor.weights
         )
 
     def _filled(self, batch: Batch) -> Batch:
@@ -48,7 +56,7 @@ class Objective:
     def names(self) -> dict[str, tuple[int, ...]]:
         """The draws that a fit asks for, with their shapes."""
         silence = Chosen()
-        self.subject.oracle.fit(self._filled(self._nothing), silence)
+        self._oracle.fit(self._filled(self._nothing), silence)
         return silence.asked
 
     @property
