@@ -66,7 +66,7 @@ def public_alike(subject: Subject) -> Finding:
             documents = [item.to_json() for item in learner.released.items]
             wrong += [f"chain: {each}" for each in _broken_links(plan, learner.released)]
             seen = {
-                "releases": [_public(each) for each in documents],
+                "releases": [public_part(each) for each in documents],
                 "ledger": learner.ledger.to_json(),
             }
             expected = seen if expected is None else expected
@@ -115,7 +115,7 @@ def _hash(document: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _public(document: Mapping[str, Any]) -> dict[str, Any]:
+def public_part(document: Mapping[str, Any]) -> dict[str, Any]:
     """A document without its noisy numbers; the link to the one before is checked elsewhere."""
     return {key: _shape(value) for key, value in document.items() if key != "previous"}
 
