@@ -21,9 +21,12 @@ from discreet.audit.recompute import AGREE, epsilon_of
 from discreet.audit.sources import Chosen
 from discreet.audit.subjects import Subject
 from discreet.oracles.logistic import TOLERANCE
+from discreet.oracles.moments import GRID
 from discreet.privacy.events import to_json
 
 MANY = 10
+_LEADING = 4.0 * math.exp(-0.5) / math.sqrt(2.0 * math.pi) / 48.0
+"""Total variation between discrete and rounded Gaussians, times σ²: the leading term."""
 _BEND = 0.25
 """The largest second derivative of the logistic loss."""
 
@@ -38,6 +41,7 @@ def covered(subject: Subject) -> Finding:
         said = epsilon_of([to_json(plan.oracle.event(1))], delta)
         found = _cost(subject, plan.oracle, delta)
         kept &= found <= min(said, subject.epsilon) * (1.0 + AGREE)
+        kept &= _sampler_is_paid(subject, plan.oracle)
         worst = max(worst, found)
     return Finding(
         "exact",
@@ -57,6 +61,24 @@ def _cost(subject: Subject, oracle: Any, delta: float) -> float:
     if subject.ridge:
         return _ridge_cost(subject, delta)
     return _objective_cost(subject, oracle, delta)
+
+
+def _sampler_is_paid(subject: Subject, oracle: Any) -> bool:
+    """Each coordinate that a record moves costs the distance of a discrete Gaussian, if it is one.
+
+    [docs/privacy/arithmetic.md, "What δ pays for it"]
+    """
+    if not subject.ridge or subject.mechanism == "ridge-paper":
+        return True
+    seen = GaussianRelease(subject)
+    one, two = (
+        seen.mean(subject.record(context, loss, action))
+        for context, loss, action in (([0.3, 0.4], 0.9, 0), ([-0.5, 0.2], 0.2, 1))
+    )
+    moved = np.flatnonzero(one != two)
+    noise = seen.read.sigma[moved] * GRID**2  # in steps that are finer than those of the sums
+    distance = float((_LEADING / noise**2).sum())
+    return distance <= float(oracle.event(1).sampler_distance)
 
 
 def _choice_cost(subject: Subject, oracle: Any) -> float:

@@ -25,13 +25,13 @@ Floats = np.ndarray[Any, Any]
 RELEASES = 1000
 SHAPE_LIMIT = 8.0
 """Standard errors of the fourth moment: a single draw would have to lie beyond 8.6 deviations."""
-TAILS = (4.0, 5.0)
+TAILS = (4.0, 4.25, 5.0)
 """Deviations beyond which draws are counted."""
 FAR = 3.5
 """Deviations beyond which a float made of 52 random bits shows its gaps."""
 _AT_ONCE = 100_000
 """Numbers that are drawn and solved for together."""
-STATEMENTS = {"scale_and_shape": 3, "independence": 8, "grid": 2, "choice": 2, "tails": 5}
+STATEMENTS = {"scale_and_shape": 3, "independence": 8, "grid": 2, "choice": 2, "tails": 7}
 """How many statements each question makes, for the error budget of a suite."""
 
 
@@ -163,7 +163,7 @@ def uncorrelated(draws: Floats, alpha: float) -> bool:
 def tails(
     subject: Subject, alpha: float, count: int, noise: Noise | None = None, name: str = ""
 ) -> Finding:
-    """How many of ``count`` draws lie beyond four and five deviations: neither too few nor many.
+    """How many of ``count`` draws lie beyond four to five deviations: neither too few nor too many.
 
     With 300,000 draws 19 are expected beyond four; one or none, as where noise is cut off there,
     has probability 1e-7. Beyond five 0.2 are expected: that count sees tails that are too heavy.

@@ -17,7 +17,7 @@ from discreet.audit.coverage import covered
 from discreet.audit.entropy import entropy_alone
 from discreet.audit.finding import FAILS, Finding
 from discreet.audit.gaussian import exact_gaussian, exact_gram
-from discreet.audit.geometry import blocks, calibration, hostile, isometry
+from discreet.audit.geometry import blocks, calibration, exact_sums, hostile, isometry
 from discreet.audit.objective_search import certificate, exact_gaussian_objective, exact_pure
 from discreet.audit.people import installed, one_row_each
 from discreet.audit.published import public_alike, tells_no_more
@@ -85,6 +85,7 @@ def _exact(subject: Subject, effort: Effort) -> list[Check]:
         asked.append(partial(exact_gaussian, subject, effort.starts))
         facts = [isometry, hostile]
         facts += [blocks] * subject.with_gram
+        facts += [exact_sums] * (subject.mechanism != "ridge-paper")  # which sums floats
         asked += [partial(each, subject) for each in facts]
     elif subject.mechanism == "finite":
         asked.append(partial(exact_choice, subject))
