@@ -46,7 +46,7 @@ def covered(subject: Subject) -> Finding:
     return Finding(
         "exact",
         subject.name,
-        "cost of all that a record touches",
+        f"cost of all that a record touches, of {MANY} actions",
         HOLDS if kept else FAILS,
         f"by the blocks that it moves and their noise a record costs {worst:.4f}",
         claimed=subject.epsilon,

@@ -134,7 +134,8 @@ def magnitudes(draws: Floats) -> Floats:
     """Standard normals that are functions of |x| alone, for standard normal x."""
     from scipy.special import ndtr, ndtri
 
-    return np.asarray(-ndtri(2.0 * ndtr(-np.abs(draws))))
+    scores = -ndtri(2.0 * ndtr(-np.abs(draws)))
+    return np.asarray(np.clip(scores, -9.0, 9.0))  # finite where there is no noise at all
 
 
 def _unrelated(one: Floats, two: Floats, alpha: float) -> bool:

@@ -63,8 +63,7 @@ class Subject:
     @property
     def name(self) -> str:
         heard = {"bandit": "bandit", "full": "full information"}[self.feedback]
-        many = f", {self.actions} actions" if self.actions else ""
-        return f"{self.mechanism}, {heard}{', one label' * (self.losses == 'one_label')}{many}"
+        return f"{self.mechanism}, {heard}{', one label' * (self.losses == 'one_label')}"
 
     @property
     def ridge(self) -> bool:
