@@ -1,4 +1,5 @@
-# make setup, demo, test, test-long, lint, bench, clean. Everything lives in .venv, build and demo.
+# make setup, demo, test, test-long, sabotage, lint, bench, clean.
+# Everything lives in .venv, build and demo.
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -15,13 +16,14 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # Three on two cores: those that start services mostly wait.
 PYTEST := $(BIN)/python -m pytest -v -n 3 --dist loadfile
 
-.PHONY: help setup demo test test-long wheel lint bench clean
+.PHONY: help setup demo test test-long sabotage wheel lint bench clean
 
 help:
 	@echo "make setup      .venv with everything but torch"
 	@echo "make demo       table, figure and page in demo/ (installs .[campaign] only)"
 	@echo "make test       lint, then the tests and doctests of the built wheel"
 	@echo "make test-long  the tests that need minutes"
+	@echo "make sabotage   faults put into the source on purpose: none may be missed (20 minutes)"
 	@echo "make lint       ruff, mypy, import rules"
 	@echo "make wheel      dist/, unpacked in build/wheel"
 	@echo "make bench      every script of bench/, quick"
@@ -59,6 +61,9 @@ test: lint wheel
 
 test-long: wheel
 	PYTHONPATH="$(CURDIR)/$(WHEEL)" DISCREET_TESTS_WHEEL=1 $(PYTEST) -m long tests
+
+sabotage: $(DEV)
+	PYTHONPATH=tests $(BIN)/python -m sabotage.run --page docs/results/audit/sabotage.md
 
 wheel: $(DEV)
 	rm -rf $(WHEEL) dist

@@ -21,7 +21,6 @@ from discreet.audit.gaussian import (
 )
 from discreet.audit.objective import Objective
 from discreet.audit.objective_search import exact_gaussian_objective
-from discreet.audit.post_processing import tells_no_more
 from discreet.audit.recompute import agree, epsilon_of, recompute
 from discreet.audit.sources import Chosen
 from discreet.audit.subjects import MECHANISMS, Subject, subjects
@@ -189,10 +188,3 @@ def test_partitions_take_the_maximum_and_charges_on_one_compose():
 def test_what_is_no_ledger_is_refused(broken):
     with pytest.raises(CorruptRelease):
         recompute(broken)
-
-
-@pytest.mark.parametrize(
-    "subject", [pytest.param(s, id=s.name) for s in subjects(MECHANISMS, [2.0]) if s.pooled]
-)
-def test_the_same_noisy_statistics_have_the_same_release(subject):
-    assert tells_no_more(subject).verdict == HOLDS

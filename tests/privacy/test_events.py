@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -102,3 +103,23 @@ def test_a_part_without_privacy_ruins_the_whole():
 
 def test_a_lone_event_stays_itself():
     assert events.compose(MADE["ridge"]) is MADE["ridge"]
+
+
+@pytest.mark.parametrize("radii", [False, True])
+@pytest.mark.parametrize("n_actions", [2, 10])
+def test_full_information_is_charged_for_every_block(n_actions, radii):
+    """A blocks cost what A mechanisms cost, each on its own noise, and not what one does."""
+    calibrated = Logistic(noise="gaussian").calibrate(
+        Problem(n_actions, 4, "full", "general", radii), BUDGET
+    )
+    objective, *rest = calibrated.event.events
+    alone = replace(
+        objective,
+        blocks=1,
+        shift=2.0 / calibrated.sigma,
+        kappa=math.log1p(0.25 / calibrated.least_ridge),
+    )
+    apart = events.compose(*[alone] * n_actions, *rest)
+    assert epsilon(apart, 1e-5) == pytest.approx(epsilon(calibrated.event, 1e-5), rel=1e-9)
+    assert epsilon(apart, 1e-5) <= BUDGET.epsilon
+    assert epsilon(events.compose(alone, *rest), 1e-5) < 0.8 * BUDGET.epsilon

@@ -11,8 +11,10 @@ import math
 
 import numpy as np
 import pytest
-from scipy.stats import chi2, norm
+from scipy.stats import chi2, norm, poisson
 
+from discreet.audit.noise_law import magnitudes, no_gaps, uncorrelated, uniform_bits
+from discreet.audit.sources import Trials
 from discreet.features import with_bias
 from discreet.oracles import PooledRidge, Problem, Ridge
 from discreet.oracles.mechanisms import perturb
@@ -123,6 +125,104 @@ def test_gram_and_response_draws_are_different(draws):
     first = draws["response"].reshape(FITS, -1)
     second = draws["diagonal"].reshape(FITS, -1)
     assert abs((first * second).mean()) * math.sqrt(first.size) < norm.isf(FALSE_ALARM / 2)
+
+
+@pytest.fixture(scope="module", params=["exact", "fast"])
+def many(request):
+    """Noise of 600 releases of two actions and three features (600, 18), in σ."""
+    n, mechanism = 600, PooledRidge(response_weight=2.0).calibrate(
+        Problem(2, 3, "bandit", "general", radii=False), Budget(1.0, 1e-5)
+    )
+    empty = Batch(np.zeros((1, 3)), np.zeros((1, 2)), np.zeros((1, 2), dtype=bool))
+    pool = mechanism.fit(empty, Trials(SOURCES[request.param], n)).statistics
+    rows, columns = np.triu_indices(3)
+    law = np.where(rows == columns, 1.0, math.sqrt(0.5))
+    gram = (pool.gram[..., rows, columns] / law / mechanism.gram).reshape(n, -1)
+    response = (pool.response / mechanism.response).reshape(n, -1)
+    return np.concatenate([gram, response], axis=1) / pool.records
+
+
+def test_all_pairs_of_coordinates_are_independent_in_size_too(many):
+    """Correlations of draws and of magnitudes over all 153 pairs, at FALSE_ALARM for each kind."""
+    assert uncorrelated(many, FALSE_ALARM)
+    assert uncorrelated(magnitudes(many), FALSE_ALARM)
+
+
+def test_sabotage_the_size_of_another_coordinate_is_noticed(many):
+    """Its sign is its own, so that draws are uncorrelated."""
+    echo = many.copy()
+    echo[:, -1] = np.sign(many[:, -1]) * np.abs(many[:, 0])
+    assert uncorrelated(echo, FALSE_ALARM)
+    assert not uncorrelated(magnitudes(echo), FALSE_ALARM)
+
+
+def far(draw, count):
+    """Draws beyond 3.5 deviations, in deviations of the scale of a Gram at ε = 1."""
+    parts = [draw(GRAM_SCALE, min(100_000, count - n)) / GRAM_SCALE for n in range(0, count, 10**5)]
+    drawn = np.concatenate(parts)
+    assert drawn.size == count
+    return np.abs(drawn[np.abs(drawn) > 3.5])
+
+
+GRAM_SCALE = 5.936 * 2.0**41
+GAUSSIAN = {
+    "fast": lambda scale, n: SecureNoise(fast=True).gaussian("any", (n,), scale),
+    "exact": lambda scale, n: SecureNoise().gaussian("any", (n,), scale),
+}
+
+
+def tail_accepted(sizes, deviations, count):
+    """Counts of rare draws by Poisson's law, two-sided at FALSE_ALARM."""
+    expected, seen = 2 * count * norm.sf(deviations), int((sizes > deviations).sum())
+    return (
+        poisson.cdf(seen, expected) > FALSE_ALARM / 2
+        and poisson.sf(seen - 1, expected) > FALSE_ALARM / 2
+    )
+
+
+@pytest.mark.parametrize(
+    ("source", "count"),
+    [
+        ("fast", 1_000_000),
+        # 19 are expected beyond 4σ: none has probability 6e-9.
+        ("exact", 300_000),
+        pytest.param("exact", 1_000_000, marks=pytest.mark.long),
+    ],
+)
+def test_tails_are_those_of_a_gaussian_and_have_no_gaps(source, count):
+    """Four statements at FALSE_ALARM; beyond 5σ, 0.6 of a million are expected."""
+    sizes = far(GAUSSIAN[source], count)
+    assert tail_accepted(sizes, 4.0, count)
+    assert tail_accepted(sizes, 5.0, count)
+    assert no_gaps(sizes, FALSE_ALARM)
+    # What the same draws would show if they were cut off, or stretched by a tenth.
+    assert not tail_accepted(np.minimum(sizes, 4.0), 4.0, count)
+    if count >= 1_000_000:
+        assert not tail_accepted(1.25 * sizes, 4.0, count)
+
+
+def test_sabotage_rounded_normals_leave_gaps():
+    """Rounded float normals: beyond 3.5σ most whole numbers cannot occur."""
+
+    def rounded(scale, n):
+        return np.rint(SecureNoise().normal("any", (n,)) * scale)
+
+    assert not no_gaps(far(rounded, 300_000), FALSE_ALARM)
+
+
+@pytest.mark.parametrize("source", GAUSSIAN)
+def test_every_bit_below_the_noise_is_uniform(source):
+    """Four bits at a time up to the size of the noise: single precision has zeros there."""
+    drawn = GAUSSIAN[source](GRAM_SCALE, 20_000)
+    assert uniform_bits(drawn, GRAM_SCALE, FALSE_ALARM)
+    assert not uniform_bits(np.float32(drawn), GRAM_SCALE, FALSE_ALARM)
+    assert not uniform_bits((drawn >> 30 << 30) + drawn % 1024, GRAM_SCALE, FALSE_ALARM)
+
+
+def test_no_normal_occurs_twice():
+    """52 random bits each: two of 100,000 agree with probability 1e-6, of 24 bits for certain."""
+    drawn = SecureNoise().normal("any", (100_000,))
+    assert np.unique(drawn).size == drawn.size
 
 
 @pytest.mark.parametrize("name", ORACLES)

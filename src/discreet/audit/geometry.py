@@ -7,16 +7,20 @@ from typing import Any
 
 import numpy as np
 
+from discreet.audit.attack import flat
 from discreet.audit.finding import FAILS, HOLDS, ROUNDING, Finding
 from discreet.audit.gaussian import GaussianRelease, shift_of
 from discreet.audit.recompute import AGREE, agree, epsilon_of
 from discreet.audit.sources import Chosen
 from discreet.audit.subjects import Subject
+from discreet.features import UnitBall
 from discreet.privacy.accounting import epsilon
 from discreet.privacy.events import to_json
 from discreet.types import Batch
 
 HOSTILE = 200
+MANY_ROWS = 60_001
+"""More than floating-point numbers could add up exactly."""
 
 
 def isometry(subject: Subject) -> Finding:
@@ -73,6 +77,27 @@ def hostile(subject: Subject) -> Finding:
         "rows that break the rules",
         share <= 1.0 + ROUNDING,
         f"{HOSTILE} hostile pairs reach {share:.3f} of the declared distance",
+    )
+
+
+def exact_sums(subject: Subject) -> Finding:
+    """Statistics are the same bits in any order of many rows: no rounding is left to the data."""
+    rng, A, p = np.random.default_rng(2), subject.n_actions, subject.dimension + 1
+    contexts = 10.0 * rng.normal(size=(MANY_ROWS, p - 1))  # nearly all of length 1
+    observed = np.arange(A) == rng.integers(A, size=MANY_ROWS)[:, None]
+    observed |= subject.feedback == "full"
+    rows = UnitBall(p - 1).map(contexts), rng.random((MANY_ROWS, A)), observed
+    order = np.argsort(contexts[:, 0])
+    one, two = (
+        flat(subject.calibrated.fit(Batch(*parts), Chosen()))
+        for parts in (rows, tuple(part[order] for part in rows))
+    )
+    return _fact(
+        subject,
+        "the same sums in any order",
+        bool(np.array_equal(one, two)),
+        f"{MANY_ROWS:,} rows in two orders have releases that differ by "
+        f"{np.abs(one - two).max():.0e}",
     )
 
 

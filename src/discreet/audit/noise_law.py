@@ -25,14 +25,20 @@ from discreet.types import Floats
 RELEASES = 1000
 SHAPE_LIMIT = 8.0
 """Standard errors of the fourth moment: a single draw would have to lie beyond 8.6 deviations."""
-STATEMENTS = {"scale_and_shape": 3, "independence": 4, "grid": 2, "choice": 2}
+TAILS = (4.0, 4.25, 5.0)
+"""Deviations beyond which draws are counted."""
+FAR = 3.5
+"""Deviations beyond which a float made of 52 random bits shows its gaps."""
+_AT_ONCE = 100_000
+"""Numbers that are drawn and solved for together."""
+STATEMENTS = {"scale_and_shape": 3, "independence": 8, "grid": 2, "choice": 2, "tails": 7}
 """How many statements each question makes, for the error budget of a suite."""
 
 
-def standard_draws(subject: Subject, noise: Noise) -> Floats:
+def standard_draws(subject: Subject, noise: Noise, releases: int = 0) -> Floats:
     """Noise of many releases (T, k), in declared standard deviations."""
     first, _ = subject.worst_pair()
-    releases = RELEASES if subject.ridge else 4 * RELEASES  # a few numbers a release
+    releases = releases or RELEASES * (1 if subject.ridge else 4)  # a few numbers a release
     release = subject.calibrated.fit(first, Trials(noise, releases))
     if subject.ridge:
         seen = GaussianRelease(subject)
@@ -91,32 +97,56 @@ def scale_and_shape(
 def independence(
     subject: Subject, alpha: float, noise: Noise | None = None, name: str = ""
 ) -> Finding:
-    """No correlation between entries, between releases, between fits or between processes."""
-    from scipy.special import ndtri
+    """No correlation between entries, between releases, between fits or between processes.
 
+    Neither of the draws nor of their magnitudes: noise with a sign of its own and the size of
+    another's is uncorrelated, and tells that size.
+    """
     source = noise or SecureNoise()
     draws = normal_scores(subject, standard_draws(subject, source))
     again = normal_scores(subject, standard_draws(subject, source))
     elsewhere = [normal_scores(subject, each) for each in in_processes(subject, source)]
-    kept = [_uncorrelated(draws, alpha)]
-    for one, two in ((draws[1:], draws[:-1]), (draws, again), tuple(elsewhere)):
-        products = (one * two).reshape(-1)
-        # A product of independent normals has variance 1.
-        kept.append(abs(products.mean()) * math.sqrt(products.size) <= -float(ndtri(alpha / 2)))
-    said = ("entries", "releases", "fits", "processes")
-    failed = [name for name, holds in zip(said, kept, strict=True) if not holds]
+    failed = []
+    seen = [draws, again, *elsewhere]
+    for what, (one, two, here, there) in (
+        ("", seen),
+        ("magnitudes of ", [magnitudes(each) for each in seen]),
+    ):
+        kept = {
+            "entries": uncorrelated(one, alpha),
+            "releases": _unrelated(one[1:], one[:-1], alpha),
+            "fits": _unrelated(one, two, alpha),
+            "processes": _unrelated(here, there, alpha),
+        }
+        failed += [what + name for name, holds in kept.items() if not holds]
     return _finding(
         subject,
         f"independence of the noise{name}",
         not failed,
         f"not independent: {', '.join(failed)}"
         if failed
-        else "entries, releases, fits and processes are uncorrelated",
+        else "entries, releases, fits and processes are uncorrelated, and so are their magnitudes",
         alpha,
     )
 
 
-def _uncorrelated(draws: Floats, alpha: float) -> bool:
+def magnitudes(draws: Floats) -> Floats:
+    """Standard normals that are functions of |x| alone, for standard normal x."""
+    from scipy.special import ndtr, ndtri
+
+    scores = -ndtri(2.0 * ndtr(-np.abs(draws)))
+    return np.asarray(np.clip(scores, -9.0, 9.0))  # finite where there is no noise at all
+
+
+def _unrelated(one: Floats, two: Floats, alpha: float) -> bool:
+    """A product of independent normals has variance 1; their mean is nearly normal."""
+    from scipy.special import ndtri
+
+    products = (one * two).reshape(-1)
+    return bool(abs(products.mean()) * math.sqrt(products.size) <= -float(ndtri(alpha / 2)))
+
+
+def uncorrelated(draws: Floats, alpha: float) -> bool:
     """Every pair of columns by the law of a sample correlation, shared by all pairs."""
     from scipy.stats import t
 
@@ -129,6 +159,43 @@ def _uncorrelated(draws: Floats, alpha: float) -> bool:
     found = np.corrcoef(draws, rowvar=False)[np.triu_indices(width, 1)]
     quantile = t.isf(alpha / 2 / pairs, n - 2)
     return bool(np.abs(found).max() <= quantile / math.sqrt(n - 2 + quantile**2))
+
+
+def tails(
+    subject: Subject, alpha: float, count: int, noise: Noise | None = None, name: str = ""
+) -> Finding:
+    """How many of ``count`` draws lie beyond four to five deviations: neither too few nor too many.
+
+    With 300,000 draws 19 are expected beyond four; one or none, as where noise is cut off there,
+    has probability 1e-7. Beyond five 0.2 are expected: that count sees tails that are too heavy.
+    On a grid the far draws must also lie anywhere on it.
+    """
+    from scipy.special import ndtr
+    from scipy.stats import poisson
+
+    first = normal_scores(subject, standard_draws(subject, noise or SecureNoise(), 1))
+    at_once = -(-_AT_ONCE // first.size)
+    drawn, kept_apart = 0, []
+    while drawn < count:
+        source = noise or SecureNoise()
+        sizes = np.abs(normal_scores(subject, standard_draws(subject, source, at_once)))
+        kept_apart.append(sizes[sizes > FAR])
+        drawn += sizes.size
+    large = np.concatenate(kept_apart)
+    far = np.array([int((large > beyond).sum()) for beyond in TAILS])
+    expected = 2.0 * drawn * ndtr(-np.asarray(TAILS))
+    # Counts of rare events are below Poisson's law in both tails, entries being independent.
+    kept = (poisson.cdf(far, expected) > alpha) & (poisson.sf(far - 1, expected) > alpha)
+    gaps = subject.pooled and not no_gaps(large, alpha)
+    counted = zip(TAILS, far, expected, strict=True)
+    said = ", ".join(f"{n} beyond {at:g}σ ({mean:.1f} expected)" for at, n, mean in counted)
+    return _finding(
+        subject,
+        f"tails of the noise{name}",
+        bool(kept.all()) and not gaps,
+        f"{drawn:,} draws: {said}{', with gaps between them' * gaps}",
+        alpha,
+    )
 
 
 def in_processes(subject: Subject, noise: Noise) -> list[Floats]:
@@ -152,30 +219,51 @@ def _send_draws(subject: Subject, noise: Noise, sender: Any) -> None:
 
 
 def grid(subject: Subject, alpha: float, noise: Noise | None = None, name: str = "") -> Finding:
-    """Noisy sums are whole numbers, and their low bits are uniform for every batch."""
-    from scipy.stats import chi2
-
+    """Noisy sums are whole numbers, and no bit below their noise says anything, for any batch."""
     seen, kept = GaussianRelease(subject), []
     first, _ = subject.worst_pair()
-    p = subject.dimension + 1
+    rows, columns = np.triu_indices(subject.dimension + 1)
+    least = subject.calibrated.gram * math.sqrt(0.5) * 2.0 * GRID**2
     for batch in (seen.read.batch(), first):
         release = subject.calibrated.fit(batch, Trials(noise or SecureNoise(), RELEASES))
-        steps = release.gram.values * (2.0 * GRID**2)
-        rows, columns = np.triu_indices(p)
-        free = steps[..., rows, columns]
-        counts = np.bincount(free.astype(np.int64).reshape(-1) % 16, minlength=16)
-        expected = free.size / 16
-        uniform = float(((counts - expected) ** 2 / expected).sum()) < chi2.isf(alpha, 15)
-        kept += [bool((steps == np.rint(steps)).all()), uniform]
+        steps = (release.gram.values * (2.0 * GRID**2))[..., rows, columns]
+        kept += [bool((steps == np.rint(steps)).all()), uniform_bits(steps, least, alpha)]
     return _finding(
         subject,
         f"noise on the grid of the sums{name}",
         all(kept),
-        "noisy sums are whole numbers of steps; what is left modulo 16 says nothing of the batch"
+        "noisy sums are whole numbers of steps; their bits below the noise say nothing of the batch"
         if all(kept)
         else "low bits of noisy sums depend on the batch",
         alpha,
     )
+
+
+def uniform_bits(steps: Floats, scale: float, alpha: float) -> bool:
+    """Four bits at a time, from the lowest up to the size of the noise, are uniform."""
+    from scipy.stats import chi2
+
+    whole = steps.astype(np.int64).reshape(-1)
+    shifts = range(0, max(1, int(math.log2(scale)) - 4), 4)
+    limit, expected = chi2.isf(alpha / len(shifts), 15), whole.size / 16
+    for shift in shifts:
+        counts = np.bincount((whole >> shift) % 16, minlength=16)
+        if float(((counts - expected) ** 2 / expected).sum()) > limit:
+            return False
+    return True
+
+
+def no_gaps(sizes: Floats, alpha: float) -> bool:
+    """Whether far draws lie anywhere, not where a normal number made of 52 random bits can be.
+
+    There 2^52·Φ(−|x|) is a whole number and a half; on all integers its fraction is uniform, and
+    the mean of n cosines exceeds √(log(2/α)/n) with probability α at most.
+    """
+    from scipy.special import ndtr
+
+    cosines = np.cos(2.0 * math.pi * ((ndtr(-sizes) * 2.0**52) % 1.0))
+    limit = math.sqrt(math.log(2.0 / alpha) / max(1, sizes.size))
+    return bool(abs(cosines.mean()) <= limit) if sizes.size else True
 
 
 def choice(subject: Subject, alpha: float, noise: Noise | None = None) -> Finding:

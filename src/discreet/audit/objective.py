@@ -23,15 +23,23 @@ from discreet.types import Batch, Floats
 
 @dataclass(frozen=True)
 class Objective:
-    """The perturbed objective of a logistic subject, for batches of ``records``."""
+    """The perturbed objective of a logistic subject, for batches of ``records``.
+
+    ``mechanism`` is the subject's own unless another one of its kind is given.
+    """
 
     subject: Subject
     records: int
+    mechanism: Any = None
+
+    @property
+    def _mechanism(self) -> Any:
+        return self.mechanism or self.subject.calibrated
 
     def fit(self, batch: Batch, draws: Any = None) -> Floats:
         """Weights (..., A, p) of a batch for chosen draws; void slots fill it up."""
         return np.asarray(
-            self.subject.calibrated.fit(self._filled(batch), Chosen(draws or {})).predictor.weights
+            self._mechanism.fit(self._filled(batch), Chosen(draws or {})).predictor.weights
         )
 
     def _filled(self, batch: Batch) -> Batch:
@@ -46,7 +54,7 @@ class Objective:
     def names(self) -> dict[str, tuple[int, ...]]:
         """The draws that a fit asks for, with their shapes."""
         silence = Chosen()
-        self.subject.calibrated.fit(self._filled(self._nothing), silence)
+        self._mechanism.fit(self._filled(self._nothing), silence)
         return silence.asked
 
     @property

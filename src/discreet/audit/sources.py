@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -80,3 +81,36 @@ class Chosen:
     def choose(self, name: str, scores: Any, scale: Any) -> Any:  # noqa: ARG002
         self.scores, self.scale = np.asarray(scores), float(np.squeeze(scale))
         return np.argmin(self.scores, axis=-1)
+
+
+@dataclass
+class Shared(Chosen):
+    """Draws that all worlds have in common, by name, and that pass for secure.
+
+    ``offsets`` are added to some of them, so that noise can make up for other data. A choice is
+    always the second function, and ``scales`` keeps the scales with which choices were made.
+    """
+
+    offsets: Mapping[str, Any] = field(default_factory=dict)
+    scales: set[float] = field(default_factory=set)
+    seed: int = 0
+
+    def claim(self, event: Event) -> Event:
+        return event
+
+    def gaussian(self, name: str, shape: tuple[int, ...], scale: Any) -> Any:
+        drawn = np.rint(self._standard(name, shape) * scale).astype(np.int64)
+        return drawn + self.offsets.get(name, 0)
+
+    def normal(self, name: str, shape: tuple[int, ...]) -> Any:
+        self.asked[name] = shape
+        return np.asarray(self.draws.get(name, self._standard(name, shape))) + self.offsets.get(
+            name, 0.0
+        )
+
+    def choose(self, name: str, scores: Any, scale: Any) -> Any:  # noqa: ARG002
+        self.scales.add(float(np.squeeze(scale)))
+        return np.asarray(1)
+
+    def _standard(self, name: str, shape: tuple[int, ...]) -> Any:
+        return np.random.default_rng([self.seed, zlib.crc32(name.encode())]).normal(size=shape)

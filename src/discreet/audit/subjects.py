@@ -12,6 +12,7 @@ import numpy as np
 from discreet.features import UnitBall
 from discreet.oracles import FiniteClass, Logistic, PooledRidge, Problem, Ridge
 from discreet.plan import Plan
+from discreet.policies import LinUCB, Policy, SquareCB
 from discreet.privacy.budget import Budget
 from discreet.types import Batch
 
@@ -29,20 +30,20 @@ def constants(values: Any, n_actions: int, p: int) -> np.ndarray[Any, Any]:
     return weights
 
 
-def _finite() -> FiniteClass:
-    return FiniteClass(constants([0.0] + [1.0] * COPIES, 2, 2))
+def _finite(n_actions: int) -> FiniteClass:
+    return FiniteClass(constants([0.0] + [1.0] * COPIES, n_actions, 2))
 
 
 # Two context dimensions let ridge attain its sensitivity; one keeps densities on a plane grid.
 _ORACLES: dict[str, tuple[Any, int, float]] = {
-    "ridge-structured": (Ridge, 2, DELTA),
-    "ridge-paper": (lambda: Ridge(mechanism="paper"), 2, DELTA),
-    "ridge-pooled": (PooledRidge, 2, DELTA),
-    "logistic-gamma": (lambda: Logistic(ridge=1e-4, noise="gamma"), 1, 0.0),
-    "logistic-gaussian": (lambda: Logistic(ridge=1e-4, noise="gaussian"), 1, DELTA),
-    "logistic-paper": (lambda: Logistic(ridge=1e-4, mechanism="paper"), 1, 0.0),
+    "ridge-structured": (lambda _: Ridge(), 2, DELTA),
+    "ridge-paper": (lambda _: Ridge(mechanism="paper"), 2, DELTA),
+    "ridge-pooled": (lambda _: PooledRidge(), 2, DELTA),
+    "logistic-gamma": (lambda _: Logistic(ridge=1e-4, noise="gamma"), 1, 0.0),
+    "logistic-gaussian": (lambda _: Logistic(ridge=1e-4, noise="gaussian"), 1, DELTA),
+    "logistic-paper": (lambda _: Logistic(ridge=1e-4, mechanism="paper"), 1, 0.0),
     "finite": (_finite, 1, 0.0),
-    DEFAULT_PLAN: (PooledRidge, 2, DELTA),
+    DEFAULT_PLAN: (lambda _: PooledRidge(), 2, DELTA),
 }
 MECHANISMS = tuple(_ORACLES)
 FEEDBACKS = (("bandit", "general"), ("full", "general"), ("full", "one_label"))
@@ -56,6 +57,8 @@ class Subject:
     feedback: str
     losses: str
     epsilon: float
+    actions: int = 0
+    """Where a question needs more than the few actions that searches can afford."""
 
     @property
     def name(self) -> str:
@@ -81,7 +84,7 @@ class Subject:
 
     @property
     def n_actions(self) -> int:
-        return 3 if self.ridge and self.feedback == "full" else 2
+        return self.actions or (3 if self.ridge and self.feedback == "full" else 2)
 
     @cached_property
     def budget(self) -> Budget:
@@ -91,20 +94,48 @@ class Subject:
     def calibrated(self) -> Any:
         """The mechanism as it ships."""
         if self.mechanism == DEFAULT_PLAN:
-            ball = UnitBall(self.dimension)
-            return Plan(n_actions=self.n_actions, features=ball, budget=self.budget).mechanism
-        return _ORACLES[self.mechanism][0]().calibrate(self.problem, self.budget)
+            return self.plan().mechanism
+        return self.bare_oracle.calibrate(self.problem, self.budget)
 
     @cached_property
     def calibrated_with_gram(self) -> Any:
         """As it is for a policy with radii."""
         problem = replace(self.problem, radii=True)
-        return _ORACLES[self.mechanism][0]().calibrate(problem, Budget(self.epsilon, DELTA))
+        return self.bare_oracle.calibrate(problem, Budget(self.epsilon, DELTA))
 
     @property
     def problem(self) -> Problem:
         p = self.dimension + 1
         return Problem(self.n_actions, p, self.feedback, self.losses, self.with_gram)
+
+    @property
+    def policies(self) -> tuple[Policy | None, ...]:
+        """A policy without radii and, where the mechanism has a Gram to offer, one with them."""
+        if self.mechanism == DEFAULT_PLAN:
+            return (None,)  # its own
+        if self.mechanism in ("logistic-gamma", "finite"):
+            return (SquareCB(),)
+        return SquareCB(), LinUCB()
+
+    def plan(self, policy: Policy | None = None, **rest: Any) -> Plan:
+        """A plan around this mechanism; the default plan has parts of its own."""
+        parts: dict[str, Any] = {"budget": self.budget}
+        if policy is not None:
+            delta = DELTA if policy.uses_radii else self.budget.delta
+            parts = {
+                "budget": Budget(self.epsilon, delta),
+                "oracle": self.bare_oracle,
+                "policy": policy,
+                "feedback": self.feedback,
+                "losses": self.losses,
+            }
+        ball = UnitBall(self.dimension)
+        return Plan(n_actions=self.n_actions, features=ball, **(parts | rest))
+
+    @property
+    def bare_oracle(self) -> Any:
+        """Its configuration."""
+        return _ORACLES[self.mechanism][0](self.n_actions)
 
     def record(self, context: Any, losses: Any, action: int | None = 0) -> Batch:
         """A batch of one record; ``action`` None is a void slot."""
@@ -113,6 +144,18 @@ class Subject:
             observed[0, slice(None) if self.feedback == "full" else action] = True
         row = np.broadcast_to(np.asarray(losses, dtype=np.float64), (1, self.n_actions))
         return Batch(UnitBall(self.dimension).map(np.atleast_2d(context)), row, observed)
+
+    def crowd(self, answered: Any, seed: int) -> Batch:
+        """One record for each flag: a random context, hard losses, an action; or silence."""
+        rng, A = np.random.default_rng(seed), self.n_actions
+        made = []
+        for heard in answered:
+            losses, action = rng.integers(2, size=A), int(rng.integers(A))
+            if self.losses == "one_label":
+                losses = np.arange(A) != action
+            context = rng.uniform(-0.7, 0.7, size=self.dimension)
+            made.append(self.record(context, losses, action if heard else None))
+        return joined(*made)
 
     def worst_pair(self) -> tuple[Batch, Batch]:
         """Neighbours that lie one sensitivity apart, or that an attack tells apart best."""

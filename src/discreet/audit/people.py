@@ -1,0 +1,106 @@
+"""Rows of a service: whatever one person does, one row of a batch is theirs, and slots stay slots.
+
+Sealed rows and answers are written as the service writes them and read by the code that hands a
+batch to the fit. One person holds every third slot of small and large batches.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from discreet.audit.finding import FAILS, HOLDS, Finding
+from discreet.audit.subjects import Subject
+from discreet.plan import Plan
+from discreet.types import Batch
+
+SIZES = (5, 63, 64, 65, 200)
+_EPOCH, _BATCH = 1, 1
+WAYS = ("written at once", "with a loss for silence", "written with the answer")
+ANSWERED = {"everything": (0, 1), "nothing": (0, 0), "all but the first": (1, 1), "half": (0, 2)}
+"""What one person answers: the first turn, and every which one from there on (0: none)."""
+
+
+def one_row_each(subject: Subject) -> Finding:
+    """Everything that one person does moves one row at most, and nobody else's."""
+    wrong = []
+    for size, way in itertools.product(SIZES, WAYS):
+        plan = subject.plan(missing_loss=0.5 if way == WAYS[1] else None)
+        theirs = np.arange(size) % 3 == 0
+        before = None
+        for name in ANSWERED:
+            batch = _read(plan, size, theirs, name, whole=way == WAYS[2])
+            rows: Any = np.asarray(batch.observed).any(axis=-1)
+            if batch.records != size:
+                wrong.append(f"{batch.records} records in {size} slots")
+                continue
+            if rows[theirs].sum() > 1:
+                wrong.append(f"{rows[theirs].sum()} rows of one person in {size} slots, {way}")
+            others = [part[~theirs] for part in (batch.features, batch.losses, batch.observed)]
+            before = before or others
+            if not all(map(np.array_equal, before, others)):
+                wrong.append(f"one person moves the rows of others in {size} slots, {way}")
+    return Finding(
+        "exact",
+        subject.name,
+        "a person has one row of a batch in a service",
+        FAILS if wrong else HOLDS,
+        "; ".join(list(dict.fromkeys(wrong))[:3])
+        or f"batches of {', '.join(map(str, SIZES))} slots, whatever the person answers",
+        level=subject.epsilon,
+    )
+
+
+def _read(plan: Plan, size: int, theirs: Any, name: str, *, whole: bool) -> Batch:
+    """The batch of a service in which one person answers in this way, and everybody else does."""
+    from discreet.service.journal import read_batch
+    from discreet.service.migrations import tables
+    from discreet.service.sealing import LOSS, ROW, WHOLE, Row, Sealer, pack_loss
+    from discreet.service.sqlite import Sqlite
+
+    rng, turns = np.random.default_rng(0), itertools.count()
+    sealer = Sealer(bytes(32), _EPOCH, _BATCH)
+    records, answers = [], []
+    for slot in range(size):
+        features = plan.features.map(rng.normal(size=(1, plan.features.p - 1)))[0]
+        loss = float(rng.integers(2))
+        heard, user = True, f"person {slot}"
+        if theirs[slot]:
+            turn, (first, every) = next(turns), ANSWERED[name]
+            heard = every > 0 and turn >= first and (turn - first) % every == 0
+            user = "the same person"
+            features = features * (1.0 if name == "everything" else 0.5)
+        row = Row(features, slot % plan.n_actions, False, sealer.user(user)).pack()
+        if not whole:
+            records.append((slot, sealer.seal(ROW, slot, row)))
+        if heard:
+            kind, packed = (WHOLE, row + pack_loss(loss)) if whole else (LOSS, pack_loss(loss))
+            answers.append((slot, kind, sealer.seal(kind, slot, packed)))
+    connection = sqlite3.connect(":memory:")
+    try:
+        tables(connection, Sqlite(Path()))
+        place = f"{_EPOCH}, {_BATCH}"
+        connection.executemany(
+            f"INSERT INTO records (epoch, batch, slot, payload) VALUES ({place}, ?, ?)", records
+        )
+        connection.executemany(
+            f"INSERT INTO answers (epoch, batch, slot, kind, payload) VALUES ({place}, ?, ?, ?)",
+            answers,
+        )
+        return read_batch(connection, plan, sealer, _EPOCH, _BATCH, size)
+    finally:
+        connection.close()
+
+
+def installed() -> bool:
+    """Whether there is a service to ask: it is an extra of the package."""
+    try:
+        import discreet.service.journal
+        import discreet.service.sqlite  # noqa: F401
+    except ImportError:
+        return False
+    return True

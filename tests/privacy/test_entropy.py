@@ -1,0 +1,208 @@
+"""Privacy noise is a function of the operating system's entropy and of nothing else.
+
+Two ways to be sure: what the module may import, call and keep is written down here; and with a
+known stream in place of entropy every draw repeats, whatever clock, process and generators say.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import hashlib
+import os
+import random
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from discreet.audit.entropy import FAR, SCALE, Stream, drawn, known, wrong_with
+from discreet.privacy import noise as noise_module
+from discreet.privacy.noise import SecureNoise, SeededNoise
+
+MODULES = {
+    "__future__",
+    "collections.abc",
+    "dataclasses",
+    "decimal",
+    "discreet.errors",
+    "discreet.privacy.events",
+    "functools",
+    "itertools",
+    "math",
+    "numpy",
+    "opendp.prelude",
+    "os",
+    "scipy.special",
+    "typing",
+    "zlib",
+}
+ATTRIBUTES = {
+    "os": {"urandom"},
+    "zlib": set(),  # SeededNoise alone
+    "math": {"ceil", "hypot", "prod", "sqrt"},
+    "dp": {
+        "atom_domain",
+        "enable_features",
+        "l2_distance",
+        "linf_distance",
+        "m",
+        "vector_domain",
+        "zero_concentrated_divergence",
+    },
+    "np": {
+        "asarray",
+        "broadcast_to",
+        "float64",
+        "frombuffer",
+        "int64",
+        "integer",
+        "issubdtype",
+        "linalg",
+        "log",
+        "ndarray",
+        "ndim",
+        "searchsorted",
+        "squeeze",
+        "uint64",
+        "unique",
+        "zeros",
+    },
+}
+"""What may be used of the modules that could do more. dp.m has OpenDP's samplers."""
+BUILTINS = {
+    *("abs", "all", "any", "bool", "dict", "enumerate", "float", "int", "isinstance", "len"),
+    *("list", "max", "min", "range", "str", "sum", "tuple", "zip"),
+}
+KEPT = {"_table"}
+"""Functions whose result is kept: none of them draws."""
+
+
+def surface(tree):
+    """Everything beyond the allow-list in a module, without the class that is seeded on purpose."""
+    tree.body = [node for node in tree.body if getattr(node, "name", "") != "SeededNoise"]
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found += [alias.name for alias in node.names if alias.name not in MODULES]
+        if isinstance(node, ast.ImportFrom) and node.module not in MODULES:
+            found.append(node.module)
+        if isinstance(node, ast.Attribute):
+            allowed = ATTRIBUTES.get(getattr(node.value, "id", ""))
+            if node.attr.startswith("__") or (allowed is not None and node.attr not in allowed):
+                found.append(ast.unparse(node))
+        if isinstance(node, ast.Name) and (
+            hasattr(builtins, node.id) and node.id not in BUILTINS and node.id[:1].islower()
+        ):
+            found.append(node.id)
+        if isinstance(node, ast.Name) and node.id.startswith("__"):
+            found.append(node.id)
+        if isinstance(node, (ast.Global, ast.Nonlocal)):
+            found.append("global")
+        if isinstance(node, ast.FunctionDef) and node.name not in KEPT:
+            said = [ast.unparse(each) for each in node.decorator_list]
+            found += [f"{node.name} is kept" for each in said if "cache" in each]
+    return found
+
+
+def test_the_noise_may_use_nothing_else():
+    assert surface(ast.parse(Path(noise_module.__file__).read_text())) == []
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import time",
+        "from hashlib import sha256",
+        "import numpy.random",
+        "def f():\n    return os.getpid()",
+        "def f():\n    return np.random.default_rng(0)",
+        "def f():\n    return np.datetime64('now')",
+        "def f():\n    return __import__('time').time_ns()",
+        "def f(x):\n    return id(x)",
+        "def f():\n    return hash('x')",
+        "def f():\n    return open('/proc/uptime')",
+        "def f(x):\n    return x.__reduce__()",
+        "@lru_cache\ndef f(scale):\n    return _words(1)",
+        "def f():\n    global last",
+    ],
+)
+def test_the_allow_list_notices(code):
+    assert surface(ast.parse(code))
+
+
+@pytest.mark.parametrize("source", [SecureNoise(), SecureNoise(fast=True)], ids=["exact", "fast"])
+def test_draws_are_a_function_of_entropy_alone(source):
+    assert wrong_with(source) == []
+
+
+class Clock(SecureNoise):
+    def normal(self, name, shape):
+        seed = hashlib.sha256(str(time.time_ns()).encode()).digest()[:8]
+        return super().normal(name, shape) + int.from_bytes(seed, "little") * 2.0**-60
+
+
+class Process(SecureNoise):
+    def normal(self, name, shape):
+        return super().normal(name, shape) + os.getpid()
+
+
+class Global(SecureNoise):
+    def normal(self, name, shape):
+        return super().normal(name, shape) + np.random.normal() + random.random()
+
+
+class Rounded(SecureNoise):
+    def gaussian(self, name, shape, scale):
+        return np.rint(self.normal(name, shape) * scale).astype(np.int64)
+
+
+class Clipped(SecureNoise):
+    def gaussian(self, name, shape, scale):
+        return np.clip(super().gaussian(name, shape, scale), -4 * scale, 4 * scale)
+
+
+class Copied(SecureNoise):
+    def normal(self, name, shape):
+        return np.broadcast_to(super().normal(name, shape)[:1], shape).copy()
+
+
+class Coarse(SecureNoise):
+    def normal(self, name, shape):
+        return np.float32(super().normal(name, shape))
+
+
+class Informed(SecureNoise):
+    def choose(self, name, scores, scale):
+        return super().choose(name, np.asarray(scores) * 0, scale * 2)
+
+
+@pytest.mark.parametrize(
+    "source", [Clock, Process, Global, Rounded, Clipped, Copied, Coarse, Informed]
+)
+def test_a_source_that_draws_otherwise_is_noticed(source):
+    assert wrong_with(source())
+
+
+def test_a_seeded_source_is_noticed():
+    """It repeats with its seed, whatever the entropy is."""
+    assert drawn(SeededNoise(0), Stream(1), 1)["normal"].tolist() == (
+        drawn(SeededNoise(0), Stream(2), 1)["normal"].tolist()
+    )
+    assert wrong_with(SeededNoise(0))
+
+
+def test_the_entropy_comes_back():
+    before = os.urandom, time.time, os.getpid
+    with known(Stream(1), 5):
+        assert time.time() == os.getpid() == 5
+        assert os.urandom(4) == Stream(1)(4)
+    assert (os.urandom, time.time, os.getpid) == before
+
+
+def test_the_stand_in_draws_far():
+    """Beyond what anybody would cut off, so that a cut shows."""
+    with known(Stream(3), 1000) as stand_in:
+        SecureNoise().gaussian("any", (200, 1), SCALE)
+    assert max(map(abs, stand_in.told[0])) > 0.9 * FAR * SCALE

@@ -1,0 +1,114 @@
+"""The whole document of a release, for every oracle: what may depend on answers, and how.
+
+Worlds in which people answer, stay silent or say something else share their noise. Then all but
+the noisy numbers is the same bytes; and with noise that makes up for the difference between two
+batches the noisy numbers are the same as well.
+"""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import discreet as dc
+from catalogue import ACTIONS, batch_for, every_oracle
+from discreet.audit import HOLDS
+from discreet.audit.coverage import covered
+from discreet.audit.published import differing, public_alike, public_part, tells_no_more
+from discreet.audit.sources import Shared
+from discreet.audit.subjects import MECHANISMS, subjects
+from discreet.learner import private_release
+from discreet.privacy.ledger import Ledger
+from discreet.types import Batch
+
+ROWS = 70
+SUBJECTS = [pytest.param(each, id=each.name) for each in subjects(MECHANISMS, [2.0])]
+
+
+def worlds(case):
+    """Everybody answers, nobody does, every third does, and everybody says something else."""
+    full = batch_for(case, ROWS)
+    nobody = np.zeros((ROWS, ACTIONS), dtype=bool)
+    some = full.observed & (np.arange(ROWS) % 3 == 0)[:, None]
+    return [
+        full,
+        Batch(full.features, full.losses, nobody),
+        Batch(full.features, full.losses, some),
+        batch_for(case, ROWS, seed=9),
+    ]
+
+
+def documents(case, batch):
+    """Two releases of one batch after another, and the ledger."""
+    plan = case.plan()
+    released, ledger = plan.nothing_released(), Ledger(plan.budget)
+    for part in ("first", "second"):
+        release, ledger = private_release(plan, Shared(), batch, released, ledger, part)
+        released = released.add(release)
+    return [item.to_json() for item in released.items], ledger.to_json()
+
+
+def only_public(made):
+    releases, ledger = made
+    return json.dumps([[public_part(each) for each in releases], ledger], sort_keys=True)
+
+
+@pytest.mark.parametrize("case", every_oracle)
+def test_all_but_the_noisy_numbers_is_the_same_in_every_world(case):
+    full, *others = (documents(case, batch) for batch in worlds(case))
+    for other in others:
+        assert only_public(other) == only_public(full)
+    if not isinstance(case.oracle, dc.FiniteClass):  # there both chose the same function
+        assert full[0][0]["predictor"] != others[0][0][0]["predictor"]
+
+
+def test_what_is_left_out_is_noisy_numbers_alone():
+    """A number anywhere else in a document counts as public."""
+    document = {"a": 1, "b": {"shape": [2], "exponent": 0, "integers": [1, 2]}, "previous": "x"}
+    assert public_part(document) == {"a": 1, "b": {"shape": [2]}}
+    changed = {"b": {"integers": [1, 2], "exponent": 1e-12}}
+    assert public_part(changed) == changed
+
+
+def test_differences_are_found_wherever_they_are():
+    array = {"shape": [2], "exponent": 0, "integers": [4, 5]}
+    other = array | {"integers": [4, 6]}
+    assert differing({"x": [array, 1]}, {"x": [array, 1]}) == []
+    assert differing({"x": [array, 1]}, {"x": [array, 2]}) == ["x.1"]
+    assert differing({"x": [array]}, {"x": [other]}) == ["x.0.integers.1"]
+    assert differing({"x": [array]}, {"x": [other]}, 0.5) == []
+    assert differing({"x": "1.0"}, {"x": "1.000000000001"}, 0.5) == ["x"]
+    assert differing({"x": 1}, {"y": 1}) == [""]
+    assert differing([1, 2], [1]) == [""]
+    assert differing(1, 1.0) == [""]
+    assert differing(array, other | {"shape": [1, 2]}, 9.0) == ["integers.1", "shape"]
+
+
+@pytest.mark.parametrize("subject", SUBJECTS)
+def test_learners_publish_nothing_else_about_answers(subject):
+    assert public_alike(subject).verdict == HOLDS
+
+
+@pytest.mark.parametrize("subject", SUBJECTS)
+def test_after_the_noise_nothing_reads_the_batch(subject):
+    assert tells_no_more(subject).verdict == HOLDS
+
+
+@pytest.mark.parametrize("subject", SUBJECTS)
+def test_events_cover_all_that_a_record_touches(subject):
+    """Ten actions: one block in place of A would show."""
+    finding = covered(subject)
+    assert finding.verdict == HOLDS
+    assert finding.exact > 0.75 * finding.claimed  # and the reading of the noise is not idle
+
+
+def test_crowds_differ_where_they_should():
+    (subject,) = subjects(["default-plan"], [2.0])
+    one, two = (subject.crowd([True] * 5, seed) for seed in (0, 1))
+    silent = subject.crowd([False] * 5, 0)
+    assert (one.features != two.features).any()
+    assert one.observed.sum() == 5
+    assert silent.observed.sum() == 0
+    np.testing.assert_array_equal(one.features, silent.features)

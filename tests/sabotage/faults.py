@@ -1,0 +1,658 @@
+"""Faults that a careless or hostile change could bring, one small patch each.
+
+To add one, append a ``Fault``: what to replace where, which promise that breaks, and who must
+notice. ``make sabotage`` applies them one at a time to a copy of the source.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+# Where things are: a file that moves is one line here.
+ACCOUNTING = "privacy/accounting.py"
+FINITE = "oracles/finite.py"
+GROUPS = "privacy/groups.py"
+JOURNAL = "service/journal.py"
+LEARNER = "learner.py"
+LEDGER = "privacy/ledger.py"
+LOGISTIC = "oracles/logistic.py"
+MECHANISMS = "privacy/mechanisms.py"
+MOMENTS = "oracles/moments.py"
+NOISE = "privacy/noise.py"
+PERTURB = "oracles/perturb.py"
+POOLED = "oracles/pooled_ridge.py"
+RELEASE = "release.py"
+RIDGE = "oracles/ridge.py"
+SAVING = "saving.py"
+SCALES = "oracles/gaussian_scales.py"
+SETTINGS = "service/settings.py"
+STORE = "store.py"
+
+
+@dataclass(frozen=True)
+class Edit:
+    """``old``, which occurs exactly once in ``file`` (below src/discreet), becomes ``new``."""
+
+    file: str
+    old: str
+    new: str
+
+
+@dataclass(frozen=True)
+class Fault:
+    """``tests`` are pytest selections below tests/; ``audit`` the mechanisms of a quick audit.
+
+    Each of the two must notice on its own. ``audit`` is empty where no release shows the fault:
+    a ledger that adds wrongly, rows that stay in memory.
+    """
+
+    name: str
+    claim: str
+    edits: tuple[Edit, ...]
+    tests: tuple[str, ...]
+    audit: tuple[str, ...] = ()
+
+
+ANSWERS = "int(np.asarray(batch.observed).any(axis=-1).sum())"
+
+FAULTS = (
+    # Noise: where it comes from, its law, its independence.
+    Fault(
+        "Gaussian noise is a function of the clock",
+        "noise comes from the entropy of the operating system",
+        (
+            Edit(NOISE, "_fast_gaussian if self.fast else _discrete_gaussian", "_fast_gaussian"),
+            Edit(
+                NOISE,
+                "np.frombuffer(os.urandom(8 * count), dtype=np.uint64)",
+                "np.frombuffer(__import__('hashlib').shake_256(str(__import__('time').time_ns())"
+                ".encode()).digest(8 * count), dtype=np.uint64)",
+            ),
+        ),
+        ("privacy/test_entropy.py",),
+        ("ridge-structured",),
+    ),
+    Fault(
+        "rounded float normals instead of exact ones",
+        "noise on sums is a discrete Gaussian",
+        (
+            Edit(
+                NOISE,
+                "        drawn = np.zeros(shape, dtype=np.int64)\n",
+                "        return np.rint(self.normal(name, shape) * scales).astype(np.int64)\n"
+                "        drawn = np.zeros(shape, dtype=np.int64)\n",
+            ),
+        ),
+        ("privacy/test_entropy.py", "privacy/test_noise_law.py"),
+        ("default-plan",),
+    ),
+    Fault(
+        "noise clipped at four deviations",
+        "δ pays for the tails",
+        (
+            Edit(
+                NOISE,
+                "draw(float(value), int(where.sum()))",
+                "np.clip(draw(float(value), int(where.sum())), -4 * value, 4 * value)",
+            ),
+        ),
+        ("privacy/test_noise_law.py",),
+        ("default-plan",),
+    ),
+    Fault(
+        "response noise with the magnitude of the Gram's",
+        "every coordinate has noise of its own",
+        (
+            Edit(
+                PERTURB,
+                "        noisy_response(moments, scales.response, noise, batch.features),\n    )\n",
+                "        noisy_response(moments, scales.response, Echo(noise), batch.features),\n"
+                "    )\n",
+            ),
+            Edit(
+                PERTURB,
+                '        drawn = noise.gaussian("gram", (blocks, rows.size), '
+                "sigma * law / moments.gram_unit)\n",
+                '        drawn = noise.gaussian("gram", (blocks, rows.size), '
+                "sigma * law / moments.gram_unit)\n"
+                "        Echo.heard = np.abs(drawn / (sigma * law / moments.gram_unit))\n",
+            ),
+            Edit(
+                PERTURB,
+                "def noisy_gram(",
+                "class Echo:\n"
+                "    heard: Any = None\n"
+                "    exact = True\n\n"
+                "    def __init__(self, noise: Any) -> None:\n"
+                "        self.noise, self.exact = noise, noise.exact\n\n"
+                "    def gaussian(self, name: str, shape: Any, scale: Any) -> Any:\n"
+                "        drawn = self.noise.gaussian(name, shape, scale)\n"
+                "        if not self.exact:\n"
+                "            return drawn\n"
+                "        size = np.resize(Echo.heard[..., :1, :], drawn.shape)"
+                " if drawn.ndim == 2 else "
+                "np.take(Echo.heard.reshape(len(drawn), -1),"
+                " range(drawn[0].size), axis=1).reshape(drawn.shape)\n"
+                "        return np.rint(np.sign(drawn) * size * scale).astype(np.int64)\n\n\n"
+                "def noisy_gram(",
+            ),
+        ),
+        ("privacy/test_noise_law.py",),
+        ("ridge-structured",),
+    ),
+    # What depends on answers.
+    Fault(
+        "logistic ridge from heard losses instead of slots",
+        "Λ is public",
+        (
+            Edit(
+                LOGISTIC,
+                "self._ridge_and_scale(batch.records, A)",
+                f"self._ridge_and_scale({ANSWERS}, A)",
+            ),
+        ),
+        ("privacy/test_published.py",),
+        ("logistic-gaussian",),
+    ),
+    Fault(
+        "a published step contains the number of answers",
+        "all but the noisy numbers of a release is public beforehand",
+        (
+            Edit(
+                RIDGE,
+                "step = expected + 1e-12 * batch.records",
+                f"step = expected + 1e-12 * {ANSWERS}",
+            ),
+        ),
+        ("privacy/test_published.py",),
+        ("ridge-structured",),
+    ),
+    Fault(
+        "the step of a pool contains the number of answers",
+        "all but the noisy numbers of a release is public beforehand",
+        (
+            Edit(
+                POOLED,
+                "math.sqrt(2 * p) + 1e-12 * records",
+                f"math.sqrt(2 * p) + 1e-12 * {ANSWERS}",
+            ),
+            Edit(POOLED, "import math\n", "import math\n\nimport numpy as np\n"),
+        ),
+        ("privacy/test_published.py",),
+        ("ridge-pooled",),
+    ),
+    Fault(
+        "the step of a logistic Gram contains the number of answers",
+        "all but the noisy numbers of a release is public beforehand",
+        (
+            Edit(
+                LOGISTIC,
+                "math.sqrt(2 * p) + 1e-12 * batch.records",
+                f"math.sqrt(2 * p) + 1e-12 * {ANSWERS}",
+            ),
+        ),
+        ("privacy/test_published.py",),
+        ("logistic-gaussian",),
+    ),
+    Fault(
+        "records counted as answers",
+        "the number of records is that of slots",
+        (Edit(LEARNER, "fit, number, batch.records, event", f"fit, number, {ANSWERS}, event"),),
+        ("privacy/test_published.py",),
+        ("ridge-structured",),
+    ),
+    Fault(
+        "a batch shrunk to its answered rows",
+        "the number of records is that of slots",
+        (
+            Edit(
+                STORE,
+                "    return Batch(features, np.nan_to_num(losses, nan=0.0), ~np.isnan(losses))",
+                "    heard = ~np.isnan(losses).all(axis=-1)\n"
+                "    features, losses = features[heard], losses[heard]\n"
+                "    return Batch(features, np.nan_to_num(losses, nan=0.0), ~np.isnan(losses))",
+            ),
+        ),
+        ("privacy/test_published.py",),
+        ("default-plan",),
+    ),
+    # Cost: events, blocks, budgets.
+    Fault(
+        "full information charged for one block",
+        "A blocks compose",
+        (
+            Edit(
+                LOGISTIC,
+                '    blocks = n_actions if feedback == "full" else 1\n    # The determinant',
+                "    blocks = 1\n    # The determinant",
+            ),
+        ),
+        ("privacy/test_events.py",),
+        ("logistic-gaussian",),
+    ),
+    Fault(
+        "the user bound is off in batches of 64 rows and more",
+        "one row of a batch is a user's",
+        (
+            Edit(
+                JOURNAL,
+                "void = [*deferred, *_repeats(users)]",
+                "void = [*deferred, *(_repeats(users) if size < 64 else ())]",
+            ),
+        ),
+        ("service/test_people.py",),
+        ("default-plan",),
+    ),
+    # Noise: further ways to lose it.
+    Fault(
+        "halved noise",
+        "noise has the declared scale",
+        (
+            Edit(
+                NOISE,
+                "draw(float(value), int(where.sum()))",
+                "draw(float(value), int(where.sum())) // 2",
+            ),
+        ),
+        (
+            "privacy/test_noise_law.py::test_scale_is_accepted_and_two_thirds_and_three_halves"
+            "_are_rejected",
+        ),
+        ("ridge-structured",),
+    ),
+    Fault(
+        "a sampler that remembers its draws",
+        "every release has noise of its own",
+        (Edit(NOISE, "def _discrete_gaussian(", "@lru_cache\ndef _discrete_gaussian("),),
+        ("privacy/test_entropy.py",),
+        ("ridge-structured",),
+    ),
+    Fault(
+        "every second draw undoes the one before",
+        "every release has noise of its own",
+        (
+            Edit(NOISE, "_TABLE_SCALE = 128\n", "_TABLE_SCALE = 128\n_LAST: Any = {}\n"),
+            Edit(
+                NOISE,
+                "            drawn[where] = draw(float(value), int(where.sum()))\n",
+                "            key = (float(value), int(where.sum()))\n"
+                "            if key in _LAST:\n"
+                "                drawn[where] = -_LAST.pop(key)\n"
+                "            else:\n"
+                "                drawn[where] = _LAST[key] = draw(*key)\n",
+            ),
+        ),
+        ("privacy/test_entropy.py",),
+        ("ridge-structured",),
+    ),
+    Fault(
+        "the noise of the first action copied to all",
+        "every coordinate has noise of its own",
+        (
+            Edit(
+                PERTURB,
+                "sigma / moments.response_unit)\n",
+                "sigma / moments.response_unit)\n        drawn[:] = drawn[..., :1, :]\n",
+            ),
+        ),
+        ("privacy/test_noise_law.py::test_all_pairs_of_coordinates_are_independent_in_size_too",),
+        ("ridge-structured",),
+    ),
+    Fault(
+        "a fast sampler that leaps over values",
+        "noise on sums is a discrete Gaussian",
+        (Edit(NOISE, "max(1, min(needed, int(0.66 * reached)))", "max(1, needed)"),),
+        ("privacy/test_noise_law.py::test_every_bit_below_the_noise_is_uniform",),
+        ("ridge-pooled",),
+    ),
+    Fault(
+        "a table that ends at four deviations",
+        "δ pays for the tails",
+        (Edit(NOISE, "top = 10 * _TABLE_SCALE", "top = 4 * _TABLE_SCALE"),),
+        ("privacy/test_noise_law.py::test_tails_are_those_of_a_gaussian_and_have_no_gaps",),
+        ("ridge-pooled",),
+    ),
+    Fault(
+        "normals of 24 random bits",
+        "a continuous draw uses 52 bits",
+        (Edit(NOISE, ">> np.uint64(12)", ">> np.uint64(40) << np.uint64(28)"),),
+        ("privacy/test_entropy.py", "privacy/test_noise_law.py::test_no_normal_occurs_twice"),
+        ("logistic-gaussian",),
+    ),
+    Fault(
+        "noise for those blocks in which there is somebody",
+        "where noise is added is public",
+        (
+            Edit(
+                PERTURB,
+                "        return _exact_sum(moments.gram, unpack(drawn, p), moments.gram_unit)",
+                "        drawn = drawn * moments.gram.any(axis=(-1, -2))[..., None]\n"
+                "        return _exact_sum(moments.gram, unpack(drawn, p), moments.gram_unit)",
+            ),
+        ),
+        (
+            "privacy/test_noise_law.py::test_noisy_statistics_lie_on_the_grid_and_their_low_bits"
+            "_say_nothing",
+        ),
+        ("ridge-structured",),
+    ),
+    Fault(
+        "off the diagonal σ/2 in place of σ/√2",
+        "svec is an isometry",
+        (Edit(PERTURB, "1.0, np.sqrt(0.5))", "1.0, 0.5)"),),
+        ("privacy/test_blocks.py",),
+        ("ridge-structured",),
+    ),
+    Fault(
+        "no noise for the solver's error",
+        "the output covers what the solver left",
+        (
+            Edit(
+                LOGISTIC,
+                "return sensitivity / (OUTPUT_SHARE * np.asarray(scales.epsilon))",
+                "return 0.0 * sensitivity",
+            ),
+        ),
+        ("privacy/test_published.py::test_events_cover_all_that_a_record_touches",),
+        ("logistic-gamma",),
+    ),
+    # Sensitivities and legal rows.
+    Fault(
+        "half the scale in the calibration",
+        "σ is the multiplier times the sensitivity",
+        (
+            Edit(
+                SCALES,
+                "sigma = multiplier * sensitivity\n",
+                "sigma = multiplier * sensitivity / 2\n",
+            ),
+        ),
+        ("privacy/test_calibration.py::test_ridge_scale_at_one",),
+        ("ridge-structured",),
+    ),
+    Fault(
+        "a response weight that the sensitivity forgets",
+        "(svec G, ω·q) has the declared sensitivity",
+        (Edit(SCALES, 'losses == "one_label", weight)', 'losses == "one_label")'),),
+        ("privacy/test_sensitivities.py", "privacy/test_published.py"),
+        ("default-plan",),
+    ),
+    Fault(
+        "the paper's sensitivity without its root",
+        "Δ = √2",
+        (Edit(MECHANISMS, "return math.sqrt(2), math.sqrt(2)", "return 1.0, 1.0"),),
+        ("privacy/test_sensitivities.py",),
+        ("ridge-paper",),
+    ),
+    Fault(
+        "full information with the sensitivity of one action",
+        "Δ of q grows with A",
+        (Edit(MECHANISMS, 'heard = 1 if feedback == "bandit" else n_actions', "heard = 1"),),
+        ("privacy/test_sensitivities.py",),
+        ("ridge-structured",),
+    ),
+    Fault(
+        "a row that enters several blocks",
+        "one row touches one block",
+        (Edit(MOMENTS, "observed & (np.cumsum(observed, axis=-1) == 1)", "observed"),),
+        ("privacy/test_blocks.py",),
+        ("ridge-structured",),
+    ),
+    Fault(
+        "general losses pass as one-label rows",
+        "one-label rows have exactly one zero",
+        (Edit(MOMENTS, '        if losses == "one_label":', "        if not losses:"),),
+        ("oracles/test_legal_rows.py",),
+        ("ridge-structured",),
+    ),
+    Fault(
+        "contexts outside the unit ball",
+        "‖b‖ ≤ 1, whatever was passed",
+        (Edit(MOMENTS, "outside = squares > float(GRID) ** 2", "outside = squares > 1e99"),),
+        ("oracles/test_legal_rows.py",),
+        ("ridge-structured",),
+    ),
+    Fault(
+        "losses outside their range",
+        "losses lie in [0, 1], whatever was passed",
+        (
+            Edit(
+                MOMENTS, "dtype=np.float64), 0.0, 1.0), nan=1.0)", "dtype=np.float64), -9.0, 9.0))"
+            ),
+        ),
+        ("oracles/test_legal_rows.py",),
+        ("ridge-structured",),
+    ),
+    Fault(
+        "sums that round",
+        "integer sums are exact, in any order",
+        (Edit(MOMENTS, "_EXACT_ROWS = 4096\n", "_EXACT_ROWS = 2**20\n"),),
+        ("privacy/test_arithmetic.py",),
+        ("ridge-structured",),
+    ),
+    Fault(
+        "the exponential mechanism with ε in place of ε/2",
+        "the weight is exp(−ε·score/(2Δ))",
+        (
+            Edit(
+                FINITE, "np.asarray(2.0 * scales.sensitivity", "np.asarray(1.0 * scales.sensitivity"
+            ),
+        ),
+        ("privacy/test_exponential.py",),
+        ("finite",),
+    ),
+    Fault(
+        "a choice with the sensitivity of one action",
+        "all A losses of a record enter the score",
+        (Edit(FINITE, 'float(n_actions if feedback == "full" else 1)', "1.0"),),
+        ("privacy/test_exponential.py",),
+        ("finite",),
+    ),
+    Fault(
+        "the determinant term dropped",
+        "a ridge of 2/ε pays for the curvature",
+        (Edit(LOGISTIC, "return np.maximum(ridge, 2.0 / main)", "return np.maximum(ridge, 0.05)"),),
+        ("privacy/test_objective.py",),
+        ("logistic-gamma",),
+    ),
+    Fault(
+        "a minimiser that is not quite one",
+        "the gradient is within the public tolerance",
+        (Edit(LOGISTIC, "theta = minimise(", "theta = 1.001 * minimise("),),
+        ("oracles/test_logistic.py", "privacy/test_objective.py"),
+        ("logistic-gamma",),
+    ),
+    Fault(
+        "zero in place of large weights",
+        "there is no branch that depends on data",
+        (
+            Edit(
+                LOGISTIC,
+                "        theta = theta + lift(",
+                "        theta = theta * (abs(theta).max(axis=-1, keepdims=True) < 2.0)\n"
+                "        theta = theta + lift(",
+            ),
+        ),
+        ("privacy/test_objective.py", "privacy/test_published.py"),
+        ("logistic-gamma",),
+    ),
+    # Costs.
+    Fault(
+        "an event that claims more noise than is added",
+        "an event says what was done",
+        (
+            Edit(
+                SCALES,
+                "losses, radii, event_at(multiplier))",
+                "losses, radii, event_at(1.1 * multiplier))",
+            ),
+        ),
+        ("privacy/test_published.py::test_events_cover_all_that_a_record_touches",),
+        ("ridge-structured",),
+    ),
+    Fault(
+        "the determinant term is not charged",
+        "κ is in the event",
+        (Edit(LOGISTIC, "kappa = math.log1p(CURVATURE / least)", "kappa = 0.0"),),
+        ("privacy/test_events.py",),
+        ("logistic-gaussian",),
+    ),
+    Fault(
+        "of several Gaussian parts the largest is charged",
+        "1/multiplier² add up",
+        (
+            Edit(
+                ACCOUNTING,
+                "sum(part.multiplier**-2 for part in gaussians)",
+                "max((part.multiplier**-2 for part in gaussians), default=0.0)",
+            ),
+        ),
+        ("privacy/test_calibration.py",),
+        ("ridge-paper",),
+    ),
+    Fault(
+        "the distance of the sampler is not charged",
+        "δ pays for the sampler",
+        (Edit(MECHANISMS, "return coordinates * DISTANCE_FACTOR / grid_sigma**2", "return 0.0"),),
+        ("privacy/test_arithmetic.py",),
+        ("ridge-structured",),
+    ),
+    Fault(
+        "silence is not charged",
+        "a charge does not depend on answers",
+        (
+            Edit(
+                LEARNER,
+                'ledger.charge(part or f"batch {number}", event)',
+                'ledger.charge(part or f"batch {number}", event) if batch.observed.any() '
+                "else ledger",
+            ),
+        ),
+        ("privacy/test_published.py",),
+        ("default-plan",),
+    ),
+    Fault(
+        "a partition costs its largest charge",
+        "charges on the same records compose",
+        (
+            Edit(
+                LEDGER,
+                "return epsilon(events.compose(*charged), self.budget.delta)",
+                "return max(epsilon(each, self.budget.delta) for each in charged)",
+            ),
+        ),
+        ("privacy_ledger/test_ledger.py",),
+    ),
+    Fault(
+        "a budget may be exceeded twofold",
+        "nothing is released beyond the budget",
+        (Edit(LEDGER, "if cost > self.budget.epsilon:", "if cost > 2 * self.budget.epsilon:"),),
+        ("privacy_ledger/test_ledger.py",),
+    ),
+    Fault(
+        "k records of a person cost √k",
+        "Gaussian statistics move k times as far",
+        (Edit(GROUPS, "event.multiplier / records,", "event.multiplier / records**0.5,"),),
+        ("audit/test_commands.py",),
+    ),
+    Fault(
+        "δ of a user is not divided",
+        "δ adds up over a user's batches",
+        (Edit(SETTINGS, "plan.budget.delta / parts", "plan.budget.delta"),),
+        ("service/test_settings.py",),
+    ),
+    Fault(
+        "seeded noise calls itself private",
+        "whoever knows the seed can remove the noise",
+        (
+            Edit(
+                NOISE,
+                'return NonPrivate("seeded noise: whoever knows the seed can remove it")',
+                "return event",
+            ),
+        ),
+        ("privacy/test_events.py",),
+    ),
+    # After the noise.
+    Fault(
+        "a pool to which sums were added before their noise",
+        "a pool consists of releases",
+        (
+            Edit(
+                POOLED,
+                "new = Statistics(gram, response, records, variance)",
+                "raw = noisy_statistics(batch, replace(scales, gram=0.0, response=0.0), noise)\n"
+                "        new = Statistics(*raw, records, variance)",
+            ),
+        ),
+        ("privacy/test_published.py",),
+        ("ridge-pooled",),
+    ),
+    Fault(
+        "a predictor from sums without noise",
+        "weights follow from noisy statistics",
+        (
+            Edit(
+                POOLED,
+                "weights = solve_floored(pool.gram, pool.response, floor)",
+                "raw = noisy_statistics(batch, replace(scales, gram=0.0, response=0.0), noise)\n"
+                "        weights = solve_floored(*raw, floor)",
+            ),
+        ),
+        ("privacy/test_published.py",),
+        ("default-plan",),
+    ),
+    Fault(
+        "a centre from the data",
+        "the middle of the losses is public",
+        (
+            Edit(
+                RIDGE,
+                "uncentred(weights, centre(scales.losses, batch.n_actions))",
+                "uncentred(weights, float(np.mean(batch.losses[batch.observed] if"
+                " batch.observed.any() else 0.5)))",
+            ),
+        ),
+        ("privacy/test_published.py",),
+        ("ridge-structured",),
+    ),
+    Fault(
+        "no weights for an action that nobody took",
+        "weights follow from noisy statistics",
+        (
+            Edit(
+                POOLED,
+                "        step = scales.gram",
+                "        weights = weights * batch.observed.any(axis=-2)[..., None]\n"
+                "        step = scales.gram",
+            ),
+        ),
+        ("privacy/test_published.py",),
+        ("default-plan",),
+    ),
+    Fault(
+        "a digest that leaves the predictor out",
+        "a digest names the whole release",
+        (
+            Edit(
+                RELEASE,
+                "return digest_of(self.to_json())",
+                'return digest_of(self.to_json() | {"predictor": None})',
+            ),
+        ),
+        ("test_release.py",),
+        ("ridge-structured",),
+    ),
+    Fault(
+        "rows stay in memory after their release",
+        "a batch is forgotten",
+        (Edit(STORE, "        self._losses.fill(0.0)\n", ""),),
+        ("test_store.py",),
+    ),
+    Fault(
+        "a saved state can be loaded again",
+        "a batch is fitted once",
+        (Edit(SAVING, "    claimed.unlink()", "    os.rename(claimed, source)"),),
+        ("test_saving.py::test_a_state_is_loaded_once",),
+    ),
+)

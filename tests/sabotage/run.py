@@ -1,0 +1,224 @@
+"""Applies every fault to a copy of the source, one at a time, and sees who notices.
+
+    PYTHONPATH=tests python -m sabotage.run [--page FILE] [words of a name ...]
+
+First all named checks run on the source as it is: if one fails there, noticing means nothing.
+Exit code 1 if a fault is missed, does not apply any more, or the checks fail without one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from sabotage.faults import FAULTS, Edit, Fault
+
+ROOT = Path(__file__).parents[2]
+SOURCE = ROOT / "src"
+AT_ONCE = 2
+TOO_LONG = 1800
+"""Seconds after which a check is ended; what does not come back has not noticed."""
+AUDIT = "from discreet.cli import main; raise SystemExit(main())"
+_FAILED = re.compile(r"^(?:FAILED|ERROR) tests/(\S+?)(?:\[.*)?(?: - .*)?$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What one kind of check said: the names of those that failed, and whether they ran at all."""
+
+    failed: tuple[str, ...] = ()
+    trouble: str = ""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One fault, and who noticed."""
+
+    fault: Fault
+    tests: Seen
+    audit: Seen
+    seconds: float
+
+    @property
+    def missed(self) -> bool:
+        unseen = not self.tests.failed or (self.fault.audit and not self.audit.failed)
+        return bool(unseen or self.tests.trouble or self.audit.trouble)
+
+
+def patched(text: str, edit: Edit) -> str:
+    """The text with the edit; its old part must occur exactly once."""
+    found = text.count(edit.old)
+    if found != 1:
+        raise LookupError(f"{edit.file}: {edit.old!r} must occur once; it occurs {found} times")
+    return text.replace(edit.old, edit.new)
+
+
+def apply(fault: Fault, source: Path) -> None:
+    """Write the fault into a copy of src/."""
+    for edit in fault.edits:
+        path = source / "discreet" / edit.file
+        path.write_text(patched(path.read_text(), edit))
+
+
+def run(source: Path, command: list[str]) -> subprocess.CompletedProcess[str]:
+    environment = os.environ | {
+        "PYTHONPATH": str(source),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        **{f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL")},
+    }
+    environment.pop("DISCREET_TESTS_WHEEL", None)
+    return subprocess.run(
+        [sys.executable, *command],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=TOO_LONG,
+        check=False,
+    )
+
+
+def ask_tests(source: Path, selections: Iterable[str]) -> Seen:
+    chosen = [f"tests/{each}" for each in selections]
+    options = ["-q", "-rfE", "-m", "not long", "-p", "no:cacheprovider", "-p", "no:doctest"]
+    try:
+        done = run(source, ["-m", "pytest", *options, *chosen])
+    except subprocess.TimeoutExpired:
+        return Seen(trouble="the tests did not end")
+    if done.returncode not in (0, 1):  # neither passed nor failed: nothing was collected, …
+        return Seen(trouble=f"pytest ended with {done.returncode}: {done.stdout[-300:]}")
+    return Seen(tuple(dict.fromkeys(_FAILED.findall(done.stdout))))
+
+
+def ask_audit(source: Path, mechanisms: Iterable[str]) -> Seen:
+    chosen = list(mechanisms)
+    if not chosen:
+        return Seen()
+    command = ["-c", AUDIT, "audit", "--quick", "--json", "--jobs", "1", "--mechanism", *chosen]
+    try:
+        done = run(source, command)
+    except subprocess.TimeoutExpired:
+        return Seen(trouble="the audit did not end")
+    if done.returncode not in (0, 1) or not done.stdout:
+        return Seen(trouble=f"discreet audit ended with {done.returncode}: {done.stderr[-300:]}")
+    findings = json.loads(done.stdout)["findings"]
+    failed = [each["question"] for each in findings if each["verdict"] == "FAILS"]
+    return Seen(tuple(dict.fromkeys(failed)))
+
+
+def tried(fault: Fault) -> Row:
+    """One fault in a folder of its own."""
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder) / "src"
+        shutil.copytree(SOURCE, source, ignore=shutil.ignore_patterns("__pycache__"))
+        try:
+            apply(fault, source)
+        except LookupError as error:
+            return Row(fault, Seen(trouble=str(error)), Seen(), 0.0)
+        tests, audit = ask_tests(source, fault.tests), ask_audit(source, fault.audit)
+    return Row(fault, tests, audit, time.monotonic() - began)
+
+
+def clean(faults: list[Fault]) -> list[str]:
+    """What the named checks find in the source as it is: nothing, or the table means nothing."""
+    tests = dict.fromkeys(each for fault in faults for each in fault.tests)
+    mechanisms = dict.fromkeys(each for fault in faults for each in fault.audit)
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        asked = [pool.submit(ask_tests, SOURCE, tests), pool.submit(ask_audit, SOURCE, mechanisms)]
+        seen = [each.result() for each in asked]
+    return [said for each in seen for said in (*each.failed, each.trouble) if said]
+
+
+def table(rows: list[Row]) -> list[str]:
+    """Markdown."""
+    lines = [
+        "| fault | what it makes false | tests | audit | s |",
+        "|---|---|---|---|---:|",
+    ]
+    for row in rows:
+        cells = [
+            row.fault.name,
+            row.fault.claim,
+            _who(row.tests, _test_name),
+            _who(row.audit, str) if row.fault.audit else "–",
+            f"{row.seconds:.0f}",
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines
+
+
+def _who(seen: Seen, name: object) -> str:
+    if seen.trouble:
+        return f"**TROUBLE** {' '.join(seen.trouble.split())}".replace("|", "/")
+    if not seen.failed:
+        return "**MISSED**"
+    names = list(dict.fromkeys(map(name, seen.failed)))  # type: ignore[call-overload]
+    more = f" and {len(names) - 2} more" if len(names) > 2 else ""
+    return ", ".join(names[:2]) + more
+
+
+def _test_name(node: str) -> str:
+    return f"`{node.rpartition('::')[2]}`"
+
+
+def page(rows: list[Row], seconds: float) -> str:
+    missed = sum(row.missed for row in rows)
+    return "\n".join(
+        [
+            "# Sabotage",
+            "",
+            f"{len(rows)} faults, each a small patch of the source "
+            "([tests/sabotage/faults.py](../../../tests/sabotage/faults.py)), applied one at a "
+            "time to a copy. The named tests must fail, and so must a quick audit of the named "
+            "mechanisms; a dash stands where no release shows the fault. All of these checks pass "
+            "on the source as it is.",
+            "",
+            f"**{len(rows) - missed} caught, {missed} missed**, in {seconds / 60:.0f} minutes, "
+            f"{AT_ONCE} at a time. `make sabotage` makes this page again. "
+            "[What an audit asks](../../audit.md).",
+            "",
+            *table(rows),
+            "",
+        ]
+    )
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("words", nargs="*", help="only faults whose names hold one of these")
+    parser.add_argument("--page", type=Path, help="write the table there")
+    given = parser.parse_args(arguments)
+    words = given.words
+    chosen = [each for each in FAULTS if not words or any(word in each.name for word in words)]
+    began = time.monotonic()
+    print(f"the checks of {len(chosen)} faults, without a fault", flush=True)
+    if broken := clean(chosen):
+        print("they fail: " + "; ".join(broken), file=sys.stderr)
+        return 1
+    rows = []
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        for row in pool.map(tried, chosen):
+            rows.append(row)
+            print(f"{'MISSED' if row.missed else 'caught'}  {row.fault.name}", flush=True)
+    print("\n".join(table(rows)))
+    if given.page:
+        given.page.write_text(page(rows, time.monotonic() - began), encoding="utf-8")
+    missed = [row.fault.name for row in rows if row.missed]
+    print(f"{len(rows) - len(missed)} of {len(rows)} caught")
+    return 1 if missed or not rows else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))
