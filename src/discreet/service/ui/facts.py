@@ -20,7 +20,7 @@ def batches(connection: Connection) -> list[BatchState]:
 
 
 def bodies(connection: Connection) -> list[tuple[int, bytes]]:
-    """Number and stored bytes of every document."""
+    """Number and stored bytes of every document, also of one that may not be shown yet."""
     rows = connection.execute("SELECT number, body FROM documents ORDER BY number").fetchall()
     return [(int(row[0]), bytes(row[1])) for row in rows]
 
@@ -35,7 +35,7 @@ class Checked:
     wrong: str = ""
 
 
-def check(number: int, body: bytes, key: str, known: str | None) -> Checked:
+def check(number: int, body: bytes, key: str, known: str) -> Checked:
     """The signature, and that these are the bytes which were published (``known``)."""
     found = digest(body)
     try:
@@ -43,7 +43,7 @@ def check(number: int, body: bytes, key: str, known: str | None) -> Checked:
     except CorruptRelease as error:
         return Checked(number, found, {"kind": "unreadable", "epoch": "–"}, str(error))
     checked = Checked(number, found, document)
-    if known is not None and known != found:
+    if known != found:
         return replace(checked, wrong="The bytes differ from those that are served.")
     return checked
 
