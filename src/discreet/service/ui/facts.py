@@ -37,15 +37,14 @@ class Checked:
 
 def check(number: int, body: bytes, key: str, known: str) -> Checked:
     """The signature, and that these are the bytes which were published (``known``)."""
-    found = digest(body)
+    found, unreadable = digest(body), {"kind": "unreadable", "epoch": "–"}
     try:
         document = verify(body, key)
     except CorruptRelease as error:
-        return Checked(number, found, {"kind": "unreadable", "epoch": "–"}, str(error))
-    checked = Checked(number, found, document)
-    if known != found:
-        return replace(checked, wrong="The bytes differ from those that are served.")
-    return checked
+        return Checked(number, found, unreadable, str(error))
+    if known != found:  # what was not confirmed is not shown, whoever signed it
+        return Checked(number, found, unreadable, "The bytes differ from those that are served.")
+    return Checked(number, found, document)
 
 
 def timeline(all_batches: list[BatchState], now: float) -> dict[str, Any]:
