@@ -114,7 +114,7 @@ class Slots:
                 (terms.window, terms.window + terms.settle, epoch, batch.id),
             )
         nonce = secrets.token_bytes(NONCE)
-        connection.execute("INSERT INTO leases VALUES (?, ?, ?)", (epoch, batch.id, nonce))
+        connection.execute("INSERT INTO leases VALUES (?, ?, ?)", (nonce, epoch, batch.id))
         # Handed out from the end: the list is reversed.
         free = list(range(taken - 1, batch.taken - 1, -1))
         return Lease(epoch, batch.id, batch.release, free, nonce)
@@ -173,12 +173,12 @@ def under_way(connection: Connection) -> list[BatchState]:
 
 def accepting(database: Database, connection: Connection, leases: set[Leased]) -> set[Leased]:
     """Which of these leases still accept content; they do until this transaction ends."""
-    marks = ", ".join("(?, ?, ?)" for _ in leases)
+    marks = ", ".join("?" for _ in leases)
     rows = connection.execute(
         f"""SELECT leases.epoch, leases.batch, leases.nonce FROM leases
             JOIN batches ON batches.epoch = leases.epoch AND batches.id = leases.batch
-            WHERE (leases.epoch, leases.batch, leases.nonce) IN (VALUES {marks})
+            WHERE leases.nonce IN ({marks})
             AND {UNDER_WAY} AND (closes IS NULL OR closes > {database.now}) {database.share}""",
-        [part for lease in leases for part in lease],
+        [nonce for _, _, nonce in leases],
     ).fetchall()
-    return {(row[0], row[1], bytes(row[2])) for row in rows}
+    return leases & {(row[0], row[1], bytes(row[2])) for row in rows}

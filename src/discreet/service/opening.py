@@ -84,14 +84,13 @@ def held(anchor: Anchor) -> Iterator[Book]:
 
 def compare(book: Book, documents: list[tuple[int, str]]) -> None:
     """The newest confirmed document is there, and none that the anchor does not know."""
-    last = documents[-1] if documents else None
-    pending = book.pending and (book.pending.number, book.pending.digest)
-    if last is not None and last == pending:  # committed and not yet confirmed: confirmed at once
-        documents = documents[:-1]
-    newest = book.confirmed and (book.confirmed[-1].number, book.confirmed[-1].digest)
-    if bool(newest) and newest not in documents:
+    pending, known = book.pending, documents
+    if pending is not None and documents[-1:] == [(pending.number, pending.digest)]:
+        # It was committed and is confirmed at once. If it is a restore, the one before is lost.
+        known = documents[:-1]
+    elif any((mark.number, mark.digest) not in documents for mark in book.confirmed[-1:]):
         raise behind()
-    unknown = [number for number, digest in documents if not book.holds(number, digest)]
+    unknown = [number for number, digest in known if not book.holds(number, digest)]
     if unknown:
         raise StateClaimed(
             f"document {unknown[0]} must be one that the anchor confirms; it is not. The anchor is "
