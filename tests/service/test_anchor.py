@@ -12,7 +12,7 @@ from discreet.cli import main
 from discreet.errors import DecisionClosed, NotReady, StateClaimed
 from discreet.privacy import events
 from discreet.privacy.accounting import epsilon
-from discreet.service import chain, journal, opening, publishing
+from discreet.service import chain, fitting, journal, opening, publishing
 from discreet.service.anchor import Anchor, Mark
 from discreet.service.ids import TICKET, TOKEN, WRITTEN, Ids
 from discreet.service.places import anchor_of
@@ -295,6 +295,56 @@ def test_a_committed_document_is_confirmed_at_the_next_start(settings, play, mon
     chosen = settings()
     _, body = unconfirmed(chosen, play, monkeypatch)
     assert play(chosen, first_release) == body
+
+
+def test_a_beginning_that_was_cut_short_can_be_served(settings, play, monkeypatch):
+    def killed(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Anchor, "confirm", killed)
+        with pytest.raises(KeyboardInterrupt):
+            settings()
+    assert play(settings(begin=False), fill_nothing)["newest"] == 0
+
+
+def test_without_the_anchor_nothing_is_fitted(settings, play, monkeypatch):
+    """Each attempt would draw a noise in vain."""
+    chosen, fits = settings(), []
+    monkeypatch.setattr(fitting, "fit", lambda *place: fits.append(place))
+
+    async def scenario(service):
+        await fill(service, 4)
+        await due(service)
+        anchor_of(chosen).path.unlink()
+        for _ in range(3):
+            with pytest.raises(FileNotFoundError):
+                await service.upkeep.once()
+
+    play(chosen, scenario)
+    assert fits == []
+
+
+def test_an_anchor_that_was_edited_is_refused(settings, play):
+    chosen = settings()
+    path = anchor_of(chosen).path
+    whole = path.read_text()
+    header, intent, confirmed = whole.splitlines()
+    for wrong in (
+        [header, confirmed],
+        [header, intent, confirmed, confirmed],
+        [header, intent, confirmed.replace("[1, 0", "[1, 1")],
+        [header, '{"intent": {"number": 0}}', confirmed],
+        [header, '{"intent": 3}', confirmed],
+        [intent, confirmed],
+        [header],
+        [],
+    ):
+        path.write_text("".join(f"{line}\n" for line in wrong))
+        with pytest.raises(StateClaimed):
+            play(chosen, fill_nothing)
+    path.write_text(whole)
+    play(chosen, fill_nothing)
 
 
 def test_a_lost_commit_is_fitted_again_and_served_once(settings, play, monkeypatch):

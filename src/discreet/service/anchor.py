@@ -132,20 +132,27 @@ class Anchor:
                 f"anchor must be that of {self._experiment!r}; {self.path} belongs to "
                 f"{header.get('experiment')!r}. Name the anchor of this experiment."
             )
-        confirmed: list[Mark] = []
-        intents: list[Mark] = []
-        for line in lines[1:]:
-            if "intent" in line:
-                intents.append(Mark(**line["intent"]))
-                continue
-            mark = intents[-1] if intents else Mark(0, -1, "")
-            if [mark.epoch, len(confirmed), mark.digest] != line.get("confirmed"):
-                raise StateClaimed(
-                    f"anchor must confirm each document once, after its intent; {self.path} does "
-                    "not. It was edited or damaged: put it back as it was."
-                )
+        try:
+            return _book(lines[1:])
+        except (LookupError, TypeError, ValueError):
+            raise StateClaimed(
+                f"anchor must confirm each document once, after its intent; {self.path} does not. "
+                "It was edited or damaged: put it back as it was."
+            ) from None
+
+
+def _book(lines: Iterable[Mapping[str, Any]]) -> Book:
+    confirmed: list[Mark] = []
+    intents: list[Mark] = []
+    for line in lines:
+        if "intent" in line:
+            intents.append(Mark(**line["intent"]))
+        else:
+            mark = intents[-1]
+            if line["confirmed"] != [mark.epoch, len(confirmed), mark.digest]:
+                raise ValueError
             confirmed.append(mark)
-        return Book(tuple(confirmed), tuple(intents))
+    return Book(tuple(confirmed), tuple(intents))
 
 
 def behind() -> StateClaimed:

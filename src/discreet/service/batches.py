@@ -6,6 +6,7 @@ one person's silence moves nobody else.
 
 from __future__ import annotations
 
+import math
 import secrets
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -134,7 +135,7 @@ class Slots:
             "SELECT count(*) FROM batches WHERE state <> 'burned'"
         ).fetchone()[0]
         size = self.size(kept + 1)
-        if size == 0 or self._enough(connection, len(live)):
+        if size == 0 or self.left(connection) < 1:
             return None
         number = highest + 1
         newest = connection.execute("SELECT max(number) FROM documents").fetchone()[0]
@@ -146,21 +147,19 @@ class Slots:
         )
         return BatchState(epoch, number, size, 0, "open", newest, 0.0, None, None, None)
 
-    def _enough(self, connection: Connection, live: int) -> bool:
-        """Whether all batches that a user may be in were opened, also those that were lost."""
+    def left(self, connection: Connection) -> float:
+        """How many batches may yet be opened, by the promise made to a user."""
+        if self._terms.max_batches is None:
+            return math.inf
         # Privacy: every release that was ever published has its charge, also one that a restored
         # database does not hold. [docs/privacy/service.md, "Users"]
-        limit = self._terms.max_batches
-        if limit is None:
-            return False
         charged = connection.execute("SELECT count(*) FROM charges").fetchone()[0]
-        return int(charged) + live >= limit
+        return self._terms.max_batches - int(charged) - len(under_way(connection))
 
     def size(self, number: int) -> int:
-        """Slots of the batch with that place in the schedule; 0 where the experiment is over."""
-        terms = self._terms
-        over = terms.max_batches is not None and number > terms.max_batches
-        return 0 if over or not terms.schedule.fitted(number) else terms.schedule.length(number)
+        """Slots of the batch with that place in the schedule; 0 after its last."""
+        schedule = self._terms.schedule
+        return schedule.length(number) if schedule.fitted(number) else 0
 
 
 def under_way(connection: Connection) -> list[BatchState]:

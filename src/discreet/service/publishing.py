@@ -41,6 +41,8 @@ class Publisher:
 
     def release_next(self) -> bool:
         """Release the oldest batch whose window is over; whether there was one for us."""
+        with self._anchor.held():  # without it the work would be in vain
+            pass
         made = self._database.release(self._claim, self._compute, self._write, self._commit)
         if made:
             step("release:committed")

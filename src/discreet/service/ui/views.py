@@ -34,14 +34,16 @@ async def batches(asked: Asked) -> Response:
         words={"open": "open", "sealed": "waiting"},
         chart_values=facts.timeline(found, now),
         settings=asked.service.settings,
-        ahead=_ahead(asked, found),
+        ahead=await _ahead(asked, found),
     )
 
 
-def _ahead(asked: Asked, found: list[BatchState]) -> list[int]:
+async def _ahead(asked: Asked, found: list[BatchState]) -> list[int]:
     """Sizes of the next batches, which the plan fixes."""
+    state = asked.service.state
     kept = sum(batch.state != "burned" for batch in found)
-    sizes = [asked.service.state.slots.size(kept + step) for step in (1, 2, 3)]
+    left = await state.read(state.slots.left)
+    sizes = [state.slots.size(kept + step) for step in (1, 2, 3) if step <= left]
     return [size for size in sizes if size]
 
 
