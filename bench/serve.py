@@ -64,7 +64,8 @@ class Service:
     def __init__(self, folder: Path, **words: object) -> None:
         self.config = folder / "experiment.toml"
         self.config.write_text(SETTINGS.format(**words))
-        begun = self._discreet("--init", "--json", stdout=subprocess.PIPE)
+        anchor = str(folder / "anchor.jsonl")  # it goes with the folder when this is over
+        begun = self._discreet("--init", "--json", "--anchor", anchor, stdout=subprocess.PIPE)
         self.key = json.loads(begun.communicate()[0])["admin_key"]
         with socket.socket() as one:
             one.bind(("127.0.0.1", 0))

@@ -10,12 +10,13 @@ import socket
 import subprocess
 import sys
 import time
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 
 import pytest
 
 try:
     from discreet.service import opening
+    from discreet.service.places import open_database
     from discreet.service.service import Service
     from discreet.service.settings import Settings
 except ImportError:  # the extra `serve` is not installed
@@ -94,6 +95,29 @@ def settings(tmp_path, database):
     made_key = [""]
     made.key = lambda: made_key[0]
     return made
+
+
+def dump(settings):
+    """Every row of the database, as a backup would keep them."""
+    names = "SELECT name FROM sqlite_master WHERE type = 'table'"
+    if settings.postgres:
+        names = """SELECT table_name FROM information_schema.tables
+                   WHERE table_schema = current_schema()"""
+    with closing(open_database(settings).connect()) as connection:
+        return {
+            name: connection.execute(f"SELECT * FROM {name}").fetchall()
+            for (name,) in connection.execute(names).fetchall()
+        }
+
+
+def set_back(settings, kept):
+    """Put a backup in place of what the database holds."""
+    with closing(open_database(settings).connect()) as connection:
+        for table, rows in kept.items():
+            connection.execute(f"DELETE FROM {table}")
+            for row in rows:
+                marks = ", ".join("?" for _ in row)
+                connection.execute(f"INSERT INTO {table} VALUES ({marks})", row)
 
 
 @asynccontextmanager

@@ -1,11 +1,14 @@
 """``discreet serve --init``, ``keys`` and ``restore`` as a newcomer types them."""
 
 import json
+from pathlib import Path
 
 import pytest
 
 from discreet.cli import main
+from discreet.service.anchor import Mark
 from discreet.service.opening import begin
+from discreet.service.places import anchor_of
 from discreet.service.settings import Settings
 
 
@@ -84,18 +87,88 @@ def test_restore_begins_a_new_epoch(here, capsys):
     run(capsys, "serve", "--init")
     code, out, _ = run(capsys, "restore")
     assert (code, out) == (0, "a new epoch has begun\n")
-    assert "epoch" in (here / "vault" / "anchor.jsonl").read_text().splitlines()[-1]
+    with anchor_of(Settings.read(here / "experiment.toml")).held() as book:
+        assert [mark.epoch for mark in book.confirmed] == [1, 2]
 
 
 def test_a_database_behind_its_anchor_is_refused_in_one_line(here, capsys):
     run(capsys, "serve", "--init")
-    line = '{"epoch": 1, "number": 7, "digest": "later"}\n'
-    with open(here / "vault" / "anchor.jsonl", "a") as file:
-        file.write(line)
+    anchor = anchor_of(Settings.read(here / "experiment.toml"))
+    anchor.intend(Mark(1, 1, "later"))
+    anchor.confirm([(1, "later")])
     code, _, told = run(capsys, "serve")
     assert code == 2
     assert told.count("\n") == 1
     assert "run discreet restore" in told
+
+
+def test_the_anchor_is_put_outside_the_folder(here, capsys, state_home, server):
+    code, out, _ = run(capsys, "serve", "--init", "--json")
+    path = Path(json.loads(out)["anchor"])
+    assert code == 0
+    assert path.is_file()
+    assert path.is_relative_to(state_home)
+    assert path.stat().st_mode & 0o077 == 0
+    assert not list(here.rglob("anchor.jsonl"))
+    running = server(here)
+    status = running.call("GET", "/v1/status", key=json.loads(out)["admin_key"])[1]
+    assert status["anchor"] == "elsewhere"
+    assert "anchor" not in running.stop()[2]
+    path.unlink()
+    code, _, told = run(capsys, "serve")
+    assert (code, told.count("\n")) == (2, 1)
+    assert f"anchor must be at {path}" in told
+
+
+def test_the_anchor_can_be_named(here, capsys, tmp_path_factory):
+    path = tmp_path_factory.mktemp("disk") / "new" / "anchor.jsonl"
+    code, out, _ = run(capsys, "serve", "--init", "--anchor", str(path))
+    assert (code, f"(apart): {path}" in out) == (0, True)
+    assert path.is_file()
+    code, _, told = run(capsys, "serve", "--init", "--anchor", str(here / "other.jsonl"))
+    assert (code, "must be left out where the anchor has a place" in told) == (2, True)
+    code, _, told = run(capsys, "serve", "--anchor", str(path))
+    assert (code, "must be given with --init" in told) == (2, True)
+
+
+@pytest.mark.parametrize("state", ["inside", "a file", "relative"])
+def test_an_anchor_beside_its_database_is_told_at_every_start(
+    here, capsys, server, state, monkeypatch
+):
+    places = {"inside": here / "state", "a file": here.parent / "f", "relative": "state"}
+    (here.parent / "f").write_text("no folder")
+    monkeypatch.setenv("XDG_STATE_HOME", str(places[state]))
+    code, out, _ = run(capsys, "serve", "--init", "--json")
+    told = json.loads(out)
+    assert (code, told["anchor"]) == (0, str(here / "vault" / "anchor.jsonl"))
+    for _ in range(2):
+        running = server(here)
+        status = running.call("GET", "/v1/status", key=told["admin_key"])[1]
+        assert status["anchor"] == "beside"
+        assert "anchor lies beside" in status["text"]
+        said = running.stop()[2]
+        assert len([line for line in said.splitlines() if "lies beside" in line]) == 1
+
+
+def test_an_anchor_of_another_experiment_is_refused_by_its_name(here, capsys):
+    run(capsys, "serve", "--init")
+    text = (here / "experiment.toml").read_text()
+    path = anchor_of(Settings.read(here / "experiment.toml")).path
+    other = text.replace('"welcome"', '"other"').replace('"discreet.db"', '"second.db"')
+    other = f'anchor = "{path}"\n' + other.replace('"vault" ', '"second" ')
+    (here / "second.toml").write_text(other)
+    code, _, told = run(capsys, "serve", "--init", "--config", "second.toml")
+    assert (code, "belongs to 'welcome'" in told) == (2, True)
+
+
+def test_a_lost_anchor_is_replaced_when_that_is_said(here, capsys):
+    run(capsys, "serve", "--init")
+    path = anchor_of(Settings.read(here / "experiment.toml")).path
+    path.unlink()
+    code, _, told = run(capsys, "restore")
+    assert (code, "anchor must be at" in told) == (2, True)
+    assert run(capsys, "restore", "--anchor-lost")[0] == 0
+    assert path.is_file()
 
 
 def test_a_missing_file_says_how_to_make_one(here, capsys):  # noqa: ARG001

@@ -10,7 +10,7 @@ from contextlib import closing
 import pytest
 
 from discreet.billboard.chain import Chain
-from discreet.errors import BudgetExceeded, DecisionClosed, StateClaimed
+from discreet.errors import BudgetExceeded, DecisionClosed, NotReady, StateClaimed
 from discreet.service import chain, opening, publishing
 from discreet.service.anchor import Anchor, Mark
 from discreet.service.fitting import fit
@@ -32,6 +32,7 @@ def publisher(service, **changes):
     parts = {
         "database": state.database,
         "vault": state.vault,
+        "anchor": state.anchor,
         "fit": lambda *place: fit(service.settings, state.database, state.vault, *place),
         "commit": state.writer.run,
         "pause": lambda _: None,
@@ -120,7 +121,7 @@ def test_when_it_is_due_depends_on_no_answer(settings, play, answers):
     assert moments == (pytest.approx(30), pytest.approx(2), 4)
 
 
-@pytest.mark.parametrize("step", ["insert", "charge", "delete", "finish"])
+@pytest.mark.parametrize("step", ["insert", "charge", "finish", "intend"])
 def test_a_failure_at_any_step_leaves_everything_as_it_was(settings, play, released, step):
     def broken(*_arguments):
         raise OSError("disk full")
@@ -128,8 +129,8 @@ def test_a_failure_at_any_step_leaves_everything_as_it_was(settings, play, relea
     places = {
         "insert": (chain, "append"),
         "charge": (chain, "charge"),
-        "delete": (publishing, "forget"),
         "finish": (publishing, "finish"),
+        "intend": (Anchor, "intend"),
     }
 
     async def scenario(service):
@@ -266,7 +267,7 @@ def test_a_restored_backup_is_refused_until_a_new_epoch_begins(settings, play, r
     shutil.copy(backup, tmp_path / "discreet.db")
     with pytest.raises(StateClaimed, match="discreet restore"):
         play(chosen, first)
-    assert opening.restore(chosen) == [1]
+    assert opening.restore(chosen) == opening.Restored(burned=[1], charged=[1])
 
     async def after(service):
         with pytest.raises(DecisionClosed):
@@ -359,15 +360,63 @@ def test_one_process_serves_a_file(settings, play):
 
 
 def test_an_anchor_outlives_a_torn_line(tmp_path):
-    anchor = Anchor(tmp_path / "anchor.jsonl")
-    anchor.ensure(Mark(1, 0, "a"))
-    with open(anchor.path, "ab") as file:
-        file.write(b'{"epoch": 1, "num')
-    again = Anchor(anchor.path)
-    assert again.newest() == Mark(1, 0, "a")
-    again.ensure(Mark(1, 1, "b"))
-    again.ensure(Mark(1, 1, "b"))
-    assert Anchor(anchor.path).newest() == Mark(1, 1, "b")
+    anchor = Anchor(tmp_path / "anchor.jsonl", "test")
+    anchor.create()
+    write = lambda *mark: (anchor.intend(Mark(*mark)), anchor.confirm([mark[1:]]))  # noqa: E731
+    write(1, 0, "a")
+    for torn in (b'{"intent": {"epoch": 1, "num', b'{"confirmed": [1, 1'):
+        with open(anchor.path, "ab") as file:
+            file.write(torn)
+        with anchor.held() as book:
+            assert [mark.digest for mark in book.confirmed] == ["a"]
+    write(1, 1, "b")
+    anchor.confirm([(0, "a"), (1, "b")])
+    with anchor.held() as book:
+        assert [mark.digest for mark in book.confirmed] == ["a", "b"]
+        assert book.pending is None
     with pytest.raises(StateClaimed):
-        Anchor(anchor.path).ensure(Mark(1, 1, "another"))
+        anchor.confirm([(1, "another")])
+    with pytest.raises(StateClaimed):
+        anchor.intend(Mark(1, 1, "another"))
     assert os.stat(anchor.path).st_mode & 0o777 == 0o600
+
+
+def test_a_confirmation_without_its_last_byte_counts_once(tmp_path):
+    anchor = Anchor(tmp_path / "anchor.jsonl", "test")
+    anchor.create()
+    anchor.intend(Mark(1, 0, "a"))
+    anchor.confirm([(0, "a")])
+    anchor.path.write_bytes(anchor.path.read_bytes()[:-1])
+    anchor.confirm([(0, "a")])
+    anchor.intend(Mark(1, 1, "b"))
+    anchor.confirm([(0, "a"), (1, "b")])
+    with anchor.held() as book:
+        assert [mark.digest for mark in book.confirmed] == ["a", "b"]
+
+
+def test_of_two_intents_the_later_one_is_confirmed(tmp_path):
+    anchor = Anchor(tmp_path / "anchor.jsonl", "test")
+    anchor.create()
+    anchor.intend(Mark(1, 0, "first"))
+    anchor.intend(Mark(1, 0, "second"))
+    with pytest.raises(StateClaimed):
+        anchor.confirm([(0, "first")])
+    with pytest.raises(NotReady):  # nothing follows what may not be in the database
+        anchor.intend(Mark(1, 1, "third"))
+    anchor.confirm([(0, "second")])
+
+
+def test_an_anchor_of_another_experiment_is_refused_by_name(tmp_path):
+    Anchor(tmp_path / "anchor.jsonl", "other").create()
+    anchor = Anchor(tmp_path / "anchor.jsonl", "test")
+    with pytest.raises(StateClaimed, match="belongs to 'other'"), anchor.held():
+        pass
+
+
+def test_an_anchor_that_is_away_is_not_made_anew(tmp_path):
+    """An empty folder may be the place of a disk that is not mounted."""
+    anchor = Anchor(tmp_path / "anchor.jsonl", "test")
+    for write in (lambda: anchor.intend(Mark(1, 0, "a")), lambda: anchor.confirm([(0, "a")])):
+        with pytest.raises(FileNotFoundError):
+            write()
+    assert not anchor.path.exists()

@@ -9,11 +9,12 @@ RELEASE = (
     "release:claimed",
     "release:fitted",
     "release:after-insert",
-    "release:after-delete",
-    "release:before-commit",
+    "release:after-charge",
+    "release:intended",
     "release:committed",
     "release:anchored@2",
     "release:key-destroyed",
+    "release:some-deleted",
 )
 
 

@@ -14,7 +14,14 @@ def restore(args: argparse.Namespace) -> Answer:
     from discreet.service.settings import Settings
 
     need_extra()
-    burned = opening.restore(Settings.read(args.config))
-    listed = ", ".join(str(batch) for batch in burned)
-    text = f"a new epoch has begun; burned: batch {listed}" if burned else "a new epoch has begun"
-    return Answer({"burned": burned}, text)
+    made = opening.restore(Settings.read(args.config), anchor_lost=args.anchor_lost)
+    lines = ["a new epoch has begun"]
+    if made.burned:
+        lines.append(f"burned: batch {_listed(made.burned)}")
+    if made.charged:
+        lines.append(f"charged, though the backup lacks it: document {_listed(made.charged)}")
+    return Answer({"burned": made.burned, "charged": made.charged}, "; ".join(lines))
+
+
+def _listed(numbers: list[int]) -> str:
+    return ", ".join(str(number) for number in numbers)

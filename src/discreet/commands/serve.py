@@ -18,7 +18,12 @@ def serve(args: argparse.Namespace) -> Answer:
     need_extra()
     path = Path(args.config)
     if args.init:
-        return _init(path)
+        return _init(path, args.anchor)
+    if args.anchor is not None:
+        raise InvalidInput(
+            "--anchor must be given with --init; it is given alone. "
+            "To move the anchor, stop the service, move the file, and write anchor = '…'."
+        )
     from discreet.service.run import serve as run
     from discreet.validate import whole
 
@@ -26,10 +31,11 @@ def serve(args: argparse.Namespace) -> Answer:
     return Answer({"stopped": True}, "stopped")
 
 
-def _init(path: Path) -> Answer:
+def _init(path: Path, named: str | None) -> Answer:
     from discreet.billboard.keys import public_key
     from discreet.service.example import EXAMPLE
     from discreet.service.opening import begin
+    from discreet.service.places import beside, put_anchor
     from discreet.service.settings import Settings
     from discreet.service.vault import Vault
 
@@ -37,19 +43,25 @@ def _init(path: Path) -> Answer:
     if written:
         write(path, EXAMPLE)
     settings = Settings.read(path)
+    vault = Vault(settings.place(settings.vault))
+    vault.create()
+    anchor = put_anchor(settings, named)
     key = begin(settings)
-    public = public_key(Vault(settings.place(settings.vault)).signing)
+    public = public_key(vault.signing)
+    kept = "beside the database: put it on another disk" if beside(settings, anchor) else "apart"
     document = {
         "config": str(path),
         "written": written,
         "experiment": settings.experiment,
         "admin_key": key,
         "public_key": public,
+        "anchor": str(anchor),
     }
     lines = [
         f"{'wrote' if written else 'read'} {path}: experiment {settings.experiment!r} has begun",
         f"admin key, shown this once: {key}",
         f"public key, for those who verify releases: {public}",
+        f"anchor, which notices restored backups ({kept}): {anchor}",
         f"next: discreet serve --config {path}",
     ]
     if written:

@@ -22,6 +22,12 @@ def service_commands(command: Any, commands: Any) -> None:
     _config(serve)
     add = serve.add_argument
     add("--init", action="store_true", help="write an example, begin its experiment, print a key")
+    add(
+        "--anchor",
+        metavar="FILE",
+        help="with --init: where to note what was published, best on another disk "
+        "(default: in this user's state folder)",
+    )
     add("--host", metavar="HOST", help="where to listen (default: as the file says)")
     add("--port", type=int, metavar="PORT", help="(default: as the file says)")
     add("--workers", type=int, default=1, metavar="N", help="processes, with PostgreSQL")
@@ -47,10 +53,15 @@ def service_commands(command: Any, commands: Any) -> None:
     text = (
         "Run it after the database was restored from a backup, with the service stopped. A new\n"
         "epoch begins, and every batch that was open or waiting is given up: releasing its rows\n"
-        "could publish them with a second noise."
+        "could publish them with a second noise. Releases that the backup lacks are charged."
     )
     restore = command(commands, "restore", "restore.restore", "go on after a backup", text)
     _config(restore)
+    restore.add_argument(
+        "--anchor-lost",
+        action="store_true",
+        help="the anchor is gone for good, and nothing newer than the database was published",
+    )
 
 
 def _config(parser: argparse.ArgumentParser) -> None:

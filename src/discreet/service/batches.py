@@ -6,16 +6,22 @@ one person's silence moves nobody else.
 
 from __future__ import annotations
 
+import math
+import secrets
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from discreet.schedule import Doubling
 from discreet.service.database import Connection, Database
 from discreet.service.steps import step
 from discreet.service.vault import Vault
 
+NONCE = 8
+"""Bytes of the nonce of a lease."""
 COLUMNS = "epoch, id, size, taken, state, release, opened, sealed, closes, due"
 UNDER_WAY = "state IN ('open', 'sealed')"
+Leased = tuple[int, int, bytes]
+"""Epoch, batch and nonce of a lease."""
 
 
 @dataclass(frozen=True)
@@ -36,12 +42,17 @@ class BatchState:
 
 @dataclass
 class Lease:
-    """Slots of one batch that this process may hand out, with the policy that is theirs."""
+    """Slots of one batch that this process may hand out, with the policy that is theirs.
+
+    Ids repeat the nonce, which the database keeps with the lease: a database that was set back
+    hands the same slots out again, and must not take content by ids of before.
+    """
 
     epoch: int
     batch: int
     release: int
     free: list[int]
+    nonce: bytes = b""
 
 
 class Wanted(NamedTuple):
@@ -103,9 +114,11 @@ class Slots:
                     FROM (SELECT {database.now} AS at) AS clock WHERE epoch = ? AND id = ?""",
                 (terms.window, terms.window + terms.settle, epoch, batch.id),
             )
+        nonce = secrets.token_bytes(NONCE)
+        connection.execute("INSERT INTO leases VALUES (?, ?, ?)", (nonce, epoch, batch.id))
         # Handed out from the end: the list is reversed.
         free = list(range(taken - 1, batch.taken - 1, -1))
-        return Lease(epoch, batch.id, batch.release, free)
+        return Lease(epoch, batch.id, batch.release, free, nonce)
 
     def _open(self, connection: Connection, epoch: int) -> BatchState | None:
         """The open batch, or a new one if the schedule and those under way allow it."""
@@ -122,7 +135,7 @@ class Slots:
             "SELECT count(*) FROM batches WHERE state <> 'burned'"
         ).fetchone()[0]
         size = self.size(kept + 1)
-        if size == 0:
+        if size == 0 or self.left(connection) < 1:
             return None
         number = highest + 1
         newest = connection.execute("SELECT max(number) FROM documents").fetchone()[0]
@@ -134,11 +147,19 @@ class Slots:
         )
         return BatchState(epoch, number, size, 0, "open", newest, 0.0, None, None, None)
 
+    def left(self, connection: Connection) -> float:
+        """How many batches may yet be opened, by the promise made to a user."""
+        if self._terms.max_batches is None:
+            return math.inf
+        # Privacy: every release that was ever published has its charge, also one that a restored
+        # database does not hold. [docs/privacy/service.md, "Users"]
+        charged = connection.execute("SELECT count(*) FROM charges").fetchone()[0]
+        return self._terms.max_batches - int(charged) - len(under_way(connection))
+
     def size(self, number: int) -> int:
-        """Slots of the batch with that place in the schedule; 0 where the experiment is over."""
-        terms = self._terms
-        over = terms.max_batches is not None and number > terms.max_batches
-        return 0 if over or not terms.schedule.fitted(number) else terms.schedule.length(number)
+        """Slots of the batch with that place in the schedule; 0 after its last."""
+        schedule = self._terms.schedule
+        return schedule.length(number) if schedule.fitted(number) else 0
 
 
 def under_way(connection: Connection) -> list[BatchState]:
@@ -149,12 +170,14 @@ def under_way(connection: Connection) -> list[BatchState]:
     return [BatchState(*row) for row in rows]
 
 
-def accepting(database: Database, connection: Connection, places: set[Any]) -> set[Any]:
-    """Which of these (epoch, batch) still accept content; they do until this transaction ends."""
-    marks = ", ".join("(?, ?)" for _ in places)
+def accepting(database: Database, connection: Connection, leases: set[Leased]) -> set[Leased]:
+    """Which of these leases still accept content; they do until this transaction ends."""
+    marks = ", ".join("?" for _ in leases)
     rows = connection.execute(
-        f"""SELECT epoch, id FROM batches WHERE (epoch, id) IN (VALUES {marks})
+        f"""SELECT leases.epoch, leases.batch, leases.nonce FROM leases
+            JOIN batches ON batches.epoch = leases.epoch AND batches.id = leases.batch
+            WHERE leases.nonce IN ({marks})
             AND {UNDER_WAY} AND (closes IS NULL OR closes > {database.now}) {database.share}""",
-        [part for place in places for part in place],
+        [nonce for _, _, nonce in leases],
     ).fetchall()
-    return {tuple(row) for row in rows}
+    return leases & {(row[0], row[1], bytes(row[2])) for row in rows}

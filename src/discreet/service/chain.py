@@ -6,7 +6,6 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from discreet.billboard.chain import Chain
 from discreet.billboard.documents import digest, sign
 from discreet.encoding import canonical
 from discreet.privacy.ledger import Ledger
@@ -26,14 +25,18 @@ EVERY_BATCH = (
 
 def append(
     connection: Connection, document: Mapping[str, Any], key: bytes, batch: int | None = None
-) -> bytes:
-    """Sign a document and insert it; its number and its batch can be used once."""
+) -> Mark:
+    """Sign a document and insert it; its number and its batch can be used once.
+
+    Before the commit the anchor must have the intent of what this returns.
+    """
     body = sign(dict(document), key)
+    mark = Mark(document["epoch"], document["number"], digest(body), batch)
     connection.execute(
         "INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?)",
-        (document["number"], document["kind"], document["epoch"], batch, digest(body), body),
+        (mark.number, document["kind"], mark.epoch, batch, mark.digest, body),
     )
-    return body
+    return mark
 
 
 def newest(connection: Connection) -> bytes:
@@ -50,10 +53,10 @@ def after(connection: Connection, number: int) -> list[bytes]:
     return [bytes(row[0]) for row in rows]
 
 
-def mark_of(chain: Chain) -> Mark:
-    """What the anchor says of the newest document of a chain."""
-    link = chain.links[-1]
-    return Mark(link.epoch, link.number, link.digest)
+def committed(connection: Connection) -> list[tuple[int, str]]:
+    """Number and digest of every document, in order."""
+    rows = connection.execute("SELECT number, digest FROM documents ORDER BY number").fetchall()
+    return [(int(row[0]), str(row[1])) for row in rows]
 
 
 def part(settings: Settings, epoch: int, batch: int) -> str:
@@ -61,15 +64,22 @@ def part(settings: Settings, epoch: int, batch: int) -> str:
     return "every batch" if settings.unit == "user" else f"batch {batch} of epoch {epoch}"
 
 
-def charge(connection: Connection, number: int, ledger: Ledger) -> None:
-    """Insert the one entry of a ledger, which document ``number`` made."""
+def entry_of(ledger: Ledger) -> Mapping[str, Any]:
+    """The one entry of a ledger, as it is stored."""
     (entry,) = ledger.to_json()["entries"]
+    return dict(entry)
+
+
+def charge(connection: Connection, number: int, entry: Mapping[str, Any]) -> None:
+    """Insert the entry that document ``number`` made."""
     connection.execute("INSERT INTO charges VALUES (?, ?)", (number, canonical(entry).decode()))
 
 
-def ledger_of(connection: Connection, settings: Settings) -> Ledger:
-    """Everything that was charged."""
-    rows = connection.execute("SELECT entry FROM charges ORDER BY number").fetchall()
+def ledger_of(connection: Connection, settings: Settings, until: int = 2**53) -> Ledger:
+    """Everything that was charged, up to a document."""
+    rows = connection.execute(
+        "SELECT entry FROM charges WHERE number <= ? ORDER BY number", (until,)
+    ).fetchall()
     empty = Ledger(settings.budget, unit=settings.unit)
     document = empty.to_json() | {"entries": [json.loads(row[0]) for row in rows]}
     said = {"user_per_batch": DISJOINT_USERS, "user": EVERY_BATCH}.get(settings.unit)

@@ -52,7 +52,7 @@ class Database(ABC):
     claim: ClassVar[str]
     """The same, but rows that somebody else holds are left out."""
     share: ClassVar[str]
-    """Ends a SELECT whose rows must stay what they are, though their counters may move."""
+    """Ends a SELECT whose batches must stay what they are, though their counters may move."""
     lost: tuple[type[Exception], ...] = ()
     """Errors after which the storage, not the request, is at fault."""
 

@@ -152,14 +152,15 @@ class Engine:
         row = Row(features, action, deferred, sealer.user(user))
         sealed, place = sealer.seal(ROW, slot, row.pack()), (lease.epoch, lease.batch, slot)
         written = self.settings.journal == "decide"
-        id = Id(ids.WRITTEN, *place) if written else Id(ids.TOKEN, *place, sealed)
+        kind, token = (ids.WRITTEN, b"") if written else (ids.TOKEN, sealed)
+        id = Id(kind, *place, lease.nonce, token)
         decision = Decision(self._ids.write(id), action, release, True)
         if not written and name is None:
             return decision
         reply = None
         if name is not None:
             reply = sealer.seal(REPLY, slot, json.dumps(asdict(decision)).encode())
-        item = Decided(*place, sealed if written else None, name, reply)
+        item = Decided(*place, sealed if written else None, name, reply, lease.nonce)
         outcome = await state.writer.write(state.journal.decide, item)
         step("decide:committed")
         if outcome is KEPT:
@@ -196,7 +197,7 @@ class Engine:
         if taken is None:
             return Ticket(self._ids.unstored(self.state.epoch), self.state.served(), False)
         lease, slot = taken
-        id = self._ids.write(Id(ids.TICKET, lease.epoch, lease.batch, slot))
+        id = self._ids.write(Id(ids.TICKET, lease.epoch, lease.batch, slot, lease.nonce))
         return Ticket(id, self.state.served(lease.release), True)
 
     async def observe(
@@ -254,7 +255,7 @@ class Engine:
 
     async def _hear(self, id: Id, kind: int, packed: bytes, sealer: Sealer) -> None:
         payload = sealer.seal(kind, id.slot, packed)
-        item = Heard(id.epoch, id.batch, id.slot, kind, payload)
+        item = Heard(id.epoch, id.batch, id.slot, kind, payload, id.lease)
         outcome = await self.state.writer.write(self.state.journal.hear, item)
         step("observe:committed")
         if outcome is OVER:
@@ -300,6 +301,6 @@ class Engine:
 
 def _over() -> DecisionClosed:
     return DecisionClosed(
-        "decision must belong to a batch that still waits; its batch is over. "
+        "decision must belong to a batch that still waits; its batch is over, or was set back. "
         "Nothing changed: drop the late loss."
     )

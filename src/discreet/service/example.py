@@ -7,6 +7,7 @@ EXAMPLE = """\
 experiment = "welcome"
 database = "discreet.db"    # or postgresql://user@host/name, for several workers
 vault = "vault"             # secrets: never in a backup together with the database
+# anchor = "/mnt/other/welcome.jsonl"    # notices restored backups; --init says where it lies
 
 window = 60                 # seconds that losses are awaited after a batch is full
 settle = 1                  # seconds after that in which the fit is made

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from discreet.billboard.documents import digest
 from discreet.config import to_config
 from discreet.encoding import digest_of
 from discreet.errors import DiscreetError, InvalidInput, ServiceError
@@ -124,14 +125,11 @@ async def document(call: Call, number: int, caching: bytes) -> Raw:
     state = call.service.state
     if number > state.serving.newest:  # another worker may have told of it before we heard
         await state.refresh()
-    known = {link.number: link.digest for link in state.serving.chain.links}
-    if number not in known:  # not there, or not yet anchored
+    body = await state.document(number)
+    if body is None:  # not there, or not yet confirmed
         raise _no_release()
-    row = await state.read(
-        lambda c: c.execute("SELECT body FROM documents WHERE number = ?", (number,)).fetchone()
-    )
-    tag = b'"' + known[number].encode() + b'"'
-    return Raw(bytes(row[0]), headers=((b"etag", tag), (b"cache-control", caching)))
+    tag = b'"' + digest(body).encode() + b'"'
+    return Raw(body, headers=((b"etag", tag), (b"cache-control", caching)))
 
 
 def _no_release() -> ServiceError:

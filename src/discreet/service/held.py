@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 
+from discreet.errors import NotReady
 from discreet.service.batches import Lease, Wanted
 from discreet.service.loops import running_loop
 from discreet.service.state import State
@@ -35,6 +36,9 @@ class HeldSlots:
                 return self._spare.pop()
             lease = self._lease
             if lease is not None and lease.free:
+                if lease.release > self._state.serving.newest:
+                    await self._hear_of(lease.release)
+                    continue
                 return lease, lease.free.pop()
             loop = running_loop()
             if loop.time() < self._idle_until:
@@ -60,9 +64,15 @@ class HeldSlots:
         step("lease:committed")
         if leased is None:
             self._idle_until = running_loop().time() + ASK_AGAIN
-        elif leased.release > state.serving.newest:
-            await state.refresh()  # this worker has not heard of that release yet
         self._lease = leased
+
+    async def _hear_of(self, release: int) -> None:
+        """This worker has not heard of the release that decides the batch."""
+        await self._state.refresh()
+        if release > self._state.serving.newest:
+            raise NotReady(
+                f"document {release} must be confirmed before it decides; it is not. Try again."
+            )
 
     def put_back(self, lease: Lease, slot: int) -> None:
         """A slot in which nothing was written."""

@@ -14,18 +14,19 @@ from discreet.errors import UnknownDecision
 UNSTORED, WRITTEN, TOKEN, TICKET = range(4)
 """No slot; written at decide; carries its sealed context; handed out without a context."""
 
-_HEADER = struct.Struct(">BHII")
+_HEADER = struct.Struct(">BHII8s")
 _MAC = 16
 
 
 @dataclass(frozen=True)
 class Id:
-    """One decision: kind, place, and for a token the sealed row."""
+    """One decision: kind, place, nonce of the lease, and for a token the sealed row."""
 
     kind: int
     epoch: int
     batch: int
     slot: int
+    lease: bytes = bytes(8)
     token: bytes = b""
 
 
@@ -37,7 +38,7 @@ class Ids:
 
     def write(self, id: Id) -> str:
         """Text that is safe in addresses."""
-        body = _HEADER.pack(id.kind, id.epoch, id.batch, id.slot) + id.token
+        body = _HEADER.pack(id.kind, id.epoch, id.batch, id.slot, id.lease) + id.token
         return base64.urlsafe_b64encode(body + self._mac(body)).rstrip(b"=").decode()
 
     def unstored(self, epoch: int) -> str:
@@ -53,8 +54,8 @@ class Ids:
                 "decision must be an id that this service returned; it is not. "
                 "Send the id of decide unchanged."
             )
-        kind, epoch, batch, slot = _HEADER.unpack_from(body)
-        return Id(kind, epoch, batch, slot, body[_HEADER.size :])
+        kind, epoch, batch, slot, lease = _HEADER.unpack_from(body)
+        return Id(kind, epoch, batch, slot, lease, body[_HEADER.size :])
 
     def _mac(self, body: bytes) -> bytes:
         return hmac.digest(self._key, body, "sha256")[:_MAC]

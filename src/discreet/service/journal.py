@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from discreet.plan import Plan
-from discreet.service.batches import accepting
+from discreet.service.batches import UNDER_WAY, Leased, accepting
 from discreet.service.database import Connection, Database
 from discreet.service.sealing import ACTIVATION, LOSS, NOBODY, ROW, WHOLE, Row, Sealer, unpack_loss
 from discreet.service.steps import step
@@ -17,6 +17,8 @@ from discreet.types import Batch
 
 ROWS_OF_PEOPLE = ("records", "answers", "replies")
 """The tables that a release, a burn or a restore empties."""
+SLICE = 4096
+"""Slots whose rows are deleted in one transaction after a release: decisions wait that long."""
 
 
 class Decided(NamedTuple):
@@ -28,6 +30,12 @@ class Decided(NamedTuple):
     row: bytes | None
     name: bytes | None = None
     reply: bytes | None = None
+    lease: bytes = b""
+
+    @property
+    def leased(self) -> Leased:
+        """The lease that the slot was handed out by."""
+        return self.epoch, self.batch, self.lease
 
 
 class Heard(NamedTuple):
@@ -38,6 +46,12 @@ class Heard(NamedTuple):
     slot: int
     kind: int
     payload: bytes
+    lease: bytes = b""
+
+    @property
+    def leased(self) -> Leased:
+        """The lease that the slot was handed out by."""
+        return self.epoch, self.batch, self.lease
 
 
 class Over(NamedTuple):
@@ -69,9 +83,9 @@ class Journal:
 
     def decide(self, connection: Connection, items: list[Decided]) -> list[Outcome]:
         """Write decisions; one whose name is known gives the earlier answer and takes no slot."""
-        live = accepting(self._database, connection, {item[:2] for item in items})
+        live = accepting(self._database, connection, {item.leased for item in items})
         outcomes: dict[int, Outcome] = {
-            place: OVER for place, item in enumerate(items) if item[:2] not in live
+            place: OVER for place, item in enumerate(items) if item.leased not in live
         }
         step("decide:before-write")
         named = {
@@ -110,15 +124,15 @@ class Journal:
 
     def hear(self, connection: Connection, items: list[Heard]) -> list[Outcome]:
         """Write answers; the first of a kind for a slot stays, and later ones are told of it."""
-        live = accepting(self._database, connection, {item[:2] for item in items})
+        live = accepting(self._database, connection, {item.leased for item in items})
         step("observe:before-write")
         first: dict[Any, Heard] = {}
         for item in items:
-            if item[:2] in live:
+            if item.leased in live:
                 first.setdefault(item[:4], item)
         written: set[Any] = set()
         if first:
-            rows = list(first.values())
+            rows = [item[:5] for item in first.values()]
             answer = connection.execute(
                 f"""INSERT INTO answers VALUES {_marks(rows)} ON CONFLICT DO NOTHING
                     RETURNING epoch, batch, slot, kind""",
@@ -130,7 +144,7 @@ class Journal:
         outcomes: list[Outcome] = []
         for item in items:
             place = item[:4]
-            if item[:2] not in live:
+            if item.leased not in live:
                 outcomes.append(OVER)
             elif place in before:
                 outcomes.append(Known(*item[:3], before[place]))
@@ -166,8 +180,31 @@ def _replies(connection: Connection, names: list[bytes]) -> dict[bytes, Known]:
 
 def forget(connection: Connection, epoch: int, batch: int) -> None:
     """Delete every row of a batch."""
-    for table in ROWS_OF_PEOPLE:
+    for table in (*ROWS_OF_PEOPLE, "leases"):
         connection.execute(f"DELETE FROM {table} WHERE epoch = ? AND batch = ?", (epoch, batch))
+
+
+def forget_slots(connection: Connection, epoch: int, batch: int, slots: range) -> None:
+    """Delete the rows of some slots of a batch."""
+    for table in ROWS_OF_PEOPLE:
+        connection.execute(
+            f"DELETE FROM {table} WHERE epoch = ? AND batch = ? AND slot >= ? AND slot < ?",
+            (epoch, batch, slots.start, slots.stop),
+        )
+
+
+def left_over(connection: Connection) -> tuple[int, int, int] | None:
+    """A batch that is over and has rows: epoch, batch, slots; batches are over in order."""
+    for table in (*ROWS_OF_PEOPLE, "leases"):
+        found = connection.execute(
+            f"""SELECT batches.epoch, batches.id, batches.size FROM batches
+                JOIN (SELECT epoch, batch FROM {table} ORDER BY epoch, batch LIMIT 1) AS oldest
+                ON batches.epoch = oldest.epoch AND batches.id = oldest.batch
+                WHERE NOT {UNDER_WAY}"""
+        ).fetchone()
+        if found is not None:
+            return int(found[0]), int(found[1]), int(found[2])
+    return None
 
 
 def read_batch(

@@ -19,6 +19,8 @@ def tables(connection: Connection, database: Database) -> None:
             taken {whole} NOT NULL, state TEXT NOT NULL, release {whole} NOT NULL,
             opened {real} NOT NULL, sealed {real}, closes {real}, due {real},
             PRIMARY KEY (epoch, id))""",
+        # Which leases handed slots out: content is taken by ids of these alone.
+        f"leases (nonce {blob} PRIMARY KEY, {place}) {database.clustered}",
         f"""records ({place}, slot {whole} NOT NULL, payload {blob} NOT NULL,
             PRIMARY KEY (epoch, batch, slot)) {database.clustered}""",
         # The first answer of a kind stays: an insert that conflicts changes nothing.
@@ -35,7 +37,8 @@ def tables(connection: Connection, database: Database) -> None:
             label TEXT NOT NULL, created {real} NOT NULL, revoked {real})""",
     ):
         connection.execute(f"CREATE TABLE {table}")
-    connection.execute("CREATE INDEX replies_by_batch ON replies (epoch, batch)")
+    connection.execute("CREATE INDEX leases_by_batch ON leases (epoch, batch)")
+    connection.execute("CREATE INDEX replies_by_batch ON replies (epoch, batch, slot)")
 
 
 def ended_sessions(connection: Connection, database: Database) -> None:

@@ -38,7 +38,7 @@ class Postgres(Database):
 
     now = "extract(epoch FROM clock_timestamp())::float8"
     whole, blob, real, clustered = "BIGINT", "BYTEA", "DOUBLE PRECISION", ""
-    lock, claim, share = "FOR UPDATE", "FOR UPDATE SKIP LOCKED", "FOR KEY SHARE"
+    lock, claim, share = "FOR UPDATE", "FOR UPDATE SKIP LOCKED", "FOR KEY SHARE OF batches"
     lost = (psycopg.Error,)
 
     def __init__(self, url: str) -> None:

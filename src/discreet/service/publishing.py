@@ -1,18 +1,21 @@
 """The release: one transaction from the claim to the commit, and what follows it.
 
 Lock → sealed and due by the database's clock → read → fit → noise → insert the release (its batch
-is a unique key) → insert the charge → delete the rows → state released → commit. What is published
-is read from the committed row.
+is a unique key) → insert the charge → state released → intent in the anchor → commit. What is
+published is read from the committed row and confirmed in the anchor. Rows are deleted afterwards:
+how long that takes depends on how many answered, and the moment of a release must not.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from discreet.billboard.documents import burn_document, release_document
 from discreet.errors import InvalidInput
 from discreet.service import chain
+from discreet.service.anchor import Anchor
 from discreet.service.batches import COLUMNS, UNDER_WAY, BatchState
 from discreet.service.database import Connection, Database
 from discreet.service.fitting import Fitted
@@ -28,15 +31,18 @@ class Publisher:
         self,
         database: Database,
         vault: Vault,
+        anchor: Anchor,
         fit: Callable[[int, int, int], Fitted],
         commit: Callable[[Callable[[Connection], Any]], Any],
         pause: Callable[[float], None],
     ) -> None:
-        self._database, self._vault, self._fit = database, vault, fit
-        self._commit, self._pause = commit, pause
+        self._database, self._vault, self._anchor = database, vault, anchor
+        self._fit, self._commit, self._pause = fit, commit, pause
 
     def release_next(self) -> bool:
         """Release the oldest batch whose window is over; whether there was one for us."""
+        with self._anchor.held():  # without it the work would be in vain
+            pass
         made = self._database.release(self._claim, self._compute, self._write, self._commit)
         if made:
             step("release:committed")
@@ -79,15 +85,17 @@ class Publisher:
             return False
         step("release:before-insert")
         document = release_document(chain.newest(connection), fitted.release)
-        chain.append(connection, document, self._vault.signing, batch.id)
+        mark = chain.append(connection, document, self._vault.signing, batch.id)
         step("release:after-insert")
-        chain.charge(connection, document["number"], fitted.ledger)
+        entry = chain.entry_of(fitted.ledger)
+        chain.charge(connection, mark.number, entry)
         step("release:after-charge")
-        forget(connection, *place)
-        step("release:after-delete")
         finish(connection, batch, "released")
         connection.execute(f"UPDATE experiment SET clock = {self._database.now}")
-        step("release:before-commit")
+        # The insert holds the number until the commit: two intents of one number never both
+        # belong to transactions that may yet commit.
+        self._anchor.intend(replace(mark, charge=entry))
+        step("release:intended")
         return True
 
 
@@ -104,7 +112,9 @@ def seconds_until(database: Database, connection: Connection, moment: float) -> 
     return moment - float(now)
 
 
-def burn(database: Database, connection: Connection, vault: Vault, batch: int) -> bytes:
+def burn(
+    database: Database, connection: Connection, vault: Vault, anchor: Anchor, batch: int
+) -> None:
     """Give up a batch without a release: its rows are deleted, and the chain says so."""
     row = connection.execute(
         f"""SELECT {COLUMNS} FROM batches WHERE id = ? AND {UNDER_WAY}
@@ -117,18 +127,25 @@ def burn(database: Database, connection: Connection, vault: Vault, batch: int) -
             "GET /v1/status names those that are."
         )
     found = BatchState(*row)
-    body = chain.append(connection, burn_document(chain.newest(connection), [batch]), vault.signing)
+    mark = chain.append(connection, burn_document(chain.newest(connection), [batch]), vault.signing)
     forget(connection, found.epoch, found.id)
     finish(connection, found, "burned")
     step("burn:before-commit")
-    return body
+    anchor.intend(mark)
+    step("burn:intended")
 
 
 def destroy_keys(vault: Vault, connection: Connection) -> None:
     """What is left of batches that are over cannot be read from here on, wherever a copy is."""
-    over = connection.execute(
-        "SELECT epoch, id FROM batches WHERE state IN ('released', 'burned')"
-    ).fetchall()
-    for epoch, batch in {tuple(row) for row in over} & set(vault.batches()):
-        vault.destroy(epoch, batch)
-        step("release:key-destroyed")
+    over = {
+        tuple(row)
+        for row in connection.execute(
+            f"SELECT epoch, id FROM batches WHERE NOT {UNDER_WAY}"
+        ).fetchall()
+    }
+    epoch = connection.execute("SELECT epoch FROM experiment").fetchone()[0]
+    for place in vault.batches():
+        # A restore gave up all of the epochs before it, also what its database never knew.
+        if place in over or place[0] < epoch:
+            vault.destroy(*place)
+            step("release:key-destroyed")

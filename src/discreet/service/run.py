@@ -12,7 +12,7 @@ import uvicorn
 
 from discreet.errors import InvalidInput
 from discreet.service.opening import check
-from discreet.service.places import anchor_of, open_database
+from discreet.service.places import anchor_of, beside, open_database
 from discreet.service.settings import Settings
 from discreet.service.vault import Vault
 
@@ -26,6 +26,13 @@ def serve(config: Path, *, host: str | None, port: int | None, workers: int) -> 
             "Name a PostgreSQL database for more: database = 'postgresql://…'."
         )
     preflight(settings)
+    anchor = anchor_of(settings).path
+    if beside(settings, anchor):
+        told = (
+            f"warning: the anchor {anchor} lies beside what it guards: a copy of the folder that "
+            "is put back would not be noticed. Keep it on another disk: anchor = '…'"
+        )
+        print(told, file=sys.stderr, flush=True)
     os.environ["DISCREET_CONFIG"] = str(config.resolve())
     os.environ["DISCREET_WORKERS"] = str(workers)
     place = (host or settings.host, settings.port if port is None else port)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.errors import CorruptRelease, InvalidInput
-from discreet.service import access, chain, publishing
+from discreet.service import access, publishing
 from discreet.service.engine import Engine
 from discreet.service.settings import MODES, Settings
 from discreet.service.state import State
@@ -45,7 +45,7 @@ class Service:
 
     async def ledger(self) -> dict[str, Any]:
         """Every charge, and what they come to."""
-        ledger = await self.state.read(lambda c: chain.ledger_of(c, self.settings))
+        ledger = await self.state.ledger()
         spent = ledger.spent()
         return ledger.to_json() | {
             "spent": {
@@ -80,7 +80,9 @@ class Service:
     async def burn(self, batch: int) -> None:
         """Give up a batch and erase its rows without a release."""
         state = self.state
-        await state.write(lambda c: publishing.burn(state.database, c, state.vault, batch))
+        await state.write(
+            lambda c: publishing.burn(state.database, c, state.vault, state.anchor, batch)
+        )
         step("burn:committed")
         await state.refresh()
         await self.upkeep.erase()

@@ -10,14 +10,16 @@ from contextlib import ExitStack
 from typing import Any, TypeVar
 
 from discreet.billboard.chain import Chain
+from discreet.billboard.documents import digest
 from discreet.billboard.keys import public_key
+from discreet.privacy.ledger import Ledger
 from discreet.service import access, chain
-from discreet.service.anchor import Anchor
+from discreet.service.anchor import Anchor, behind
 from discreet.service.batches import BatchState, Slots, Terms, under_way
 from discreet.service.database import Connection, Database
 from discreet.service.journal import Journal
 from discreet.service.opening import check
-from discreet.service.places import anchor_of, open_database
+from discreet.service.places import anchor_of, beside, open_database
 from discreet.service.serving import Serving
 from discreet.service.settings import Settings
 from discreet.service.steps import step
@@ -42,6 +44,7 @@ class State:
         self.database: Database = open_database(settings)
         self.vault = Vault(settings.place(settings.vault))
         self.anchor: Anchor = anchor_of(settings)
+        self.anchor_beside = beside(settings, self.anchor.path)
         self.serving = Serving(settings.plan, public_key(self.vault.signing))
         self.journal = Journal(self.database)
         terms = Terms(
@@ -107,25 +110,47 @@ class State:
         return self.serving.newest if pinned is None else pinned
 
     async def refresh(self) -> None:
-        """Read what changed. A document is served after it was read back, verified and anchored."""
+        """Read what changed. A document is served after it was read back, verified, confirmed."""
         async with self._refreshing:
             known = self.serving.newest
             row, last, live, keys, bodies = await self.read(lambda c: _view(c, known))
+            self.keys = {key.id: key for key in keys}  # also while the anchor is away
             if bodies:
                 extended = await asyncio.to_thread(self._anchored, bodies)
                 self.serving.adopt(extended)
                 step("release:served")
             self.epoch, self.mode, self.holdback, self.alias = row
-            self.live, self.keys = live, {key.id: key for key in keys}
+            self.live = live
             self._last, self._live = last, {(each.epoch, each.id) for each in live}
             self._fresh = time.monotonic()
             self.on_change()
 
     def _anchored(self, bodies: list[bytes]) -> Chain:
         extended = self.serving.extended(bodies)
-        self.anchor.ensure(chain.mark_of(extended))
+        self.anchor.confirm((link.number, link.digest) for link in extended.links)
         step("release:anchored")
         return extended
+
+    def confirmed(self) -> dict[int, str]:
+        """Number and digest of every document that may be shown, on any page, in any form."""
+        return {link.number: link.digest for link in self.serving.chain.links}
+
+    async def document(self, number: int) -> bytes | None:
+        """The signed bytes of a document that may be shown; None where there is none."""
+        known = self.confirmed().get(number)
+        if known is None:
+            return None
+        row = await self.read(
+            lambda c: c.execute("SELECT body FROM documents WHERE number = ?", (number,)).fetchone()
+        )
+        if row is None or digest(bytes(row[0])) != known:
+            raise behind()
+        return bytes(row[0])
+
+    async def ledger(self) -> Ledger:
+        """What the documents that may be shown were charged for."""
+        newest = self.serving.newest
+        return await self.read(lambda c: chain.ledger_of(c, self.settings, newest))
 
     @property
     def ready(self) -> bool:

@@ -25,6 +25,7 @@ async def status(state: State) -> dict[str, Any]:
         "journal": state.settings.journal,
         "window": state.settings.window,
         "settle": state.settings.settle,
+        "anchor": "beside" if state.anchor_beside else "elsewhere",
         "now": now,
         "batches": [shown(batch) for batch in live],
         "text": " ".join(_sentences(state, live, now)),
@@ -75,4 +76,6 @@ def _sentences(state: State, live: list[BatchState], now: float) -> list[str]:
         said.append("In shadow mode everyone receives the default action.")
     if state.alias is not None:
         said.append(f"Document {state.alias} is served by choice, not the newest.")
+    if state.anchor_beside:
+        said.append("The anchor lies beside what it guards: keep it on another disk.")
     return said

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.errors import NotReady
-from discreet.service import fitting, logs, publishing
+from discreet.service import fitting, journal, logs, publishing
 from discreet.service.state import State
 from discreet.service.steps import step
 
@@ -61,6 +61,8 @@ class Upkeep:
         state = self._state
         made = False
         if any(batch.state == "sealed" for batch in state.live):
+            # What was committed before, by a process that died, is confirmed before more follows.
+            await state.refresh()
             if self._fitter:
                 await asyncio.to_thread(self._fitter.start)
             made = await asyncio.to_thread(self._publisher().release_next)
@@ -78,13 +80,27 @@ class Upkeep:
         """Destroy what is left of batches that are over; tried again until nothing is."""
         state = self._state
         await state.read(partial(publishing.destroy_keys, state.vault))
+        while (left := await state.read(journal.left_over)) is not None:
+            await asyncio.to_thread(self._forget, *left)
         # Most of the work is done beside the thread that writes, which decisions wait for.
         await asyncio.to_thread(state.database.prepare_erasure)
         self._erased = await asyncio.to_thread(state.writer.alone, state.database.erase)
         step("release:erased")
 
+    def _forget(self, epoch: int, batch: int, size: int) -> None:
+        """Delete the rows of a batch slice by slice, so that no decision waits for all of it."""
+        state = self._state
+        for first in range(0, size, journal.SLICE):
+            slots = range(first, first + journal.SLICE)
+            delete = partial(journal.forget_slots, epoch=epoch, batch=batch, slots=slots)
+            state.writer.run(delete)
+            step("release:some-deleted")
+        state.writer.run(lambda c: journal.forget(c, epoch, batch))
+
     def _publisher(self) -> publishing.Publisher:
         state = self._state
         fit = self._fitter or partial(fitting.fit, state.settings, state.database, state.vault)
         commit = state.writer.run
-        return publishing.Publisher(state.database, state.vault, fit, commit, self._pause)
+        return publishing.Publisher(
+            state.database, state.vault, state.anchor, fit, commit, self._pause
+        )

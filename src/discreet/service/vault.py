@@ -29,7 +29,7 @@ class Vault:
         """A new vault; one that is there already is kept."""
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         for name, secret in (("signing", new_private_key()), ("mac", secrets.token_bytes(32))):
-            _create(self.folder / f"{name}.key", secret)
+            create_file(self.folder / f"{name}.key", secret)
 
     @cached_property
     def signing(self) -> bytes:
@@ -55,7 +55,7 @@ class Vault:
 
     def make(self, epoch: int, batch: int) -> None:
         """A key for a batch that is about to open; of several makers one wins."""
-        _create(self._path(epoch, batch), secrets.token_bytes(32))
+        create_file(self._path(epoch, batch), secrets.token_bytes(32))
 
     def batch(self, epoch: int, batch: int) -> bytes | None:
         """The key of a batch; None where it was destroyed."""
@@ -92,12 +92,12 @@ class Vault:
         _sync(self.folder)
 
 
-def _create(path: Path, secret: bytes) -> None:
+def create_file(path: Path, content: bytes) -> None:
     """The file appears whole and once: a link cannot replace one that is there."""
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(handle, "wb") as file:
-        file.write(secret)
+        file.write(content)
         file.flush()
         os.fsync(file.fileno())
     try:

@@ -94,6 +94,12 @@ def no_state_check():
     )
 
 
+def no_state_check_nor_anchor():
+    """The same, and no intent orders the documents."""
+    no_state_check()
+    no_anchor()
+
+
 def careless_leases():
     """Slots are read, and only later marked as taken."""
     from discreet.service.batches import Slots
@@ -114,8 +120,8 @@ def no_anchor():
     from discreet.service import opening
     from discreet.service.anchor import Anchor
 
-    opening._holds = lambda *_: True
-    Anchor.ensure = lambda *_: None
+    opening.compare = lambda *_: None
+    Anchor.intend = Anchor.confirm = lambda *_: None
 
 
 def open_doors():

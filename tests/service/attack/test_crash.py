@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import discreet.service
+from discreet.service import journal
 from service.attack import harness
 from service.attack.account import Account, check, remember_documents, settle, traffic
 from service.attack.harness import until
@@ -49,8 +50,15 @@ def recover(place, account, draws, **options):
     place.start(**options)
     settle(place, account, draws)
     remember_documents(place, account)
+    until(lambda: not leftovers(place), "rows of a batch that is over were kept")
     place.kill()
     check(place, account)
+
+
+def leftovers(place):
+    """Rows of batches that are over."""
+    with place.opened() as connection:
+        return journal.left_over(connection)
 
 
 def attack(new, steps, draws, **options):
@@ -84,7 +92,7 @@ def test_nothing_is_lost_or_doubled(place_on_sqlite):
     assert kills >= 40
 
 
-@pytest.mark.parametrize("step", ["burn:before-commit", "burn:committed"])
+@pytest.mark.parametrize("step", ["burn:before-commit", "burn:intended", "burn:committed"])
 def test_a_burn_happens_or_does_not(place_on_sqlite, step):
     place, account, draws = place_on_sqlite(first_batch=64), Account(), random.Random(6)
     place.start(step=step)

@@ -8,7 +8,8 @@ import pytest
 from discreet.billboard.chain import Chain
 from discreet.billboard.keys import public_key
 from discreet.service import chain as documents
-from discreet.service.places import open_database
+from discreet.service.anchor import Anchor
+from discreet.service.places import anchor_of, open_database
 from discreet.service.vault import Vault
 from service.attack.harness import without_keys
 from service.attack.racer import Racers
@@ -42,7 +43,15 @@ def races(settings, rounds, harm=""):
         for number in range(1, rounds + 1):
             seal_a_batch(settings, number)
             winners.append(racers("release").count(True))
+            confirm(settings)
     return winners
+
+
+def confirm(settings):
+    """What a worker does before it serves a release, and before the next one can be made."""
+    with closing(open_database(settings).connect()) as connection:
+        committed = dict(documents.committed(connection))
+    anchor_of(settings).confirm(committed.items())
 
 
 def test_one_winner_a_batch(begun):
@@ -51,14 +60,15 @@ def test_one_winner_a_batch(begun):
     assert published(settings) == Counter(range(1, 26))
 
 
-def test_the_key_of_the_table_is_the_guarantee(begun):
-    """Without the check of the state the winner is still one; without the key it is not."""
+def test_the_key_of_the_table_is_the_guarantee(begun, monkeypatch):
+    """Without the check of the state the winner is still one; without the keys it is not."""
     settings = begun()
     assert max(races(settings, 5, harm="no_state_check")) == 1
     assert set(published(settings).values()) == {1}
     careless = begun("careless")
     without_keys(careless)
-    assert max(races(careless, 5, harm="no_state_check")) > 1
+    monkeypatch.setattr(Anchor, "confirm", lambda *_: None)
+    assert max(races(careless, 5, harm="no_state_check_nor_anchor")) > 1
 
 
 @pytest.mark.long

@@ -20,7 +20,7 @@ def batches(connection: Connection) -> list[BatchState]:
 
 
 def bodies(connection: Connection) -> list[tuple[int, bytes]]:
-    """Number and stored bytes of every document."""
+    """Number and stored bytes of every document, also of one that may not be shown yet."""
     rows = connection.execute("SELECT number, body FROM documents ORDER BY number").fetchall()
     return [(int(row[0]), bytes(row[1])) for row in rows]
 
@@ -35,17 +35,16 @@ class Checked:
     wrong: str = ""
 
 
-def check(number: int, body: bytes, key: str, known: str | None) -> Checked:
+def check(number: int, body: bytes, key: str, known: str) -> Checked:
     """The signature, and that these are the bytes which were published (``known``)."""
-    found = digest(body)
+    found, unreadable = digest(body), {"kind": "unreadable", "epoch": "–"}
     try:
         document = verify(body, key)
     except CorruptRelease as error:
-        return Checked(number, found, {"kind": "unreadable", "epoch": "–"}, str(error))
-    checked = Checked(number, found, document)
-    if known is not None and known != found:
-        return replace(checked, wrong="The bytes differ from those that are served.")
-    return checked
+        return Checked(number, found, unreadable, str(error))
+    if known != found:  # what was not confirmed is not shown, whoever signed it
+        return Checked(number, found, unreadable, "The bytes differ from those that are served.")
+    return Checked(number, found, document)
 
 
 def timeline(all_batches: list[BatchState], now: float) -> dict[str, Any]:

@@ -9,7 +9,6 @@ from starlette.responses import Response
 
 from discreet.errors import ServiceError
 from discreet.quality import Quality, quality
-from discreet.service import chain
 from discreet.service.batches import BatchState
 from discreet.service.ui import facts
 from discreet.service.ui.frame import Asked
@@ -19,7 +18,7 @@ async def status(asked: Asked) -> Response:
     """Where the experiment stands; asked again by the page every few seconds."""
     service = asked.service
     found = await service.status()
-    ledger = await service.state.read(lambda c: chain.ledger_of(c, service.settings))
+    ledger = await service.state.ledger()
     name = "part_status.html" if asked.partial else "status.html"
     return asked.page(
         name, status=found, spent=ledger.spent(), budget=ledger.budget, plan=service.settings.plan
@@ -35,14 +34,16 @@ async def batches(asked: Asked) -> Response:
         words={"open": "open", "sealed": "waiting"},
         chart_values=facts.timeline(found, now),
         settings=asked.service.settings,
-        ahead=_ahead(asked, found),
+        ahead=await _ahead(asked, found),
     )
 
 
-def _ahead(asked: Asked, found: list[BatchState]) -> list[int]:
+async def _ahead(asked: Asked, found: list[BatchState]) -> list[int]:
     """Sizes of the next batches, which the plan fixes."""
+    state = asked.service.state
     kept = sum(batch.state != "burned" for batch in found)
-    sizes = [asked.service.state.slots.size(kept + step) for step in (1, 2, 3)]
+    left = await state.read(state.slots.left)
+    sizes = [state.slots.size(kept + step) for step in (1, 2, 3) if step <= left]
     return [size for size in sizes if size]
 
 
@@ -79,7 +80,7 @@ async def release(asked: Asked) -> Response:
 async def document(asked: Asked) -> Response:
     """The signed bytes, for whoever wants to check them elsewhere."""
     number = _number(asked)
-    found = dict(await asked.service.state.read(facts.bodies)).get(number)
+    found = await asked.service.state.document(number)
     if found is None:
         raise _no_document()
     named = {"Content-Disposition": f'attachment; filename="document-{number}.json"'}
@@ -87,8 +88,7 @@ async def document(asked: Asked) -> Response:
 
 
 async def ledger(asked: Asked) -> Response:
-    settings = asked.service.settings
-    found = await asked.service.state.read(lambda c: chain.ledger_of(c, settings))
+    found = await asked.service.state.ledger()
     lines = await asyncio.to_thread(facts.charges, found)
     budget = found.budget.epsilon
     chart: dict[str, Any] = {
@@ -113,12 +113,15 @@ async def ledger(asked: Asked) -> Response:
 
 async def _checked(asked: Asked) -> list[facts.Checked]:
     state = asked.service.state
+    known, key = state.confirmed(), state.serving.chain.key
     stored = await state.read(facts.bodies)
-    known = {link.number: link.digest for link in state.serving.chain.links}
-    key = state.serving.chain.key
 
     def check() -> list[facts.Checked]:
-        return [facts.check(number, body, key, known.get(number)) for number, body in stored]
+        return [
+            facts.check(number, body, key, known[number])
+            for number, body in stored
+            if number in known
+        ]
 
     return await asyncio.to_thread(check)
 

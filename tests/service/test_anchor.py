@@ -1,0 +1,590 @@
+"""What was published is witnessed outside the database: no reader is ahead of it, no restore is."""
+
+import asyncio
+import json
+import shutil
+import threading
+from contextlib import suppress
+
+import pytest
+
+from discreet.cli import main
+from discreet.errors import DecisionClosed, NotReady, StateClaimed
+from discreet.privacy import events
+from discreet.privacy.accounting import epsilon
+from discreet.service import chain, fitting, journal, opening, publishing
+from discreet.service.anchor import Anchor, Mark
+from discreet.service.ids import TICKET, TOKEN, WRITTEN, Ids
+from discreet.service.places import anchor_of
+from discreet.service.settings import Settings
+from discreet.service.vault import Vault
+from service.conftest import dump, set_back, toml
+from service.ui.visitor import Visitor
+
+HERE = [0.3, -0.2]
+
+
+async def fill(service, count, **options):
+    made = [await service.engine.decide("caller", HERE, **options) for _ in range(count)]
+    for each in made:
+        if each.stored:
+            await service.engine.observe(each.decision, 0.5)
+    return made
+
+
+async def due(service):
+    """Until the window of the full batch is over, and this worker knows of it."""
+    await asyncio.sleep(0.3)
+    await service.state.refresh()
+
+
+def true_cost(bodies, delta):
+    """ε of all releases that anybody was ever shown, for one who may have been in each."""
+    shown = {body for body in bodies if json.loads(body)["kind"] == "release"}
+    spent = [events.from_json(json.loads(body)["release"]["event"]) for body in shown]
+    return epsilon(events.compose(*spent), delta)
+
+
+def one_by_one(released, sizes, seen, **options):
+    """A scenario: fill and release so many batches; what is published is noted in ``seen``."""
+
+    async def scenario(service):
+        for size in sizes:
+            made = await fill(service, size, **options)
+            assert all(each.stored for each in made)
+            await released(service)
+        seen.extend(await service.state.read(lambda c: chain.after(c, -1)))
+        return await service.ledger()
+
+    return scenario
+
+
+# A restore
+
+
+def test_a_restore_charges_a_user_for_what_the_backup_lacks(settings, play, released):
+    """Two releases, a backup of before, two more: they cost 1.01 while the ledger said 0.70."""
+    chosen, seen = settings(unit="user", max_batches=2), []
+    kept = dump(chosen)
+    before = play(chosen, one_by_one(released, (4, 8), seen, user="ann"))
+    set_back(chosen, kept)
+    with pytest.raises(StateClaimed, match="run discreet restore"):
+        play(chosen, fill_nothing)
+    opening.restore(chosen)
+
+    async def after(service):
+        for size in (4, 8):
+            if (await fill(service, size, user="ann"))[0].stored:
+                await released(service)
+        seen.extend(await service.state.read(lambda c: chain.after(c, -1)))
+        return await service.ledger()
+
+    spent = play(chosen, after)["spent"]
+    assert float(spent["epsilon"]) == pytest.approx(true_cost(seen, chosen.budget.delta), rel=1e-6)
+    assert float(spent["epsilon"]) <= chosen.budget.epsilon
+    assert spent == before["spent"]
+
+
+async def fill_nothing(service):
+    return await service.status()
+
+
+def test_what_is_left_of_the_batches_of_a_user_can_still_be_used(settings, play, released):
+    chosen, seen = settings(unit="user", max_batches=3), []
+    play(chosen, one_by_one(released, (4,), seen, user="ann"))
+    kept = dump(chosen)
+    play(chosen, one_by_one(released, (8,), seen, user="ann"))
+    set_back(chosen, kept)
+    assert opening.restore(chosen) == opening.Restored(burned=[], charged=[2])
+    # The kept releases go on: the next batch has the size of the second once more.
+    ledger = play(chosen, one_by_one(released, (8,), seen, user="ann"))
+    assert len(ledger["entries"][0]["charges"]) == 3
+    cost = true_cost(seen, chosen.budget.delta)
+    assert float(ledger["spent"]["epsilon"]) == pytest.approx(cost, rel=1e-6)
+
+    async def over(service):
+        assert not (await fill(service, 1, user="ann"))[0].stored
+
+    play(chosen, over)
+
+
+def test_a_second_restore_charges_what_the_first_one_knew(settings, play, released):
+    chosen, seen = settings(unit="user", max_batches=3), []
+    kept = dump(chosen)
+    for count in (1, 2):
+        play(chosen, one_by_one(released, (4,), seen, user="ann"))
+        set_back(chosen, kept)
+        lost = opening.restore(chosen).charged
+        assert len(lost) == count
+    ledger = play(chosen, one_by_one(released, (4,), seen, user="ann"))
+    assert len(ledger["entries"][0]["charges"]) == 3
+    cost = true_cost(seen, chosen.budget.delta)
+    assert float(ledger["spent"]["epsilon"]) == pytest.approx(cost, rel=1e-6)
+
+
+def test_lost_batches_pay_for_themselves_where_batches_are_disjoint(settings, play, released):
+    chosen, seen = settings(), []
+    kept = dump(chosen)
+    play(chosen, one_by_one(released, (4, 8), seen))
+    set_back(chosen, kept)
+    opening.restore(chosen)
+    ledger = play(chosen, one_by_one(released, (4,), seen))
+    paid = [each["partition"] for each in ledger["entries"][0]["charges"]]
+    assert paid == ["batch 1 of epoch 1", "batch 2 of epoch 1", "batch 1 of epoch 2"]
+    assert float(ledger["spent"]["epsilon"]) <= 1.0
+
+
+# Nobody is shown what the anchor does not confirm
+
+API = ("/v1/releases/1", "/v1/releases/current", "/v1/releases", "/v1/ledger", "/v1/status")
+PAGES = (
+    *("/ui", "/ui/batches", "/ui/releases", "/ui/releases/1", "/ui/releases/1/document"),
+    *("/ui/ledger", "/ui/explorer", "/ui/explorer?release=1", "/ui/settings", "/metrics"),
+)
+
+
+async def read_everywhere(service, key):
+    """The text of every answer that could tell of a document."""
+    visitor = Visitor(service)
+    assert (await visitor.log_in(key)).status == 303
+    found = {}
+    for path in (*API, *PAGES):
+        reply = await visitor.get(path, authorization=f"Bearer {key}")
+        found[path] = reply
+    return found
+
+
+def test_with_the_anchors_disk_away_nothing_is_published(settings, play, tmp_path):
+    (tmp_path / "disk").mkdir()
+    chosen = settings(anchor="disk/anchor.jsonl")
+
+    async def scenario(service):
+        await fill(service, 4)
+        await due(service)
+        (tmp_path / "disk").rename(tmp_path / "away")
+        with suppress(OSError):
+            await service.upkeep.once()
+        found = await read_everywhere(service, settings.key())
+        for path in ("/v1/releases/1", "/ui/releases/1", "/ui/releases/1/document"):
+            assert found[path].status in (404, 503), path
+        assert json.loads(found["/v1/ledger"].text)["entries"] == []
+        assert "discreet_epsilon_spent 0.0" in found["/metrics"].text
+        (tmp_path / "away").rename(tmp_path / "disk")
+        for _ in range(100):
+            await service.upkeep.once()
+            if service.state.serving.newest == 1:
+                return
+            await asyncio.sleep(0.02)
+        raise AssertionError("the release was not made when the disk was back")
+
+    play(chosen, scenario)
+
+
+def test_what_is_committed_and_not_confirmed_is_shown_nowhere(settings, play, monkeypatch):
+    chosen = settings()
+
+    def away(*_):
+        raise OSError("the disk is away")
+
+    async def scenario(service):
+        await fill(service, 4)
+        before = await read_everywhere(service, settings.key())
+        await due(service)
+        with monkeypatch.context() as patched:
+            patched.setattr(Anchor, "confirm", away)
+            with pytest.raises(OSError, match="away"):
+                await service.upkeep.once()
+            found = await read_everywhere(service, settings.key())
+            digest = (await service.state.read(chain.committed))[1][1]
+            body = (await service.state.read(chain.newest)).decode()
+            with pytest.raises(OSError, match="away"):
+                await service.engine.decide("caller", HERE)
+        for path, reply in found.items():
+            assert reply.status in (before[path].status, 503), path
+            for secret in (digest, json.loads(body)["signature"], '"kind":"release"'):
+                assert secret not in reply.text, path
+        assert found["/ui/releases/1/document"].status == 404
+        assert found["/v1/releases/1"].status == 503
+        assert json.loads(found["/v1/ledger"].text)["entries"] == []
+        assert "discreet_epsilon_spent 0.0" in found["/metrics"].text
+        assert "All 1 documents verify" in found["/ui/releases"].text
+        await service.upkeep.once()
+        found = await read_everywhere(service, settings.key())
+        assert found["/ui/releases/1/document"].text == body
+        assert float(json.loads(found["/v1/ledger"].text)["spent"]["epsilon"]) > 0.5
+        # Those who asked meanwhile have cost no slot.
+        assert [each.stored for each in await fill(service, 8)] == [True] * 8
+
+    play(chosen, scenario)
+
+
+def test_another_document_under_a_confirmed_number_is_not_handed_out(settings, play, released):
+    chosen = settings()
+
+    async def scenario(service):
+        await fill(service, 4)
+        await released(service)
+        other = (await service.state.read(chain.newest)).replace(b'"records":4', b'"records":5')
+        await service.state.write(
+            lambda c: c.execute("UPDATE documents SET body = ? WHERE number = 1", (other,)) and None
+        )
+        found = await read_everywhere(service, settings.key())
+        assert found["/v1/releases/1"].status == 503
+        assert found["/ui/releases/1/document"].status == 503
+        assert not any('"records":5' in reply.text for reply in found.values())
+
+    play(chosen, scenario)
+
+
+def test_a_revoked_key_ends_while_the_anchor_is_away(settings, play, monkeypatch):
+    async def scenario(service):
+        made = await service.create_key(["decide"], "shop")
+        await fill(service, 4)
+        await due(service)
+
+        def away(*_):
+            raise OSError("the disk is away")
+
+        monkeypatch.setattr(Anchor, "confirm", away)
+        with pytest.raises(OSError, match="away"):
+            await service.upkeep.once()
+        with pytest.raises(OSError, match="away"):
+            await service.revoke_key(made["id"])
+        assert service.state.keys[made["id"]].revoked is not None
+
+    play(settings(), scenario)
+
+
+# Crashes and restores around an intent
+
+
+def unconfirmed(settings, play, monkeypatch):
+    """A release that is committed, and whose confirmation never came; its rows as they were."""
+
+    async def to_the_brim(service):
+        await fill(service, 4)
+
+    play(settings, to_the_brim)
+    kept = dump(settings)
+
+    def away(*_):
+        raise OSError("the disk is away")
+
+    async def scenario(service):
+        await due(service)
+        with monkeypatch.context() as patched:
+            patched.setattr(Anchor, "confirm", away)
+            with pytest.raises(OSError, match="away"):
+                await service.upkeep.once()
+        return await service.state.read(chain.newest)
+
+    return kept, play(settings, scenario)
+
+
+async def first_release(service):
+    await service.upkeep.once()
+    for _ in range(100):
+        if service.state.serving.newest == 1:
+            return await service.state.document(1)
+        await asyncio.sleep(0.02)
+        await service.upkeep.once()
+    raise AssertionError("no release was made")
+
+
+def test_a_committed_document_is_confirmed_at_the_next_start(settings, play, monkeypatch):
+    chosen = settings()
+    _, body = unconfirmed(chosen, play, monkeypatch)
+    assert play(chosen, first_release) == body
+
+
+def test_a_beginning_that_was_cut_short_can_be_served(settings, play, monkeypatch):
+    def killed(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Anchor, "confirm", killed)
+        with pytest.raises(KeyboardInterrupt):
+            settings()
+    assert play(settings(begin=False), fill_nothing)["newest"] == 0
+
+
+def test_without_the_anchor_nothing_is_fitted(settings, play, monkeypatch):
+    """Each attempt would draw a noise in vain."""
+    chosen, fits = settings(), []
+    monkeypatch.setattr(fitting, "fit", lambda *place: fits.append(place))
+
+    async def scenario(service):
+        await fill(service, 4)
+        await due(service)
+        anchor_of(chosen).path.unlink()
+        for _ in range(3):
+            with pytest.raises(FileNotFoundError):
+                await service.upkeep.once()
+
+    play(chosen, scenario)
+    assert fits == []
+
+
+def test_an_anchor_that_was_edited_is_refused(settings, play):
+    chosen = settings()
+    path = anchor_of(chosen).path
+    whole = path.read_text()
+    header, intent, confirmed = whole.splitlines()
+    for wrong in (
+        [header, confirmed],
+        [header, intent, confirmed, confirmed],
+        [header, intent, confirmed.replace("[1, 0", "[1, 1")],
+        [header, '{"intent": {"number": 0}}', confirmed],
+        [header, '{"intent": 3}', confirmed],
+        [intent, confirmed],
+        [header],
+        [],
+    ):
+        path.write_text("".join(f"{line}\n" for line in wrong))
+        with pytest.raises(StateClaimed):
+            play(chosen, fill_nothing)
+    path.write_text(whole)
+    play(chosen, fill_nothing)
+
+
+def test_a_lost_commit_is_fitted_again_and_served_once(settings, play, monkeypatch):
+    """What was never confirmed was never served, so its batch may have another noise."""
+    chosen = settings()
+    kept, lost = unconfirmed(chosen, play, monkeypatch)
+    gone = dump(chosen)
+    set_back(chosen, kept)
+    body = play(chosen, first_release)
+    assert body != lost
+    # And the one that nobody saw cannot come back.
+    set_back(chosen, gone)
+    with pytest.raises(StateClaimed, match="run discreet restore"):
+        play(chosen, fill_nothing)
+    assert opening.restore(chosen) == opening.Restored(burned=[1], charged=[1])
+    ledger = play(chosen, lambda service: service.ledger())
+    assert len(ledger["entries"][0]["charges"]) == 1
+    assert lost not in play(chosen, lambda s: s.state.read(lambda c: chain.after(c, -1)))
+
+
+def test_an_anchor_that_is_older_than_its_database_is_refused(settings, play, released):
+    chosen, seen = settings(), []
+    old = anchor_of(chosen).path.read_bytes()
+    play(chosen, one_by_one(released, (4, 8), seen))
+    anchor_of(chosen).path.write_bytes(old)
+    with pytest.raises(StateClaimed, match="older than the database"):
+        play(chosen, fill_nothing)
+    assert opening.restore(chosen).charged == []
+    ledger = play(chosen, lambda service: service.ledger())
+    assert len(ledger["entries"][0]["charges"]) == 2
+    with anchor_of(chosen).held() as book:
+        assert [mark.number for mark in book.confirmed] == [0, 1, 2, 3]
+        assert [mark.charge is not None for mark in book.confirmed] == [False, True, True, False]
+
+
+def test_an_anchor_that_is_lost_is_replaced_only_if_that_is_said(settings, play, released):
+    chosen, seen = settings(), []
+    kept = dump(chosen)
+    play(chosen, one_by_one(released, (4,), seen))
+    set_back(chosen, kept)
+    opening.restore(chosen)  # document 1 is in the anchor alone from here on
+    with pytest.raises(StateClaimed, match="anchor must be new"):
+        opening.restore(chosen, anchor_lost=True)
+    anchor_of(chosen).path.unlink()
+    for refused in (lambda: play(chosen, fill_nothing), lambda: opening.restore(chosen)):
+        with pytest.raises(StateClaimed, match="anchor must be at"):
+            refused()
+    opening.restore(chosen, anchor_lost=True)
+    ledger = play(chosen, one_by_one(released, (4,), seen))
+    assert len(ledger["entries"][0]["charges"]) == 2
+    with anchor_of(chosen).held() as book:
+        assert [mark.number for mark in book.confirmed] == [0, 1, 2, 3, 4]
+
+
+def test_an_anchor_of_a_namesake_is_refused(settings, play, released, tmp_path):
+    chosen, seen = settings(), []
+    play(chosen, one_by_one(released, (4,), seen))
+    other = Anchor(tmp_path / "other.jsonl", chosen.experiment)
+    other.create()
+    other.intend(Mark(1, 0, "0" * 64))
+    other.confirm([(0, "0" * 64)])
+    other.path.rename(anchor_of(chosen).path)
+    for refused in (lambda: play(chosen, fill_nothing), lambda: opening.restore(chosen)):
+        with pytest.raises(StateClaimed):
+            refused()
+
+
+def test_a_folder_that_is_put_back_is_refused(database, play, released, tmp_path, capsys):
+    """Database, vault and settings of before the release; ``--init`` put the anchor elsewhere."""
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "experiment.toml").write_text(toml(database=database, window=0.2))
+    assert main(["serve", "--init", "--config", str(folder / "experiment.toml")]) == 0
+    capsys.readouterr()
+    chosen = Settings.read(folder / "experiment.toml")
+
+    async def half(service):
+        await fill(service, 2)
+
+    play(chosen, half)
+    kept = dump(chosen)
+    shutil.copytree(folder, tmp_path / "snapshot")
+
+    async def rest(service):
+        await fill(service, 2)
+        await released(service)
+
+    play(chosen, rest)
+    shutil.rmtree(folder)
+    shutil.copytree(tmp_path / "snapshot", folder)
+    if chosen.postgres:
+        set_back(chosen, kept)
+    with pytest.raises(StateClaimed, match="run discreet restore"):
+        play(chosen, rest)
+
+
+def test_processes_that_share_an_anchor_write_it_in_turn(tmp_path):
+    anchor = Anchor(tmp_path / "anchor.jsonl", "test")
+    anchor.create()
+
+    def publish():
+        mine = Anchor(anchor.path, "test")
+        for number in range(20):
+            with suppress(NotReady, StateClaimed):
+                mine.intend(Mark(1, number, str(number)))
+            with suppress(StateClaimed):
+                mine.confirm([(each, str(each)) for each in range(number + 1)])
+
+    threads = [threading.Thread(target=publish) for _ in range(4)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    with anchor.held() as book:
+        assert [mark.number for mark in book.confirmed] == list(range(20))
+
+
+# Slots that are handed out twice
+
+
+@pytest.mark.parametrize("kind", [WRITTEN, TOKEN, TICKET])
+def test_ids_of_a_lost_lease_reach_nobody_elses_slot(settings, play, kind):
+    chosen = settings(window=60, lease=1, journal="observe" if kind == TOKEN else "decide")
+    record = {"context": HERE, "action": 1} if kind == TICKET else {}
+
+    async def take(service):
+        if kind == TICKET:
+            return (await service.engine.ticket()).ticket
+        return (await service.engine.decide("caller", HERE)).decision
+
+    play(chosen, take)
+    kept = dump(chosen)
+    before = play(chosen, take)
+    set_back(chosen, kept)
+
+    async def scenario(service):
+        mine = await take(service)
+        ids = Ids(Vault(chosen.place(chosen.vault)).mac)
+        old, new = ids.read(before), ids.read(mine)
+        assert old.kind == new.kind == kind
+        assert (old.batch, old.slot) == (new.batch, new.slot), "the slot was not handed out twice"
+        with pytest.raises(DecisionClosed):
+            await service.engine.observe(before, 1.0, **record)
+        if kind == WRITTEN:
+            with pytest.raises(DecisionClosed):
+                await service.engine.activate(before)
+        heard = "SELECT count(*) FROM answers"
+        assert await service.state.read(lambda c: c.execute(heard).fetchone()[0]) == 0
+        assert await service.engine.observe(mine, 0.25, **record)
+
+    play(chosen, scenario)
+
+
+# The moment of a release
+
+
+def test_a_release_does_the_same_work_whoever_answered(settings, play, monkeypatch):
+    """No statement between the claim at the due time and the commit touches a person's row."""
+    said = []
+    honest = publishing.Publisher._write
+
+    class Noted:
+        def __init__(self, connection):
+            self._connection = connection
+
+        def execute(self, sql, parameters=()):
+            said.append(" ".join(sql.split()))
+            return self._connection.execute(sql, parameters)
+
+    monkeypatch.setattr(
+        publishing.Publisher,
+        "_write",
+        lambda self, connection, *rest: honest(self, Noted(connection), *rest),
+    )
+
+    async def scenario(service):
+        await fill(service, 4)
+        await first_release_of(service)
+
+    play(settings(), scenario)
+    assert said
+    assert not [sql for sql in said for name in journal.ROWS_OF_PEOPLE if name in sql.split()]
+
+
+async def first_release_of(service):
+    while not await service.upkeep.once():
+        await asyncio.sleep(0.02)
+
+
+def test_deleting_rows_does_not_delay_what_is_served(settings, play, monkeypatch):
+    """However long it takes to delete them, the release is there when it is due."""
+    seen = threading.Event()
+
+    def slow(honest):
+        def wait(*arguments, **options):
+            assert seen.wait(20), "rows were deleted before the release could be seen"
+            return honest(*arguments, **options)
+
+        return wait
+
+    for module in (publishing, journal):
+        for name in ("forget", "forget_slots"):
+            if hasattr(module, name):
+                monkeypatch.setattr(module, name, slow(getattr(module, name)))
+
+    async def scenario(service):
+        await fill(service, 4)
+        making = asyncio.create_task(first_release_of(service))
+        for _ in range(1000):
+            if service.state.serving.newest == 1 or making.done():
+                break
+            await asyncio.sleep(0.01)
+        served = service.state.serving.newest
+        seen.set()
+        await making
+        assert served == 1
+        for table in journal.ROWS_OF_PEOPLE:
+            count = f"SELECT count(*) FROM {table}"
+            assert await service.state.read(lambda c, q=count: c.execute(q).fetchone()[0]) == 0
+
+    play(settings(), scenario)
+
+
+def test_rows_of_a_long_batch_are_deleted_in_slices(settings, play, monkeypatch):
+    """The number of slices is public: it is the size of the batch, whoever answered."""
+    monkeypatch.setattr(journal, "SLICE", 3)
+    sizes, honest = [], journal.forget_slots
+
+    def noted(connection, epoch, batch, slots):
+        sizes.append(slots)
+        honest(connection, epoch, batch, slots)
+
+    monkeypatch.setattr(journal, "forget_slots", noted)
+
+    async def scenario(service):
+        await fill(service, 8)
+        await first_release_of(service)
+        tables = (*journal.ROWS_OF_PEOPLE, "leases")
+        counts = [f"SELECT count(*) FROM {table}" for table in tables]
+        return [await service.state.read(lambda c, q=q: c.execute(q).fetchone()[0]) for q in counts]
+
+    assert play(settings(plan={"first_batch": 8}), scenario) == [0, 0, 0, 0]
+    assert sizes == [range(0, 3), range(3, 6), range(6, 9)]
