@@ -83,7 +83,7 @@ class Settings:
         one_of("mode", self.mode, MODES)
         whole("port", self.port, 0)
         whole("body_limit", self.body_limit, 1024)
-        whole("rate_limit", self.rate_limit, 0, "Requests a second and key; 0 is no limit.")
+        whole("rate_limit", self.rate_limit, 0, "Requests per second, key and kind; 0 is no limit.")
         whole("lease", self.lease, 1)
         whole("default_action", self.default_action, 0)
         self._refuse_what_cannot_be_had()
