@@ -10,6 +10,8 @@ from discreet.service.bodies import Bodies
 from discreet.service.handlers import on_this_machine
 from discreet.service.routes import PUBLIC, routes
 from discreet.service.settings import Settings
+from discreet.service.ui.session import COOKIE, Sessions
+from discreet.service.vault import Vault
 
 HERE = {"context": [0.3, -0.2]}
 
@@ -193,7 +195,11 @@ def test_health_has_no_limit(written, server):
 def test_the_dashboard_takes_no_slot_from_anybody(written, server):
     folder, key = written(window=60, rate_limit=FEW)
     running = server(folder)
-    emptied(running, None, "/ui/login", "GET")
+    vault = Vault(folder / "vault")
+    cookie = Sessions(vault.mac).begin(key.split("_")[1], time.time())[1]
+    session = {"Cookie": f"{COOKIE}={cookie}"}
+    asked = [running.call("GET", "/ui/ledger", headers=session)[0] for _ in range(30)]
+    assert {200, 429} == set(asked)
     assert decided(running, key)["stored"]
 
 

@@ -1,4 +1,4 @@
-"""How many requests a key may make: buckets that fill at a fixed rate, whatever requests contain."""
+"""How many requests a key may make: buckets that fill at a fixed rate, whatever is in them."""
 
 from __future__ import annotations
 

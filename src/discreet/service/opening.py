@@ -19,7 +19,7 @@ from discreet.service.places import anchor_of, open_database
 from discreet.service.publishing import finish
 from discreet.service.settings import Settings
 from discreet.service.steps import step
-from discreet.service.vault import Vault
+from discreet.service.vault import NAMES, Vault
 
 
 def begin(settings: Settings) -> str:
@@ -36,7 +36,7 @@ def begin(settings: Settings) -> str:
                     "Serve it with discreet serve, or name another database."
                 )
             connection.execute(
-                f"INSERT INTO experiment VALUES (1, ?, ?, 1, ?, ?, NULL, {database.now})",
+                f"INSERT INTO experiment VALUES (1, ?, ?, 1, ?, ?, NULL, {database.now}, NULL)",
                 (settings.experiment, _plan(settings), settings.mode, settings.holdback),
             )
             body = chain.append(connection, document, vault.signing)
@@ -84,13 +84,14 @@ def restore(settings: Settings) -> list[int]:
         migrate(database, connection)
         with database.transaction(connection):
             row = connection.execute(
-                f"SELECT plan, epoch FROM experiment {database.lock}"
+                f"SELECT plan, clock FROM experiment {database.lock}"
             ).fetchone()
             if row is None or row[0] != _plan(settings):
                 raise StateClaimed(
                     "database must hold the experiment of this file; it does not. "
                     "Name the database that was restored."
                 )
+            database.seen(float(row[1]))
             kept = chain.newest(connection)
             last = json.loads(kept)
             mark = anchor.newest() or Mark(last["epoch"], last["number"], digest(kept))
@@ -110,14 +111,22 @@ def restore(settings: Settings) -> list[int]:
             body = chain.append(connection, document, vault.signing)
             for batch in burned:
                 forget(connection, batch.epoch, batch.id)
-                finish(connection, batch, "burned")
+                finish(database, connection, batch, "burned")
             connection.execute("DELETE FROM replies")
-            connection.execute("UPDATE experiment SET epoch = ?, serving = NULL", (mark.epoch + 1,))
+            # Requests since the backup are unknown: until the time is over, one that comes with
+            # an Idempotency-Key may be one of them, and takes no slot. [names.py]
+            connection.execute(
+                f"UPDATE experiment SET epoch = ?, serving = NULL, restored = {database.now}",
+                (mark.epoch + 1,),
+            )
             step("restore:before-commit")
         step("restore:committed")
         # Keys of batches that the backup does not know belong to rows that are gone.
         for epoch, id in vault.batches():
             vault.destroy(epoch, id)
+        remembered = connection.execute("SELECT epoch, id FROM batches WHERE ended IS NOT NULL")
+        for place in set(vault.batches(NAMES)) - {tuple(row) for row in remembered.fetchall()}:
+            vault.destroy(*place, NAMES)
         database.erase(connection)
     anchor.ensure(Mark(mark.epoch + 1, mark.number + 1, digest(body)))
     step("restore:anchored")

@@ -85,16 +85,17 @@ class Publisher:
         step("release:after-charge")
         forget(connection, *place)
         step("release:after-delete")
-        finish(connection, batch, "released")
+        finish(self._database, connection, batch, "released")
         connection.execute(f"UPDATE experiment SET clock = {self._database.now}")
         step("release:before-commit")
         return True
 
 
-def finish(connection: Connection, batch: BatchState, state: str) -> None:
-    """The batch is over."""
+def finish(database: Database, connection: Connection, batch: BatchState, state: str) -> None:
+    """The batch is over; the names of its requests are remembered from now on."""
     connection.execute(
-        "UPDATE batches SET state = ? WHERE epoch = ? AND id = ?", (state, batch.epoch, batch.id)
+        f"UPDATE batches SET state = ?, ended = {database.now} WHERE epoch = ? AND id = ?",
+        (state, batch.epoch, batch.id),
     )
 
 
@@ -119,7 +120,7 @@ def burn(database: Database, connection: Connection, vault: Vault, batch: int) -
     found = BatchState(*row)
     body = chain.append(connection, burn_document(chain.newest(connection), [batch]), vault.signing)
     forget(connection, found.epoch, found.id)
-    finish(connection, found, "burned")
+    finish(database, connection, found, "burned")
     step("burn:before-commit")
     return body
 

@@ -18,6 +18,8 @@ UNITS = ("decision", "user_per_batch", "user")
 MODES = ("online", "shadow", "frozen")
 SHORTEST = 0.01
 """Seconds of the shortest window."""
+LEAST_MEMORY = 60.0
+"""Seconds for which requests are remembered at least: clients try again for about a minute."""
 SCHEMES = ("postgresql://", "postgres://")
 
 
@@ -26,7 +28,8 @@ class Settings:
     """One experiment as it is served; seconds where nothing else is said.
 
     ``window`` is how long losses are awaited after a batch is sealed, ``settle`` how long the fit
-    may take before its release is due. ``max_batches`` is for the unit ``user`` alone.
+    may take before its release is due, ``remember`` how long after that a request is known that
+    comes again with its Idempotency-Key. ``max_batches`` is for the unit ``user`` alone.
     """
 
     experiment: str
@@ -37,6 +40,7 @@ class Settings:
     anchor: str | None = None
     window: float = 3600.0
     settle: float = 1.0
+    remember: float = 86_400.0
     waiting: str = "gap"
     journal: str = "decide"
     unit: str = "decision"
@@ -76,6 +80,13 @@ class Settings:
             "would be void.",
         )
         in_range("settle", self.settle, 0.0, 86_400.0)
+        in_range(
+            "remember",
+            self.remember,
+            LEAST_MEMORY,
+            366 * 86_400.0,
+            "A request that is sent again after that counts a second time.",
+        )
         in_range("holdback", self.holdback, 0.0, 1.0)
         one_of("waiting", self.waiting, ("gap", "pipeline"))
         one_of("journal", self.journal, ("decide", "observe"))

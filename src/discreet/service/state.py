@@ -16,6 +16,7 @@ from discreet.service.anchor import Anchor
 from discreet.service.batches import BatchState, Slots, Terms, under_way
 from discreet.service.database import Connection, Database
 from discreet.service.journal import Journal
+from discreet.service.names import Names
 from discreet.service.opening import check
 from discreet.service.places import anchor_of, open_database
 from discreet.service.serving import Serving
@@ -43,7 +44,8 @@ class State:
         self.vault = Vault(settings.place(settings.vault))
         self.anchor: Anchor = anchor_of(settings)
         self.serving = Serving(settings.plan, public_key(self.vault.signing))
-        self.journal = Journal(self.database)
+        self.names = Names(self.database, self.vault, settings.remember)
+        self.journal = Journal(self.database, self.names)
         terms = Terms(
             settings.plan.schedule,
             settings.depth,
@@ -111,6 +113,7 @@ class State:
         async with self._refreshing:
             known = self.serving.newest
             row, last, live, keys, bodies = await self.read(lambda c: _view(c, known))
+            await self.read(self.names.look)
             if bodies:
                 extended = await asyncio.to_thread(self._anchored, bodies)
                 self.serving.adopt(extended)

@@ -11,7 +11,8 @@ from discreet.billboard.keys import public_key
 from service.attack.harness import context, until
 
 STEPS = ("restore:before-commit", "restore:committed", "restore:anchored")
-TABLES = ("experiment", "batches", "records", "answers", "replies", "documents", "charges")
+TABLES = ("experiment", "batches", "records", "answers", "replies", "names",
+          "documents", "charges")  # fmt: skip
 
 
 def backup(place):
