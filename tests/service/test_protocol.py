@@ -336,6 +336,26 @@ def test_who_pipelines_an_endless_head_gets_no_answer_in_anothers_place(serve):
     serve(scenario)
 
 
+def test_a_few_requests_may_wait_for_an_answer_and_no_more(serve):
+    async def scenario(here):
+        wire = await here.wire()
+        gate, decide = asyncio.Event(), here.service.engine.decide
+
+        async def waiting(*given, **options):
+            await gate.wait()
+            return await decide(*given, **options)
+
+        here.service.engine.decide = waiting
+        wire.send(wire.request() * (1 + bounds.WAITING))
+        other = await here.wire()
+        other.send(other.request() * (2 + bounds.WAITING))
+        assert await other.ended()
+        gate.set()
+        assert {(await wire.answer())[0] for _ in range(1 + bounds.WAITING)} == {200}
+
+    serve(scenario)
+
+
 def test_a_head_that_comes_too_slowly_is_not_awaited(serve, monkeypatch):
     monkeypatch.setattr(bounds, "HEAD_SECONDS", 0.3)
 
@@ -391,6 +411,7 @@ ENDLESS = {
     "a url": (b"GET /", b"x"),
     "a query": (b"GET /?", b"x"),
     "blank lines": (b"", b"\r\n"),
+    "requests": (b"", GET + b"\r\n"),
     "a trailer": (CHUNKED + b"0\r\nX: ", b"x"),
     "trailers": (CHUNKED + b"0\r\n", b"X: x\r\n"),
     "an extension of a chunk": (CHUNKED + b"1;", b"x"),

@@ -1,7 +1,8 @@
 """uvicorn's HTTP protocol with bounded heads, and a short way for small requests.
 
 A head (request line and headers) that is too long or too slow is refused, and its connection
-closed, before it is kept: neither uvicorn nor its parser has a limit.
+closed, before it is kept; so are more requests than may wait. Neither uvicorn nor its parser has
+such limits.
 
 On the short way there is no ASGI, and one write per answer. A request that is large, chunked,
 pipelined, or for any other path takes uvicorn's own way. On the short way its connection holds an
@@ -28,6 +29,8 @@ SHORT = 65_536
 """Bytes of a body up to which uvicorn reads on without being asked."""
 URL, HEAD, LINES = 8_192, 32_768, 100
 """The longest URL, and the most bytes and lines of headers and trailers of one request."""
+WAITING = 64
+"""Requests that may wait on one connection for the answer to an earlier one."""
 HEAD_SECONDS = 10.0
 """From the first byte of a request to the end of its headers."""
 
@@ -149,6 +152,8 @@ class Protocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         self._unheard = 0
+        if len(self.pipeline) >= WAITING:  # uvicorn reads on after each answer, whoever waits
+            raise HttpParserError
         idle = self.cycle is None or self.cycle.response_complete
         endpoint = self._endpoint() if idle and not self.expect_100_continue else None
         if endpoint is None:
