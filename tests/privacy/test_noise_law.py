@@ -130,8 +130,11 @@ def test_gram_and_response_draws_are_different(draws):
 @pytest.fixture(scope="module", params=["exact", "fast"])
 def many(request):
     """Noise of 600 releases of two actions and three features (600, 18), in σ."""
-    n, mechanism = 600, PooledRidge(response_weight=2.0).calibrate(
-        Problem(2, 3, "bandit", "general", radii=False), Budget(1.0, 1e-5)
+    n, mechanism = (
+        600,
+        PooledRidge(response_weight=2.0).calibrate(
+            Problem(2, 3, "bandit", "general", radii=False), Budget(1.0, 1e-5)
+        ),
     )
     empty = Batch(np.zeros((1, 3)), np.zeros((1, 2)), np.zeros((1, 2), dtype=bool))
     pool = mechanism.fit(empty, Trials(SOURCES[request.param], n)).statistics

@@ -10,6 +10,8 @@ from discreet.service.bodies import Bodies
 from discreet.service.handlers import on_this_machine
 from discreet.service.routes import PUBLIC, routes
 from discreet.service.settings import Settings
+from discreet.service.ui.session import COOKIE, Sessions
+from discreet.service.vault import Vault
 
 HERE = {"context": [0.3, -0.2]}
 
@@ -153,6 +155,54 @@ def test_limits_of_body_kind_and_rate(written, server):
     assert "default-src 'none'" in headers["content-security-policy"]
 
 
+ANSWERS = ("/v1/observe", "/v1/observe:batch", "/v1/activate")
+SLOTS = ("/v1/decide", "/v1/tickets")
+FEW = 3
+"""Requests per second: one bucket is empty long before a test has emptied the next."""
+
+
+def emptied(running, key, path, method="POST"):
+    """Ask until the bucket of a path is empty."""
+    for _ in range(100):
+        if running.call(method, path, b"{}" if method == "POST" else None, key)[0] == 429:
+            return
+    raise AssertionError(f"{path} has no limit")
+
+
+def test_nobodys_answer_takes_a_slot_from_another(written, server):
+    """Each kind of request has a bucket of its own, and health has none."""
+    folder, key = written(window=60, rate_limit=FEW)
+    running = server(folder)
+    kinds = [*((path, "POST") for path in (*ANSWERS, *SLOTS)), ("/v1/status", "GET")]
+    for path, method in kinds:
+        time.sleep(1.1)  # all buckets are full
+        emptied(running, key, path, method)
+        asked = {each: running.call(how, each, b"{}" if how == "POST" else None, key)[0]
+                 for each, how in kinds}  # fmt: skip
+        refused = {each for each, status in asked.items() if status == 429}
+        assert path in refused
+        assert refused <= (set(ANSWERS) if path in ANSWERS else {path})
+
+
+def test_health_has_no_limit(written, server):
+    folder, key = written(window=60, rate_limit=1)
+    running = server(folder)
+    emptied(running, key, "/v1/status", "GET")
+    for path in ("/healthz", "/readyz"):
+        assert [running.call("GET", path)[0] for _ in range(20)] == [200] * 20
+
+
+def test_the_dashboard_takes_no_slot_from_anybody(written, server):
+    folder, key = written(window=60, rate_limit=FEW)
+    running = server(folder)
+    vault = Vault(folder / "vault")
+    cookie = Sessions(vault.mac).begin(key.split("_")[1], time.time())[1]
+    session = {"Cookie": f"{COOKIE}={cookie}"}
+    asked = [running.call("GET", "/ui/ledger", headers=session)[0] for _ in range(30)]
+    assert {200, 429} == set(asked)
+    assert decided(running, key)["stored"]
+
+
 @pytest.mark.parametrize("origins", [[], ["https://shop.example"]])
 def test_other_origins_are_allowed_by_name_alone(written, server, origins):
     folder, key = written(cors_origins=origins)
@@ -212,6 +262,7 @@ def test_metrics_tell_nothing_of_who_answered(written, server):
     for each in decisions[:3]:
         running.call("POST", "/v1/observe", {"decision": each["decision"], "loss": 0.5}, key)
     running.call("POST", "/v1/observe", {"decision": decisions[0]["decision"], "loss": 1}, key)
+    running.call("POST", "/v1/observe", {"decision": decisions[0]["decision"], "loss": 1})
     assert public() == before
     assert any("discreet_slots_issued 4.0" in line for line in before)
     internal = running.call("GET", "/internal/metrics", key=key)[1].decode()

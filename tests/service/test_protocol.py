@@ -2,11 +2,14 @@
 
 import asyncio
 import json
+import re
+import socket
 from contextlib import asynccontextmanager, suppress
 
 import pytest
 import uvicorn
 
+from discreet.service import protocol as bounds
 from discreet.service.app import make_app
 from discreet.service.endpoint import Endpoint
 from discreet.service.protocol import Protocol
@@ -112,9 +115,10 @@ def long_way(monkeypatch):
     return paths
 
 
-def chunked(wire, body=HERE):
-    head = wire.request(body=b"", length=False, more=["Transfer-Encoding: chunked"])
-    return head + b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body)
+def chunked(wire, body=HERE, more=(), trailers=()):
+    head = wire.request(body=b"", length=False, more=["Transfer-Encoding: chunked", *more])
+    end = "\r\n".join([*trailers, "", ""]).encode()
+    return head + b"%x\r\n%b\r\n0\r\n%b" % (len(body), body, end if trailers else b"\r\n")
 
 
 def test_both_ways_give_the_same_answers(serve, long_way):
@@ -253,3 +257,191 @@ def test_a_request_under_way_is_answered_when_the_server_stops(serve):
         assert await wire.ended()
 
     serve(scenario)
+
+
+# Heads are bounded: whoever sends without end is refused before anything is kept
+
+
+async def refused(wire, content, status, code):
+    given, headers, body = await wire.ask(content)
+    assert (given, headers["connection"]) == (status, "close")
+    assert json.loads(body)["error"]["code"] == code
+    assert await wire.ended()
+
+
+WAYS = {
+    "short": lambda wire, more: wire.request(more=more),
+    "long": lambda wire, more: chunked(wire, more=more),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_head_may_be_as_long_as_the_limit_and_no_longer(serve, long_way, way):
+    def padded(wire, content):
+        """The request with one more header, which brings its headers to exactly that length."""
+        plain = WAYS[way](wire, ["X: "]).split(b"\r\n\r\n")[0]
+        lines = plain.split(b"\r\n")[1:]
+        room = content - sum(len(line) + 2 for line in lines)
+        return WAYS[way](wire, ["X: " + "x" * room])
+
+    async def scenario(here):
+        wire = await here.wire()
+        assert (await wire.ask(padded(wire, bounds.HEAD)))[0] == 200
+        assert (await wire.ask(wire.request()))[0] == 200  # and the connection goes on
+        await refused(wire, padded(wire, bounds.HEAD + 1), 431, "headers_too_large")
+        wire = await here.wire()
+        many = ["X: x"] * (bounds.LINES - 3)
+        assert (await wire.ask(WAYS[way](wire, many)))[0] == 200
+        await refused(wire, WAYS[way](wire, [*many, "X: x"]), 431, "headers_too_large")
+
+    serve(scenario)
+    assert ("/v1/decide" in long_way) == (way == "long")
+
+
+def test_a_url_may_be_as_long_as_the_limit_and_no_longer(serve):
+    async def scenario(here):
+        wire = await here.wire()
+        path = "/" + "x" * (bounds.URL - 1)
+        assert (await wire.ask(wire.request(path)))[0] == 404
+        await refused(wire, wire.request(path + "x"), 414, "url_too_long")
+
+    serve(scenario)
+
+
+def test_trailers_count_with_the_headers(serve):
+    async def scenario(here):
+        wire = await here.wire()
+        assert (await wire.ask(chunked(wire, trailers=["X: x"] * 50)))[0] == 200
+        assert (await wire.ask(wire.request()))[0] == 200
+        await refused(wire, chunked(wire, trailers=["X: x"] * 100), 431, "headers_too_large")
+
+    serve(scenario)
+
+
+def test_who_pipelines_an_endless_head_gets_no_answer_in_anothers_place(serve):
+    """The first request is under way: what is said now would be taken for its answer."""
+
+    async def scenario(here):
+        wire = await here.wire()
+        gate = asyncio.Event()
+
+        async def waiting(*_given, **_options):
+            await gate.wait()
+
+        here.service.engine.decide = waiting
+        wire.send(wire.request() + wire.request(more=["X: " + "x" * bounds.HEAD]))
+        assert await wire.ended()
+        gate.set()
+
+    serve(scenario)
+
+
+def test_a_few_requests_may_wait_for_an_answer_and_no_more(serve):
+    async def scenario(here):
+        wire = await here.wire()
+        gate, decide = asyncio.Event(), here.service.engine.decide
+
+        async def waiting(*given, **options):
+            await gate.wait()
+            return await decide(*given, **options)
+
+        here.service.engine.decide = waiting
+        wire.send(wire.request() * (1 + bounds.WAITING))
+        other = await here.wire()
+        other.send(other.request() * (2 + bounds.WAITING))
+        assert await other.ended()
+        gate.set()
+        assert {(await wire.answer())[0] for _ in range(1 + bounds.WAITING)} == {200}
+
+    serve(scenario)
+
+
+def test_a_head_that_comes_too_slowly_is_not_awaited(serve, monkeypatch):
+    monkeypatch.setattr(bounds, "HEAD_SECONDS", 0.3)
+
+    async def scenario(here):
+        wire = await here.wire()
+        assert (await wire.ask(wire.request()))[0] == 200
+        await asyncio.sleep(0.5)  # between two requests there is more time
+        whole = wire.request()
+        for place in range(6):
+            wire.send(whole[place : place + 1])  # every byte is in time, and the head is not
+            await asyncio.sleep(0.03)
+        await refused(wire, b"", 408, "too_slow")
+
+    serve(scenario)
+
+
+def test_a_head_that_waits_for_us_is_not_too_slow(serve, monkeypatch):
+    monkeypatch.setattr(bounds, "HEAD_SECONDS", 0.1)
+
+    async def scenario(here):
+        wire = await here.wire()
+        slow = here.service.engine.decide
+
+        async def decide(*given, **options):
+            await asyncio.sleep(0.35)
+            return await slow(*given, **options)
+
+        here.service.engine.decide = decide
+        second = wire.request()
+        wire.send(wire.request() + second[:40])
+        assert (await wire.answer())[0] == 200
+        assert (await wire.ask(second[40:]))[0] == 200
+
+    serve(scenario)
+
+
+def test_who_connects_and_says_nothing_is_not_awaited(serve):
+    async def scenario(here):
+        here.server.config.timeout_keep_alive = 0.2
+        assert await (await here.wire()).ended()
+
+    serve(scenario)
+
+
+GET = b"GET /healthz HTTP/1.1\r\n"
+CHUNKED = b"POST /v1/decide HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"
+ENDLESS = {
+    "a header": (GET + b"X: ", b"x"),
+    "the name of a header": (GET, b"x"),
+    "headers": (GET, b"X: x\r\n"),
+    "headers without content": (GET, b"X:\r\n"),
+    "a header of many lines": (GET + b"X: x\r\n", b" x\r\n"),
+    "a url": (b"GET /", b"x"),
+    "a query": (b"GET /?", b"x"),
+    "blank lines": (b"", b"\r\n"),
+    "requests": (b"", GET + b"\r\n"),
+    "a trailer": (CHUNKED + b"0\r\nX: ", b"x"),
+    "trailers": (CHUNKED + b"0\r\n", b"X: x\r\n"),
+    "an extension of a chunk": (CHUNKED + b"1;", b"x"),
+}
+FLOOD, KEPT_BY_SOCKETS, GROWTH = 200 << 20, 16 << 20, 16 << 20
+"""Bytes that are sent, that the system takes for us before we close, that our memory may grow."""
+
+
+def memory(process):
+    with open(f"/proc/{process.pid}/status") as file:
+        return int(re.search(r"VmRSS:\s+(\d+) kB", file.read())[1]) << 10
+
+
+def flood(port, begin, more):
+    """How many bytes were taken before the connection was closed."""
+    piece, sent = more * (65_536 // len(more)), 0
+    with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE) as connection:
+        connection.sendall(begin)
+        with suppress(ConnectionError):
+            while sent < FLOOD:
+                connection.sendall(piece)
+                sent += len(piece)
+    return sent
+
+
+def test_nothing_endless_is_kept(written, server):
+    folder, key = written(window=60)
+    running = server(folder)
+    for what, (begin, more) in ENDLESS.items():
+        before = memory(running.process)
+        assert flood(running.port, begin, more) < KEPT_BY_SOCKETS, what
+        assert memory(running.process) - before < GROWTH, what
+    assert running.call("POST", "/v1/decide", HERE, key)[0] == 200

@@ -60,6 +60,9 @@ def test_a_release_that_is_cut_short_is_made_once(written, server, step):
     running.stop()
     again = server(folder)
     assert first_release(again, key) == made
+    repeated = {"Idempotency-Key": "0"}
+    asked = again.call("POST", "/v1/decide", {"context": [0.1, 0.2]}, key, repeated)
+    assert (asked[0], asked[1]["error"]["code"]) == (409, "idempotency_key_used")
     listed = again.call("GET", "/v1/releases", key=key)[1]["releases"]
     assert [each["number"] for each in listed] == [0, 1]
     assert list((folder / "vault").glob("batch-1-1.key")) == []

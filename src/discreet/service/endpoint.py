@@ -98,7 +98,7 @@ class Endpoint:
             key = access.bearer(self._service.state.keys, given)
             access.permit(key, self._route.scopes)
             caller = key.id
-        self._rate.take(caller)
+        self._rate.take(self._route.bucket, caller)
         return caller
 
     def _failure(self, error: Exception) -> Answer:

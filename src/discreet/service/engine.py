@@ -17,7 +17,7 @@ from discreet.service.batches import Lease
 from discreet.service.bodies import features_of, features_of_many
 from discreet.service.held import HeldSlots
 from discreet.service.ids import Id
-from discreet.service.journal import KEPT, OVER, Decided, Heard, Known, find_reply
+from discreet.service.journal import KEPT, OVER, USED, Decided, Heard, Known, Named, Used
 from discreet.service.sealing import (
     ACTIVATION,
     LOSS,
@@ -67,7 +67,7 @@ class Engine:
         self.settings, self.plan = state.settings, state.settings.plan
         self._ids = ids.Ids(state.vault.mac)
         self._slots = HeldSlots(state)
-        self._unstored: OrderedDict[bytes, Decision] = OrderedDict()
+        self._unstored: OrderedDict[Named, Decision] = OrderedDict()
         self._sealers: dict[tuple[int, int], Sealer] = {}
         self._deciding = 0
         self._mapped: Together[Any, np.ndarray[Any, Any]] = Together(
@@ -88,32 +88,36 @@ class Engine:
     ) -> Decision:
         """Choose an action. With journal ``decide`` the row is durable when this returns."""
         self._check_user(user)
-        name = None if idempotency is None else self._name(caller, idempotency)
+        named = None if idempotency is None else self._named(caller, idempotency)
         self._deciding += 1
         try:
             features = await self._mapped(context)  # refuses before anything is taken
-            return await self._decide(features, user, deferred, name)
+            return await self._decide(features, user, deferred, named)
         finally:
             self._deciding -= 1
 
     async def _decide(
-        self, features: np.ndarray[Any, Any], user: str | None, deferred: bool, name: bytes | None
+        self, features: np.ndarray[Any, Any], user: str | None, deferred: bool, named: Named | None
     ) -> Decision:
-        if name is not None and name in self._unstored:
-            return self._unstored[name]
-        held_back = self._held_back(name)
-        while not held_back and (taken := await self._slots.take()) is not None:
+        if named is not None and named in self._unstored:
+            return self._unstored[named]
+        held_back = self._held_back(named)
+        # After a restore nobody knows whether a named request was made before.
+        slotless = held_back or (named is not None and self.state.names.incomplete)
+        while not slotless and (taken := await self._slots.take()) is not None:
             lease, slot = taken
-            decision = await self._stored(lease, slot, features, user, deferred, name)
+            decision = await self._stored(lease, slot, features, user, deferred, named)
             if decision is not None:
                 step("decide:before-answer")
                 return decision
-        if name is not None and (known := await self.state.read(partial(find_reply, name))):
-            return self._repeated(known)
-        return await self._unstored_decision(features, held_back, name)
+        if named is not None:
+            known = await self.state.read(partial(self.state.journal.find, named))
+            if known is not None:
+                return self._repeated(known)
+        return await self._unstored_decision(features, held_back, named)
 
     async def _unstored_decision(
-        self, features: np.ndarray[Any, Any], held_back: bool, name: bytes | None
+        self, features: np.ndarray[Any, Any], held_back: bool, named: Named | None
     ) -> Decision:
         """A decision while no batch is open, or for one who is held back."""
         release = self.state.served()
@@ -121,8 +125,8 @@ class Engine:
         if not held_back and self.state.mode != "shadow":
             action = await self.state.serving.action(release, features)
         decision = Decision(self._ids.unstored(self.state.epoch), action, release, False)
-        if name is not None:
-            self._unstored[name] = decision
+        if named is not None:
+            self._unstored[named] = decision
             if len(self._unstored) > REMEMBERED:
                 self._unstored.popitem(last=False)
         return decision
@@ -134,7 +138,7 @@ class Engine:
         features: np.ndarray[Any, Any],
         user: str | None,
         deferred: bool,
-        name: bytes | None,
+        named: Named | None,
     ) -> Decision | None:
         """A decision in a slot; None if the batch of the lease is over."""
         state, sealer = self.state, self._sealer(lease.epoch, lease.batch)
@@ -155,39 +159,43 @@ class Engine:
         kind, token = (ids.WRITTEN, b"") if written else (ids.TOKEN, sealed)
         id = Id(kind, *place, lease.nonce, token)
         decision = Decision(self._ids.write(id), action, release, True)
-        if not written and name is None:
+        if not written and named is None:
             return decision
-        reply = None
-        if name is not None:
+        item = Decided(*place, sealed if written else None, lease.nonce)
+        if named is not None:
             reply = sealer.seal(REPLY, slot, json.dumps(asdict(decision)).encode())
-        item = Decided(*place, sealed if written else None, name, reply, lease.nonce)
+            later = state.names.hashed(place[:2], named.request)
+            item = item._replace(named=named, reply=reply, later=later)
         outcome = await state.writer.write(state.journal.decide, item)
         step("decide:committed")
         if outcome is KEPT:
             return decision
-        if isinstance(outcome, Known):
+        if outcome is USED or isinstance(outcome, Known):
             self._slots.put_back(lease, slot)  # nothing was written there
             return self._repeated(outcome)
         self._slots.drop(lease)
         return None
 
-    def _held_back(self, name: bytes | None) -> bool:
+    def _held_back(self, named: Named | None) -> bool:
         """By chance, which no context has a part in; the same request has the same fate."""
         share = self.state.holdback
-        if name is None:
+        if named is None:
             return self.state.serving.chance(share)
-        return int.from_bytes(name[:4], "big") < share * 2**32
+        return int.from_bytes(named.name[:4], "big") < share * 2**32
 
-    def _repeated(self, known: Known) -> Decision:
-        """The answer that the same request had before."""
-        sealer = self._sealer(known.epoch, known.batch)
-        packed = sealer and sealer.open(REPLY, known.slot, known.payload)
-        if not packed:
+    def _repeated(self, known: Known | Used) -> Decision:
+        """The answer that the same request had before, while its batch is under way."""
+        # Privacy: a request takes one slot, however often it is sent while it is remembered.
+        # [docs/privacy/service.md, "Requests that are sent again"]
+        packed = None
+        if isinstance(known, Known) and (sealer := self._sealer(known.epoch, known.batch)):
+            packed = sealer.open(REPLY, known.slot, known.payload)
+        if packed is None:  # the reply is deleted, or will be: its key is destroyed
             raise ServiceError(
-                "the first answer to this Idempotency-Key must be readable; it is not any more. "
-                "Ask again with a new key.",
+                "Idempotency-Key must be new or that of a batch under way; the batch of its "
+                "request is over. Its decision was made and counts once: drop the request.",
                 status=409,
-                code="reply_gone",
+                code="idempotency_key_used",
             )
         return Decision(**json.loads(packed))
 
@@ -294,9 +302,10 @@ class Engine:
                 f"The unit of privacy is {self.settings.unit!r}."
             )
 
-    def _name(self, caller: str, key: str) -> bytes:
-        """A keyed hash of an Idempotency-Key, in the scope of its API key."""
-        return hmac.digest(self.state.vault.mac, f"{caller}\0{key}".encode(), "sha256")
+    def _named(self, caller: str, key: str) -> Named:
+        """An Idempotency-Key in the scope of its API key, and a keyed hash of both."""
+        request = f"{caller}\0{key}".encode()
+        return Named(request, hmac.digest(self.state.vault.mac, request, "sha256"))
 
 
 def _over() -> DecisionClosed:

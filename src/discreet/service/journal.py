@@ -10,6 +10,7 @@ import numpy as np
 from discreet.plan import Plan
 from discreet.service.batches import UNDER_WAY, Leased, accepting
 from discreet.service.database import Connection, Database
+from discreet.service.names import Names, remember
 from discreet.service.sealing import ACTIVATION, LOSS, NOBODY, ROW, WHOLE, Row, Sealer, unpack_loss
 from discreet.service.steps import step
 from discreet.store import batch_of
@@ -21,16 +22,25 @@ SLICE = 4096
 """Slots whose rows are deleted in one transaction after a release: decisions wait that long."""
 
 
+class Named(NamedTuple):
+    """A request that may come again: its text, and the key under which its reply is found."""
+
+    request: bytes
+    name: bytes
+
+
 class Decided(NamedTuple):
-    """A decision to write: its sealed row, and the sealed answer if it may be asked again."""
+    """A decision to write: its sealed row; if it may be asked again, also its name, the sealed
+    answer, and the hash by which it is told after the end of its batch."""
 
     epoch: int
     batch: int
     slot: int
     row: bytes | None
-    name: bytes | None = None
-    reply: bytes | None = None
     lease: bytes = b""
+    named: Named | None = None
+    reply: bytes | None = None
+    later: bytes | None = None
 
     @property
     def leased(self) -> Leased:
@@ -62,6 +72,10 @@ class Kept(NamedTuple):
     """It is written."""
 
 
+class Used(NamedTuple):
+    """The request took a slot of a batch that is over."""
+
+
 class Known(NamedTuple):
     """Something was written there before, and stays: where, and what."""
 
@@ -71,15 +85,15 @@ class Known(NamedTuple):
     payload: bytes
 
 
-OVER, KEPT = Over(), Kept()
-Outcome = Over | Kept | Known
+OVER, KEPT, USED = Over(), Kept(), Used()
+Outcome = Over | Kept | Used | Known
 
 
 class Journal:
     """Bulk writes, many items a statement."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(self, database: Database, names: Names) -> None:
+        self._database, self._names = database, names
 
     def decide(self, connection: Connection, items: list[Decided]) -> list[Outcome]:
         """Write decisions; one whose name is known gives the earlier answer and takes no slot."""
@@ -89,9 +103,9 @@ class Journal:
         }
         step("decide:before-write")
         named = {
-            item.name: place
+            item.named: place
             for place, item in reversed(list(enumerate(items)))
-            if item.name is not None and place not in outcomes
+            if item.named is not None and place not in outcomes
         }
         if named:
             outcomes |= self._replies(connection, items, named)
@@ -109,18 +123,38 @@ class Journal:
         return [outcomes.get(place, KEPT) for place in range(len(items))]
 
     def _replies(
-        self, connection: Connection, items: list[Decided], named: dict[bytes, int]
+        self, connection: Connection, items: list[Decided], named: dict[Named, int]
     ) -> dict[int, Outcome]:
-        rows = [(name, *items[place][:3], items[place].reply) for name, place in named.items()]
+        """Who was answered before. The order of statements matters where workers race: a reply
+        that a release deletes before we look for it is among the names when we look for those."""
+        rows = [
+            (each.name, *items[place][:3], items[place].reply, items[place].later)
+            for each, place in named.items()
+        ]
         connection.execute(
             f"INSERT INTO replies VALUES {_marks(rows)} ON CONFLICT DO NOTHING", _flat(rows)
         )
-        known = _replies(connection, list(named))
-        return {
-            place: known[item.name]
-            for place, item in enumerate(items)
-            if item.name in known and known[item.name][:3] != item[:3]
-        }
+        known = _replies(connection, [each.name for each in named])
+        used = self._names.used(connection, [each.request for each in named])
+        outcomes: dict[int, Outcome] = {}
+        for place, item in enumerate(items):
+            if item.named not in named:  # it has none, or its batch is over
+                continue
+            before = known.get(item.named.name)
+            if item.named.request in used:
+                outcomes[place] = USED
+            elif before is not None and before[:3] != item[:3]:
+                outcomes[place] = before
+        if used:
+            spent = [each.name for each in named if each.request in used]
+            connection.execute(f"DELETE FROM replies WHERE name IN ({_list(spent)})", spent)
+        return outcomes
+
+    def find(self, named: Named, connection: Connection) -> Known | Used | None:
+        """What became of the same request before; None if it took no slot."""
+        if known := _replies(connection, [named.name]).get(named.name):
+            return known
+        return USED if self._names.used_before(connection, named.request) else None
 
     def hear(self, connection: Connection, items: list[Heard]) -> list[Outcome]:
         """Write answers; the first of a kind for a slot stays, and later ones are told of it."""
@@ -165,27 +199,24 @@ class Journal:
         return {tuple(row[:4]): bytes(row[4]) for row in rows}
 
 
-def find_reply(name: bytes, connection: Connection) -> Known | None:
-    """What the same request was answered before, if its batch is still under way."""
-    return _replies(connection, [name]).get(name)
-
-
 def _replies(connection: Connection, names: list[bytes]) -> dict[bytes, Known]:
-    marks = ", ".join("?" for _ in names)
     rows = connection.execute(
-        f"SELECT name, epoch, batch, slot, payload FROM replies WHERE name IN ({marks})", names
+        f"SELECT name, epoch, batch, slot, payload FROM replies WHERE name IN ({_list(names)})",
+        names,
     ).fetchall()
     return {bytes(row[0]): Known(row[1], row[2], row[3], bytes(row[4])) for row in rows}
 
 
 def forget(connection: Connection, epoch: int, batch: int) -> None:
-    """Delete every row of a batch."""
+    """Delete every row of a batch; of its requests the names are remembered for a while."""
+    remember(connection, (epoch, batch))
     for table in (*ROWS_OF_PEOPLE, "leases"):
         connection.execute(f"DELETE FROM {table} WHERE epoch = ? AND batch = ?", (epoch, batch))
 
 
 def forget_slots(connection: Connection, epoch: int, batch: int, slots: range) -> None:
-    """Delete the rows of some slots of a batch."""
+    """Delete the rows of some slots of a batch; the names of their requests are remembered."""
+    remember(connection, (epoch, batch), slots)
     for table in ROWS_OF_PEOPLE:
         connection.execute(
             f"DELETE FROM {table} WHERE epoch = ? AND batch = ? AND slot >= ? AND slot < ?",
@@ -269,6 +300,10 @@ def _rows(
 def _marks(rows: list[Any]) -> str:
     one = f"({', '.join('?' for _ in rows[0])})"
     return ", ".join([one] * len(rows))
+
+
+def _list(values: list[Any]) -> str:
+    return ", ".join("?" for _ in values)
 
 
 def _flat(rows: Iterable[Any]) -> list[Any]:

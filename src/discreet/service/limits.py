@@ -1,4 +1,4 @@
-"""How many requests a key may make: a bucket that fills at a fixed rate, whatever they contain."""
+"""How many requests a key may make: buckets that fill at a fixed rate, whatever is in them."""
 
 from __future__ import annotations
 
@@ -6,25 +6,33 @@ import time
 
 from discreet.errors import ServiceError
 
+# Privacy: whether somebody answers is protected, and whether a decision gets a slot is public. So
+# answers never empty a bucket of decisions. [docs/privacy/service.md, "Slots do not move"]
+DECIDE, TICKET, ANSWER, OTHER, UNLIMITED = "decide", "ticket", "answer", "other", ""
+"""The bucket that a route takes from; health checks take from none."""
+
 
 class RateLimit:
-    """At most ``rate`` requests a second and key on average, and as many at once; 0 is no limit."""
+    """At most ``rate`` requests per second, key and bucket on average, and as many at once.
+
+    A rate of 0 is no limit.
+    """
 
     def __init__(self, rate: int) -> None:
         self._rate = rate
-        self._left: dict[str, tuple[float, float]] = {}
+        self._left: dict[tuple[str, str], tuple[float, float]] = {}
 
-    def take(self, key: str) -> None:
+    def take(self, bucket: str, key: str) -> None:
         """One request, or 429."""
-        if not self._rate:
+        if not self._rate or bucket == UNLIMITED:
             return
         now = time.monotonic()
-        left, before = self._left.get(key, (float(self._rate), now))
+        left, before = self._left.get((bucket, key), (float(self._rate), now))
         left = min(float(self._rate), left + (now - before) * self._rate)
         if left < 1.0:
             raise ServiceError(
-                f"requests must stay below {self._rate} a second; there are more. Send fewer.",
+                f"requests must stay below {self._rate} per second; there are more. Send fewer.",
                 status=429,
                 code="too_many_requests",
             )
-        self._left[key] = (left - 1.0, now)
+        self._left[bucket, key] = (left - 1.0, now)

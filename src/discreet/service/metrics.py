@@ -11,9 +11,8 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
 SILENT = ("/v1/observe", "/v1/observe:batch", "/v1/activate")
-"""Routes whose number of requests tells how many people answered: never in public."""
-BLIND = (401, 403, 413, 429, 500, 503)
-"""Errors that no content of a request has a part in."""
+"""Routes whose number of requests tells how many people answered: never in public, nor is the
+number of those that failed."""
 
 
 class Metrics:
@@ -64,10 +63,10 @@ class Metrics:
         notes: list[Callable[[float], Any]] = []
         if self._all:
             notes.append(self._all.labels(self._worker, route, status).observe)
-        silent = route in SILENT
-        if not silent:
-            notes.append(self._latency.labels(self._worker, route).observe)
-        if status >= 400 and (not silent or status in BLIND):
+        if route in SILENT:
+            return notes
+        notes.append(self._latency.labels(self._worker, route).observe)
+        if status >= 400:
             errors = self._errors.labels(self._worker, route, status)
             notes.append(lambda _: errors.inc())
         return notes

@@ -7,17 +7,19 @@ from discreet.service.database import Connection, Database
 
 
 def tables(connection: Connection, database: Database) -> None:
-    """The first tables. Rows of people are in records, answers and replies, and nowhere else."""
+    """The first tables. Rows of people are in records, answers, replies and names alone."""
     whole, blob, real = database.whole, database.blob, database.real
     place = f"epoch {whole} NOT NULL, batch {whole} NOT NULL"
     for table in (
-        # One row: what may change while the service runs, and the latest moment that was seen.
+        # One row: what may change while the service runs, the latest moment that was seen, and
+        # when a backup was restored.
         f"""experiment (one {whole} PRIMARY KEY CHECK (one = 1), name TEXT NOT NULL,
             plan TEXT NOT NULL, epoch {whole} NOT NULL, mode TEXT NOT NULL,
-            holdback {real} NOT NULL, serving {whole}, clock {real} NOT NULL)""",
+            holdback {real} NOT NULL, serving {whole}, clock {real} NOT NULL, restored {real})""",
+        # ``ended`` is set while the names of its requests are remembered.
         f"""batches (epoch {whole} NOT NULL, id {whole} NOT NULL, size {whole} NOT NULL,
             taken {whole} NOT NULL, state TEXT NOT NULL, release {whole} NOT NULL,
-            opened {real} NOT NULL, sealed {real}, closes {real}, due {real},
+            opened {real} NOT NULL, sealed {real}, closes {real}, due {real}, ended {real},
             PRIMARY KEY (epoch, id))""",
         # Which leases handed slots out: content is taken by ids of these alone.
         f"leases (nonce {blob} PRIMARY KEY, {place}) {database.clustered}",
@@ -28,7 +30,10 @@ def tables(connection: Connection, database: Database) -> None:
             payload {blob} NOT NULL,
             PRIMARY KEY (epoch, batch, slot, kind)) {database.clustered}""",
         f"""replies (name {blob} PRIMARY KEY, {place}, slot {whole} NOT NULL,
-            payload {blob} NOT NULL) {database.clustered}""",
+            payload {blob} NOT NULL, later {blob} NOT NULL) {database.clustered}""",
+        # ``later`` of the replies of a batch that is over, until it is forgotten.
+        f"""names ({place}, name {blob} NOT NULL,
+            PRIMARY KEY (epoch, batch, name)) {database.clustered}""",
         # A batch is released once: this key, not a lock, is the guarantee.
         f"""documents (number {whole} PRIMARY KEY, kind TEXT NOT NULL, epoch {whole} NOT NULL,
             batch {whole}, digest TEXT NOT NULL, body {blob} NOT NULL, UNIQUE (epoch, batch))""",

@@ -19,7 +19,7 @@ ERRORS = {
     "503": "storage unavailable, nothing was stored",
 }
 OUTCOMES = {
-    "/v1/decide": {"409": "the first answer to this Idempotency-Key is gone"},
+    "/v1/decide": {"409": "the batch of this Idempotency-Key is over"},
     "/v1/observe": {
         "404": "no such decision",
         "409": "another loss is stored, and kept",

@@ -21,7 +21,7 @@ from discreet.service.places import anchor_of, open_database
 from discreet.service.publishing import destroy_keys, finish
 from discreet.service.settings import Settings
 from discreet.service.steps import step
-from discreet.service.vault import Vault
+from discreet.service.vault import NAMES, Vault
 
 
 def begin(settings: Settings) -> str:
@@ -39,7 +39,7 @@ def begin(settings: Settings) -> str:
                     "Serve it with discreet serve, or name another database."
                 )
             connection.execute(
-                f"INSERT INTO experiment VALUES (1, ?, ?, 1, ?, ?, NULL, {database.now})",
+                f"INSERT INTO experiment VALUES (1, ?, ?, 1, ?, ?, NULL, {database.now}, NULL)",
                 (settings.experiment, _plan(settings), settings.mode, settings.holdback),
             )
             mark = chain.append(connection, document, vault.signing)
@@ -117,12 +117,15 @@ def restore(settings: Settings, *, anchor_lost: bool = False) -> Restored:
     with database.guard(), closing(database.connect()) as connection:
         migrate(database, connection)
         with database.transaction(connection):
-            row = connection.execute(f"SELECT plan FROM experiment {database.lock}").fetchone()
+            row = connection.execute(
+                f"SELECT plan, clock FROM experiment {database.lock}"
+            ).fetchone()
             if row is None or row[0] != _plan(settings):
                 raise StateClaimed(
                     "database must hold the experiment of this file; it does not. "
                     "Name the database that was restored."
                 )
+            database.seen(float(row[1]))
             if anchor_lost:
                 anchor.create()
             newest = _reconcile(anchor, connection)
@@ -142,10 +145,15 @@ def restore(settings: Settings, *, anchor_lost: bool = False) -> Restored:
             )
             mark = chain.append(connection, document, vault.signing)
             for batch in burned:
+                finish(database, connection, batch, "burned")
                 forget(connection, batch.epoch, batch.id)
-                finish(connection, batch, "burned")
             connection.execute("DELETE FROM replies")
-            connection.execute("UPDATE experiment SET epoch = ?, serving = NULL", (mark.epoch,))
+            # Requests since the backup are unknown: until the time is over, one that comes with
+            # an Idempotency-Key may be one of them, and takes no slot. [names.py]
+            connection.execute(
+                f"UPDATE experiment SET epoch = ?, serving = NULL, restored = {database.now}",
+                (mark.epoch,),
+            )
             step("restore:before-commit")
             anchor.intend(mark)
             step("restore:intended")
@@ -153,6 +161,9 @@ def restore(settings: Settings, *, anchor_lost: bool = False) -> Restored:
         anchor.confirm([(mark.number, mark.digest)])
         step("restore:anchored")
         destroy_keys(vault, connection)
+        remembered = connection.execute("SELECT epoch, id FROM batches WHERE ended IS NOT NULL")
+        for place in set(vault.batches(NAMES)) - {tuple(row) for row in remembered.fetchall()}:
+            vault.destroy(*place, NAMES)
         database.erase(connection)
     return Restored([batch.id for batch in burned], charged)
 

@@ -90,7 +90,7 @@ class Publisher:
         entry = chain.entry_of(fitted.ledger)
         chain.charge(connection, mark.number, entry)
         step("release:after-charge")
-        finish(connection, batch, "released")
+        finish(self._database, connection, batch, "released")
         connection.execute(f"UPDATE experiment SET clock = {self._database.now}")
         # The insert holds the number until the commit: two intents of one number never both
         # belong to transactions that may yet commit.
@@ -99,10 +99,11 @@ class Publisher:
         return True
 
 
-def finish(connection: Connection, batch: BatchState, state: str) -> None:
-    """The batch is over."""
+def finish(database: Database, connection: Connection, batch: BatchState, state: str) -> None:
+    """The batch is over; the names of its requests are remembered from now on."""
     connection.execute(
-        "UPDATE batches SET state = ? WHERE epoch = ? AND id = ?", (state, batch.epoch, batch.id)
+        f"UPDATE batches SET state = ?, ended = {database.now} WHERE epoch = ? AND id = ?",
+        (state, batch.epoch, batch.id),
     )
 
 
@@ -128,8 +129,8 @@ def burn(
         )
     found = BatchState(*row)
     mark = chain.append(connection, burn_document(chain.newest(connection), [batch]), vault.signing)
+    finish(database, connection, found, "burned")
     forget(connection, found.epoch, found.id)
-    finish(connection, found, "burned")
     step("burn:before-commit")
     anchor.intend(mark)
     step("burn:intended")

@@ -11,6 +11,7 @@ from discreet.service.access import SCOPES
 from discreet.service.bodies import Bodies
 from discreet.service.engine import Decision, Ticket
 from discreet.service.handlers import Call
+from discreet.service.limits import ANSWER, DECIDE, OTHER, TICKET, UNLIMITED
 
 ANY = SCOPES
 PUBLIC = ("public",)
@@ -31,6 +32,8 @@ class Route:
     answer: Any = None
     releases: bool = False
     """Open to everyone where the settings say that releases are public."""
+    bucket: str = OTHER
+    """What its requests are counted with, for the rate limit."""
 
 
 def routes(shapes: Bodies) -> tuple[Route, ...]:
@@ -38,16 +41,18 @@ def routes(shapes: Bodies) -> tuple[Route, ...]:
     h, admin = handlers, ("admin",)
     return (
         Route("POST", "/v1/decide", ("decide",), h.decide, "Choose an action for a context",
-              shapes.decide, Decision),
+              shapes.decide, Decision, bucket=DECIDE),
         Route("POST", "/v1/observe", ("observe",), h.observe, "Report the loss of a decision",
-              shapes.observe, bodies.Stored),
+              shapes.observe, bodies.Stored, bucket=ANSWER),
         Route("POST", "/v1/observe:batch", ("observe",), h.observe_batch,
               "Report many losses; each is judged by itself", shapes.observe_batch,
-              bodies.Results),
+              bodies.Results, bucket=ANSWER),
         Route("POST", "/v1/activate", ("decide", "observe"), h.activate,
-              "Say that a deferred decision was shown", bodies.Activate, bodies.Activated),
+              "Say that a deferred decision was shown", bodies.Activate, bodies.Activated,
+              bucket=ANSWER),
         Route("POST", "/v1/tickets", ("ticket",), h.ticket,
-              "A slot for a device that decides by itself", bodies.Nothing, Ticket),
+              "A slot for a device that decides by itself", bodies.Nothing, Ticket,
+              bucket=TICKET),
         Route("GET", "/v1/releases", READ, h.releases, "The list of documents", releases=True),
         Route("GET", "/v1/releases/{number}", READ, h.release,
               "The signed bytes of a document, by number or current", releases=True),
@@ -70,6 +75,7 @@ def routes(shapes: Bodies) -> tuple[Route, ...]:
         Route("GET", "/metrics", ("audit",), h.public_metrics, "Public figures for Prometheus"),
         Route("GET", "/internal/metrics", admin, h.internal_metrics,
               "Exact figures, on this machine alone"),
-        Route("GET", "/healthz", PUBLIC, h.healthz, "The process is alive"),
-        Route("GET", "/readyz", PUBLIC, h.readyz, "The service takes requests"),
+        Route("GET", "/healthz", PUBLIC, h.healthz, "The process is alive", bucket=UNLIMITED),
+        Route("GET", "/readyz", PUBLIC, h.readyz, "The service takes requests",
+              bucket=UNLIMITED),
     )  # fmt: skip

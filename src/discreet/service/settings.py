@@ -19,6 +19,8 @@ UNITS = ("decision", "user_per_batch", "user")
 MODES = ("online", "shadow", "frozen")
 SHORTEST = 0.01
 """Seconds of the shortest window."""
+LEAST_MEMORY = 60.0
+"""Seconds for which requests are remembered at least: clients try again for about a minute."""
 SCHEMES = ("postgresql://", "postgres://")
 
 
@@ -27,7 +29,8 @@ class Settings:
     """One experiment as it is served; seconds where nothing else is said.
 
     ``window`` is how long losses are awaited after a batch is sealed, ``settle`` how long the fit
-    may take before its release is due. ``max_batches`` is for the unit ``user`` alone.
+    may take before its release is due, ``remember`` how long after that a request is known that
+    comes again with its Idempotency-Key. ``max_batches`` is for the unit ``user`` alone.
     """
 
     experiment: str
@@ -38,6 +41,7 @@ class Settings:
     anchor: str | None = None
     window: float = 3600.0
     settle: float = 1.0
+    remember: float = 86_400.0
     waiting: str = "gap"
     journal: str = "decide"
     unit: str = "decision"
@@ -77,6 +81,13 @@ class Settings:
             "would be void.",
         )
         in_range("settle", self.settle, 0.0, 86_400.0)
+        in_range(
+            "remember",
+            self.remember,
+            LEAST_MEMORY,
+            366 * 86_400.0,
+            "A request that is sent again after that counts a second time.",
+        )
         in_range("holdback", self.holdback, 0.0, 1.0)
         one_of("waiting", self.waiting, ("gap", "pipeline"))
         one_of("journal", self.journal, ("decide", "observe"))
@@ -84,7 +95,7 @@ class Settings:
         one_of("mode", self.mode, MODES)
         whole("port", self.port, 0)
         whole("body_limit", self.body_limit, 1024)
-        whole("rate_limit", self.rate_limit, 0, "Requests a second and key; 0 is no limit.")
+        whole("rate_limit", self.rate_limit, 0, "Requests per second, key and kind; 0 is no limit.")
         whole("lease", self.lease, 1)
         whole("default_action", self.default_action, 0)
         self._refuse_what_cannot_be_had()

@@ -18,6 +18,7 @@ from discreet.service.anchor import Anchor, behind
 from discreet.service.batches import BatchState, Slots, Terms, under_way
 from discreet.service.database import Connection, Database
 from discreet.service.journal import Journal
+from discreet.service.names import Names
 from discreet.service.opening import check
 from discreet.service.places import anchor_of, beside, open_database
 from discreet.service.serving import Serving
@@ -46,7 +47,8 @@ class State:
         self.anchor: Anchor = anchor_of(settings)
         self.anchor_beside = beside(settings, self.anchor.path)
         self.serving = Serving(settings.plan, public_key(self.vault.signing))
-        self.journal = Journal(self.database)
+        self.names = Names(self.database, self.vault, settings.remember)
+        self.journal = Journal(self.database, self.names)
         terms = Terms(
             settings.plan.schedule,
             settings.depth,
@@ -115,6 +117,7 @@ class State:
             known = self.serving.newest
             row, last, live, keys, bodies = await self.read(lambda c: _view(c, known))
             self.keys = {key.id: key for key in keys}  # also while the anchor is away
+            await self.read(self.names.look)
             if bodies:
                 extended = await asyncio.to_thread(self._anchored, bodies)
                 self.serving.adopt(extended)

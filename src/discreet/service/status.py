@@ -74,6 +74,12 @@ def _sentences(state: State, live: list[BatchState], now: float) -> list[str]:
         said.append("Until then decisions are served and not stored.")
     if state.mode == "shadow":
         said.append("In shadow mode everyone receives the default action.")
+    if state.names.incomplete:
+        hours = state.settings.remember / 3600
+        said.append(
+            f"A backup was restored less than {hours:,.3g} hours ago: requests with an "
+            "Idempotency-Key are served and not stored, since some may have been made before."
+        )
     if state.alias is not None:
         said.append(f"Document {state.alias} is served by choice, not the newest.")
     if state.anchor_beside:

@@ -13,6 +13,7 @@ from discreet.errors import NotReady
 from discreet.service import fitting, journal, logs, publishing
 from discreet.service.state import State
 from discreet.service.steps import step
+from discreet.service.vault import NAMES
 
 TICK = 0.5
 """Seconds between two looks; how late a worker may hear of a release, a new key, a changed mode."""
@@ -72,9 +73,22 @@ class Upkeep:
         # A key that outlived its batch: the release was made by a process that died, or whose
         # answer to COMMIT was lost.
         left = any(state.over(*place) for place in state.vault.batches())
+        await self._forget_names()
         if made or left or not self._erased:
             await self.erase()
         return made
+
+    async def _forget_names(self) -> None:
+        """The keys of names whose time is over, then a slice of those names: a release that is
+        due meanwhile need not wait for all of them."""
+        state = self._state
+        expired = await state.read(state.names.expired)
+        for place in expired:
+            await asyncio.to_thread(state.vault.destroy, *place, NAMES)
+            step("names:key-destroyed")
+        if expired:
+            done = await state.write(partial(state.names.forget, place=expired[0]))
+            self._erased = self._erased and not done
 
     async def erase(self) -> None:
         """Destroy what is left of batches that are over; tried again until nothing is."""

@@ -1,7 +1,8 @@
-"""Secrets that must not lie in the database: keys to sign and to mark, and one a batch.
+"""Secrets that must not lie in the database: keys to sign and to mark, and two for each batch.
 
-The key of a batch encrypts its rows. Destroying it after the release erases every copy of them,
-also those in backups and write-ahead logs.
+One of a batch encrypts its rows. Destroying it after the release erases every copy of them, also
+those in backups and write-ahead logs. The other hashes the names of its requests, and is destroyed
+when these are forgotten.
 """
 
 from __future__ import annotations
@@ -13,6 +14,9 @@ from pathlib import Path
 
 from discreet.billboard.keys import new_private_key
 from discreet.errors import InvalidInput
+
+BATCH, NAMES = "batch", "names"
+"""What a key of a batch is for: its rows, or the names of its requests."""
 
 
 class Vault:
@@ -50,37 +54,42 @@ class Vault:
                 "Name the vault of this experiment, or begin one with discreet serve --init."
             ) from None
 
-    def _path(self, epoch: int, batch: int) -> Path:
-        return self.folder / f"batch-{epoch}-{batch}.key"
+    def _path(self, epoch: int, batch: int, kind: str) -> Path:
+        return self.folder / f"{kind}-{epoch}-{batch}.key"
 
     def make(self, epoch: int, batch: int) -> None:
-        """A key for a batch that is about to open; of several makers one wins."""
-        create_file(self._path(epoch, batch), secrets.token_bytes(32))
+        """The keys of a batch that is about to open; of several makers one wins."""
+        for kind in (BATCH, NAMES):
+            create_file(self._path(epoch, batch, kind), secrets.token_bytes(32))
 
     def batch(self, epoch: int, batch: int) -> bytes | None:
-        """The key of a batch; None where it was destroyed."""
+        """The key of a batch's rows, which is kept in memory; None where it was destroyed."""
         known = self._known.get((epoch, batch))
-        if known is None:
-            try:
-                known = self._path(epoch, batch).read_bytes()
-            except FileNotFoundError:
-                return None
+        if known is None and (known := self.key(epoch, batch, BATCH)) is not None:
             self._known[epoch, batch] = known
         return known
+
+    def key(self, epoch: int, batch: int, kind: str) -> bytes | None:
+        """A key of a batch, from its file; None where it was destroyed."""
+        try:
+            return self._path(epoch, batch, kind).read_bytes()
+        except FileNotFoundError:
+            return None
 
     def forget(self, epoch: int, batch: int) -> None:
         """Drop the key from memory."""
         self._known.pop((epoch, batch), None)
 
-    def batches(self) -> list[tuple[int, int]]:
+    def batches(self, kind: str = BATCH) -> list[tuple[int, int]]:
         """The batches whose keys are still there."""
-        found = [path.stem.split("-") for path in self.folder.glob("batch-*.key")]
+        found = [path.stem.split("-") for path in self.folder.glob(f"{kind}-*.key")]
         return sorted((int(epoch), int(batch)) for _, epoch, batch in found)
 
-    def destroy(self, epoch: int, batch: int) -> None:
-        """Overwrite and remove the key of a batch; nothing happens if it is gone."""
-        self.forget(epoch, batch)
-        path = self._path(epoch, batch)
+    def destroy(self, epoch: int, batch: int, kind: str = BATCH) -> None:
+        """Overwrite and remove a key of a batch; nothing happens if it is gone."""
+        if kind == BATCH:
+            self.forget(epoch, batch)
+        path = self._path(epoch, batch, kind)
         try:
             with path.open("r+b") as file:
                 file.write(bytes(32))

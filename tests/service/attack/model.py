@@ -10,6 +10,7 @@ class Batch:
     taken: int = 0
     state: str = "open"
     closes: float | None = None
+    ended: float | None = None
     losses: dict = field(default_factory=dict)
     """The first loss that was heard of a decision; None while nothing was."""
 
@@ -28,6 +29,7 @@ class Model:
     first: int
     window: float
     depth: int
+    memory: float
     now: float = 0.0
     mode: str = "online"
     batches: list = field(default_factory=list)
@@ -63,16 +65,19 @@ class Model:
         return batch
 
     def decide(self, name):
-        """The batch that must take the decision, or the decision that must be repeated."""
+        """The batch that must take the decision, or the decision that must be repeated, or "used"
+        where its request took a slot of a batch that is over."""
         known = self.names.get(name)
         if known is not None and known[1] is None:
             return None, known[0]
+        if known is not None and not known[1].live and self.now >= known[1].ended + self.memory:
+            known = None  # forgotten
         batch = self.slot()
         while batch is not None and not batch.accepts(self.now):
             batch = self.slot()
-        if known is not None and known[1].live:
+        if known is not None:
             self.spare = batch or self.spare  # while frozen none is taken, and none put back
-            return None, known[0]
+            return None, known[0] if known[1].live else "used"
         return batch, None
 
     def decided(self, name, decision, batch):
@@ -99,7 +104,7 @@ class Model:
         for batch in self.live:
             if batch.state != "sealed" or self.now < batch.closes:
                 return
-            batch.state = "released"
+            batch.state, batch.ended = "released", self.now
             self.releases += 1
 
     def restart(self):

@@ -12,7 +12,7 @@ from service.attack.harness import context, until
 
 STEPS = ("restore:before-commit", "restore:intended", "restore:committed", "restore:anchored")
 TABLES = (
-    *("experiment", "batches", "leases", "records", "answers", "replies"),
+    *("experiment", "batches", "leases", "records", "answers", "replies", "names"),
     *("documents", "charges"),
 )
 

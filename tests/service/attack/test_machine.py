@@ -13,17 +13,24 @@ from hypothesis.stateful import (
     RuleBasedStateMachine,
     initialize,
     invariant,
+    multiple,
     rule,
     run_state_machine_as_test,
 )
 
-from discreet.errors import DecisionClosed, InvalidInput, LossConflict, UnknownDecision
-from discreet.service import clock, opening
+from discreet.errors import (
+    DecisionClosed,
+    InvalidInput,
+    LossConflict,
+    ServiceError,
+    UnknownDecision,
+)
+from discreet.service import clock, held, opening, vault
 from discreet.service.service import Service
 from service.attack.harness import context, write_settings
 from service.attack.model import Model
 
-FIRST, WINDOW = 2, 10.0
+FIRST, WINDOW, MEMORY = 2, 10.0, 60.0
 NAMES = some.none() | some.sampled_from("abcd")
 LOSSES = some.sampled_from([0.0, 0.25, 1.0])
 
@@ -48,13 +55,20 @@ class Life(RuleBasedStateMachine):
     @initialize(waiting=some.sampled_from(["gap", "pipeline"]))
     def begin(self, waiting):
         self.folder, self.hands = Path(tempfile.mkdtemp()), Hands()
-        self.honest, clock.time = clock.time, self.hands
+        self.honest, clock.time = (clock.time, held.TIMES), self.hands
+        held.TIMES = 1  # one slot in a lease, however fast they are asked for
         self.loop = asyncio.new_event_loop()
         self.settings = write_settings(
-            self.folder, first_batch=FIRST, window=WINDOW, settle=0.0, lease=1, waiting=waiting
+            self.folder,
+            first_batch=FIRST,
+            window=WINDOW,
+            settle=0.0,
+            remember=MEMORY,
+            lease=1,
+            waiting=waiting,
         )
         opening.begin(self.settings)
-        self.model = Model(FIRST, WINDOW, self.settings.depth)
+        self.model = Model(FIRST, WINDOW, self.settings.depth, MEMORY)
         self._start()
 
     def _start(self):
@@ -69,13 +83,18 @@ class Life(RuleBasedStateMachine):
             self.run(self.service.stop())
             self.loop.run_until_complete(self.loop.shutdown_default_executor())
             self.loop.close()
-            clock.time = self.honest
+            clock.time, held.TIMES = self.honest
             shutil.rmtree(self.folder)
 
     @rule(target=decisions, name=NAMES, number=some.integers(0, 9))
     def decide(self, name, number):
         batch, repeated = self.model.decide(name)
-        made = self.run(self.service.engine.decide("key", context(number), idempotency=name))
+        asked = self.service.engine.decide("key", context(number), idempotency=name)
+        if repeated == "used":
+            with pytest.raises(ServiceError, match="Idempotency-Key must be new"):
+                self.run(asked)
+            return multiple()
+        made = self.run(asked)
         if repeated is not None:
             assert made.decision == repeated
         else:
@@ -101,7 +120,7 @@ class Life(RuleBasedStateMachine):
         with pytest.raises(UnknownDecision):
             self.run(self.service.engine.observe(decision[:at] + other + decision[at + 1 :], 0.5))
 
-    @rule(seconds=some.sampled_from([1.0, 4.0, WINDOW]))
+    @rule(seconds=some.sampled_from([1.0, 4.0, WINDOW, MEMORY]))
     def wait(self, seconds):
         self.hands.now += seconds
         self.model.now += seconds
@@ -111,6 +130,9 @@ class Life(RuleBasedStateMachine):
         for _ in range(4):  # it may have to look first, and one release is made at a time
             self.run(self.service.upkeep.once())
         self.model.upkeep()
+        self.run(self.service.upkeep.once())
+        kept = {key[1] for key in self.service.state.vault.batches(vault.NAMES)}
+        assert all(b.live or self._remembered(b) for b in self.model.batches if b.id in kept)
 
     @rule(batch=some.integers(0, 4))
     def burn(self, batch):
@@ -120,7 +142,7 @@ class Life(RuleBasedStateMachine):
                 self.run(self.service.burn(batch))
         else:
             self.run(self.service.burn(batch))
-            found.state = "burned"
+            found.state, found.ended = "burned", self.model.now
 
     @rule(mode=some.sampled_from(["online", "frozen", "shadow"]))
     def set_mode(self, mode):
@@ -149,6 +171,12 @@ class Life(RuleBasedStateMachine):
         heard = [loss for b in live for loss in b.losses.values() if loss is not None]
         assert rows == (sum(len(b.losses) for b in live), len(heard))
         assert {key[1] for key in self.service.state.vault.batches()} == {b.id for b in live}
+        named = {key[1] for key in self.service.state.vault.batches(vault.NAMES)}
+        late = {b.id for b in self.model.batches if b.ended is None or self._remembered(b)}
+        assert late <= named  # the rest is destroyed by the next upkeep
+
+    def _remembered(self, batch):
+        return self.model.now < batch.ended + MEMORY
 
 
 def _counts(connection):

@@ -14,7 +14,7 @@ from starlette.types import Receive, Scope, Send
 
 from discreet.errors import ServiceError
 from discreet.service import access, logs
-from discreet.service.limits import RateLimit
+from discreet.service.limits import OTHER, RateLimit
 from discreet.service.metrics import Metrics
 from discreet.service.problems import problem_of
 from discreet.service.service import Service
@@ -110,7 +110,7 @@ class Page:
             session, cookie = self._sessions.begin("", 0.0)
         asked = Asked(request, self._service, self._metrics, session, key)
         try:
-            self._rate.take(key.id if key else "dashboard")
+            self._rate.take(OTHER, key.id if key else "dashboard")
             if key is not None and self._scopes is not None:
                 access.permit(key, self._scopes)
             if request.method == "POST":
