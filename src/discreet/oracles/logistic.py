@@ -11,6 +11,7 @@ import numpy as np
 
 from discreet.backend import as_like, lift, namespace
 from discreet.errors import InvalidInput
+from discreet.oracles.exact_sums import attainable_norm
 from discreet.oracles.moments import (
     GRID,
     exact_moments,
@@ -30,8 +31,8 @@ from discreet.privacy.events import (
     ObjectivePerturbation,
     compose,
 )
-from discreet.privacy.mechanisms import paper_sensitivities, sampler_distance, zcdp
-from discreet.privacy.noise import Noise
+from discreet.privacy.mechanisms import LARGEST_BATCH, paper_sensitivities, sampler_distance, zcdp
+from discreet.privacy.noise import LARGEST_EXPONENTIAL, LARGEST_NORMAL, Noise
 from discreet.release import Fit, Gram, Predictor
 from discreet.statistics import Statistics
 from discreet.types import Batch
@@ -40,7 +41,8 @@ from discreet.validate import one_of, positive
 MECHANISMS = ("structured", "paper")
 NOISES = ("auto", "gamma", "gaussian")
 TOLERANCE = 1e-8
-"""Public bound on the gradient norm of a returned minimiser; never the achieved value."""
+"""Public bound on the gradient norm of a returned minimiser; never the achieved value. Large
+batches with a small ridge have a larger one: see ``public_tolerance``."""
 OUTPUT_MULTIPLIER = 50.0
 """Gaussian output noise is 50 times the solver's sensitivity, 50/ε times below ε = 1: a sliver
 of the budget, and still far below what a prediction can show."""
@@ -49,7 +51,7 @@ OUTPUT_SHARE = 0.01
 IDEAL = ("exact minimiser", "real arithmetic")
 CONTINUOUS = (
     "the objective's noise is a rounded continuous draw",
-    "floating sums are accurate to half the solver's tolerance",
+    "the exponential function is accurate to 4 units in the last place",
 )
 
 
@@ -144,9 +146,11 @@ class Logistic:
     def fit(self, batch: Batch, noise: Noise, earlier: Statistics | None = None) -> Fit:  # noqa: ARG002
         """Statistics → noise → solve."""
         scales = _calibrated(self.scales)
+        grid = None
         if noise.exact:
             legal = legal_rows(batch, scales.feedback, scales.losses)
             features, weights, labels = legal.features, legal.weights, legal.targets
+            grid = legal.grid
         else:
             features, xp = batch.features, namespace(batch.features)
             weights = xp.astype(batch.observed, features.dtype)
@@ -163,10 +167,11 @@ class Logistic:
         else:
             tilt = noise.normal("objective blocks", (A, p))
         tilt = as_like(tilt, features) * lift(scale, features)
-        theta = minimise(
-            features, weights, labels, ridge_like(ridge, features), tilt, self._tolerance(A)
-        )
-        theta = theta + lift(self._output_scale(ridge), theta) * as_like(
+        tolerance = self._tolerance(batch.records, A, p)
+        # Half of the public bound, shared by the blocks: the rest covers rounding.
+        least = 0.5 * float(np.min(tolerance)) / math.sqrt(A)
+        theta = minimise(features, weights, labels, ridge_like(ridge, features), tilt, least, grid)
+        theta = theta + lift(self._output_scale(ridge, tolerance), theta) * as_like(
             self._output_noise(noise, A, p), theta
         )
         return Fit(Predictor(theta, "logistic"), self._gram(batch, noise))
@@ -188,16 +193,21 @@ class Logistic:
         # [docs/privacy/logistic.md, "Pure ε"]
         return np.maximum(ridge, 2.0 / main), 2.0 / main
 
-    def _tolerance(self, n_actions: int) -> float:
-        """Half of the public bound, shared by the blocks: the rest covers rounding."""
-        return 0.5 * TOLERANCE / math.sqrt(n_actions)
+    def _tolerance(self, records: int, n_actions: int, p: int) -> Any:
+        """The public bound τ on the gradient norm over all blocks."""
+        ridge, scale = self._ridge_and_scale(records, n_actions)
+        if _calibrated(self.scales).noise == "gaussian":
+            largest = LARGEST_NORMAL * math.sqrt(p)
+        else:
+            largest = LARGEST_EXPONENTIAL * (p * n_actions if self.mechanism == "paper" else p)
+        return public_tolerance(records, n_actions, p, ridge, largest * np.asarray(scale))
 
-    def _output_scale(self, ridge: Any) -> Any:
+    def _output_scale(self, ridge: Any, tolerance: Any) -> Any:
         """Scale of the noise that hides the solver's error, of sensitivity 2τ/Λ."""
         scales = _calibrated(self.scales)
         if self.mechanism == "paper" or not np.any(np.isfinite(scales.epsilon)):
             return 0.0
-        sensitivity = 2.0 * TOLERANCE / ridge
+        sensitivity = 2.0 * tolerance / ridge
         if scales.noise == "gaussian":
             return sensitivity * output_multiplier(scales.epsilon) * np.isfinite(scales.epsilon)
         return sensitivity / (OUTPUT_SHARE * np.asarray(scales.epsilon))
@@ -230,6 +240,16 @@ class Logistic:
         else:
             moments = floating_moments(batch, scales.feedback, 0.0)
         return Gram(noisy_gram(moments, scales.gram, noise, batch.features), False, step)
+
+
+def public_tolerance(records: int, n_actions: int, p: int, ridge: Any, largest_tilt: Any) -> Any:
+    """τ: 1e-8, or what floating point can certify for so many records.
+
+    Privacy: a function of public numbers; the output noise is in proportion to it.
+    [docs/privacy/logistic.md, "Rounding"]
+    """
+    attainable = attainable_norm(records, p, ridge, largest_tilt)
+    return np.maximum(TOLERANCE, 2.0 * math.sqrt(n_actions) * attainable)
 
 
 def output_multiplier(epsilon: Any) -> Any:
@@ -293,13 +313,15 @@ def _gaussian_scales(
     coordinates = p * (p + 1)
 
     def event_at(sigma: float) -> Event:
+        largest_tilt = LARGEST_NORMAL * math.sqrt(p) * sigma
+        tolerance = public_tolerance(LARGEST_BATCH, n_actions, p, least, largest_tilt)
         parts: list[Event] = [
             ObjectivePerturbation(
                 "gaussian", kappa=kappa, shift=2.0 / sigma, blocks=blocks, assumes=CONTINUOUS
             ),
             Gaussian(
                 float(output_multiplier(budget.epsilon)),
-                2.0 * TOLERANCE / least,
+                2.0 * float(tolerance) / least,
                 assumes=CONTINUOUS,
             ),
         ]

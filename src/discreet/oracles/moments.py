@@ -66,7 +66,12 @@ class LegalRows:
 
 
 def legal_rows(batch: Batch, feedback: str, losses: str) -> LegalRows:
-    """Clamp, never complain: an error message would be a release."""
+    """Clamp, never complain about a row: an error message would be a release."""
+    if batch.records > LARGEST_BATCH:  # a public number, known before any data
+        raise InvalidInput(
+            f"batch must hold at most {LARGEST_BATCH} records for an exact release; "
+            f"got {batch.records}. Set a horizon, or a first_batch with smaller multiples."
+        )
     targets = np.nan_to_num(np.clip(np.asarray(batch.losses, dtype=np.float64), 0.0, 1.0), nan=1.0)
     observed = np.asarray(batch.observed, dtype=bool)
     if feedback == "bandit":
@@ -92,11 +97,6 @@ def legal_batch(batch: Batch, feedback: str, losses: str) -> Batch:
 
 def exact_moments(batch: Batch, feedback: str, losses: str) -> Moments:
     """Integer sums over legal records, with centred losses."""
-    if batch.records > LARGEST_BATCH:  # a public number, known before any data
-        raise InvalidInput(
-            f"batch must hold at most {LARGEST_BATCH} records for an exact release; "
-            f"got {batch.records}. Set a horizon, or a first_batch with smaller multiples."
-        )
     legal = legal_rows(batch, feedback, losses)
     rows, weights = legal.grid, legal.weights
     centred = np.trunc((legal.targets - centre(losses, batch.n_actions)) * GRID)

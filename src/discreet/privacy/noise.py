@@ -25,6 +25,10 @@ from discreet.privacy.events import Composed, Event, Gaussian, NonPrivate
 
 Floats = np.ndarray[Any, Any]
 
+LARGEST_NORMAL = 8.3
+"""No secure normal draw is larger in size: Φ⁻¹(2⁻⁵³) = −8.21."""
+LARGEST_EXPONENTIAL = 36.8
+"""No secure exponential draw is larger: −log 2⁻⁵³ = 36.74."""
 _TABLE_SCALE = 128
 _LEAST_FAST_SCALE = 2.0**20
 """Coarser grids than this never occur in a release; they take the exact sampler."""
