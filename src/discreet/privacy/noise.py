@@ -21,7 +21,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from discreet.errors import PrivateData
-from discreet.privacy.events import Composed, Event, Gaussian, NonPrivate
+from discreet.privacy.events import Event, NonPrivate, fast_sampled
 
 Floats = np.ndarray[Any, Any]
 
@@ -65,7 +65,7 @@ class SecureNoise:
 
     ``fast`` replaces OpenDP's discrete Gaussian (15–60 µs an entry) by integer sums of draws
     from a table (under 1 µs), within 1e-15 of it in total variation a coordinate; the event
-    says so. [docs/privacy/arithmetic.md, "The fast sampler"]
+    says so and the ledger charges it. [docs/privacy/arithmetic.md, "The fast sampler"]
     """
 
     fast: bool = False
@@ -75,12 +75,7 @@ class SecureNoise:
         return self
 
     def claim(self, event: Event) -> Event:
-        if self.fast and isinstance(event, Gaussian):
-            said = "Gaussian noise from the fast sampler, within 1e-15 of exact a coordinate"
-            return replace(event, assumes=(*event.assumes, said))
-        if self.fast and isinstance(event, Composed):
-            return Composed(tuple(self.claim(part) for part in event.events))
-        return event
+        return fast_sampled(event) if self.fast else event
 
     def gaussian(self, name: str, shape: tuple[int, ...], scale: Any) -> Any:  # noqa: ARG002
         scales = np.broadcast_to(np.asarray(scale, dtype=np.float64), shape)
