@@ -76,7 +76,7 @@ def evaluate(
     order, u = shuffle(seed, len(features))
     noise = noise or SeededNoise(seed)
     schedule = Doubling(plan.first_batch, len(features))
-    ledger = Ledger(plan.budget if noise.exact else Budget.none(), unit=plan.unit)
+    ledger = Ledger(plan.budget if noise.exact else Budget.none())
     for number, length in enumerate(schedule.lengths()[:-1], start=1):
         ledger = ledger.charge(f"batch {number}", noise.claim(plan.oracle.event(length)))
     released = Released(plan.n_actions, schedule)
