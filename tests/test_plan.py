@@ -4,7 +4,7 @@ import hashlib
 import json
 import subprocess
 import sys
-from dataclasses import FrozenInstanceError, replace
+from dataclasses import FrozenInstanceError, fields, replace
 
 import numpy as np
 import pytest
@@ -18,6 +18,7 @@ from discreet import (
     FiniteClass,
     Greedy,
     InvalidInput,
+    Learner,
     LinUCB,
     Logistic,
     Number,
@@ -27,11 +28,15 @@ from discreet import (
     ReplayBonusPO,
     Ridge,
     Schema,
+    SecureNoise,
     SquareCB,
     Uniform,
     UnitBall,
     VanillaPO,
+    evaluate,
 )
+from discreet.privacy.groups import epsilon_together
+from discreet.service.settings import ServedPlan
 from wording import refused
 
 PRIVATE = Budget(1.0, 1e-5)
@@ -148,17 +153,21 @@ OTHER = {
     "first_batch": 2,
     "missing_loss": 1.0,
     "releases": "on_request",
-    "unit": "person",
+    "unit": "user",
 }
 
 
 def test_there_is_a_change_for_every_field():
-    assert set(OTHER) == set(Plan.__dataclass_fields__)
+    assert set(OTHER) == {each.name for each in fields(Plan)}
 
 
 @pytest.mark.parametrize("name", OTHER)
 def test_the_digest_sees_every_field(name):
     base = plan(feedback="full") if name == "losses" else plan()
+    if name == "unit":  # a plan alone has one unit
+        served = ServedPlan.from_config(base.to_config())
+        assert served.digest == base.digest
+        base = served
     assert replace(base, **{name: OTHER[name]}).digest != base.digest
 
 
@@ -267,3 +276,47 @@ def test_what_was_given_is_explained_as_such():
     assert "0.1, as given" in rate
     assert "ridge regression on the whole past" in rate
     assert "no budget was set" in rate
+
+
+# The unit is a promise.
+
+
+@pytest.mark.parametrize("unit", ["customer", "user", "user_per_batch", "Decision", "", None, 3])
+def test_a_plan_promises_only_what_is_enforced(unit):
+    with refused(InvalidInput, "unit must be 'decision'; got", "whose records are whose"):
+        plan(unit=unit)
+    with refused(InvalidInput, "unit must be 'decision'; got"):
+        replace(plan(), unit=unit)
+    with refused(InvalidInput, "unit must be 'decision'; got"):
+        Plan.from_config(plan().to_config() | {"unit": unit})
+
+
+def test_forty_records_of_a_customer_are_not_one_unit():
+    """They cannot be claimed as one, and what they cost together is told."""
+    with refused(InvalidInput, "use the service"):
+        Learner(plan(unit="customer", first_batch=40))
+    learner = Learner(plan(first_batch=40))
+    learner.observe(learner.decide(np.zeros((40, 10))).id, np.full(40, 0.5))
+    learner.release()
+    spent = learner.ledger.spent()
+    assert (spent.unit, spent.epsilon) == ("decision", pytest.approx(1.0, abs=1e-4))
+    assert learner.released.plan["unit"] == "decision"
+    assert epsilon_together(learner.ledger.entries[0].event, 1e-5, 40) > 100
+
+
+@pytest.mark.parametrize("unit", ["user", "user_per_batch"])
+def test_a_plan_of_the_service_is_for_the_service(unit):
+    served = ServedPlan(**{**BASE, "unit": unit})
+    assert ServedPlan.from_config(served.to_config()) == served
+    assert served.to_config()["unit"] == unit
+    with refused(InvalidInput, "unit 'decision' for a Learner", unit):
+        Learner(served)
+    with refused(InvalidInput, "unit must be 'decision'"):
+        Plan.from_config(served.to_config())
+    seen = evaluate(served, np.zeros((3, 10)), np.zeros(3, dtype=int), noise=SecureNoise())
+    assert seen.ledger.spent().unit == "decision"  # no users were seen
+
+
+def test_the_service_promises_no_other_units():
+    with refused(InvalidInput, "unit must be 'decision' or 'user_per_batch' or 'user'; got 'team'"):
+        ServedPlan(**{**BASE, "unit": "team"})

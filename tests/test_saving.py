@@ -86,7 +86,7 @@ def test_a_loaded_learner_goes_on(path, tmp_path):
         {"oracle": dc.Logistic(ridge=1)},
         {"policy": dc.LinUCB(width=1)},
         {"oracle": dc.FiniteClass(np.random.default_rng(0).normal(size=(3, 2, 3)))},
-        {"horizon": 100, "missing_loss": 1, "unit": "visit"},
+        {"horizon": 100, "missing_loss": 1},
         {"budget": dc.Budget.none()},
     ],
     ids=lambda changes: next(iter(changes)),

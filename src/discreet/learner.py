@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 
 from discreet import saving
+from discreet.errors import BudgetExceeded, InvalidInput
 from discreet.plan import Plan
+from discreet.privacy.accounting import epsilon
 from discreet.privacy.budget import Budget
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.noise import Noise, SecureNoise
@@ -41,11 +43,22 @@ class Learner:
     """
 
     def __init__(self, plan: Plan, *, noise: Noise | None = None, draws: Any = None) -> None:
+        if plan.unit != "decision":
+            raise InvalidInput(
+                f"plan must have the unit 'decision' for a Learner; got {plan.unit!r}. "
+                "Only the service enforces other units: run discreet serve."
+            )
         self.plan = plan
         self._noise: Noise = noise or SecureNoise()
         # Actions may come from an ordinary generator: privacy holds for every fixed draw.
         self._draws = draws or np.random.default_rng()
         budget = plan.budget if self._noise.exact else Budget.none()  # seeded noise buys nothing
+        if epsilon(self._noise.claim(plan.mechanism.event), budget.delta) > budget.epsilon:
+            raise BudgetExceeded(
+                f"noise must fit the budget of ε = {budget.epsilon:g} at δ = {budget.delta:g}; "
+                f"got {self._noise!r}, whose sampler would take more than half of δ. "
+                "Use SecureNoise() without fast."
+            )
         ledger = Ledger(budget, unit=plan.unit)
         self._store = MemoryStore(
             plan.nothing_released(), ledger, plan.features.p, plan.missing_loss

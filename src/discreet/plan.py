@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -75,7 +75,8 @@ class Plan:
     noise). ``horizon`` None is open-ended. ``missing_loss`` None makes an unanswered slot void,
     a number stands in for it. ``releases`` is "automatic" (at the first decision after a batch is
     complete) or "on_request" (only when ``release`` is called, so that a public clock can rule and
-    nobody's answer moves anything). ``unit`` names what one record is in the ledger.
+    nobody's answer moves anything). ``unit`` is what the ledger's ε protects; a library that sees
+    records and no persons can promise it for one "decision" alone.
 
     >>> plan = Plan(n_actions=3, features=UnitBall(10), budget=Budget.none(),
     ...             policy=ReplayBonusPO(learning_rate=0.1, bonus=0.01), oracle=Ridge(ridge=0.01))
@@ -96,6 +97,9 @@ class Plan:
     releases: str = "automatic"
     unit: str = "decision"
 
+    enforced_units: ClassVar[tuple[str, ...]] = ("decision",)
+    """Units that whoever runs the plan enforces, so that it may promise them."""
+
     def __post_init__(self) -> None:
         whole("n_actions", self.n_actions, 2)
         instance("features", self.features, (UnitBall, Schema))
@@ -105,6 +109,14 @@ class Plan:
         one_of("feedback", self.feedback, ("bandit", "full"))
         one_of("losses", self.losses, ("general", "one_label"))
         one_of("releases", self.releases, ("automatic", "on_request"))
+        if self.unit not in self.enforced_units:
+            # Privacy: a unit is a promise, so only those that somebody enforces may be named.
+            # [docs/privacy/threat-model.md, "Several records of one person"]
+            raise InvalidInput(
+                f"unit must be {' or '.join(map(repr, self.enforced_units))}; got {self.unit!r}. "
+                "A plan alone cannot tell whose records are whose: leave unit out and choose ε for "
+                "all records of one person, or use the service, which enforces units of users."
+            )
         Doubling(self.first_batch, self.horizon)  # complains about both
         if self.missing_loss is not None:
             object.__setattr__(self, "missing_loss", loss(self.missing_loss))

@@ -25,13 +25,25 @@ _UNREADABLE = (LookupError, TypeError, ValueError, OSError, EOFError, RuntimeErr
 
 
 class Custody:
-    """A lock that refuses everyone once the state was handed over to a file."""
+    """A lock that refuses everyone once the state was handed over to a file, and every copy.
+
+    Privacy: of two processes that hold the same rows, only the one that made the learner may go
+    on; otherwise two noises would be drawn for one batch.
+    [docs/privacy/transcript.md, "Proof"]
+    """
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
+        self._process = os.getpid()
         self.handed_over = False
 
     def __enter__(self) -> None:
+        # Before the lock: a thread that stayed behind in the other process may hold it.
+        if os.getpid() != self._process:
+            raise StateClaimed(
+                "learner must be used in the process that made it; a fork copied it into this one. "
+                "Make it after the fork, or save it in the process that made it and load it here."
+            )
         self._lock.acquire()
         if self.handed_over:
             self._lock.release()

@@ -86,14 +86,26 @@ def test_seeded_noise_claims_nothing(name):
 
 
 @pytest.mark.parametrize("name", MADE)
-def test_secure_noise_claims_the_event_and_fast_says_that_it_is(name):
+def test_secure_noise_claims_the_event_and_fast_its_distance(name):
     event = MADE[name]
     assert SecureNoise().claim(event) == event
     claimed = SecureNoise(fast=True).claim(event)
-    assert epsilon(claimed, 1e-5) == epsilon(event, 1e-5)
-    gaussian = "ridge" in name or "radii" in name or name in ("logistic gaussian", "logistic full")
-    said = any("fast sampler" in each for each in events.assumptions(claimed))
-    assert said == gaussian
+    assert events.assumptions(claimed) == events.assumptions(event)
+    parts, drawn = (
+        each.events if isinstance(each, events.Composed) else (each,) for each in (event, claimed)
+    )
+    on_the_grid = [part.coordinates for part in parts if getattr(part, "coordinates", 0)]
+    # Bandit blocks of p = 4 for two actions: 10 Gram entries each, and 4 responses.
+    assert on_the_grid == {"ridge": [28], "logistic radii": [20]}.get(name, [])
+    for before, after in zip(parts, drawn, strict=True):
+        if not getattr(before, "coordinates", 0):
+            assert after == before  # floats, choices: the fast sampler has no part in them
+            continue
+        added = before.coordinates * 1e-15
+        assert after == replace(before, sampler_distance=before.sampler_distance + added)
+    assert epsilon(event, 1e-5) <= epsilon(claimed, 1e-5)
+    if name != "none":
+        assert epsilon(claimed, 1e-5) <= 1.0
 
 
 def test_a_part_without_privacy_ruins_the_whole():

@@ -82,6 +82,7 @@ def test_a_users_budget_is_divided_by_the_number_of_batches():
     assert (settings.plan.budget.epsilon, settings.plan.budget.delta) == (0.25, 2.5e-7)
     assert (settings.budget.epsilon, settings.budget.delta) == (1.0, 1e-6)
     assert settings.plan.unit == "user"
+    assert settings.plan.to_config()["unit"] == "user"
 
 
 def test_releases_follow_the_services_clock():

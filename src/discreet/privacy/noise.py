@@ -21,9 +21,13 @@ from typing import Any, Protocol
 import numpy as np
 
 from discreet.errors import PrivateData
-from discreet.privacy.events import Composed, Event, Gaussian, NonPrivate
+from discreet.privacy.events import Event, NonPrivate, fast_sampled
 from discreet.types import Floats
 
+LARGEST_NORMAL = 8.3
+"""No secure normal draw is larger in size: Φ⁻¹(2⁻⁵³) = −8.21."""
+LARGEST_EXPONENTIAL = 36.8
+"""No secure exponential draw is larger: −log 2⁻⁵³ = 36.74."""
 _TABLE_SCALE = 128
 _LEAST_FAST_SCALE = 2.0**20
 """Coarser grids than this never occur in a release; they take the exact sampler."""
@@ -60,7 +64,7 @@ class SecureNoise:
 
     ``fast`` replaces OpenDP's discrete Gaussian (15–60 µs an entry) by integer sums of draws
     from a table (under 1 µs), within 1e-15 of it in total variation a coordinate; the event
-    says so. [docs/privacy/arithmetic.md, "The fast sampler"]
+    says so and the ledger charges it. [docs/privacy/arithmetic.md, "The fast sampler"]
     """
 
     fast: bool = False
@@ -70,12 +74,7 @@ class SecureNoise:
         return self
 
     def claim(self, event: Event) -> Event:
-        if self.fast and isinstance(event, Gaussian):
-            said = "Gaussian noise from the fast sampler, within 1e-15 of exact a coordinate"
-            return replace(event, assumes=(*event.assumes, said))
-        if self.fast and isinstance(event, Composed):
-            return Composed(tuple(self.claim(part) for part in event.events))
-        return event
+        return fast_sampled(event) if self.fast else event
 
     def gaussian(self, name: str, shape: tuple[int, ...], scale: Any) -> Any:  # noqa: ARG002
         scales = np.broadcast_to(np.asarray(scale, dtype=np.float64), shape)

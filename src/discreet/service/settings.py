@@ -24,6 +24,12 @@ LEAST_MEMORY = 60.0
 SCHEMES = ("postgresql://", "postgres://")
 
 
+class ServedPlan(Plan):
+    """A plan that the service runs: it knows users, and may promise the units that it enforces."""
+
+    enforced_units = UNITS
+
+
 @dataclass(frozen=True, kw_only=True)
 class Settings:
     """One experiment as it is served; seconds where nothing else is said.
@@ -175,8 +181,9 @@ class Settings:
                     "at the top of the file, and window for the time of releases."
                 )
         unit, parts = given.get("unit", "decision"), given.get("max_batches")
+        one_of("unit", unit, UNITS)
         # Releases follow the service's public clock, never the answers.
-        plan = Plan.from_config(planned | {"unit": unit, "releases": "on_request"})
+        plan: Plan = ServedPlan.from_config(planned | {"unit": unit, "releases": "on_request"})
         if parts is not None:
             whole("max_batches", parts, 1)
             # Privacy: a user enters at most so many batches, and ε and δ add up over them.

@@ -76,7 +76,7 @@ def evaluate(
     order, u = shuffle(seed, len(features))
     noise = noise or SeededNoise(seed)
     schedule = Doubling(plan.first_batch, len(features))
-    ledger = Ledger(plan.budget if noise.exact else Budget.none(), unit=plan.unit)
+    ledger = Ledger(plan.budget if noise.exact else Budget.none())
     for number in range(1, len(schedule.lengths())):
         ledger = ledger.charge(f"batch {number}", noise.claim(plan.mechanism.event))
     released = Released(plan.n_actions, schedule)

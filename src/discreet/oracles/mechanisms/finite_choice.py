@@ -64,11 +64,14 @@ class FiniteChoice:
 
     def fit(self, batch: Batch, noise: Noise, _earlier: Statistics | None = None) -> Fit:
         """Sum of squared losses → exponential mechanism → the chosen predictor."""
-        rows = fitted_rows(batch, self.problem.feedback, self.problem.losses, exact=noise.exact)
+        features, weights, losses, _ = fitted_rows(
+            batch, self.problem.feedback, self.problem.losses, exact=noise.exact
+        )
         if noise.exact:
-            scores, unit = self._summed_losses(*rows, GRID).astype(np.int64), float(GRID)
+            summed = self._summed_losses(features, weights, losses, GRID)
+            scores, unit = summed.astype(np.int64), float(GRID)
         else:
-            scores, unit = self._summed_losses(*rows, None), 1.0
+            scores, unit = self._summed_losses(features, weights, losses, None), 1.0
         if np.any(np.isfinite(self.epsilon)):
             scale = np.asarray(2.0 * self.sensitivity * unit / np.asarray(self.epsilon))
             chosen = noise.choose("finite class", to_numpy(scores), scale[..., None])

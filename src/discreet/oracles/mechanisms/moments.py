@@ -66,7 +66,12 @@ class LegalRows:
 
 
 def legal_rows(batch: Batch, feedback: str, losses: str) -> LegalRows:
-    """Clamp, never complain: an error message would be a release."""
+    """Clamp, never complain about a row: an error message would be a release."""
+    if batch.records > LARGEST_BATCH:  # a public number, known before any data
+        raise InvalidInput(
+            f"batch must hold at most {LARGEST_BATCH} records for an exact release; "
+            f"got {batch.records}. Set a horizon, or a first_batch with smaller multiples."
+        )
     targets = np.nan_to_num(np.clip(np.asarray(batch.losses, dtype=np.float64), 0.0, 1.0), nan=1.0)
     observed = np.asarray(batch.observed, dtype=bool)
     if feedback == "bandit":
@@ -92,24 +97,19 @@ def legal_batch(batch: Batch, feedback: str, losses: str) -> Batch:
 
 def fitted_rows(
     batch: Batch, feedback: str, losses: str, *, exact: bool
-) -> tuple[Array, Array, Array]:
-    """Features, weights and losses (..., n, A): legal ones for a release, else as they are."""
+) -> tuple[Array, Array, Array, Array | None]:
+    """Features, weights and losses (..., n, A): for a release legal ones and their grid rows."""
     if exact:
         legal = legal_rows(batch, feedback, losses)
-        return legal.features, legal.weights + 0.0 * legal.targets, legal.targets
+        return legal.features, legal.weights + 0.0 * legal.targets, legal.targets, legal.grid
     xp = namespace(batch.features)
     weights = xp.astype(batch.observed, batch.features.dtype)
     heard = xp.where(xp.isfinite(batch.losses), batch.losses, 0.0)  # NaN: not observed
-    return batch.features, weights, heard
+    return batch.features, weights, heard, None
 
 
 def exact_moments(batch: Batch, feedback: str, losses: str) -> Moments:
     """Integer sums over legal records, with centred losses."""
-    if batch.records > LARGEST_BATCH:  # a public number, known before any data
-        raise InvalidInput(
-            f"batch must hold at most {LARGEST_BATCH} records for an exact release; "
-            f"got {batch.records}. Set a horizon, or a first_batch with smaller multiples."
-        )
     legal = legal_rows(batch, feedback, losses)
     rows, weights = legal.grid, legal.weights
     centred = np.trunc((legal.targets - centre(losses, batch.n_actions)) * GRID)

@@ -12,7 +12,7 @@ from discreet.backend import as_like, lift
 from discreet.oracles.mechanisms.moments import fitted_rows, floating_moments, legal_batch
 from discreet.oracles.mechanisms.newton import CURVATURE, minimise, ridge_like
 from discreet.oracles.mechanisms.perturb import dense_noisy_gram
-from discreet.oracles.mechanisms.structured_logistic import tolerance
+from discreet.oracles.mechanisms.structured_logistic import for_each_block, public_tolerance
 from discreet.oracles.problem import Problem
 from discreet.privacy.budget import Budget
 from discreet.privacy.calibrate import need_delta
@@ -26,7 +26,7 @@ from discreet.privacy.events import (
     compose,
 )
 from discreet.privacy.mechanisms import paper_sensitivities, zcdp
-from discreet.privacy.noise import Noise
+from discreet.privacy.noise import LARGEST_EXPONENTIAL, Noise
 from discreet.release import Fit, Gram, Predictor
 from discreet.statistics import Statistics
 from discreet.types import Batch
@@ -84,13 +84,15 @@ class PaperLogistic:
         """Statistics → noise → solve."""
         problem = self.problem
         rows = fitted_rows(batch, problem.feedback, problem.losses, exact=noise.exact)
-        features, weights, labels = rows
+        features, weights, labels, grid = rows
         A, p = labels.shape[-1], features.shape[-1]
         ridge, scale = self._ridge_and_scale(batch.records)
         drawn = noise.ball("objective", (A * p,))
         tilt = drawn.reshape(*drawn.shape[:-1], A, p)
         tilt = as_like(tilt, features) * lift(scale, features)
-        theta = minimise(features, weights, labels, ridge_like(ridge, features), tilt, tolerance(A))
+        largest = LARGEST_EXPONENTIAL * A * p * np.asarray(scale)
+        least = for_each_block(public_tolerance(batch.records, problem, ridge, largest), A)
+        theta = minimise(features, weights, labels, ridge_like(ridge, features), tilt, least, grid)
         return Fit(Predictor(theta, "logistic"), self._gram(batch, noise))
 
     def _ridge_and_scale(self, records: int) -> tuple[Any, Any]:

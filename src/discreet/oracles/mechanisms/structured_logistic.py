@@ -11,6 +11,7 @@ import numpy as np
 
 from discreet.backend import as_like, lift
 from discreet.errors import InvalidInput
+from discreet.oracles.mechanisms.exact_sums import attainable_norm
 from discreet.oracles.mechanisms.moments import GRID, exact_moments, fitted_rows, floating_moments
 from discreet.oracles.mechanisms.newton import CURVATURE, minimise, ridge_like
 from discreet.oracles.mechanisms.perturb import noisy_gram
@@ -25,8 +26,8 @@ from discreet.privacy.events import (
     ObjectivePerturbation,
     compose,
 )
-from discreet.privacy.mechanisms import sampler_distance
-from discreet.privacy.noise import Noise
+from discreet.privacy.mechanisms import LARGEST_BATCH, sampler_distance
+from discreet.privacy.noise import LARGEST_EXPONENTIAL, LARGEST_NORMAL, Noise
 from discreet.release import Fit, Gram, Predictor
 from discreet.statistics import Statistics
 from discreet.types import Batch
@@ -35,7 +36,8 @@ if TYPE_CHECKING:
     from discreet.oracles.logistic import Logistic
 
 TOLERANCE = 1e-8
-"""Public bound on the gradient norm of a returned minimiser; never the achieved value."""
+"""Public bound on the gradient norm of a returned minimiser; never the achieved value. Large
+batches with a small ridge have a larger one: see ``public_tolerance``."""
 OUTPUT_MULTIPLIER = 50.0
 """Gaussian output noise is 50 times the solver's sensitivity, 50/ε times below ε = 1: a sliver
 of the budget, and still far below what a prediction can show."""
@@ -43,7 +45,7 @@ OUTPUT_SHARE = 0.01
 """Share of a pure ε that covers the solver's error."""
 CONTINUOUS = (
     "the objective's noise is a rounded continuous draw",
-    "floating sums are accurate to half the solver's tolerance",
+    "the exponential function is accurate to 4 units in the last place",
 )
 
 
@@ -103,7 +105,7 @@ class StructuredLogistic:
         """Statistics → noise → solve."""
         problem = self.problem
         rows = fitted_rows(batch, problem.feedback, problem.losses, exact=noise.exact)
-        features, weights, labels = rows
+        features, weights, labels, grid = rows
         A, p = labels.shape[-1], features.shape[-1]
         ridge, scale = self._ridge_and_scale(batch.records)
         if self.noise == "gamma":
@@ -111,8 +113,10 @@ class StructuredLogistic:
         else:
             tilt = noise.normal("objective blocks", (A, p))
         tilt = as_like(tilt, features) * lift(scale, features)
-        theta = minimise(features, weights, labels, ridge_like(ridge, features), tilt, tolerance(A))
-        theta = theta + lift(self._output_scale(ridge), theta) * as_like(
+        tolerance = self._tolerance(batch.records)
+        least = for_each_block(tolerance, A)
+        theta = minimise(features, weights, labels, ridge_like(ridge, features), tilt, least, grid)
+        theta = theta + lift(self._output_scale(ridge, tolerance), theta) * as_like(
             self._output_noise(noise, A, p), theta
         )
         return Fit(Predictor(theta, "logistic"), self._gram(batch, noise))
@@ -128,11 +132,19 @@ class StructuredLogistic:
         # [docs/privacy/logistic.md, "Pure ε"]
         return np.maximum(ridge, 2.0 / main), 2.0 / main
 
-    def _output_scale(self, ridge: Any) -> Any:
+    def _tolerance(self, records: int) -> Any:
+        """The public bound τ on the gradient norm over all blocks."""
+        ridge, scale = self._ridge_and_scale(records)
+        p = self.problem.p
+        normal = self.noise == "gaussian"
+        largest = LARGEST_NORMAL * math.sqrt(p) if normal else LARGEST_EXPONENTIAL * p
+        return public_tolerance(records, self.problem, ridge, largest * np.asarray(scale))
+
+    def _output_scale(self, ridge: Any, tolerance: Any) -> Any:
         """Scale of the noise that hides the solver's error, of sensitivity 2τ/Λ."""
         if not np.any(np.isfinite(self.epsilon)):
             return 0.0
-        sensitivity = 2.0 * TOLERANCE / ridge
+        sensitivity = 2.0 * tolerance / ridge
         if self.noise == "gaussian":
             return sensitivity * output_multiplier(self.epsilon) * np.isfinite(self.epsilon)
         return sensitivity / (OUTPUT_SHARE * np.asarray(self.epsilon))
@@ -157,9 +169,19 @@ class StructuredLogistic:
         return Gram(noisy_gram(moments, self.gram, noise, batch.features), False, step)
 
 
-def tolerance(n_actions: int) -> float:
+def public_tolerance(records: int, problem: Problem, ridge: Any, largest_tilt: Any) -> Any:
+    """τ: 1e-8, or what floating point can certify for so many records.
+
+    Privacy: a function of public numbers; the output noise is in proportion to it.
+    [docs/privacy/logistic.md, "Rounding"]
+    """
+    attainable = attainable_norm(records, problem.p, ridge, largest_tilt)
+    return np.maximum(TOLERANCE, 2.0 * math.sqrt(problem.n_actions) * attainable)
+
+
+def for_each_block(tolerance: Any, n_actions: int) -> float:
     """Half of the public bound, shared by the blocks: the rest covers rounding."""
-    return 0.5 * TOLERANCE / math.sqrt(n_actions)
+    return 0.5 * float(np.min(tolerance)) / math.sqrt(n_actions)
 
 
 def output_multiplier(epsilon: Any) -> Any:
@@ -183,19 +205,21 @@ def gaussian_objective(
     coordinates = p * (p + 1)
 
     def event_at(sigma: float) -> Event:
+        largest_tilt = LARGEST_NORMAL * math.sqrt(p) * sigma
+        tolerance = public_tolerance(LARGEST_BATCH, problem, least, largest_tilt)
         parts: list[Event] = [
             ObjectivePerturbation(
                 "gaussian", kappa=kappa, shift=2.0 / sigma, blocks=blocks, assumes=CONTINUOUS
             ),
             Gaussian(
                 float(output_multiplier(budget.epsilon)),
-                2.0 * TOLERANCE / least,
+                2.0 * float(tolerance) / least,
                 assumes=CONTINUOUS,
             ),
         ]
         if radii:  # equal noise multipliers: √2/σ_G = 2/σ
             distance = sampler_distance(coordinates, sigma / math.sqrt(2.0) * GRID**2)
-            parts.append(Gaussian(sigma / 2.0, math.sqrt(2.0), distance))
+            parts.append(Gaussian(sigma / 2.0, math.sqrt(2.0), distance, coordinates))
         return compose(*parts)
 
     sigma = smallest_scale(event_at, budget, 2.0 * gaussian_multiplier(budget))
