@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from discreet.billboard.chain import Chain
@@ -62,8 +63,8 @@ def part(settings: Settings, epoch: int, batch: int) -> str:
 
 
 def charge(connection: Connection, number: int, ledger: Ledger) -> None:
-    """Insert the one entry of a ledger, which document ``number`` made."""
-    (entry,) = ledger.to_json()["entries"]
+    """Insert the newest entry of a ledger, which document ``number`` made."""
+    (entry,) = replace(ledger, entries=ledger.entries[-1:]).to_json()["entries"]
     connection.execute("INSERT INTO charges VALUES (?, ?)", (number, canonical(entry).decode()))
 
 

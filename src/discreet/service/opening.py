@@ -17,7 +17,7 @@ from discreet.service.journal import forget
 from discreet.service.migrations import migrate
 from discreet.service.places import anchor_of, open_database
 from discreet.service.publishing import finish
-from discreet.service.settings import Settings
+from discreet.service.settings import Settings, differing
 from discreet.service.steps import step
 from discreet.service.vault import Vault
 
@@ -26,7 +26,12 @@ def begin(settings: Settings) -> str:
     """Tables, secrets, document 0 and an admin key, whose text is returned."""
     database, vault = open_database(settings), Vault(settings.place(settings.vault))
     vault.create()
-    document = genesis(settings.plan, settings.experiment, public_key(vault.signing))
+    document = genesis(
+        settings.plan,
+        settings.experiment,
+        public_key(vault.signing),
+        max_batches=settings.max_batches,
+    )
     with closing(database.connect()) as connection:
         migrate(database, connection)
         with database.transaction(connection):
@@ -55,9 +60,10 @@ def check(settings: Settings, database: Database, connection: Connection, anchor
             "Begin it with discreet serve --init --config FILE."
         )
     if row[0] != _plan(settings):
+        keys = differing(json.loads(row[0]), settings.fixed)
         raise StateClaimed(
-            "plan must be the one that the experiment began with; it is another. Put it back, "
-            "or begin a new experiment with another database: features and budget cannot change."
+            f"{', '.join(keys)} must stay as the experiment began; not so here. Put it back, or "
+            "begin a new experiment with another database: what people were promised cannot change."
         )
     database.seen(float(row[1]))
     mark = anchor.newest()
@@ -125,4 +131,5 @@ def restore(settings: Settings) -> list[int]:
 
 
 def _plan(settings: Settings) -> str:
-    return canonical(settings.plan.to_config()).decode()
+    """The plan with its unit and its number of batches, as the experiment's row keeps them."""
+    return canonical(settings.fixed).decode()

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from discreet.billboard.chain import Chain
 from discreet.billboard.keys import public_key
+from discreet.errors import DiscreetError
 from discreet.service import access, chain
 from discreet.service.anchor import Anchor
 from discreet.service.batches import BatchState, Slots, Terms, under_way
@@ -22,6 +23,7 @@ from discreet.service.serving import Serving
 from discreet.service.settings import Settings
 from discreet.service.steps import step
 from discreet.service.vault import Vault
+from discreet.service.watching import ExperimentFile
 from discreet.service.writer import Writer
 
 T = TypeVar("T")
@@ -36,6 +38,12 @@ class State:
     mode: str
     holdback: float
     alias: int | None
+    file: ExperimentFile | None = None
+    """The file that it was started from, if any."""
+    refused: str | None = None
+    """Why the fit of the batch that waits was refused, in one public word."""
+    whole = False
+    """Whether every document that decides was read and verifies."""
 
     def __init__(self, settings: Settings, *, workers: int = 1) -> None:
         self.settings = settings
@@ -112,12 +120,19 @@ class State:
             known = self.serving.newest
             row, last, live, keys, bodies = await self.read(lambda c: _view(c, known))
             if bodies:
-                extended = await asyncio.to_thread(self._anchored, bodies)
+                try:
+                    extended = await asyncio.to_thread(self._anchored, bodies)
+                except DiscreetError:
+                    self.whole = False
+                    raise
                 self.serving.adopt(extended)
                 step("release:served")
             self.epoch, self.mode, self.holdback, self.alias = row
             self.live, self.keys = live, {key.id: key for key in keys}
             self._last, self._live = last, {(each.epoch, each.id) for each in live}
+            held = {link.number for link in self.serving.chain.links}
+            pinned = [each.release for each in live if each.state == "open"]
+            self.whole = held.issuperset(map(self.served, [None, *pinned]))
             self._fresh = time.monotonic()
             self.on_change()
 
@@ -129,8 +144,9 @@ class State:
 
     @property
     def ready(self) -> bool:
-        """Whether the service has started and could read its database a moment ago."""
-        return self._started and time.monotonic() - self._fresh < STALE
+        """Whether it has started, read its database a moment ago, and can decide and release."""
+        fresh = time.monotonic() - self._fresh < STALE
+        return self._started and fresh and self.whole and self.refused is None
 
     def over(self, epoch: int, batch: int) -> bool:
         """Whether a batch is over; one that opened after the last look is not."""

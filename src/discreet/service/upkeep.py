@@ -6,13 +6,13 @@ import asyncio
 import threading
 from collections.abc import Awaitable, Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from discreet.errors import NotReady
 from discreet.service import fitting, logs, publishing
 from discreet.service.state import State
 from discreet.service.steps import step
+from discreet.service.verifying import Refused
 
 TICK = 0.5
 """Seconds between two looks; how late a worker may hear of a release, a new key, a changed mode."""
@@ -21,9 +21,9 @@ TICK = 0.5
 class Upkeep:
     """Background tasks; ``once`` does all that is due now."""
 
-    def __init__(self, state: State, config: Path | None = None) -> None:
+    def __init__(self, state: State, *, child: bool = False) -> None:
         self._state = state
-        self._fitter = fitting.Fitter(config) if config else None
+        self._fitter = fitting.Fitter(state.settings) if child else None
         self._tasks: list[asyncio.Task[None]] = []
         self._erased = False
         self._stopping = threading.Event()
@@ -31,9 +31,8 @@ class Upkeep:
     def start(self) -> None:
         """Begin to look after the state until ``stop``."""
         # A fit takes its time; what other workers and operators do is seen meanwhile.
-        self._tasks = [
-            asyncio.create_task(self._repeat(each)) for each in (self._state.refresh, self.once)
-        ]
+        duties = (self._state.refresh, self.look, self.once)
+        self._tasks = [asyncio.create_task(self._repeat(each)) for each in duties]
 
     async def stop(self) -> None:
         """Give up what is under way: it is made again at the next start."""
@@ -56,6 +55,11 @@ class Upkeep:
         if self._stopping.wait(seconds):
             raise NotReady("service must be running to release; it stops. It is made later.")
 
+    async def look(self) -> None:
+        """See whether somebody edited the experiment file."""
+        if self._state.file is not None:
+            await asyncio.to_thread(self._state.file.look)
+
     async def once(self) -> bool:
         """Release what is due and erase what is over; whether a release was made."""
         state = self._state
@@ -63,7 +67,9 @@ class Upkeep:
         if any(batch.state == "sealed" for batch in state.live):
             if self._fitter:
                 await asyncio.to_thread(self._fitter.start)
-            made = await asyncio.to_thread(self._publisher().release_next)
+            made = await self._release()
+        else:
+            state.refused = None
         await state.refresh()
         if made:
             logs.event("released", release=state.serving.newest)
@@ -72,6 +78,21 @@ class Upkeep:
         left = any(state.over(*place) for place in state.vault.batches())
         if made or left or not self._erased:
             await self.erase()
+        return made
+
+    async def _release(self) -> bool:
+        state = self._state
+        try:
+            made = await asyncio.to_thread(self._publisher().release_next)
+        except Refused as refused:
+            if refused.reason != state.refused:  # once, not with every attempt
+                logs.event("release refused", kind=refused.reason)
+            state.refused = refused.reason
+            if self._fitter:  # whatever is wrong with that process, the next is another
+                await asyncio.to_thread(self._fitter.close)
+            return False
+        if made:
+            state.refused = None
         return made
 
     async def erase(self) -> None:
@@ -86,5 +107,12 @@ class Upkeep:
     def _publisher(self) -> publishing.Publisher:
         state = self._state
         fit = self._fitter or partial(fitting.fit, state.settings, state.database, state.vault)
-        commit = state.writer.run
-        return publishing.Publisher(state.database, state.vault, fit, commit, self._pause)
+        return publishing.Publisher(
+            state.settings,
+            state.database,
+            state.vault,
+            state.serving.chain,
+            fit,
+            state.writer.run,
+            self._pause,
+        )
