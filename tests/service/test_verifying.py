@@ -182,6 +182,26 @@ def test_a_charge_above_the_budget_is_refused(settings, play, released, capsys, 
     play(chosen, scenario)
 
 
+def test_a_budget_that_the_genesis_did_not_promise_is_not_spent(settings, play, capsys):
+    """Twice the batches and twice the budget: every release costs the same, all of them do not."""
+    promised = settings(unit="user", max_batches=2)
+    more = {"budget": {"epsilon": 2.0, "delta": 2e-6}}
+    raised = settings(unit="user", max_batches=4, plan=more, begin=False)
+    assert raised.plan == promised.plan
+    with closing(open_database(raised).connect()) as connection:
+        row = canonical(raised.fixed).decode()
+        connection.execute("UPDATE experiment SET plan = ?", (row,))
+
+    async def scenario(service):
+        for number in range(4):
+            decision = await service.engine.decide("caller", HERE, user=str(number))
+            await service.engine.observe(decision.decision, 0.5)
+        await fill(service, user="late")
+        await assert_refused(service, "budget", capsys)
+
+    play(raised, scenario)
+
+
 def test_a_chain_that_was_altered_meanwhile_is_not_continued(settings, play, released, capsys):
     async def scenario(service):
         await fill(service)

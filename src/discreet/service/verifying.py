@@ -51,10 +51,11 @@ def verify(
     ledger: Ledger,
 ) -> None:
     """Refuse a release that is not the next of our chain, of our plan, or not the one paid for."""
-    plan = settings.plan
-    before = _committed(connection, known).released.latest
+    plan, committed = settings.plan, _committed(connection, known)
+    before = committed.released.latest
     weights = release.predictor.weights
     checks = {
+        "budget": settings.budget == committed.budget,  # as the genesis promised
         "plan": release.plan_digest == plan.digest,
         "number": release.number == (before.number if before else 0) + 1,
         "previous": release.previous == (before.digest if before else plan.digest),

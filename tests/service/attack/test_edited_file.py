@@ -9,20 +9,21 @@ from pathlib import Path
 
 import pytest
 
+from discreet.errors import StateClaimed
 from discreet.service.places import open_database
+from discreet.service.run import preflight
+from discreet.service.settings import Settings
 from service.attack.harness import context, until
 from service.attack.processes import alive, family
 
-EDITS = {
-    "epsilon": ("epsilon = 1.0", "epsilon = 50.0", ["plan.budget.epsilon"]),
-    "actions": ("n_actions = 3", "n_actions = 4", ["plan.n_actions"]),
-    "range": ("high = 1000000", "high = 500", ["plan.features.fields.0.high"]),
-    "values": ('["phone", "desk"]', '["phone", "tablet"]', ["plan.features.fields.1.values"]),
-    "first batch": ("first_batch = 4", "first_batch = 2", ["plan.first_batch"]),
-    "unit": ("[plan]", 'unit = "user_per_batch"\n[plan]', ["unit"]),
-    "several": ("epsilon = 1.0\ndelta = 1e-6", "epsilon = 3.0\ndelta = 1e-3",
-                ["plan.budget.delta", "plan.budget.epsilon"]),
-}  # fmt: skip
+EDITS = [
+    ("epsilon = 1.0", "epsilon = 50.0", ["plan.budget.epsilon"]),
+    ("n_actions = 3", "n_actions = 4", ["plan.n_actions"]),
+    ("high = 1000000", "high = 500", ["plan.features.fields.0.high"]),
+    ('["phone", "desk"]', '["phone", "tablet"]', ["plan.features.fields.1.values"]),
+    ("first_batch = 4", "first_batch = 2", ["plan.first_batch"]),
+    ("[plan]", 'unit = "user_per_batch"\n[plan]', ["unit"]),
+]
 
 
 @contextmanager
@@ -38,12 +39,17 @@ def edited(place, old, new):
 
 def fill(place):
     """Decide and answer until the batch is full; every request must be served."""
-    for number in range(100):
+    stored = 0
+    for number in range(1000):
         person = {} if place.settings.unit == "decision" else {"user": f"user {number}"}
         status, decision = place.post("/v1/decide", {"context": context(number)} | person)
         assert status == 200, decision
         if not decision["stored"]:
-            return
+            if stored:
+                return
+            time.sleep(0.05)  # the batch before is just over
+            continue
+        stored += 1
         body = {"decision": decision["decision"], "loss": 0.5}
         assert place.post("/v1/observe", body)[0] == 200
 
@@ -72,30 +78,25 @@ def assert_sound(place, made):
     assert place.get("/readyz", key=None)[0] == 200
 
 
-@pytest.mark.parametrize("edit", EDITS)
-def test_an_edit_counts_for_nothing_until_a_restart_which_refuses_it(places, database, edit):
-    old, new, keys = EDITS[edit]
+def test_an_edit_counts_for_nothing_until_a_restart_which_refuses_it(places, database):
     place = places(database)
     with place.served():
-        with edited(place, old, new):
-            until(lambda: file_of(place) == {"readable": True, "differs": keys})
-            fill(place)
-            until(lambda: releases(place) == 1, "no release was made")
-            assert_sound(place, 1)
-            [line] = told(place, "experiment file differs")
-            assert line["keys"] == keys
-            text = place.get("/v1/status")[1]["text"]
-            assert all(key in text for key in keys)
-        until(lambda: not file_of(place)["differs"])
-        assert len(told(place, "experiment file differs")) == 1
-    with edited(place, old, new):
-        assert place.run("serve") == 2
-        refusal = place.log.read_text().splitlines()[-1]
-        assert f"{', '.join(keys)} must stay as the experiment began" in refusal
+        for made, (old, new, keys) in enumerate(EDITS, start=1):
+            with edited(place, old, new):
+                until(lambda: file_of(place) == {"readable": True, "differs": keys})  # noqa: B023
+                fill(place)
+                until(lambda: releases(place) == made, "no release was made")  # noqa: B023
+                assert_sound(place, made)
+                assert all(key in place.get("/v1/status")[1]["text"] for key in keys)
+            until(lambda: not file_of(place)["differs"])
+    lines = told(place, "experiment file differs")
+    assert [line["keys"] for line in lines] == [keys for _, _, keys in EDITS]  # each told once
+    for old, new, keys in EDITS:
+        with edited(place, old, new), pytest.raises(StateClaimed) as refused:
+            preflight(Settings.read(place.folder / "experiment.toml"))
+        assert f"{', '.join(keys)} must stay as the experiment began" in str(refused.value)
     with place.served():
-        fill(place)
-        until(lambda: releases(place) == 2, "no second release was made")
-        assert_sound(place, 2)
+        assert_sound(place, len(EDITS))
 
 
 def test_more_batches_for_one_user_count_for_nothing(places, database):
