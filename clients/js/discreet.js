@@ -1,9 +1,6 @@
-// A billboard of discreet, in the browser and in Node: verify what a service published, evaluate
-// the released policy here. The context stays where it is.
-//
+// A billboard of discreet: verify what was published, evaluate the policy here, send no context.
 //   const board = await Billboard.open("https://example.org", PUBLIC_KEY);
 //   const action = board.sample({ age: 41, device: "phone" });
-//
 // Signatures are checked by the platform: Chrome 137, Firefox 129, Safari 17, Node 20 or later, on
 // https or localhost. Where it cannot, Unverified is thrown: show a default action then.
 
@@ -37,8 +34,7 @@ const encoded = (text) => new TextEncoder().encode(text);
 const digest = async (text) => hexOf(await crypto.subtle.digest("SHA-256", encoded(text)));
 
 async function isSigned(text, signature, publicKey) {
-  const written = /^[0-9a-f]{64}$/.test(publicKey);
-  must(written, "public key must be 64 hexadecimal digits in lower case; it is not", TypeError);
+  must(/^[0-9a-f]{64}$/.test(publicKey), "public key must be 64 lower-case hex digits", TypeError);
   const secure = globalThis.crypto?.subtle;
   must(secure, "page must be on https or localhost to check signatures; it is not", Unverified);
   if (!/^[0-9a-f]{128}$/.test(signature)) return false;
@@ -69,6 +65,8 @@ async function chainOf(texts, publicKey) {
     const document = await verify(text, publicKey);
     const first = document.kind === "genesis" && document.number === 0;
     must(first !== (links.length > 0), "chain must begin with its one genesis; it does not");
+    const M = document.unit === "user" ? Math.max(1, Math.trunc(document.max_batches)) : null;
+    must(!first || document.max_batches === M, "genesis must say max_batches for users alone");
     links = [...(first ? [] : before(links, document)), { digest: await digest(text), document }];
   }
   return links;
@@ -374,9 +372,11 @@ export class Billboard {
   }
 
   constructor(links) {
-    const [{ plan }, { number, epoch }] = [links[0].document, links.at(-1).document];
+    const [{ plan, max_batches }, { number, epoch }] = [links[0].document, links.at(-1).document];
     const releases = links.map((link) => link.document.release).filter(Boolean);
     Object.assign(this, { plan, number, epoch, released: new Released(plan, releases) });
+    const all = (text) => text.replace("inf", "Infinity") * (max_batches ?? 1);
+    this.budget = { epsilon: all(plan.budget.epsilon), delta: all(plan.budget.delta) };
     this.kind = releases.length ? plan.policy.kind : "Uniform"; // before the first: all alike
     const read = ([name, text]) => [name, name === "rollout" ? text : text && Number(text)];
     this.parameters = Object.fromEntries(Object.entries(plan.policy).map(read));

@@ -35,6 +35,13 @@ for (const { name, documents, number, releases } of vectors.histories) {
   });
 }
 
+for (const { unit, documents, epsilon, delta } of vectors.budgets) {
+  test(`what all releases may cost one ${unit}`, async () => {
+    const { budget } = await Billboard.from(documents, vectors.key);
+    assert.deepEqual(budget, { epsilon, delta });
+  });
+}
+
 for (const { name, documents } of vectors.broken) {
   test(`refused: ${name}`, async () => {
     await assert.rejects(Billboard.from(documents, vectors.key), CorruptRelease);

@@ -1,16 +1,22 @@
-"""``discreet ledger verify``: files of three kinds, a service, and what must not pass."""
+"""``discreet ledger verify``: files of every kind, a service, and what must not pass."""
 
 from __future__ import annotations
 
 import json
 import threading
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import numpy as np
 import pytest
 
 import discreet as dc
+from billboard.chains import KEY, sign, user_genesis
+from discreet.billboard import documents
+from discreet.billboard.chain import Chain
 from discreet.cli import main
+from discreet.encoding import digest_of
+from discreet.privacy.ledger import Ledger
 
 
 def run(capsys, *arguments):
@@ -210,3 +216,81 @@ def test_a_service_that_sends_something_else(service, capsys):
     code, out, _ = run(capsys, service["url"])
     assert code == 1
     assert "must be JSON" in out
+
+
+def chain_of(learner, *, max_batches=None):
+    """The signed documents of a run; with a number of batches those of a service for users."""
+    genesis = documents.genesis(learner.plan, "shop", KEY)
+    if max_batches is not None:
+        genesis = user_genesis(learner.plan, max_batches)
+    root = previous = digest_of(genesis["plan"])
+    contents = [sign(genesis)]
+    for item in learner.released.items:
+        made = replace(item, plan_digest=root, previous=previous)
+        contents.append(sign(documents.release_document(contents[-1], made)))
+        previous = made.digest
+    return contents
+
+
+def written(tmp_path, contents):
+    (tmp_path / "documents.jsonl").write_bytes(b"\n".join(contents) + b"\n")
+    return tmp_path / "documents.jsonl"
+
+
+@pytest.mark.parametrize(
+    ("max_batches", "code", "epsilon"), [(None, 0, 1.0), (3, 0, 3.0), (4, 0, 4.0), (1, 1, 1.0)]
+)
+def test_a_chain_tells_the_whole_budget(tmp_path, capsys, max_batches, code, epsilon):
+    learner = played()
+    path = written(tmp_path, chain_of(learner, max_batches=max_batches))
+    told, out, _ = run(capsys, path, "--json")
+    found = json.loads(out)
+    assert (told, found["valid"], found["charges"]) == (code, code == 0, 3)
+    assert found["budget"]["epsilon"] == epsilon
+    spent = found["recomputed"]["epsilon"]
+    if max_batches is None:
+        assert spent == pytest.approx(learner.ledger.spent().epsilon, rel=2e-3)
+    else:  # three releases on one user, by composition
+        event = learner.released.items[0].event
+        whole = Ledger(dc.Budget(9.0, 1e-5 * max_batches))
+        for _ in range(3):
+            whole = whole.charge("every batch", event)
+        assert spent == pytest.approx(whole.spent().epsilon, rel=2e-3)
+        assert spent > 1.0
+
+
+def restored_from(contents, newest):
+    """A restore after ``newest`` documents were published, from a backup with these."""
+    last = documents.digest(newest[-1])
+    return sign(
+        documents.restore_document(
+            contents[-1], epoch=2, number=len(newest), previous=last, burned=[]
+        )
+    )
+
+
+def test_releases_that_a_restore_cut_off_are_charged(tmp_path, capsys):
+    contents = chain_of(played(), max_batches=3)
+    path = written(tmp_path, [*contents, restored_from(contents[:2], contents)])
+    code, out, _ = run(capsys, path, "--json")
+    assert (code, json.loads(out)["charges"]) == (0, 3)
+    path = written(tmp_path, [*contents[:2], restored_from(contents[:2], contents)])
+    code, out, _ = run(capsys, path)
+    assert code == 1
+    assert "2 are missing" in out
+
+
+def test_an_altered_chain_is_not_valid(tmp_path, capsys):
+    contents = chain_of(played())
+    contents[2] = contents[2].replace(b'"multiplier":"3', b'"multiplier":"9')
+    code, out, _ = run(capsys, written(tmp_path, contents))
+    assert code == 1
+    assert "signed by the expected key" in out
+
+
+def test_a_file_of_releases_cannot_tell_what_users_spent(tmp_path, capsys):
+    released = Chain(KEY).extended(chain_of(played(), max_batches=3)).released
+    released.save(tmp_path / "released.json")
+    code, _, told = run(capsys, tmp_path / "released.json")
+    assert code == 2
+    assert "signed documents instead" in told

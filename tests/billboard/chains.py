@@ -107,6 +107,22 @@ def histories():
     }
 
 
+def user_genesis(of, max_batches):
+    """Document 0 of a service whose releases add up on one user."""
+    document = documents.genesis(of, "shop", KEY, max_batches=max_batches)
+    return {**document, "unit": "user", "plan": {**document["plan"], "unit": "user"}}
+
+
+def budgets():
+    """Chains that promise a budget: unit -> documents, ε and δ of all releases for one unit."""
+    share = dc.Budget(0.25, 1e-6)
+    of = dc.Plan(n_actions=2, features=dc.UnitBall(1), budget=share)
+    return {
+        "decision": (chain(of, of.nothing_released()), share.epsilon, share.delta),
+        "user": ([sign(user_genesis(of, 4))], 4 * share.epsilon, 4 * share.delta),
+    }
+
+
 def broken():
     """Chains of documents that must be refused, most of them with good signatures."""
     of = plan(dc.SquareCB(), features=dc.UnitBall(1), n_actions=2)
@@ -155,6 +171,10 @@ def broken():
         "restore that follows another document": restore(previous="0" * 64),
         "restore that keeps another document": restore(kept=kept),
         "restore that keeps an unknown number": restore(kept={**kept, "number": 17}),
+        "batches without users": [resigned({**documents.verify(good[0], KEY), "max_batches": 3})],
+        "users without a number of batches": [resigned(user_genesis(of, None))],
+        "users in no batch": [resigned(user_genesis(of, 0))],
+        "users in batches that are no number": [resigned(user_genesis(of, "3"))],
         "genesis in the middle": [*good, resigned({**documents.verify(good[0], KEY), "number": 4})],
     }
 

@@ -31,6 +31,7 @@ def test_a_genesis_holds_the_plan_and_the_key():
         "previous": None,
         "plan": PLAN.to_config(),
         "key": KEY,
+        "max_batches": None,
     }
 
 
@@ -54,7 +55,7 @@ def test_the_bytes_of_a_genesis_are_pinned():
         {**documents.genesis(small, "shop", KEY), "plan": {"n_actions": 2}}, PRIVATE_KEY
     )
     assert documents.digest(made) == (
-        "536904d5b7949138f2ea5022cdd49c481d5ec3c1d0315725062efcffca52ebd8"
+        "2e081afffa418b8e315fba33e10ddff8ef004c45420f8d02ec26898cf9b2d98a"
     )
 
 

@@ -89,6 +89,7 @@ MUTANTS = {
     "previous === last.digest": "true",
     "epoch > last.document.epoch": "true",
     "links.at(-1).digest === kept.digest": "true",
+    "document.max_batches === M": "true",
     "rest[name] === first[name]": "true",
     "canonical(signed) === text": "true",
     "2 * shift || step": "3 * shift || step",

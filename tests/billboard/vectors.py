@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 import discreet as dc
-from billboard.chains import BALL, KEY, SCHEMA, broken, chain, histories, plan, released
+from billboard.chains import BALL, KEY, SCHEMA, broken, budgets, chain, histories, plan, released
 from discreet.encoding import canonical
 
 FILE = Path(__file__).parents[2] / "clients" / "js" / "vectors.json"
@@ -100,6 +100,10 @@ def vectors():
         "histories": [
             {"name": name, "documents": texts(documents), "number": number, "releases": count}
             for name, (documents, number, count) in histories().items()
+        ],
+        "budgets": [
+            {"unit": unit, "documents": texts(documents), "epsilon": epsilon, "delta": delta}
+            for unit, (documents, epsilon, delta) in budgets().items()
         ],
         "broken": [
             {"name": name, "documents": texts(documents)} for name, documents in broken().items()

@@ -10,12 +10,14 @@ from contextlib import closing
 import pytest
 
 from discreet.billboard.chain import Chain
-from discreet.errors import BudgetExceeded, DecisionClosed, NotReady, StateClaimed
+from discreet.errors import DecisionClosed, NotReady, StateClaimed
+from discreet.privacy.ledger import Ledger
 from discreet.service import chain, opening, publishing
 from discreet.service.anchor import Anchor, Mark
 from discreet.service.fitting import fit
 from discreet.service.places import anchor_of, open_database
 from discreet.service.sqlite import PATIENCE
+from discreet.service.verifying import Refused
 
 HERE = [0.3, -0.2]
 
@@ -30,9 +32,11 @@ async def fill(service, count):
 def publisher(service, **changes):
     state = service.state
     parts = {
+        "settings": service.settings,
         "database": state.database,
         "vault": state.vault,
         "anchor": state.anchor,
+        "known": state.serving.chain,
         "fit": lambda *place: fit(service.settings, state.database, state.vault, *place),
         "commit": state.writer.run,
         "pause": lambda _: None,
@@ -75,10 +79,16 @@ def test_the_key_is_the_guarantee_when_the_state_is_forged(settings, play, relea
         await service.state.write(
             lambda c: c.execute("UPDATE batches SET state = 'sealed' WHERE id = 1") and None
         )
-        with pytest.raises(BudgetExceeded):  # the ledger would not pay
+        with pytest.raises(Refused, match="budget"):  # the ledger would not pay
             await in_thread(publisher(service).release_next)
-        with pytest.raises(state.database.lost):  # the unique key would not have it
-            await in_thread(publisher(service, fit=lambda *_: fitted).release_next)
+        with pytest.MonkeyPatch.context() as patched:
+            unpaid = Ledger(service.settings.budget).charge("another", fitted.event)
+            patched.setattr(publishing, "paid", lambda *_: unpaid)
+            with pytest.raises(Refused, match="number"):  # the chain has one already
+                await in_thread(publisher(service, fit=lambda *_: fitted).release_next)
+            patched.setattr(publishing, "verify", lambda *_: None)
+            with pytest.raises(state.database.lost):  # the unique key would not have it
+                await in_thread(publisher(service, fit=lambda *_: fitted).release_next)
         return await in_thread(rows, service, "documents")
 
     assert play(settings(), scenario) == 2
@@ -325,11 +335,36 @@ def test_a_burned_batch_is_erased_and_never_released(settings, play, released):
     play(settings(), scenario)
 
 
-def test_another_plan_is_another_experiment(settings, play):
+USERS = {"unit": "user", "max_batches": 4}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "keys"),
+    [
+        ({}, {"plan": {"n_actions": 4}}, "plan.n_actions"),
+        ({}, {"plan": {"budget": {"epsilon": 50.0, "delta": 1e-6}}}, "plan.budget.epsilon"),
+        ({}, {"plan": {"policy": {"kind": "Greedy"}}}, "plan.policy.kind"),
+        ({}, {"unit": "user_per_batch"}, "unit"),
+        ({}, USERS, "max_batches, unit"),
+        (USERS, USERS | {"max_batches": 8}, "max_batches"),
+        (USERS, USERS | {"plan": {"budget": {"epsilon": 2.0, "delta": 1e-6}}},
+         "plan.budget.epsilon"),
+    ],
+)  # fmt: skip
+def test_what_an_experiment_began_with_stays(settings, play, before, after, keys):
+    chosen = settings(**before)
+    with pytest.raises(StateClaimed, match=f"^{keys} must stay as the experiment began"):
+        play(settings(**after, begin=False), fill)
+    with pytest.raises(StateClaimed, match="experiment of this file"):
+        opening.restore(settings(**after, begin=False))
+    play(chosen, lambda service: service.status())
+
+
+def test_other_settings_may_change_with_a_restart(settings, play):
     settings()
-    other = settings(plan={"n_actions": 4}, begin=False)
-    with pytest.raises(StateClaimed, match="plan must be the one"):
-        play(other, fill)
+    changed = {"window": 5.0, "port": 9000, "rate_limit": 7, "waiting": "pipeline", "lease": 2}
+    status = play(settings(begin=False, **changed), lambda service: service.status())
+    assert (status["window"], status["waiting"]) == (5.0, "pipeline")
 
 
 def test_an_experiment_begins_once(settings):

@@ -12,6 +12,7 @@ from discreet.billboard.documents import digest
 from discreet.billboard.keys import checked_public_key
 from discreet.billboard.transport import Transport, as_json
 from discreet.errors import CorruptRelease, InvalidInput
+from discreet.privacy.budget import Budget
 from discreet.released import Released
 
 
@@ -94,6 +95,11 @@ class Billboard:
     def released(self) -> Released:
         """What the policy in force sees, with the plan."""
         return self._in_force.released
+
+    @property
+    def budget(self) -> Budget:
+        """What all releases together may cost one unit, as the genesis promised."""
+        return self._chain.budget
 
     @property
     def documents(self) -> tuple[bytes, ...]:

@@ -14,10 +14,14 @@ from discreet.errors import CorruptRelease
 from discreet.features import UnitBall
 from discreet.plan import FEATURES, POLICIES
 from discreet.policies import Policy
+from discreet.privacy.budget import Budget
 from discreet.release import Release, following
 from discreet.released import Released
 from discreet.schedule import Doubling
 from discreet.schema import Schema
+
+ADDS_UP = "user"
+"""The unit that enters every batch, so that the costs of releases add up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +83,13 @@ class Chain:
                 "genesis must name the unit and the schema of its plan; it does not. "
                 "Read it with the version of discreet that wrote it."
             )
+        batches = document["max_batches"]
+        counted = type(batches) is int and batches >= 1
+        if counted != (document["unit"] == ADDS_UP) or not (counted or batches is None):
+            raise CorruptRelease(
+                f"genesis must say max_batches with the unit {ADDS_UP!r}, and only there; it does "
+                "not. Nobody can tell what all releases cost: do not use it."
+            )
         return replace(self, links=(link,), genesis=document)
 
     def _after_others(self, link: Link, document: Mapping[str, Any]) -> Chain:
@@ -129,6 +140,12 @@ class Chain:
         """The plan of the genesis, as a mapping."""
         plan: dict[str, Any] = self.genesis["plan"]
         return plan
+
+    @property
+    def budget(self) -> Budget:
+        """What all releases together may cost one unit; the plan has the budget of one."""
+        share, parts = self.config["budget"], self.genesis["max_batches"] or 1
+        return Budget(float(share["epsilon"]) * parts, float(share["delta"]) * parts)
 
     @cached_property
     def features(self) -> UnitBall | Schema:

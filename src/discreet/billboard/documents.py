@@ -20,7 +20,7 @@ from discreet.release import Release
 
 FORMAT = "discreet-signed-release/1"
 FIELDS = {
-    "genesis": {"plan", "key"},
+    "genesis": {"plan", "key", "max_batches"},
     "release": {"release"},
     "burn": {"burned"},
     "restore": {"burned", "kept"},
@@ -30,8 +30,14 @@ FIELDS = {
 _SHARED = {"format", "kind", "experiment", "epoch", "number", "unit", "schema", "previous"}
 
 
-def genesis(plan: Plan, experiment: str, key: str, epoch: int = 1) -> dict[str, Any]:
-    """Document 0: the plan, and the public key that signs all that follows."""
+def genesis(
+    plan: Plan, experiment: str, key: str, epoch: int = 1, *, max_batches: int | None = None
+) -> dict[str, Any]:
+    """Document 0: the plan, and the public key that signs all that follows.
+
+    The budget of the plan is that of one release; where releases add up on one unit,
+    ``max_batches`` says how many there will be at most.
+    """
     config = plan.to_config()
     return {
         "format": FORMAT,
@@ -44,6 +50,7 @@ def genesis(plan: Plan, experiment: str, key: str, epoch: int = 1) -> dict[str, 
         "previous": None,
         "plan": config,
         "key": checked_public_key(key),
+        "max_batches": max_batches,
     }
 
 

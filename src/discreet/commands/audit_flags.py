@@ -17,12 +17,13 @@ examples:
 """
 LEDGER = """\
 A ledger is recomputed from its events by code of its own, through dp_accounting, and compared with
-what the ledger says and with its budget. FILE is a saved learner, a file of releases or the JSON
-of a ledger; URL is a service's /v1/ledger. A service that asks for a key finds it in the
-environment variable DISCREET_API_KEY. Nothing is claimed or changed.
+what the ledger says and with its budget. FILE is a saved learner, a file of releases, a file with
+one signed document a line, or the JSON of a ledger; URL is a service's /v1/ledger. A service that
+asks for a key finds it in the environment variable DISCREET_API_KEY. Nothing is claimed or changed.
 
 examples:
   discreet ledger verify released.json
+  discreet ledger verify documents.jsonl
   discreet ledger verify https://bandit.example.org/v1/ledger
 """
 

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from discreet.audit.recompute import AGREE, Recomputed, agree, recompute
+from discreet.billboard.chain import ADDS_UP, Chain
+from discreet.billboard.documents import FORMAT as SIGNED_FORMAT
 from discreet.commands.answer import Answer, guarantee_text
 from discreet.encoding import read_document
 from discreet.errors import CorruptRelease, InvalidInput
@@ -19,6 +21,7 @@ from discreet.privacy.events import to_json
 from discreet.privacy.ledger import DISJOINT, Ledger
 from discreet.released import FILE_FORMAT, Released
 from discreet.saving import FORMAT as STATE_FORMAT
+from discreet.service.chain import DISJOINT_USERS, EVERY_BATCH
 
 SECONDS = 10
 LARGEST = 2**26
@@ -59,6 +62,8 @@ def _read(source: str) -> tuple[str, Mapping[str, Any]]:
         return "service", _fetch(source)
     if zipfile.is_zipfile(source):
         return "saved learner", _saved(source)
+    if (contents := _signed(source)) is not None:
+        return "chain of signed documents", _of_chain(contents)
     document = read_document(source)
     if document.get("format") == FILE_FORMAT:
         return "file of releases", _of_releases(Released.from_document(document))
@@ -109,9 +114,55 @@ def _saved(path: str) -> Mapping[str, Any]:
     return ledger
 
 
+def _signed(path: str) -> list[bytes] | None:
+    """The published documents of a file with one a line; None where it holds something else."""
+    try:
+        contents = Path(path).read_bytes().splitlines()
+        known = bool(contents) and json.loads(contents[0]).get("format") == SIGNED_FORMAT
+    except (OSError, ValueError, AttributeError):
+        return None  # whoever reads it next says what is wrong
+    return contents if known else None
+
+
+def _of_chain(contents: list[bytes]) -> Mapping[str, Any]:
+    """The ledger that published documents imply, against the whole budget of the genesis."""
+    # Whether the key is the operator's, the reader must know; here it holds the chain together.
+    chain = Chain(str(json.loads(contents[0]).get("key"))).extended(contents)
+    unit = str(chain.genesis["unit"])
+    documents = [json.loads(content) for content in contents]
+    # Also releases that a restore has cut off: they were published.
+    published = [each for each in documents if each["kind"] == "release"]
+    missing = {*range(chain.number)} - {each["number"] for each in documents}
+    if missing and unit == ADDS_UP:
+        raise CorruptRelease(
+            f"chain must hold every document where costs add up; {len(missing)} are missing. "
+            "A restore lost them: ask the operator, or whoever saw them."
+        )
+    charges = [
+        {
+            "partition": "every batch" if unit == ADDS_UP else f"document {each['number']}",
+            "event": each["release"]["event"],
+            "unit": unit,
+        }
+        for each in published
+    ]
+    because = {"user_per_batch": DISJOINT_USERS, ADDS_UP: EVERY_BATCH}.get(unit, DISJOINT)
+    budget = {"epsilon": repr(chain.budget.epsilon), "delta": repr(chain.budget.delta)}
+    return {
+        "budget": budget,
+        "unit": unit,
+        "entries": [{"assumption": because, "charges": charges}],
+    }
+
+
 def _of_releases(released: Released) -> Mapping[str, Any]:
     """The ledger that releases imply: one charge a batch against the budget of the plan."""
     plan: Any = released.plan
+    if plan["unit"] == ADDS_UP:
+        raise InvalidInput(
+            "file of releases must be of batches whose costs do not add up; those of a user do, "
+            "and the file does not say how many there may be. Verify the signed documents instead."
+        )
     charges = [
         {"partition": f"batch {item.number}", "event": to_json(item.event), "unit": plan["unit"]}
         for item in released.items

@@ -115,7 +115,8 @@ def from_environment() -> Starlette | Direct:
     sys.setswitchinterval(0.001)
     config = Path(os.environ["DISCREET_CONFIG"])
     workers = int(os.environ.get("DISCREET_WORKERS", "1"))
-    service = Service(Settings.read(config), config=config, workers=workers)
+    settings = Settings.of_text(os.environ.pop("DISCREET_EXPERIMENT"), config)
+    service = Service(settings, config=config, workers=workers)
     app = make_app(service)
     # What the start made lasts: collections need not look at it again, nor come so often.
     gc.freeze()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from discreet.billboard.documents import digest, sign
@@ -65,8 +66,8 @@ def part(settings: Settings, epoch: int, batch: int) -> str:
 
 
 def entry_of(ledger: Ledger) -> Mapping[str, Any]:
-    """The one entry of a ledger, as it is stored."""
-    (entry,) = ledger.to_json()["entries"]
+    """The newest entry of a ledger, as it is stored."""
+    (entry,) = replace(ledger, entries=ledger.entries[-1:]).to_json()["entries"]
     return dict(entry)
 
 

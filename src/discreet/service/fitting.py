@@ -1,7 +1,9 @@
 """The only code of the service that reads rows of people in the clear.
 
 It runs in a child process: decisions go on while it works, and nothing private enters the process
-that answers requests. A line in names a batch, a line out holds what will be public.
+that answers requests. The first line in holds the plan and the places, each further one names a
+batch, and a line out holds the release. The child never reads the experiment file: what that says
+may have changed since the start, and the parent verifies the release by the plan that it serves.
 """
 
 from __future__ import annotations
@@ -12,15 +14,15 @@ import subprocess
 import sys
 import threading
 from contextlib import closing
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from discreet.billboard.chain import Chain
 from discreet.billboard.keys import public_key
+from discreet.encoding import canonical
 from discreet.errors import NotReady
 from discreet.learner import private_release
-from discreet.privacy.ledger import Ledger
+from discreet.plan import Plan
 from discreet.privacy.noise import SecureNoise
 from discreet.release import Release
 from discreet.service import chain as documents
@@ -40,21 +42,13 @@ os.nice(10)
 for library in ("OMP", "OPENBLAS", "MKL"):
     os.environ[f"{library}_NUM_THREADS"] = "1"
 from discreet.service.fitting import main
-main(sys.argv[1])
+main()
 """
-
-
-@dataclass(frozen=True)
-class Fitted:
-    """What a fit made: public from here on. The ledger has its one charge, not those before."""
-
-    release: Release
-    ledger: Ledger
 
 
 def fit(
     settings: Settings, database: Database, vault: Vault, epoch: int, batch: int, size: int
-) -> Fitted:
+) -> Release:
     """Read a sealed batch, fit it, add the noise."""
     key = vault.batch(epoch, batch)
     if key is None:
@@ -70,25 +64,25 @@ def fit(
     step("fit:read")
     part = documents.part(settings, epoch, batch)
     noise = SecureNoise()
-    release, ledger = private_release(settings.plan, noise, rows, chain.released, ledger, part)
-    return Fitted(release, replace(ledger, entries=ledger.entries[-1:]))
+    release, _ = private_release(settings.plan, noise, rows, chain.released, ledger, part)
+    return release
 
 
 class Fitter:
     """A child process that fits; started when a batch is sealed, ended by closing its input."""
 
-    def __init__(self, config: Path) -> None:
-        self._config = config
+    def __init__(self, settings: Settings) -> None:
+        self._terms = _written(settings)
         self._child: subprocess.Popen[str] | None = None
         self._lock = threading.Lock()
         self._environment = dict(os.environ)
 
-    def __call__(self, epoch: int, batch: int, size: int) -> Fitted:
+    def __call__(self, epoch: int, batch: int, size: int) -> Release:
         with self._lock:
             answer = self._ask({"epoch": epoch, "batch": batch, "size": size})
         if answer is None:
             raise NotReady("fit must finish; it did not. It is tried again.")
-        return Fitted(Release.from_json(answer["release"]), Ledger.from_json(answer["ledger"]))
+        return Release.from_json(answer)
 
     def _ask(self, question: dict[str, int]) -> Any:
         try:
@@ -107,7 +101,7 @@ class Fitter:
     def _started(self) -> subprocess.Popen[str]:
         if self._child is None or self._child.poll() is not None:
             self._child = subprocess.Popen(
-                [sys.executable, "-c", CHILD, str(self._config)],
+                [sys.executable, "-c", CHILD],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,  # a warning of a library could tell of rows
@@ -116,6 +110,8 @@ class Fitter:
                 env=self._environment,
             )
             self._environment.pop("DISCREET_STEP", None)  # a test ends one child, not all
+            # Not as an argument: an address may hold a password, and everyone sees arguments.
+            print(self._terms, file=self._child.stdin, flush=True)
         return self._child
 
     def close(self) -> None:
@@ -126,9 +122,23 @@ class Fitter:
             child.communicate()
 
 
-def main(config: str) -> None:
+def _written(settings: Settings) -> str:
+    """All that a fit needs to know of the settings, in one line."""
+    names = ("experiment", "database", "vault", "unit", "max_batches", "allow_idealised")
+    terms: dict[str, Any] = {name: getattr(settings, name) for name in names}
+    terms |= {"plan": settings.plan.to_config(), "folder": str(settings.folder.resolve())}
+    return canonical(terms).decode()
+
+
+def _read(line: str) -> Settings:
+    terms = json.loads(line)
+    plan, folder = Plan.from_config(terms.pop("plan")), Path(terms.pop("folder"))
+    return Settings(plan=plan, folder=folder, **terms)
+
+
+def main() -> None:
     """Answer until the input ends, which also happens when the parent dies."""
-    settings = Settings.read(config)
+    settings = _read(sys.stdin.readline())
     database, vault = open_database(settings), Vault(settings.place(settings.vault))
     for line in sys.stdin:
         asked = json.loads(line)
@@ -136,7 +146,7 @@ def main(config: str) -> None:
         answer = None
         try:
             made = fit(settings, database, vault, asked["epoch"], asked["batch"], asked["size"])
-            answer = {"release": made.release.to_json(), "ledger": made.ledger.to_json()}
+            answer = made.to_json()
         except Exception:
             answer = None
         vault.forget(asked["epoch"], asked["batch"])

@@ -222,7 +222,8 @@ async def healthz(call: Call) -> dict[str, Any]:  # noqa: ARG001
 async def readyz(call: Call) -> dict[str, Any]:
     if not call.service.state.ready:
         raise ServiceError(
-            "service must have started and reach its database; it does not. Wait.",
+            "service must have started, reach its database and be able to decide and release; it "
+            "does not. Wait, or read GET /v1/status.",
             status=503,
             code="not_ready",
         )

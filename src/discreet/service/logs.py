@@ -8,8 +8,9 @@ import time
 from contextlib import suppress
 from typing import Any
 
-FIELDS = ("kind", "route", "status", "key", "batch", "release", "epoch", "worker", "seconds")
-"""Everything that a line may say besides its time and its event."""
+FIELDS = ("kind", "route", "status", "key", "batch", "release", "epoch", "worker", "seconds",
+          "keys")  # fmt: skip
+"""Everything that a line may say besides its time and its event; keys are those of settings."""
 
 
 def event(name: str, **fields: Any) -> None:

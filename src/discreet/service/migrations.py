@@ -11,8 +11,9 @@ def tables(connection: Connection, database: Database) -> None:
     whole, blob, real = database.whole, database.blob, database.real
     place = f"epoch {whole} NOT NULL, batch {whole} NOT NULL"
     for table in (
-        # One row: what may change while the service runs, the latest moment that was seen, and
-        # when a backup was restored.
+        # One row: what never changes (the plan, its unit and number of batches, as JSON), what may
+        # change while the service runs, the latest moment that was seen, and when a backup was
+        # restored.
         f"""experiment (one {whole} PRIMARY KEY CHECK (one = 1), name TEXT NOT NULL,
             plan TEXT NOT NULL, epoch {whole} NOT NULL, mode TEXT NOT NULL,
             holdback {real} NOT NULL, serving {whole}, clock {real} NOT NULL, restored {real})""",

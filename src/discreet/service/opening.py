@@ -19,7 +19,7 @@ from discreet.service.journal import forget
 from discreet.service.migrations import migrate
 from discreet.service.places import anchor_of, open_database
 from discreet.service.publishing import destroy_keys, finish
-from discreet.service.settings import Settings
+from discreet.service.settings import Settings, differing
 from discreet.service.steps import step
 from discreet.service.vault import NAMES, Vault
 
@@ -29,7 +29,12 @@ def begin(settings: Settings) -> str:
     database, vault = open_database(settings), Vault(settings.place(settings.vault))
     vault.create()
     anchor = anchor_of(settings)
-    document = genesis(settings.plan, settings.experiment, public_key(vault.signing))
+    document = genesis(
+        settings.plan,
+        settings.experiment,
+        public_key(vault.signing),
+        max_batches=settings.max_batches,
+    )
     with closing(database.connect()) as connection:
         migrate(database, connection)
         with database.transaction(connection):
@@ -60,9 +65,10 @@ def check(settings: Settings, database: Database, connection: Connection, anchor
             "Begin it with discreet serve --init --config FILE."
         )
     if row[0] != _plan(settings):
+        keys = differing(json.loads(row[0]), settings.fixed)
         raise StateClaimed(
-            "plan must be the one that the experiment began with; it is another. Put it back, "
-            "or begin a new experiment with another database: features and budget cannot change."
+            f"{', '.join(keys)} must stay as the experiment began; not so here. Put it back, or "
+            "begin a new experiment with another database: what people were promised cannot change."
         )
     database.seen(float(row[1]))
     with held(anchor) as book:  # what other workers commit and confirm waits for us
@@ -230,4 +236,5 @@ def _charge_lost(anchor: Anchor, connection: Connection) -> list[int]:
 
 
 def _plan(settings: Settings) -> str:
-    return canonical(settings.plan.to_config()).decode()
+    """The plan with its unit and its number of batches, as the experiment's row keeps them."""
+    return canonical(settings.fixed).decode()

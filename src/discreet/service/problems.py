@@ -22,7 +22,7 @@ _STATUS: dict[type[DiscreetError], tuple[int, str]] = {
     LossConflict: (409, "conflict"),
     DecisionClosed: (410, "over"),
     BudgetExceeded: (409, "budget_exceeded"),
-    CorruptRelease: (404, "unknown_release"),
+    CorruptRelease: (503, "corrupt_release"),
     NotReady: (503, "not_ready"),
     StateClaimed: (503, "state_claimed"),
 }

@@ -1,9 +1,10 @@
 """The release: one transaction from the claim to the commit, and what follows it.
 
-Lock → sealed and due by the database's clock → read → fit → noise → insert the release (its batch
-is a unique key) → insert the charge → state released → intent in the anchor → commit. What is
-published is read from the committed row and confirmed in the anchor. Rows are deleted afterwards:
-how long that takes depends on how many answered, and the moment of a release must not.
+Lock → sealed and due by the database's clock → read → fit → noise → verify what the fit returned →
+insert the release (its batch is a unique key) → insert the charge → state released → intent in the
+anchor → commit. What is published is read from the committed row and confirmed in the anchor. Rows
+are deleted afterwards: how long that takes depends on how many answered, and the moment of a
+release must not.
 """
 
 from __future__ import annotations
@@ -12,31 +13,40 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from discreet.billboard.chain import Chain
 from discreet.billboard.documents import burn_document, release_document
 from discreet.errors import InvalidInput
+from discreet.release import Release
 from discreet.service import chain
 from discreet.service.anchor import Anchor
 from discreet.service.batches import COLUMNS, UNDER_WAY, BatchState
 from discreet.service.database import Connection, Database
-from discreet.service.fitting import Fitted
 from discreet.service.journal import forget
+from discreet.service.settings import Settings
 from discreet.service.steps import step
 from discreet.service.vault import Vault
+from discreet.service.verifying import paid, verify
 
 
 class Publisher:
-    """Makes the releases that are due; several processes may try, and one succeeds."""
+    """Makes the releases that are due; several processes may try, and one succeeds.
+
+    ``known`` is a verified chain, which may be behind the database.
+    """
 
     def __init__(
         self,
+        settings: Settings,
         database: Database,
         vault: Vault,
         anchor: Anchor,
-        fit: Callable[[int, int, int], Fitted],
+        known: Chain,
+        fit: Callable[[int, int, int], Release],
         commit: Callable[[Callable[[Connection], Any]], Any],
         pause: Callable[[float], None],
     ) -> None:
-        self._database, self._vault, self._anchor = database, vault, anchor
+        self._settings, self._database, self._vault = settings, database, vault
+        self._anchor, self._known = anchor, known
         self._fit, self._commit, self._pause = fit, commit, pause
 
     def release_next(self) -> bool:
@@ -60,21 +70,23 @@ class Publisher:
         if row is None:
             return None
         step("release:claimed")
-        return BatchState(*row)
+        batch = BatchState(*row)
+        paid(connection, self._settings, batch)  # or no row is read
+        return batch
 
-    def _compute(self, batch: BatchState) -> Fitted:
-        fitted = self._fit(batch.epoch, batch.id, batch.size)
+    def _compute(self, batch: BatchState) -> Release:
+        release = self._fit(batch.epoch, batch.id, batch.size)
         step("release:fitted")
         # The moment of a release is public and tells nothing about its rows: never before it
         # is due, whenever the fit was done.
         while (wait := self._until(batch)) > 0:
             self._pause(min(wait, 1.0))
-        return fitted
+        return release
 
     def _until(self, batch: BatchState) -> float:
         return float(self._commit(lambda c: seconds_until(self._database, c, batch.due or 0.0)))
 
-    def _write(self, connection: Connection, batch: BatchState, fitted: Fitted) -> bool:
+    def _write(self, connection: Connection, batch: BatchState, release: Release) -> bool:
         place = (batch.epoch, batch.id)
         releasable = connection.execute(
             f"""SELECT 1 FROM batches WHERE epoch = ? AND id = ? AND state = 'sealed'
@@ -83,11 +95,13 @@ class Publisher:
         ).fetchone()
         if releasable is None:  # released or burned meanwhile: what was fitted is dropped
             return False
+        ledger = paid(connection, self._settings, batch)
+        verify(connection, self._settings, self._known, batch, release, ledger)
         step("release:before-insert")
-        document = release_document(chain.newest(connection), fitted.release)
+        document = release_document(chain.newest(connection), release)
         mark = chain.append(connection, document, self._vault.signing, batch.id)
         step("release:after-insert")
-        entry = chain.entry_of(fitted.ledger)
+        entry = chain.entry_of(ledger)
         chain.charge(connection, mark.number, entry)
         step("release:after-charge")
         finish(self._database, connection, batch, "released")

@@ -13,13 +13,22 @@ import uvicorn
 from discreet.errors import InvalidInput
 from discreet.service.opening import check
 from discreet.service.places import anchor_of, beside, open_database
-from discreet.service.settings import Settings
+from discreet.service.settings import Settings, text_of
 from discreet.service.vault import Vault
+
+LARGEST = 100_000
+"""Bytes of an experiment file that workers are handed in their environment."""
 
 
 def serve(config: Path, *, host: str | None, port: int | None, workers: int) -> None:
     """Serve until SIGTERM or Ctrl-C; requests under way are finished first."""
-    settings = Settings.read(config)
+    text = text_of(config)
+    settings = Settings.of_text(text, config)
+    if workers > 1 and len(text.encode()) > LARGEST:
+        raise InvalidInput(
+            f"experiment file must have at most {LARGEST} bytes with several workers; it has more. "
+            "Shorten it, or serve it with one worker."
+        )
     if workers > 1 and not settings.postgres:
         raise InvalidInput(
             f"workers must be 1 with SQLite; got {workers}. "
@@ -34,6 +43,8 @@ def serve(config: Path, *, host: str | None, port: int | None, workers: int) -> 
         )
         print(told, file=sys.stderr, flush=True)
     os.environ["DISCREET_CONFIG"] = str(config.resolve())
+    # What the file says now, so that a worker that is started later serves no other plan.
+    os.environ["DISCREET_EXPERIMENT"] = text
     os.environ["DISCREET_WORKERS"] = str(workers)
     place = (host or settings.host, settings.port if port is None else port)
     address = f"http://{place[0]}:{place[1]}"

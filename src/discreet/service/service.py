@@ -13,20 +13,24 @@ from discreet.service.state import State
 from discreet.service.status import status
 from discreet.service.steps import step
 from discreet.service.upkeep import Upkeep
+from discreet.service.watching import ExperimentFile
 from discreet.validate import in_range, one_of
 
 
 class Service:
     """Decisions through ``engine``; the rest is what operators see and change.
 
-    With the path of its settings file the fits run in a child process; without, in a thread.
+    With the path of its settings file the fits run in a child process, and the file is watched;
+    without, they run in a thread.
     """
 
     def __init__(self, settings: Settings, *, config: Path | None = None, workers: int = 1) -> None:
         self.settings = settings
         self.state = State(settings, workers=workers)
         self.engine = Engine(self.state)
-        self.upkeep = Upkeep(self.state, config)
+        if config is not None:
+            self.state.file = ExperimentFile(config, settings)
+        self.upkeep = Upkeep(self.state, child=config is not None)
 
     async def start(self, *, upkeep: bool = True) -> None:
         """Open the database and begin to look after it."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from discreet.config import build
+from discreet.config import build, to_config
 from discreet.errors import InvalidInput
 from discreet.plan import Plan
 from discreet.privacy.budget import Budget
@@ -147,6 +147,19 @@ class Settings:
         share, parts = self.plan.budget, self.max_batches or 1
         return replace(share, epsilon=share.epsilon * parts, delta=share.delta * parts)
 
+    @property
+    def fixed(self) -> dict[str, Any]:
+        """What an experiment begins with and keeps for ever, by the keys of the file."""
+        plan = self.plan.to_config() | {"budget": to_config(self.budget)}
+        del plan["unit"]  # the file has it at its top
+        return {"plan": plan, "unit": self.unit, "max_batches": self.max_batches}
+
+    @property
+    def said(self) -> dict[str, Any]:
+        """Everything that the file says, by its keys; what it leaves out has its default."""
+        names = {each.name for each in fields(self)} - {"folder"}
+        return {name: getattr(self, name) for name in names} | self.fixed
+
     def place(self, name: str) -> Path:
         """A path of the file, which is relative to the file."""
         return self.folder / name
@@ -154,17 +167,15 @@ class Settings:
     @classmethod
     def read(cls, path: str | Path) -> Settings:
         """The settings of a TOML file."""
+        return cls.of_text(text_of(path), path)
+
+    @classmethod
+    def of_text(cls, text: str, path: str | Path) -> Settings:
+        """The settings of a TOML file that was read before."""
         try:
-            document = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-        except OSError as error:
-            raise InvalidInput(
-                f"experiment file must be readable; {path} is not ({error.strerror}). "
-                "Make one with discreet serve --init."
-            ) from None
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise InvalidInput(
-                f"experiment file must be TOML; {path} is not: {error}. Correct that line."
-            ) from None
+            document = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise _no_toml(path, error) from None
         return cls.from_config(document, Path(path).resolve().parent)
 
     @classmethod
@@ -192,3 +203,40 @@ class Settings:
             plan = replace(plan, budget=share)
         given["cors_origins"] = tuple(given.get("cors_origins", ()))
         return build(cls, given | {"plan": plan, "folder": folder}, "experiment", {})
+
+
+def text_of(path: str | Path) -> str:
+    """The text of an experiment file."""
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except OSError as error:
+        raise InvalidInput(
+            f"experiment file must be readable; {path} is not ({error.strerror}). "
+            "Make one with discreet serve --init."
+        ) from None
+    except UnicodeDecodeError as error:
+        raise _no_toml(path, error) from None
+
+
+def _no_toml(path: str | Path, error: ValueError) -> InvalidInput:
+    return InvalidInput(f"experiment file must be TOML; {path} is not: {error}. Correct that line.")
+
+
+def differing(one: Any, other: Any, key: str = "") -> list[str]:
+    """The keys under which two settings differ, as in "plan.budget.epsilon"; never a value."""
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        if one.get("kind") != other.get("kind"):  # the other parameters have other names then
+            return [f"{key}.kind"]
+        names = sorted(one.keys() | other.keys())
+        parts = [(name, one.get(name), other.get(name)) for name in names]
+    elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        parts = [(str(i), *pair) for i, pair in enumerate(zip(one, other, strict=True))]
+        if not any(isinstance(part, Mapping) for part in one):  # one value that has parts
+            return [] if one == other else [key]
+    else:
+        return [] if one == other else [key]
+    return [
+        found
+        for name, left, right in parts
+        for found in differing(left, right, f"{key}.{name}" if key else name)
+    ]

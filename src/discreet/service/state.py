@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from discreet.billboard.chain import Chain
 from discreet.billboard.documents import digest
 from discreet.billboard.keys import public_key
+from discreet.errors import DiscreetError
 from discreet.privacy.ledger import Ledger
 from discreet.service import access, chain
 from discreet.service.anchor import Anchor, behind
@@ -25,6 +26,7 @@ from discreet.service.serving import Serving
 from discreet.service.settings import Settings
 from discreet.service.steps import step
 from discreet.service.vault import Vault
+from discreet.service.watching import ExperimentFile
 from discreet.service.writer import Writer
 
 T = TypeVar("T")
@@ -39,6 +41,12 @@ class State:
     mode: str
     holdback: float
     alias: int | None
+    file: ExperimentFile | None = None
+    """The file that it was started from, if any."""
+    refused: str | None = None
+    """Why the fit of the batch that waits was refused, in one public word."""
+    whole = False
+    """Whether every document that decides was read and verifies."""
 
     def __init__(self, settings: Settings, *, workers: int = 1) -> None:
         self.settings = settings
@@ -119,12 +127,19 @@ class State:
             self.keys = {key.id: key for key in keys}  # also while the anchor is away
             await self.read(self.names.look)
             if bodies:
-                extended = await asyncio.to_thread(self._anchored, bodies)
+                try:
+                    extended = await asyncio.to_thread(self._anchored, bodies)
+                except DiscreetError:
+                    self.whole = False
+                    raise
                 self.serving.adopt(extended)
                 step("release:served")
             self.epoch, self.mode, self.holdback, self.alias = row
             self.live = live
             self._last, self._live = last, {(each.epoch, each.id) for each in live}
+            held = {link.number for link in self.serving.chain.links}
+            pinned = [each.release for each in live if each.state == "open"]
+            self.whole = held.issuperset(map(self.served, [None, *pinned]))
             self._fresh = time.monotonic()
             self.on_change()
 
@@ -157,8 +172,9 @@ class State:
 
     @property
     def ready(self) -> bool:
-        """Whether the service has started and could read its database a moment ago."""
-        return self._started and time.monotonic() - self._fresh < STALE
+        """Whether it has started, read its database a moment ago, and can decide and release."""
+        fresh = time.monotonic() - self._fresh < STALE
+        return self._started and fresh and self.whole and self.refused is None
 
     def over(self, epoch: int, batch: int) -> bool:
         """Whether a batch is over; one that opened after the last look is not."""

@@ -12,6 +12,7 @@ from discreet.service.state import State
 async def status(state: State) -> dict[str, Any]:
     """Batch, slots taken of how many, when the next release is due, and why nothing changes yet."""
     now, live = await state.read(lambda connection: _facts(state, connection))
+    file = state.file
     return {
         "experiment": state.settings.experiment,
         "unit": state.settings.unit,
@@ -28,6 +29,12 @@ async def status(state: State) -> dict[str, Any]:
         "anchor": "beside" if state.anchor_beside else "elsewhere",
         "now": now,
         "batches": [shown(batch) for batch in live],
+        "ready": state.ready,
+        "refused": state.refused,
+        "file": {
+            "readable": file is None or file.readable,
+            "differs": [] if file is None else file.differs,
+        },
         "text": " ".join(_sentences(state, live, now)),
     }
 
@@ -54,7 +61,7 @@ def _facts(state: State, connection: Connection) -> tuple[float, list[BatchState
 
 
 def _sentences(state: State, live: list[BatchState], now: float) -> list[str]:
-    said = []
+    said = _warnings(state)
     for batch in live:
         if batch.state == "open":
             said.append(
@@ -84,4 +91,30 @@ def _sentences(state: State, live: list[BatchState], now: float) -> list[str]:
         said.append(f"Document {state.alias} is served by choice, not the newest.")
     if state.anchor_beside:
         said.append("The anchor lies beside what it guards: keep it on another disk.")
+    return said
+
+
+def _warnings(state: State) -> list[str]:
+    """What an operator should look after, in words that hold no value of the file."""
+    said, file = [], state.file
+    if not state.whole:
+        said.append(
+            "The documents in the database do not verify, or one that decides is missing: "
+            "decisions fail. Restore the database."
+        )
+    if state.refused is not None:
+        said.append(
+            f"The last fit was refused for its {state.refused}: nothing was spent and no row was "
+            "deleted. It is tried again; restart the service if it stays so."
+        )
+    if file is not None and not file.readable:
+        said.append(
+            "The experiment file is gone or cannot be read: what it said at the start is served, "
+            "and a restart fails. Put it right."
+        )
+    elif file is not None and file.differs:
+        said.append(
+            f"The experiment file was edited ({', '.join(file.differs)}): what it said at the "
+            "start is served until a restart, which refuses another plan, unit or max_batches."
+        )
     return said

@@ -6,7 +6,6 @@ import asyncio
 import threading
 from collections.abc import Awaitable, Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from discreet.errors import NotReady
@@ -14,6 +13,7 @@ from discreet.service import fitting, journal, logs, publishing
 from discreet.service.state import State
 from discreet.service.steps import step
 from discreet.service.vault import NAMES
+from discreet.service.verifying import Refused
 
 TICK = 0.5
 """Seconds between two looks; how late a worker may hear of a release, a new key, a changed mode."""
@@ -22,9 +22,9 @@ TICK = 0.5
 class Upkeep:
     """Background tasks; ``once`` does all that is due now."""
 
-    def __init__(self, state: State, config: Path | None = None) -> None:
+    def __init__(self, state: State, *, child: bool = False) -> None:
         self._state = state
-        self._fitter = fitting.Fitter(config) if config else None
+        self._fitter = fitting.Fitter(state.settings) if child else None
         self._tasks: list[asyncio.Task[None]] = []
         self._erased = False
         self._stopping = threading.Event()
@@ -32,9 +32,8 @@ class Upkeep:
     def start(self) -> None:
         """Begin to look after the state until ``stop``."""
         # A fit takes its time; what other workers and operators do is seen meanwhile.
-        self._tasks = [
-            asyncio.create_task(self._repeat(each)) for each in (self._state.refresh, self.once)
-        ]
+        duties = (self._state.refresh, self.look, self.once)
+        self._tasks = [asyncio.create_task(self._repeat(each)) for each in duties]
 
     async def stop(self) -> None:
         """Give up what is under way: it is made again at the next start."""
@@ -57,6 +56,11 @@ class Upkeep:
         if self._stopping.wait(seconds):
             raise NotReady("service must be running to release; it stops. It is made later.")
 
+    async def look(self) -> None:
+        """See whether somebody edited the experiment file."""
+        if self._state.file is not None:
+            await asyncio.to_thread(self._state.file.look)
+
     async def once(self) -> bool:
         """Release what is due and erase what is over; whether a release was made."""
         state = self._state
@@ -66,7 +70,9 @@ class Upkeep:
             await state.refresh()
             if self._fitter:
                 await asyncio.to_thread(self._fitter.start)
-            made = await asyncio.to_thread(self._publisher().release_next)
+            made = await self._release()
+        else:
+            state.refused = None
         await state.refresh()
         if made:
             logs.event("released", release=state.serving.newest)
@@ -89,6 +95,21 @@ class Upkeep:
         if expired:
             done = await state.write(partial(state.names.forget, place=expired[0]))
             self._erased = self._erased and not done
+
+    async def _release(self) -> bool:
+        state = self._state
+        try:
+            made = await asyncio.to_thread(self._publisher().release_next)
+        except Refused as refused:
+            if refused.reason != state.refused:  # once, not with every attempt
+                logs.event("release refused", kind=refused.reason)
+            state.refused = refused.reason
+            if self._fitter:  # whatever is wrong with that process, the next is another
+                await asyncio.to_thread(self._fitter.close)
+            return False
+        if made:
+            state.refused = None
+        return made
 
     async def erase(self) -> None:
         """Destroy what is left of batches that are over; tried again until nothing is."""
@@ -114,7 +135,13 @@ class Upkeep:
     def _publisher(self) -> publishing.Publisher:
         state = self._state
         fit = self._fitter or partial(fitting.fit, state.settings, state.database, state.vault)
-        commit = state.writer.run
         return publishing.Publisher(
-            state.database, state.vault, state.anchor, fit, commit, self._pause
+            state.settings,
+            state.database,
+            state.vault,
+            state.anchor,
+            state.serving.chain,
+            fit,
+            state.writer.run,
+            self._pause,
         )

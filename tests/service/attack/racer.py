@@ -31,7 +31,10 @@ def race(config, orders, answers, harm):
     state = State(settings, workers=4)
     database, vault, writer = state.database, state.vault, Writer(state.database)
     fit = partial(fitting.fit, settings, database, vault)
-    publisher = Publisher(database, vault, state.anchor, fit, writer.run, lambda _: None)
+    known = state.serving.chain
+    publisher = Publisher(
+        settings, database, vault, state.anchor, known, fit, writer.run, lambda _: None
+    )
     answers.put("ready")
     while (order := orders.get()) is not None:
         try:

@@ -1,0 +1,212 @@
+"""The experiment file is edited while the service runs: nothing it says counts before a restart."""
+
+import json
+import os
+import signal
+import time
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from discreet.errors import StateClaimed
+from discreet.service.places import open_database
+from discreet.service.run import preflight
+from discreet.service.settings import Settings
+from service.attack.harness import context, until
+from service.attack.processes import alive, family
+
+EDITS = [
+    ("epsilon = 1.0", "epsilon = 50.0", ["plan.budget.epsilon"]),
+    ("n_actions = 3", "n_actions = 4", ["plan.n_actions"]),
+    ("high = 1000000", "high = 500", ["plan.features.fields.0.high"]),
+    ('["phone", "desk"]', '["phone", "tablet"]', ["plan.features.fields.1.values"]),
+    ("first_batch = 4", "first_batch = 2", ["plan.first_batch"]),
+    ("[plan]", 'unit = "user_per_batch"\n[plan]', ["unit"]),
+]
+
+
+@contextmanager
+def edited(place, old, new):
+    """The file says something else inside, and what it said before after that."""
+    path = place.folder / "experiment.toml"
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
+    yield
+    path.write_text(text)
+
+
+def fill(place):
+    """Decide and answer until the batch is full; every request must be served."""
+    stored = 0
+    for number in range(1000):
+        person = {} if place.settings.unit == "decision" else {"user": f"user {number}"}
+        status, decision = place.post("/v1/decide", {"context": context(number)} | person)
+        assert status == 200, decision
+        if not decision["stored"]:
+            if stored:
+                return
+            time.sleep(0.05)  # the batch before is just over
+            continue
+        stored += 1
+        body = {"decision": decision["decision"], "loss": 0.5}
+        assert place.post("/v1/observe", body)[0] == 200
+
+
+def releases(place):
+    return place.get("/v1/status")[1]["releases"]
+
+
+def told(place, event):
+    """The lines of the log with that event."""
+    lines = [line for line in place.log.read_text().splitlines() if line.startswith("{")]
+    return [each for each in map(json.loads, lines) if each["event"] == event]
+
+
+def file_of(place):
+    return place.get("/v1/status")[1]["file"]
+
+
+def assert_sound(place, made):
+    """So many releases of our own plan, paid for within the budget, and the service goes on."""
+    for number in range(1, made + 1):
+        document = place.get(f"/v1/releases/{number}")[1]
+        assert document["release"]["plan"] == place.settings.plan.digest
+    ledger = place.get("/v1/ledger")[1]
+    assert 0.0 < float(ledger["spent"]["epsilon"]) <= 1.0
+    assert place.get("/readyz", key=None)[0] == 200
+
+
+def test_an_edit_counts_for_nothing_until_a_restart_which_refuses_it(places, database):
+    place = places(database)
+    with place.served():
+        for made, (old, new, keys) in enumerate(EDITS, start=1):
+            with edited(place, old, new):
+                until(lambda: file_of(place) == {"readable": True, "differs": keys})  # noqa: B023
+                fill(place)
+                until(lambda: releases(place) == made, "no release was made")  # noqa: B023
+                assert_sound(place, made)
+                assert all(key in place.get("/v1/status")[1]["text"] for key in keys)
+            until(lambda: not file_of(place)["differs"])
+    lines = told(place, "experiment file differs")
+    assert [line["keys"] for line in lines] == [keys for _, _, keys in EDITS]  # each told once
+    for old, new, keys in EDITS:
+        with edited(place, old, new), pytest.raises(StateClaimed) as refused:
+            preflight(Settings.read(place.folder / "experiment.toml"))
+        assert f"{', '.join(keys)} must stay as the experiment began" in str(refused.value)
+    with place.served():
+        assert_sound(place, len(EDITS))
+
+
+def test_more_batches_for_one_user_count_for_nothing(places, database):
+    place = places(database, unit="user", max_batches=2)
+    with place.served(), edited(place, "max_batches = 2", "max_batches = 20"):
+        until(lambda: file_of(place)["differs"] == ["max_batches"])
+        fill(place)
+        until(lambda: releases(place) == 1, "no release was made")
+        assert_sound(place, 1)
+        assert place.get("/v1/releases/0")[1]["max_batches"] == 2
+    with edited(place, "max_batches = 2", "max_batches = 20"):
+        assert place.run("serve") == 2
+        assert "max_batches must stay as the experiment began" in place.log.read_text()
+
+
+@pytest.mark.parametrize("spoilt", ["epsilon =", "epsilon = -1.0", "epsilon = 1.0\nmore = 3", None])
+def test_a_file_that_is_spoilt_or_gone_stops_nothing(place_on_sqlite, spoilt):
+    place = place_on_sqlite()
+    path = place.folder / "experiment.toml"
+    text = path.read_text()
+    with place.served():
+        if spoilt is None:
+            path.unlink()
+        else:
+            path.write_text(text.replace("epsilon = 1.0", spoilt))
+        until(lambda: file_of(place) == {"readable": False, "differs": []})
+        fill(place)
+        until(lambda: releases(place) == 1, "no release was made")
+        assert_sound(place, 1)
+        assert len(told(place, "experiment file unreadable")) == 1
+        path.write_text(text)
+        until(lambda: file_of(place)["readable"])
+
+
+def test_settings_that_may_change_are_told_and_taken_with_a_restart(place_on_sqlite):
+    place = place_on_sqlite()
+    with edited(place, "window = 0.3", "window = 0.7"):
+        with place.served():
+            assert place.get("/v1/status")[1]["window"] == 0.7
+            with edited(place, "window = 0.7", "window = 0.4"):
+                until(lambda: file_of(place)["differs"] == ["window"])
+                assert place.get("/v1/status")[1]["window"] == 0.7
+        assert not told(place, "release refused")
+
+
+def test_no_value_of_the_file_is_told_and_no_process_shows_a_password(places, new_schema):
+    url = new_schema()
+    joint = "&" if "?" in url else "?"
+    place = places(f"{url}{joint}password=marker-first")  # a server of tests asks for none
+    with place.served(), edited(place, "marker-first", "marker-second"):
+        until(lambda: file_of(place)["differs"] == ["database"])
+        fill(place)
+        until(lambda: len(family(place.pid)) > 1, "no process was started to fit")
+        for pid in family(place.pid):
+            assert b"marker" not in Path(f"/proc/{pid}/cmdline").read_bytes()
+        until(lambda: releases(place) == 1, "no release was made")
+        shown = [place.get(path, raw=True)[1] for path in ("/v1/status", "/readyz", "/metrics")]
+    assert not any(b"marker" in each for each in [*shown, place.log.read_bytes()])
+
+
+def test_a_worker_that_is_started_later_serves_what_the_others_serve(places, new_schema):
+    place = places(new_schema(), window=1.0)
+    place.start(workers=2)
+    with edited(place, "epsilon = 1.0", "epsilon = 50.0"):
+        until(lambda: file_of(place)["differs"])
+        before = family(place.pid)
+        for pid in before - {place.pid}:
+            os.kill(pid, signal.SIGKILL)
+        until(lambda: not any(alive(pid) for pid in before - {place.pid}))
+        until(lambda: len(family(place.pid)) > 2 and ready(place), "no worker was started again")
+        fill(place)
+        until(lambda: releases(place) == 1, "no release was made")
+        assert_sound(place, 1)
+    place.stop()
+
+
+def ready(place):
+    try:
+        return place.get("/readyz", key=None)[0] == 200
+    except OSError:
+        return False
+
+
+def test_who_cannot_decide_is_not_ready(places, database):
+    """A document in the database that does not verify, then a version that is not there."""
+    place = places(database)
+
+    def write(sql, *values):
+        with closing(open_database(place.settings).connect()) as connection:
+            connection.execute(sql, values)
+
+    def decides():
+        return place.post("/v1/decide", {"context": context(1)})[0]
+
+    with place.served():
+        write("INSERT INTO documents VALUES (1, 'release', 1, 9, 'none', ?)", b"{}")
+        until(lambda: not ready(place), "it is ready with a chain that does not verify")
+        assert decides() == 503
+        status = place.get("/v1/status")[1]
+        assert not status["ready"]
+        assert "do not verify" in status["text"]
+        write("DELETE FROM documents WHERE number = 1")
+        time.sleep(1.5)  # several looks at the database
+        assert (decides(), ready(place)) == (503, False)  # that document decides the open batch
+        assert place.post("/v1/admin/burn", {"batch": 1})[0] == 200
+        until(lambda: ready(place), "it is not ready again")
+        assert decides() == 200
+        write("UPDATE experiment SET serving = 7")
+        until(lambda: not ready(place), "it is ready without the version that decides")
+        assert decides() == 503
+        write("UPDATE experiment SET serving = NULL")
+        until(lambda: ready(place), "it is not ready again")
+        assert decides() == 200

@@ -1,0 +1,288 @@
+"""What a fit returns is believed only if plan, chain and ledger say the same."""
+
+import asyncio
+import json
+from contextlib import closing
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from discreet.encoding import canonical
+from discreet.privacy.events import to_json
+from discreet.privacy.ledger import Ledger
+from discreet.release import Predictor
+from discreet.service import chain, fitting, opening
+from discreet.service.places import open_database
+from discreet.service.settings import Settings
+from service.conftest import toml
+
+HERE = [0.3, -0.2]
+
+
+async def fill(service, **person):
+    while (decision := await service.engine.decide("caller", HERE, **person)).stored:
+        await service.engine.observe(decision.decision, 0.5)
+    await asyncio.sleep(service.settings.window + 0.05)
+    await service.state.refresh()
+
+
+def counts(service):
+    """How many documents, charges and answers there are."""
+    tables = ("documents", "charges", "answers")
+    return service.state.writer.run(
+        lambda c: [c.execute(f"SELECT count(*) FROM {each}").fetchone()[0] for each in tables]
+    )
+
+
+async def assert_refused(service, reason, capsys):
+    """Nothing is written or deleted, and it is told once, in public words."""
+    before = await asyncio.to_thread(counts, service)
+    assert before[2] > 0
+    for _ in range(2):
+        assert not await service.upkeep.once()
+    assert await asyncio.to_thread(counts, service) == before
+    lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    assert [(each["event"], each["kind"]) for each in lines] == [("release refused", reason)]
+    status = await service.status()
+    assert (status["refused"], status["ready"]) == (reason, False)
+    assert f"refused for its {reason}" in status["text"]
+
+
+async def assert_mended(service, released):
+    assert (await released(service)).latest.number == 1
+    assert await asyncio.to_thread(counts, service) == [2, 1, 0]
+    status = await service.status()
+    assert (status["refused"], status["ready"]) == (None, True)
+
+
+def weaker(release):
+    return replace(release, event=replace(release.event, multiplier=release.event.multiplier / 37))
+
+
+def weighing(release, weights):
+    return replace(release, predictor=Predictor(weights, release.predictor.link))
+
+
+WRONG = {
+    "plan of another": ("plan", lambda release: replace(release, plan_digest="0" * 64)),
+    "number too high": ("number", lambda release: replace(release, number=2)),
+    "number again": ("number", lambda release: replace(release, number=0)),
+    "previous": ("previous", lambda release: replace(release, previous="0" * 64)),
+    "records": ("records", lambda release: replace(release, records=release.records + 1)),
+    "less noise": ("event", weaker),
+    "words in the event": (
+        "event",
+        lambda release: replace(release, event=replace(release.event, assumes=("they said 0.5",))),
+    ),
+    "another shape": (
+        "weights",
+        lambda release: weighing(release, release.predictor.weights[:, :-1]),
+    ),
+    "no number": ("weights", lambda release: weighing(release, release.predictor.weights * np.nan)),
+    "no Gram": ("gram", lambda release: replace(release, gram=None)),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_a_wrong_release_is_dropped(settings, play, released, capsys, wrong):
+    reason, change = WRONG[wrong]
+    honest = fitting.fit
+
+    async def scenario(service):
+        await fill(service)
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(fitting, "fit", lambda *asked: change(honest(*asked)))
+            await assert_refused(service, reason, capsys)
+        await assert_mended(service, released)
+
+    policy = {"policy": {"kind": "LinUCB"}, "oracle": {"kind": "Ridge"}} if reason == "gram" else {}
+    play(settings(plan=policy), scenario)
+
+
+OTHERS = {
+    "epsilon": {"budget": {"epsilon": 50.0, "delta": 1e-6}},
+    "actions": {"n_actions": 4},
+    "first batch": {"first_batch": 2},
+    "oracle": {"oracle": {"kind": "Ridge"}},
+}
+
+
+@pytest.mark.parametrize(
+    ("other", "reason", "forged"),
+    [
+        *((other, "plan", False) for other in OTHERS),
+        ("epsilon", "event", True),
+        ("actions", "weights", True),
+    ],
+)
+def test_a_fit_by_another_plan_is_dropped(settings, play, released, capsys, other, reason, forged):
+    """Also one that calls itself ours: its noise or its shape is not."""
+    honest, chosen = fitting.fit, settings()
+    another = settings(plan=OTHERS[other], begin=False)
+
+    def fit(_, *asked):
+        # The child of another file: it would find a chain of its own plan.
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(fitting.Chain, "_with", lambda self, *_: self)
+            patched.setattr(fitting.Chain, "released", another.plan.nothing_released())
+            made = honest(another, *asked)
+        digest = chosen.plan.digest
+        return replace(made, plan_digest=digest, previous=digest) if forged else made
+
+    async def scenario(service):
+        await fill(service)
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(fitting, "fit", fit)
+            await assert_refused(service, reason, capsys)
+        await assert_mended(service, released)
+
+    play(chosen, scenario)
+
+
+def charge_once_more(connection, settings, number):
+    """Somebody else's charge on the partition that pays for everything."""
+    event = settings.plan.oracle.event(4)
+    (entry,) = Ledger(settings.budget).charge("every batch", event).to_json()["entries"]
+    assert to_json(event) == entry["charges"][0]["event"]
+    connection.execute("INSERT INTO charges VALUES (?, ?)", (number, canonical(entry).decode()))
+
+
+@pytest.mark.parametrize("moment", ["before the fit", "during the fit"])
+def test_a_charge_above_the_budget_is_refused(settings, play, released, capsys, moment):
+    honest, chosen = fitting.fit, settings(unit="user", max_batches=1)
+
+    def overspend():
+        with closing(open_database(chosen).connect()) as connection:
+            charge_once_more(connection, chosen, 7)
+
+    def fit(*asked):
+        made = honest(*asked)
+        overspend()
+        return made
+
+    async def scenario(service):
+        for number in range(4):
+            decision = await service.engine.decide("caller", HERE, user=str(number))
+            await service.engine.observe(decision.decision, 0.5)
+        await fill(service, user="late")
+        with pytest.MonkeyPatch.context() as patched:
+            if moment == "during the fit":
+                patched.setattr(fitting, "fit", fit)
+                assert not await service.upkeep.once()
+                assert service.state.refused == "budget"
+                service.state.refused = None
+                capsys.readouterr()
+            else:
+                overspend()
+            await assert_refused(service, "budget", capsys)
+        await service.state.write(lambda c: c.execute("DELETE FROM charges") and None)
+        await assert_mended(service, released)
+
+    play(chosen, scenario)
+
+
+def test_a_budget_that_the_genesis_did_not_promise_is_not_spent(settings, play, capsys):
+    """Twice the batches and twice the budget: every release costs the same, all of them do not."""
+    promised = settings(unit="user", max_batches=2)
+    more = {"budget": {"epsilon": 2.0, "delta": 2e-6}}
+    raised = settings(unit="user", max_batches=4, plan=more, begin=False)
+    assert raised.plan == promised.plan
+    with closing(open_database(raised).connect()) as connection:
+        row = canonical(raised.fixed).decode()
+        connection.execute("UPDATE experiment SET plan = ?", (row,))
+
+    async def scenario(service):
+        for number in range(4):
+            decision = await service.engine.decide("caller", HERE, user=str(number))
+            await service.engine.observe(decision.decision, 0.5)
+        await fill(service, user="late")
+        await assert_refused(service, "budget", capsys)
+
+    play(raised, scenario)
+
+
+def test_a_chain_that_was_altered_meanwhile_is_not_continued(settings, play, released, capsys):
+    async def scenario(service):
+        await fill(service)
+        body = await service.state.read(chain.newest)
+        altered = "UPDATE documents SET body = ? WHERE number = 0"
+        await service.state.write(lambda c: c.execute(altered, (body + b" ",)) and None)
+        honest = fitting.fit
+        with pytest.MonkeyPatch.context() as patched:
+            made = []
+
+            def fit(*asked):  # of the chain as it was
+                if not made:
+                    service.state.writer.run(lambda c: c.execute(altered, (body,)) and None)
+                    made.append(honest(*asked))
+                    service.state.writer.run(lambda c: c.execute(altered, (body + b" ",)) and None)
+                return made[0]
+
+            patched.setattr(fitting, "fit", fit)
+            await assert_refused(service, "chain", capsys)
+        await service.state.write(lambda c: c.execute(altered, (body,)) and None)
+        await assert_mended(service, released)
+
+    play(settings(), scenario)
+
+
+def test_a_burned_batch_takes_the_refusal_with_it(settings, play):
+    honest = fitting.fit
+
+    async def scenario(service):
+        await fill(service)
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(fitting, "fit", lambda *asked: weaker(honest(*asked)))
+            assert not await service.upkeep.once()
+        assert not service.state.ready
+        await service.burn(1)
+        await service.upkeep.once()
+        assert service.state.ready
+
+    play(settings(), scenario)
+
+
+MALICIOUS = """
+from dataclasses import replace
+from pathlib import Path
+from discreet.service import fitting
+honest = fitting.fit
+def fit(settings, *asked):
+    made = honest(settings, *asked)
+    if not (settings.folder / "wrong").exists():
+        return made
+    return replace(made, event=replace(made.event, multiplier=made.event.multiplier / 37))
+fitting.fit = fit
+"""
+
+
+def test_a_child_that_is_wrong_is_replaced(tmp_path, database, play, released, capsys, monkeypatch):
+    monkeypatch.setattr(fitting, "CHILD", MALICIOUS + fitting.CHILD)
+    path = tmp_path / "experiment.toml"
+    path.write_text(toml(database=database, window=0.2))
+    chosen = Settings.read(path)
+    opening.begin(chosen)
+    (tmp_path / "wrong").touch()
+
+    async def scenario(service):
+        await fill(service)
+        await assert_refused(service, "event", capsys)
+        (tmp_path / "wrong").unlink()
+        await assert_mended(service, released)
+
+    play(chosen, scenario, config=path)
+
+
+def test_a_child_is_told_everything_and_reads_no_file(tmp_path, database, play, released):
+    path = tmp_path / "experiment.toml"
+    path.write_text(toml(database=database, window=0.2))
+    chosen = Settings.read(path)
+    opening.begin(chosen)
+    path.unlink()
+
+    async def scenario(service):
+        await fill(service)
+        return (await released(service)).latest
+
+    assert play(chosen, scenario, config=path).plan_digest == chosen.plan.digest
