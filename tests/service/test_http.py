@@ -53,7 +53,9 @@ def test_from_the_first_decision_to_the_first_release(written, server):
     assert running.call("GET", "/v1/ledger", key=key)[1]["spent"]["unit"] == "decision"
     code, _, told = running.stop()
     assert code == 0
-    assert {json.loads(line)["event"] for line in told.splitlines()[1:]} == {"released"}
+    # Before the log: where it listens, and that its anchor lies beside its database.
+    assert [line[0] == "{" for line in told.splitlines()] == [False, False, True]
+    assert json.loads(told.splitlines()[-1])["event"] == "released"
 
 
 def test_every_route_with_every_scope(written, server):
