@@ -110,13 +110,14 @@ class Names:
 
     def forget(self, connection: Connection, place: Place) -> bool:
         """Delete a slice of the names of a batch; whether they are all gone."""
-        left = connection.execute(
-            """DELETE FROM names WHERE (epoch, batch, name) IN (SELECT epoch, batch, name
-                FROM names WHERE epoch = ? AND batch = ? ORDER BY name LIMIT ?) RETURNING 1""",
-            (*place, SLICE),
-        ).fetchall()
-        if len(left) == SLICE:
+        these = "names WHERE epoch = ? AND batch = ?"
+        beyond = connection.execute(
+            f"SELECT name FROM {these} ORDER BY name LIMIT 1 OFFSET ?", (*place, SLICE)
+        ).fetchone()
+        if beyond is not None:
+            connection.execute(f"DELETE FROM {these} AND name < ?", (*place, beyond[0]))
             return False
+        connection.execute(f"DELETE FROM {these}", place)
         connection.execute("UPDATE batches SET ended = NULL WHERE epoch = ? AND id = ?", place)
         step("names:before-commit")
         return True
