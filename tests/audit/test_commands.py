@@ -94,6 +94,15 @@ def test_the_page_is_whole_and_asks_for_nothing(answered, capsys, tmp_path):
         assert word in page
 
 
+def test_a_part_of_an_audit(monkeypatch, capsys):
+    heard = []
+    monkeypatch.setattr(audit_command, "answers", lambda listed, *_: heard.extend(listed) or [])
+    code, out, _ = run(capsys, "audit", "--part", "black-box", "noise", "--json")
+    assert code == 0
+    assert {check.part for check in heard} == {"noise", "black box"}
+    assert json.loads(out)["command"] == "discreet audit --quick --part black-box noise"
+
+
 def test_a_real_audit_of_one_mechanism(capsys):
     """Exit code 0 but for a false alarm in ten thousand; --mechanism and --epsilon are heard."""
     ended, out, _ = run(
@@ -121,6 +130,8 @@ def test_a_real_audit_of_one_mechanism(capsys):
     ("arguments", "word"),
     [
         (["--mechanism", "ridge"], "Did you mean 'ridge-paper'"),
+        (["--part", "black"], "Did you mean 'black-box'"),
+        (["--mechanism", "finite", "--part", "transcript"], "part must be one that is asked"),
         (["--epsilon", "0"], "epsilon must be a number in [0.25, 16]"),
         (["--quick", "--full"], "not allowed with"),
         (["--jobs", "-1"], "jobs must be at least 0"),

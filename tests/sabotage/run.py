@@ -101,11 +101,14 @@ def ask_tests(source: Path, selections: Iterable[str]) -> Seen:
     return Seen(tuple(dict.fromkeys(_FAILED.findall(done.stdout))))
 
 
-def ask_audit(source: Path, mechanisms: Iterable[str]) -> Seen:
-    chosen = list(mechanisms)
-    if not chosen:
+def ask_audit(source: Path, *asked: tuple[str, str] | None) -> Seen:
+    """A quick audit of some (mechanism, part): all of these mechanisms, all of these parts."""
+    named = list(filter(None, asked))
+    if not named:
         return Seen()
-    command = ["-c", AUDIT, "audit", "--quick", "--json", "--jobs", "1", "--mechanism", *chosen]
+    mechanisms, parts = (dict.fromkeys(each) for each in zip(*named, strict=True))
+    chosen = ["--mechanism", *mechanisms, "--part", *parts]
+    command = ["-c", AUDIT, "audit", "--quick", "--json", "--jobs", "1", *chosen]
     try:
         done = run(source, command)
     except subprocess.TimeoutExpired:
@@ -134,9 +137,9 @@ def tried(fault: Fault) -> Row:
 def clean(faults: list[Fault]) -> list[str]:
     """What the named checks find in the source as it is: nothing, or the table means nothing."""
     tests = dict.fromkeys(each for fault in faults for each in fault.tests)
-    mechanisms = dict.fromkeys(each for fault in faults for each in fault.audit)
+    audits = dict.fromkeys(fault.audit for fault in faults)
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        asked = [pool.submit(ask_tests, SOURCE, tests), pool.submit(ask_audit, SOURCE, mechanisms)]
+        asked = [pool.submit(ask_tests, SOURCE, tests), pool.submit(ask_audit, SOURCE, *audits)]
         seen = [each.result() for each in asked]
     return [said for each in seen for said in (*each.failed, each.trouble) if said]
 
@@ -181,9 +184,8 @@ def page(rows: list[Row], seconds: float) -> str:
             "",
             f"{len(rows)} faults, each a small patch of the source "
             "([tests/sabotage/faults.py](../../../tests/sabotage/faults.py)), applied one at a "
-            "time to a copy. The named tests must fail, and so must a quick audit of the named "
-            "mechanisms; a dash stands where no release shows the fault. All of these checks pass "
-            "on the source as it is.",
+            "time to a copy. The named tests must fail, and so must a quick audit; a dash stands "
+            "where no release shows the fault. All of these checks pass on the source as it is.",
             "",
             f"**{len(rows) - missed} caught, {missed} missed**, in {seconds / 60:.0f} minutes, "
             f"{AT_ONCE} at a time. `make sabotage` makes this page again. "

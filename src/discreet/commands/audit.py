@@ -11,9 +11,19 @@ from typing import Any
 import discreet
 from discreet.audit.finding import FAILS, HOLDS, WEAK, Finding
 from discreet.audit.subjects import MECHANISMS
-from discreet.audit.suite import FALSE_ALARM, FULL, QUICK, Effort, answers, checks, error_rate
+from discreet.audit.suite import (
+    FALSE_ALARM,
+    FULL,
+    PARTS,
+    QUICK,
+    Effort,
+    answers,
+    checks,
+    error_rate,
+)
 from discreet.commands.answer import Answer, table, write
 from discreet.commands.meter import duration
+from discreet.errors import InvalidInput
 from discreet.validate import in_range, one_of, whole
 
 FORMAT = "discreet-audit/1"
@@ -22,8 +32,14 @@ FORMAT = "discreet-audit/1"
 def audit(args: argparse.Namespace) -> Answer:
     """Every question with its verdict; exit code 1 if a claim fails."""
     began = time.monotonic()
-    effort, mechanisms = _effort(args), _mechanisms(args.mechanism)
-    listed = checks(effort, mechanisms)
+    effort, mechanisms = _effort(args), _chosen("mechanism", args.mechanism, MECHANISMS)
+    parts = _chosen("part", args.part, tuple(part.replace(" ", "-") for part in PARTS))
+    listed = checks(effort, mechanisms, [part.replace("-", " ") for part in parts])
+    if not listed:
+        raise InvalidInput(
+            f"part must be one that is asked of these mechanisms; got {', '.join(parts)}. "
+            "Whole runs are played with ridge-structured and default-plan."
+        )
     findings = answers(listed, whole("jobs", args.jobs, 0), _meter(len(listed), args.json))
     alpha = error_rate(listed)
     statements = sum(check.statements for check in listed)
@@ -67,17 +83,19 @@ def _effort(args: argparse.Namespace) -> Effort:
     return replace(effort, epsilons=tuple(dict.fromkeys(levels)))
 
 
-def _mechanisms(names: list[str] | None) -> tuple[str, ...]:
+def _chosen(what: str, names: list[str] | None, all_of_them: tuple[str, ...]) -> tuple[str, ...]:
     if names is None:
-        return MECHANISMS
-    chosen = {one_of("mechanism", name, MECHANISMS) for name in names}
-    return tuple(name for name in MECHANISMS if name in chosen)
+        return all_of_them
+    chosen = {one_of(what, name, all_of_them) for name in names}
+    return tuple(name for name in all_of_them if name in chosen)
 
 
 def _command(args: argparse.Namespace) -> str:
     parts = ["discreet audit", "--full" if args.full else "--quick"]
     if args.mechanism:
         parts.append(f"--mechanism {' '.join(args.mechanism)}")
+    if args.part:
+        parts.append(f"--part {' '.join(args.part)}")
     if args.epsilon:
         parts.append(f"--epsilon {' '.join(f'{each:g}' for each in args.epsilon)}")
     return " ".join(parts)

@@ -14,6 +14,7 @@ examples:
   discreet audit --quick
   discreet audit --full --html audit.html
   discreet audit --mechanism ridge-structured --epsilon 1 4
+  discreet audit --part noise
 """
 LEDGER = """\
 A ledger is recomputed from its events by code of its own, through dp_accounting, and compared with
@@ -38,6 +39,9 @@ def audit_commands(command: Any, commands: Any) -> None:
     effort.add_argument("--full", action="store_true", help="ε = 1, 2, 4, 8; half an hour at most")
     audit.add_argument(
         "--mechanism", nargs="+", metavar="NAME", help="ridge-structured, logistic-gamma, finite, …"
+    )
+    audit.add_argument(
+        "--part", nargs="+", metavar="NAME", help="exact, noise, black-box, transcript"
     )
     audit.add_argument("--epsilon", nargs="+", type=float, metavar="E", help="other values of ε")
     audit.add_argument("--html", metavar="FILE", help="also write a page")
