@@ -88,7 +88,7 @@ def test_ci_runs_the_tests():
     assert "make test" in script.read_text()
 
 
-@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+@pytest.mark.skipif(shutil.which("make") is None, reason="make must be installed")
 @pytest.mark.parametrize(
     ("target", "runs"),
     [
