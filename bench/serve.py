@@ -1,6 +1,7 @@
 """The decision service under load: an open loop from a second process, on loopback.
 
     python bench/serve.py [--seconds 60] [--journal decide] [--rate 1500] [--json]
+    python bench/serve.py --through-asgi       the same without the short way past ASGI
     python bench/serve.py --releases 1000      memory over many releases
 
 Requests are due at fixed moments whatever the service does, so a pause is paid by everyone who
@@ -41,6 +42,7 @@ settle = 0.2
 waiting = "pipeline"
 journal = "{journal}"
 rate_limit = 0
+direct = {direct}
 [plan]
 n_actions = 4
 first_batch = {first_batch}
@@ -250,6 +252,7 @@ def load_run(arguments: argparse.Namespace) -> dict:
     first = max(16, int(0.3 * rate * seconds))
     with tempfile.TemporaryDirectory() as folder:
         words = {"journal": arguments.journal, "first_batch": first, "window": seconds / 20}
+        words["direct"] = "false" if arguments.through_asgi else "true"
         with Service(Path(folder), **words).running() as service:
             measure(service, rate / 4, min(2.0, seconds), arguments.connections)  # warm
             result = measure(service, rate, seconds, arguments.connections)
@@ -298,7 +301,7 @@ def memory_run(releases: int) -> dict:
 
     with tempfile.TemporaryDirectory() as folder:
         config = Path(folder) / "experiment.toml"
-        words = {"journal": "decide", "first_batch": 16, "window": 0.02}
+        words = {"journal": "decide", "first_batch": 16, "window": 0.02, "direct": "true"}
         config.write_text(SETTINGS.format(**words).replace("settle = 0.2", "settle = 0.0"))
         settings = Settings.read(config)
         begin(settings)
@@ -321,6 +324,7 @@ def main() -> None:
     parser.add_argument("--journal", choices=TARGETS, default="decide")
     parser.add_argument("--rate", type=float, help="requests a second (default: the target)")
     parser.add_argument("--connections", type=int, default=64)
+    parser.add_argument("--through-asgi", action="store_true", help="without the short way")
     parser.add_argument("--releases", type=int, help="measure memory over so many releases")
     parser.add_argument("--quick", action="store_true", help="a few seconds, to see that it runs")
     parser.add_argument("--json", action="store_true", help="print one JSON object last")
