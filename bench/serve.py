@@ -1,7 +1,7 @@
 """The decision service under load: an open loop from a second process, on loopback.
 
     python bench/serve.py [--seconds 60] [--journal decide] [--rate 1500] [--json]
-    python bench/serve.py --through-asgi       the same without the short way past ASGI
+    python bench/serve.py --ways               what the short way past ASGI saves
     python bench/serve.py --releases 1000      memory over many releases
 
 Requests are due at fixed moments whatever the service does, so a pause is paid by everyone who
@@ -26,7 +26,7 @@ import tempfile
 import time
 import urllib.request
 from collections import deque
-from contextlib import contextmanager, redirect_stderr, suppress
+from contextlib import ExitStack, contextmanager, redirect_stderr, suppress
 from pathlib import Path
 
 import numpy as np
@@ -63,9 +63,9 @@ Doubling.nominal = lambda self, batch: self.first
 class Service:
     """An experiment in a folder of its own, and the process that serves it."""
 
-    def __init__(self, folder: Path, **words: object) -> None:
+    def __init__(self, folder: Path, direct: str = "true", **words: object) -> None:
         self.config = folder / "experiment.toml"
-        self.config.write_text(SETTINGS.format(**words))
+        self.config.write_text(SETTINGS.format(direct=direct, **words))
         begun = self._discreet("--init", "--json", stdout=subprocess.PIPE)
         self.key = json.loads(begun.communicate()[0])["admin_key"]
         with socket.socket() as one:
@@ -252,7 +252,6 @@ def load_run(arguments: argparse.Namespace) -> dict:
     first = max(16, int(0.3 * rate * seconds))
     with tempfile.TemporaryDirectory() as folder:
         words = {"journal": arguments.journal, "first_batch": first, "window": seconds / 20}
-        words["direct"] = "false" if arguments.through_asgi else "true"
         with Service(Path(folder), **words).running() as service:
             measure(service, rate / 4, min(2.0, seconds), arguments.connections)  # warm
             result = measure(service, rate, seconds, arguments.connections)
@@ -271,6 +270,33 @@ def load_run(arguments: argparse.Namespace) -> dict:
     result["without_storage"] = bare
     result["ratio_p50"] = result["p50_ms"] / bare["p50_ms"]
     return result
+
+
+def ways_run(arguments: argparse.Namespace) -> dict:
+    """Processor time per request with the short way past ASGI and without it, and no storage.
+
+    Both serve side by side and are asked in turns, so that a busy machine disturbs both alike.
+    """
+    rate, seconds = arguments.rate or 500, arguments.seconds / 20
+    spent: dict[str, list[float]] = {"true": [], "false": []}
+    with ExitStack() as stack:
+        services = {}
+        for way in spent:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+            words = {"journal": "decide", "first_batch": 16, "window": 1.0, "direct": way}
+            services[way] = stack.enter_context(Service(folder, **words).running())
+            services[way].ask("/v1/admin/mode", {"mode": "frozen"})
+            measure(services[way], rate, seconds, 1)  # warm
+        for _ in range(10):
+            for way, service in services.items():
+                spent[way].append(measure(service, rate, seconds, 1)["server_us"])
+    ratios = np.divide(spent["false"], spent["true"])
+    return {
+        "direct_us": float(np.median(spent["true"])),
+        "asgi_us": float(np.median(spent["false"])),
+        "ratio": float(np.median(ratios)),
+        "ratios": ratios.round(2).tolist(),
+    }
 
 
 def memory_run(releases: int) -> dict:
@@ -301,8 +327,10 @@ def memory_run(releases: int) -> dict:
 
     with tempfile.TemporaryDirectory() as folder:
         config = Path(folder) / "experiment.toml"
-        words = {"journal": "decide", "first_batch": 16, "window": 0.02, "direct": "true"}
-        config.write_text(SETTINGS.format(**words).replace("settle = 0.2", "settle = 0.0"))
+        words = {"journal": "decide", "first_batch": 16, "window": 0.02}
+        config.write_text(
+            SETTINGS.format(direct="true", **words).replace("settle = 0.2", "settle = 0.0")
+        )
         settings = Settings.read(config)
         begin(settings)
         with open(os.devnull, "w") as nowhere, redirect_stderr(nowhere):
@@ -324,7 +352,7 @@ def main() -> None:
     parser.add_argument("--journal", choices=TARGETS, default="decide")
     parser.add_argument("--rate", type=float, help="requests a second (default: the target)")
     parser.add_argument("--connections", type=int, default=64)
-    parser.add_argument("--through-asgi", action="store_true", help="without the short way")
+    parser.add_argument("--ways", action="store_true", help="compare the short way with ASGI's")
     parser.add_argument("--releases", type=int, help="measure memory over so many releases")
     parser.add_argument("--quick", action="store_true", help="a few seconds, to see that it runs")
     parser.add_argument("--json", action="store_true", help="print one JSON object last")
@@ -337,7 +365,12 @@ def main() -> None:
         return
     if arguments.quick:
         arguments.seconds = 4.0
-    result = memory_run(arguments.releases) if arguments.releases else load_run(arguments)
+    if arguments.ways:
+        result = ways_run(arguments)
+    elif arguments.releases:
+        result = memory_run(arguments.releases)
+    else:
+        result = load_run(arguments)
     print(json.dumps(result, indent=None if arguments.json else 1))
 
 
