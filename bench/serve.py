@@ -1,7 +1,6 @@
 """The decision service under load: an open loop from a second process, on loopback.
 
     python bench/serve.py [--seconds 60] [--journal decide] [--rate 1500] [--json]
-    python bench/serve.py --ways               what the short way past ASGI saves
     python bench/serve.py --releases 1000      memory over many releases
 
 Requests are due at fixed moments whatever the service does, so a pause is paid by everyone who
@@ -26,7 +25,7 @@ import tempfile
 import time
 import urllib.request
 from collections import deque
-from contextlib import ExitStack, contextmanager, redirect_stderr, suppress
+from contextlib import contextmanager, redirect_stderr, suppress
 from pathlib import Path
 
 import numpy as np
@@ -42,7 +41,6 @@ settle = 0.2
 waiting = "pipeline"
 journal = "{journal}"
 rate_limit = 0
-direct = {direct}
 [plan]
 n_actions = 4
 first_batch = {first_batch}
@@ -63,9 +61,9 @@ Doubling.nominal = lambda self, batch: self.first
 class Service:
     """An experiment in a folder of its own, and the process that serves it."""
 
-    def __init__(self, folder: Path, direct: str = "true", **words: object) -> None:
+    def __init__(self, folder: Path, **words: object) -> None:
         self.config = folder / "experiment.toml"
-        self.config.write_text(SETTINGS.format(direct=direct, **words))
+        self.config.write_text(SETTINGS.format(**words))
         begun = self._discreet("--init", "--json", stdout=subprocess.PIPE)
         self.key = json.loads(begun.communicate()[0])["admin_key"]
         with socket.socket() as one:
@@ -272,33 +270,6 @@ def load_run(arguments: argparse.Namespace) -> dict:
     return result
 
 
-def ways_run(arguments: argparse.Namespace) -> dict:
-    """Processor time per request with the short way past ASGI and without it, and no storage.
-
-    Both serve side by side and are asked in turns, so that a busy machine disturbs both alike.
-    """
-    rate, seconds = arguments.rate or 500, arguments.seconds / 40
-    spent: dict[str, list[float]] = {"true": [], "false": []}
-    with ExitStack() as stack:
-        services = {}
-        for way in spent:
-            folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-            words = {"journal": "decide", "first_batch": 16, "window": 1.0, "direct": way}
-            services[way] = stack.enter_context(Service(folder, **words).running())
-            services[way].ask("/v1/admin/mode", {"mode": "frozen"})
-            measure(services[way], rate, seconds, 1)  # warm
-        for _ in range(20):
-            for way, service in services.items():
-                spent[way].append(measure(service, rate, seconds, 1)["server_us"])
-    ratios = np.divide(spent["false"], spent["true"])
-    return {
-        "direct_us": float(np.median(spent["true"])),
-        "asgi_us": float(np.median(spent["false"])),
-        "ratio": float(np.median(ratios)),
-        "ratio_standard_error": float(ratios.std(ddof=1) / len(ratios) ** 0.5),
-    }
-
-
 def memory_run(releases: int) -> dict:
     """Resident memory while many releases are made, of batches that stay short."""
     from discreet.errors import DecisionClosed
@@ -328,9 +299,7 @@ def memory_run(releases: int) -> dict:
     with tempfile.TemporaryDirectory() as folder:
         config = Path(folder) / "experiment.toml"
         words = {"journal": "decide", "first_batch": 16, "window": 0.02}
-        config.write_text(
-            SETTINGS.format(direct="true", **words).replace("settle = 0.2", "settle = 0.0")
-        )
+        config.write_text(SETTINGS.format(**words).replace("settle = 0.2", "settle = 0.0"))
         settings = Settings.read(config)
         begin(settings)
         with open(os.devnull, "w") as nowhere, redirect_stderr(nowhere):
@@ -352,7 +321,6 @@ def main() -> None:
     parser.add_argument("--journal", choices=TARGETS, default="decide")
     parser.add_argument("--rate", type=float, help="requests a second (default: the target)")
     parser.add_argument("--connections", type=int, default=64)
-    parser.add_argument("--ways", action="store_true", help="compare the short way with ASGI's")
     parser.add_argument("--releases", type=int, help="measure memory over so many releases")
     parser.add_argument("--quick", action="store_true", help="a few seconds, to see that it runs")
     parser.add_argument("--json", action="store_true", help="print one JSON object last")
@@ -365,12 +333,7 @@ def main() -> None:
         return
     if arguments.quick:
         arguments.seconds = 4.0
-    if arguments.ways:
-        result = ways_run(arguments)
-    elif arguments.releases:
-        result = memory_run(arguments.releases)
-    else:
-        result = load_run(arguments)
+    result = memory_run(arguments.releases) if arguments.releases else load_run(arguments)
     print(json.dumps(result, indent=None if arguments.json else 1))
 
 
