@@ -1,11 +1,13 @@
-# make setup, demo, test, test-long, sabotage, lint, bench, clean.
-# Everything lives in .venv, build and demo.
+# make help lists the targets. Everything lives in .venv, .venv-torch, build and demo.
 
 VENV := .venv
 BIN := $(VENV)/bin
 DEV := $(VENV)/.installed-dev
 DEMO := $(VENV)/.installed-demo
 WHEEL := build/wheel
+LOCK := requirements-dev.lock
+TORCH_VENV := .venv-torch
+TORCH_DEV := $(TORCH_VENV)/.installed
 CODE := src tests bench examples
 
 # The first Python on the path that is new enough and has wheels for every dependency.
@@ -14,20 +16,27 @@ PYTHON ?= $(shell for each in python3 python3.13 python3.12 python3.11; do \
 	"$$each" -c "$(NEW_ENOUGH)" 2>/dev/null && echo "$$each" && break; done)
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # Three on two cores: those that start services mostly wait.
-PYTEST := $(BIN)/python -m pytest -v -n 3 --dist loadfile
+PYTEST := python -m pytest -v -n 3 --dist loadfile
+# What is tested is the wheel: it comes before the editable install on the path.
+TEST_WHEEL := PYTHONPATH="$(CURDIR)/$(WHEEL)" DISCREET_TESTS_WHEEL=1 $(BIN)/$(PYTEST)
+# One version, which the lock file has too: make lock TORCH=torch==X changes it.
+TORCH ?= torch==2.13.0
 
-.PHONY: help setup demo test test-long sabotage wheel lint bench clean
+.PHONY: help setup demo test test-torch test-long sabotage coverage wheel lint bench lock clean
 
 help:
 	@echo "make setup      .venv with everything but torch"
 	@echo "make demo       table, figure and page in demo/ (installs .[campaign] only)"
 	@echo "make test       lint, then the tests and doctests of the built wheel"
+	@echo "make test-torch the tests that need torch, in .venv-torch; none may be skipped"
 	@echo "make test-long  the tests that need minutes"
 	@echo "make sabotage   faults put into the source on purpose: none may be missed (20 minutes)"
+	@echo "make coverage   make test once more, with the lines that it runs"
 	@echo "make lint       ruff, mypy, import rules"
 	@echo "make wheel      dist/, unpacked in build/wheel"
 	@echo "make bench      every script of bench/, quick"
-	@echo "make clean      remove what was built; .venv stays"
+	@echo "make lock       new versions in $(LOCK)"
+	@echo "make clean      remove what was built; .venv and .venv-torch stay"
 
 setup: $(DEV)
 
@@ -36,8 +45,8 @@ $(BIN)/python:
 	none is. Install one, or say make PYTHON=/path/to/python3." >&2; exit 1; }
 	"$(PYTHON)" -m venv $(VENV)
 
-$(DEV): pyproject.toml | $(BIN)/python
-	$(PIP) install --editable '.[all,dev]'
+$(DEV): pyproject.toml $(LOCK) | $(BIN)/python
+	$(PIP) install --constraint $(LOCK) --editable '.[all,dev]'
 	@touch $@ $(DEMO)
 
 # A light environment is enough for the demo; after make setup it is there already.
@@ -54,13 +63,24 @@ lint: $(DEV)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# What is tested is the wheel: it comes before the editable install on the path.
 test: lint wheel
-	PYTHONPATH="$(CURDIR)/$(WHEEL)" DISCREET_TESTS_WHEEL=1 \
-		$(PYTEST) -m "not long" --doctest-modules tests $(WHEEL)/discreet
+	$(TEST_WHEEL) -m "not long" --doctest-modules tests $(WHEEL)/discreet
 
 test-long: wheel
-	PYTHONPATH="$(CURDIR)/$(WHEEL)" DISCREET_TESTS_WHEEL=1 $(PYTEST) -m long tests
+	$(TEST_WHEEL) -m long tests
+
+coverage: wheel
+	$(TEST_WHEEL) -m "not long" --doctest-modules --cov=discreet --cov-report=term tests $(WHEEL)/discreet
+
+# Triton comes with the CUDA builds of torch alone; its interpreter, which the tests use, needs no GPU.
+$(TORCH_DEV): pyproject.toml $(LOCK) | $(BIN)/python
+	$(BIN)/python -m venv $(TORCH_VENV)
+	$(TORCH_VENV)/bin/python -m pip --disable-pip-version-check --quiet install --constraint $(LOCK) \
+		--editable '.[all,dev,torch]' '$(TORCH)' 'triton; sys_platform == "linux"'
+	@touch $@
+
+test-torch: $(TORCH_DEV)
+	$(TORCH_VENV)/bin/$(PYTEST) -m torch --no-skips tests
 
 sabotage: $(DEV)
 	PYTHONPATH=tests $(BIN)/python -m sabotage.run --page docs/results/audit/sabotage.md
@@ -74,6 +94,13 @@ bench: $(DEV)
 	$(PIP) install --editable '.[bench]'
 	@set -e; for script in $$(grep -l -e --quick bench/*.py); do \
 		echo "$$script"; $(BIN)/python $$script --quick; done
+
+# Universal: one file for every Python and system that pyproject.toml allows, and for .venv-torch.
+lock: | $(BIN)/python
+	$(PIP) install uv
+	echo '$(TORCH)' | $(BIN)/uv pip compile --quiet --universal --upgrade --python-version 3.11 \
+		--extra all --extra dev --no-annotate --custom-compile-command "make lock" \
+		--output-file $(LOCK) pyproject.toml -
 
 clean:
 	rm -rf build dist demo .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

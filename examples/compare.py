@@ -1,4 +1,4 @@
-"""How much does privacy cost? One policy, several ε, five seeds."""
+"""How much does privacy cost? The default plan, several ε, five seeds."""
 
 import math
 
@@ -12,8 +12,6 @@ for epsilon in (1.0, 2.0, 4.0, math.inf):
     plan = dc.Plan(
         n_actions=data.n_actions,
         features=dc.UnitBall(data.dimension),
-        policy=dc.ReplayBonusPO(),
-        oracle=dc.Ridge(ridge=1e-4),
         budget=dc.Budget(epsilon, delta=1e-5),
     )
     # Seeded noise has the scale of ε and protects nobody: right for experiments, and only there.

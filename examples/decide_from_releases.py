@@ -15,8 +15,6 @@ def publish(path: Path) -> None:
     plan = dc.Plan(
         n_actions=data.n_actions,
         features=dc.UnitBall(data.dimension),
-        policy=dc.SquareCB(scale=4.0, exponent=0.5),
-        oracle=dc.Ridge(ridge=1e-4),
         budget=dc.Budget(epsilon=4.0, delta=1e-5),
         horizon=data.rows,
     )

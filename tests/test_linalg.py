@@ -84,6 +84,7 @@ def test_the_input_is_left_alone():
     np.testing.assert_array_equal(matrices, kept)
 
 
+@pytest.mark.torch
 def test_torch_repairs_alike():
     torch = pytest.importorskip("torch")
     matrices, vectors, step = noisy_matrices()
@@ -114,6 +115,7 @@ def test_each_run_has_its_own_floor():
     np.testing.assert_allclose(solved[:, 0, 0], [1.0, 1.0, 0.25], atol=EXACT)
 
 
+@pytest.mark.torch
 def test_large_matrices_are_solved_one_by_one(monkeypatch):
     torch = pytest.importorskip("torch")
     matrices = symmetric(np.random.default_rng(3), 2, 1)  # indefinite: a plain solve

@@ -5,9 +5,11 @@ import os
 import re
 import shutil
 import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 import discreet
 
@@ -85,17 +87,48 @@ def test_versions_agree_with_the_project_file():
 def test_ci_runs_the_tests():
     script = ROOT / ".ci" / "run"
     assert os.access(script, os.X_OK)
-    assert "make test" in script.read_text()
+    lines = script.read_text().splitlines()
+    assert lines.index("make test") < lines.index("make test-torch")
 
 
-@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+def project():
+    return tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+
+@pytest.mark.parametrize("version", ["3.11.0", "3.12.0", "3.13.0", "3.14.0"])
+def test_the_lock_file_has_a_version_of_every_dependency(version):
+    """Constraints that do not fit the project would stop make setup on some Python."""
+    here = {"python_full_version": version, "python_version": version[:4]}
+    lines = (ROOT / "requirements-dev.lock").read_text().splitlines()
+    locked = [Requirement(line) for line in lines if not line.startswith("#")]
+    pins = {pin.name: pin for pin in locked if not pin.marker or pin.marker.evaluate(here)}
+    extras = project()["optional-dependencies"]
+    parts = ("campaign", "serve", "postgres", "dask", "dev", "torch")
+    for text in [*project()["dependencies"], *(need for part in parts for need in extras[part])]:
+        need = Requirement(text)
+        (pinned,) = pins[need.name].specifier
+        assert need.specifier.contains(pinned.version), text
+
+
+@pytest.mark.parametrize("name", ["uvicorn", "httptools"])
+def test_what_the_short_way_builds_on_has_an_upper_bound(name):
+    """service/protocol.py extends their insides. [docs/decisions/0008-a-short-way-past-asgi.md]"""
+    needs = map(Requirement, project()["optional-dependencies"]["serve"])
+    (bounds,) = [need.specifier for need in needs if need.name == name]
+    assert [bound.operator for bound in bounds if bound.operator.startswith("<")] == ["<"]
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="make must be installed")
 @pytest.mark.parametrize(
     ("target", "runs"),
     [
         ("setup", ""),
         ("demo", "discreet demo"),
         ("test", "pytest"),
+        ("test-torch", "-m torch --no-skips"),
         ("test-long", "-m long"),
+        ("coverage", "--cov=discreet"),
+        ("lock", "uv pip compile"),
         ("lint", "mypy"),
         ("bench", "--quick"),
         ("clean", "rm -rf"),

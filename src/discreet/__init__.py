@@ -1,4 +1,7 @@
-"""discreet: private contextual bandits that people can trust and run."""
+"""discreet: private contextual bandits that people can trust and run.
+
+Docstrings cite as [Name Year], or [paper, …]; docs/references.md says what is meant.
+"""
 
 from discreet.errors import (
     BudgetExceeded,

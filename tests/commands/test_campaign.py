@@ -165,6 +165,7 @@ def test_a_preset_is_a_start(call, tmp_path):
                             ridges=(0.1,), seeds=2)  # fmt: skip
 
 
+@pytest.mark.torch
 def test_no_gpu_is_said_at_once(call, monkeypatch, tmp_path):
     torch = pytest.importorskip("torch")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)

@@ -16,6 +16,7 @@ from discreet.oracles.mechanisms import perturb, pooled_statistics
 from discreet.simulate.environment import shuffle
 from discreet.statistics import Statistics
 from discreet.types import Batch
+from libraries import LIBRARIES
 from reference import ridge as literal
 from tolerances import SOLVER
 
@@ -152,7 +153,7 @@ def stack_of(many):
 
 
 @pytest.mark.parametrize(("feedback", "losses"), SHAPES)
-@pytest.mark.parametrize("library", ["numpy", "torch"])
+@pytest.mark.parametrize("library", LIBRARIES)
 def test_a_stacked_chain_is_its_single_chains(feedback, losses, library):
     """Seeds (S, 1) meet runs (R,): budgets, one of them infinite, floors and ridges differ."""
     wrap = (lambda data: data) if library == "numpy" else as_torch(pytest.importorskip("torch"))

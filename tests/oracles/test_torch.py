@@ -8,9 +8,11 @@ import pytest
 import discreet as dc
 from catalogue import batch_for, every_oracle
 from discreet.types import Batch
+from libraries import NO_TORCH
 from tolerances import SOLVER
 
-torch = pytest.importorskip("torch")
+torch = pytest.importorskip("torch", reason=NO_TORCH)
+pytestmark = pytest.mark.torch
 
 
 def as_torch(data):

@@ -9,9 +9,11 @@ import pytest
 
 import discreet as dc
 from catalogue import every_policy, every_policy_stack, features, releases
+from libraries import NO_TORCH
 from tolerances import EXACT
 
-torch = pytest.importorskip("torch")
+torch = pytest.importorskip("torch", reason=NO_TORCH)
+pytestmark = pytest.mark.torch
 
 
 def as_torch(released):

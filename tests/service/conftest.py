@@ -14,13 +14,10 @@ from contextlib import asynccontextmanager, closing
 
 import pytest
 
-try:
-    from discreet.service import opening
-    from discreet.service.places import open_database
-    from discreet.service.service import Service
-    from discreet.service.settings import Settings
-except ImportError:  # the extra `serve` is not installed
-    collect_ignore_glob = ["test_*.py"]
+from discreet.service import opening
+from discreet.service.places import open_database
+from discreet.service.service import Service
+from discreet.service.settings import Settings
 
 NUMBERS = itertools.count()
 PLAN = {

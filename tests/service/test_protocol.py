@@ -140,6 +140,15 @@ def test_both_ways_give_the_same_answers(serve, long_way):
             assert body == text
 
 
+def test_the_short_way_can_be_turned_off(serve, long_way):
+    async def scenario(here):
+        wire = await here.wire()
+        assert (await wire.ask(wire.request()))[0] == 200
+        assert long_way == ["/v1/decide"]
+
+    serve(scenario, direct=False)
+
+
 def test_what_is_not_plain_takes_the_long_way(serve, long_way):
     async def scenario(here):
         wire = await here.wire()

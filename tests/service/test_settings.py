@@ -36,6 +36,7 @@ def made(plan=None, **changes):
         ({"default_action": 3}, "default_action must be"),
         ({"port": "8000"}, "port must be a whole number"),
         ({"public_releases": "yes"}, "public_releases must be true or false"),
+        ({"direct": 1}, "direct must be true or false"),
         ({"unit": "user"}, "max_batches must be given with unit = 'user'"),
         ({"max_batches": 3}, "max_batches must be given with unit = 'user'"),
         ({"unit": "user", "max_batches": 0}, "max_batches must be at least 1"),

@@ -152,6 +152,7 @@ def test_a_task_uses_one_thread(monkeypatch):
     assert {path: after[path] for path in before} == before
 
 
+@pytest.mark.torch
 def test_torch_uses_one_thread_too(monkeypatch):
     torch = pytest.importorskip("torch")
     seen, play, before = [], engine.run, torch.get_num_threads()

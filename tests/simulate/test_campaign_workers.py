@@ -45,6 +45,7 @@ def test_two_jobs_write_the_files_of_one(tmp_path):
     assert len(contents(tmp_path / "one")) == 2 * TASKS
 
 
+@pytest.mark.torch
 def test_two_jobs_of_torch_write_the_files_of_one(tmp_path):
     pytest.importorskip("torch")
     for name, jobs in (("one", 1), ("two", 2)):

@@ -56,6 +56,7 @@ def test_every_run_is_the_run_alone(memory, expected):
     np.testing.assert_allclose(made, expected, rtol=0, atol=EXACT)
 
 
+@pytest.mark.torch
 def test_torch_plays_them_too(expected):
     pytest.importorskip("torch")
     contexts, labels = labelled()
@@ -63,6 +64,7 @@ def test_torch_plays_them_too(expected):
     np.testing.assert_allclose(made, expected, rtol=0, atol=EXACT)
 
 
+@pytest.mark.torch
 def test_single_precision_is_close_on_average(expected):
     """A last bit can turn a decision and all that follows, so only means are compared."""
     pytest.importorskip("torch")

@@ -101,6 +101,7 @@ def test_supervised_runs_stack_too(oracle):
             np.testing.assert_array_equal(together[s, r], alone)
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize("oracle", ORACLES)
 @pytest.mark.parametrize("policies", every_policy_stack)
 def test_torch_plays_the_same_rounds(policies, oracle):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import subprocess
 import sys
@@ -100,6 +99,7 @@ def test_a_shortcut_that_goes_too_far_is_caught(monkeypatch, wrong):
     assert abs(fast - literal(gaps, 20.0, 0.2, 512)).max() > AGREEMENT
 
 
+@pytest.mark.torch
 def test_torch_is_the_same():
     torch = pytest.importorskip("torch")
     gaps = gaps_for(np.random.default_rng(5), 100, 4)
@@ -124,10 +124,7 @@ print("agrees")
 """
 
 
-@pytest.mark.skipif(
-    not (importlib.util.find_spec("triton") and importlib.util.find_spec("torch")),
-    reason="Triton and torch are optional",
-)
+@pytest.mark.torch
 def test_the_kernel_is_the_same():
     """In Triton's interpreter, which needs no GPU and must be asked for before the import."""
     done = subprocess.run(

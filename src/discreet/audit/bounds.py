@@ -8,7 +8,7 @@ were fixed beforehand. Hits in the second world over hits in the first bound ε 
 
 Rates are replaced by one-sided Clopper–Pearson limits, half of the error probability each, so
 a bound is wrong with at most the stated probability, whatever the release looks like.
-[Clopper and Pearson 1934; Kairouz, Oh and Viswanath 2015; Nasr et al. 2023]
+[Clopper and Pearson 1934; Kairouz et al. 2015; Nasr et al. 2023]
 """
 
 from __future__ import annotations

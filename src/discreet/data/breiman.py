@@ -1,8 +1,7 @@
 """Breiman's artificial sets, drawn from Gaussians, with their exact expected losses.
 
 ``expected`` is one minus the posterior probability of each class, so that ``best_loss`` is the
-Bayes error. [Breiman 1996, "Bias, variance, and arcing classifiers", technical report 460,
-Berkeley; Breiman, Friedman, Olshen and Stone 1984, "Classification and regression trees", 2.6.2]
+Bayes error. [Breiman 1996; Breiman et al. 1984, section 2.6.2]
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Sets of OpenML by their number, ``openml:901``, fetched once and kept.
 
 The default target is the class; columns that OpenML marks as identifiers are left out. [Vanschoren
-et al. 2014, "OpenML: networked science in machine learning"; www.openml.org]
+et al. 2014; www.openml.org]
 """
 
 from __future__ import annotations

@@ -24,7 +24,8 @@ class Logistic:
 
     ``structured`` separates by action: ``noise="gamma"`` is pure ε, ``"gaussian"`` is (ε, δ) by
     Rényi accounting, ``"auto"`` takes the smaller expected noise for the public p. ``paper`` is
-    Chaudhuri et al. 2011, Algorithm 2. [paper, "Private logistic oracle"; docs/privacy/logistic.md]
+    Algorithm 2 of its source. [Chaudhuri et al. 2011; paper, "Private logistic oracle";
+    docs/privacy/logistic.md]
 
     >>> Logistic(ridge=0.01)
     Logistic(ridge=0.01, mechanism='structured', noise='auto', least_ridge=5.0)

@@ -96,7 +96,7 @@ class VanillaPO(Policy):
 def mixture_nodes(length: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     """Nodes k and weights w with Σ w·g(k) = (1/B) Σ_{k<B} g(k) for smooth decaying g.
 
-    The points 0 … 15 stand for themselves; each panel [2^j, 2^(j+1)) carries a 12-point Gauss
+    The points 0 … 15 stand for themselves; each panel [2^j, 2^(j+1)) carries a 14-point Gauss
     rule for the counting measure on its points.
     """
     panels = [(0, min(length, 16))]

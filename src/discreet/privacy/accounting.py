@@ -86,7 +86,7 @@ def objective_renyi(event: ObjectivePerturbation, orders: Any) -> Any:
     """Rényi divergence of Gaussian objective perturbation under replacement.
 
     ε(α) = κ + m²/2 + [m²(α−1)²/2 + log(2Φ(m(α−1)))]/(α−1), m = 2/σ, for each block.
-    [Redberg, Koskela, Wang 2023; replacement in docs/privacy/logistic.md]
+    [Redberg et al. 2023; replacement in docs/privacy/logistic.md]
     """
     from scipy.special import log_ndtr
 

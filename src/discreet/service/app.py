@@ -71,7 +71,7 @@ def make_app(service: Service) -> Starlette | Direct:
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[dict[str, Any]]:  # noqa: ARG001
         await service.start()
-        yield {"direct": {} if origins else direct}
+        yield {"direct": direct if service.settings.direct and not origins else {}}
         await service.stop()
 
     origins = list(service.settings.cors_origins)

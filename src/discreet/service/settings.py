@@ -36,7 +36,8 @@ class Settings:
 
     ``window`` is how long losses are awaited after a batch is sealed, ``settle`` how long the fit
     may take before its release is due, ``remember`` how long after that a request is known that
-    comes again with its Idempotency-Key. ``max_batches`` is for the unit ``user`` alone.
+    comes again with its Idempotency-Key. ``max_batches`` is for the unit ``user`` alone. ``direct``
+    lets small requests go past ASGI. [docs/decisions/0008-a-short-way-past-asgi.md]
     """
 
     experiment: str
@@ -64,6 +65,7 @@ class Settings:
     cors_origins: tuple[str, ...] = ()
     internal_metrics: bool = False
     lease: int = 64
+    direct: bool = True
 
     def __post_init__(self) -> None:
         if not isinstance(self.experiment, str) or not self.experiment.strip():
@@ -73,7 +75,7 @@ class Settings:
         for name in ("database", "vault", "host"):
             if not isinstance(getattr(self, name), str) or not getattr(self, name):
                 raise InvalidInput(f"{name} must be text; got {getattr(self, name)!r}. Name it.")
-        for name in ("public_releases", "allow_idealised", "internal_metrics"):
+        for name in ("public_releases", "allow_idealised", "internal_metrics", "direct"):
             if not isinstance(getattr(self, name), bool):
                 raise InvalidInput(
                     f"{name} must be true or false; got {getattr(self, name)!r}. Write one."

@@ -29,7 +29,7 @@ def slope(x: Any, values: Any) -> float:
 def fitted_slope(x: Any, values: Any) -> Slope:
     """The slope of the means of ``values`` (points, seeds); seeds are resampled at each point.
 
-    [percentile bootstrap, Efron and Tibshirani 1993, chapter 13]
+    Percentile bootstrap. [Efron and Tibshirani 1993, chapter 13]
 
     >>> fit = fitted_slope([1, 4, 16], np.array([[2.0], [4.0], [8.0]]) * [0.9, 1.0, 1.1])
     >>> round(fit.value, 6), fit.low < 0.5 < fit.high

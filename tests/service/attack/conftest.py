@@ -4,13 +4,6 @@ from functools import partial
 
 import pytest
 
-try:
-    import uvicorn  # noqa: F401
-
-    import discreet.service.app  # noqa: F401
-except ImportError:  # the extra `serve` is not installed
-    collect_ignore_glob = ["test_*.py"]
-
 
 @pytest.fixture(scope="session")
 def launcher(tmp_path_factory):
