@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 import discreet as dc
-from discreet.backend import to_numpy
+from discreet.arrays.backend import to_numpy
 from discreet.data import load
 from discreet.policies.bonus_updates import average_of_updates
 from discreet.simulate.engine import Machine, run

@@ -24,10 +24,10 @@ from typing import Any
 import numpy as np
 
 import discreet as dc
+from discreet.campaign.gpu_processes import PROCESSES, shared_gpu
+from discreet.campaign.hardware import choose, cores, machine
+from discreet.campaign.presets import PAPER_POLICIES, paper_plans
 from discreet.simulate.engine import Machine, run
-from discreet.simulate.gpu import PROCESSES, shared_gpu
-from discreet.simulate.machines import choose, cores, machine
-from discreet.simulate.presets import PAPER_POLICIES, paper_plans
 
 PEER_ROUNDS_A_SECOND = 3_000.0
 

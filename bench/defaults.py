@@ -33,8 +33,8 @@ import numpy as np
 from joblib import Parallel, delayed
 
 import discreet as dc
+from discreet.campaign.presets import EPSILONS, budget_of
 from discreet.simulate.engine import Machine, run
-from discreet.simulate.presets import EPSILONS, budget_of
 
 RIVALS = ("ReplayBonusPO", "VanillaPO", "SquareCB", "FastCB")
 REPLAY = dc.ReplayBonusPO

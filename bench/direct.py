@@ -22,10 +22,10 @@ import numpy as np
 import uvicorn
 import uvloop
 
-from discreet.service.app import make_app
-from discreet.service.opening import begin
-from discreet.service.protocol import Protocol
-from discreet.service.service import Service
+from discreet.service.http.app import make_app
+from discreet.service.http.protocol import Protocol
+from discreet.service.runtime.lifecycle import begin
+from discreet.service.runtime.service import Service
 from discreet.service.settings import Settings
 
 REQUESTS = 2000

@@ -19,11 +19,11 @@ from pathlib import Path
 
 import discreet as dc
 from campaign import labelled
+from discreet.arrays.stacking import structure
+from discreet.campaign.hardware import machine, one_thread
+from discreet.campaign.presets import paper_plans
 from discreet.schedule import Doubling
 from discreet.simulate.engine import parts, run
-from discreet.simulate.machines import machine, one_thread
-from discreet.simulate.presets import paper_plans
-from discreet.stacking import structure
 
 
 def peak_gib() -> float:

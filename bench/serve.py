@@ -72,7 +72,11 @@ class Service:
             self.port = one.getsockname()[1]
 
     def _discreet(self, *words: str, **options: object) -> subprocess.Popen[str]:
-        command = [sys.executable, "-c", "from discreet.cli import main; raise SystemExit(main())"]
+        command = [
+            sys.executable,
+            "-c",
+            "from discreet.cli.main import main; raise SystemExit(main())",
+        ]
         config = ["--config", str(self.config)]
         return subprocess.Popen([*command, "serve", *config, *words], text=True, **options)
 
@@ -274,13 +278,13 @@ def load_run(arguments: argparse.Namespace) -> dict:
 def memory_run(releases: int) -> dict:
     """Resident memory while many releases are made, of batches that stay short."""
     from discreet.errors import DecisionClosed
-    from discreet.service import fitting
-    from discreet.service.opening import begin
-    from discreet.service.service import Service as InProcess
+    from discreet.service.runtime import fit_process
+    from discreet.service.runtime.lifecycle import begin
+    from discreet.service.runtime.service import Service as InProcess
     from discreet.service.settings import Settings
 
     exec(EQUAL)
-    fitting.CHILD = EQUAL + fitting.CHILD
+    fit_process.CHILD = EQUAL + fit_process.CHILD
 
     async def run(settings: Settings, config: Path) -> list[tuple[int, float]]:
         service, seen = InProcess(settings, config=config), []

@@ -10,7 +10,7 @@ import numpy as np
 
 import discreet as dc
 from discreet.audit import Rule, attack
-from discreet.privacy.calibrate import gaussian_multiplier
+from discreet.privacy.calibration import gaussian_multiplier
 
 TRIALS = 2000
 GAUSSIAN = dc.Budget(8.0, 1e-5)  # a claim about Gaussian noise: a few hundred releases judge it

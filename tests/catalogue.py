@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.release import Gram, Predictor, Release
-from discreet.released import Released
+from discreet.releases.release import Gram, Predictor, Release
+from discreet.releases.released import Released
 from discreet.types import Batch
 
 ACTIONS, DIMENSION = 3, 3

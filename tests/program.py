@@ -6,7 +6,7 @@ import sys
 START = """
 import signal
 signal.signal(signal.SIGINT, signal.default_int_handler)
-from discreet.cli import main
+from discreet.cli.main import main
 raise SystemExit(main())
 """
 PROGRAM = [sys.executable, "-c", START]

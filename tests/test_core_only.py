@@ -34,7 +34,7 @@ print(json.dumps({
     "found": [name for name in sys.argv[1:] if importlib.util.find_spec(name)],
 }))
 """
-COMMAND = "import sys; from discreet.cli import main; raise SystemExit(main(sys.argv[1:]))"
+COMMAND = "import sys; from discreet.cli.main import main; raise SystemExit(main(sys.argv[1:]))"
 
 
 def needed(name):

@@ -41,7 +41,7 @@ def run(command, folder):
     """What a command prints; it must succeed within the time limit."""
     words = command.split()
     assert words[0] == "discreet"
-    program = [sys.executable, "-c", "from discreet.cli import main; raise SystemExit(main())"]
+    program = [sys.executable, "-c", "from discreet.cli.main import main; raise SystemExit(main())"]
     done = subprocess.run(
         [*program, *words[1:]],
         cwd=folder,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from discreet.cli import main
+from discreet.cli.main import main
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 SAYS = {

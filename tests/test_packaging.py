@@ -76,7 +76,7 @@ def test_the_core_needs_little():
 
 def test_the_command_is_installed():
     (command,) = importlib.metadata.entry_points(group="console_scripts", name="discreet")
-    assert command.value == "discreet.cli:main"
+    assert command.value == "discreet.cli.main:main"
 
 
 def test_versions_agree_with_the_project_file():

@@ -14,7 +14,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from discreet.client import Billboard, Client
+from discreet.billboard.client import Billboard, Client
 from discreet.errors import ServiceError
 
 HERE = Path(__file__).parent
@@ -25,7 +25,7 @@ def discreet(folder, *words):
     """Run a command of discreet and return its JSON answer."""
     print("$ discreet", *(word[:15] + "…" if word.startswith("dk_") else word for word in words))
     done = subprocess.run(
-        [sys.executable, "-m", "discreet.cli", *words, "--json"],
+        [sys.executable, "-m", "discreet.cli.main", *words, "--json"],
         cwd=folder,
         capture_output=True,
         text=True,
@@ -62,7 +62,7 @@ def walk(folder):
         port = str(free.getsockname()[1])
     print("$ discreet serve --port", port, "&")
     service = subprocess.Popen(
-        [sys.executable, "-m", "discreet.cli", "serve", "--port", port],
+        [sys.executable, "-m", "discreet.cli.main", "serve", "--port", port],
         cwd=folder,
         stderr=subprocess.DEVNULL,
     )

@@ -3,6 +3,7 @@
 Docstrings cite as [Name Year], or [paper, …]; docs/references.md says what is meant.
 """
 
+from discreet.arrays.stacking import stack
 from discreet.errors import (
     BudgetExceeded,
     CorruptRelease,
@@ -16,8 +17,8 @@ from discreet.errors import (
     StateClaimed,
     UnknownDecision,
 )
-from discreet.evaluate_offline import Logs, OfflineEvaluation, evaluate_offline
-from discreet.features import UnitBall
+from discreet.features.schema import Category, Number, Schema
+from discreet.features.unit_ball import UnitBall
 from discreet.learner import Learner
 from discreet.oracles import FiniteClass, Logistic, Mechanism, Oracle, PooledRidge, Problem, Ridge
 from discreet.plan import Plan
@@ -36,11 +37,10 @@ from discreet.policies import (
 from discreet.privacy.budget import Budget
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.noise import SecureNoise, SeededNoise
-from discreet.release import Release
-from discreet.released import Released
-from discreet.schema import Category, Number, Schema
+from discreet.releases.release import Release
+from discreet.releases.released import Released
 from discreet.simulate import Evaluation, evaluate
-from discreet.stacking import stack
+from discreet.simulate.off_policy import Logs, OfflineEvaluation, evaluate_offline
 
 __version__ = "0.1.0"
 

@@ -14,8 +14,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from discreet.encoding import decode_array, encode_array
 from discreet.errors import InvalidInput
+from discreet.releases.canonical import decode_array, encode_array
 from discreet.validate import nearest
 
 T = TypeVar("T")

@@ -12,16 +12,16 @@ from typing import Any
 
 import numpy as np
 
-from discreet import saving
 from discreet.errors import BudgetExceeded, InvalidInput
 from discreet.plan import Plan
 from discreet.privacy.accounting import epsilon
 from discreet.privacy.budget import Budget
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.noise import Noise, SecureNoise
-from discreet.release import Release, publishable
-from discreet.released import Released
-from discreet.store import MemoryStore
+from discreet.releases.release import Release, publishable
+from discreet.releases.released import Released
+from discreet.rows import saved_state
+from discreet.rows.memory_store import MemoryStore
 from discreet.types import Batch, Decisions
 from discreet.validate import loss as one_loss
 from discreet.validate import observations
@@ -63,7 +63,7 @@ class Learner:
         self._store = MemoryStore(
             plan.nothing_released(), ledger, plan.features.p, plan.missing_loss
         )
-        self._custody = saving.Custody()
+        self._custody = saved_state.Custody()
 
     @property
     def released(self) -> Released:
@@ -132,13 +132,13 @@ class Learner:
                 "ledger": self.ledger.to_json(),
                 "releases": [item.to_json() for item in self.released.items],
             }
-            saving.write(path, header, self._store.rows())
+            saved_state.write(path, header, self._store.rows())
             self._custody.handed_over = True
 
     @classmethod
     def load(cls, path: str | Path, *, noise: Noise | None = None, draws: Any = None) -> Learner:
         """Go on from a saved state. The file is claimed by renaming and removed: once only."""
-        with saving.claim(path) as (header, rows):
+        with saved_state.claim(path) as (header, rows):
             learner = cls(Plan.from_config(header["plan"]), noise=noise, draws=draws)
             learner._store.continue_from(
                 tuple(Release.from_json(item) for item in header["releases"]),

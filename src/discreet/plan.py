@@ -9,12 +9,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from discreet.arrays.stacking import one_run, stack
 from discreet.config import Registry, build, fields_to_config, from_config
-from discreet.encoding import digest_of
 from discreet.errors import InvalidInput
-from discreet.explain import explain
-from discreet.features import UnitBall
+from discreet.features.schema import Category, Number, Schema
+from discreet.features.unit_ball import UnitBall
 from discreet.oracles import FiniteClass, Logistic, Mechanism, Oracle, PooledRidge, Problem, Ridge
+from discreet.plan_explained import explain
 from discreet.policies import (
     AdaCB,
     BonusPO,
@@ -29,10 +30,9 @@ from discreet.policies import (
     VanillaPO,
 )
 from discreet.privacy.budget import Budget
-from discreet.released import Released
+from discreet.releases.canonical import digest_of
+from discreet.releases.released import Released
 from discreet.schedule import Doubling
-from discreet.schema import Category, Number, Schema
-from discreet.stacking import one_run, stack
 from discreet.validate import instance, loss, one_of, whole
 
 FORMAT = "discreet-plan/1"

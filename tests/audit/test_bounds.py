@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import binom, norm
 
 from discreet import Budget
-from discreet.audit.bounds import (
+from discreet.audit.confidence_bounds import (
     Hits,
     clopper_pearson,
     epsilon_bound,

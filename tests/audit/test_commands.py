@@ -10,8 +10,8 @@ import pytest
 from discreet.audit import finding as finding_module
 from discreet.audit import suite
 from discreet.audit.finding import FAILS, HOLDS, WEAK, Finding
-from discreet.cli import main
-from discreet.commands import audit as audit_command
+from discreet.cli import audit_command as audit_command
+from discreet.cli.main import main
 from discreet.privacy.events import Gaussian, NonPrivate, ObjectivePerturbation
 from discreet.privacy.groups import epsilon_apart, epsilon_together
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.audit.bounds import gaussian_epsilon
-from discreet.audit.choices import log_probabilities
+from discreet.audit.confidence_bounds import gaussian_epsilon
+from discreet.audit.exponential import log_probabilities
 from discreet.audit.finding import FAILS, HOLDS
 from discreet.audit.gaussian import (
     GaussianRelease,
@@ -19,15 +19,15 @@ from discreet.audit.gaussian import (
     largest_distance,
     shift_of,
 )
+from discreet.audit.noise_sources import Chosen
 from discreet.audit.objective import Objective
 from discreet.audit.objective_search import exact_gaussian_objective
-from discreet.audit.recompute import agree, epsilon_of, recompute
-from discreet.audit.sources import Chosen
+from discreet.audit.second_accountant import agree, epsilon_of, recompute
 from discreet.audit.subjects import MECHANISMS, Subject, subjects
 from discreet.errors import CorruptRelease
 from discreet.privacy.accounting import epsilon
 from discreet.privacy.events import ExponentialMechanism, Gaussian, NonPrivate, compose, to_json
-from discreet.privacy.mechanisms import ridge_sensitivity
+from discreet.privacy.sensitivities import ridge_sensitivity
 from tolerances import SOLVER
 
 RIDGE = Subject("ridge-structured", "bandit", "general", 2.0)

@@ -14,9 +14,9 @@ import discreet as dc
 from billboard.chains import KEY, sign, user_genesis
 from discreet.billboard import documents
 from discreet.billboard.chain import Chain
-from discreet.cli import main
-from discreet.encoding import digest_of
+from discreet.cli.main import main
 from discreet.privacy.ledger import Ledger
+from discreet.releases.canonical import digest_of
 
 
 def run(capsys, *arguments):

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 from discreet import learner as learner_module
-from discreet.audit import HOLDS, QUICK, answers, checks, geometry
-from discreet.audit.sources import Chosen
+from discreet.arrays.linear_algebra import unpack
+from discreet.audit import HOLDS, QUICK, answers, checks, proof_facts
+from discreet.audit.noise_sources import Chosen
 from discreet.audit.subjects import MECHANISMS
-from discreet.linalg import unpack
 from discreet.oracles import FiniteClass
 from discreet.oracles.mechanisms import (
     gaussian_scales,
@@ -32,7 +32,7 @@ from discreet.oracles.mechanisms.pooled_statistics import PooledStatistics
 from discreet.oracles.mechanisms.structured_logistic import StructuredLogistic
 from discreet.oracles.mechanisms.structured_ridge import StructuredRidge
 from discreet.privacy.noise import SecureNoise
-from discreet.release import Fit, Predictor
+from discreet.releases.release import Fit, Predictor
 
 NO_RUNS = replace(QUICK, runs=())
 
@@ -405,7 +405,7 @@ def test_a_ball_without_a_direction(monkeypatch):
 
 
 def test_an_event_that_costs_more_than_it_says(monkeypatch):
-    monkeypatch.setattr(geometry, "epsilon", lambda *_: 1.9)
+    monkeypatch.setattr(proof_facts, "epsilon", lambda *_: 1.9)
     assert caught(found("ridge-structured", "exact"), "exact", "cost of its event")
 
 

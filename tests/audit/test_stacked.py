@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from discreet.audit.sources import Chosen, Trials
+from discreet.audit.noise_sources import Chosen, Trials
 from discreet.audit.subjects import MECHANISMS, joined, subjects
 from discreet.privacy.noise import SecureNoise
 from tolerances import EXACT, SOLVER

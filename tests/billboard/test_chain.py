@@ -10,8 +10,8 @@ from billboard.chains import KEY, broken, chain, histories, plan, released, resi
 from discreet.billboard import documents
 from discreet.billboard.board import Billboard
 from discreet.billboard.chain import Chain
-from discreet.quality import quality
-from discreet.service.serving import Serving
+from discreet.releases.quality import quality
+from discreet.service.runtime.policy_versions import Serving
 from wording import refused
 
 GOOD, BROKEN = histories(), broken()

@@ -10,7 +10,7 @@ import pytest
 import discreet as dc
 from billboard import vectors
 from billboard.chains import BALL, KEY, SCHEMA
-from discreet.client import Billboard
+from discreet.billboard.client import Billboard
 from tolerances import EXACT
 
 VECTORS = json.loads(vectors.FILE.read_text())

@@ -7,7 +7,7 @@ import numpy as np
 
 import discreet as dc
 from billboard.chains import BALL, KEY, SCHEMA, broken, budgets, chain, histories, plan, released
-from discreet.encoding import canonical
+from discreet.releases.canonical import canonical
 
 FILE = Path(__file__).parents[2] / "clients" / "js" / "vectors.json"
 PEOPLE = [

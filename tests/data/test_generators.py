@@ -7,7 +7,7 @@ import pytest
 from scipy.integrate import dblquad
 
 from discreet import InvalidInput, UnitBall
-from discreet.backend import sigmoid
+from discreet.arrays.backend import sigmoid
 from discreet.data import fried, linear, logistic, ringnorm, twonorm, waveform
 from discreet.data.generators import FRIED_MEAN
 from tolerances import EXACT, SOLVER

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.audit.sources import Chosen
-from discreet.backend import sigmoid
+from discreet.arrays.backend import sigmoid
+from discreet.audit.noise_sources import Chosen
 from discreet.oracles.mechanisms import exact_sums as sums
 from discreet.oracles.mechanisms import newton
 from discreet.oracles.mechanisms import structured_logistic as logistic

@@ -8,7 +8,7 @@ import pytest
 from catalogue import ACTIONS, WIDTH, batch
 from discreet.oracles.mechanisms import moments
 from discreet.oracles.mechanisms.moments import exact_moments, floating_moments, second_moments
-from discreet.privacy.mechanisms import centre
+from discreet.privacy.sensitivities import centre
 from discreet.types import Batch
 from reference.design import design
 from tolerances import EXACT

@@ -12,13 +12,13 @@ import pytest
 import discreet as dc
 from catalogue import ACTIONS, FEATURES, contexts
 from discreet import plan as plans
-from discreet.commands.experiment import Experiment
-from discreet.commands.plan import outlook
+from discreet.cli.experiment_file import Experiment
+from discreet.cli.plan_command import outlook
 from discreet.oracles.mechanisms.moments import legal_rows
 from discreet.privacy.accounting import epsilon
-from discreet.privacy.calibrate import gaussian_multiplier, smallest_scale
+from discreet.privacy.calibration import gaussian_multiplier, smallest_scale
 from discreet.privacy.events import NO_BUDGET, STACKED, Event, Gaussian
-from discreet.release import Fit, Predictor
+from discreet.releases.release import Fit, Predictor
 from discreet.simulate.engine import run
 
 

@@ -11,10 +11,10 @@ import pytest
 
 import discreet as dc
 from catalogue import ACTIONS, DIMENSION, FEATURES, NONE, PRIVATE, WIDTH, OracleCase, batch_for
-from discreet.encoding import decode_array
 from discreet.oracles.mechanisms import perturb, pooled_statistics
+from discreet.releases.canonical import decode_array
+from discreet.releases.pool import Statistics
 from discreet.simulate.environment import shuffle
-from discreet.statistics import Statistics
 from discreet.types import Batch
 from libraries import LIBRARIES
 from reference import ridge as literal

@@ -20,11 +20,11 @@ from catalogue import (
     releases,
 )
 from discreet import plan as plans
-from discreet.encoding import canonical
 from discreet.policies import Policy
 from discreet.policies.allocation import uniform
-from discreet.release import Gram, Predictor, Release
-from discreet.released import Released
+from discreet.releases.canonical import canonical
+from discreet.releases.release import Gram, Predictor, Release
+from discreet.releases.released import Released
 from tolerances import EXACT
 
 LINKS = ("identity", "logistic", "clip")

@@ -15,8 +15,8 @@ import discreet as dc
 from catalogue import features, releases
 from discreet.policies import vanilla_po
 from discreet.policies.vanilla_po import mixture_nodes
-from discreet.release import Predictor, Release
-from discreet.released import Released
+from discreet.releases.release import Predictor, Release
+from discreet.releases.released import Released
 from discreet.schedule import Doubling
 from reference.policy_optimisation import vanilla_component, vanilla_rate
 from reference.policy_optimisation import vanilla_po as literal

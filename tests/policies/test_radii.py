@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from catalogue import ACTIONS, WIDTH, features, releases
-from discreet.release import Gram, Predictor, Release
-from discreet.released import Released
+from discreet.releases.release import Gram, Predictor, Release
+from discreet.releases.released import Released
 from reference.confidence import block_diagonal, radii
 from tolerances import EXACT
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import discreet as dc
 from catalogue import ACTIONS, POLICIES, features, releases
-from discreet.release import Gram, Predictor, Release
-from discreet.released import Released
+from discreet.releases.release import Gram, Predictor, Release
+from discreet.releases.released import Released
 from discreet.schedule import Doubling
 from reference import confidence, inverse_gap, policy_optimisation
 from reference.design import scores, sigmoid

@@ -10,14 +10,14 @@ import pytest
 from scipy.special import ndtr
 
 from discreet.errors import InvalidInput
-from discreet.features import with_bias
+from discreet.features.unit_ball import with_bias
 from discreet.oracles import PooledRidge, Problem, Ridge
 from discreet.oracles.mechanisms import moments as moments_module
 from discreet.oracles.mechanisms.moments import GRID, exact_moments
 from discreet.privacy.accounting import epsilon
 from discreet.privacy.budget import Budget
 from discreet.privacy.events import Gaussian
-from discreet.privacy.mechanisms import (
+from discreet.privacy.sensitivities import (
     DISTANCE_FACTOR,
     GRID_BITS,
     LARGEST_BATCH,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from discreet.features import with_bias
+from discreet.features.unit_ball import with_bias
 from discreet.oracles.mechanisms.moments import Moments, exact_moments, floating_moments, legal_rows
 from discreet.oracles.mechanisms.perturb import (
     block_diagonal,

@@ -16,9 +16,9 @@ from discreet.oracles import FiniteClass, Logistic, Problem, Ridge
 from discreet.privacy import events
 from discreet.privacy.accounting import epsilon, objective_renyi
 from discreet.privacy.budget import Budget
-from discreet.privacy.calibrate import smallest_scale
+from discreet.privacy.calibration import smallest_scale
 from discreet.privacy.ledger import Ledger
-from discreet.privacy.mechanisms import zcdp
+from discreet.privacy.sensitivities import zcdp
 
 DELTA = 1e-5
 LEVELS = (1.0, 2.0, 4.0, 8.0)

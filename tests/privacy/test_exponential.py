@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from discreet.audit import Chosen, choices
+from discreet.audit import Chosen, exponential
 from discreet.audit.subjects import constants
-from discreet.features import with_bias
+from discreet.features.unit_ball import with_bias
 from discreet.oracles import FiniteClass, Problem
 from discreet.oracles.mechanisms.moments import GRID
 from discreet.privacy import noise as noise_module
@@ -25,7 +25,7 @@ def log_probabilities(oracle, batch):
     asked = Chosen()
     oracle.fit(batch, asked)
     assert asked.scores.dtype == np.int64
-    return choices.log_probabilities(oracle, batch)
+    return exponential.log_probabilities(oracle, batch)
 
 
 def record(context, losses, action, A=2):

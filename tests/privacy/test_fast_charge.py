@@ -11,7 +11,7 @@ import discreet as dc
 from discreet.oracles import Logistic, PooledRidge, Ridge
 from discreet.privacy.accounting import epsilon
 from discreet.privacy.budget import Budget
-from discreet.privacy.calibrate import gaussian_multiplier, smallest_scale
+from discreet.privacy.calibration import gaussian_multiplier, smallest_scale
 from discreet.privacy.events import Composed, Gaussian, fast_sampled
 from discreet.privacy.noise import SecureNoise
 from discreet.types import Batch

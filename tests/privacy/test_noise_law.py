@@ -14,8 +14,8 @@ import pytest
 from scipy.stats import chi2, norm, poisson
 
 from discreet.audit.noise_law import magnitudes, no_gaps, uncorrelated, uniform_bits
-from discreet.audit.sources import Trials
-from discreet.features import with_bias
+from discreet.audit.noise_sources import Trials
+from discreet.features.unit_ball import with_bias
 from discreet.oracles import PooledRidge, Problem, Ridge
 from discreet.oracles.mechanisms import perturb
 from discreet.privacy import noise as noise_module

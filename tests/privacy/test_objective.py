@@ -16,7 +16,7 @@ import pytest
 from scipy.special import expit
 from scipy.stats import norm
 
-from discreet.features import with_bias
+from discreet.features.unit_ball import with_bias
 from discreet.oracles import Logistic, Problem
 from discreet.oracles.mechanisms import newton
 from discreet.oracles.mechanisms import structured_logistic as logistic

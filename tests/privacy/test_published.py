@@ -15,9 +15,9 @@ import pytest
 import discreet as dc
 from catalogue import ACTIONS, batch_for, every_oracle
 from discreet.audit import HOLDS
-from discreet.audit.coverage import covered
-from discreet.audit.published import differing, public_alike, public_part, tells_no_more
-from discreet.audit.sources import Shared
+from discreet.audit.event_coverage import covered
+from discreet.audit.noise_sources import Shared
+from discreet.audit.published_documents import differing, public_alike, public_part, tells_no_more
 from discreet.audit.subjects import MECHANISMS, subjects
 from discreet.learner import private_release
 from discreet.privacy.ledger import Ledger

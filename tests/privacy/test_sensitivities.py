@@ -16,14 +16,14 @@ import pytest
 from scipy.optimize import minimize
 
 from discreet.errors import InvalidInput
-from discreet.features import with_bias
+from discreet.features.unit_ball import with_bias
 from discreet.oracles import PooledRidge, Problem, Ridge
 from discreet.oracles.mechanisms import paper_ridge, perturb
 from discreet.oracles.mechanisms.moments import GRID, exact_moments, floating_moments, legal_rows
 from discreet.oracles.mechanisms.perturb import block_diagonal
 from discreet.privacy.budget import Budget
-from discreet.privacy.mechanisms import centre, paper_sensitivities, ridge_sensitivity
 from discreet.privacy.noise import SecureNoise
+from discreet.privacy.sensitivities import centre, paper_sensitivities, ridge_sensitivity
 from discreet.types import Batch
 
 DIMENSION = 2

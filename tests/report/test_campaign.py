@@ -13,12 +13,12 @@ import pyarrow as pa
 import pytest
 
 from discreet.errors import InvalidInput
-from discreet.report import campaign
-from discreet.report.campaign import write
+from discreet.report import campaign_report
+from discreet.report.campaign_report import write
+from discreet.report.campaign_results import Source
 from discreet.report.curves import curves
 from discreet.report.runs import COLUMNS, Runs
 from discreet.report.selection import select
-from discreet.report.source import Source
 from report.folders import (
     ALGORITHMS,
     BANDITS,
@@ -260,7 +260,7 @@ def test_whose_curves(written, tmp_path):
 
 @pytest.mark.parametrize(("room", "inlined"), [(1, 0), (250_000, 1)])
 def test_curves_that_do_not_fit_stay_in_files(written, tmp_path, monkeypatch, room, inlined):
-    monkeypatch.setattr(campaign, "INLINED", room)
+    monkeypatch.setattr(campaign_report, "INLINED", room)
     write(written[0], tmp_path, curves_of=["other", "phoneme"])
     text = page(tmp_path)
     assert "<code>curves/phoneme.svg</code>" in text

@@ -13,10 +13,10 @@ import pytest
 from discreet.data.collection import collection
 from discreet.errors import InvalidInput
 from discreet.report import compare as module
+from discreet.report.algorithm_names import SHORT
 from discreet.report.compare import CELLS, compare
-from discreet.report.names import SHORT
 from discreet.report.paper_sets import paper_sets
-from discreet.report.published import CITATION, published
+from discreet.report.paper_win_rates import CITATION, published
 from discreet.report.win_rates import COLUMNS
 from report.folders import SCHEMA, about, grid, run, write_rows, write_tables
 from tolerances import EXACT

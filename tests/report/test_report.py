@@ -6,9 +6,9 @@ from html.parser import HTMLParser
 
 import pytest
 
-from discreet.report.drawing import STYLES
-from discreet.report.figure import curves_png, curves_svg
-from discreet.report.page import page
+from discreet.report.demo_figure import curves_png, curves_svg
+from discreet.report.demo_page import page
+from discreet.report.figure_style import STYLES
 
 pytest.importorskip("matplotlib")
 

@@ -6,10 +6,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from discreet.report import charts, loss_increase, win_rates
-from discreet.report.choices import choices
+from discreet.report import loss_increase, win_rate_charts, win_rates
 from discreet.report.mean_loss import mean_loss
 from discreet.report.runs import Runs
+from discreet.report.selected_settings import choices
 from discreet.report.selection import select
 from discreet.report.win_rates import outcomes
 from report.folders import SCHEMA, run, settings
@@ -140,7 +140,9 @@ def test_numbers_in_a_heat_map_are_legible():
         linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
         return linear @ (0.2126, 0.7152, 0.0722)
 
-    scale = colours.LinearSegmentedColormap.from_list("win rate", charts.COLOURS)
+    scale = colours.LinearSegmentedColormap.from_list("win rate", win_rate_charts.COLOURS)
     for value in np.linspace(0, 1, 101):
-        pair = sorted(luminance(each) for each in (scale(value), charts._legible_on(scale(value))))
+        pair = sorted(
+            luminance(each) for each in (scale(value), win_rate_charts._legible_on(scale(value)))
+        )
         assert (pair[1] + 0.05) / (pair[0] + 0.05) >= 4.5

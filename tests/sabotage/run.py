@@ -29,7 +29,7 @@ SOURCE = ROOT / "src"
 AT_ONCE = 2
 TOO_LONG = 1800
 """Seconds after which a check is ended; what does not come back has not noticed."""
-AUDIT = "from discreet.cli import main; raise SystemExit(main())"
+AUDIT = "from discreet.cli.main import main; raise SystemExit(main())"
 _FAILED = re.compile(r"^(?:FAILED|ERROR) tests/(\S+?)(?:\[.*)?(?: - .*)?$", re.MULTILINE)
 
 

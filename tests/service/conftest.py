@@ -14,10 +14,10 @@ from contextlib import asynccontextmanager, closing
 
 import pytest
 
-from discreet.service import opening
-from discreet.service.places import open_database
-from discreet.service.service import Service
+from discreet.service.runtime import lifecycle
+from discreet.service.runtime.service import Service
 from discreet.service.settings import Settings
+from discreet.service.storage.locations import open_database
 
 NUMBERS = itertools.count()
 PLAN = {
@@ -86,7 +86,7 @@ def settings(tmp_path, database):
         } | changes
         made = Settings.from_config(document, tmp_path)
         if begin:
-            made_key[0] = opening.begin(made)
+            made_key[0] = lifecycle.begin(made)
         return made
 
     made_key = [""]
@@ -164,7 +164,7 @@ class Server:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
         self.folder = folder
-        command = "from discreet.cli import main; raise SystemExit(main())"
+        command = "from discreet.cli.main import main; raise SystemExit(main())"
         self.process = subprocess.Popen(
             [sys.executable, "-c", command, "serve", "--port", str(self.port), *arguments],
             cwd=folder,
@@ -254,6 +254,6 @@ def written(tmp_path):
 
     def write(**changes):
         (tmp_path / "experiment.toml").write_text(toml(**changes))
-        return tmp_path, opening.begin(Settings.read(tmp_path / "experiment.toml"))
+        return tmp_path, lifecycle.begin(Settings.read(tmp_path / "experiment.toml"))
 
     return write

@@ -8,16 +8,17 @@ from contextlib import suppress
 
 import pytest
 
-from discreet.cli import main
+from discreet.cli.main import main
 from discreet.errors import DecisionClosed, NotReady, StateClaimed
 from discreet.privacy import events
 from discreet.privacy.accounting import epsilon
-from discreet.service import chain, fitting, journal, opening, publishing
-from discreet.service.anchor import Anchor, Mark
-from discreet.service.ids import TICKET, TOKEN, WRITTEN, Ids
-from discreet.service.places import anchor_of
+from discreet.service.runtime import fit_process, lifecycle, release_transaction
+from discreet.service.secrets.decision_ids import TICKET, TOKEN, WRITTEN, Ids
+from discreet.service.secrets.vault import Vault
 from discreet.service.settings import Settings
-from discreet.service.vault import Vault
+from discreet.service.storage import document_table, journal
+from discreet.service.storage.anchor import Anchor, Mark
+from discreet.service.storage.locations import anchor_of
 from service.conftest import dump, set_back, toml
 from service.ui.visitor import Visitor
 
@@ -53,7 +54,7 @@ def one_by_one(released, sizes, seen, **options):
             made = await fill(service, size, **options)
             assert all(each.stored for each in made)
             await released(service)
-        seen.extend(await service.state.read(lambda c: chain.after(c, -1)))
+        seen.extend(await service.state.read(lambda c: document_table.after(c, -1)))
         return await service.ledger()
 
     return scenario
@@ -70,13 +71,13 @@ def test_a_restore_charges_a_user_for_what_the_backup_lacks(settings, play, rele
     set_back(chosen, kept)
     with pytest.raises(StateClaimed, match="run discreet restore"):
         play(chosen, fill_nothing)
-    opening.restore(chosen)
+    lifecycle.restore(chosen)
 
     async def after(service):
         for size in (4, 8):
             if (await fill(service, size, user="ann"))[0].stored:
                 await released(service)
-        seen.extend(await service.state.read(lambda c: chain.after(c, -1)))
+        seen.extend(await service.state.read(lambda c: document_table.after(c, -1)))
         return await service.ledger()
 
     spent = play(chosen, after)["spent"]
@@ -95,7 +96,7 @@ def test_what_is_left_of_the_batches_of_a_user_can_still_be_used(settings, play,
     kept = dump(chosen)
     play(chosen, one_by_one(released, (8,), seen, user="ann"))
     set_back(chosen, kept)
-    assert opening.restore(chosen) == opening.Restored(burned=[], charged=[2])
+    assert lifecycle.restore(chosen) == lifecycle.Restored(burned=[], charged=[2])
     # The kept releases go on: the next batch has the size of the second once more.
     ledger = play(chosen, one_by_one(released, (8,), seen, user="ann"))
     assert len(ledger["entries"][0]["charges"]) == 3
@@ -114,7 +115,7 @@ def test_a_second_restore_charges_what_the_first_one_knew(settings, play, releas
     for count in (1, 2):
         play(chosen, one_by_one(released, (4,), seen, user="ann"))
         set_back(chosen, kept)
-        lost = opening.restore(chosen).charged
+        lost = lifecycle.restore(chosen).charged
         assert len(lost) == count
     ledger = play(chosen, one_by_one(released, (4,), seen, user="ann"))
     assert len(ledger["entries"][0]["charges"]) == 3
@@ -127,7 +128,7 @@ def test_lost_batches_pay_for_themselves_where_batches_are_disjoint(settings, pl
     kept = dump(chosen)
     play(chosen, one_by_one(released, (4, 8), seen))
     set_back(chosen, kept)
-    opening.restore(chosen)
+    lifecycle.restore(chosen)
     ledger = play(chosen, one_by_one(released, (4,), seen))
     paid = [each["partition"] for each in ledger["entries"][0]["charges"]]
     assert paid == ["batch 1 of epoch 1", "batch 2 of epoch 1", "batch 1 of epoch 2"]
@@ -195,8 +196,8 @@ def test_what_is_committed_and_not_confirmed_is_shown_nowhere(settings, play, mo
             with pytest.raises(OSError, match="away"):
                 await service.upkeep.once()
             found = await read_everywhere(service, settings.key())
-            digest = (await service.state.read(chain.committed))[1][1]
-            body = (await service.state.read(chain.newest)).decode()
+            digest = (await service.state.read(document_table.committed))[1][1]
+            body = (await service.state.read(document_table.newest)).decode()
             with pytest.raises(OSError, match="away"):
                 await service.engine.decide("caller", HERE)
         for path, reply in found.items():
@@ -224,7 +225,9 @@ def test_another_document_under_a_confirmed_number_is_not_handed_out(settings, p
     async def scenario(service):
         await fill(service, 4)
         await released(service)
-        other = (await service.state.read(chain.newest)).replace(b'"records":4', b'"records":5')
+        other = (await service.state.read(document_table.newest)).replace(
+            b'"records":4', b'"records":5'
+        )
         await service.state.write(
             lambda c: c.execute("UPDATE documents SET body = ? WHERE number = 1", (other,)) and None
         )
@@ -276,7 +279,7 @@ def unconfirmed(settings, play, monkeypatch):
             patched.setattr(Anchor, "confirm", away)
             with pytest.raises(OSError, match="away"):
                 await service.upkeep.once()
-        return await service.state.read(chain.newest)
+        return await service.state.read(document_table.newest)
 
     return kept, play(settings, scenario)
 
@@ -311,7 +314,7 @@ def test_a_beginning_that_was_cut_short_can_be_served(settings, play, monkeypatc
 def test_without_the_anchor_nothing_is_fitted(settings, play, monkeypatch):
     """Each attempt would draw a noise in vain."""
     chosen, fits = settings(), []
-    monkeypatch.setattr(fitting, "fit", lambda *place: fits.append(place))
+    monkeypatch.setattr(fit_process, "fit", lambda *place: fits.append(place))
 
     async def scenario(service):
         await fill(service, 4)
@@ -359,10 +362,10 @@ def test_a_lost_commit_is_fitted_again_and_served_once(settings, play, monkeypat
     set_back(chosen, gone)
     with pytest.raises(StateClaimed, match="run discreet restore"):
         play(chosen, fill_nothing)
-    assert opening.restore(chosen) == opening.Restored(burned=[1], charged=[1])
+    assert lifecycle.restore(chosen) == lifecycle.Restored(burned=[1], charged=[1])
     ledger = play(chosen, lambda service: service.ledger())
     assert len(ledger["entries"][0]["charges"]) == 1
-    assert lost not in play(chosen, lambda s: s.state.read(lambda c: chain.after(c, -1)))
+    assert lost not in play(chosen, lambda s: s.state.read(lambda c: document_table.after(c, -1)))
 
 
 def test_an_anchor_that_is_older_than_its_database_is_refused(settings, play, released):
@@ -372,7 +375,7 @@ def test_an_anchor_that_is_older_than_its_database_is_refused(settings, play, re
     anchor_of(chosen).path.write_bytes(old)
     with pytest.raises(StateClaimed, match="older than the database"):
         play(chosen, fill_nothing)
-    assert opening.restore(chosen).charged == []
+    assert lifecycle.restore(chosen).charged == []
     ledger = play(chosen, lambda service: service.ledger())
     assert len(ledger["entries"][0]["charges"]) == 2
     with anchor_of(chosen).held() as book:
@@ -385,14 +388,14 @@ def test_an_anchor_that_is_lost_is_replaced_only_if_that_is_said(settings, play,
     kept = dump(chosen)
     play(chosen, one_by_one(released, (4,), seen))
     set_back(chosen, kept)
-    opening.restore(chosen)  # document 1 is in the anchor alone from here on
+    lifecycle.restore(chosen)  # document 1 is in the anchor alone from here on
     with pytest.raises(StateClaimed, match="anchor must be new"):
-        opening.restore(chosen, anchor_lost=True)
+        lifecycle.restore(chosen, anchor_lost=True)
     anchor_of(chosen).path.unlink()
-    for refused in (lambda: play(chosen, fill_nothing), lambda: opening.restore(chosen)):
+    for refused in (lambda: play(chosen, fill_nothing), lambda: lifecycle.restore(chosen)):
         with pytest.raises(StateClaimed, match="anchor must be at"):
             refused()
-    opening.restore(chosen, anchor_lost=True)
+    lifecycle.restore(chosen, anchor_lost=True)
     ledger = play(chosen, one_by_one(released, (4,), seen))
     assert len(ledger["entries"][0]["charges"]) == 2
     with anchor_of(chosen).held() as book:
@@ -407,7 +410,7 @@ def test_an_anchor_of_a_namesake_is_refused(settings, play, released, tmp_path):
     other.intend(Mark(1, 0, "0" * 64))
     other.confirm([(0, "0" * 64)])
     other.path.rename(anchor_of(chosen).path)
-    for refused in (lambda: play(chosen, fill_nothing), lambda: opening.restore(chosen)):
+    for refused in (lambda: play(chosen, fill_nothing), lambda: lifecycle.restore(chosen)):
         with pytest.raises(StateClaimed):
             refused()
 
@@ -504,7 +507,7 @@ def test_ids_of_a_lost_lease_reach_nobody_elses_slot(settings, play, kind):
 def test_a_release_does_the_same_work_whoever_answered(settings, play, monkeypatch):
     """No statement between the claim at the due time and the commit touches a person's row."""
     said = []
-    honest = publishing.Publisher._write
+    honest = release_transaction.Publisher._write
 
     class Noted:
         def __init__(self, connection):
@@ -515,7 +518,7 @@ def test_a_release_does_the_same_work_whoever_answered(settings, play, monkeypat
             return self._connection.execute(sql, parameters)
 
     monkeypatch.setattr(
-        publishing.Publisher,
+        release_transaction.Publisher,
         "_write",
         lambda self, connection, *rest: honest(self, Noted(connection), *rest),
     )
@@ -545,7 +548,7 @@ def test_deleting_rows_does_not_delay_what_is_served(settings, play, monkeypatch
 
         return wait
 
-    for module in (publishing, journal):
+    for module in (release_transaction, journal):
         for name in ("forget", "forget_slots"):
             if hasattr(module, name):
                 monkeypatch.setattr(module, name, slow(getattr(module, name)))

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from discreet.cli import main
-from discreet.service.anchor import Mark
-from discreet.service.opening import begin
-from discreet.service.places import anchor_of
+from discreet.cli.main import main
+from discreet.service.runtime.lifecycle import begin
 from discreet.service.settings import Settings
+from discreet.service.storage.anchor import Mark
+from discreet.service.storage.locations import anchor_of
 
 
 def run(capsys, *words):

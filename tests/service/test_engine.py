@@ -301,16 +301,16 @@ def spy_on_fits(monkeypatch):
     """The batches that were fitted, copied before they are forgotten."""
     import numpy as np
 
-    from discreet.service import fitting
+    from discreet.service.runtime import fit_process
 
-    seen, fit = [], fitting.private_release
+    seen, fit = [], fit_process.private_release
 
     def spying(plan, noise, batch, *rest):
         kept = {name: np.array(getattr(batch, name)) for name in ("features", "losses", "observed")}
         seen.append(replace(batch, **kept))
         return fit(plan, noise, batch, *rest)
 
-    monkeypatch.setattr(fitting, "private_release", spying)
+    monkeypatch.setattr(fit_process, "private_release", spying)
     return seen
 
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from discreet.service.access import SCOPES
-from discreet.service.metrics import Metrics
+from discreet.service.http.metrics import Metrics
 from discreet.service.settings import MODES, UNITS, Settings
+from discreet.service.storage.api_keys import SCOPES
 from service.conftest import Server
 
 ROOT = Path(__file__).parents[2]
@@ -47,7 +47,7 @@ def test_three_commands_reach_a_first_decision(tmp_path):
     block = re.search(r"```bash\n(pip .*?)```", GUIDE, re.DOTALL)[1]
     install, begin, serve, ask = block.strip().splitlines()
     assert (install, serve) == ("pip install 'discreet[serve]'", "discreet serve &")
-    program = [sys.executable, "-m", "discreet.cli", *begin.split()[1:]]
+    program = [sys.executable, "-m", "discreet.cli.main", *begin.split()[1:]]
     begun = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True, check=True)
     key = re.search(r"dk_\S+", begun.stdout)[0]
     server = Server(tmp_path).wait()

@@ -5,13 +5,13 @@ import time
 
 import pytest
 
-from discreet.service.access import SCOPES
-from discreet.service.bodies import Bodies
-from discreet.service.handlers import on_this_machine
-from discreet.service.routes import PUBLIC, routes
+from discreet.service.http.bodies import Bodies
+from discreet.service.http.handlers import on_this_machine
+from discreet.service.http.routes import PUBLIC, routes
+from discreet.service.secrets.vault import Vault
 from discreet.service.settings import Settings
+from discreet.service.storage.api_keys import SCOPES
 from discreet.service.ui.session import COOKIE, Sessions
-from discreet.service.vault import Vault
 
 HERE = {"context": [0.3, -0.2]}
 

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from discreet.errors import ServiceError
-from discreet.service import fitting, journal, names, opening
-from discreet.service.places import open_database
-from discreet.service.service import Service
+from discreet.service.runtime import fit_process, lifecycle
+from discreet.service.runtime.service import Service
+from discreet.service.secrets.vault import NAMES, Vault
 from discreet.service.settings import Settings
-from discreet.service.vault import NAMES, Vault
+from discreet.service.storage import journal, request_names
+from discreet.service.storage.locations import open_database
 from service.conftest import Server
 
 ANN, OTHERS = [0.61, -0.37], [0.1, 0.2]
@@ -24,7 +25,7 @@ TABLES = ("experiment", "batches", "records", "answers", "replies", "names", "do
 @pytest.fixture
 def fitted(monkeypatch):
     """How often Ann's record was in a fit; a list that grows with each release."""
-    counts, read = [], fitting.read_batch
+    counts, read = [], fit_process.read_batch
 
     def spying(connection, plan, *rest):
         batch = read(connection, plan, *rest)
@@ -32,7 +33,7 @@ def fitted(monkeypatch):
         counts.append(int((hers & batch.observed.any(axis=1)).sum()))
         return batch
 
-    monkeypatch.setattr(fitting, "read_batch", spying)
+    monkeypatch.setattr(fit_process, "read_batch", spying)
     return counts
 
 
@@ -144,8 +145,8 @@ def test_expired_names_are_not_known_even_before_they_are_deleted(settings, play
 
 
 def test_a_large_batch_is_forgotten_in_slices(settings, play, released, monkeypatch):
-    monkeypatch.setattr(names, "SLICE", 3)
-    monkeypatch.setattr(names, "AT_ONCE", 5)
+    monkeypatch.setattr(request_names, "SLICE", 3)
+    monkeypatch.setattr(request_names, "AT_ONCE", 5)
     chosen = settings(remember=MEMORY, plan={"first_batch": 8})
 
     async def scenario(service):
@@ -307,7 +308,7 @@ def test_after_a_restore_no_request_of_a_lost_release_counts_again(
 
     play(chosen, before)
     put_back(chosen, kept)
-    assert opening.restore(chosen) == [1]
+    assert lifecycle.restore(chosen) == [1]
 
     async def after(service):
         await refused(service, "early")
@@ -345,7 +346,7 @@ def test_a_restore_destroys_the_keys_of_names_that_the_backup_does_not_know(
     play(chosen, before)
     assert keys(chosen) == [(1, 1), (1, 2)]
     put_back(chosen, kept)
-    opening.restore(chosen)
+    lifecycle.restore(chosen)
     assert keys(chosen) == [(1, 1)]
 
 

@@ -5,7 +5,7 @@ import pytest
 from discreet.audit.finding import HOLDS
 from discreet.audit.people import installed, one_row_each
 from discreet.audit.subjects import DEFAULT_PLAN, subjects
-from discreet.service import fitting
+from discreet.service.runtime import fit_process
 
 HERE = [0.3, -0.2]
 
@@ -22,13 +22,13 @@ def test_the_audit_asks_the_service():
 
 @pytest.mark.parametrize("rows", [63, 64, 100])
 def test_a_users_later_slots_are_void_in_large_batches(rows, settings, play, released, monkeypatch):
-    seen, honest = [], fitting.private_release
+    seen, honest = [], fit_process.private_release
 
     def spy(plan, noise, batch, *rest):
         seen.append((batch.records, batch.observed.any(axis=1)))
         return honest(plan, noise, batch, *rest)
 
-    monkeypatch.setattr(fitting, "private_release", spy)
+    monkeypatch.setattr(fit_process, "private_release", spy)
 
     async def scenario(service):
         for slot in range(rows):

@@ -9,11 +9,11 @@ from contextlib import asynccontextmanager, suppress
 import pytest
 import uvicorn
 
-from discreet.service import protocol as bounds
-from discreet.service.app import make_app
-from discreet.service.endpoint import Endpoint
-from discreet.service.protocol import Protocol
-from discreet.service.service import Service
+from discreet.service.http import protocol as bounds
+from discreet.service.http.app import make_app
+from discreet.service.http.endpoint import Endpoint
+from discreet.service.http.protocol import Protocol
+from discreet.service.runtime.service import Service
 
 HERE = json.dumps({"context": [0.3, -0.2]}).encode()
 PATIENCE = 10

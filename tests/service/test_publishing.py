@@ -12,12 +12,13 @@ import pytest
 from discreet.billboard.chain import Chain
 from discreet.errors import DecisionClosed, NotReady, StateClaimed
 from discreet.privacy.ledger import Ledger
-from discreet.service import chain, opening, publishing
-from discreet.service.anchor import Anchor, Mark
-from discreet.service.fitting import fit
-from discreet.service.places import anchor_of, open_database
-from discreet.service.sqlite import PATIENCE
-from discreet.service.verifying import Refused
+from discreet.service.runtime import lifecycle, release_transaction
+from discreet.service.runtime.fit_process import fit
+from discreet.service.runtime.release_checks import Refused
+from discreet.service.storage import document_table
+from discreet.service.storage.anchor import Anchor, Mark
+from discreet.service.storage.locations import anchor_of, open_database
+from discreet.service.storage.sqlite import PATIENCE
 
 HERE = [0.3, -0.2]
 
@@ -41,7 +42,7 @@ def publisher(service, **changes):
         "commit": state.writer.run,
         "pause": lambda _: None,
     } | changes
-    return publishing.Publisher(**parts)
+    return release_transaction.Publisher(**parts)
 
 
 def rows(service, table):
@@ -83,10 +84,10 @@ def test_the_key_is_the_guarantee_when_the_state_is_forged(settings, play, relea
             await in_thread(publisher(service).release_next)
         with pytest.MonkeyPatch.context() as patched:
             unpaid = Ledger(service.settings.budget).charge("another", fitted.event)
-            patched.setattr(publishing, "paid", lambda *_: unpaid)
+            patched.setattr(release_transaction, "paid", lambda *_: unpaid)
             with pytest.raises(Refused, match="number"):  # the chain has one already
                 await in_thread(publisher(service, fit=lambda *_: fitted).release_next)
-            patched.setattr(publishing, "verify", lambda *_: None)
+            patched.setattr(release_transaction, "verify", lambda *_: None)
             with pytest.raises(state.database.lost):  # the unique key would not have it
                 await in_thread(publisher(service, fit=lambda *_: fitted).release_next)
         return await in_thread(rows, service, "documents")
@@ -137,9 +138,9 @@ def test_a_failure_at_any_step_leaves_everything_as_it_was(settings, play, relea
         raise OSError("disk full")
 
     places = {
-        "insert": (chain, "append"),
-        "charge": (chain, "charge"),
-        "finish": (publishing, "finish"),
+        "insert": (document_table, "append"),
+        "charge": (document_table, "charge"),
+        "finish": (release_transaction, "finish"),
         "intend": (Anchor, "intend"),
     }
 
@@ -174,9 +175,9 @@ def test_a_lost_answer_to_commit_makes_no_second_release(settings, play):
             patched.setattr(type(state.database), "release", committed_but_unheard)
             with pytest.raises(state.database.lost):
                 await service.upkeep.once()
-        before = await state.read(chain.newest)
+        before = await state.read(document_table.newest)
         assert not await service.upkeep.once()
-        assert await state.read(chain.newest) == before
+        assert await state.read(document_table.newest) == before
         assert state.serving.newest == 1
 
     play(settings(), scenario)
@@ -188,14 +189,16 @@ def test_published_bytes_verify_and_never_change(settings, play, released):
     async def scenario(service):
         await fill(service, 4)
         await released(service)
-        return await service.state.read(lambda c: chain.after(c, -1))
+        return await service.state.read(lambda c: document_table.after(c, -1))
 
     bodies = play(chosen, scenario)
 
     async def later(service):
         await fill(service, 8)
         await released(service)
-        return await service.state.read(lambda c: chain.after(c, -1)), service.state.serving
+        return await service.state.read(
+            lambda c: document_table.after(c, -1)
+        ), service.state.serving
 
     again, serving = play(chosen, later)
     assert again[:2] == bodies
@@ -277,7 +280,7 @@ def test_a_restored_backup_is_refused_until_a_new_epoch_begins(settings, play, r
     shutil.copy(backup, tmp_path / "discreet.db")
     with pytest.raises(StateClaimed, match="discreet restore"):
         play(chosen, first)
-    assert opening.restore(chosen) == opening.Restored(burned=[1], charged=[1])
+    assert lifecycle.restore(chosen) == lifecycle.Restored(burned=[1], charged=[1])
 
     async def after(service):
         with pytest.raises(DecisionClosed):
@@ -285,7 +288,7 @@ def test_a_restored_backup_is_refused_until_a_new_epoch_begins(settings, play, r
         await fill(service, 4)
         made = await released(service)
         assert len(made.items) == 1
-        return await service.state.read(lambda c: chain.after(c, -1)), service.state
+        return await service.state.read(lambda c: document_table.after(c, -1)), service.state
 
     bodies, state = play(chosen, after)
     kinds = [link.kind for link in state.serving.chain.links]
@@ -356,7 +359,7 @@ def test_what_an_experiment_began_with_stays(settings, play, before, after, keys
     with pytest.raises(StateClaimed, match=f"^{keys} must stay as the experiment began"):
         play(settings(**after, begin=False), fill)
     with pytest.raises(StateClaimed, match="experiment of this file"):
-        opening.restore(settings(**after, begin=False))
+        lifecycle.restore(settings(**after, begin=False))
     play(chosen, lambda service: service.status())
 
 
@@ -370,7 +373,7 @@ def test_other_settings_may_change_with_a_restart(settings, play):
 def test_an_experiment_begins_once(settings):
     chosen = settings()
     with pytest.raises(StateClaimed, match="must be empty"):
-        opening.begin(chosen)
+        lifecycle.begin(chosen)
 
 
 def test_a_database_of_newer_code_is_refused(settings, play):

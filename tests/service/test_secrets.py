@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from discreet.errors import InvalidInput, UnknownDecision
-from discreet.service import clock
-from discreet.service.clock import Clock
-from discreet.service.ids import TOKEN, Id, Ids
-from discreet.service.sealing import LOSS, NOBODY, ROW, Row, Sealer, pack_loss, unpack_loss
-from discreet.service.vault import Vault
+from discreet.service.secrets.decision_ids import TOKEN, Id, Ids
+from discreet.service.secrets.sealing import LOSS, NOBODY, ROW, Row, Sealer, pack_loss, unpack_loss
+from discreet.service.secrets.vault import Vault
+from discreet.service.storage import clock
+from discreet.service.storage.clock import Clock
 
 IDS = Ids(b"k" * 32)
 ANY = some.builds(

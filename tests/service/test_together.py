@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from discreet.errors import InvalidInput
-from discreet.features import UnitBall
+from discreet.features.schema import Category, Number, Schema
+from discreet.features.unit_ball import UnitBall
 from discreet.plan import Plan
 from discreet.privacy.budget import Budget
-from discreet.schema import Category, Number, Schema
-from discreet.service.bodies import features_of, features_of_many
-from discreet.service.together import Together
+from discreet.service.http.bodies import features_of, features_of_many
+from discreet.service.runtime.shared_calls import Together
 
 
 def plan(features):

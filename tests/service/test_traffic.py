@@ -9,13 +9,13 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from discreet.cli import main
-from discreet.client import Client, Decision
+from discreet.billboard.client import Client, Decision
+from discreet.cli.main import main
 from discreet.data import load
 from discreet.data.dataset import Dataset
 from discreet.errors import ServiceError
 from discreet.traffic.contexts import contexts
-from discreet.traffic.play import Habits, Played, play
+from discreet.traffic.open_loop import Habits, Played, play
 from discreet.traffic.summary import summary
 from wording import refused
 

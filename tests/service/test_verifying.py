@@ -8,13 +8,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from discreet.encoding import canonical
 from discreet.privacy.events import to_json
 from discreet.privacy.ledger import Ledger
-from discreet.release import Predictor
-from discreet.service import chain, fitting, opening
-from discreet.service.places import open_database
+from discreet.releases.canonical import canonical
+from discreet.releases.release import Predictor
+from discreet.service.runtime import fit_process, lifecycle
 from discreet.service.settings import Settings
+from discreet.service.storage import document_table
+from discreet.service.storage.locations import open_database
 from service.conftest import toml
 
 HERE = [0.3, -0.2]
@@ -87,12 +88,12 @@ WRONG = {
 @pytest.mark.parametrize("wrong", WRONG)
 def test_a_wrong_release_is_dropped(settings, play, released, capsys, wrong):
     reason, change = WRONG[wrong]
-    honest = fitting.fit
+    honest = fit_process.fit
 
     async def scenario(service):
         await fill(service)
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(fitting, "fit", lambda *asked: change(honest(*asked)))
+            patched.setattr(fit_process, "fit", lambda *asked: change(honest(*asked)))
             await assert_refused(service, reason, capsys)
         await assert_mended(service, released)
 
@@ -118,14 +119,14 @@ OTHERS = {
 )
 def test_a_fit_by_another_plan_is_dropped(settings, play, released, capsys, other, reason, forged):
     """Also one that calls itself ours: its noise or its shape is not."""
-    honest, chosen = fitting.fit, settings()
+    honest, chosen = fit_process.fit, settings()
     another = settings(plan=OTHERS[other], begin=False)
 
     def fit(_, *asked):
         # The child of another file: it would find a chain of its own plan.
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(fitting.Chain, "_with", lambda self, *_: self)
-            patched.setattr(fitting.Chain, "released", another.plan.nothing_released())
+            patched.setattr(fit_process.Chain, "_with", lambda self, *_: self)
+            patched.setattr(fit_process.Chain, "released", another.plan.nothing_released())
             made = honest(another, *asked)
         digest = chosen.plan.digest
         return replace(made, plan_digest=digest, previous=digest) if forged else made
@@ -133,7 +134,7 @@ def test_a_fit_by_another_plan_is_dropped(settings, play, released, capsys, othe
     async def scenario(service):
         await fill(service)
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(fitting, "fit", fit)
+            patched.setattr(fit_process, "fit", fit)
             await assert_refused(service, reason, capsys)
         await assert_mended(service, released)
 
@@ -150,7 +151,7 @@ def charge_once_more(connection, settings, number):
 
 @pytest.mark.parametrize("moment", ["before the fit", "during the fit"])
 def test_a_charge_above_the_budget_is_refused(settings, play, released, capsys, moment):
-    honest, chosen = fitting.fit, settings(unit="user", max_batches=1)
+    honest, chosen = fit_process.fit, settings(unit="user", max_batches=1)
 
     def overspend():
         with closing(open_database(chosen).connect()) as connection:
@@ -168,7 +169,7 @@ def test_a_charge_above_the_budget_is_refused(settings, play, released, capsys, 
         await fill(service, user="late")
         with pytest.MonkeyPatch.context() as patched:
             if moment == "during the fit":
-                patched.setattr(fitting, "fit", fit)
+                patched.setattr(fit_process, "fit", fit)
                 assert not await service.upkeep.once()
                 assert service.state.refused == "budget"
                 service.state.refused = None
@@ -205,10 +206,10 @@ def test_a_budget_that_the_genesis_did_not_promise_is_not_spent(settings, play, 
 def test_a_chain_that_was_altered_meanwhile_is_not_continued(settings, play, released, capsys):
     async def scenario(service):
         await fill(service)
-        body = await service.state.read(chain.newest)
+        body = await service.state.read(document_table.newest)
         altered = "UPDATE documents SET body = ? WHERE number = 0"
         await service.state.write(lambda c: c.execute(altered, (body + b" ",)) and None)
-        honest = fitting.fit
+        honest = fit_process.fit
         with pytest.MonkeyPatch.context() as patched:
             made = []
 
@@ -219,7 +220,7 @@ def test_a_chain_that_was_altered_meanwhile_is_not_continued(settings, play, rel
                     service.state.writer.run(lambda c: c.execute(altered, (body + b" ",)) and None)
                 return made[0]
 
-            patched.setattr(fitting, "fit", fit)
+            patched.setattr(fit_process, "fit", fit)
             await assert_refused(service, "chain", capsys)
         await service.state.write(lambda c: c.execute(altered, (body,)) and None)
         await assert_mended(service, released)
@@ -228,12 +229,12 @@ def test_a_chain_that_was_altered_meanwhile_is_not_continued(settings, play, rel
 
 
 def test_a_burned_batch_takes_the_refusal_with_it(settings, play):
-    honest = fitting.fit
+    honest = fit_process.fit
 
     async def scenario(service):
         await fill(service)
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(fitting, "fit", lambda *asked: weaker(honest(*asked)))
+            patched.setattr(fit_process, "fit", lambda *asked: weaker(honest(*asked)))
             assert not await service.upkeep.once()
         assert not service.state.ready
         await service.burn(1)
@@ -258,11 +259,11 @@ fitting.fit = fit
 
 
 def test_a_child_that_is_wrong_is_replaced(tmp_path, database, play, released, capsys, monkeypatch):
-    monkeypatch.setattr(fitting, "CHILD", MALICIOUS + fitting.CHILD)
+    monkeypatch.setattr(fit_process, "CHILD", MALICIOUS + fit_process.CHILD)
     path = tmp_path / "experiment.toml"
     path.write_text(toml(database=database, window=0.2))
     chosen = Settings.read(path)
-    opening.begin(chosen)
+    lifecycle.begin(chosen)
     (tmp_path / "wrong").touch()
 
     async def scenario(service):
@@ -278,7 +279,7 @@ def test_a_child_is_told_everything_and_reads_no_file(tmp_path, database, play, 
     path = tmp_path / "experiment.toml"
     path.write_text(toml(database=database, window=0.2))
     chosen = Settings.read(path)
-    opening.begin(chosen)
+    lifecycle.begin(chosen)
     path.unlink()
 
     async def scenario(service):

@@ -9,9 +9,9 @@ from contextlib import closing
 
 import pytest
 
-from discreet.service.batches import Slots, Terms, Wanted
-from discreet.service.places import open_database
-from discreet.service.vault import Vault
+from discreet.service.secrets.vault import Vault
+from discreet.service.storage.batches import Slots, Terms, Wanted
+from discreet.service.storage.locations import open_database
 
 
 def test_two_workers_share_one_experiment(written, server, fresh_schema):

@@ -7,7 +7,7 @@ import pytest
 
 import discreet as dc
 from catalogue import ACTIONS, DIMENSION, FEATURES, POLICIES, WIDTH, every_policy_stack
-from discreet.released import Released
+from discreet.releases.released import Released
 from discreet.schedule import Doubling
 from discreet.simulate.environment import play, shuffle
 from reference import confidence, inverse_gap, policy_optimisation, ridge

@@ -11,10 +11,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from discreet.campaign.grid import Grid
 from discreet.data import load
-from discreet.features import UnitBall
+from discreet.features.unit_ball import UnitBall
 from discreet.simulate.engine import Machine, run
-from discreet.simulate.grid import Grid
 from tolerances import EXACT
 
 SAME = 0.9

@@ -15,8 +15,8 @@ from scipy.stats import chi2
 
 import discreet as dc
 from discreet import theory
-from discreet.release import Predictor, Release
-from discreet.released import Released
+from discreet.releases.release import Predictor, Release
+from discreet.releases.released import Released
 from discreet.schedule import Doubling
 from reference.policy_optimisation import exponential_update
 from tolerances import EXACT

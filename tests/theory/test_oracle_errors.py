@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from discreet import theory
 from discreet.privacy.noise import SeededNoise
-from discreet.simulate.every_round import LeastSquares
-from discreet.simulate.known_contexts import mechanism_for
-from discreet.simulate.truth import gap_class, random_class
+from discreet.scaling.every_round import LeastSquares
+from discreet.scaling.known_bandits import gap_class, random_class
+from discreet.scaling.known_contexts import mechanism_for
 from discreet.types import Batch
 from reference.finite import exponential_mechanism
 

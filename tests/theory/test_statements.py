@@ -180,8 +180,8 @@ def test_theoretical_policies_carry_the_parameters_of_their_theorems(epsilon):
 def _released(A, batches):
     import numpy as np
 
-    from discreet.release import Predictor, Release
-    from discreet.released import Released
+    from discreet.releases.release import Predictor, Release
+    from discreet.releases.released import Released
 
     released = Released(A, Doubling(horizon=5000))
     for number in range(1, batches + 1):

@@ -17,14 +17,14 @@ from typing import Any
 
 import numpy as np
 
-from discreet.audit.bounds import Hits, measured_epsilon
+from discreet.audit.confidence_bounds import Hits, measured_epsilon
 from discreet.audit.finding import FAILS, HOLDS, WEAK, Finding, measured_verdict
 from discreet.errors import InvalidInput
 from discreet.privacy.budget import Budget
-from discreet.privacy.calibrate import need_delta
-from discreet.release import Fit, Predictor, Release
-from discreet.released import Released
-from discreet.statistics import Statistics
+from discreet.privacy.calibration import need_delta
+from discreet.releases.pool import Statistics
+from discreet.releases.release import Fit, Predictor, Release
+from discreet.releases.released import Released
 from discreet.validate import whole
 
 Published = Any

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from discreet.audit.attack import sentence
-from discreet.audit.bounds import (
+from discreet.audit.confidence_bounds import (
     Hits,
     expected_hits,
     gaussian_hits,
@@ -26,8 +26,8 @@ from discreet.audit.bounds import (
 )
 from discreet.audit.finding import POWER, Finding, measured_verdict
 from discreet.audit.gaussian import GaussianRelease, shift_of
+from discreet.audit.noise_sources import Chosen, Trials
 from discreet.audit.objective import Objective
-from discreet.audit.sources import Chosen, Trials
 from discreet.audit.subjects import Subject
 from discreet.privacy.noise import Noise, SecureNoise
 from discreet.types import Batch

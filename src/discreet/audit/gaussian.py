@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from discreet.audit.bounds import gaussian_epsilon
+from discreet.audit.confidence_bounds import gaussian_epsilon
 from discreet.audit.finding import FAILS, HOLDS, WEAK, Finding, exact_verdict
-from discreet.audit.reading import GramReader, RidgeReader, reader_of
-from discreet.audit.sources import Chosen
+from discreet.audit.noise_sources import Chosen
+from discreet.audit.release_reading import GramReader, RidgeReader, reader_of
 from discreet.audit.subjects import Subject
 from discreet.privacy.events import Composed, Event, Gaussian
 from discreet.types import Batch

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from discreet.audit.bounds import clopper_pearson
+from discreet.audit.confidence_bounds import clopper_pearson
 from discreet.audit.finding import FAILS, HOLDS, Finding
 from discreet.audit.gaussian import GaussianRelease
+from discreet.audit.noise_sources import Chosen, Trials
 from discreet.audit.objective import Objective
-from discreet.audit.sources import Chosen, Trials
 from discreet.audit.subjects import Subject
 from discreet.oracles.mechanisms.moments import GRID
 from discreet.privacy.noise import Noise, SecureNoise

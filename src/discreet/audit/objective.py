@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.audit.sources import Chosen
+from discreet.audit.noise_sources import Chosen
 from discreet.audit.subjects import Subject, joined
 from discreet.oracles.mechanisms.structured_logistic import TOLERANCE
 from discreet.types import Batch, Floats

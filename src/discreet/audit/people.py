@@ -57,10 +57,10 @@ def one_row_each(subject: Subject) -> Finding:
 
 def _read(plan: Plan, size: int, theirs: Any, name: str, *, whole: bool) -> Batch:
     """The batch of a service in which one person answers in this way, and everybody else does."""
-    from discreet.service.journal import read_batch
-    from discreet.service.migrations import tables
-    from discreet.service.sealing import LOSS, ROW, WHOLE, Row, Sealer, pack_loss
-    from discreet.service.sqlite import Sqlite
+    from discreet.service.secrets.sealing import LOSS, ROW, WHOLE, Row, Sealer, pack_loss
+    from discreet.service.storage.journal import read_batch
+    from discreet.service.storage.migrations import tables
+    from discreet.service.storage.sqlite import Sqlite
 
     rng, turns = np.random.default_rng(0), itertools.count()
     sealer = Sealer(bytes(32), _EPOCH, _BATCH)
@@ -99,8 +99,8 @@ def _read(plan: Plan, size: int, theirs: Any, name: str, *, whole: bool) -> Batc
 def installed() -> bool:
     """Whether there is a service to ask: it is an extra of the package."""
     try:
-        import discreet.service.journal
-        import discreet.service.sqlite  # noqa: F401
+        import discreet.service.storage.journal
+        import discreet.service.storage.sqlite  # noqa: F401
     except ImportError:
         return False
     return True

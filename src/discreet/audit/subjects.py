@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.features import UnitBall
+from discreet.features.unit_ball import UnitBall
 from discreet.oracles import FiniteClass, Logistic, PooledRidge, Problem, Ridge
 from discreet.plan import Plan
 from discreet.policies import LinUCB, Policy, SquareCB

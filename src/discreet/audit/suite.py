@@ -12,15 +12,15 @@ from typing import Any
 
 from discreet.audit import noise_law
 from discreet.audit.black_box import black_box
-from discreet.audit.choices import exact_choice
-from discreet.audit.coverage import covered
 from discreet.audit.entropy import entropy_alone
+from discreet.audit.event_coverage import covered
+from discreet.audit.exponential import exact_choice
 from discreet.audit.finding import FAILS, Finding
 from discreet.audit.gaussian import exact_gaussian, exact_gram
-from discreet.audit.geometry import blocks, calibration, exact_sums, hostile, isometry
 from discreet.audit.objective_search import certificate, exact_gaussian_objective, exact_pure
 from discreet.audit.people import installed, one_row_each
-from discreet.audit.published import public_alike, tells_no_more
+from discreet.audit.proof_facts import blocks, calibration, exact_sums, hostile, isometry
+from discreet.audit.published_documents import public_alike, tells_no_more
 from discreet.audit.scenarios import SCENARIOS
 from discreet.audit.subjects import DEFAULT_PLAN, MECHANISMS, Subject, subjects
 from discreet.audit.transcript import enters_once, transcript

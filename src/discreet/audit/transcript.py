@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from discreet.audit.attack import learnt_rule, sentence
-from discreet.audit.bounds import (
+from discreet.audit.confidence_bounds import (
     Hits,
     gaussian_epsilon,
     gaussian_hits,
@@ -24,9 +24,9 @@ from discreet.audit.bounds import (
     unlucky,
 )
 from discreet.audit.finding import FAILS, HOLDS, POWER, ROUNDING, Finding, measured_verdict
-from discreet.audit.play import Play
+from discreet.audit.neighbouring_runs import Play
+from discreet.audit.noise_sources import Chosen
 from discreet.audit.scenarios import Scenario, Version
-from discreet.audit.sources import Chosen
 from discreet.privacy.events import Event
 
 

@@ -9,11 +9,11 @@ import numpy as np
 
 from discreet.billboard.chain import Chain
 from discreet.billboard.documents import digest
-from discreet.billboard.keys import checked_public_key
+from discreet.billboard.signing import checked_public_key
 from discreet.billboard.transport import Transport, as_json
 from discreet.errors import CorruptRelease, InvalidInput
 from discreet.privacy.budget import Budget
-from discreet.released import Released
+from discreet.releases.released import Released
 
 
 class Billboard:

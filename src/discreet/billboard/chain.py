@@ -9,16 +9,16 @@ from typing import Any
 
 from discreet.billboard.documents import digest, verify
 from discreet.config import from_config
-from discreet.encoding import digest_of
 from discreet.errors import CorruptRelease
-from discreet.features import UnitBall
+from discreet.features.schema import Schema
+from discreet.features.unit_ball import UnitBall
 from discreet.plan import FEATURES, POLICIES
 from discreet.policies import Policy
 from discreet.privacy.budget import Budget
-from discreet.release import Release, following
-from discreet.released import Released
+from discreet.releases.canonical import digest_of
+from discreet.releases.release import Release, following
+from discreet.releases.released import Released
 from discreet.schedule import Doubling
-from discreet.schema import Schema
 
 ADDS_UP = "user"
 """The unit that enters every batch, so that the costs of releases add up."""

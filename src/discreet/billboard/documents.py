@@ -12,11 +12,11 @@ import json
 from collections.abc import Iterable
 from typing import Any, NoReturn
 
-from discreet.billboard.keys import checked_public_key, is_signed, public_key, signature
-from discreet.encoding import canonical, digest_of
+from discreet.billboard.signing import checked_public_key, is_signed, public_key, signature
 from discreet.errors import CorruptRelease
 from discreet.plan import Plan
-from discreet.release import Release
+from discreet.releases.canonical import canonical, digest_of
+from discreet.releases.release import Release
 
 FORMAT = "discreet-signed-release/1"
 FIELDS = {

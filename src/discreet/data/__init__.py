@@ -3,8 +3,8 @@
 from discreet.data.breiman import ringnorm, twonorm, waveform
 from discreet.data.dataset import Dataset
 from discreet.data.generators import fried, linear, logistic
-from discreet.data.handle import Handle
-from discreet.data.names import NAMES, load, resolve
+from discreet.data.lookup import NAMES, load, resolve
+from discreet.data.named_set import Handle
 
 __all__ = [
     "NAMES",

@@ -15,8 +15,8 @@ import numpy as np
 
 from discreet.data.dataset import Dataset, labelled
 from discreet.data.table import Categories, Column, class_column, table
+from discreet.data.text_values import number
 from discreet.data.unreadable import unreadable
-from discreet.data.words import number
 from discreet.errors import InvalidInput
 
 QUOTED = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""

@@ -10,8 +10,8 @@ import numpy as np
 
 from discreet.data.dataset import Dataset, labelled
 from discreet.data.table import Categories, Column, class_column, table
+from discreet.data.text_values import MISSING, number
 from discreet.data.unreadable import unreadable
-from discreet.data.words import MISSING, number
 from discreet.errors import InvalidInput
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from discreet.data.digest import content_digest
-from discreet.data.words import in_order
+from discreet.data.text_values import in_order
 from discreet.errors import InvalidInput
 
 MOST_CLASSES = 50

@@ -8,8 +8,8 @@ from discreet.oracles.problem import Problem
 from discreet.privacy.budget import Budget
 from discreet.privacy.events import Event
 from discreet.privacy.noise import Noise
-from discreet.release import Fit
-from discreet.statistics import Statistics
+from discreet.releases.pool import Statistics
+from discreet.releases.release import Fit
 from discreet.types import Batch
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from discreet.backend import lift
+from discreet.arrays.backend import lift
 from discreet.policies.allocation import Policy, inverse_gap, surviving, uniform
 from discreet.policies.squarecb import gap_weight
-from discreet.released import Released
+from discreet.releases.released import Released
 from discreet.types import Array
 from discreet.validate import in_range, positive
 
@@ -21,7 +21,7 @@ class AdaCB(Policy):
     [Foster et al. 2021; paper, "Exploration-radius baselines"]
 
     >>> import numpy as np
-    >>> from discreet.release import Gram, Predictor, Release
+    >>> from discreet.releases.release import Gram, Predictor, Release
     >>> gram = Gram(np.zeros((3, 1, 1)), dense=False, step=1.0)
     >>> predictor = Predictor(np.array([[0.0], [1.0], [9.0]]), "identity")
     >>> released = Released(3).add(Release(1, 1, predictor, gram))

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from discreet.backend import namespace, row_min, row_sum
-from discreet.released import Released
+from discreet.arrays.backend import namespace, row_min, row_sum
+from discreet.releases.released import Released
 from discreet.types import Array
 
 

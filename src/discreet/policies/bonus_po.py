@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet.backend import lift, row_min
+from discreet.arrays.backend import lift, row_min
 from discreet.policies.allocation import Policy, uniform
 from discreet.policies.bonus_updates import average_of_updates
-from discreet.released import Released
+from discreet.releases.released import Released
 from discreet.theory import batch_error
 from discreet.types import Array
 from discreet.validate import positive
@@ -31,7 +31,7 @@ class BonusPO(Policy):
     for all rows at once (bonus_updates.py). [paper, Algorithm 3]
 
     >>> import numpy as np
-    >>> from discreet.release import Predictor, Release
+    >>> from discreet.releases.release import Predictor, Release
     >>> released = Released(2).add(Release(1, 1, Predictor(np.array([[1.0], [0.0]]), "identity")))
     >>> BonusPO(error_bound=1.0, bonus_scale=0.1).probabilities(released, np.ones((1, 1))).round(4)
     array([[0.4275, 0.5725]])

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.backend import as_like, namespace, to_numpy
+from discreet.arrays.backend import as_like, namespace, to_numpy
 from discreet.types import Array
 
 NEGLIGIBLE = 1e-40

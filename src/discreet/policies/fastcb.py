@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from discreet.backend import namespace, row_min
+from discreet.arrays.backend import namespace, row_min
 from discreet.policies.allocation import (
     Policy,
     even_split,
@@ -13,7 +13,7 @@ from discreet.policies.allocation import (
     uniform,
 )
 from discreet.policies.squarecb import gap_weight
-from discreet.released import Released
+from discreet.releases.released import Released
 from discreet.types import Array
 from discreet.validate import in_range, positive
 
@@ -27,7 +27,7 @@ class FastCB(Policy):
     [Foster and Krishnamurthy 2021; paper, "Prediction-only baselines"]
 
     >>> import numpy as np
-    >>> from discreet.release import Predictor, Release
+    >>> from discreet.releases.release import Predictor, Release
     >>> released = Released(2).add(Release(1, 1, Predictor(np.array([[1.0], [0.5]]), "clip")))
     >>> FastCB(scale=2.0, exponent=0.5).probabilities(released, np.ones((1, 1)))
     array([[0.25, 0.75]])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from discreet.policies.allocation import Policy, even_split, uniform
-from discreet.released import Released
+from discreet.releases.released import Released
 from discreet.types import Array
 
 
@@ -16,7 +16,7 @@ class Greedy(Policy):
     [paper, "Supervised reference"]
 
     >>> import numpy as np
-    >>> from discreet.release import Predictor, Release
+    >>> from discreet.releases.release import Predictor, Release
     >>> released = Released(2).add(Release(1, 1, Predictor(np.array([[1.0], [0.0]]), "identity")))
     >>> Greedy().probabilities(released, np.ones((1, 1)))
     array([[0., 1.]])

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from discreet.backend import lift
+from discreet.arrays.backend import lift
 from discreet.policies.allocation import Policy, even_split, uniform
-from discreet.released import Released
+from discreet.releases.released import Released
 from discreet.types import Array
 from discreet.validate import in_range
 
@@ -19,7 +19,7 @@ class LinUCB(Policy):
     [Li et al. 2010; paper, "Exploration-radius baselines"]
 
     >>> import numpy as np
-    >>> from discreet.release import Gram, Predictor, Release
+    >>> from discreet.releases.release import Gram, Predictor, Release
     >>> gram = Gram(np.array([[[3.0]], [[0.0]]]), dense=False, step=1.0)
     >>> predictor = Predictor(np.array([[0.5], [0.6]]), "identity")
     >>> released = Released(2).add(Release(1, 1, predictor, gram))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from discreet.backend import at_least, at_most, lift, softmax
+from discreet.arrays.backend import at_least, at_most, lift, softmax
 from discreet.policies.allocation import Policy, uniform
-from discreet.released import Released
+from discreet.releases.released import Released
 from discreet.types import Array
 from discreet.validate import positive
 
@@ -26,7 +26,7 @@ class ReplayBonusPO(Policy):
     [paper, "New algorithms"]
 
     >>> import numpy as np
-    >>> from discreet.release import Predictor, Release
+    >>> from discreet.releases.release import Predictor, Release
     >>> released = Released(2).add(Release(1, 1, Predictor(np.array([[1.0], [0.0]]), "identity")))
     >>> policy = ReplayBonusPO(learning_rate=1.0, bonus=0.1)
     >>> policy.probabilities(released, np.ones((1, 1))).round(4)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from discreet.backend import lift
+from discreet.arrays.backend import lift
 from discreet.policies.allocation import Policy, inverse_gap, uniform
-from discreet.released import Released
+from discreet.releases.released import Released
 from discreet.types import Array
 from discreet.validate import in_range, positive
 
@@ -26,7 +26,7 @@ class SquareCB(Policy):
     [Foster and Rakhlin 2020; paper, "Prediction-only baselines"]
 
     >>> import numpy as np
-    >>> from discreet.release import Predictor, Release
+    >>> from discreet.releases.release import Predictor, Release
     >>> released = Released(2).add(Release(1, 1, Predictor(np.array([[1.0], [0.0]]), "identity")))
     >>> SquareCB(scale=2.0, exponent=0.5).probabilities(released, np.ones((1, 1)))
     array([[0.25, 0.75]])

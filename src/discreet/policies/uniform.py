@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from discreet.policies.allocation import Policy, uniform
-from discreet.released import Released
+from discreet.releases.released import Released
 from discreet.types import Array
 
 

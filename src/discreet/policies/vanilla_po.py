@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from discreet.backend import as_like, lift, namespace, softmax
+from discreet.arrays.backend import as_like, lift, namespace, softmax
 from discreet.policies.allocation import Policy, draw, uniform
-from discreet.released import Released
+from discreet.releases.released import Released
 from discreet.theory import batch_error
 from discreet.types import Array
 from discreet.validate import one_of, positive
@@ -30,7 +30,7 @@ class VanillaPO(Policy):
     scripts). Sampling draws K ~ Unif{0, …, B−1} and then one softmax. [paper, Algorithm 2]
 
     >>> import numpy as np
-    >>> from discreet.release import Predictor, Release
+    >>> from discreet.releases.release import Predictor, Release
     >>> released = Released(2).add(Release(1, 1, Predictor(np.array([[1.0], [0.0]]), "identity")))
     >>> VanillaPO(scale=2.0).probabilities(released, np.ones((1, 1))).round(4)
     array([[0.3845, 0.6155]])

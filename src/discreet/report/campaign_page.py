@@ -9,18 +9,18 @@ from html import escape
 from string import Template
 
 from discreet.report import campaign_tables as tables
-from discreet.report.choices import Choices
-from discreet.report.command import command
+from discreet.report.campaign_results import Source
 from discreet.report.compare import Comparison
+from discreet.report.demo_page import template
 from discreet.report.loss_increase import LossIncrease
 from discreet.report.mean_loss import MeanLoss
-from discreet.report.page import template
-from discreet.report.published import CITATION
+from discreet.report.paper_win_rates import CITATION
+from discreet.report.rerun_command import command
 from discreet.report.runtime import Runtime
+from discreet.report.selected_settings import Choices
 from discreet.report.selection import Selection
-from discreet.report.source import Source
+from discreet.report.summary_text import caveats, counted, missing, summary
 from discreet.report.win_rates import WinRates
-from discreet.report.words import caveats, counted, missing, summary
 
 
 @dataclass(frozen=True)

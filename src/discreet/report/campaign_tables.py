@@ -8,13 +8,13 @@ from html import escape
 
 import numpy as np
 
-from discreet.report.choices import Choices
+from discreet.report.algorithm_names import REFERENCE
 from discreet.report.compare import Comparison
 from discreet.report.loss_increase import LossIncrease
 from discreet.report.mean_loss import MeanLoss
-from discreet.report.names import REFERENCE
 from discreet.report.runs import Level
 from discreet.report.runtime import Runtime, Share
+from discreet.report.selected_settings import Choices
 from discreet.report.selection import Selection
 from discreet.report.tables import html_table, number
 from discreet.report.win_rates import WinRates

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import InvalidInput
-from discreet.report.names import listed
+from discreet.report.algorithm_names import listed
+from discreet.report.campaign_results import Source
 from discreet.report.paper_sets import paper_sets
-from discreet.report.published import CITATION, Published, published
+from discreet.report.paper_win_rates import CITATION, Published, published
 from discreet.report.runs import Level, Numbers
 from discreet.report.selection import Selection, select
-from discreet.report.source import Source
 from discreet.report.win_rates import outcomes
 
 LEADER = "ReplayBonusPO"

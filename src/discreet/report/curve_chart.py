@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from discreet.report.curves import Curves
-from discreet.report.drawing import Drawing, line_style, rounds_axis
+from discreet.report.figure_style import Drawing, line_style, rounds_axis
 
 FIRST_ROUND = 15
 """Curves begin here: before, a mean over a handful of losses says nothing."""

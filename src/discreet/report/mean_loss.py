@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet.report.names import REFERENCE
+from discreet.report.algorithm_names import REFERENCE
 from discreet.report.runs import Numbers
 from discreet.report.selection import Selection
 

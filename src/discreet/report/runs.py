@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import InvalidInput
-from discreet.report.names import place
+from discreet.report.algorithm_names import place
 
 COLUMNS = (
     "dataset",

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from discreet.report.source import TaskTime
+from discreet.report.campaign_results import TaskTime
 
 
 @dataclass(frozen=True)

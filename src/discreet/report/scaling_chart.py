@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.report.drawing import STYLES, Drawing, plain, short_number
+from discreet.report.figure_style import STYLES, Drawing, plain, short_number
 
 Results = Mapping[str, Any]
 

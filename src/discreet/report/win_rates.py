@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet.report.names import bandits, short
+from discreet.report.algorithm_names import bandits, short
 from discreet.report.runs import Level, Numbers
 from discreet.report.selection import Selection
 

@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from discreet.backend import namespace, to_numpy
+from discreet.arrays.backend import namespace, to_numpy
+from discreet.arrays.stacking import stack, structure
 from discreet.oracles import Mechanism
 from discreet.oracles.mechanisms.paper_logistic import PaperLogistic
 from discreet.oracles.mechanisms.paper_ridge import PaperRidge
@@ -25,10 +26,9 @@ from discreet.oracles.mechanisms.pooled_statistics import PooledStatistics
 from discreet.plan import Plan
 from discreet.policies import Policy
 from discreet.privacy.noise import SeededNoise
-from discreet.released import Released
+from discreet.releases.released import Released
 from discreet.schedule import Doubling
 from discreet.simulate.environment import play, shuffle
-from discreet.stacking import stack, structure
 from discreet.types import Array
 
 HELD_PER_ROW = 14

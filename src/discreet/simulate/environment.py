@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from discreet.backend import namespace
+from discreet.arrays.backend import namespace
 from discreet.errors import InvalidInput
 from discreet.oracles import Mechanism
 from discreet.plan import Plan
@@ -17,8 +17,8 @@ from discreet.policies import Policy
 from discreet.privacy.budget import Budget
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.noise import Noise, SeededNoise
-from discreet.release import Release
-from discreet.released import Released
+from discreet.releases.release import Release
+from discreet.releases.released import Released
 from discreet.schedule import Doubling
 from discreet.types import Array, Batch
 

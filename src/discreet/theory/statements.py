@@ -17,7 +17,7 @@ from discreet.theory.rates import (
     batched_vanilla_po_rate,
     vanilla_po_rate,
 )
-from discreet.theory.regret import (
+from discreet.theory.regret_bounds import (
     batched_bonus_po_regret,
     batched_vanilla_po_regret,
     vanilla_po_regret,

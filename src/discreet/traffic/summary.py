@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.traffic.play import Played
+from discreet.traffic.open_loop import Played
 
 PARTS = 10
 """Stretches of time over which the loss is averaged."""

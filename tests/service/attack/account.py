@@ -13,10 +13,10 @@ from http.client import HTTPException
 import numpy as np
 
 from discreet.billboard.chain import Chain
-from discreet.billboard.keys import public_key
-from discreet.service import chain as documents
-from discreet.service.ids import TOKEN, Ids
-from discreet.service.sealing import LOSS, ROW, WHOLE, Row, Sealer, unpack_loss
+from discreet.billboard.signing import public_key
+from discreet.service.secrets.decision_ids import TOKEN, Ids
+from discreet.service.secrets.sealing import LOSS, ROW, WHOLE, Row, Sealer, unpack_loss
+from discreet.service.storage import document_table as documents
 from service.attack.harness import call, context
 
 

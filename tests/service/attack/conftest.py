@@ -7,12 +7,12 @@ import pytest
 
 @pytest.fixture(scope="session")
 def launcher(tmp_path_factory):
-    from discreet.service import opening
+    from discreet.service.runtime import lifecycle
     from service.attack.harness import write_settings
     from service.attack.processes import Launcher
 
     folder = tmp_path_factory.mktemp("launcher")
-    opening.begin(write_settings(folder))
+    lifecycle.begin(write_settings(folder))
     launcher = Launcher(folder / "experiment.toml")
     yield launcher
     launcher.close()
@@ -47,14 +47,14 @@ def place_on_postgresql(places, new_schema):
 @pytest.fixture(params=["sqlite", "postgresql"])
 def begun(tmp_path, request):
     """``begun(name, **settings)``: experiments that no process serves, on each database."""
-    from discreet.service import opening
+    from discreet.service.runtime import lifecycle
     from service.attack.harness import write_settings
 
     def new(name="experiment", **words):
         on_file = request.param == "sqlite"
         database = "discreet.db" if on_file else request.getfixturevalue("new_schema")()
         settings = write_settings(tmp_path / name, database, **words)
-        opening.begin(settings)
+        lifecycle.begin(settings)
         return settings
 
     return new

@@ -8,10 +8,10 @@ import signal
 import time
 from contextlib import closing, contextmanager, suppress
 
-from discreet.service import opening
-from discreet.service.places import open_database
+from discreet.service.runtime import lifecycle
+from discreet.service.secrets.vault import Vault
 from discreet.service.settings import Settings
-from discreet.service.vault import Vault
+from discreet.service.storage.locations import open_database
 from service.attack.processes import alive, family, free_port
 
 PATIENCE = 60.0
@@ -73,7 +73,7 @@ class Place:
     def __init__(self, folder, launcher, database="discreet.db", **words):
         self.folder, self._launcher = folder, launcher
         self.settings = write_settings(folder, database, **words)
-        self.admin = opening.begin(self.settings)
+        self.admin = lifecycle.begin(self.settings)
         self.port, self.log = free_port(), folder.parent / f"{folder.name}.log"
         self.tree = set()
 

@@ -15,9 +15,9 @@ import sys
 def main(example):
     import uvloop  # noqa: F401
 
-    import discreet.service.app
-    import discreet.service.protocol  # noqa: F401
-    from discreet.service.run import preflight
+    import discreet.service.http.app
+    import discreet.service.http.protocol  # noqa: F401
+    from discreet.service.http.server import preflight
     from discreet.service.settings import Settings
 
     preflight(Settings.read(example))  # imports what is imported late
@@ -45,14 +45,14 @@ def become(asked):
     for mine, wanted in ((nothing, 0), (log, 1), (log, 2)):
         os.dup2(mine, wanted)
     os.environ.update(asked["environment"])
-    from discreet.service import steps
+    from discreet.service import kill_points
 
-    importlib.reload(steps)  # it reads the environment once
+    importlib.reload(kill_points)  # it reads the environment once
     if asked["sabotage"]:
         from service.attack import sabotage
 
         getattr(sabotage, asked["sabotage"])()
-    from discreet.cli import main as command
+    from discreet.cli.main import main as command
 
     os._exit(command(asked["arguments"]))
 

@@ -10,12 +10,12 @@ from unittest.mock import patch
 import dp_accounting  # noqa: F401
 
 import discreet.learner  # noqa: F401
-from discreet.service import fitting
-from discreet.service.batches import Wanted
-from discreet.service.publishing import Publisher
+from discreet.service.runtime import fit_process
+from discreet.service.runtime.release_transaction import Publisher
+from discreet.service.runtime.worker_state import State
 from discreet.service.settings import Settings
-from discreet.service.state import State
-from discreet.service.writer import Writer
+from discreet.service.storage.batches import Wanted
+from discreet.service.storage.writer import Writer
 
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(["service.attack.racer"])
@@ -30,7 +30,7 @@ def race(config, orders, answers, harm):
     settings = Settings.read(config)
     state = State(settings, workers=4)
     database, vault, writer = state.database, state.vault, Writer(state.database)
-    fit = partial(fitting.fit, settings, database, vault)
+    fit = partial(fit_process.fit, settings, database, vault)
     known = state.serving.chain
     publisher = Publisher(
         settings, database, vault, state.anchor, known, fit, writer.run, lambda _: None

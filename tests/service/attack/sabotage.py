@@ -5,7 +5,7 @@ import itertools
 
 def forget_decisions():
     """Every third group of decisions is acknowledged and not written."""
-    from discreet.service.journal import KEPT, Journal
+    from discreet.service.storage.journal import KEPT, Journal
 
     honest, count = Journal.decide, itertools.count(1)
 
@@ -18,14 +18,14 @@ def forget_decisions():
 
 def no_idempotency():
     """A request that comes again is a new one."""
-    from discreet.service.journal import Journal
+    from discreet.service.storage.journal import Journal
 
     Journal._replies = lambda *_: {}
 
 
 def no_erasure():
     """Deleted rows stay in the pages and in the log."""
-    from discreet.service.sqlite import Sqlite
+    from discreet.service.storage.sqlite import Sqlite
 
     honest = Sqlite.connect
 
@@ -39,14 +39,14 @@ def no_erasure():
 
 def keep_keys():
     """The key of a batch outlives it."""
-    from discreet.service.vault import Vault
+    from discreet.service.secrets.vault import Vault
 
     Vault.destroy = lambda *_: None
 
 
 def no_sealing():
     """Rows are written as they are."""
-    from discreet.service.sealing import Sealer
+    from discreet.service.secrets.sealing import Sealer
 
     Sealer.seal = lambda *given: bytes(12) + given[-1]
     Sealer.open = lambda *given: given[-1][12:]
@@ -54,31 +54,32 @@ def no_sealing():
 
 def chatty_log():
     """A loss is told to the log."""
-    from discreet.service import engine
+    from discreet.service.runtime import decisions
 
-    honest = engine.Engine.observe
+    honest = decisions.Engine.observe
 
     async def observe(self, decision, loss, **rest):
         print("heard", loss, flush=True)
         return await honest(self, decision, loss, **rest)
 
-    engine.Engine.observe = observe
+    decisions.Engine.observe = observe
 
 
 def chatty_errors():
     """A refusal repeats what was sent."""
-    from discreet.service import bodies, engine
+    from discreet.service.http import bodies
+    from discreet.service.runtime import decisions
 
-    bodies.features_of = engine.features_of = lambda plan, context: plan.features.map(context)[0]
+    bodies.features_of = decisions.features_of = lambda plan, context: plan.features.map(context)[0]
 
 
 def no_state_check():
     """Nothing locks a batch, asks for its state or verifies: only the keys of the table remain."""
-    from discreet.service import publishing
-    from discreet.service.postgres import Postgres
+    from discreet.service.runtime import release_transaction
+    from discreet.service.storage.postgres import Postgres
 
     Postgres.claim = Postgres.lock = ""
-    publishing.verify = lambda *_: None
+    release_transaction.verify = lambda *_: None
 
     class Blind:
         """A connection on which every batch can be released."""
@@ -89,8 +90,8 @@ def no_state_check():
         def execute(self, sql, parameters=()):
             return self._execute(sql.replace("state = 'sealed'", "1 = 1"), parameters)
 
-    honest = publishing.Publisher._write
-    publishing.Publisher._write = lambda self, connection, *rest: honest(
+    honest = release_transaction.Publisher._write
+    release_transaction.Publisher._write = lambda self, connection, *rest: honest(
         self, Blind(connection), *rest
     )
 
@@ -103,7 +104,7 @@ def no_state_check_nor_anchor():
 
 def careless_leases():
     """Slots are read, and only later marked as taken."""
-    from discreet.service.batches import Slots
+    from discreet.service.storage.batches import Slots
 
     honest, count = Slots.lease, itertools.count(1)
 
@@ -118,23 +119,23 @@ def careless_leases():
 
 def no_anchor():
     """Whatever the database holds is believed."""
-    from discreet.service import opening
-    from discreet.service.anchor import Anchor
+    from discreet.service.runtime import lifecycle
+    from discreet.service.storage.anchor import Anchor
 
-    opening.compare = lambda *_: None
+    lifecycle.compare = lambda *_: None
     Anchor.intend = Anchor.confirm = lambda *_: None
 
 
 def open_doors():
     """A key that is valid may do anything."""
-    from discreet.service import access
+    from discreet.service.storage import api_keys
 
-    access.permit = lambda *_: None
+    api_keys.permit = lambda *_: None
 
 
 def lax_parsing():
     """A number may come as text, and what is too large is made smaller."""
-    from discreet import schema
+    from discreet.features import schema
 
     honest = schema.Number.write
 

@@ -7,7 +7,7 @@ import signal
 import pytest
 
 from discreet.billboard.chain import Chain
-from discreet.billboard.keys import public_key
+from discreet.billboard.signing import public_key
 from service.attack.harness import context, until
 
 STEPS = ("restore:before-commit", "restore:intended", "restore:committed", "restore:anchored")

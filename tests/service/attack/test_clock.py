@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from discreet.service import clock
-from discreet.service.service import Service
+from discreet.service.runtime.service import Service
+from discreet.service.storage import clock
 from service.attack.harness import context
 
 WINDOW = 0.5

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import discreet.service
-from discreet.service import journal
+from discreet.service.storage import journal
 from service.attack import harness
 from service.attack.account import Account, check, remember_documents, settle, traffic
 from service.attack.harness import until

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from discreet.errors import StateClaimed
-from discreet.service.places import open_database
-from discreet.service.run import preflight
+from discreet.service.http.server import preflight
 from discreet.service.settings import Settings
+from discreet.service.storage.locations import open_database
 from service.attack.harness import context, until
 from service.attack.processes import alive, family
 

@@ -6,8 +6,9 @@ from uuid import uuid4
 
 import pytest
 
-from discreet.service import chain, publishing, sqlite
-from discreet.service.service import Service
+from discreet.service.runtime import release_transaction
+from discreet.service.runtime.service import Service
+from discreet.service.storage import document_table, sqlite
 from service.attack.harness import context, without_keys
 
 sqlite3, psycopg = sqlite.sqlite3, pytest.importorskip("psycopg")
@@ -78,7 +79,7 @@ def released(service):
 
 def play(settings, monkeypatch, batches):
     """Releases, of each of which the first COMMIT is not answered."""
-    fate, honest, struck = Fate(), publishing.Publisher._write, set()
+    fate, honest, struck = Fate(), release_transaction.Publisher._write, set()
 
     def write(self, connection, batch, fitted):
         made = honest(self, connection, batch, fitted)
@@ -98,7 +99,7 @@ def play(settings, monkeypatch, batches):
             await service.stop()
 
     with monkeypatch.context() as patched:
-        patched.setattr(publishing.Publisher, "_write", write)
+        patched.setattr(release_transaction.Publisher, "_write", write)
         asyncio.run(run())
     return fate.losses
 
@@ -119,7 +120,9 @@ def test_no_second_release_50_times(begun, monkeypatch):
 def test_a_second_release_is_noticed(begun, monkeypatch):
     settings = begun(**WORDS)
     without_keys(settings)
-    monkeypatch.setattr(publishing, "finish", lambda *_: None)
-    monkeypatch.setattr(chain, "part", lambda *_: uuid4().hex)  # the ledger would refuse it too
+    monkeypatch.setattr(release_transaction, "finish", lambda *_: None)
+    monkeypatch.setattr(
+        document_table, "part", lambda *_: uuid4().hex
+    )  # the ledger would refuse it too
     with pytest.raises(AssertionError, match="doubled"):
         play(settings, monkeypatch, 1)

@@ -25,8 +25,10 @@ from discreet.errors import (
     ServiceError,
     UnknownDecision,
 )
-from discreet.service import clock, held, opening, vault
-from discreet.service.service import Service
+from discreet.service.runtime import leased_slots, lifecycle
+from discreet.service.runtime.service import Service
+from discreet.service.secrets import vault
+from discreet.service.storage import clock
 from service.attack.harness import context, write_settings
 from service.attack.model import Model
 
@@ -55,8 +57,8 @@ class Life(RuleBasedStateMachine):
     @initialize(waiting=some.sampled_from(["gap", "pipeline"]))
     def begin(self, waiting):
         self.folder, self.hands = Path(tempfile.mkdtemp()), Hands()
-        self.honest, clock.time = (clock.time, held.TIMES), self.hands
-        held.TIMES = 1  # one slot in a lease, however fast they are asked for
+        self.honest, clock.time = (clock.time, leased_slots.TIMES), self.hands
+        leased_slots.TIMES = 1  # one slot in a lease, however fast they are asked for
         self.loop = asyncio.new_event_loop()
         self.settings = write_settings(
             self.folder,
@@ -67,7 +69,7 @@ class Life(RuleBasedStateMachine):
             lease=1,
             waiting=waiting,
         )
-        opening.begin(self.settings)
+        lifecycle.begin(self.settings)
         self.model = Model(FIRST, WINDOW, self.settings.depth, MEMORY)
         self._start()
 
@@ -83,7 +85,7 @@ class Life(RuleBasedStateMachine):
             self.run(self.service.stop())
             self.loop.run_until_complete(self.loop.shutdown_default_executor())
             self.loop.close()
-            clock.time, held.TIMES = self.honest
+            clock.time, leased_slots.TIMES = self.honest
             shutil.rmtree(self.folder)
 
     @rule(target=decisions, name=NAMES, number=some.integers(0, 9))
@@ -209,7 +211,7 @@ def test_it_does_what_the_model_does_in_a_thousand_lives():
 
 
 def test_a_second_answer_that_is_believed_is_noticed(monkeypatch):
-    from discreet.service import journal
+    from discreet.service.storage import journal
 
     monkeypatch.setattr(
         journal.Journal, "_before", lambda *_: {}

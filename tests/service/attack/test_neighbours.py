@@ -8,10 +8,11 @@ import pytest
 
 from discreet.billboard.chain import Chain
 from discreet.privacy.noise import SeededNoise
-from discreet.service import clock, fitting
-from discreet.service.chain import after
-from discreet.service.journal import Journal
-from discreet.service.service import Service
+from discreet.service.runtime import fit_process
+from discreet.service.runtime.service import Service
+from discreet.service.storage import clock
+from discreet.service.storage.document_table import after
+from discreet.service.storage.journal import Journal
 from service.attack.harness import context
 
 BATCHES = 3
@@ -40,7 +41,7 @@ class Repeatable(SeededNoise):
 
 def history(settings, change, monkeypatch):
     """When batches began and ended, what they were fitted on, and what was published."""
-    arrivals, fitted, honest = Arrivals(), {}, fitting.read_batch
+    arrivals, fitted, honest = Arrivals(), {}, fit_process.read_batch
 
     def read_batch(connection, plan, sealer, epoch, batch, size):
         fitted[batch] = honest(connection, plan, sealer, epoch, batch, size)
@@ -66,8 +67,8 @@ def history(settings, change, monkeypatch):
 
     with monkeypatch.context() as patched:
         patched.setattr(clock, "time", arrivals)
-        patched.setattr(fitting, "SecureNoise", lambda: Repeatable(7))
-        patched.setattr(fitting, "read_batch", read_batch)
+        patched.setattr(fit_process, "SecureNoise", lambda: Repeatable(7))
+        patched.setattr(fit_process, "read_batch", read_batch)
         times, released = asyncio.run(run())
     return times, fitted, released
 

@@ -6,11 +6,11 @@ from contextlib import closing
 import pytest
 
 from discreet.billboard.chain import Chain
-from discreet.billboard.keys import public_key
-from discreet.service import chain as documents
-from discreet.service.anchor import Anchor
-from discreet.service.places import anchor_of, open_database
-from discreet.service.vault import Vault
+from discreet.billboard.signing import public_key
+from discreet.service.secrets.vault import Vault
+from discreet.service.storage import document_table as documents
+from discreet.service.storage.anchor import Anchor
+from discreet.service.storage.locations import anchor_of, open_database
 from service.attack.harness import without_keys
 from service.attack.racer import Racers
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from discreet.service.access import SCOPES
-from discreet.service.app import make_app
-from discreet.service.service import Service
+from discreet.service.http.app import make_app
+from discreet.service.runtime.service import Service
+from discreet.service.storage.api_keys import SCOPES
 from service.attack.harness import context, write_settings
 
 NOBODY, EVERYBODY = frozenset(), frozenset(SCOPES)
@@ -72,10 +72,10 @@ def test_every_route_is_judged_here(tmp_path):
 
 
 def begun(folder):
-    from discreet.service import opening
+    from discreet.service.runtime import lifecycle
 
     settings = write_settings(folder)
-    opening.begin(settings)
+    lifecycle.begin(settings)
     return settings
 
 

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from billboard.browser import chromium, needs_chromium
-from discreet.client import Billboard, Client
-from discreet.service import opening
+from discreet.billboard.client import Billboard, Client
+from discreet.service.runtime import lifecycle
 from discreet.service.settings import Settings
 from discreet.traffic.contexts import contexts
-from discreet.traffic.play import Habits, play
+from discreet.traffic.open_loop import Habits, play
 from service.conftest import Server
 
 IMAGES = Path(__file__).parents[3] / "docs" / "images"
@@ -59,7 +59,7 @@ def site(tmp_path_factory):
 
     folder = tmp_path_factory.mktemp("site")
     (folder / "experiment.toml").write_text(SETTINGS)
-    key = opening.begin(Settings.read(folder / "experiment.toml"))
+    key = lifecycle.begin(Settings.read(folder / "experiment.toml"))
     server = Server(folder).wait()
     url = f"http://127.0.0.1:{server.port}"
     try:

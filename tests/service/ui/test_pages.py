@@ -4,10 +4,10 @@ import re
 
 import pytest
 
-from discreet.quality import Quality
-from discreet.service.app import make_app
-from discreet.service.ui import facts, frame, views
-from discreet.service.ui.pages import ADMIN, EVERYONE, PAGES
+from discreet.releases.quality import Quality
+from discreet.service.http.app import make_app
+from discreet.service.ui import overview_pages, page_data, page_frame
+from discreet.service.ui.page_table import ADMIN, EVERYONE, PAGES
 from discreet.service.ui.session import SECONDS, Sessions
 from service.ui.visitor import Visitor
 
@@ -142,7 +142,7 @@ def test_forms_from_elsewhere_are_refused(settings, play):
 
 
 def test_the_check_of_forms_can_fail(settings, play, monkeypatch):
-    monkeypatch.setattr(frame, "_refuse_foreign", lambda _: None)
+    monkeypatch.setattr(page_frame, "_refuse_foreign", lambda _: None)
 
     async def scenario(visitor, service):
         await visitor.ask("POST", "/ui/settings/mode", {"mode": "frozen"})
@@ -253,9 +253,9 @@ def test_a_batch_burns_only_when_its_number_is_typed(settings, play):
         await fill(service, 2)
         for typed in ("", "2", "yes"):
             assert (await visitor.send("/ui/settings/burn", batch="1", typed=typed)).status == 422
-        assert [batch.state for batch in await service.state.read(facts.batches)] == ["open"]
+        assert [batch.state for batch in await service.state.read(page_data.batches)] == ["open"]
         assert (await visitor.send("/ui/settings/burn", batch="1", typed=" 1 ")).status == 303
-        assert [batch.state for batch in await service.state.read(facts.batches)] == ["burned"]
+        assert [batch.state for batch in await service.state.read(page_data.batches)] == ["burned"]
         page = (await visitor.get("/ui/releases/1")).text
         assert "burn" in page
         assert "All 2 documents verify" in (await visitor.get("/ui/releases")).text
@@ -266,7 +266,7 @@ def test_a_batch_burns_only_when_its_number_is_typed(settings, play):
 
 def test_mean_losses_are_read_from_the_releases(settings, play, released, monkeypatch):
     """Whatever they are; with four records the noise is larger than any loss."""
-    monkeypatch.setattr(views, "quality", lambda *_: [Quality(1, 4, 0.125, 0.01)])
+    monkeypatch.setattr(overview_pages, "quality", lambda *_: [Quality(1, 4, 0.125, 0.01)])
 
     async def scenario(visitor, service):
         await fill(service, 4)
@@ -283,7 +283,7 @@ def test_a_document_that_does_not_verify_is_named(settings, play, released, spoi
     async def scenario(visitor, service):
         await fill(service, 4)
         await released(service)
-        bodies = dict(await service.state.read(facts.bodies))
+        bodies = dict(await service.state.read(page_data.bodies))
         wrong = bodies[1].replace(b'"records":4', b'"records":5')
         if spoil == "swapped":  # signed by us, but not what was published under that number
             wrong = bodies[0]
@@ -343,7 +343,7 @@ def test_no_page_tells_whether_somebody_answered(settings, play):
 
 
 def test_a_page_that_would_tell_is_caught(settings, play, monkeypatch):
-    honest = facts.batches
+    honest = page_data.batches
 
     def telling(connection):
         from dataclasses import replace
@@ -351,7 +351,7 @@ def test_a_page_that_would_tell_is_caught(settings, play, monkeypatch):
         count = connection.execute("SELECT count(*) FROM answers").fetchone()[0]
         return [replace(batch, taken=batch.taken - count) for batch in honest(connection)]
 
-    monkeypatch.setattr(facts, "batches", telling)
+    monkeypatch.setattr(page_data, "batches", telling)
     assert visited(play, settings, changes_with_an_answer) == ["/ui/batches"]
 
 

@@ -3,7 +3,7 @@
 import re
 from urllib.parse import urlencode
 
-from discreet.service.app import make_app
+from discreet.service.http.app import make_app
 
 
 class Reply:

@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from discreet.backend import as_like, namespace, to_numpy
+from discreet.arrays.backend import as_like, namespace, to_numpy
 from discreet.errors import InvalidInput
 from discreet.oracles.mechanisms.moments import GRID, fitted_rows
 from discreet.oracles.problem import Problem
 from discreet.privacy.budget import Budget
 from discreet.privacy.events import NO_BUDGET, STACKED, Event, ExponentialMechanism
 from discreet.privacy.noise import Noise
-from discreet.release import Fit, Predictor
-from discreet.statistics import Statistics
+from discreet.releases.pool import Statistics
+from discreet.releases.release import Fit, Predictor
 from discreet.types import Array, Batch
 
 if TYPE_CHECKING:
-    from discreet.oracles.finite import FiniteClass
+    from discreet.oracles.finite_class import FiniteClass
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ from functools import lru_cache
 from discreet.oracles.mechanisms.moments import GRID
 from discreet.oracles.problem import Problem
 from discreet.privacy.budget import Budget
-from discreet.privacy.calibrate import gaussian_multiplier, need_delta, smallest_scale
+from discreet.privacy.calibration import gaussian_multiplier, need_delta, smallest_scale
 from discreet.privacy.events import NO_BUDGET, Event, Gaussian
-from discreet.privacy.mechanisms import ridge_sensitivity, sampler_distance
+from discreet.privacy.sensitivities import ridge_sensitivity, sampler_distance
 
 
 @lru_cache(maxsize=4096)

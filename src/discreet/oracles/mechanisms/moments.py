@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from discreet.backend import namespace, share_rows, weighted_sums
+from discreet.arrays.backend import namespace, share_rows, weighted_sums
+from discreet.arrays.linear_algebra import pack_products, unpack
 from discreet.errors import InvalidInput
-from discreet.linalg import pack_products, unpack
-from discreet.privacy.mechanisms import GRID_BITS, LARGEST_BATCH, centre
+from discreet.privacy.sensitivities import GRID_BITS, LARGEST_BATCH, centre
 from discreet.types import Array, Batch
 
 GRID = 2**GRID_BITS

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from discreet.backend import (
+from discreet.arrays.backend import (
     apply_rows,
     as_like,
     at_least,
@@ -26,7 +26,7 @@ from discreet.backend import (
     to_numpy,
     weighted_sums,
 )
-from discreet.linalg import identity, solve_definite
+from discreet.arrays.linear_algebra import identity, solve_definite
 from discreet.oracles.mechanisms.exact_sums import exact_scores, exact_sums
 from discreet.oracles.mechanisms.moments import products_of, second_moments
 from discreet.types import Array

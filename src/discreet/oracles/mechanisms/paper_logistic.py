@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from discreet.backend import as_like, lift
+from discreet.arrays.backend import as_like, lift
 from discreet.oracles.mechanisms.moments import fitted_rows, floating_moments, legal_batch
 from discreet.oracles.mechanisms.newton import CURVATURE, minimise, ridge_like
 from discreet.oracles.mechanisms.perturb import dense_noisy_gram
 from discreet.oracles.mechanisms.structured_logistic import for_each_block, public_tolerance
 from discreet.oracles.problem import Problem
 from discreet.privacy.budget import Budget
-from discreet.privacy.calibrate import need_delta
+from discreet.privacy.calibration import need_delta
 from discreet.privacy.events import (
     NO_BUDGET,
     REAL_ARITHMETIC,
@@ -25,10 +25,10 @@ from discreet.privacy.events import (
     ObjectivePerturbation,
     compose,
 )
-from discreet.privacy.mechanisms import paper_sensitivities, zcdp
 from discreet.privacy.noise import LARGEST_EXPONENTIAL, Noise
-from discreet.release import Fit, Gram, Predictor
-from discreet.statistics import Statistics
+from discreet.privacy.sensitivities import paper_sensitivities, zcdp
+from discreet.releases.pool import Statistics
+from discreet.releases.release import Fit, Gram, Predictor
 from discreet.types import Batch
 
 if TYPE_CHECKING:

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from discreet.backend import as_like, lift
-from discreet.linalg import identity, solve_vector
+from discreet.arrays.backend import as_like, lift
+from discreet.arrays.linear_algebra import identity, solve_vector
 from discreet.oracles.mechanisms.moments import floating_moments, legal_batch
 from discreet.oracles.mechanisms.perturb import dense_noisy_gram
 from discreet.oracles.problem import Problem
 from discreet.privacy.budget import Budget
-from discreet.privacy.calibrate import need_delta
+from discreet.privacy.calibration import need_delta
 from discreet.privacy.events import NO_BUDGET, REAL_ARITHMETIC, STACKED, Event, Gaussian, compose
-from discreet.privacy.mechanisms import paper_sensitivities, zcdp
 from discreet.privacy.noise import Noise
-from discreet.release import Fit, Gram, Predictor
-from discreet.statistics import Statistics
+from discreet.privacy.sensitivities import paper_sensitivities, zcdp
+from discreet.releases.pool import Statistics
+from discreet.releases.release import Fit, Gram, Predictor
 from discreet.types import Batch
 
 if TYPE_CHECKING:

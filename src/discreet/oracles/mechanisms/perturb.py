@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from discreet.backend import as_like, lift, namespace
-from discreet.linalg import identity, triangle, unpack
+from discreet.arrays.backend import as_like, lift, namespace
+from discreet.arrays.linear_algebra import identity, triangle, unpack
 from discreet.oracles.mechanisms.moments import Moments, exact_moments, floating_moments
 from discreet.oracles.problem import Problem
-from discreet.privacy.mechanisms import centre
 from discreet.privacy.noise import Noise
+from discreet.privacy.sensitivities import centre
 from discreet.types import Array, Batch
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from discreet.backend import as_like, lift
+from discreet.arrays.backend import as_like, lift
 from discreet.errors import InvalidInput
 from discreet.oracles.mechanisms.exact_sums import attainable_norm
 from discreet.oracles.mechanisms.moments import GRID, exact_moments, fitted_rows, floating_moments
@@ -17,7 +17,7 @@ from discreet.oracles.mechanisms.newton import CURVATURE, minimise, ridge_like
 from discreet.oracles.mechanisms.perturb import noisy_gram
 from discreet.oracles.problem import Problem
 from discreet.privacy.budget import Budget
-from discreet.privacy.calibrate import gaussian_multiplier, need_delta, smallest_scale
+from discreet.privacy.calibration import gaussian_multiplier, need_delta, smallest_scale
 from discreet.privacy.events import (
     NO_BUDGET,
     STACKED,
@@ -26,10 +26,10 @@ from discreet.privacy.events import (
     ObjectivePerturbation,
     compose,
 )
-from discreet.privacy.mechanisms import LARGEST_BATCH, sampler_distance
 from discreet.privacy.noise import LARGEST_EXPONENTIAL, LARGEST_NORMAL, Noise
-from discreet.release import Fit, Gram, Predictor
-from discreet.statistics import Statistics
+from discreet.privacy.sensitivities import LARGEST_BATCH, sampler_distance
+from discreet.releases.pool import Statistics
+from discreet.releases.release import Fit, Gram, Predictor
 from discreet.types import Batch
 
 if TYPE_CHECKING:

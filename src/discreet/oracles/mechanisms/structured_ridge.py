@@ -6,17 +6,17 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
-from discreet.backend import lift, namespace
-from discreet.linalg import identity, solve_repaired
+from discreet.arrays.backend import lift, namespace
+from discreet.arrays.linear_algebra import identity, solve_repaired
 from discreet.oracles.mechanisms.gaussian_scales import structured_scales
 from discreet.oracles.mechanisms.perturb import noisy_statistics
 from discreet.oracles.problem import Problem
 from discreet.privacy.budget import Budget
 from discreet.privacy.events import STACKED, Event
-from discreet.privacy.mechanisms import centre
 from discreet.privacy.noise import Noise
-from discreet.release import Fit, Gram, Predictor
-from discreet.statistics import Statistics
+from discreet.privacy.sensitivities import centre
+from discreet.releases.pool import Statistics
+from discreet.releases.release import Fit, Gram, Predictor
 from discreet.types import Array, Batch
 
 if TYPE_CHECKING:

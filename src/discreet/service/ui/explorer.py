@@ -12,11 +12,11 @@ from starlette.responses import Response
 
 from discreet.billboard.chain import Chain
 from discreet.errors import InvalidInput
-from discreet.features import UnitBall
+from discreet.features.schema import Category, Number
+from discreet.features.unit_ball import UnitBall
 from discreet.plan import Plan
-from discreet.released import Released
-from discreet.schema import Category, Number
-from discreet.service.ui.frame import Asked
+from discreet.releases.released import Released
+from discreet.service.ui.page_frame import Asked
 
 POINTS = 41
 """Values of the varied feature at which the curve is evaluated."""

@@ -1,0 +1,208 @@
+"""Packed symmetric matrices, and systems that noise may have made indefinite."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from discreet.arrays.backend import apply_rows, as_like, namespace, row_sum, share_rows
+from discreet.types import Array
+
+LARGE = 2000
+"""Matrices of this size fill a GPU one at a time; its routines for many are made for small ones."""
+
+
+@lru_cache(maxsize=256)
+def triangle(p: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Row and column of each entry of a packed upper triangle of size p(p+1)/2."""
+    rows, columns = np.triu_indices(p)
+    return rows, columns
+
+
+def pack_products(features: Array) -> Array:
+    """x ⊗ x, upper triangle only: (..., n, p) -> (..., n, p(p+1)/2)."""
+    rows, columns = (_indices(name, features) for name in ("rows", "columns"))
+    return _take(features, rows) * _take(features, columns)
+
+
+def unpack(packed: Array, p: int) -> Array:
+    """Packed upper triangle (..., p(p+1)/2) -> symmetric (..., p, p)."""
+    full = _take(packed, _indices("positions", packed, p))
+    return full.reshape(*packed.shape[:-1], p, p)
+
+
+def _take(array: Array, places: Array) -> Array:
+    """Columns of the last axis."""
+    if isinstance(array, np.ndarray):
+        return array[..., places]
+    return array.index_select(-1, places)
+
+
+def _indices(name: str, like: Array, p: int | None = None) -> Array:
+    device = None if isinstance(like, np.ndarray) else like.device
+    return _cached_indices(name, like.shape[-1] if p is None else p, device)
+
+
+@lru_cache(maxsize=1024)
+def _cached_indices(name: str, p: int, device: Any) -> Array:
+    """Index arrays, made once for each device."""
+    rows, columns = triangle(p)
+    position = np.zeros((p, p), dtype=np.int64)
+    position[rows, columns] = position[columns, rows] = np.arange(rows.size)
+    chosen = {"rows": rows, "columns": columns, "positions": position.reshape(-1)}[name]
+    if device is None:
+        return chosen
+    import torch
+
+    return torch.asarray(chosen, device=device)
+
+
+def quadratic_forms(features: Array, matrices: Array) -> Array:
+    """xᵀ M_a x for every row and action: (..., n, p) and (..., A, p, p) -> (..., n, A)."""
+    if share_rows(features, matrices[..., 0]):
+        rows, columns = (_indices(name, features) for name in ("rows", "columns"))
+        packed = matrices[..., rows, columns]
+        return apply_rows(pack_products(features), packed * (2 - 1 * (rows == columns)))
+    x = features[..., None, :, :]
+    return row_sum((x @ matrices) * x)[..., 0].mT
+
+
+def identity(p: int, like: Array) -> Array:
+    """The p × p identity, of the library, floating type and device of ``like``."""
+    if isinstance(like, np.ndarray):
+        return np.eye(p, dtype=like.dtype)
+    return _torch_identity(p, like.dtype, like.device)
+
+
+@lru_cache(maxsize=1024)
+def _torch_identity(p: int, dtype: Any, device: Any) -> Array:
+    import torch
+
+    return torch.eye(p, dtype=dtype, device=device)
+
+
+def solve_vector(matrices: Array, vectors: Array) -> Array:
+    """M⁻¹ v for (..., p, p) and (..., p)."""
+    xp = namespace(matrices)
+    if _one_by_one(matrices):
+        matrices, vectors = xp.broadcast_tensors(matrices, vectors[..., None])
+        pairs = zip(matrices.flatten(0, -3), vectors[..., 0].flatten(0, -2), strict=True)
+        return xp.stack([xp.linalg.solve(*pair) for pair in pairs]).reshape(vectors.shape[:-1])
+    return xp.linalg.solve(matrices, vectors[..., None])[..., 0]
+
+
+def inverse(matrices: Array) -> Array:
+    """M⁻¹ for (..., p, p), definite or not."""
+    xp = namespace(matrices)
+    if _one_by_one(matrices):
+        each = [xp.linalg.inv(matrix) for matrix in matrices.flatten(0, -3)]
+        return xp.stack(each).reshape(matrices.shape)
+    return xp.linalg.inv(matrices)
+
+
+def _one_by_one(matrices: Array) -> bool:
+    many = not isinstance(matrices, np.ndarray) and matrices.ndim > 2
+    return bool(many and matrices.shape[-1] >= LARGE)
+
+
+def solve_definite(matrices: Array, vectors: Array) -> Array:
+    """M⁻¹ v for positive definite M; without a check, so that a GPU need not wait for one."""
+    if isinstance(matrices, np.ndarray):
+        return solve_vector(matrices, vectors)
+    import torch
+
+    factors, _ = torch.linalg.cholesky_ex(matrices)
+    return torch.cholesky_solve(vectors[..., None], factors)[..., 0]
+
+
+def solve_repaired(matrices: Array, vectors: Array, step: Array) -> Array:
+    """M̂⁻¹ v with M̂ the repaired matrix; the factor that proved it definite also solves."""
+    repaired, factors = _repair(matrices, step)
+    if isinstance(matrices, np.ndarray):
+        return solve_vector(repaired, vectors)
+    import torch
+
+    lead = torch.broadcast_shapes(factors.shape[:-2], vectors.shape[:-1])
+    factors = factors.expand(*lead, *factors.shape[-2:])
+    return torch.cholesky_solve(vectors[..., None], factors)[..., 0]
+
+
+def solve_floored(matrices: Array, vectors: Array, floor: Any) -> Array:
+    """M₊⁻¹ v, where M₊ has the eigenvalues of M, those below ``floor`` (...) raised to it.
+
+    Never raises, however indefinite noise has made M. Blocks (..., A or 1, p, p), one vector
+    an action. In double precision, since a floor may lie far below the largest eigenvalue.
+    """
+    xp = namespace(matrices)
+    values, axes = xp.linalg.eigh(xp.astype(matrices, xp.float64))
+    least = as_like(floor, axes)[..., None, None]
+    values = xp.where(values > least, values, least + 0.0 * values)
+    along = axes.mT @ xp.astype(vectors, xp.float64)[..., None]
+    return xp.astype((axes @ (along / values[..., None]))[..., 0], matrices.dtype)
+
+
+def inverse_repaired(matrices: Array, step: Array) -> Array:
+    """M̂⁻¹ with M̂ the repaired matrix."""
+    repaired, factors = _repair(matrices, step)
+    if isinstance(matrices, np.ndarray):
+        return np.linalg.inv(repaired)
+    import torch
+
+    # torch's own inverse of a factor goes through the matrices one by one.
+    eye = identity(factors.shape[-1], factors)
+    half = torch.linalg.solve_triangular(factors, eye, upper=False)
+    return half.mT @ half
+
+
+def _repair(matrices: Array, step: Array) -> tuple[Array, Array]:
+    """The matrices and their Cholesky factors, shifted by step·2^j·I for the smallest j ≥ 0.
+
+    Matrices that are positive definite stay as they are. The one repair of a noisy Gram: a
+    function of released numbers and public steps, so it costs no privacy, and it never
+    raises. ``step`` must be positive and broadcast to (...).
+    """
+    xp = namespace(matrices)
+    p = matrices.shape[-1]
+    flat = matrices.reshape(-1, p, p)
+    factors, exists = cholesky_or_none(flat)
+    failing = xp.nonzero(~exists)[0]
+    if failing.shape[0] > 0:
+        steps = as_like(step, matrices) + 0.0 * matrices[..., 0, 0]
+        steps = steps.reshape(-1)[..., None, None] * identity(p, matrices)
+        flat = xp.asarray(flat, copy=True)
+        shift = steps[failing]
+        for _ in range(2100):  # from the smallest positive float past every finite matrix
+            shifted = matrices.reshape(-1, p, p)[failing] + shift
+            flat[failing] = shifted
+            factors[failing], exists = cholesky_or_none(shifted)
+            failing, shift = failing[~exists], 2.0 * shift[~exists]
+            if failing.shape[0] == 0:
+                break
+    return flat.reshape(matrices.shape), factors.reshape(matrices.shape)
+
+
+def cholesky_or_none(matrices: Array) -> tuple[Array, Array]:
+    """Cholesky factors of (N, p, p) and an (N,) mask of those that exist."""
+    if not isinstance(matrices, np.ndarray):
+        import torch
+
+        factors, info = torch.linalg.cholesky_ex(matrices)
+        return factors, info == 0
+    factors = np.zeros_like(matrices)
+    exists = np.zeros(matrices.shape[0], dtype=bool)
+    _cholesky_of_each(matrices, factors, exists)
+    return factors, exists
+
+
+def _cholesky_of_each(matrices: Any, factors: Any, exists: Any) -> None:
+    """One call for all; NumPy raises if any fails, so halve until the culprits are alone."""
+    try:
+        factors[:] = np.linalg.cholesky(matrices)
+        exists[:] = True
+    except np.linalg.LinAlgError:
+        if len(matrices) > 1:
+            half = len(matrices) // 2
+            _cholesky_of_each(matrices[:half], factors[:half], exists[:half])
+            _cholesky_of_each(matrices[half:], factors[half:], exists[half:])

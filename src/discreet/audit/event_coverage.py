@@ -1,0 +1,154 @@
+"""Every event against what it covers: blocks that a record touches, noise that is really added.
+
+Ten actions, so that a charge for one block in place of A shows. How many blocks a record moves, Λ,
+and the scale of each noise are read off the shipped fit; what one record costs follows from these
+numbers alone, through dp_accounting, and must be within the claim.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from discreet.audit.confidence_bounds import gaussian_epsilon
+from discreet.audit.finding import FAILS, HOLDS, ROUNDING, Finding
+from discreet.audit.gaussian import GaussianRelease
+from discreet.audit.noise_sources import Chosen
+from discreet.audit.objective import Objective
+from discreet.audit.second_accountant import AGREE, epsilon_of
+from discreet.audit.subjects import Subject
+from discreet.oracles.mechanisms.moments import GRID
+from discreet.oracles.mechanisms.structured_logistic import TOLERANCE
+from discreet.privacy.events import to_json
+
+MANY = 10
+_LEADING = 4.0 * math.exp(-0.5) / math.sqrt(2.0 * math.pi) / 48.0
+"""Total variation between discrete and rounded Gaussians, times σ²: the leading term."""
+_BEND = 0.25
+"""The largest second derivative of the logistic loss."""
+
+
+def covered(subject: Subject) -> Finding:
+    """What a record costs by what it touches, against what the event says and the claim."""
+    subject = replace(subject, actions=MANY)
+    worst, kept = 0.0, True
+    for policy in subject.policies:
+        plan = subject.plan(policy)
+        delta = plan.budget.delta
+        said = epsilon_of([to_json(plan.mechanism.event)], delta)
+        found = _cost(subject, plan.mechanism, delta)
+        kept &= found <= min(said, subject.epsilon) * (1.0 + AGREE)
+        kept &= _sampler_is_paid(subject, plan.mechanism)
+        worst = max(worst, found)
+    return Finding(
+        "exact",
+        subject.name,
+        f"cost of all that a record touches, of {MANY} actions",
+        HOLDS if kept else FAILS,
+        f"by the blocks that it moves and their noise a record costs {worst:.4f}",
+        claimed=subject.epsilon,
+        exact=worst,
+        level=subject.epsilon,
+    )
+
+
+def _cost(subject: Subject, mechanism: Any, delta: float) -> float:
+    if subject.mechanism == "finite":
+        return _choice_cost(subject, mechanism)
+    if subject.ridge:
+        return _ridge_cost(subject, delta)
+    return _objective_cost(subject, mechanism, delta)
+
+
+def _sampler_is_paid(subject: Subject, mechanism: Any) -> bool:
+    """Each coordinate that a record moves costs the distance of a discrete Gaussian, if it is one.
+
+    [docs/privacy/arithmetic.md, "What δ pays for it"]
+    """
+    if not subject.ridge or subject.mechanism == "ridge-paper":
+        return True
+    seen = GaussianRelease(subject)
+    one, two = (
+        seen.mean(subject.record(context, loss, action))
+        for context, loss, action in (([0.3, 0.4], 0.9, 0), ([-0.5, 0.2], 0.2, 1))
+    )
+    moved = np.flatnonzero(one != two)
+    noise = seen.read.sigma[moved] * GRID**2  # in steps that are finer than those of the sums
+    distance = float((_LEADING / noise**2).sum())
+    return distance <= float(mechanism.event.sampler_distance)
+
+
+def _choice_cost(subject: Subject, mechanism: Any) -> float:
+    """Twice the largest move of a score over the scale of the choice."""
+    asked = []
+    for batch in (*subject.worst_pair(), subject.record([0.0], 0.0, None)):
+        noise = Chosen()
+        mechanism.fit(batch, noise)
+        asked.append(noise)
+    moved = max(float(np.abs(one.scores - two.scores).max()) for one in asked for two in asked)
+    return 2.0 * moved / min(each.scale for each in asked)
+
+
+def _ridge_cost(subject: Subject, delta: float) -> float:
+    """The worst pair of records, in deviations of the noise; its sampler's share of δ is small."""
+    found = GaussianRelease(subject).distance(*subject.worst_pair())
+    return math.inf if math.isinf(found) else gaussian_epsilon(found, delta)
+
+
+def _objective_cost(subject: Subject, mechanism: Any, delta: float) -> float:
+    """Each touched block of the objective, the solver's error, and the Gram where it is released.
+
+    [docs/privacy/logistic.md]
+    """
+    objective = Objective(subject, 1, mechanism)
+    touched = _touched(subject, objective)
+    bend = math.log1p(_BEND / objective.ridge)
+    error = 2.0 * TOLERANCE / objective.ridge
+    parts: list[dict[str, Any]] = []
+    pure = 0.0
+    if objective.gaussian:
+        shift = 2.0 / objective.scale
+        parts.append(_objective_event(shift, bend, touched))
+        parts.append(_gaussian_event(error, objective.output))
+    elif objective.joint:  # Chaudhuri et al. count the determinant twice
+        pure = touched * (2.0 / objective.scale + 2.0 * bend)
+    else:
+        slope = 2.0 / objective.scale
+        paid = objective.ridge >= (1.0 - ROUNDING) * 2.0 / slope  # the slope pays for the bend
+        pure = touched * (slope if paid else slope + bend)
+        pure += error / objective.output if objective.output else math.inf
+    if mechanism.problem.radii:
+        parts.append(_gram_event(subject))
+    return pure + (epsilon_of(parts, delta) if parts else 0.0)
+
+
+def _touched(subject: Subject, objective: Objective) -> int:
+    """How many blocks another loss moves: 1, or all A where all losses are heard."""
+    one, two = (objective.fit(subject.record([1.0], loss)) for loss in (0.0, 1.0))
+    return int((np.abs(one - two).max(axis=-1) > 0.0).sum())
+
+
+def _objective_event(shift: float, kappa: float, blocks: int) -> dict[str, Any]:
+    return {
+        "kind": "ObjectivePerturbation",
+        "noise": "gaussian",
+        "kappa": kappa,
+        "shift": shift,
+        "blocks": blocks,
+    }
+
+
+def _gaussian_event(moved: float, deviation: float) -> dict[str, Any]:
+    multiplier = deviation / moved
+    return {"kind": "Gaussian", "multiplier": multiplier or 1e-9, "sampler_distance": 0.0}
+
+
+def _gram_event(subject: Subject) -> dict[str, Any]:
+    """Features at right angles lie furthest apart."""
+    apart = GaussianRelease(subject, gram_only=True).distance(
+        subject.record([1.0], 1.0), subject.record([-1.0], 1.0)
+    )
+    return _gaussian_event(apart, 1.0)

@@ -1,0 +1,215 @@
+"""A learner on two neighbouring streams, and what an attacker reads from its releases.
+
+The attacker knows the plan, the action draws and every record but one, of which two versions are
+possible. From the releases so far follow the actions of every slot, hence the statistics of every
+batch but for that record. What is left of each release is projected on the difference of the two
+versions.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from discreet.audit.noise_sources import Chosen
+from discreet.audit.release_reading import RidgeReader, reader_of
+from discreet.audit.scenarios import Scenario, Version
+from discreet.audit.subjects import DEFAULT_PLAN, DELTA
+from discreet.features.unit_ball import UnitBall
+from discreet.learner import Learner
+from discreet.oracles import Ridge
+from discreet.plan import Plan
+from discreet.policies import LinUCB
+from discreet.privacy.budget import Budget
+from discreet.privacy.noise import Noise, SecureNoise
+from discreet.releases.released import Released
+from discreet.types import Batch
+
+ACTIONS, DIMENSION, FIRST = 2, 2, 2
+ROUNDS = 2 + 4 + 2
+"""Batches of 2 and 4 records that are fitted, and a last one of 2 that is not."""
+
+
+class SameDraws:
+    """Action draws that are public and always the same: privacy holds for every value of them."""
+
+    def random(self, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
+        return np.full(shape, 0.25)
+
+
+@dataclass(frozen=True)
+class Play:
+    """A learner on one stream, and what the attacker makes of its releases."""
+
+    scenario: Scenario
+    epsilon: float
+    noise: Noise = field(default_factory=SecureNoise)
+
+    @cached_property
+    def plan(self) -> Plan:
+        default = self.scenario.mechanism == DEFAULT_PLAN
+        parts: dict[str, Any] = {} if default else {"policy": LinUCB(), "oracle": Ridge()}
+        return Plan(
+            n_actions=ACTIONS,
+            features=UnitBall(DIMENSION),
+            budget=Budget(self.epsilon, DELTA),
+            first_batch=FIRST,
+            horizon=ROUNDS,
+            releases="on_request",
+            **parts,
+        )
+
+    @cached_property
+    def _others(self) -> tuple[Any, Any]:
+        """Contexts and losses of everybody else: public to this attacker."""
+        rng = np.random.default_rng(0)
+        return rng.normal(size=(ROUNDS, DIMENSION)), rng.integers(2, size=(ROUNDS, ACTIONS))
+
+    def releases(self, version: Version) -> Released:
+        """One run of the shipped learner."""
+        contexts, losses = (each.astype(float) for each in self._others)
+        contexts[self.scenario.slot] = version.context
+        silent = version.loss is None
+        losses[self.scenario.slot] = 0.0 if silent else version.loss
+        learner = Learner(self.plan, noise=self.noise, draws=SameDraws())
+        start = 0
+        for number, length in enumerate(self.plan.schedule.lengths(), start=1):
+            rows = np.arange(start, start + length)
+            decided = learner.decide(contexts[rows])
+            heard = ~(silent & (rows == self.scenario.slot)) & decided.stored
+            learner.observe(decided.id[heard], losses[rows, decided.action][heard])
+            if self.plan.schedule.fitted(number):
+                if self.scenario.interrupted and self.scenario.slot in rows:
+                    learner = self._crash_and_reload(learner)
+                learner.close()
+                learner.release()
+            start += length
+        return learner.released
+
+    def _crash_and_reload(self, learner: Learner) -> Learner:
+        """Saved and loaded, then a release that dies while noise is drawn, then once more."""
+        learner = self._reload(learner, Dying())
+        learner.close()
+        try:
+            learner.release()
+        except Crash:
+            return self._reload(learner, self.noise)
+        raise AssertionError("the release was to crash")
+
+    def _reload(self, learner: Learner, noise: Noise) -> Learner:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "state"
+            learner.save(path)
+            return Learner.load(path, noise=noise, draws=SameDraws())
+
+    def residuals(self, released: Released, noise: Any = ()) -> list[np.ndarray[Any, Any]]:
+        """Each release without the statistics of everybody else's records, and known noise."""
+        contexts, losses = self._others
+        found = []
+        for number, release in enumerate(released.items, start=1):
+            length = self.plan.schedule.length(number)
+            rows = np.arange(length) + self.plan.schedule.start(number)
+            past = replace(released, items=released.items[: number - 1])
+            known = self._rows(past, contexts[rows], losses[rows], rows != self.scenario.slot)
+            read = self._reader(length)
+            drawn = noise[number - 1] * read.sigma if number <= len(noise) else 0.0
+            seen = read(release, past.statistics)
+            found.append(seen - self._silent(known, length) - drawn)
+        return found
+
+    def projections(self, released: Released) -> np.ndarray[Any, Any]:
+        """Residuals along the difference of the two versions, in deviations of the noise.
+
+        Two numbers a release, for Gram and response: noise may be missing in one of them alone.
+        """
+        left = self.residuals(released)
+        one, two = (
+            self.statistics(version, released)
+            for version in (self.scenario.first, self.scenario.second)
+        )
+        if self.batch <= len(left):
+            left[self.batch - 1] = left[self.batch - 1] - (one + two) / 2
+        sigma = self._reader(self.plan.schedule.length(self.batch)).sigma
+        split = sigma.size - ACTIONS * (DIMENSION + 1)
+        directions = np.zeros((sigma.size, 2))
+        for column, part in enumerate((slice(split), slice(split, None))):
+            apart = (two - one)[part] / sigma[part]
+            directions[part, column] = apart / sigma[part] / (np.linalg.norm(apart) or 1.0)
+        return np.concatenate([each @ directions for each in left])
+
+    @cached_property
+    def batch(self) -> int:
+        """The number of the batch to which the record belongs."""
+        schedule, slot = self.plan.schedule, self.scenario.slot
+        numbers = range(1, len(schedule.lengths()) + 1)
+        return next(number for number in numbers if slot < schedule.start(number + 1))
+
+    def statistics(self, version: Version, released: Released) -> np.ndarray[Any, Any]:
+        """What the record adds to its batch, after the releases before it."""
+        past = replace(released, items=released.items[: self.batch - 1])
+        heard = np.array([version.loss is not None])
+        losses = np.full((1, ACTIONS), version.loss or 0.0)
+        rows = self._rows(past, np.array([version.context]), losses, heard)
+        return self._silent(rows, self.plan.schedule.length(self.batch))
+
+    def _rows(self, past: Released, contexts: Any, losses: Any, heard: Any) -> Batch:
+        """Records with the actions that the policy takes after these releases."""
+        features = self.plan.features.map(contexts)
+        actions = self.plan.policy.sample(past, features, SameDraws().random((len(features), 2)))
+        observed = (np.arange(ACTIONS) == actions[:, None]) & heard[:, None]
+        return Batch(features, losses.astype(float), observed)
+
+    def _silent(self, rows: Batch, length: int) -> np.ndarray[Any, Any]:
+        """Statistics of known records in a batch of this length, without noise.
+
+        Runs differ in the actions alone, of which there are few: most are known already.
+        """
+        key = (length, *(part.tobytes() for part in (rows.features, rows.losses, rows.observed)))
+        if key not in self._known:
+            read = self._reader(length)
+            self._known[key] = read(self.plan.mechanism.fit(read.batch(rows), Chosen()))
+        return self._known[key]
+
+    @cached_property
+    def _known(self) -> dict[Any, np.ndarray[Any, Any]]:
+        return {}
+
+    def _reader(self, length: int) -> RidgeReader:
+        return self._readers.setdefault(
+            length, reader_of(self.plan.mechanism, length, ACTIONS, DIMENSION + 1)
+        )
+
+    @cached_property
+    def _readers(self) -> dict[int, RidgeReader]:
+        return {}
+
+    def shift(self) -> float:
+        """Deviations between the worlds if the record's batch tells all that may be told."""
+        if not self.plan.schedule.fitted(self.batch):
+            return 0.0
+        nothing = self.plan.nothing_released()
+        one, two = (
+            self.statistics(version, nothing)
+            for version in (self.scenario.first, self.scenario.second)
+        )
+        sigma = self._reader(self.plan.schedule.length(self.batch)).sigma
+        return float(np.linalg.norm((two - one) / sigma))
+
+
+class Crash(Exception):  # noqa: N818
+    """The process that released a batch has died."""
+
+
+class Dying(SecureNoise):
+    """Noise that is drawn, by a process that dies before anything can be published."""
+
+    def gaussian(self, name: str, shape: tuple[int, ...], scale: Any) -> Any:
+        drawn = super().gaussian(name, shape, scale)
+        if name == "response":
+            raise Crash
+        return drawn

@@ -1,0 +1,247 @@
+"""Whole documents of releases: what is public beforehand, and that the rest is noisy statistics.
+
+Two questions, asked of everything that a release publishes. In worlds where people answer, stay
+silent or say something else, all but the noisy numbers must be the same bytes. And where the
+noise makes up for the difference between two batches, the noisy numbers must be the same too:
+after the noise nothing reads the batch.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from discreet.audit.finding import FAILS, HOLDS, ROUNDING, Finding
+from discreet.audit.neighbouring_runs import SameDraws
+from discreet.audit.noise_sources import Shared
+from discreet.audit.objective import Objective
+from discreet.audit.subjects import Subject
+from discreet.learner import Learner, private_release
+from discreet.oracles.mechanisms.moments import exact_moments, floating_moments, legal_batch
+from discreet.oracles.mechanisms.perturb import block_diagonal
+from discreet.plan import Plan
+from discreet.privacy.ledger import Ledger
+from discreet.releases.canonical import decode_array
+from discreet.releases.release import Release
+from discreet.releases.released import Released
+from discreet.types import Batch
+
+FIRST = 66
+"""Slots of the first batch: a rule that is kept in small batches only would show."""
+ROWS = 6
+LARGE_RIDGE = 4.0
+"""So large that Λ = n·ridge exceeds every least one: the number of records decides."""
+_ARRAY = {"shape", "exponent", "integers"}
+
+
+@dataclass(frozen=True)
+class World:
+    """How people behave: one in ``every`` answers (0: nobody does), and what they say."""
+
+    every: int
+    seed: int = 0
+
+    def answered(self, rows: int) -> np.ndarray[Any, Any]:
+        if self.every == 0:
+            return np.zeros(rows, dtype=bool)
+        return np.asarray(np.arange(rows) % self.every == 0)
+
+
+WORLDS = (World(1), World(0), World(3), World(1, seed=1))
+
+
+def public_alike(subject: Subject) -> Finding:
+    """Learners in several worlds: all but the noisy numbers of their documents is the same."""
+    wrong: list[str] = []
+    for policy in subject.policies:
+        plan = subject.plan(policy, first_batch=FIRST, releases="on_request")
+        expected = None
+        for world in WORLDS:
+            learner = _played(plan, subject, world)
+            documents = [item.to_json() for item in learner.released.items]
+            wrong += [f"chain: {each}" for each in _broken_links(plan, learner.released)]
+            seen = {
+                "releases": [public_part(each) for each in documents],
+                "ledger": learner.ledger.to_json(),
+            }
+            expected = seen if expected is None else expected
+            wrong += differing(expected, seen)
+    return _finding(
+        subject,
+        "all but its noisy numbers is public",
+        wrong,
+        f"documents of {len(WORLDS)} worlds differ in noisy numbers alone",
+    )
+
+
+def _played(plan: Plan, subject: Subject, world: World) -> Learner:
+    """Two releases of a learner."""
+    learner = Learner(plan, noise=Shared(), draws=SameDraws())
+    for number in (1, 2):
+        rows = plan.schedule.length(number)
+        people = subject.crowd(np.ones(rows), world.seed + number)
+        contexts = people.features[:, 1:] / people.features[:, :1]
+        decided = learner.decide(contexts)
+        heard = world.answered(rows)
+        said = people.losses
+        if subject.feedback == "bandit":
+            said = said[np.arange(rows), decided.action]
+        learner.observe(decided.id[heard], said[heard])
+        learner.close()
+        learner.release()
+    return learner
+
+
+def _broken_links(plan: Plan, released: Released) -> list[str]:
+    """Each release names the whole document before it, hashed here anew."""
+    found, before = [], _hash(plan.to_config())
+    for item in released.items:
+        document = item.to_json()
+        if document["previous"] != before:
+            found.append(f"release {item.number} does not name what came before it")
+        before = _hash(document)
+        if item.digest != before:
+            found.append(f"the digest of release {item.number} is not that of its document")
+    return found
+
+
+def _hash(document: Any) -> str:
+    text = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def public_part(document: Mapping[str, Any]) -> dict[str, Any]:
+    """A document without its noisy numbers; the link to the one before is checked elsewhere."""
+    return {key: _shape(value) for key, value in document.items() if key != "previous"}
+
+
+def _shape(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        if set(value) == _ARRAY:
+            return {"shape": value["shape"]}
+        return {key: _shape(each) for key, each in value.items()}
+    return value
+
+
+def tells_no_more(subject: Subject) -> Finding:
+    """Batches whose noise makes up for their difference must be released alike, to the byte.
+
+    Floating-point mechanisms are compared up to rounding, their public parts to the byte as well.
+    """
+    wrong: list[str] = []
+    crowds = [subject.crowd(each.answered(ROWS), each.seed) for each in WORLDS]
+    for policy in subject.policies:
+        plan = _with_large_ridge(subject, policy)
+        past = plan.nothing_released()
+        past = past.add(_release(plan, crowds[-1], Shared(seed=1), past))
+        target = _Target(subject, plan, crowds[0])
+        first, *others = (
+            _release(plan, batch, target.noise_for(batch), past).to_json() for batch in crowds
+        )
+        for other in others:
+            wrong += differing(first, other, 0.0 if target.on_grid else ROUNDING)
+        wrong += ["the scale of a choice"] * (len(target.scales) > 1)
+    return _finding(
+        subject,
+        "nothing but its noisy statistics",
+        wrong,
+        "batches with the same noisy statistics have the same releases",
+    )
+
+
+def _with_large_ridge(subject: Subject, policy: Any) -> Plan:
+    if policy is None or subject.mechanism == "finite":
+        return subject.plan(policy)
+    return subject.plan(policy, oracle=replace(subject.bare_oracle, ridge=LARGE_RIDGE))
+
+
+def _release(plan: Plan, batch: Batch, noise: Any, past: Released) -> Release:
+    return private_release(plan, noise, batch, past, Ledger(plan.budget))[0]
+
+
+class _Target:
+    """The noise that a batch needs to be released as the first one is with shared noise."""
+
+    def __init__(self, subject: Subject, plan: Plan, first: Batch) -> None:
+        self._subject, self._first = subject, first
+        self._mechanism: Any = plan.mechanism
+        self.on_grid = subject.mechanism not in (
+            "ridge-paper",
+            "logistic-gamma",
+            "logistic-gaussian",
+            "logistic-paper",
+        )
+        self.scales: set[float] = set()
+
+    def noise_for(self, batch: Batch) -> Shared:
+        offsets, draws = self._offsets(batch), {}
+        if self._subject.mechanism.startswith("logistic"):
+            draws = self._tilt(batch)
+        return Shared(draws=draws, offsets=offsets, scales=self.scales)
+
+    def _offsets(self, batch: Batch) -> dict[str, Any]:
+        """How far the sums of the first batch lie from those of this one."""
+        if self._subject.mechanism == "finite":
+            return {}
+        mechanism, problem = self._mechanism, self._mechanism.problem
+        kind = problem.feedback, problem.losses
+        if self._subject.mechanism.endswith("paper"):
+            one, two = (
+                floating_moments(legal_batch(each, *kind), problem.feedback, 0.0)
+                for each in (self._first, batch)
+            )
+            gram = block_diagonal(one.gram - two.gram, batch.n_actions)
+            found = {"dense gram": gram / (mechanism.gram or 1.0)}
+            if self._subject.ridge:
+                found["dense response"] = (one.response - two.response).ravel() / mechanism.response
+            return found
+        one, two = (exact_moments(each, *kind) for each in (self._first, batch))
+        rows, columns = np.triu_indices(one.gram.shape[-1])
+        return {
+            "gram": (one.gram - two.gram)[..., rows, columns],
+            "response": one.response - two.response,
+        }
+
+    def _tilt(self, batch: Batch) -> dict[str, Any]:
+        """The draw with which the minimiser is one that was chosen beforehand."""
+        objective = Objective(self._subject, ROWS, self._mechanism)
+        theta = np.random.default_rng(2).normal(size=(self._subject.n_actions, 2))
+        problem = self._mechanism.problem
+        legal = legal_batch(batch, problem.feedback, problem.losses)
+        b, _ = objective.noise_and_volume(theta, legal)
+        return {objective.tilt: (b / objective.scale).reshape(objective.names[objective.tilt])}
+
+
+def differing(one: Any, two: Any, tolerance: float = 0.0, path: str = "") -> list[str]:
+    """Where two documents differ; their arrays may do so by ``tolerance``, nothing else may."""
+    if isinstance(one, Mapping) and isinstance(two, Mapping) and set(one) == set(two):
+        if tolerance and set(one) == _ARRAY and one["shape"] == two["shape"]:
+            left, right = decode_array(one), decode_array(two)
+            apart = float(np.abs(left - right).max(initial=0.0))
+            return [] if apart <= tolerance * (1.0 + np.abs(left).max()) else [path]
+        keys = sorted(one)
+        return [
+            each
+            for key in keys
+            for each in differing(one[key], two[key], tolerance, _in(path, key))
+        ]
+    if isinstance(one, list) and isinstance(two, list) and len(one) == len(two):
+        pairs = enumerate(zip(one, two, strict=True))
+        return [each for n, pair in pairs for each in differing(*pair, tolerance, _in(path, n))]
+    return [] if type(one) is type(two) and one == two else [path]
+
+
+def _in(path: str, key: Any) -> str:
+    return f"{path}.{key}" if path else str(key)
+
+
+def _finding(subject: Subject, question: str, wrong: list[str], kept: str) -> Finding:
+    some = ", ".join(list(dict.fromkeys(wrong))[:3])
+    verdict = FAILS if wrong else HOLDS
+    said = f"depends on answers: {some}" if wrong else kept
+    return Finding("exact", subject.name, question, verdict, said, level=subject.epsilon)

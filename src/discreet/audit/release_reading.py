@@ -1,0 +1,128 @@
+"""What an attacker reads from a ridge release: the noisy statistics themselves.
+
+Weights solve (G̃ + ΛI + repair)θ = q̃ around a public offset, and G̃ is released, so whoever knows
+the plan gets q̃ back. The offset and Λ are found by asking the shipped fit without noise. Pools are
+released as they are: two of them in a row tell the noisy statistics of one batch.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from discreet.arrays.linear_algebra import inverse_repaired
+from discreet.audit.noise_sources import Chosen
+from discreet.audit.subjects import joined
+from discreet.oracles.mechanisms.pooled_statistics import PooledStatistics
+from discreet.releases.pool import Statistics
+from discreet.types import Batch
+
+
+@dataclass(frozen=True)
+class RidgeReader:
+    """(svec G̃, q̃) of releases of a ridge mechanism, for batches of ``records``."""
+
+    mechanism: Any
+    records: int
+    n_actions: int
+    p: int
+
+    def batch(self, *records: Batch) -> Batch:
+        """Some records, and void slots for the rest of the batch."""
+        rest = self.records - sum(each.records for each in records)
+        shape = (rest, self.n_actions)
+        void = Batch(np.zeros((rest, self.p)), np.zeros(shape), np.zeros(shape, dtype=bool))
+        return joined(*records, void)
+
+    @cached_property
+    def _public(self) -> tuple[Any, float]:
+        """The weights of an empty batch without noise, and Λ.
+
+        One record b with loss 1 or 0 for the first action moves its weights by b/(‖b‖² + Λ).
+        """
+        offset = self.mechanism.fit(self.batch(), Chosen()).predictor.weights
+        full, p = self.mechanism.problem.feedback == "full", self.p
+        row = np.full((1, p), math.sqrt(0.5))
+        row[:, 2:] = 0.0
+        observed = np.arange(self.n_actions)[None] < (self.n_actions if full else 1)
+        one, zero = (
+            self.mechanism.fit(self.batch(Batch(row, losses[None], observed)), Chosen())
+            for losses in 1.0 - np.eye(self.n_actions)[[1, 0]]
+        )
+        square = float(
+            np.trace(np.asarray(one.gram.values).reshape(-1, one.gram.values.shape[-1])[:p, :p])
+        )
+        moved = (one.predictor.weights - zero.predictor.weights)[0]
+        return offset, math.sqrt(square) / float(np.linalg.norm(moved)) - square
+
+    @cached_property
+    def sigma(self) -> np.ndarray[Any, Any]:
+        """The declared standard deviation of each number that is read."""
+        silent = self(self.mechanism.fit(self.batch(), Chosen()))
+        responses = np.arange(silent.size) >= silent.size - self.n_actions * self.p
+        return np.asarray(np.where(responses, self.mechanism.response, self.mechanism.gram))
+
+    def __call__(self, release: Any, earlier: Statistics | None = None) -> np.ndarray[Any, Any]:  # noqa: ARG002
+        """Vectors (..., k), one a release; ``earlier`` is the pool that it went on from."""
+        offset, ridge = self._public
+        gram, weights = release.gram, release.predictor.weights - offset
+        values = np.asarray(gram.values)
+        shifted = values + ridge * np.eye(values.shape[-1])
+        if gram.dense:
+            theta = weights.reshape(*weights.shape[:-2], -1)
+            response = (shifted @ theta[..., None])[..., 0]
+            blocks = values[..., None, :, :]
+        else:
+            step = np.broadcast_to(np.asarray(gram.step), values.shape[:-2])
+            inverse = inverse_repaired(shifted, step)
+            response = np.linalg.solve(inverse + 0.0 * weights[..., None], weights[..., None])
+            response = response[..., 0].reshape(*weights.shape[:-2], -1)
+            blocks = values
+        return _side_by_side(_svec(blocks), response)
+
+
+@dataclass(frozen=True)
+class PoolReader(RidgeReader):
+    """(svec G̃, q̃) of a batch from two pools in a row: their difference over its weight."""
+
+    def __call__(self, release: Any, earlier: Statistics | None = None) -> np.ndarray[Any, Any]:
+        pool = release.statistics
+        gram, response, records = (
+            getattr(pool, name) - (getattr(earlier, name) if earlier else 0.0)
+            for name in ("gram", "response", "records")
+        )
+        weight = records / self.records  # the pool counts w·n more records than before
+        read = _side_by_side(_svec(gram), response.reshape(*response.shape[:-2], -1))
+        return np.asarray(read / weight)
+
+
+@dataclass(frozen=True)
+class GramReader(RidgeReader):
+    """svec G̃ alone, of a mechanism that releases its Gram beside something else."""
+
+    def __call__(self, release: Any, earlier: Statistics | None = None) -> np.ndarray[Any, Any]:  # noqa: ARG002
+        values = np.asarray(release.gram.values)
+        return _svec(values[..., None, :, :] if release.gram.dense else values)
+
+
+def reader_of(mechanism: Any, records: int, n_actions: int, p: int) -> RidgeReader:
+    """How the releases of a ridge mechanism are read."""
+    kind = PoolReader if isinstance(mechanism, PooledStatistics) else RidgeReader
+    return kind(mechanism, records, n_actions, p)
+
+
+def _side_by_side(gram: np.ndarray[Any, Any], response: Any) -> np.ndarray[Any, Any]:
+    lead = np.broadcast_shapes(gram.shape[:-1], response.shape[:-1])
+    parts = [np.broadcast_to(each, (*lead, each.shape[-1])) for each in (gram, response)]
+    return np.concatenate(parts, axis=-1)
+
+
+def _svec(blocks: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Upper triangles with √2 off the diagonal: (..., blocks, p, p) -> (..., k)."""
+    rows, columns = np.triu_indices(blocks.shape[-1])
+    packed = blocks[..., rows, columns] * np.where(rows == columns, 1.0, math.sqrt(2.0))
+    return packed.reshape(*blocks.shape[:-3], -1)

@@ -1,0 +1,221 @@
+"""The grid of a campaign: which runs each data set plays, in an order that does not change."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
+from itertools import product
+from typing import Any
+
+from discreet.campaign.presets import (
+    DELTA,
+    EPSILONS,
+    PAPER_POLICIES,
+    RIDGES,
+    default_plans,
+    paper_plans,
+)
+from discreet.plan import Plan
+from discreet.policies import (
+    AdaCB,
+    BonusPO,
+    FastCB,
+    Greedy,
+    LinUCB,
+    RegCB,
+    ReplayBonusPO,
+    SquareCB,
+    VanillaPO,
+)
+from discreet.privacy.budget import Budget
+from discreet.releases.canonical import digest_of
+from discreet.validate import one_of, positive, whole
+
+EXACT_BONUS = [
+    BonusPO(rate_scale=rate, bonus_scale=bonus)
+    for rate, bonus in product((1.0, 10.0), (0.001, 0.01, 0.1, 1.0))
+]
+"""The paper calls exact BonusPO intractable and has no grid for it: around the theory's 1 and 1."""
+
+QUICK_POLICIES: dict[str, list[Any]] = {
+    "VanillaPO": [VanillaPO(scale=scale, rollout="previous") for scale in (2.0, 32.0, 512.0)],
+    "ReplayBonusPO": [
+        ReplayBonusPO(learning_rate=rate, bonus=bonus)
+        for rate, bonus in ((1.0, 0.001), (0.1, 0.1), (0.1, 0.01))
+    ],
+    "SquareCB": [SquareCB(scale=scale, exponent=0.5) for scale in (1.0, 64.0, 256.0)],
+    "FastCB": [FastCB(scale=scale, exponent=0.5) for scale in (0.1, 10.0, 1000.0)],
+    "LinUCB": [LinUCB(width=2.0**k) for k in (-7, -2)],
+    "RegCB": [RegCB(width=width) for width in (0.1, 1.0)],
+    "AdaCB": [AdaCB(scale=s, exponent=0.5, width=w) for s, w in ((10.0, 1.0), (0.1, 10.0))],
+    "Supervised": [Greedy()],
+    "BonusPO": [BonusPO(rate_scale=rate, bonus_scale=0.01) for rate in (1.0, 10.0)],
+}
+"""Settings that the paper selected often; all are of its grid, so that ``paper`` extends them."""
+
+ALGORITHMS = (*PAPER_POLICIES, "BonusPO", "Default")
+MECHANISMS = ("paper", "structured")
+PRESETS: Mapping[str, Mapping[str, Any]] = {
+    "paper": {"epsilons": EPSILONS, "ridges": RIDGES, "seeds": 10},
+    "quick": {"epsilons": (math.inf, 4.0, 1.0), "ridges": (1e-6, 0.1), "seeds": 3},
+    "default": {
+        "epsilons": EPSILONS,
+        "ridges": RIDGES,
+        "seeds": 10,
+        "algorithms": ("Default",),
+        "mechanism": "structured",
+    },
+}
+"""``default`` is the one plan that discreet makes when it is told nothing, untuned."""
+FAMILIES = tuple(f"{o}.{k}" for o in ("Ridge", "Logistic") for k in ("predictions", "radii"))
+FAMILIES += ("Ridge.supervised", "Logistic.supervised", "PooledRidge.predictions")
+
+Key = tuple[str, float, float, str]
+"""Algorithm, ε, δ and settings: with a data set, an oracle and a seed they name a run."""
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Everything public about the runs, the same for every data set."""
+
+    preset: str
+    mechanism: str
+    algorithms: tuple[str, ...]
+    epsilons: tuple[float, ...]
+    ridges: tuple[float, ...]
+    seeds: int
+
+    def __post_init__(self) -> None:
+        one_of("preset", self.preset, PRESETS)
+        one_of("mechanism", self.mechanism, MECHANISMS)
+        for algorithm in self.algorithms:
+            one_of("algorithms", algorithm, ALGORITHMS)
+        for epsilon in self.epsilons:
+            Budget(epsilon, DELTA)  # complains
+        for ridge in self.ridges:
+            positive("ridges", ridge)
+        whole("seeds", self.seeds, 1)
+        # One order, so that equal grids have equal digests.
+        chosen = tuple(name for name in ALGORITHMS if name in self.algorithms)
+        epsilons = sorted({float(epsilon) for epsilon in self.epsilons}, reverse=True)
+        object.__setattr__(self, "algorithms", chosen)
+        object.__setattr__(self, "epsilons", tuple(epsilons))
+        object.__setattr__(self, "ridges", tuple(sorted({float(r) for r in self.ridges})))
+
+    @classmethod
+    def of(
+        cls,
+        preset: str = "paper",
+        *,
+        mechanism: str | None = None,
+        algorithms: Sequence[str] | None = None,
+        epsilons: Sequence[float] | None = None,
+        ridges: Sequence[float] | None = None,
+        seeds: int | None = None,
+    ) -> Grid:
+        """A preset, with what is given in place of its own."""
+        own = PRESETS[one_of("preset", preset, PRESETS)]
+        return cls(
+            preset=preset,
+            mechanism=own.get("mechanism", "paper") if mechanism is None else mechanism,
+            algorithms=tuple(
+                own.get("algorithms", PAPER_POLICIES) if algorithms is None else algorithms
+            ),
+            epsilons=tuple(own["epsilons"] if epsilons is None else epsilons),
+            ridges=tuple(own["ridges"] if ridges is None else ridges),
+            seeds=own["seeds"] if seeds is None else seeds,
+        )
+
+    def union(self, other: Grid) -> Grid:
+        """The smallest grid that holds both; ``paper`` holds ``quick``, and that ``default``."""
+        presets = (self.preset, other.preset)
+        return replace(
+            self,
+            preset=next(name for name in PRESETS if name in presets),
+            algorithms=self.algorithms + other.algorithms,
+            epsilons=self.epsilons + other.epsilons,
+            ridges=self.ridges + other.ridges,
+            seeds=max(self.seeds, other.seeds),
+        )
+
+    def to_document(self) -> dict[str, Any]:
+        """Words and numbers for the manifest; ε = ∞ is "inf", since JSON has no infinity."""
+        lists = {
+            "algorithms": list(self.algorithms),
+            "epsilons": ["inf" if math.isinf(epsilon) else epsilon for epsilon in self.epsilons],
+            "ridges": list(self.ridges),
+        }
+        return {**asdict(self), **lists, "delta": DELTA}
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> Grid:
+        """The grid that a manifest describes."""
+        given = {name: value for name, value in document.items() if name != "delta"}
+        given["epsilons"] = [float(epsilon) for epsilon in given["epsilons"]]
+        lists = ("algorithms", "epsilons", "ridges")
+        return cls(**given | {name: tuple(given[name]) for name in lists})
+
+    @property
+    def digest(self) -> str:
+        return digest_of(self.to_document())
+
+    @property
+    def families(self) -> tuple[str, ...]:
+        """Those with at least one run."""
+        return tuple(family for family in FAMILIES if keys(self, family))
+
+    def plans(self, family: str, n_actions: int, dimension: int) -> list[tuple[Key, Plan]]:
+        """Every configuration of a family, at every privacy level."""
+        oracle, _, kind = family.partition(".")
+        return [
+            (_key(algorithm, plan), plan)
+            for algorithm in self.algorithms
+            if _kind(algorithm) == kind
+            for plan in _plans_of(self, algorithm, n_actions, dimension)
+            if type(plan.oracle).__name__ == oracle
+        ]
+
+
+@lru_cache(maxsize=2 * len(ALGORITHMS))
+def _plans_of(grid: Grid, algorithm: str, n_actions: int, dimension: int) -> tuple[Plan, ...]:
+    """With both oracles: kept, since their two families of a data set are played in turn."""
+    if algorithm == "Default":
+        return tuple(default_plans(n_actions, dimension, grid.epsilons))
+    policies = QUICK_POLICIES[algorithm] if grid.preset == "quick" else _all(algorithm)
+    made = paper_plans(
+        n_actions,
+        dimension,
+        mechanism=grid.mechanism,
+        policies={algorithm: policies},
+        epsilons=grid.epsilons,
+        ridges=grid.ridges,
+    )
+    return tuple(plan for _, plan in made)
+
+
+@lru_cache(maxsize=64)
+def keys(grid: Grid, family: str) -> tuple[Key, ...]:
+    """The names of a family's configurations, the same for every data set and mechanism."""
+    anywhere = replace(grid, mechanism="paper").plans(family, 2, 1)
+    return tuple(key for key, _ in anywhere)
+
+
+def _key(algorithm: str, plan: Plan) -> Key:
+    settings = {**vars(plan.policy), "ridge": vars(plan.oracle)["ridge"]}
+    written = json.dumps(settings, sort_keys=True, separators=(",", ":"))
+    return algorithm, plan.budget.epsilon, plan.budget.delta, written
+
+
+def _all(algorithm: str) -> list[Any]:
+    return EXACT_BONUS if algorithm == "BonusPO" else PAPER_POLICIES[algorithm]
+
+
+def _kind(algorithm: str) -> str:
+    if algorithm == "Supervised":
+        return "supervised"
+    if algorithm == "Default":
+        return "predictions"
+    return "radii" if _all(algorithm)[0].uses_radii else "predictions"

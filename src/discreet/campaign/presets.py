@@ -1,0 +1,99 @@
+"""Grids of configurations. ``paper`` is the table of the paper: 800 a privacy level.
+
+[paper, Table "Hyperparameter grids used in the experiments"]
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import product
+from typing import Any
+
+from discreet.features.unit_ball import UnitBall
+from discreet.oracles import Logistic, Ridge
+from discreet.plan import Plan
+from discreet.policies import (
+    AdaCB,
+    FastCB,
+    Greedy,
+    LinUCB,
+    RegCB,
+    ReplayBonusPO,
+    SquareCB,
+    VanillaPO,
+)
+from discreet.privacy.budget import Budget
+
+EPSILONS = (math.inf, 8.0, 4.0, 2.0, 1.0)
+DELTA = 1e-5
+RIDGES = (1e-6, 1e-4, 1e-2, 1e-1, 1.0)
+
+PAPER_POLICIES: dict[str, list[Any]] = {
+    # The length that the published runs used: of the batch before, not of the one being played.
+    "VanillaPO": [VanillaPO(scale=2.0**k, rollout="previous") for k in (1, 3, 5, 7, 9)],
+    "ReplayBonusPO": [
+        ReplayBonusPO(learning_rate=10.0**rate, bonus=10.0**bonus)
+        for rate, bonus in product((-3, -2, -1, 0), (-3, -2, -1))
+    ],
+    "SquareCB": [
+        SquareCB(scale=2.0**k, exponent=rho) for k, rho in product((0, 2, 4, 6, 8), (0.25, 0.5))
+    ],
+    "FastCB": [
+        FastCB(scale=10.0**k, exponent=rho) for k, rho in product((-1, 0, 1, 2, 3), (0.25, 0.5))
+    ],
+    "LinUCB": [LinUCB(width=2.0**k) for k in (-12, -8, -7, -5, -2, 0, 1, 2, 3)],
+    "RegCB": [RegCB(width=10.0**k) for k in (-5, -3, -2, -1, 0, 1)],
+    "AdaCB": [
+        AdaCB(scale=10.0**k, exponent=rho, width=10.0**w)
+        for k, rho, w in product((-1, 0, 1, 2), (0.25, 0.5), (-2, -1, 0, 1))
+    ],
+    "Supervised": [Greedy()],
+}
+
+
+def paper_plans(
+    n_actions: int,
+    dimension: int,
+    *,
+    mechanism: str = "paper",
+    policies: Mapping[str, Sequence[Any]] = PAPER_POLICIES,
+    epsilons: Sequence[float] = EPSILONS,
+    ridges: Sequence[float] = RIDGES,
+) -> list[tuple[str, Plan]]:
+    """(algorithm, plan) for every configuration and privacy level.
+
+    ``policies`` maps the name of an algorithm to its settings; Supervised hears all losses.
+    """
+    plans = []
+    for algorithm, epsilon in product(policies, epsilons):
+        budget = budget_of(epsilon)
+        full = algorithm == "Supervised"
+        oracles: list[Any] = [Logistic(ridge=ridge, mechanism=mechanism) for ridge in ridges]
+        if algorithm != "FastCB":
+            oracles = [Ridge(ridge=ridge, mechanism=mechanism) for ridge in ridges] + oracles
+        for policy, oracle in product(policies[algorithm], oracles):
+            plan = Plan(
+                n_actions=n_actions,
+                features=UnitBall(dimension),
+                budget=budget,
+                policy=policy,
+                oracle=oracle,
+                feedback="full" if full else "bandit",
+                losses="one_label" if full else "general",
+            )
+            plans.append((algorithm, plan))
+    return plans
+
+
+def default_plans(n_actions: int, dimension: int, epsilons: Sequence[float]) -> list[Plan]:
+    """What discreet does when nothing but the problem is named, at every privacy level."""
+    return [
+        Plan(n_actions=n_actions, features=UnitBall(dimension), budget=budget_of(epsilon))
+        for epsilon in epsilons
+    ]
+
+
+def budget_of(epsilon: float) -> Budget:
+    """The budget of a privacy level of the experiments."""
+    return Budget(epsilon, DELTA) if math.isfinite(epsilon) else Budget.none()

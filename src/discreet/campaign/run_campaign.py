@@ -1,0 +1,232 @@
+"""A campaign: every data set, every family, whatever is missing, into one folder.
+
+Tasks are independent. What is finished stays, whatever happens to the rest; what a folder holds
+already is never computed again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import discreet
+from discreet.campaign.gpu_processes import PROCESSES, shared_gpu
+from discreet.campaign.grid import Grid
+from discreet.campaign.hardware import choose, cores, machine
+from discreet.campaign.missing_tasks import Facts, Pending, Survey, pending, survey, task_name
+from discreet.campaign.result_files import from_bytes, tabulate, to_bytes
+from discreet.campaign.results_folder import FORMAT, NOTHING, Folder
+from discreet.campaign.tasks import Outcome, Task, reason, runs
+from discreet.campaign.workers import Workers, outcomes, workers
+from discreet.data import resolve
+from discreet.errors import InvalidInput
+from discreet.simulate.engine import Machine
+from discreet.validate import positive, whole
+
+
+@dataclass(frozen=True, kw_only=True)
+class Campaign:
+    """What to run and where; ``memory`` in GiB for all jobs, ``jobs`` None one for each core."""
+
+    grid: Grid
+    data: Sequence[str]
+    out: Path
+    device: str = "auto"
+    jobs: int | None = None
+    scheduler: str | None = None
+    max_columns: int | None = None
+    memory: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("jobs", "max_columns"):
+            if getattr(self, name) is not None:
+                whole(name, getattr(self, name), 1)
+        if self.memory is not None:
+            positive("memory", self.memory)
+
+
+@dataclass
+class Progress:
+    """How far a campaign is, told after every task."""
+
+    tasks: int = 0
+    rounds: int = 0
+    tasks_done: int = 0
+    rounds_done: int = 0
+    runs_done: int = 0
+    seconds: float = 0.0
+    latest: str = ""
+    failed: dict[str, str] = field(default_factory=dict)
+    too_wide: list[str] = field(default_factory=list)
+
+
+def run(campaign: Campaign, show: Callable[[Progress], None] = lambda _: None) -> Progress:
+    """Compute what is missing; a failure is recorded and told, and the rest goes on."""
+    # Whatever can be refused is refused before anything is read, written or started.
+    jobs = _jobs(campaign)
+    folder, handles = Folder(campaign.out), resolve(list(campaign.data))
+    _manifest(campaign.grid, folder.known())
+    surveyed = survey(handles, campaign.max_columns)
+    with folder.locked():
+        manifest = _manifest(campaign.grid, folder.known(), surveyed.found)
+        folder.write_manifest(manifest)
+        _record_unreadable(folder, surveyed)
+        tasks = list(pending(surveyed.found, folder, campaign.grid))
+        progress = Progress(len(tasks), sum(task.rounds for task in tasks))
+        progress.failed, progress.too_wide = dict(surveyed.failed), surveyed.too_wide
+        show(progress)
+        if tasks:
+            jobs = min(jobs, len(tasks))
+            with (
+                shared_gpu("" if campaign.scheduler else choose(campaign.device), jobs),
+                workers(jobs, campaign.scheduler) as crew,
+            ):
+                ask = crew.executor().submit(
+                    machine, campaign.device, crew.sharing, campaign.memory
+                )
+                playing = _Playing(campaign.grid, folder, manifest, surveyed.handles, ask.result())
+                playing.play(tasks, crew, progress, show)
+    return progress
+
+
+def _jobs(campaign: Campaign) -> int:
+    if campaign.scheduler is not None:  # its workers know what they have
+        return 1
+    device = choose(campaign.device)
+    if campaign.jobs is not None:
+        return campaign.jobs
+    return min(PROCESSES, cores()) if device == "cuda" else cores()
+
+
+def _manifest(
+    grid: Grid, known: Mapping[str, Any] | None, found: Mapping[str, Facts] | None = None
+) -> dict[str, Any]:
+    """What the folder will hold, or why this campaign cannot go into it."""
+    version = discreet.__version__
+    if known is None:
+        known = {"grid": grid.to_document(), "code_version": version, "device": "", "datasets": {}}
+    before = Grid.from_document(known["grid"])
+    if before.mechanism != grid.mechanism:
+        raise InvalidInput(
+            f"mechanism must be {before.mechanism!r} in this folder, as before; got "
+            f"{grid.mechanism!r}. Choose another --out."
+        )
+    if known["code_version"] != version:
+        raise InvalidInput(
+            f"folder must be of discreet {version}; it is of {known['code_version']}. "
+            "Go on with that version, or choose another --out."
+        )
+    datasets = dict(known["datasets"])
+    for name, facts in (found or {}).items():
+        if datasets.setdefault(name, asdict(facts))["digest"] != facts.digest:
+            raise InvalidInput(
+                f"data {name!r} must be the same as before in this folder; its digest differs. "
+                "Choose another --out."
+            )
+    both = before.union(grid)
+    return {
+        "format": FORMAT,
+        "grid": both.to_document(),
+        "grid_digest": both.digest,
+        "code_version": version,
+        "device": known["device"],
+        "datasets": datasets,
+    }
+
+
+def _record_unreadable(folder: Folder, surveyed: Survey) -> None:
+    for name in surveyed.found:
+        folder.forget(task_name(name, "data"))
+    for name, why in surveyed.failed.items():
+        folder.write_sidecar(task_name(name, "data"), replace(NOTHING, error=why))
+
+
+@dataclass(frozen=True)
+class _Playing:
+    """The part between tasks and files."""
+
+    grid: Grid
+    folder: Folder
+    manifest: dict[str, Any]
+    handles: Mapping[str, Any]
+    machine: Machine
+
+    def play(
+        self,
+        tasks: Sequence[Pending],
+        crew: Workers,
+        progress: Progress,
+        show: Callable[[Progress], None],
+    ) -> None:
+        start = time.perf_counter()
+        awaited = {task.name: task for task in tasks}
+        for outcome in outcomes(self.loaded(tasks), crew):
+            task = awaited.pop(outcome.name)
+            self.keep(task, outcome)
+            progress.latest = task.words
+            progress.tasks_done += 1
+            if outcome.error is None:
+                progress.rounds_done += task.rounds
+                progress.runs_done += runs(task.parts)
+            else:  # its rounds are not to come any more
+                progress.rounds -= task.rounds
+                progress.failed[task.words] = outcome.error
+            progress.seconds = time.perf_counter() - start
+            show(progress)
+
+    def loaded(self, tasks: Sequence[Pending]) -> Iterator[Task | Outcome]:
+        """Tasks with their data, of which one set is held at a time."""
+        held = ""
+        data: Any = None
+        for task in tasks:
+            try:
+                if task.dataset != held:
+                    data = self.handles[task.dataset].load()
+                    held = task.dataset
+            except Exception as error:
+                yield Outcome(task.name, error=reason(error))
+                continue
+            yield Task(
+                name=task.name,
+                family=task.family,
+                grid=self.grid,
+                parts=task.parts,
+                machine=self.machine,
+                n_actions=data.n_actions,
+                contexts=data.contexts,
+                labels=data.labels,
+            )
+
+    def keep(self, task: Pending, outcome: Outcome) -> None:
+        """New results beside those that are there already; a failure leaves these as they are."""
+        known = self.folder.content(task.name)
+        before = self.folder.sidecar(task.name) if known is not None else NOTHING
+        if outcome.error is not None:
+            self.folder.write_sidecar(task.name, replace(before, error=outcome.error))
+            return
+        new = tabulate(task.dataset, task.family, self.grid, task.parts, outcome.losses, task.rows)
+        content = to_bytes([new] if known is None else [from_bytes(known), new])
+        seeds = from_bytes(content, ["seed"]).column("seed").to_numpy()
+        sidecar = replace(
+            before,
+            seconds=before.seconds + outcome.seconds,
+            rows=len(seeds),
+            seeds=np.unique(seeds).tolist(),
+            device=_also(before.device, outcome.device),
+            error=None,
+        )
+        self.folder.write_results(task.name, content, sidecar)
+        device = _also(self.manifest["device"], outcome.device)
+        if device != self.manifest["device"]:
+            self.manifest["device"] = device
+            self.folder.write_manifest(self.manifest)
+
+
+def _also(before: str, device: str) -> str:
+    """Classes of hardware, each named once."""
+    return "; ".join(sorted({*filter(None, before.split("; ")), device}))

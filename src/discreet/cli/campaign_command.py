@@ -1,0 +1,170 @@
+"""``discreet campaign run|status|report|compare``: the paper's evaluation, and variants of it."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from discreet.cli.answer import Answer, epsilon_text, table
+from discreet.errors import InvalidInput
+
+NEEDED = ("pyarrow", "joblib", "sklearn")
+
+
+def run(args: argparse.Namespace) -> Answer:
+    """Compute what is missing; 1 if a task failed, 130 after Ctrl-C."""
+    _installed()
+    from discreet.campaign.run_campaign import run as play
+    from discreet.cli.campaign_file import from_arguments
+    from discreet.cli.progress_meter import Meter
+
+    campaign = from_arguments(args)
+    meter = Meter(quiet=args.json)
+    code = 0
+    meter.begin()
+    try:
+        play(campaign, meter.show)
+    except KeyboardInterrupt:
+        code = 130
+    finally:
+        meter.close()
+    progress = meter.latest
+    document = {
+        "out": str(campaign.out),
+        "tasks": progress.tasks,
+        "tasks_done": progress.tasks_done,
+        "runs": progress.runs_done,
+        "rounds": progress.rounds_done,
+        "seconds": progress.seconds,
+        "failed": progress.failed,
+        "too_wide": progress.too_wide,
+        "stopped": bool(code),
+    }
+    if code:
+        kept = f"{progress.tasks_done} of {progress.tasks} tasks are done and kept"
+        return Answer(document, f"stopped: {kept}. Run the same command again to go on.", code)
+    text = "\n".join(_run_lines(document, campaign.max_columns))
+    return Answer(document, text, code=1 if progress.failed else 0)
+
+
+def _run_lines(document: dict[str, Any], max_columns: int | None) -> list[str]:
+    from discreet.cli.progress_meter import duration, rounds
+
+    failed, out, seconds = document["failed"], document["out"], document["seconds"]
+    if not document["tasks"] and not failed:
+        first = "nothing was missing: every run is there"
+    else:
+        rate = f" ({rounds(document['rounds'] / seconds)} a second)" if seconds else ""
+        first = f"{document['runs']:,} runs in {duration(seconds)}{rate}"
+    wide = document["too_wide"]
+    return [
+        first,
+        *([f"left out, more than {max_columns} columns: {', '.join(wide)}"] if wide else []),
+        *(f"failed: {name}: {why}" for name, why in failed.items()),
+        *(["Run the same command again to try these once more."] if failed else []),
+        f"results  {out} (try: discreet campaign report {out})",
+    ]
+
+
+def status(args: argparse.Namespace) -> Answer:
+    """What is there, what is missing, what failed, what is damaged."""
+    from discreet.campaign.completeness import status as look
+
+    found = look(Path(args.folder))
+    grid = found.grid.to_document()
+    runs = sum(each.runs for each in found.datasets.values())
+    expected = sum(each.expected for each in found.datasets.values())
+    sets = {name: asdict(each) for name, each in found.datasets.items()}
+    document = {
+        "folder": args.folder,
+        "running": found.running,
+        "runs": runs,
+        "expected": expected,
+        "device": found.device,
+        "grid": grid,
+        "datasets": sets,
+        "unreadable": found.unreadable,
+    }
+    rows = [
+        [name, f"{each['runs']:,}", f"{each['expected']:,}", f"{each['seconds']:.1f}", _state(each)]
+        for name, each in sets.items()
+    ]
+    levels = ", ".join(epsilon_text(epsilon) for epsilon in found.grid.epsilons)
+    lines = [
+        f"{runs:,} of {expected:,} runs are there" + (", and it is running" * found.running),
+        f"preset {found.grid.preset}, mechanism {found.grid.mechanism}, ε = {levels}, "
+        f"{found.grid.seeds} seeds; made on {found.device or 'nothing yet'}",
+        *(["", *table(["data set", "runs", "of", "seconds", "state"], rows)] if rows else []),
+        *(
+            f"{name} {family}: {why}"
+            for name, each in sets.items()
+            for family, why in each["failed"].items()
+        ),
+        *(f"{name} could not be read: {why}" for name, why in found.unreadable.items()),
+    ]
+    return Answer(document, "\n".join(lines))
+
+
+def _state(each: dict[str, Any]) -> str:
+    if each["failed"]:
+        return "failed"
+    if each["damaged"]:
+        return "damaged"
+    return "complete" if each["runs"] >= each["expected"] else "incomplete"
+
+
+def report(args: argparse.Namespace) -> Answer:
+    """Tables, figures and one page, from the result files only."""
+    _installed("matplotlib")
+    from discreet.report.campaign_report import write
+
+    folder = Path(args.folder)
+    out = Path(args.out) if args.out else folder / "report"
+    curves = args.curves if len(args.curves) > 1 else args.curves[0]
+    document = write(folder, out, args.select, curves)
+    said = [str(line) for key in ("summary", "missing") for line in _listed(document.get(key))]
+    return Answer(document, "\n".join([*said, f"page     {out / 'index.html'}"]))
+
+
+def compare(args: argparse.Namespace) -> Answer:
+    """Our win rates beside the published ones."""
+    _installed()
+    from discreet.report.compare import compare as beside
+
+    comparison = beside(Path(args.folder))
+    document = comparison.document()
+    lines = comparison.sentences()
+    if args.cells:
+        header = ["ε", "row", "column", "sets", "ours", "paper", "difference"]
+        rows = [
+            [
+                epsilon_text(cell.epsilon),
+                cell.row_algorithm,
+                cell.column_algorithm,
+                str(cell.datasets),
+                f"{cell.ours:.1f}",
+                f"{cell.published:.1f}",
+                f"{cell.difference:+.1f}",
+            ]
+            for cell in comparison.cells
+        ]
+        lines = [*lines, "", *table(header, rows)]
+    else:
+        document = {name: value for name, value in document.items() if name != "cells"}
+    return Answer(document, "\n".join(lines))
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [] if value is None else [value]
+
+
+def _installed(*more: str) -> None:
+    absent = [name for name in (*NEEDED, *more) if find_spec(name) is None]
+    if absent:
+        raise InvalidInput(
+            f"{', '.join(absent)} must be installed for campaigns; it is not. "
+            "Run pip install 'discreet[campaign]'."
+        )

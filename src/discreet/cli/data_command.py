@@ -1,0 +1,171 @@
+"""``discreet data list|show|fetch``: which sets there are, what is in them, and getting them.
+
+Flags: ``list [SOURCE …]`` (``args.sources``), ``show NAME`` (``args.name``), ``fetch NAME …``
+(``args.names``); each also has ``--json`` (``args.json``).
+"""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import sys
+from typing import Any
+
+import numpy as np
+
+from discreet.cli.answer import Answer, table
+from discreet.data import Dataset, Handle, cache, load, resolve
+from discreet.data.bundled import BUNDLED
+from discreet.data.collection import COLLECTIONS, collection
+from discreet.data.files import SUFFIXES
+from discreet.data.lookup import GENERATORS
+from discreet.data.openml import PREFIX, cached_numbers, cached_path, is_unreachable
+from discreet.errors import InvalidInput
+
+COLUMNS = ("rows", "features", "classes")
+
+
+def list_(args: argparse.Namespace) -> Answer:
+    """Every set that needs no path, or what the sources hold."""
+    return _sources(args.sources) if args.sources else _everything()
+
+
+def show(args: argparse.Namespace) -> Answer:
+    """One set: its size, its classes, what is easily had, and its digest."""
+    data = load(args.name)
+    counts = np.bincount(data.labels, minlength=data.n_actions)
+    names = data.classes or tuple(map(str, range(data.n_actions)))
+    classes: list[dict[str, Any]] = [
+        {"label": label, "name": name, "rows": int(count)}
+        for label, (name, count) in enumerate(zip(names, counts, strict=True))
+    ]
+    document = {
+        **_summary(data),
+        "class_rows": classes,
+        "constant_loss": float(1 - counts.max() / data.rows),
+        "best_loss": data.best_loss,
+    }
+    rows = [[str(each["label"]), each["name"], f"{each['rows']:,}"] for each in classes]
+    best = [] if data.best_loss is None else [f"the best rule has loss {data.best_loss:.4f}"]
+    lines = [
+        f"{data.name}: {data.rows:,} rows, {data.dimension} features, {data.n_actions} classes",
+        "",
+        *table(["label", "class", "rows"], rows),
+        "",
+        f"always the commonest class has loss {document['constant_loss']:.4f}",
+        *best,
+        f"digest {data.digest}",
+    ]
+    return Answer(document, "\n".join(lines))
+
+
+def fetch(args: argparse.Namespace) -> Answer:
+    """Read every set once, so that those of OpenML are kept; a failure does not stop the rest."""
+    sets: list[dict[str, Any]] = []
+    offline = False
+    for handle in resolve(args.names):
+        if not args.json:
+            print(f"{handle.name} …", file=sys.stderr)
+        if offline and not _is_here(handle):
+            sets.append({"name": handle.name, "error": "not tried: OpenML cannot be reached"})
+            continue
+        try:
+            sets.append({**_summary(handle.load()), "error": None})
+        except InvalidInput as error:
+            sets.append({"name": handle.name, "error": str(error)})
+            # Each attempt waits for the network, so one is enough.
+            offline = offline or is_unreachable(error)
+    failed = [each for each in sets if each["error"]]
+    document = {"cache": str(cache.folder()), "sets": sets, "failed": len(failed)}
+    lines = [
+        *_table([each for each in sets if not each["error"]]),
+        *(f"{each['name']}: {each['error']}" for each in failed),
+        f"{len(sets) - len(failed)} of {len(sets)} sets are here; the cache is {cache.folder()}",
+    ]
+    return Answer(document, "\n".join(lines), code=1 if failed else 0)
+
+
+def _everything() -> Answer:
+    generators = {name: _first_line(make) for name, make in GENERATORS.items()}
+    cached = cached_numbers()
+    collections = {
+        name: {"sets": len(collection(name)), "cached": len({*collection(name)} & {*cached})}
+        for name in COLLECTIONS
+    }
+    document = {
+        "generated": generators,
+        "bundled": list(BUNDLED),
+        "collections": collections,
+        "cache": str(cache.folder()),
+        "cached": [f"{PREFIX}{number}" for number in cached],
+    }
+    width = max(map(len, (*generators, *collections)))
+    lines = [
+        "generated, 20,000 rows or as many as NAME:ROWS says",
+        *(f"  {name.ljust(width)}  {about}" for name, about in generators.items()),
+        "bundled with scikit-learn",
+        f"  {', '.join(BUNDLED)}",
+        "collections",
+        *(
+            f"  {name.ljust(width)}  {each['sets']} sets of OpenML, {each['cached']} fetched"
+            for name, each in collections.items()
+        ),
+        f"fetched from OpenML (openml:NUMBER), in {document['cache']}",
+        f"  {', '.join(document['cached']) or 'none yet'}",
+        "your own",
+        f"  a {SUFFIXES} file; a folder of them; DIR:NAME, one of a folder; DIR:paper",
+    ]
+    return Answer(document, "\n".join(lines))
+
+
+def _sources(sources: list[str]) -> Answer:
+    sets = [_known(handle) for handle in resolve(sources)]
+    failed = [each for each in sets if each.get("error")]
+    lines = [
+        *_table(sets),
+        *(f"{each['name']}: {each['error']}" for each in failed),
+        f"{len(sets)} set{'s' * (len(sets) != 1)}",
+    ]
+    return Answer({"sets": sets, "failed": len(failed)}, "\n".join(lines), 1 if failed else 0)
+
+
+def _known(handle: Handle) -> dict[str, Any]:
+    """What can be said of a set without fetching it; an index saves reading the file."""
+    known: dict[str, Any] = {"name": handle.name, "kind": handle.kind}
+    counts = {column: getattr(handle, column) for column in COLUMNS}
+    if None not in counts.values() or not _is_here(handle):
+        return {**known, **counts}
+    try:
+        data = handle.load()
+    except InvalidInput as error:
+        return {**known, **counts, "error": str(error)}
+    found = _summary(data)
+    return {**known, **{column: found[column] for column in COLUMNS}}
+
+
+def _is_here(handle: Handle) -> bool:
+    return handle.kind != "openml" or cached_path(int(handle.place)).exists()
+
+
+def _summary(data: Dataset) -> dict[str, Any]:
+    return {
+        "name": data.name,
+        "rows": data.rows,
+        "features": data.dimension,
+        "classes": data.n_actions,
+        "digest": data.digest,
+    }
+
+
+def _table(sets: list[dict[str, Any]]) -> list[str]:
+    if not sets:
+        return []
+    rows = [
+        [each["name"], *("–" if each[key] is None else f"{each[key]:,}" for key in COLUMNS)]
+        for each in sets
+    ]
+    return [*table(["set", *COLUMNS], rows), ""]
+
+
+def _first_line(make: Any) -> str:
+    return (inspect.getdoc(make) or "").partition("\n")[0]

@@ -1,0 +1,194 @@
+"""``discreet plan``: what will happen, before any data."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from dataclasses import replace
+from typing import Any
+
+from discreet.cli.answer import Answer, described, epsilon_text, guarantee_text, table
+from discreet.cli.experiment_file import Experiment, from_arguments
+from discreet.oracles import FiniteClass
+from discreet.plan import Plan
+from discreet.privacy.accounting import epsilon
+from discreet.privacy.events import assumptions, to_json
+from discreet.privacy.groups import epsilon_apart, epsilon_together
+from discreet.privacy.ledger import DISJOINT, RELATION
+from discreet.schedule import Doubling
+from discreet.validate import whole
+
+OPEN_ENDED = 20
+"""Batches listed when no horizon is known: a million rounds from a first batch of one."""
+
+
+def plan(args: argparse.Namespace) -> Answer:
+    """The schedule, the noise and the guarantee of an experiment."""
+    experiment = from_arguments(args)
+    document = outlook(experiment)
+    if args.records_per_person is not None:
+        count = whole("records-per-person", args.records_per_person, 1)
+        document["person"] = _person(experiment.plan, count)
+    return Answer(document, "\n".join(_lines(document)))
+
+
+def outlook(experiment: Experiment) -> dict[str, Any]:
+    """Batches, noise, cost of each release, and from where on there is more signal than noise.
+
+    Signal against noise is a rule of thumb: the records of an action over the expected norm of
+    the noise on its fit. Learning shows a few batches after it passes 1.
+    """
+    plan = experiment.plan
+    rows = experiment.data.rows if experiment.data else experiment.rows
+    if plan.horizon is None and rows is not None:
+        plan = replace(plan, horizon=rows)
+    schedule = plan.schedule
+    count = len(schedule.lengths()) if plan.horizon else OPEN_ENDED
+    norm = plan.mechanism.noise_norm
+    batches = [_batch(plan, schedule, number, norm) for number in range(1, count + 1)]
+    clear = [each["number"] for each in batches if (each["signal_per_noise"] or 0.0) > 1.0]
+    event = plan.mechanism.event
+    return {
+        "format": "discreet-outlook/1",
+        "plan": plan.to_config(),
+        "plan_digest": plan.digest,
+        "explanation": plan.explain(),
+        "features": plan.features.p,
+        "guarantee": {
+            **_cost(plan, event),
+            "unit": plan.unit,
+            "relation": RELATION,
+            "assumptions": [DISJOINT, *assumptions(event)] if plan.budget.private else [],
+        },
+        "noise": {"scales": _scales(plan), "expected_norm": norm, "event": to_json(event)},
+        "signal_exceeds_noise_from_batch": clear[0] if clear else None,
+        "batches": batches,
+    }
+
+
+def _batch(plan: Plan, schedule: Doubling, number: int, norm: float) -> dict[str, Any]:
+    records, fitted = schedule.length(number), schedule.fitted(number)
+    return {
+        "number": number,
+        "rounds_before": schedule.start(number),
+        "records": records,
+        "fitted": fitted,
+        "release": _cost(plan, plan.mechanism.event) if fitted else None,
+        "signal_per_noise": _signal(plan, records) / norm if fitted and norm > 0 else None,
+    }
+
+
+def _signal(plan: Plan, records: int) -> float:
+    """Records that one fit can count on: those of an action, unless all actions share them."""
+    shared = plan.feedback == "full" or isinstance(plan.oracle, FiniteClass)
+    return records if shared else records / plan.n_actions
+
+
+def _cost(plan: Plan, event: Any) -> dict[str, float]:
+    """ε and δ of one event; δ is zero where ε is pure."""
+    pure = epsilon(event, 0.0)
+    if math.isfinite(pure) or not plan.budget.private:
+        return {"epsilon": pure, "delta": 0.0}
+    return {"epsilon": epsilon(event, plan.budget.delta), "delta": plan.budget.delta}
+
+
+def _person(plan: Plan, records: int) -> dict[str, Any]:
+    """The guarantee for a person who supplies so many records."""
+    event = plan.mechanism.event
+    delta = _cost(plan, event)["delta"]
+    return {
+        "records": records,
+        "epsilon_in_different_batches": epsilon_apart(event, delta, records),
+        "epsilon_in_one_batch": epsilon_together(event, delta, records),
+        "delta": delta,
+    }
+
+
+def _scales(plan: Plan) -> dict[str, float]:
+    """The numbers that calibration fixed."""
+    return {k: value for k, value in vars(plan.mechanism).items() if isinstance(value, float)}
+
+
+def _lines(document: dict[str, Any]) -> list[str]:
+    plan, noise = document["plan"], document["noise"]
+    dimension = document["features"] - 1
+    return [
+        f"Plan {document['plan_digest'][:12]}: {plan['n_actions']} actions, "
+        f"{document['features']} features ({dimension} from the context, and the bias)",
+        f"{described(plan['policy'])} with {described(plan['oracle'])}",
+        "",
+        *_guarantee_lines(document["guarantee"]),
+        *_person_lines(document.get("person")),
+        *_noise_lines(noise),
+        "",
+        *_batch_table(document),
+        "",
+        *_horizon_lines(document),
+        "",
+        document["explanation"],
+    ]
+
+
+def _guarantee_lines(guarantee: dict[str, Any]) -> list[str]:
+    if math.isinf(guarantee["epsilon"]):
+        return ["Guarantee  none: ε = ∞"]
+    return [
+        f"Guarantee  {guarantee_text(guarantee['epsilon'], guarantee['delta'])} for one "
+        f"{guarantee['unit']}, when neighbours {guarantee['relation']}",
+        *(f"  assumes  {sentence}" for sentence in guarantee["assumptions"]),
+    ]
+
+
+def _person_lines(person: dict[str, Any] | None) -> list[str]:
+    if person is None:
+        return []
+    apart, together = (
+        epsilon_text(person[f"epsilon_in_{where}"]) for where in ("different_batches", "one_batch")
+    )
+    return [
+        f"A person   with {person['records']} records: ε = {apart} if they lie in different "
+        f"batches, {together} if all lie in one, at δ = {person['delta']:g}"
+    ]
+
+
+def _noise_lines(noise: dict[str, Any]) -> list[str]:
+    if not noise["expected_norm"]:
+        return ["Noise      none"]
+    listed = ", ".join(f"{name} {value:.4g}" for name, value in noise["scales"].items() if value)
+    return [
+        f"Noise      calibrated to {listed}",
+        f"           expected norm {noise['expected_norm']:.4g}, beside the records of an action",
+    ]
+
+
+def _batch_table(document: dict[str, Any]) -> list[str]:
+    clear = document["signal_exceeds_noise_from_batch"]
+    private = bool(document["noise"]["expected_norm"])
+    rows = []
+    for each in document["batches"]:
+        release = each["release"]
+        rows.append(
+            [
+                str(each["number"]),
+                f"{each['rounds_before']:,}",
+                f"{each['records']:,}",
+                "yes" if each["fitted"] else "no, the last",
+                epsilon_text(release["epsilon"]) if release else "–",
+                f"{release['delta']:g}" if release else "–",
+                f"{each['signal_per_noise']:.2f}" if private and release else "–",
+            ]
+        )
+    header = ["batch", "rounds before", "records", "released", "ε", "δ", "signal / noise"]
+    lines = table(header, rows)
+    if private and clear:
+        lines[clear + 1] += "  ← more signal than noise"
+    return lines
+
+
+def _horizon_lines(document: dict[str, Any]) -> list[str]:
+    lines = []
+    if document["plan"]["horizon"] is None:
+        lines.append("No horizon: batches go on doubling, and every one is released.")
+    if document["noise"]["expected_norm"] and not document["signal_exceeds_noise_from_batch"]:
+        lines.append("No batch has more signal than noise: expect little to be learnt.")
+    return lines or ["The last batch is played and never fitted."]

@@ -1,0 +1,103 @@
+"""``discreet release show|verify``: read what was published."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from typing import Any
+
+from discreet.cli.answer import Answer, described, epsilon_text, guarantee_text, table
+from discreet.errors import CorruptRelease
+from discreet.privacy.accounting import epsilon
+from discreet.privacy.events import assumptions, to_json
+from discreet.releases.quality import Quality, quality
+from discreet.releases.release import Release
+from discreet.releases.released import Released
+
+
+def verify(args: argparse.Namespace) -> Answer:
+    """Every digest and every link of the chain, or exit code 1 and the reason."""
+    try:
+        released = Released.load(args.file)
+    except CorruptRelease as error:
+        document = {"file": args.file, "valid": False, "error": str(error)}
+        return Answer(document, f"not valid: {error}", code=1)
+    head = released.latest.digest if released.latest else None
+    count = len(released.items)
+    text = f"valid: {count} release{'s' * (count != 1)}, every digest and link holds"
+    document = {"file": args.file, "valid": True, "releases": count, "head": head}
+    return Answer(document, text + (f"\nhead {head}" if head else ""))
+
+
+def show(args: argparse.Namespace) -> Answer:
+    """The plan and the releases of a file, after verifying them."""
+    released = Released.load(args.file)
+    plan: Any = released.plan
+    delta = float(plan["budget"]["delta"])
+    known = {each.number: each for each in quality(released)}
+    releases = [_summary(item, delta, known.get(item.number)) for item in released.items]
+    said = [sentence for item in released.items for sentence in assumptions(item.event)]
+    document = {
+        "file": args.file,
+        "plan": plan,
+        "rounds": released.rounds,
+        "assumptions": list(dict.fromkeys(said)),
+        "releases": releases,
+    }
+    return Answer(document, "\n".join(_lines(document)))
+
+
+def _summary(item: Release, delta: float, known: Quality | None) -> dict[str, Any]:
+    pure = epsilon(item.event, 0.0)
+    cost, at = (pure, 0.0) if math.isfinite(pure) else (epsilon(item.event, delta), delta)
+    return {
+        "number": item.number,
+        "records": item.records,
+        "epsilon": cost,
+        "delta": at,
+        "event": to_json(item.event),
+        "link": item.predictor.link,
+        "shape": list(item.predictor.weights.shape),
+        "gram": item.gram is not None,
+        "mean_loss": None if known is None else known.loss,
+        "mean_loss_error": None if known is None else known.standard_error,
+        "digest": item.digest,
+    }
+
+
+def _lines(document: dict[str, Any]) -> list[str]:
+    plan, budget = document["plan"], document["plan"]["budget"]
+    rows = [
+        [
+            str(each["number"]),
+            f"{each['records']:,}",
+            epsilon_text(each["epsilon"]),
+            f"{each['delta']:g}" if math.isfinite(each["epsilon"]) else "–",
+            each["event"]["kind"],
+            _mean_loss(each),
+            each["digest"][:12],
+        ]
+        for each in document["releases"]
+    ]
+    header = ["release", "records", "ε", "δ", "event", "mean loss", "digest"]
+    asked = guarantee_text(float(budget["epsilon"]), float(budget["delta"]))
+    return [
+        f"{len(rows)} releases from {document['rounds']:,} rounds; {plan['n_actions']} actions",
+        f"{described(plan['policy'])} with {described(plan['oracle'])}",
+        *_not_private(document["releases"]),
+        f"budget of the plan: {asked} for one {plan['unit']}",
+        *(f"assumes {sentence}" for sentence in document["assumptions"]),
+        *(["", *table(header, rows)] if rows else []),
+    ]
+
+
+def _mean_loss(each: dict[str, Any]) -> str:
+    """From the published statistics; where the noise is larger than any loss it says nothing."""
+    error = each["mean_loss_error"]
+    return "–" if error is None or error > 0.5 else f"{each['mean_loss']:.3f} ± {error:.3f}"
+
+
+def _not_private(releases: list[dict[str, Any]]) -> list[str]:
+    """A line that no reader can miss, where a release carries no guarantee."""
+    reasons = [each["event"].get("reason", "") for each in releases if math.isinf(each["epsilon"])]
+    return [f"NOT PRIVATE: {reason}" for reason in dict.fromkeys(reasons)]

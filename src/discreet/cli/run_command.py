@@ -1,0 +1,103 @@
+"""``discreet run``: one experiment on labelled data, played once per seed."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from typing import Any
+
+import numpy as np
+
+from discreet.cli.answer import Answer, as_json, described, guarantee_text, table, write
+from discreet.cli.experiment_file import Experiment, from_arguments
+from discreet.errors import InvalidInput
+from discreet.schedule import Doubling
+from discreet.simulate import evaluate
+
+FORMAT = "discreet-result/1"
+NOISE = "seeded: it has the scale of ε but protects nobody"
+
+
+def run(args: argparse.Namespace) -> Answer:
+    """Play, then say how it went."""
+    experiment = from_arguments(args)
+    if experiment.data is None:
+        raise InvalidInput(
+            "data must be given to run; it is missing. Add --data fried, a file, or a data key."
+        )
+    if experiment.plan.horizon not in (None, experiment.data.rows):
+        raise InvalidInput(
+            f"horizon must be the number of rows, {experiment.data.rows}, to run; got "
+            f"{experiment.plan.horizon}. Leave it out."
+        )
+    document = play(experiment)
+    if args.out:
+        write(args.out, as_json(document) + "\n")
+    return Answer(document, "\n".join(_lines(document, args.out)))
+
+
+def play(experiment: Experiment) -> dict[str, Any]:
+    """Every seed once: final losses, and the curve at batch ends."""
+    plan, data = experiment.plan, experiment.data
+    assert data is not None
+    seeds = list(range(experiment.seeds))
+    curves = [evaluate(plan, data.contexts, data.labels, seed=seed).curve for seed in seeds]
+    ends = np.cumsum(Doubling(plan.first_batch, data.rows).lengths())
+    at_ends = np.stack(curves)[:, ends - 1]
+    return {
+        "format": FORMAT,
+        "data": {
+            "name": data.name,
+            "rows": data.rows,
+            "dimension": data.dimension,
+            "n_actions": data.n_actions,
+            "best_loss": data.best_loss,
+        },
+        "plan": plan.to_config(),
+        "plan_digest": plan.digest,
+        "noise": NOISE,
+        "seeds": seeds,
+        "losses": at_ends[:, -1].tolist(),
+        "mean_loss": float(at_ends[:, -1].mean()),
+        "standard_error": standard_error(at_ends[:, -1]),
+        "rounds": ends.tolist(),
+        "curve": at_ends.mean(axis=0).tolist(),
+        "curve_standard_error": [standard_error(column) for column in at_ends.T],
+    }
+
+
+def standard_error(values: Any) -> float | None:
+    """Of the mean over seeds; None for one seed, which tells nothing of its spread."""
+    if len(values) < 2:
+        return None
+    return float(np.std(values, ddof=1) / math.sqrt(len(values)))
+
+
+def _lines(document: dict[str, Any], out: str | None) -> list[str]:
+    data, plan, budget = document["data"], document["plan"], document["plan"]["budget"]
+    epsilon, delta = float(budget["epsilon"]), float(budget["delta"])
+    noise = f"noise scale of {guarantee_text(epsilon, delta)}; seeded noise, not private"
+    rows = [
+        [f"{end:,}", f"{loss:.4f}", _plus_minus(error)]
+        for end, loss, error in zip(
+            document["rounds"], document["curve"], document["curve_standard_error"], strict=True
+        )
+    ]
+    best = data["best_loss"]
+    return [
+        f"{data['name']}: {data['rows']:,} rounds, {data['dimension']} numbers a context, "
+        f"{data['n_actions']} actions",
+        f"{described(plan['policy'])} with {described(plan['oracle'])}",
+        "no noise: ε = ∞, not private" if math.isinf(epsilon) else noise,
+        "",
+        *table(["rounds", "loss so far", "± s.e."], rows),
+        "",
+        f"mean loss {document['mean_loss']:.4f} {_plus_minus(document['standard_error'])} "
+        f"over {len(document['seeds'])} seed{'s' * (len(document['seeds']) > 1)}"
+        + ("" if best is None else f"; the best possible is {best:.4f}"),
+        *([f"written to {out}"] if out else []),
+    ]
+
+
+def _plus_minus(error: float | None) -> str:
+    return "" if error is None else f"± {error:.4f}"

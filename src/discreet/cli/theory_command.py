@@ -1,0 +1,135 @@
+"""``discreet theory bounds|scaling``: the statements in numbers, and algorithms beside them."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from discreet import theory
+from discreet.cli.answer import Answer, as_json, table, write
+from discreet.validate import positive
+
+
+def bounds(args: argparse.Namespace) -> Answer:
+    """Every guarantee at one T, A, |F|, ε and δ."""
+    T, A, F, delta, epsilon = args.T, args.A, args.F, args.delta, args.epsilon
+    positive("epsilon", epsilon)
+    found = theory.all_statements(T, A, F, delta, epsilon)
+    document: dict[str, Any] = {
+        "T": T,
+        "A": A,
+        "F": F,
+        "epsilon": epsilon,
+        "delta": delta,
+        "epochs": theory.epochs(T),
+        "fits": theory.fits(T),
+    }
+    for name, said in found.items():
+
+        def bound(horizon: int, name: str = name) -> float:
+            return theory.statement(name, horizon, A, F, delta, epsilon).regret_bound.total
+
+        document[name] = {
+            "error_bound": said.error_bound,
+            "learning_rate": said.learning_rate,
+            "regret_bound": said.regret_bound.total,
+            "terms": said.regret_bound.terms,
+            "dominant": said.regret_bound.dominant,
+            "bound_over_T": said.regret_bound.total / T,
+            "below_T_from": theory.below_horizon_from(bound),
+            "fits": said.fits,
+            "epochs": _epochs(name, T, A, said.error_bound),
+        }
+    return Answer(document, "\n".join(_bound_lines(document, list(found))))
+
+
+def _epochs(name: str, T: int, A: int, error: float) -> list[dict[str, float]]:
+    """Rate, exploration and bonus of each epoch that has them."""
+    lengths = [theory.batch_length(m) for m in range(2, theory.epochs(T) + 1)]
+    if name == "vanilla":
+        return []
+    if name.endswith("vanilla"):
+        return [{"rate": theory.batched_vanilla_po_rate(B, A, error)} for B in lengths]
+    return [asdict(theory.batched_bonus_po_parameters(B, A, error)) for B in lengths]
+
+
+def _bound_lines(document: dict[str, Any], names: list[str]) -> list[str]:
+    rows = []
+    for name in names:
+        each = document[name]
+        rows.append(
+            [
+                name,
+                f"{each['error_bound']:.4g}",
+                f"{each['learning_rate']:.3g}",
+                f"{each['regret_bound']:.4g}",
+                f"{each['bound_over_T']:.3g}",
+                each["dominant"],
+                f"{each['below_T_from']:.2g}",
+                f"{each['fits']:,}",
+            ]
+        )
+    header = ["", "Err", "rate", "regret ≤", "÷ T", "dominant", "< T from", "fits"]
+    T, A, F = document["T"], document["A"], document["F"]
+    return [
+        f"T = {T:,}, A = {A}, |F| = {F:,}, ε = {document['epsilon']:g}, δ = {document['delta']:g}; "
+        f"{document['epochs']} epochs, {document['fits']} fits",
+        "",
+        *table(header, rows),
+        "",
+        "Each bound holds with probability 1 − δ. Where ÷ T is above 1 it says nothing yet: regret",
+        "never exceeds T. The rate is that of the last epoch.",
+    ]
+
+
+def scaling(args: argparse.Namespace) -> Answer:
+    """Run the experiments, then write results, figures and the page."""
+    from discreet.report.scaling_report import write_report
+    from discreet.scaling.axes import AXES, QUICK
+    from discreet.scaling.experiments import points
+    from discreet.scaling.findings import document_of
+    from discreet.validate import whole
+
+    axes = QUICK if args.quick else AXES
+    seeds = whole("seeds", args.seeds, 2, "An interval needs at least two seeds.")
+    out = Path(args.out)
+    out.mkdir(parents=True, exist_ok=True)
+    begun, found = time.monotonic(), []
+    for point in points(axes, seeds, workers=1 if args.quick else os.cpu_count() or 1):
+        found.append(point)
+        if not args.json and sys.stderr.isatty():
+            print(
+                f"\r{point.axis} = {point.value:g}, {point.algorithm}",
+                end="\033[K",
+                file=sys.stderr,
+            )
+    seconds = time.monotonic() - begun
+    if not args.json and sys.stderr.isatty():
+        print("\r\033[K", end="", file=sys.stderr)
+    document = document_of(found, axes, seeds)
+    write(out / "scaling.json", as_json(document) + "\n")
+    files = ["scaling.json", *write_report(document, out)]
+    rows = [
+        [
+            f"{each['axis']}, {each['instance']}",
+            each["algorithm"],
+            each["rates"],
+            f"{each['slope']:.3f}",
+            f"{each['low']:.3f} to {each['high']:.3f}",
+            f"{each['bound_slope']:.3f}",
+        ]
+        for each in document["growth"]
+    ]
+    header = ["axis", "algorithm", "rates", "slope", "95 %", "slope of the bound"]
+    lines = [
+        *table(header, rows),
+        "",
+        f"{len(found)} points, {seeds} seeds, {seconds:.0f} s",
+        *(f"wrote    {out / name}" for name in files),
+    ]
+    return Answer({**document, "seconds": seconds, "files": files}, "\n".join(lines))

@@ -1,0 +1,131 @@
+"""Every way to name a set, and what stands behind the name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from discreet.data.breiman import ringnorm, twonorm, waveform
+from discreet.data.bundled import BUNDLED, bundled
+from discreet.data.collection import COLLECTIONS, collection
+from discreet.data.dataset import Dataset
+from discreet.data.files import SUFFIXES, is_file_name, read_file
+from discreet.data.generators import fried, linear, logistic
+from discreet.data.named_set import Handle
+from discreet.data.openml import PREFIX, openml
+from discreet.data.set_folder import sets_in
+from discreet.errors import InvalidInput
+from discreet.validate import nearest
+
+GENERATORS: Mapping[str, Callable[..., Dataset]] = {
+    "fried": fried,
+    "linear": linear,
+    "logistic": logistic,
+    "ringnorm": ringnorm,
+    "twonorm": twonorm,
+    "waveform": waveform,
+}
+NAMES = (*GENERATORS, *BUNDLED)
+ROWS = 20_000
+"""Size of a generated set unless it is said."""
+
+
+def load(name_or_path: str | Path, *, rows: int | None = None) -> Dataset:
+    """One set: by name, from a file, or from OpenML. ``rows`` is for generated sets only.
+
+    >>> load("linear", rows=300)
+    Dataset(name='linear', n_actions=3)
+    """
+    name = str(name_or_path)
+    found = _handles(name)
+    if len(found) > 1:
+        raise InvalidInput(
+            f"data must be one set; {name!r} names {len(found)}. "
+            f"Name one of them, such as {_one_of(name, found[0])!r}."
+        )
+    if rows is None:
+        return found[0].load()
+    if name not in GENERATORS:
+        raise InvalidInput(
+            f"rows must be left out for {name!r}: its size is fixed; got {rows}. "
+            f"Only generated sets ({', '.join(GENERATORS)}) come in any size."
+        )
+    return GENERATORS[name](rows)
+
+
+def resolve(names: Sequence[str | Path]) -> list[Handle]:
+    """The sets that names stand for, each once, in the order of the names; none is read yet.
+
+    A name is a generated set (``fried``, or ``fried:5000`` for that many rows), a bundled one
+    (``digits``), a set of OpenML (``openml:901``), a collection (``paper``), a file, a folder, a
+    set of a folder (``DIR:NAME``) or the paper's sets in a folder (``DIR:paper``).
+
+    >>> [handle.name for handle in resolve(["fried:5000", "iris", "openml:901"])]
+    ['fried:5000', 'iris', 'openml:901']
+    >>> len(resolve(["paper"]))
+    100
+    """
+    if isinstance(names, (str, Path)):
+        raise InvalidInput(f"names must be a list of names; got {names!r}. Put it in brackets.")
+    handles = list(dict.fromkeys(handle for name in names for handle in _handles(str(name))))
+    if not handles:
+        raise InvalidInput("names must name at least one set; got none. Add one, such as 'fried'.")
+    seen: dict[str, Handle] = {}
+    for handle in handles:
+        other = seen.setdefault(handle.name, handle)
+        if other is not handle:
+            raise InvalidInput(
+                f"sets must have different names; got {handle.name!r} for {other.origin} "
+                f"and for {handle.origin}. Rename a file, or call a generated set NAME:ROWS."
+            )
+        if handle.kind == "file" and not Path(str(handle.place)).is_file():
+            raise InvalidInput(
+                f"file must be there; {handle.place} is not (No such file). Check the path."
+            )
+    return handles
+
+
+def _handles(name: str) -> list[Handle]:
+    """What one name stands for; names of ours come before files and folders of that name."""
+    head, colon, tail = name.rpartition(":")
+    if name in GENERATORS:
+        return [Handle(name, "generated", GENERATORS[name], ROWS)]
+    if head in GENERATORS and tail.isdecimal() and int(tail) > 0:
+        return [Handle(name, "generated", GENERATORS[head], int(tail))]
+    if name in BUNDLED:
+        return [Handle(name, "bundled", bundled, name)]
+    if name in COLLECTIONS:
+        return [_openml(number) for number in collection(name)]
+    if name.startswith(PREFIX):
+        return [_openml(_number(name))]
+    if Path(name).is_dir():
+        return sets_in(Path(name))
+    if colon and head and Path(head).is_dir():
+        return sets_in(Path(head), tail)
+    if is_file_name(name):
+        return [Handle(Path(name).stem, "file", read_file, name)]
+    known = (*NAMES, *COLLECTIONS)
+    raise InvalidInput(
+        f"data must be one of {', '.join(known)}, openml:NUMBER, a {SUFFIXES} file or a folder of "
+        f"them; got {name!r}. {nearest(name, (*known, 'openml:NUMBER'))}"
+    )
+
+
+def _openml(number: int) -> Handle:
+    return Handle(f"{PREFIX}{number}", "openml", openml, number)
+
+
+def _number(name: str) -> int:
+    text = name.removeprefix(PREFIX)
+    if not text.isdecimal() or not int(text):
+        raise InvalidInput(
+            f"set of OpenML must be given by its number, as in openml:901; got {name!r}. "
+            "Look it up at www.openml.org."
+        )
+    return int(text)
+
+
+def _one_of(name: str, handle: Handle) -> str:
+    return (
+        handle.name if handle.kind == "openml" else f"{name.removesuffix(':paper')}:{handle.name}"
+    )

@@ -1,0 +1,168 @@
+"""A public description of a context: names, ranges, categories -> features.
+
+The schema is fixed before the first person arrives and scales by what it declares, never by
+what it sees: scaling learned from data would itself be a release.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from discreet.errors import InvalidInput
+from discreet.features.unit_ball import with_bias
+from discreet.validate import nearest
+
+
+def _number(value: Any) -> float:
+    """A float, NaN where this is no number: a word, a flag, or beyond every float."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return math.nan
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number in [low, high], mapped to [−1, 1]. ``clip`` clamps instead of refusing."""
+
+    name: str
+    low: float
+    high: float
+    clip: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0 < _number(self.high) - _number(self.low) < math.inf:  # false for NaN, ∞ − ∞
+            raise InvalidInput(
+                f"range of {self.name!r} must be two finite numbers low < high; "
+                f"got {self.low!r}, {self.high!r}. Declare a public range."
+            )
+
+    @property
+    def width(self) -> int:
+        return 1
+
+    def write(self, value: Any, out: np.ndarray[Any, Any]) -> None:
+        number = _number(value)
+        if not math.isfinite(number):
+            raise InvalidInput(
+                f"feature {self.name!r} must be a finite number; got {value!r}. "
+                "Send a JSON number, not a string."
+            )
+        if self.clip:
+            number = min(max(number, self.low), self.high)
+        if not self.low <= number <= self.high:
+            raise InvalidInput(
+                f"feature {self.name!r} must be in [{self.low:g}, {self.high:g}]; got {value!r}. "
+                "Clamp it yourself, or declare the number with clip=True."
+            )
+        out[0] = 2.0 * ((number - self.low) / (self.high - self.low)) - 1.0
+
+
+@dataclass(frozen=True)
+class Category:
+    """One of a declared list of words, one-hot; ``other`` adds a slot for any other word."""
+
+    name: str
+    values: tuple[str, ...]
+    other: bool = False
+
+    def __post_init__(self) -> None:
+        # A single word is no list, though Python would read it as one of letters.
+        values = () if isinstance(self.values, str) else tuple(self.values)
+        words = all(isinstance(value, str) for value in values)
+        if not values or not words or len(set(values)) != len(values):
+            raise InvalidInput(
+                f"values of {self.name!r} must be a list of distinct words; got {self.values!r}. "
+                "Declare every category once."
+            )
+        object.__setattr__(self, "values", values)
+
+    @property
+    def width(self) -> int:
+        return len(self.values) + self.other
+
+    def write(self, value: Any, out: np.ndarray[Any, Any]) -> None:
+        if isinstance(value, str) and value in self.values:
+            out[self.values.index(value)] = 1.0
+        elif isinstance(value, str) and self.other:
+            out[-1] = 1.0
+        else:
+            raise InvalidInput(
+                f"feature {self.name!r} must be one of {list(self.values)}; got {value!r}. "
+                f"{nearest(value, self.values)}"
+            )
+
+
+Field = Number | Category
+
+
+@dataclass(frozen=True)
+class Schema:
+    """Contexts are dicts with exactly these fields.
+
+    Every field contributes a vector of length at most 1; dividing by √(number of fields) puts
+    the context into the unit ball without any person-dependent projection.
+
+    >>> schema = Schema([Number("age", 0, 100), Category("device", ["phone", "desk"])])
+    >>> schema.p
+    4
+    >>> (schema.map({"age": 75, "device": "desk"}) * 2).round(6)
+    array([[1.414214, 0.5     , 0.      , 1.      ]])
+    """
+
+    fields: tuple[Field, ...]
+
+    def __init__(self, fields: Sequence[Field]) -> None:
+        object.__setattr__(self, "fields", tuple(fields))
+        names = [field.name for field in self.fields]
+        if not names or len(set(names)) != len(names):
+            raise InvalidInput(
+                f"fields must be at least one, with distinct names; got {names}. Rename one."
+            )
+
+    @property
+    def p(self) -> int:
+        """Number of features, bias included."""
+        return 1 + sum(field.width for field in self.fields)
+
+    def map(self, contexts: Any) -> np.ndarray[Any, Any]:
+        """One dict, or a sequence of dicts -> features (n, p)."""
+        many = isinstance(contexts, Iterable) and not self.is_single(contexts)
+        rows = list(contexts) if many else [contexts]
+        encoded = np.zeros((len(rows), self.p - 1))
+        for row, out in zip(rows, encoded, strict=True):
+            self._write(row, out)
+        return with_bias(encoded / math.sqrt(len(self.fields)))
+
+    def is_single(self, contexts: Any) -> bool:
+        """Whether this is one context rather than a list of them."""
+        return isinstance(contexts, Mapping)
+
+    def _write(self, row: Any, out: np.ndarray[Any, Any]) -> None:
+        if not isinstance(row, Mapping):
+            raise InvalidInput(
+                f"context must be a dict of features; got {type(row).__name__}. "
+                "Pass {name: value} with the names of the schema."
+            )
+        names = [field.name for field in self.fields]
+        for name in row:
+            if name not in names:
+                raise InvalidInput(
+                    f"feature {name!r} must be in the schema; it is not. {nearest(name, names)}"
+                )
+        start = 0
+        for field in self.fields:
+            if field.name not in row:
+                raise InvalidInput(
+                    f"feature {field.name!r} must be given; it is missing. "
+                    "Send every feature of the schema."
+                )
+            field.write(row[field.name], out[start : start + field.width])
+            start += field.width

@@ -1,0 +1,1 @@
+"""What is public: one release, all of them, the pool of their statistics, canonical documents."""

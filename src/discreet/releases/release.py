@@ -1,0 +1,202 @@
+"""One release: what an oracle made of a batch after noise, as canonical JSON with a digest.
+
+Everything in this file is public by construction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from discreet.arrays.backend import apply_rows, at_least, at_most, sigmoid
+from discreet.errors import CorruptRelease
+from discreet.privacy import events
+from discreet.releases.canonical import decode_array, digest_of, encode_array
+from discreet.releases.pool import Statistics
+from discreet.types import Array
+
+FORMAT = "discreet-release/1"
+LINKS = ("identity", "logistic", "clip")
+
+
+@dataclass(frozen=True)
+class Predictor:
+    """Predicted losses: scores θ_a·b through a link; weights are (..., A, p).
+
+    >>> Predictor(np.array([[1.0, 0.0], [0.0, 1.0]]), "identity").losses(np.array([[0.6, 0.2]]))
+    array([[0.6, 0.2]])
+    """
+
+    weights: Array
+    link: str
+
+    def scores(self, features: Array) -> Array:
+        """Before the link: (..., n, p) -> (..., n, A)."""
+        return apply_rows(features, self.weights)
+
+    def losses(self, features: Array) -> Array:
+        """After the link: (..., n, p) -> (..., n, A)."""
+        scores = self.scores(features)
+        if self.link == "logistic":
+            return sigmoid(scores)
+        if self.link == "clip":
+            return at_least(at_most(scores, 1.0), 0.0)
+        return scores
+
+
+@dataclass(frozen=True)
+class Gram:
+    """A released second-moment matrix: blocks (..., A or 1, p, p), or ``dense`` (..., Ap, Ap).
+
+    ``step`` (...) is the public size of its noise, by which a repair may shift it.
+    """
+
+    values: Array
+    dense: bool
+    step: Any
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What an oracle makes of a batch; it already carries its noise."""
+
+    predictor: Predictor
+    gram: Gram | None = None
+    statistics: Statistics | None = None
+
+
+@dataclass(frozen=True)
+class Release:
+    """One published fit: batch number, its public size, predictor, Gram if radii need it.
+
+    ``previous`` is the digest of the release before, or of the plan for the first one;
+    ``statistics`` is the pool that the next fit adds to, if the oracle keeps one.
+    """
+
+    number: int
+    records: int
+    predictor: Predictor
+    gram: Gram | None = None
+    event: events.Event = field(default_factory=lambda: events.NonPrivate("a simulation"))
+    plan_digest: str = ""
+    previous: str = ""
+    statistics: Statistics | None = None
+
+    @classmethod
+    def of(cls, fit: Fit, number: int, records: int, **rest: Any) -> Release:
+        """What is published of a fit; ``rest`` are the other fields."""
+        made = cls(number, records, fit.predictor, fit.gram, **rest)
+        return replace(made, statistics=fit.statistics)
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the canonical JSON."""
+        return digest_of(self.to_json())
+
+    def for_deciding(self) -> Release:
+        """Without what only the next fit reads; its digest stays that of the whole.
+
+        Of the pool the sums of the constant feature remain, which tell how people fared.
+        """
+        pool = self.statistics
+        if pool is None or pool.gram.shape[-1] == 1:
+            return self
+        light = replace(self, statistics=pool.of_the_constant())
+        vars(light)["digest"] = self.digest  # where the cached property looks first
+        return light
+
+    def to_json(self) -> dict[str, Any]:
+        """The document whose canonical bytes are hashed and signed."""
+        predictor = {"link": self.predictor.link, "weights": encode_array(self.predictor.weights)}
+        gram = None
+        if self.gram is not None:
+            gram = {
+                "dense": self.gram.dense,
+                "values": encode_array(self.gram.values),
+                "step": repr(float(self.gram.step)),
+            }
+        document = {
+            "format": FORMAT,
+            "number": self.number,
+            "records": self.records,
+            "plan": self.plan_digest,
+            "previous": self.previous,
+            "event": events.to_json(self.event),
+            "predictor": predictor,
+            "gram": gram,
+        }
+        if self.statistics is not None:
+            document["statistics"] = self.statistics.to_json()
+        return document
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Release:
+        """The release of a JSON document; refuses anything that discreet would not write."""
+        try:
+            if document["format"] != FORMAT:
+                raise CorruptRelease(
+                    f"format must be {FORMAT!r}; got {document['format']!r}. "
+                    "Read it with the version of discreet that wrote it."
+                )
+            if document["predictor"]["link"] not in LINKS:
+                raise CorruptRelease("link must be a known one; it is not. Fetch it again.")
+            gram, pool = document["gram"], document.get("statistics")
+            return cls(
+                number=int(document["number"]),
+                records=int(document["records"]),
+                predictor=Predictor(
+                    decode_array(document["predictor"]["weights"]), document["predictor"]["link"]
+                ),
+                gram=None
+                if gram is None
+                else Gram(decode_array(gram["values"]), bool(gram["dense"]), float(gram["step"])),
+                event=events.from_json(document["event"]),
+                plan_digest=document["plan"],
+                previous=document["previous"],
+                statistics=None if pool is None else Statistics.from_json(pool),
+            )
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+            if isinstance(error, CorruptRelease):
+                raise
+            raise CorruptRelease(
+                "release must be a document that discreet wrote; a part is missing or of another "
+                "kind. Fetch it again."
+            ) from None
+
+
+def following(document: Mapping[str, Any], number: int, plan: str, previous: str) -> Release:
+    """The release of a document in its place: number, digest of the plan, of the one before."""
+    release = Release.from_json(document)
+    place = (release.number, release.plan_digest, release.previous)
+    # The digest of what was understood: nothing may hide beside it.
+    if place != (number, plan, previous) or digest_of(document) != release.digest:
+        raise altered(number)
+    return release
+
+
+def altered(number: int) -> CorruptRelease:
+    """What to say of a release that is not what it was."""
+    return CorruptRelease(
+        f"release {number} must match its digest and follow the one before; it does not. "
+        "The file was altered: fetch it again."
+    )
+
+
+def publishable(release: Release) -> Release:
+    """The release with its numbers rounded as they will be read: one value everywhere."""
+    predictor = replace(release.predictor, weights=_rounded(release.predictor.weights))
+    gram = release.gram
+    if gram is not None:
+        gram = replace(gram, values=_rounded(gram.values), step=float(gram.step))
+    pool = release.statistics
+    if pool is not None:
+        pool = Statistics.from_json(pool.to_json())
+    return replace(release, predictor=predictor, gram=gram, statistics=pool)
+
+
+def _rounded(array: Array) -> np.ndarray[Any, Any]:
+    return decode_array(encode_array(array))

@@ -1,0 +1,147 @@
+"""A campaign's report: CSV tables, figures and one page, from its result files only."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from discreet import __version__
+from discreet.errors import InvalidInput
+from discreet.report import loss_increase, selected_settings, selection, win_rates
+from discreet.report.campaign_page import Contents, campaign_page
+from discreet.report.campaign_results import Source
+from discreet.report.compare import Comparison, beside_published
+from discreet.report.curve_chart import curve_chart
+from discreet.report.curves import curves, shown
+from discreet.report.figure_style import Drawing
+from discreet.report.mean_loss import mean_loss
+from discreet.report.runtime import runtime
+from discreet.report.summary_text import missing, summary
+from discreet.report.tables import csv_text
+from discreet.report.win_rate_charts import heat_map, heat_maps, increase_chart
+
+INLINED = 2_000_000
+"""Bytes of curves inside the page; what does not fit stays in files of its own."""
+
+
+def write(
+    results_dir: Path,
+    out: Path,
+    select: str = "seeds",
+    curves_of: str | Sequence[str] = "paper",
+) -> dict[str, Any]:
+    """Write ``index.html``, figures and tables into ``out``; say in a document what they say.
+
+    ``select`` is ``seeds``, as the paper does, or ``split``: half the seeds select, half report.
+    ``curves_of`` is ``paper`` (its six data sets, or else the first three), ``all`` or names.
+    """
+    source = Source(results_dir)
+    best = selection.select(source.runs(), select)
+    drawn = shown(best, curves_of, source.datasets)
+    rates = win_rates.win_rates(best)
+    means, increase = mean_loss(best), loss_increase.loss_increase(best)
+    picked = selected_settings.choices(best)
+    folder = _Folder(Path(out))
+
+    folder.write("best.csv", csv_text(selection.COLUMNS, best.rows()))
+    folder.write("win_rates.csv", csv_text(win_rates.COLUMNS, rates.rows()))
+    rows = [] if increase is None else increase.rows()
+    folder.write("loss_increase.csv", csv_text(loss_increase.COLUMNS, rows))
+    folder.write("choices.csv", csv_text(selected_settings.COLUMNS, picked.rows()))
+
+    contest = len(rates.algorithms) > 1
+    if contest:
+        folder.draw("win_rates", heat_maps(rates))
+    increase_figure = ""
+    if increase is not None:
+        chart = increase_chart(increase)
+        folder.draw("loss_increase", chart)
+        increase_figure = chart.inline("increase")
+    inlined, more = _curves(source, best, drawn, folder)
+
+    page = campaign_page(
+        Contents(
+            source=source,
+            selection=best,
+            rates=rates,
+            means=means,
+            increase=increase,
+            choices=picked,
+            runtime=runtime(source.tasks, source.datasets),
+            comparison=_compared(best, source),
+            heat_maps=[
+                heat_map(rates, i).inline(f"map{i}") for i in range(len(rates.levels)) if contest
+            ],
+            increase_figure=increase_figure,
+            curve_figures=inlined,
+            more_curves=more,
+            version=__version__,
+            files=["index.html", *folder.written],
+        )
+    )
+    folder.write("index.html", page)
+    return {
+        "selection": best.statement,
+        "runs": best.runs,
+        "datasets": len(best.datasets),
+        "algorithms": list(best.algorithms),
+        "epsilons": [level.epsilon for level in best.levels],
+        "summary": summary(best, rates, means),
+        "missing": missing(best, source),
+        "files": [str(folder.root / name) for name in folder.written],
+    }
+
+
+class _Folder:
+    """Where the report goes, and what went there."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.written: list[str] = []
+
+    def write(self, name: str, content: str | bytes) -> None:
+        path = self.root / name
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content.encode() if isinstance(content, str) else content)
+        except OSError as error:
+            raise InvalidInput(
+                f"output must be writable; {path} is not ({error.strerror}). Choose another place."
+            ) from None
+        self.written.append(name)
+
+    def draw(self, name: str, drawing: Drawing) -> None:
+        self.write(f"{name}.png", drawing.png())
+        self.write(f"{name}.svg", drawing.svg())
+
+
+def _curves(
+    source: Source, best: selection.Selection, drawn: Sequence[str], folder: _Folder
+) -> tuple[dict[str, str], list[str]]:
+    """Figures for the page, and the names of the files that did not fit."""
+    inlined: dict[str, str] = {}
+    more: list[str] = []
+    room = INLINED
+    for number, name in enumerate(drawn):
+        found = curves(source.curves(name), best, name)
+        if found is None:
+            continue
+        chart = curve_chart(found)
+        place = f"curves/{source.file_name(name)}"
+        folder.draw(place, chart)
+        svg = chart.inline(f"curves{number}") if room > 0 else ""
+        room -= len(svg)
+        if svg and room >= 0:
+            inlined[name] = svg
+        else:
+            room = 0
+            more.append(f"{place}.svg")
+    return inlined, more
+
+
+def _compared(best: selection.Selection, source: Source) -> Comparison | None:
+    try:
+        return beside_published(best, source.datasets)
+    except InvalidInput:  # nothing shared with the paper: nothing to say
+        return None

@@ -1,0 +1,51 @@
+"""Progressive-validation curves of the demo: a row for each data set, a column for each ε."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from discreet.report.figure_style import Drawing, line_style, rounds_axis
+
+Results = Mapping[str, Any]
+
+
+def curves_png(results: Results) -> bytes:
+    """The figure on white, 200 dots an inch."""
+    return _drawing(results).png()
+
+
+def curves_svg(results: Results, *, inline: bool = False) -> str:
+    """The figure as SVG; ``inline`` takes its ink from the page around it."""
+    return _drawing(results).inline() if inline else _drawing(results).svg()
+
+
+def _drawing(results: Results) -> Drawing:
+    size = (3.4 * len(results["epsilons"]), 0.9 + 2.6 * len(results["sets"]))
+    return Drawing(size, partial(_draw, results))
+
+
+def _draw(results: Results, figure: Any, ink: str) -> None:
+    sets, epsilons = results["sets"], results["epsilons"]
+    axes = figure.subplots(len(sets), len(epsilons), squeeze=False, sharex="row", sharey="row")
+    for row, data in zip(axes, sets, strict=True):
+        for axis, epsilon in zip(row, epsilons, strict=True):
+            _panel(axis, results, data, epsilon, ink)
+        row[0].set_ylabel(f"{data['name']}: mean loss so far")
+    for axis, epsilon in zip(axes[0], epsilons, strict=True):
+        axis.set_title(f"ε = {'∞' if epsilon == 'inf' else format(epsilon, 'g')}")
+    for axis in axes[-1]:
+        axis.set_xlabel("rounds")
+    lines, names = axes[0][0].get_legend_handles_labels()
+    figure.legend(lines, names, loc="outside lower center", ncols=4, frameon=False)
+
+
+def _panel(axis: Any, results: Results, data: Any, epsilon: Any, ink: str) -> None:
+    shown = [
+        run for run in results["runs"] if run["data"] == data["name"] and run["epsilon"] == epsilon
+    ]
+    for run in shown:
+        name = run["algorithm"]
+        axis.plot(run["rounds"], run["curve"], label=name, **line_style(name, ink))
+    rounds_axis(axis, ink)

@@ -1,0 +1,44 @@
+"""The command that makes the same campaign again, from its manifest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from discreet.campaign.grid import PRESETS, Grid
+
+FLAGS = {
+    "mechanism": "--mechanism",
+    "algorithms": "--algorithms",
+    "epsilons": "--epsilon",
+    "ridges": "--ridges",
+    "seeds": "--seeds",
+}
+
+
+def command(manifest: Mapping[str, Any]) -> str:
+    """``discreet campaign run …``; where the data lie is the reader's own affair.
+
+    >>> command({"grid": {**Grid.of("paper").to_document(), "seeds": 3}})
+    'discreet campaign run --preset paper --mechanism paper --seeds 3 --data DATA --out DIR'
+    """
+    grid = manifest.get("grid", {})
+    preset = grid.get("preset", "paper")
+    usual = Grid.of(preset).to_document() if preset in PRESETS else {}
+    parts = [f"discreet campaign run --preset {preset}"]
+    for name, flag in FLAGS.items():
+        # The mechanism is told always: it is the first thing one must know of the noise.
+        if name in grid and (_plain(grid[name]) != _plain(usual.get(name)) or name == "mechanism"):
+            parts.append(f"{flag} {_words(grid[name])}")
+    return " ".join([*parts, "--data DATA --out DIR"])
+
+
+def _plain(value: Any) -> Any:
+    """As it is after a journey through JSON."""
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _words(value: Any) -> str:
+    if isinstance(value, (list, tuple)):
+        return " ".join(_words(each) for each in value)
+    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,194 @@
+"""Where private rows wait for their release, and the one atomic step that ends the wait.
+
+``Store.release`` is the single place where private rows become a public release: ledger
+entry, release and deletion of the rows appear together or not at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from discreet.errors import DecisionClosed, InvalidInput, LossConflict, NotReady, UnknownDecision
+from discreet.privacy.ledger import Ledger
+from discreet.releases.release import Release
+from discreet.releases.released import Released
+from discreet.types import Batch
+
+Compute = Callable[[Batch, Released, Ledger], tuple[Release, Ledger]]
+
+
+class MemoryStore:
+    """One open batch of numbered slots in memory.
+
+    A slot is taken when a decision is made, by count, so whatever happens later can only
+    change what is *in* a slot. Slot numbers run on through all batches and serve as ids.
+    """
+
+    def __init__(self, released: Released, ledger: Ledger, p: int, missing: float | None) -> None:
+        self.released, self.ledger = released, ledger
+        self._p, self._missing = p, missing
+        self._open_batch()
+
+    def __repr__(self) -> str:
+        return "MemoryStore(private)"
+
+    def _open_batch(self) -> None:
+        number = len(self.released.items) + 1
+        schedule, A = self.released.schedule, self.released.n_actions
+        self.number = number
+        self.start = schedule.start(number)
+        self.size = schedule.length(number) if schedule.fitted(number) else 0
+        self.taken = self.unheard = 0
+        self.closed = False
+        self._features = np.empty((self.size, self._p))
+        self._losses = np.empty((self.size, A))
+        self._actions = np.empty(self.size, dtype=np.int64)
+
+    @property
+    def sealed(self) -> bool:
+        """Every slot of the batch is taken."""
+        return self.taken == self.size > 0
+
+    @property
+    def ready(self) -> bool:
+        """Sealed, and every slot was heard from or declared missing."""
+        return self.sealed and (self.closed or self.unheard == 0)
+
+    def take(self, features: np.ndarray[Any, Any], actions: np.ndarray[Any, Any]) -> Any:
+        """Slots for as many decisions as fit; ids (n,), −1 where there was no slot left."""
+        count = min(len(actions), self.size - self.taken)
+        begin, end = self.taken, self.taken + count
+        self._features[begin:end] = features[:count]
+        self._actions[begin:end] = actions[:count]
+        self._losses[begin:end] = np.nan
+        self.taken += count
+        self.unheard += count
+        ids = np.full(len(actions), -1, dtype=np.int64)
+        ids[:count] = np.arange(self.start + begin, self.start + end)
+        return ids
+
+    def hear(self, ids: np.ndarray[Any, Any], losses: np.ndarray[Any, Any]) -> None:
+        """Losses (n,) of the chosen actions, or (n, A) of all; all are stored or none."""
+        stored = ids != -1
+        if not stored.all():  # decisions without a slot: nothing to hear
+            ids, losses = ids[stored], losses[stored]
+        slots = ids - self.start
+        if slots.size:
+            self._refuse_unknown_or_over(ids.min(), ids.max())
+        if np.unique(slots).size != slots.size:
+            raise InvalidInput(
+                "decision ids must be distinct in one call; some repeat. Report each once."
+            )
+        rows = self._rows_of(slots, losses)
+        known = self._losses[slots]
+        heard = ~np.isnan(known).all(axis=-1)
+        if not np.array_equal(known[heard], rows[heard], equal_nan=True):
+            raise _conflict()
+        self._losses[slots] = rows
+        self.unheard -= int((~heard).sum())
+
+    def hear_one(self, id: int, loss: float) -> None:
+        """``hear`` for the one loss of one decision, without arrays: what a service does most."""
+        if id == -1:
+            return
+        self._refuse_unknown_or_over(id, id)
+        slot = id - self.start
+        place = slot, self._actions[slot]
+        known = self._losses[place]
+        if known == known:  # not NaN: heard before
+            if known != loss:
+                raise _conflict()
+            return
+        self._losses[place] = loss
+        self.unheard -= 1
+
+    def _refuse_unknown_or_over(self, lowest: int, highest: int) -> None:
+        if highest >= self.start + self.taken or lowest < 0:
+            raise UnknownDecision(
+                "decision id must be one that decide() returned; it is not. Check where it "
+                "comes from: ids belong to one learner."
+            )
+        if lowest < self.start or self.closed:
+            raise DecisionClosed(
+                "decision must belong to the open batch; its batch is over. "
+                "Nothing changed: drop the late loss."
+            )
+
+    def _rows_of(self, slots: Any, losses: Any) -> np.ndarray[Any, Any]:
+        if losses.ndim == 2:
+            return np.asarray(losses)
+        rows = np.full((len(slots), self._losses.shape[1]), np.nan)
+        rows[np.arange(len(slots)), self._actions[slots]] = losses
+        return rows
+
+    def close(self) -> None:
+        """Declare what is still unheard in the sealed batch missing."""
+        if not self.sealed:
+            raise NotReady(
+                "batch must be sealed before it is closed; slots are still free. "
+                "Go on deciding: a batch is closed by count, never by who answered."
+            )
+        self.closed = True
+
+    def release(self, compute: Compute) -> Release:
+        """Fit, publish, charge and forget in one step; on any error nothing has happened."""
+        if not self.ready:
+            raise NotReady(
+                "batch must be sealed and heard to be released; it is not. "
+                "Observe the remaining losses, or declare them missing with close()."
+            )
+        release, ledger = compute(self._batch(), self.released, self.ledger)
+        self.released, self.ledger = self.released.add(release), ledger
+        self._features.fill(0.0)  # the rows are gone before their memory is handed back
+        self._losses.fill(0.0)
+        self._actions.fill(0)
+        self._open_batch()
+        return release
+
+    def _batch(self) -> Batch:
+        return batch_of(self._features, self._losses, self._actions, self._missing)
+
+    def rows(self) -> dict[str, np.ndarray[Any, Any]]:
+        """The private rows of the open batch, for Learner.save."""
+        return {
+            "features": self._features[: self.taken],
+            "losses": self._losses[: self.taken],
+            "actions": self._actions[: self.taken],
+            "closed": np.asarray(self.closed),
+        }
+
+    def continue_from(self, releases: tuple[Release, ...], ledger: Ledger, rows: Any) -> None:
+        """Go on where a saved store stopped."""
+        self.released, self.ledger = replace(self.released, items=releases), ledger
+        self._open_batch()
+        count = len(rows["actions"])
+        self.take(rows["features"], rows["actions"])
+        self._losses[:count] = rows["losses"]
+        self.unheard = int(np.isnan(rows["losses"]).all(axis=-1).sum())
+        self.closed = bool(rows["closed"])
+
+
+def batch_of(
+    features: np.ndarray[Any, Any],
+    losses: np.ndarray[Any, Any],
+    actions: np.ndarray[Any, Any],
+    missing: float | None,
+) -> Batch:
+    """Slots as a batch. Losses (n, A) are NaN where nothing was heard: such a slot takes the
+    missing loss of its action, or is void; it is always void where the action is −1."""
+    if missing is not None:
+        losses = losses.copy()  # a failed release must leave the rows as they were
+        silent = np.flatnonzero(np.isnan(losses).all(axis=-1) & (actions >= 0))
+        losses[silent, actions[silent]] = missing
+    return Batch(features, np.nan_to_num(losses, nan=0.0), ~np.isnan(losses))
+
+
+def _conflict() -> LossConflict:
+    return LossConflict(
+        "loss must equal the one already stored for that decision; it differs. "
+        "The first one is kept."
+    )

@@ -1,0 +1,98 @@
+"""The private file of a learner: written for its owner alone, read exactly once."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import threading
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from discreet.errors import CorruptRelease, StateClaimed
+from discreet.releases.canonical import write_atomically
+
+FORMAT = "discreet-state/1"
+
+_UNREADABLE = (LookupError, TypeError, ValueError, OSError, EOFError, RuntimeError, zlib.error)
+"""What zipfile, NumPy and JSON raise on altered bytes, besides BadZipFile."""
+
+
+class Custody:
+    """A lock that refuses everyone once the state was handed over to a file, and every copy.
+
+    Privacy: of two processes that hold the same rows, only the one that made the learner may go
+    on; otherwise two noises would be drawn for one batch.
+    [docs/privacy/transcript.md, "Proof"]
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._process = os.getpid()
+        self.handed_over = False
+
+    def __enter__(self) -> None:
+        # Before the lock: a thread that stayed behind in the other process may hold it.
+        if os.getpid() != self._process:
+            raise StateClaimed(
+                "learner must be used in the process that made it; a fork copied it into this one. "
+                "Make it after the fork, or save it in the process that made it and load it here."
+            )
+        self._lock.acquire()
+        if self.handed_over:
+            self._lock.release()
+            raise StateClaimed(
+                "learner must not be used after save(); its state goes on in the file. "
+                "Continue with Learner.load."
+            )
+
+    def __exit__(self, *error: object) -> None:
+        self._lock.release()
+
+
+def write(path: str | Path, header: Mapping[str, Any], rows: Mapping[str, Any]) -> None:
+    """Header and rows in one file of mode 0600 that appears whole or not at all."""
+    text = json.dumps({"format": FORMAT, **header}).encode()
+    buffer = io.BytesIO()
+    np.savez(buffer, header=np.frombuffer(text, dtype=np.uint8), **rows)
+    write_atomically(Path(path), buffer.getvalue(), mode=0o600)
+
+
+@contextmanager
+def claim(path: str | Path) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """Header and rows of a saved state, which is removed when the caller has taken it over.
+
+    Renaming is the claim: of two processes that try, one finds the file gone. A file that
+    cannot be read is put back untouched.
+    """
+    source, claimed = Path(path), Path(f"{path}.claimed")
+    try:
+        os.rename(source, claimed)
+    except FileNotFoundError:
+        raise StateClaimed(
+            f"saved state must exist and be unclaimed; {source} is not there. "
+            "It was loaded before, or the path is wrong."
+        ) from None
+    try:
+        with np.load(claimed, allow_pickle=False) as file:
+            rows = {name: file[name] for name in file.files}
+        header = json.loads(rows.pop("header").tobytes())
+        if header.pop("format") != FORMAT:
+            raise ValueError
+        yield header, rows
+    except (zipfile.BadZipFile, *_UNREADABLE):
+        os.rename(claimed, source)
+        raise CorruptRelease(
+            f"saved state must be a file that Learner.save wrote; {source} is not, or it was "
+            "altered. It was not claimed."
+        ) from None
+    except BaseException:
+        os.rename(claimed, source)
+        raise
+    claimed.unlink()

@@ -1,0 +1,161 @@
+"""Bandits whose expected losses are known, so that regret can be measured and not estimated."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from discreet.data import Dataset
+from discreet.errors import InvalidInput
+from discreet.features.unit_ball import UnitBall
+from discreet.releases.release import Predictor
+from discreet.types import Floats
+from discreet.validate import in_range, whole
+
+
+@dataclass(frozen=True, eq=False)
+class Truth:
+    """C contexts with their chances, and the expected losses (G, C, A) of G possible worlds.
+
+    ``features`` (C, p). A world is drawn for each seed, so that an average over seeds is one over
+    worlds. ``weights`` (F, A, p) is the finite class, where there is one; the worlds are among it.
+    """
+
+    features: Floats = field(repr=False)
+    expected: Floats = field(repr=False)
+    chances: Floats = field(repr=False)
+    weights: Floats | None = field(default=None, repr=False)
+
+    @property
+    def n_actions(self) -> int:
+        return int(self.expected.shape[-1])
+
+    @cached_property
+    def gaps(self) -> Floats:
+        """Δ(c, a) = f*(c, a) − min_b f*(c, b): (G, C, A)."""
+        return np.asarray(self.expected - self.expected.min(axis=-1, keepdims=True))
+
+    @cached_property
+    def predictions(self) -> Floats:
+        """What each function of the class says of each context: (C, A, F)."""
+        if self.weights is None:
+            raise InvalidInput(
+                "truth must have a finite class for this; it has none. "
+                "Make one with random_class, gap_class or needle_class."
+            )
+        losses = Predictor(self.weights, "clip").losses(self.features)  # (F, C, A)
+        return np.ascontiguousarray(np.moveaxis(losses, 0, -1))
+
+    def draw(self, horizon: int, seeds: int, first_seed: int = 0) -> Rounds:
+        """Contexts, uniforms and a world for each of the seeds first_seed, first_seed + 1, …"""
+        whole("horizon", horizon, 1)
+        whole("seeds", seeds, 1)
+        numbers = tuple(range(first_seed, first_seed + seeds))
+        streams = [np.random.default_rng([seed, horizon, 17]) for seed in numbers]
+        worlds = np.array([rng.integers(len(self.expected)) for rng in streams])
+        thresholds = np.cumsum(self.chances)[:-1]
+        contexts = np.stack([np.searchsorted(thresholds, rng.random(horizon)) for rng in streams])
+        u = np.stack([rng.random((horizon, 3)) for rng in streams])
+        return Rounds(numbers, worlds, contexts, u[..., :2], u[..., 2])
+
+
+@dataclass(frozen=True, eq=False)
+class Rounds:
+    """What happens whatever is played: for S seeds, worlds (S,), contexts (S, T) and uniforms.
+
+    ``u`` (S, T, 2) chooses actions; an action of expected loss f has loss 1 where ``v`` (S, T) < f.
+    """
+
+    seeds: tuple[int, ...]
+    worlds: Floats
+    contexts: Floats
+    u: Floats
+    v: Floats
+
+    @property
+    def horizon(self) -> int:
+        return int(self.contexts.shape[-1])
+
+
+def table(expected: Floats, worlds: Floats | None = None) -> Truth:
+    """A class of F tables (F, C, A) over C equally likely contexts; features say which context."""
+    tables = np.asarray(expected, dtype=np.float64)
+    in_range("expected", tables, 0.0, 1.0, "Losses lie in [0, 1].")
+    contexts = tables.shape[1]
+    weights = np.swapaxes(tables, 1, 2)  # a one-hot feature picks the column of its context
+    known = tables if worlds is None else tables[worlds]
+    return Truth(np.eye(contexts), known, np.full(contexts, 1 / contexts), weights)
+
+
+def random_class(functions: int, actions: int, contexts: int = 16, *, seed: int = 0) -> Truth:
+    """Losses drawn uniformly: most gaps are wide, and few functions are like the truth.
+
+    >>> random_class(8, 3).expected.shape
+    (8, 16, 3)
+    """
+    return table(_stream("random", seed).random((functions, contexts, actions)))
+
+
+def gap_class(
+    functions: int, actions: int, gap: float, contexts: int = 16, *, seed: int = 0
+) -> Truth:
+    """In every context one action, which only the truth knows, is better by ``gap``.
+
+    f(c, a) = (1 − gap)/2 for the good action, (1 + gap)/2 for the rest; good actions are drawn for
+    each function and context. With ``worst_gap`` this is a hard instance, with 1/2 an easy one.
+    """
+    good = _stream("gap", seed).integers(actions, size=(functions, contexts, 1))
+    better = np.arange(actions) == good
+    return table(np.where(better, (1.0 - gap) / 2, (1.0 + gap) / 2))
+
+
+def worst_gap(T: int, A: int, F: int, epsilon: float = math.inf) -> float:
+    """The gap at which playing blindly costs ½·√(A·T·log F·(1 + 1/ε)); at most 1/2.
+
+    T rounds can just not tell such gaps from none, so that no algorithm does much better.
+    """
+    blind = 0.5 * math.sqrt(A * math.log(max(2, F)) * (1.0 + 1.0 / epsilon) / T)
+    return min(0.5, blind * A / (A - 1))
+
+
+def needle_class(actions: int, gap: float, contexts: int = 16) -> Truth:
+    """Action 0 is the safe choice, except for one pair of context and action that is better.
+
+    C·(A − 1) needles and the class without any; the worlds are those with a needle.
+
+    >>> needle_class(3, 0.2, contexts=4).predictions.shape
+    (4, 3, 9)
+    """
+    safe = np.full((contexts, actions), 0.5)
+    safe[:, 1:] += gap / 2
+    tables = [safe]
+    for context in range(contexts):
+        for action in range(1, actions):
+            needle = safe.copy()
+            needle[context, action] = 0.5 - gap
+            tables.append(needle)
+    return table(np.stack(tables), np.arange(1, len(tables)))
+
+
+def known(data: Dataset) -> Truth:
+    """A generated set as it is: its contexts, each with the expected losses it was made with.
+
+    >>> from discreet.data import linear
+    >>> known(linear(500)).gaps.shape
+    (1, 500, 3)
+    """
+    if data.expected is None:
+        raise InvalidInput(
+            f"data must be a set whose expected losses are known; {data.name} is not one. "
+            "Use fried, linear or logistic."
+        )
+    rows = data.rows
+    features = UnitBall(data.dimension).map(data.contexts)
+    return Truth(features, data.expected[None], np.full(rows, 1 / rows))
+
+
+def _stream(name: str, seed: int) -> np.random.Generator:
+    return np.random.default_rng([*name.encode(), seed])

@@ -1,0 +1,1 @@
+"""What speaks HTTP: routes, parsing, limits, errors, metrics, the server process."""

@@ -1,0 +1,124 @@
+"""The HTTP application: every route and page, and what starts and stops with it."""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute
+from starlette.routing import Route as Path_
+from starlette.types import Receive, Scope, Send
+
+from discreet.errors import ServiceError
+from discreet.service.http import openapi
+from discreet.service.http.bodies import Bodies, Failure
+from discreet.service.http.endpoint import ENCODER, HEADERS, Endpoint
+from discreet.service.http.error_responses import problem_of
+from discreet.service.http.handlers import Call
+from discreet.service.http.metrics import Metrics
+from discreet.service.http.rate_limit import RateLimit
+from discreet.service.http.routes import ANY, Route, routes
+from discreet.service.runtime.service import Service
+from discreet.service.settings import Settings
+from discreet.service.ui.page_table import pages
+
+
+class Direct:
+    """Paths without a parameter go straight to their endpoint, everything else through Starlette.
+
+    An endpoint answers its own errors, so it needs nothing of what Starlette wraps around it.
+    """
+
+    def __init__(self, app: Starlette, endpoints: dict[tuple[str, str], Endpoint]) -> None:
+        self._app, self._endpoints, self.routes = app, endpoints, app.routes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        found = None
+        if scope["type"] == "http":
+            found = self._endpoints.get((scope["method"], scope["path"]))
+        await (found or self._app)(scope, receive, send)
+
+
+def make_app(service: Service) -> Starlette | Direct:
+    """The application; the service starts and stops with it."""
+    metrics = Metrics(internal=service.settings.internal_metrics)
+    rate = RateLimit(service.settings.rate_limit)
+    table = routes(Bodies(service.settings.plan))
+    described = openapi.document(table, service.settings.experiment)
+
+    async def described_api(call: Call) -> Any:  # noqa: ARG001
+        return described
+
+    shown = Route("GET", "/openapi.json", ANY, described_api, "This document")
+    endpoints = {
+        (each.method, each.path): Endpoint(each, service, metrics, rate) for each in (*table, shown)
+    }
+    paths: list[BaseRoute] = [
+        Path_(path, endpoint, methods=[method]) for (method, path), endpoint in endpoints.items()
+    ]
+    paths += pages(service, metrics, rate)
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[dict[str, Any]]:  # noqa: ARG001
+        await service.start()
+        yield {"direct": direct if service.settings.direct and not origins else {}}
+        await service.stop()
+
+    origins = list(service.settings.cors_origins)
+    # Those that take a body look at nothing but their headers and that. [protocol.py]
+    direct = {
+        (method.encode(), path.encode()): endpoint
+        for (method, path), endpoint in endpoints.items()
+        if endpoint.takes_body
+    }
+    cors = Middleware(
+        CORSMiddleware,
+        allow_origins=origins,
+        allow_methods=["GET", "POST"],
+        allow_headers=["Authorization", "Content-Type", "Idempotency-Key"],
+    )
+    app = Starlette(
+        routes=paths,
+        middleware=[cors] if origins else [],
+        exception_handlers={404: _not_found, 405: _not_found},
+        lifespan=lifespan,
+    )
+    app.router.redirect_slashes = False  # a path is right or wrong; errors have one shape
+    return app if origins else Direct(app, endpoints)
+
+
+async def _not_found(request: Request, error: Exception) -> Response:  # noqa: ARG001
+    status = getattr(error, "status_code", 404)
+    words = {404: "path must be one of the service's; it is not. GET /openapi.json lists them."}
+    said = words.get(status, "method must be one that the path has; it is not. Use another.")
+    code = "not_found" if status == 404 else "method_not_allowed"
+    failure = ServiceError(said, status=status, code=code)
+    content = ENCODER.encode(Failure(problem_of(failure, ())[1]))
+    headers = {name.decode(): value.decode() for name, value in HEADERS}
+    headers |= getattr(error, "headers", None) or {}
+    return Response(content, status, headers, "application/json")
+
+
+def from_environment() -> Starlette | Direct:
+    """The application of a worker process, which learns its settings from the environment."""
+    # Threads take turns more often, so that a commit need not wait for requests.
+    sys.setswitchinterval(0.001)
+    config = Path(os.environ["DISCREET_CONFIG"])
+    workers = int(os.environ.get("DISCREET_WORKERS", "1"))
+    settings = Settings.of_text(os.environ.pop("DISCREET_EXPERIMENT"), config)
+    service = Service(settings, config=config, workers=workers)
+    app = make_app(service)
+    # What the start made lasts: collections need not look at it again, nor come so often.
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 50)
+    return app

@@ -1,0 +1,182 @@
+"""What requests and answers contain. Parsing is strict: no unknown key, no text for a number."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Annotated, Any
+
+import msgspec
+import numpy as np
+
+from discreet.errors import InvalidInput
+from discreet.features.unit_ball import UnitBall
+from discreet.plan import Plan
+
+MOST = 1000
+"""Observations in one request."""
+
+Text = Annotated[str, msgspec.Meta(min_length=1, max_length=65_536)]
+User = Annotated[str, msgspec.Meta(min_length=1, max_length=256)]
+Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
+
+
+class Body(msgspec.Struct, forbid_unknown_fields=True):
+    """Every request body."""
+
+
+class Nothing(Body):
+    """An empty object."""
+
+
+class Activate(Body):
+    decision: Text
+
+
+class Mode(Body):
+    mode: str
+
+
+class Holdback(Body):
+    share: Share
+
+
+class ServedRelease(Body):
+    release: Count | None
+
+
+class Burn(Body):
+    batch: Count
+
+
+class NewKey(Body):
+    scopes: list[str]
+    label: Annotated[str, msgspec.Meta(max_length=200)] = ""
+
+
+class RevokedKey(Body):
+    id: str
+
+
+class Stored(msgspec.Struct):
+    stored: bool
+
+
+class Activated(msgspec.Struct):
+    activated: bool
+
+
+class Problem(msgspec.Struct, omit_defaults=True):
+    code: str
+    message: str
+    field: str | None = None
+
+
+class Failure(msgspec.Struct):
+    """The one shape of an error."""
+
+    error: Problem
+
+
+class Result(msgspec.Struct, omit_defaults=True):
+    status: int
+    stored: bool | None = None
+    error: Problem | None = None
+
+
+class Results(msgspec.Struct):
+    results: list[Result]
+
+
+class Bodies:
+    """The bodies whose shape the plan decides."""
+
+    def __init__(self, plan: Plan) -> None:
+        # Strict numbers in an array; the fields of a schema complain themselves, by name.
+        context: Any = dict[str, Any]
+        if isinstance(plan.features, UnitBall):
+            d = plan.features.dimension
+            context = Annotated[list[float], msgspec.Meta(min_length=d, max_length=d)]
+        chosen = Annotated[int, msgspec.Meta(ge=0, lt=plan.n_actions)]
+        self.decide = msgspec.defstruct(
+            "Decide",
+            [("context", context), ("user", User | None, None), ("deferred", bool, False)],
+            bases=(Body,),
+        )
+        self.observe = msgspec.defstruct(
+            "Observe",
+            [
+                ("decision", Text),
+                ("loss", Share),
+                ("context", context | None, None),
+                ("action", chosen | None, None),
+                ("user", User | None, None),
+            ],
+            bases=(Body,),
+        )
+        many = Annotated[list[self.observe], msgspec.Meta(min_length=1, max_length=MOST)]  # type: ignore[name-defined]
+        self.observe_batch = msgspec.defstruct(
+            "ObserveBatch", [("observations", many)], bases=(Body,)
+        )
+
+
+def features_of(plan: Plan, context: Any) -> np.ndarray[Any, Any]:
+    """The features of one context (p,); a complaint tells the rule, never what was sent."""
+    if not plan.features.is_single(context):
+        raise Invalid("context must be a single one; it is not. Send one a request.", "context")
+    try:
+        features: np.ndarray[Any, Any] = plan.features.map(context)[0]
+    except InvalidInput as error:
+        # Errors end up in logs: what the core says was given may be private there.
+        rule, given, _ = str(error).partition("; got ")
+        said = f"{rule}; it is not. Send it as GET /v1/schema says." if given else str(error)
+        raise Invalid(said, _field(plan, rule)) from None
+    return features
+
+
+def features_of_many(plan: Plan, contexts: list[Any]) -> list[np.ndarray[Any, Any] | Exception]:
+    """The features of each context, or what is wrong with it; one that is wrong spoils no other."""
+    if len(contexts) > 1:
+        with suppress(InvalidInput):
+            rows = plan.features.map(contexts)
+            if len(rows) == len(contexts):  # not one context that was taken apart
+                return list(rows)
+    return [_features_or_error(plan, context) for context in contexts]
+
+
+def _features_or_error(plan: Plan, context: Any) -> np.ndarray[Any, Any] | Exception:
+    try:
+        return features_of(plan, context)
+    except Exception as error:
+        return error
+
+
+def _field(plan: Plan, rule: str) -> str:
+    """Which part of a context a complaint is about."""
+    names = [field.name for field in getattr(plan.features, "fields", ())]
+    blamed = [name for name in names if rule.startswith(f"feature {name!r} ")]
+    return ".".join(["context", *blamed])
+
+
+def parse(decoder: msgspec.json.Decoder[Any], content: bytes) -> Any:
+    """The body, or a complaint that says where it is wrong."""
+    try:
+        return decoder.decode(content)
+    except msgspec.ValidationError as error:
+        problem, _, place = str(error).partition(" - at `$")
+        raise Invalid(
+            f"body must be as the OpenAPI document says: {problem}. Correct it.",
+            place.strip(".`") or None,
+        ) from None
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise Invalid("body must be JSON in UTF-8; it is not. Check it.", None) from None
+    except RecursionError:
+        raise Invalid("body must not be nested so deeply; it is. Send numbers.", None) from None
+
+
+class Invalid(InvalidInput):
+    """Invalid input with the field that is to blame."""
+
+    def __init__(self, message: str, field: str | None) -> None:
+        super().__init__(message)
+        self.field = field

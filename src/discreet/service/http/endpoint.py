@@ -1,0 +1,137 @@
+"""One route as an application: authentication, limits, parsing and errors around its handler."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+from starlette.types import Receive, Scope, Send
+
+from discreet.errors import ServiceError
+from discreet.service import logs
+from discreet.service.http.bodies import Failure, parse
+from discreet.service.http.error_responses import problem_of
+from discreet.service.http.handlers import Call, Raw
+from discreet.service.http.metrics import Metrics
+from discreet.service.http.rate_limit import RateLimit
+from discreet.service.http.routes import PUBLIC, Route
+from discreet.service.runtime.service import Service
+from discreet.service.storage import api_keys
+
+Headers = tuple[tuple[bytes, bytes], ...]
+ENCODER = msgspec.json.Encoder()
+HEADERS: Headers = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+    (b"referrer-policy", b"no-referrer"),
+)
+_EXTRA: dict[int, Headers] = {
+    401: ((b"www-authenticate", b"Bearer"),),
+    429: ((b"retry-after", b"1"),),
+    503: ((b"retry-after", b"1"),),
+}
+
+
+class Answer(NamedTuple):
+    """A whole answer, before it is put on the wire; all have ``HEADERS`` as well."""
+
+    status: int
+    content: bytes
+    kind: bytes = b"application/json"
+    extra: Headers = ()
+
+
+class Endpoint:
+    """One route; ``answer`` does everything but read from and write to a connection."""
+
+    def __init__(self, route: Route, service: Service, metrics: Metrics, rate: RateLimit) -> None:
+        self._route, self._service, self._metrics, self._rate = route, service, metrics, rate
+        self._decoder = None if route.body is None else msgspec.json.Decoder(route.body)
+        self._open = route.scopes == PUBLIC or (route.releases and service.settings.public_releases)
+        self.takes_body = route.body is not None
+        self.limit = service.settings.body_limit
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def read() -> bytes:
+            return await _content(receive, self.limit)
+
+        client = scope.get("client") or ("",)
+        status, content, kind, extra = await self.answer(
+            dict(scope["headers"]), read, client[0], scope.get("path_params", {})
+        )
+        length = str(len(content)).encode()
+        headers = [(b"content-type", kind), (b"content-length", length), *HEADERS, *extra]
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": content})
+
+    async def answer(
+        self,
+        headers: Mapping[bytes, bytes],
+        read: Callable[[], Awaitable[bytes]],
+        client: str = "",
+        path: Mapping[str, Any] | None = None,
+    ) -> Answer:
+        """What is said to a request, whatever happens."""
+        began = time.perf_counter()
+        try:
+            call = Call(self._service, self._metrics, self._admitted(headers), None, path or {})
+            call.headers, call.client = headers, client
+            if self._decoder is not None:
+                _check_kind(headers)
+                call.body = parse(self._decoder, await read())
+            made = await self._route.handler(call)
+            if isinstance(made, Raw):
+                answer = Answer(200, made.content, made.kind.encode(), made.headers)
+            else:
+                answer = Answer(200, ENCODER.encode(made))
+        except Exception as error:
+            answer = self._failure(error)
+        self._metrics.count(self._route.path, answer.status, time.perf_counter() - began)
+        return answer
+
+    def _admitted(self, headers: Mapping[bytes, bytes]) -> str:
+        """Who calls, if that one may."""
+        caller = "public"
+        if not self._open:
+            given = headers.get(b"authorization", b"").decode("latin-1")
+            key = api_keys.bearer(self._service.state.keys, given)
+            api_keys.permit(key, self._route.scopes)
+            caller = key.id
+        self._rate.take(self._route.bucket, caller)
+        return caller
+
+    def _failure(self, error: Exception) -> Answer:
+        status, problem = problem_of(error, self._service.state.database.lost)
+        if status >= 500:
+            kind = type(error).__name__
+            logs.event("request failed", kind=kind, route=self._route.path, status=status)
+        return Answer(status, ENCODER.encode(Failure(problem)), extra=_EXTRA.get(status, ()))
+
+
+def _check_kind(headers: Mapping[bytes, bytes]) -> None:
+    kind = headers.get(b"content-type", b"application/json").split(b";")[0].strip().lower()
+    if kind != b"application/json":
+        raise ServiceError(
+            "Content-Type must be application/json; it is not. Send JSON.",
+            status=415,
+            code="not_json",
+        )
+
+
+async def _content(receive: Receive, limit: int) -> bytes:
+    content = bytearray()
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ServiceError("the request must be complete; it is not.", status=400)
+        content += message.get("body", b"")
+        if len(content) > limit:
+            raise ServiceError(
+                f"body must be at most {limit} bytes; it is larger. Send less at once.",
+                status=413,
+                code="too_large",
+            )
+        if not message.get("more_body"):
+            return bytes(content)

@@ -1,0 +1,41 @@
+"""Every error as one JSON shape with a status that a client can act on."""
+
+from __future__ import annotations
+
+from discreet.errors import (
+    BudgetExceeded,
+    CorruptRelease,
+    DecisionClosed,
+    DiscreetError,
+    InvalidInput,
+    LossConflict,
+    NotReady,
+    ServiceError,
+    StateClaimed,
+    UnknownDecision,
+)
+from discreet.service.http.bodies import Problem
+
+_STATUS: dict[type[DiscreetError], tuple[int, str]] = {
+    InvalidInput: (422, "invalid"),
+    UnknownDecision: (404, "unknown_decision"),
+    LossConflict: (409, "conflict"),
+    DecisionClosed: (410, "over"),
+    BudgetExceeded: (409, "budget_exceeded"),
+    CorruptRelease: (503, "corrupt_release"),
+    NotReady: (503, "not_ready"),
+    StateClaimed: (503, "state_claimed"),
+}
+
+
+def problem_of(error: Exception, lost: tuple[type[Exception], ...]) -> tuple[int, Problem]:
+    """Status and problem; what is not ours is 503 where storage failed, else 500 and no detail."""
+    if isinstance(error, ServiceError):
+        return error.status or 500, Problem(error.code or "error", str(error), error.field)
+    for kind, (status, code) in _STATUS.items():
+        if isinstance(error, kind):
+            return status, Problem(code, str(error), getattr(error, "field", None))
+    if isinstance(error, (*lost, OSError)):
+        said = "storage must be available; it is not. Nothing was stored: try again."
+        return 503, Problem("storage_unavailable", said)
+    return 500, Problem("internal", "the service must not fail; it did. Nothing is known of why.")

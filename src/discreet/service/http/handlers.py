@@ -1,0 +1,230 @@
+"""What each route does with a parsed request."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from discreet.billboard.documents import digest
+from discreet.config import to_config
+from discreet.errors import DiscreetError, InvalidInput, ServiceError
+from discreet.releases.canonical import digest_of
+from discreet.service.http.bodies import Activated, Result, Results, Stored
+from discreet.service.http.error_responses import problem_of
+from discreet.service.http.metrics import Metrics
+from discreet.service.runtime.decisions import Decision, Ticket
+from discreet.service.runtime.service import Service
+from discreet.service.storage import api_keys
+
+KEPT = b"public, max-age=31536000, immutable"
+"""The document of a number never changes: a browser need not ask again."""
+
+
+@dataclass
+class Call:
+    """One request after authentication and parsing."""
+
+    service: Service
+    metrics: Metrics
+    caller: str
+    body: Any = None
+    path: Mapping[str, Any] = field(default_factory=dict)
+    headers: Mapping[bytes, bytes] = field(default_factory=dict)
+    client: str = ""
+
+
+@dataclass(frozen=True)
+class Raw:
+    """An answer whose bytes are ready."""
+
+    content: bytes
+    kind: str = "application/json"
+    headers: tuple[tuple[bytes, bytes], ...] = ()
+
+
+async def decide(call: Call) -> Decision:
+    given = call.headers.get(b"idempotency-key")
+    name = None if given is None else given.decode("latin-1")
+    if name is not None and not 1 <= len(name) <= 255:
+        raise InvalidInput("Idempotency-Key must have 1 to 255 characters; it has not. Change it.")
+    body = call.body
+    return await call.service.engine.decide(
+        call.caller, body.context, user=body.user, deferred=body.deferred, idempotency=name
+    )
+
+
+async def observe(call: Call) -> Stored:
+    return Stored(await _observe(call, call.body))
+
+
+async def observe_batch(call: Call) -> Results:
+    """Each observation by itself: one that is refused stops no other."""
+    lost = call.service.state.database.lost
+    outcomes = await asyncio.gather(
+        *(_observe(call, each) for each in call.body.observations), return_exceptions=True
+    )
+    results = []
+    for outcome in outcomes:
+        if isinstance(outcome, bool):
+            results.append(Result(200, outcome))
+        elif isinstance(outcome, DiscreetError):
+            status, problem = problem_of(outcome, lost)
+            results.append(Result(status, error=problem))
+        else:
+            raise outcome
+    return Results(results)
+
+
+async def _observe(call: Call, body: Any) -> bool:
+    return await call.service.engine.observe(
+        body.decision, body.loss, context=body.context, action=body.action, user=body.user
+    )
+
+
+async def activate(call: Call) -> Activated:
+    return Activated(await call.service.engine.activate(call.body.decision))
+
+
+async def ticket(call: Call) -> Ticket:
+    return await call.service.engine.ticket()
+
+
+async def releases(call: Call) -> dict[str, Any]:
+    state = call.service.state
+    links = state.serving.chain.links
+    return {
+        "experiment": call.service.settings.experiment,
+        "key": state.serving.chain.key,
+        "current": state.served(),
+        "releases": [
+            {
+                "number": link.number,
+                "kind": link.kind,
+                "epoch": link.epoch,
+                "digest": link.digest,
+            }
+            for link in links
+        ],
+    }
+
+
+async def release(call: Call) -> Raw:
+    """The signed bytes of a document; those of a number never change."""
+    text = call.path["number"]
+    current = text == "current"
+    if not current and not (text.isascii() and text.isdigit() and len(text) < 10):
+        raise _no_release()
+    number = call.service.state.served() if current else int(text)
+    return await document(call, number, b"no-cache" if current else KEPT)
+
+
+async def document(call: Call, number: int, caching: bytes) -> Raw:
+    state = call.service.state
+    if number > state.serving.newest:  # another worker may have told of it before we heard
+        await state.refresh()
+    body = await state.document(number)
+    if body is None:  # not there, or not yet confirmed
+        raise _no_release()
+    tag = b'"' + digest(body).encode() + b'"'
+    return Raw(body, headers=((b"etag", tag), (b"cache-control", caching)))
+
+
+def _no_release() -> ServiceError:
+    return ServiceError(
+        "release must be one of those listed; it is not. GET /v1/releases lists them.",
+        status=404,
+        code="unknown_release",
+    )
+
+
+async def schema(call: Call) -> dict[str, Any]:
+    features = to_config(call.service.settings.plan.features)
+    return {
+        "digest": digest_of(features),
+        "features": features,
+        "n_actions": call.service.settings.plan.n_actions,
+    }
+
+
+async def ledger(call: Call) -> dict[str, Any]:
+    return await call.service.ledger()
+
+
+async def status(call: Call) -> dict[str, Any]:
+    return await call.service.status()
+
+
+async def set_mode(call: Call) -> dict[str, Any]:
+    await call.service.set_mode(call.body.mode)
+    return await call.service.status()
+
+
+async def set_holdback(call: Call) -> dict[str, Any]:
+    await call.service.set_holdback(call.body.share)
+    return await call.service.status()
+
+
+async def set_serving(call: Call) -> dict[str, Any]:
+    await call.service.set_serving(call.body.release)
+    return await call.service.status()
+
+
+async def burn(call: Call) -> dict[str, Any]:
+    await call.service.burn(call.body.batch)
+    return await call.service.status()
+
+
+async def create_key(call: Call) -> dict[str, Any]:
+    return await call.service.create_key(call.body.scopes, call.body.label)
+
+
+async def list_keys(call: Call) -> dict[str, Any]:
+    keys = await call.service.state.read(api_keys.listed)
+    return {"keys": [key.shown() for key in keys]}
+
+
+async def revoke_key(call: Call) -> dict[str, Any]:
+    return await call.service.revoke_key(call.body.id)
+
+
+async def public_metrics(call: Call) -> Raw:
+    text = call.metrics.public(await call.service.status(), await call.service.ledger())
+    return Raw(text, "text/plain; version=0.0.4; charset=utf-8")
+
+
+async def internal_metrics(call: Call) -> Raw:
+    """Exact figures that depend on people's answers: on this machine, if it was switched on."""
+    if not call.service.settings.internal_metrics or not on_this_machine(call.client):
+        raise ServiceError(
+            "internal metrics must be switched on and read from this machine; they are not. "
+            "Set internal_metrics = true.",
+            status=404,
+            code="not_found",
+        )
+    return Raw(call.metrics.internal(), "text/plain; version=0.0.4; charset=utf-8")
+
+
+def on_this_machine(client: str) -> bool:
+    """Whether an address is this machine's own; what is no address is not."""
+    try:
+        return ipaddress.ip_address(client).is_loopback
+    except ValueError:
+        return False
+
+
+async def healthz(call: Call) -> dict[str, Any]:  # noqa: ARG001
+    return {"status": "alive"}
+
+
+async def readyz(call: Call) -> dict[str, Any]:
+    if not call.service.state.ready:
+        raise ServiceError(
+            "service must have started, reach its database and be able to decide and release; it "
+            "does not. Wait, or read GET /v1/status.",
+            status=503,
+            code="not_ready",
+        )
+    return {"status": "ready"}

@@ -1,0 +1,247 @@
+"""uvicorn's HTTP protocol with bounded heads, and a short way for small requests.
+
+A head (request line and headers) that is too long or too slow is refused, and its connection
+closed, before it is kept; so are more requests than may wait. Neither uvicorn nor its parser has
+such limits.
+
+On the short way there is no ASGI, and one write per answer. A request that is large, chunked,
+pipelined, or for any other path takes uvicorn's own way. On the short way its connection holds an
+``Exchange`` where uvicorn would hold a cycle of its own, with what uvicorn asks of one when the
+connection is lost or the server stops.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import lru_cache
+from http import HTTPStatus
+from typing import Any, cast
+
+from httptools import HttpParserError
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+
+from discreet.errors import ServiceError
+from discreet.service.http.bodies import Failure
+from discreet.service.http.endpoint import ENCODER, HEADERS, Answer, Endpoint, Headers
+from discreet.service.http.error_responses import problem_of
+
+SHORT = 65_536
+"""Bytes of a body up to which uvicorn reads on without being asked."""
+URL, HEAD, LINES = 8_192, 32_768, 100
+"""The longest URL, and the most bytes and lines of headers and trailers of one request."""
+WAITING = 64
+"""Requests that may wait on one connection for the answer to an earlier one."""
+HEAD_SECONDS = 10.0
+"""From the first byte of a request to the end of its headers."""
+
+
+class Protocol(HttpToolsProtocol):
+    """``direct`` of the application's state: endpoints by method and path."""
+
+    _refusal: ServiceError | None = None
+    _head_timer: asyncio.TimerHandle | None = None
+    _in_head = False
+    _bytes = _lines = 0
+    """Of the headers of this request that are complete."""
+    _unheard = 0
+    """Bytes since the parser told of anything but a URL: it may keep them, for all we know."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        # Whoever connects and says nothing is not waited for longer than between two requests.
+        self.timeout_keep_alive_task = self.loop.call_later(
+            self.timeout_keep_alive, self.timeout_keep_alive_handler
+        )
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self._unset_keepalive_if_required()
+        self._end_of_head()
+
+    def data_received(self, data: bytes) -> None:
+        if self.transport.is_closing():  # refused: what still comes is dropped
+            return
+        self._unheard += len(data)
+        super().data_received(data)
+        if self.transport.is_closing():
+            return
+        if self._unheard > HEAD:
+            self._refuse(_too_large())
+        elif self._in_head and self._head_timer is None:
+            self._head_timer = self.loop.call_later(HEAD_SECONDS, self._head_is_late)
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._in_head, self._bytes, self._lines = True, 0, 0
+
+    def on_url(self, url: bytes) -> None:
+        super().on_url(url)
+        if len(self.url) > URL:
+            self._stop(
+                ServiceError(
+                    f"URL must be at most {URL} bytes; it is longer. Send less.",
+                    status=414,
+                    code="url_too_long",
+                )
+            )
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._unheard = 0
+        self._lines += 1
+        self._bytes += len(name) + len(value) + 4  # the colon, a blank and the end of the line
+        if self._bytes > HEAD or self._lines > LINES:
+            self._stop(_too_large())
+        super().on_header(name, value)
+
+    def on_body(self, body: bytes) -> None:
+        self._unheard = 0
+        super().on_body(body)
+
+    def _head_is_late(self) -> None:
+        self._head_timer = None
+        if self._busy():  # we may have stopped reading: it waits for us
+            self._head_timer = self.loop.call_later(HEAD_SECONDS, self._head_is_late)
+            return
+        self._refuse(
+            ServiceError(
+                f"headers must come within {HEAD_SECONDS:g} seconds; they do not. Send them.",
+                status=408,
+                code="too_slow",
+            )
+        )
+
+    def _end_of_head(self) -> None:
+        self._in_head = False
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+
+    def _busy(self) -> bool:
+        """Whether an answer is under way."""
+        return self.cycle is not None and not self.cycle.response_complete
+
+    def _stop(self, refusal: ServiceError) -> None:
+        """Inside the parser: it stops, and uvicorn has an answer sent."""
+        self._refusal = refusal
+        raise HttpParserError
+
+    def send_400_response(self, msg: str) -> None:  # noqa: ARG002
+        invalid = ServiceError(
+            "request must be HTTP; it is not. Correct it.", status=400, code="not_http"
+        )
+        self._refuse(self._refusal or invalid)
+
+    def _refuse(self, refusal: ServiceError) -> None:
+        """Answer, where it is the turn of the request that is read, and close the connection."""
+        if self._may_answer():
+            status, problem = problem_of(refusal, ())
+            dated = tuple(self.server_state.default_headers)
+            answer = Answer(status, ENCODER.encode(Failure(problem)))
+            self.transport.write(_bytes_of(answer, (*dated, (b"connection", b"close"))))
+        if self.cycle is not None:
+            self.cycle.disconnected = True
+        self._end_of_head()
+        self.transport.close()
+
+    def _may_answer(self) -> bool:
+        """Whether it is the turn of the request that is read, and nothing was said to it yet."""
+        if self._in_head or self.cycle is None:
+            return not self._busy()
+        begun = self.cycle.response_complete or getattr(self.cycle, "response_started", False)
+        return not self.pipeline and not begun
+
+    def on_headers_complete(self) -> None:
+        self._unheard = 0
+        if len(self.pipeline) >= WAITING:  # uvicorn reads on after each answer, whoever waits
+            raise HttpParserError
+        idle = self.cycle is None or self.cycle.response_complete
+        endpoint = self._endpoint() if idle and not self.expect_100_continue else None
+        if endpoint is None:
+            super().on_headers_complete()
+        else:
+            self.cycle = cast(RequestResponseCycle, Exchange(self, *endpoint))
+        self._end_of_head()
+
+    def _endpoint(self) -> tuple[Endpoint, dict[bytes, bytes]] | None:
+        direct: dict[tuple[bytes, bytes], Endpoint] = self.app_state.get("direct", {})
+        endpoint = direct.get((self.parser.get_method(), self.url))
+        if endpoint is None or self.parser.should_upgrade():
+            return None
+        headers = dict(self.headers)
+        length = int(headers.get(b"content-length", SHORT + 1))
+        return (endpoint, headers) if length <= min(SHORT, endpoint.limit) else None
+
+    def on_message_complete(self) -> None:
+        self._unheard = 0
+        super().on_message_complete()
+        if isinstance(self.cycle, Exchange) and not self.cycle.begun:
+            self.cycle.begin()
+
+
+def _too_large() -> ServiceError:
+    return ServiceError(
+        f"headers must be at most {HEAD} bytes and {LINES} lines; they are more. Send fewer.",
+        status=431,
+        code="headers_too_large",
+    )
+
+
+class _Unheard:
+    """The event by which uvicorn tells of more body: here the whole body is awaited."""
+
+    def set(self) -> None:
+        """Nobody waits."""
+
+
+class Exchange:
+    """One request and its answer."""
+
+    message_event = _Unheard()
+
+    def __init__(self, protocol: Protocol, endpoint: Endpoint, headers: dict[bytes, bytes]) -> None:
+        self._protocol, self._endpoint, self._headers = protocol, endpoint, headers
+        self.keep_alive = bool(protocol.parser.should_keep_alive())
+        self.body, self.more_body = bytearray(), True
+        self.response_complete = self.disconnected = self.begun = False
+
+    def begin(self) -> None:
+        """Answer, now that the request is whole."""
+        self.begun = True
+        self._task: asyncio.Task[Any] = self._protocol.loop.create_task(self._run())
+        self._protocol.tasks.add(self._task)
+
+    async def _read(self) -> bytes:
+        return bytes(self.body)
+
+    async def _run(self) -> None:
+        protocol = self._protocol
+        try:
+            answer = await self._endpoint.answer(self._headers, self._read)
+            if protocol.flow.write_paused:
+                await protocol.flow.drain()
+            self.response_complete = True
+            if not self.disconnected:
+                dated = tuple(protocol.server_state.default_headers)
+                closing = () if self.keep_alive else ((b"connection", b"close"),)
+                protocol.transport.write(_bytes_of(answer, dated + closing))
+        except BaseException:
+            protocol.transport.close()
+            raise
+        finally:
+            protocol.tasks.discard(self._task)
+        if not self.keep_alive:
+            protocol.transport.close()
+        protocol.on_response_complete()
+
+
+def _bytes_of(answer: Answer, more: Headers) -> bytes:
+    head = _head(answer.status, answer.kind, answer.extra + more)
+    return b"%b%d\r\n\r\n%b" % (head, len(answer.content), answer.content)
+
+
+@lru_cache(maxsize=64)
+def _head(status: int, kind: bytes, headers: Headers) -> bytes:
+    """Everything before the length; answers of one second have it in common."""
+    line = f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n".encode()
+    lines = [b"%b: %b\r\n" % pair for pair in ((b"content-type", kind), *HEADERS, *headers)]
+    return b"".join([line, *lines, b"content-length: "])

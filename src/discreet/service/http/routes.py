@@ -1,0 +1,81 @@
+"""One table of routes: it makes the app, the OpenAPI document and the tests of access."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from discreet.service.http import bodies, handlers
+from discreet.service.http.bodies import Bodies
+from discreet.service.http.handlers import Call
+from discreet.service.http.rate_limit import ANSWER, DECIDE, OTHER, TICKET, UNLIMITED
+from discreet.service.runtime.decisions import Decision, Ticket
+from discreet.service.storage.api_keys import SCOPES
+
+ANY = SCOPES
+PUBLIC = ("public",)
+"""No key is needed."""
+READ = ("release:read", "audit")
+
+
+@dataclass(frozen=True)
+class Route:
+    """A method and a path, who may call it, what it takes and what it gives."""
+
+    method: str
+    path: str
+    scopes: tuple[str, ...]
+    handler: Callable[[Call], Awaitable[Any]]
+    summary: str
+    body: Any = None
+    answer: Any = None
+    releases: bool = False
+    """Open to everyone where the settings say that releases are public."""
+    bucket: str = OTHER
+    """What its requests are counted with, for the rate limit."""
+
+
+def routes(shapes: Bodies) -> tuple[Route, ...]:
+    """Every route; the busiest come first."""
+    h, admin = handlers, ("admin",)
+    return (
+        Route("POST", "/v1/decide", ("decide",), h.decide, "Choose an action for a context",
+              shapes.decide, Decision, bucket=DECIDE),
+        Route("POST", "/v1/observe", ("observe",), h.observe, "Report the loss of a decision",
+              shapes.observe, bodies.Stored, bucket=ANSWER),
+        Route("POST", "/v1/observe:batch", ("observe",), h.observe_batch,
+              "Report many losses; each is judged by itself", shapes.observe_batch,
+              bodies.Results, bucket=ANSWER),
+        Route("POST", "/v1/activate", ("decide", "observe"), h.activate,
+              "Say that a deferred decision was shown", bodies.Activate, bodies.Activated,
+              bucket=ANSWER),
+        Route("POST", "/v1/tickets", ("ticket",), h.ticket,
+              "A slot for a device that decides by itself", bodies.Nothing, Ticket,
+              bucket=TICKET),
+        Route("GET", "/v1/releases", READ, h.releases, "The list of documents", releases=True),
+        Route("GET", "/v1/releases/{number}", READ, h.release,
+              "The signed bytes of a document, by number or current", releases=True),
+        Route("GET", "/v1/schema", ANY, h.schema, "What a context must contain"),
+        Route("GET", "/v1/ledger", ("audit",), h.ledger, "Every charge on the privacy budget"),
+        Route("GET", "/v1/status", ANY, h.status, "Where the experiment stands, in words"),
+        Route("POST", "/v1/admin/mode", admin, h.set_mode, "online, shadow or frozen",
+              bodies.Mode),
+        Route("POST", "/v1/admin/holdback", admin, h.set_holdback,
+              "The share that receives the default action", bodies.Holdback),
+        Route("POST", "/v1/admin/serving", admin, h.set_serving,
+              "Serve an older release, or the newest again", bodies.ServedRelease),
+        Route("POST", "/v1/admin/burn", admin, h.burn, "Give up a batch and erase its rows",
+              bodies.Burn),
+        Route("GET", "/v1/admin/keys", admin, h.list_keys, "All keys, without their secrets"),
+        Route("POST", "/v1/admin/keys", admin, h.create_key, "A new key, shown once",
+              bodies.NewKey),
+        Route("POST", "/v1/admin/keys/revoke", admin, h.revoke_key, "A key stops working",
+              bodies.RevokedKey),
+        Route("GET", "/metrics", ("audit",), h.public_metrics, "Public figures for Prometheus"),
+        Route("GET", "/internal/metrics", admin, h.internal_metrics,
+              "Exact figures, on this machine alone"),
+        Route("GET", "/healthz", PUBLIC, h.healthz, "The process is alive", bucket=UNLIMITED),
+        Route("GET", "/readyz", PUBLIC, h.readyz, "The service takes requests",
+              bucket=UNLIMITED),
+    )  # fmt: skip

@@ -1,0 +1,74 @@
+"""Start the processes that serve."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import uvicorn
+
+from discreet.errors import InvalidInput
+from discreet.service.runtime.lifecycle import check
+from discreet.service.secrets.vault import Vault
+from discreet.service.settings import Settings, text_of
+from discreet.service.storage.locations import anchor_of, beside, open_database
+
+LARGEST = 100_000
+"""Bytes of an experiment file that workers are handed in their environment."""
+
+
+def serve(config: Path, *, host: str | None, port: int | None, workers: int) -> None:
+    """Serve until SIGTERM or Ctrl-C; requests under way are finished first."""
+    text = text_of(config)
+    settings = Settings.of_text(text, config)
+    if workers > 1 and len(text.encode()) > LARGEST:
+        raise InvalidInput(
+            f"experiment file must have at most {LARGEST} bytes with several workers; it has more. "
+            "Shorten it, or serve it with one worker."
+        )
+    if workers > 1 and not settings.postgres:
+        raise InvalidInput(
+            f"workers must be 1 with SQLite; got {workers}. "
+            "Name a PostgreSQL database for more: database = 'postgresql://…'."
+        )
+    preflight(settings)
+    anchor = anchor_of(settings).path
+    if beside(settings, anchor):
+        told = (
+            f"warning: the anchor {anchor} lies beside what it guards: a copy of the folder that "
+            "is put back would not be noticed. Keep it on another disk: anchor = '…'"
+        )
+        print(told, file=sys.stderr, flush=True)
+    os.environ["DISCREET_CONFIG"] = str(config.resolve())
+    # What the file says now, so that a worker that is started later serves no other plan.
+    os.environ["DISCREET_EXPERIMENT"] = text
+    os.environ["DISCREET_WORKERS"] = str(workers)
+    place = (host or settings.host, settings.port if port is None else port)
+    address = f"http://{place[0]}:{place[1]}"
+    print(f"{settings.experiment}: {address}, dashboard {address}/ui", file=sys.stderr, flush=True)
+    # The server repeats a signal after its clean end; this one must not end us once more.
+    signal.signal(signal.SIGTERM, lambda *_: None)
+    uvicorn.run(
+        "discreet.service.http.app:from_environment",
+        factory=True,
+        http="discreet.service.http.protocol:Protocol",
+        host=place[0],
+        port=place[1],
+        workers=workers,
+        access_log=False,
+        log_level="warning",
+        server_header=False,
+        timeout_graceful_shutdown=10,
+        timeout_keep_alive=75,  # longer than what load balancers keep, so that none meets a reset
+    )
+
+
+def preflight(settings: Settings) -> None:
+    """Complain in one line before any process is started."""
+    database = open_database(settings)
+    Vault(settings.place(settings.vault)).signing  # noqa: B018
+    with database.guard(), closing(database.connect()) as connection:
+        check(settings, database, connection, anchor_of(settings))

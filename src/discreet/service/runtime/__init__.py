@@ -1,0 +1,1 @@
+"""What runs the experiment: decisions, releases, upkeep, beginning and restoring it."""

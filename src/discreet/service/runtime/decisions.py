@@ -1,0 +1,315 @@
+"""The service without HTTP: decide, observe, activate, and what operators change."""
+
+from __future__ import annotations
+
+import hmac
+import json
+from collections import OrderedDict
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from discreet.errors import DecisionClosed, InvalidInput, LossConflict, ServiceError
+from discreet.service.http.bodies import features_of, features_of_many
+from discreet.service.kill_points import step
+from discreet.service.runtime.leased_slots import HeldSlots
+from discreet.service.runtime.shared_calls import Together
+from discreet.service.runtime.worker_state import State
+from discreet.service.secrets import decision_ids
+from discreet.service.secrets.decision_ids import Id
+from discreet.service.secrets.sealing import (
+    ACTIVATION,
+    LOSS,
+    REPLY,
+    ROW,
+    WHOLE,
+    Row,
+    Sealer,
+    pack_loss,
+)
+from discreet.service.storage.batches import Lease
+from discreet.service.storage.journal import KEPT, OVER, USED, Decided, Heard, Known, Named, Used
+from discreet.validate import loss as one_loss
+from discreet.validate import whole
+
+TOGETHER = 0.005
+"""Seconds between two evaluations while requests overlap; one that is alone does not wait."""
+REMEMBERED = 10_000
+"""Answers without a slot that are kept for a while, should their request come again."""
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The answer to decide: the id to report the loss with, and the document that decided."""
+
+    decision: str
+    action: int
+    release: int
+    stored: bool
+
+
+@dataclass(frozen=True)
+class Ticket:
+    """A slot for a device that decides by itself and sends context, action and loss together."""
+
+    ticket: str
+    release: int
+    stored: bool
+
+
+class Engine:
+    """Decisions and answers of one worker process, over the state that all workers share."""
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+        self.settings, self.plan = state.settings, state.settings.plan
+        self._ids = decision_ids.Ids(state.vault.mac)
+        self._slots = HeldSlots(state)
+        self._unstored: OrderedDict[Named, Decision] = OrderedDict()
+        self._sealers: dict[tuple[int, int], Sealer] = {}
+        self._deciding = 0
+        self._mapped: Together[Any, np.ndarray[Any, Any]] = Together(
+            partial(features_of_many, self.plan),
+            pause=TOGETHER,
+            others=lambda: self._deciding > 1,
+        )
+        state.on_change = self._forget
+
+    async def decide(
+        self,
+        caller: str,
+        context: Any,
+        *,
+        user: str | None = None,
+        deferred: bool = False,
+        idempotency: str | None = None,
+    ) -> Decision:
+        """Choose an action. With journal ``decide`` the row is durable when this returns."""
+        self._check_user(user)
+        named = None if idempotency is None else self._named(caller, idempotency)
+        self._deciding += 1
+        try:
+            features = await self._mapped(context)  # refuses before anything is taken
+            return await self._decide(features, user, deferred, named)
+        finally:
+            self._deciding -= 1
+
+    async def _decide(
+        self, features: np.ndarray[Any, Any], user: str | None, deferred: bool, named: Named | None
+    ) -> Decision:
+        if named is not None and named in self._unstored:
+            return self._unstored[named]
+        held_back = self._held_back(named)
+        # After a restore nobody knows whether a named request was made before.
+        slotless = held_back or (named is not None and self.state.names.incomplete)
+        while not slotless and (taken := await self._slots.take()) is not None:
+            lease, slot = taken
+            decision = await self._stored(lease, slot, features, user, deferred, named)
+            if decision is not None:
+                step("decide:before-answer")
+                return decision
+        if named is not None:
+            known = await self.state.read(partial(self.state.journal.find, named))
+            if known is not None:
+                return self._repeated(known)
+        return await self._unstored_decision(features, held_back, named)
+
+    async def _unstored_decision(
+        self, features: np.ndarray[Any, Any], held_back: bool, named: Named | None
+    ) -> Decision:
+        """A decision while no batch is open, or for one who is held back."""
+        release = self.state.served()
+        action = self.settings.default_action
+        if not held_back and self.state.mode != "shadow":
+            action = await self.state.serving.action(release, features)
+        decision = Decision(self._ids.unstored(self.state.epoch), action, release, False)
+        if named is not None:
+            self._unstored[named] = decision
+            if len(self._unstored) > REMEMBERED:
+                self._unstored.popitem(last=False)
+        return decision
+
+    async def _stored(
+        self,
+        lease: Lease,
+        slot: int,
+        features: np.ndarray[Any, Any],
+        user: str | None,
+        deferred: bool,
+        named: Named | None,
+    ) -> Decision | None:
+        """A decision in a slot; None if the batch of the lease is over."""
+        state, sealer = self.state, self._sealer(lease.epoch, lease.batch)
+        if sealer is None:
+            raise ServiceError(
+                f"the vault must hold the key of batch {lease.batch}; it does not. "
+                "Its rows cannot be kept: put the vault back, or burn the batch.",
+                status=503,
+                code="vault_incomplete",
+            )
+        release = state.served(lease.release)
+        action = self.settings.default_action
+        if state.mode != "shadow":
+            action = await state.serving.action(release, features)
+        row = Row(features, action, deferred, sealer.user(user))
+        sealed, place = sealer.seal(ROW, slot, row.pack()), (lease.epoch, lease.batch, slot)
+        written = self.settings.journal == "decide"
+        kind, token = (decision_ids.WRITTEN, b"") if written else (decision_ids.TOKEN, sealed)
+        id = Id(kind, *place, lease.nonce, token)
+        decision = Decision(self._ids.write(id), action, release, True)
+        if not written and named is None:
+            return decision
+        item = Decided(*place, sealed if written else None, lease.nonce)
+        if named is not None:
+            reply = sealer.seal(REPLY, slot, json.dumps(asdict(decision)).encode())
+            later = state.names.hashed(place[:2], named.request)
+            item = item._replace(named=named, reply=reply, later=later)
+        outcome = await state.writer.write(state.journal.decide, item)
+        step("decide:committed")
+        if outcome is KEPT:
+            return decision
+        if outcome is USED or isinstance(outcome, Known):
+            self._slots.put_back(lease, slot)  # nothing was written there
+            return self._repeated(outcome)
+        self._slots.drop(lease)
+        return None
+
+    def _held_back(self, named: Named | None) -> bool:
+        """By chance, which no context has a part in; the same request has the same fate."""
+        share = self.state.holdback
+        if named is None:
+            return self.state.serving.chance(share)
+        return int.from_bytes(named.name[:4], "big") < share * 2**32
+
+    def _repeated(self, known: Known | Used) -> Decision:
+        """The answer that the same request had before, while its batch is under way."""
+        # Privacy: a request takes one slot, however often it is sent while it is remembered.
+        # [docs/privacy/service.md, "Requests that are sent again"]
+        packed = None
+        if isinstance(known, Known) and (sealer := self._sealer(known.epoch, known.batch)):
+            packed = sealer.open(REPLY, known.slot, known.payload)
+        if packed is None:  # the reply is deleted, or will be: its key is destroyed
+            raise ServiceError(
+                "Idempotency-Key must be new or that of a batch under way; the batch of its "
+                "request is over. Its decision was made and counts once: drop the request.",
+                status=409,
+                code="idempotency_key_used",
+            )
+        return Decision(**json.loads(packed))
+
+    async def ticket(self) -> Ticket:
+        """A slot without a context."""
+        taken = await self._slots.take()
+        if taken is None:
+            return Ticket(self._ids.unstored(self.state.epoch), self.state.served(), False)
+        lease, slot = taken
+        id = self._ids.write(Id(decision_ids.TICKET, lease.epoch, lease.batch, slot, lease.nonce))
+        return Ticket(id, self.state.served(lease.release), True)
+
+    async def observe(
+        self,
+        decision: str,
+        loss: Any,
+        *,
+        context: Any = None,
+        action: Any = None,
+        user: str | None = None,
+    ) -> bool:
+        """The loss of a decision; False for one that took no slot. Durable when this returns."""
+        id, value = self._ids.read(decision), one_loss(loss)
+        if id.kind == decision_ids.UNSTORED:
+            return False
+        with_record = id.kind == decision_ids.TICKET
+        if (context is not None) != with_record or (action is not None) != with_record:
+            raise InvalidInput(
+                "context and action must be sent with the loss of a ticket, and only there; "
+                "they are not. Send them together."
+            )
+        sealer = self._living(id)
+        kind, packed = LOSS, pack_loss(value)
+        if id.kind == decision_ids.TOKEN:
+            row = sealer.open(ROW, id.slot, id.token)
+            if row is None:  # its key is not the one that sealed it
+                raise _over()
+            kind, packed = WHOLE, row + packed
+        elif with_record:
+            kind, packed = WHOLE, self._record(sealer, context, action, user) + packed
+        await self._hear(id, kind, packed, sealer)
+        step("observe:before-answer")
+        return True
+
+    def _record(self, sealer: Sealer, context: Any, action: Any, user: str | None) -> bytes:
+        features = features_of(self.plan, context)
+        chosen = whole("action", action, 0)
+        if chosen >= self.plan.n_actions:
+            raise InvalidInput(
+                f"action must be below {self.plan.n_actions}; it is not. "
+                "Send the action that was shown."
+            )
+        self._check_user(user)
+        return Row(features, chosen, False, sealer.user(user)).pack()
+
+    async def activate(self, decision: str) -> bool:
+        """A deferred decision was shown; False for one that took no slot."""
+        id = self._ids.read(decision)
+        if id.kind == decision_ids.UNSTORED:
+            return False
+        sealer = self._living(id)
+        if id.kind == decision_ids.WRITTEN:  # elsewhere a silent slot is void anyhow
+            await self._hear(id, ACTIVATION, b"", sealer)
+        return True
+
+    async def _hear(self, id: Id, kind: int, packed: bytes, sealer: Sealer) -> None:
+        payload = sealer.seal(kind, id.slot, packed)
+        item = Heard(id.epoch, id.batch, id.slot, kind, payload, id.lease)
+        outcome = await self.state.writer.write(self.state.journal.hear, item)
+        step("observe:committed")
+        if outcome is OVER:
+            raise _over()
+        if isinstance(outcome, Known) and sealer.open(kind, id.slot, outcome.payload) != packed:
+            raise LossConflict(
+                "loss must equal the one already stored for that decision; it differs. "
+                "The first one is kept."
+            )
+
+    def _forget(self) -> None:
+        """Something was published or changed: keys of batches that are over leave the memory."""
+        self._slots.look()
+        for place in [place for place in self._sealers if self.state.over(*place)]:
+            del self._sealers[place]
+            self.state.vault.forget(*place)
+
+    def _living(self, id: Id) -> Sealer:
+        sealer = self._sealer(id.epoch, id.batch)
+        if sealer is None:
+            raise _over()
+        return sealer
+
+    def _sealer(self, epoch: int, batch: int) -> Sealer | None:
+        """What seals rows of a batch; None where its key was destroyed."""
+        sealer = self._sealers.get((epoch, batch))
+        if sealer is None and (key := self.state.vault.batch(epoch, batch)) is not None:
+            sealer = self._sealers[epoch, batch] = Sealer(key, epoch, batch)
+        return sealer
+
+    def _check_user(self, user: str | None) -> None:
+        needed = self.settings.unit != "decision"
+        if needed != (user is not None):
+            raise InvalidInput(
+                f"user must be {'given' if needed else 'left out'}; it is not. "
+                f"The unit of privacy is {self.settings.unit!r}."
+            )
+
+    def _named(self, caller: str, key: str) -> Named:
+        """An Idempotency-Key in the scope of its API key, and a keyed hash of both."""
+        request = f"{caller}\0{key}".encode()
+        return Named(request, hmac.digest(self.state.vault.mac, request, "sha256"))
+
+
+def _over() -> DecisionClosed:
+    return DecisionClosed(
+        "decision must belong to a batch that still waits; its batch is over, or was set back. "
+        "Nothing changed: drop the late loss."
+    )

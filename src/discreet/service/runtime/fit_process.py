@@ -1,0 +1,153 @@
+"""The only code of the service that reads rows of people in the clear.
+
+It runs in a child process: decisions go on while it works, and nothing private enters the process
+that answers requests. The first line in holds the plan and the places, each further one names a
+batch, and a line out holds the release. The child never reads the experiment file: what that says
+may have changed since the start, and the parent verifies the release by the plan that it serves.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from discreet.billboard.chain import Chain
+from discreet.billboard.signing import public_key
+from discreet.errors import NotReady
+from discreet.learner import private_release
+from discreet.plan import Plan
+from discreet.privacy.noise import SecureNoise
+from discreet.releases.canonical import canonical
+from discreet.releases.release import Release
+from discreet.service.kill_points import step
+from discreet.service.secrets.sealing import Sealer
+from discreet.service.secrets.vault import Vault
+from discreet.service.settings import Settings
+from discreet.service.storage import document_table as documents
+from discreet.service.storage.database import Database
+from discreet.service.storage.journal import read_batch
+from discreet.service.storage.locations import open_database
+
+# Decisions come first, also while the child imports what it needs: one thread, and not urgent.
+# But not the last of all: on a machine that is always busy a release must be made some time.
+CHILD = """
+import os, sys
+os.nice(10)
+for library in ("OMP", "OPENBLAS", "MKL"):
+    os.environ[f"{library}_NUM_THREADS"] = "1"
+from discreet.service.runtime.fit_process import main
+main()
+"""
+
+
+def fit(
+    settings: Settings, database: Database, vault: Vault, epoch: int, batch: int, size: int
+) -> Release:
+    """Read a sealed batch, fit it, add the noise."""
+    key = vault.batch(epoch, batch)
+    if key is None:
+        raise NotReady(
+            f"key of batch {batch} must be in the vault; it is not. "
+            "Its rows cannot be read any more: burn the batch."
+        )
+    with closing(database.connect()) as connection:
+        chain = Chain(public_key(vault.signing)).extended(documents.after(connection, -1))
+        ledger = documents.ledger_of(connection, settings)
+        sealer = Sealer(key, epoch, batch)
+        rows = read_batch(connection, settings.plan, sealer, epoch, batch, size)
+    step("fit:read")
+    part = documents.part(settings, epoch, batch)
+    noise = SecureNoise()
+    release, _ = private_release(settings.plan, noise, rows, chain.released, ledger, part)
+    return release
+
+
+class Fitter:
+    """A child process that fits; started when a batch is sealed, ended by closing its input."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._terms = _written(settings)
+        self._child: subprocess.Popen[str] | None = None
+        self._lock = threading.Lock()
+        self._environment = dict(os.environ)
+
+    def __call__(self, epoch: int, batch: int, size: int) -> Release:
+        with self._lock:
+            answer = self._ask({"epoch": epoch, "batch": batch, "size": size})
+        if answer is None:
+            raise NotReady("fit must finish; it did not. It is tried again.")
+        return Release.from_json(answer)
+
+    def _ask(self, question: dict[str, int]) -> Any:
+        try:
+            child = self._started()
+            print(json.dumps(question), file=child.stdin, flush=True)
+            return json.loads((child.stdout and child.stdout.readline()) or "null")
+        except (OSError, ValueError):
+            return None
+
+    def start(self) -> None:
+        """Import what a fit needs before it is due; nothing if that was done, or is."""
+        if self._child is None:
+            with self._lock:
+                self._started()
+
+    def _started(self) -> subprocess.Popen[str]:
+        if self._child is None or self._child.poll() is not None:
+            self._child = subprocess.Popen(
+                [sys.executable, "-c", CHILD],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,  # a warning of a library could tell of rows
+                text=True,
+                start_new_session=True,  # Ctrl-C is for the parent, which ends this one in time
+                env=self._environment,
+            )
+            self._environment.pop("DISCREET_STEP", None)  # a test ends one child, not all
+            # Not as an argument: an address may hold a password, and everyone sees arguments.
+            print(self._terms, file=self._child.stdin, flush=True)
+        return self._child
+
+    def close(self) -> None:
+        """End the child; a fit that is under way is given up, and made again after the start."""
+        child, self._child = self._child, None
+        if child is not None:
+            child.kill()
+            child.communicate()
+
+
+def _written(settings: Settings) -> str:
+    """All that a fit needs to know of the settings, in one line."""
+    names = ("experiment", "database", "vault", "unit", "max_batches", "allow_idealised")
+    terms: dict[str, Any] = {name: getattr(settings, name) for name in names}
+    terms |= {"plan": settings.plan.to_config(), "folder": str(settings.folder.resolve())}
+    return canonical(terms).decode()
+
+
+def _read(line: str) -> Settings:
+    terms = json.loads(line)
+    plan, folder = Plan.from_config(terms.pop("plan")), Path(terms.pop("folder"))
+    return Settings(plan=plan, folder=folder, **terms)
+
+
+def main() -> None:
+    """Answer until the input ends, which also happens when the parent dies."""
+    settings = _read(sys.stdin.readline())
+    database, vault = open_database(settings), Vault(settings.place(settings.vault))
+    for line in sys.stdin:
+        asked = json.loads(line)
+        # Nothing about a failure is told: it could depend on rows.
+        answer = None
+        try:
+            made = fit(settings, database, vault, asked["epoch"], asked["batch"], asked["size"])
+            answer = made.to_json()
+        except Exception:
+            answer = None
+        vault.forget(asked["epoch"], asked["batch"])
+        print(json.dumps(answer), flush=True)

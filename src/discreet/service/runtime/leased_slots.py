@@ -1,0 +1,92 @@
+"""The slots that this process may hand out, and where it gets more."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+
+from discreet.errors import NotReady
+from discreet.service.event_loop import running_loop
+from discreet.service.kill_points import step
+from discreet.service.runtime.worker_state import State
+from discreet.service.storage.batches import Lease, Wanted
+
+ASK_AGAIN = 0.25
+"""Seconds until a worker that was told of no open batch asks the database again."""
+LASTS, TIMES = 0.25, 16
+"""A block that lasted less than so many seconds is followed by one of twice its length, up to so
+many times the ``lease`` of the settings: under load few requests wait for a block."""
+
+
+class HeldSlots:
+    """One leased block at a time; what is left of it when the process ends is void."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._lease: Lease | None = None
+        self._spare: list[tuple[Lease, int]] = []
+        self._leasing = asyncio.Lock()
+        self._idle_until = self._asked = -math.inf
+        self._length, self._waiting = state.settings.lease, 0
+
+    async def take(self) -> tuple[Lease, int] | None:
+        """A slot of the leased block, or of a new one; None while no batch is open."""
+        while self._state.mode != "frozen":
+            if self._spare:
+                return self._spare.pop()
+            lease = self._lease
+            if lease is not None and lease.free:
+                if lease.release > self._state.serving.newest:
+                    await self._hear_of(lease.release)
+                    continue
+                return lease, lease.free.pop()
+            loop = running_loop()
+            if loop.time() < self._idle_until:
+                return None
+            self._waiting += 1
+            try:
+                async with self._leasing:
+                    if self._lease is lease and loop.time() >= self._idle_until:
+                        await self._ask(loop.time())
+                    # Otherwise somebody else has asked meanwhile.
+            finally:
+                self._waiting -= 1
+        return None
+
+    async def _ask(self, now: float) -> None:
+        state = self._state
+        lease = state.settings.lease
+        lasted = now - self._asked
+        self._length = lease if lasted > LASTS else min(2 * self._length, TIMES * lease)
+        self._asked = now
+        wanted = Wanted(self._length, self._waiting)
+        leased = await state.writer.write(state.slots.lease, wanted)
+        step("lease:committed")
+        if leased is None:
+            self._idle_until = running_loop().time() + ASK_AGAIN
+        self._lease = leased
+
+    async def _hear_of(self, release: int) -> None:
+        """This worker has not heard of the release that decides the batch."""
+        await self._state.refresh()
+        if release > self._state.serving.newest:
+            raise NotReady(
+                f"document {release} must be confirmed before it decides; it is not. Try again."
+            )
+
+    def put_back(self, lease: Lease, slot: int) -> None:
+        """A slot in which nothing was written."""
+        self._spare.append((lease, slot))
+
+    def drop(self, lease: Lease) -> None:
+        """The batch of a lease is over."""
+        if self._lease is lease:
+            self._lease = None
+
+    def look(self) -> None:
+        """Forget slots of batches that are over, and ask the database at the next decision."""
+        self._idle_until = 0.0
+        lease, over = self._lease, self._state.over
+        if lease is not None and over(lease.epoch, lease.batch):
+            self._lease = None
+        self._spare = [each for each in self._spare if not over(each[0].epoch, each[0].batch)]

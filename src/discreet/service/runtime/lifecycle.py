@@ -1,0 +1,240 @@
+"""Begin an experiment, check it before it is served, begin a new epoch after a restore."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+
+from discreet.billboard.documents import genesis, restore_document
+from discreet.billboard.signing import public_key
+from discreet.errors import StateClaimed
+from discreet.releases.canonical import canonical
+from discreet.service.kill_points import step
+from discreet.service.runtime.release_transaction import destroy_keys, finish
+from discreet.service.secrets.vault import NAMES, Vault
+from discreet.service.settings import Settings, differing
+from discreet.service.storage import api_keys, document_table
+from discreet.service.storage.anchor import Anchor, Book, Mark, behind
+from discreet.service.storage.batches import COLUMNS, UNDER_WAY, BatchState
+from discreet.service.storage.database import Connection, Database
+from discreet.service.storage.journal import forget
+from discreet.service.storage.locations import anchor_of, open_database
+from discreet.service.storage.migrations import migrate
+
+
+def begin(settings: Settings) -> str:
+    """Tables, secrets, document 0, its anchor, and an admin key, whose text is returned."""
+    database, vault = open_database(settings), Vault(settings.place(settings.vault))
+    vault.create()
+    anchor = anchor_of(settings)
+    document = genesis(
+        settings.plan,
+        settings.experiment,
+        public_key(vault.signing),
+        max_batches=settings.max_batches,
+    )
+    with closing(database.connect()) as connection:
+        migrate(database, connection)
+        with database.transaction(connection):
+            if connection.execute("SELECT 1 FROM experiment").fetchone():
+                raise StateClaimed(
+                    "database must be empty for a new experiment; it holds one. "
+                    "Serve it with discreet serve, or name another database."
+                )
+            connection.execute(
+                f"INSERT INTO experiment VALUES (1, ?, ?, 1, ?, ?, NULL, {database.now}, NULL)",
+                (settings.experiment, _plan(settings), settings.mode, settings.holdback),
+            )
+            mark = document_table.append(connection, document, vault.signing)
+            text, _ = api_keys.create(database, connection, ["admin"], "first key")
+            anchor.create()
+            anchor.intend(mark)
+    anchor.confirm([(mark.number, mark.digest)])
+    return text
+
+
+def check(settings: Settings, database: Database, connection: Connection, anchor: Anchor) -> None:
+    """Refuse to serve a database that is empty, of another plan, or not what its anchor says."""
+    migrate(database, connection)
+    row = connection.execute("SELECT plan, clock FROM experiment").fetchone()
+    if row is None:
+        raise StateClaimed(
+            "database must hold an experiment; it holds none. "
+            "Begin it with discreet serve --init --config FILE."
+        )
+    if row[0] != _plan(settings):
+        keys = differing(json.loads(row[0]), settings.fixed)
+        raise StateClaimed(
+            f"{', '.join(keys)} must stay as the experiment began; not so here. Put it back, or "
+            "begin a new experiment with another database: what people were promised cannot change."
+        )
+    database.seen(float(row[1]))
+    with held(anchor) as book:  # what other workers commit and confirm waits for us
+        compare(book, document_table.committed(connection))
+
+
+@contextmanager
+def held(anchor: Anchor) -> Iterator[Book]:
+    """What the anchor says, and goes on to say meanwhile; a complaint where it is not there."""
+    try:
+        with anchor.held() as book:
+            yield book
+    except OSError as error:
+        raise StateClaimed(
+            f"anchor must be at {anchor.path}; it cannot be read there ({error.strerror}). "
+            "Bring its disk back, or name its place: anchor = '…'."
+        ) from None
+
+
+def compare(book: Book, documents: list[tuple[int, str]]) -> None:
+    """The newest confirmed document is there, and none that the anchor does not know."""
+    pending, known = book.pending, documents
+    if pending is not None and documents[-1:] == [(pending.number, pending.digest)]:
+        # It was committed and is confirmed at once. If it is a restore, the one before is lost.
+        known = documents[:-1]
+    elif any((mark.number, mark.digest) not in documents for mark in book.confirmed[-1:]):
+        raise behind()
+    unknown = [number for number, digest in known if not book.holds(number, digest)]
+    if unknown:
+        raise StateClaimed(
+            f"document {unknown[0]} must be one that the anchor confirms; it is not. The anchor is "
+            "older than the database, or of another experiment: name the right one, or run "
+            "discreet restore."
+        )
+
+
+@dataclass(frozen=True)
+class Restored:
+    """Batches that were given up, and lost documents whose releases are charged all the same."""
+
+    burned: list[int]
+    charged: list[int]
+
+
+def restore(settings: Settings, *, anchor_lost: bool = False) -> Restored:
+    """Begin a new epoch: batches under way are burned, lost releases are charged.
+
+    ``anchor_lost`` makes a new anchor of what the database holds: for one that is gone for good.
+    """
+    database, vault = open_database(settings), Vault(settings.place(settings.vault))
+    anchor = anchor_of(settings)
+    with database.guard(), closing(database.connect()) as connection:
+        migrate(database, connection)
+        with database.transaction(connection):
+            row = connection.execute(
+                f"SELECT plan, clock FROM experiment {database.lock}"
+            ).fetchone()
+            if row is None or row[0] != _plan(settings):
+                raise StateClaimed(
+                    "database must hold the experiment of this file; it does not. "
+                    "Name the database that was restored."
+                )
+            database.seen(float(row[1]))
+            if anchor_lost:
+                anchor.create()
+            newest = _reconcile(anchor, connection)
+            charged = _charge_lost(anchor, connection)
+            burned = [
+                BatchState(*each)
+                for each in connection.execute(
+                    f"SELECT {COLUMNS} FROM batches WHERE {UNDER_WAY} ORDER BY id"
+                ).fetchall()
+            ]
+            document = restore_document(
+                document_table.newest(connection),
+                epoch=newest.epoch + 1,
+                number=newest.number + 1,
+                previous=newest.digest,
+                burned=[batch.id for batch in burned],
+            )
+            mark = document_table.append(connection, document, vault.signing)
+            for batch in burned:
+                finish(database, connection, batch, "burned")
+                forget(connection, batch.epoch, batch.id)
+            connection.execute("DELETE FROM replies")
+            # Requests since the backup are unknown: until the time is over, one that comes with
+            # an Idempotency-Key may be one of them, and takes no slot. [names.py]
+            connection.execute(
+                f"UPDATE experiment SET epoch = ?, serving = NULL, restored = {database.now}",
+                (mark.epoch,),
+            )
+            step("restore:before-commit")
+            anchor.intend(mark)
+            step("restore:intended")
+        step("restore:committed")
+        anchor.confirm([(mark.number, mark.digest)])
+        step("restore:anchored")
+        destroy_keys(vault, connection)
+        remembered = connection.execute("SELECT epoch, id FROM batches WHERE ended IS NOT NULL")
+        for place in set(vault.batches(NAMES)) - {tuple(row) for row in remembered.fetchall()}:
+            vault.destroy(*place, NAMES)
+        database.erase(connection)
+    return Restored([batch.id for batch in burned], charged)
+
+
+def _reconcile(anchor: Anchor, connection: Connection) -> Mark:
+    """Make the documents of the database some of those of the anchor; the newest of these."""
+    for number, digest in document_table.committed(connection):
+        with held(anchor) as book:
+            pending, meant = book.pending, [mark.digest for mark in book.intents]
+        if book.holds(number, digest):
+            continue
+        if pending is not None and (pending.number, pending.digest) == (number, digest):
+            anchor.confirm([(number, digest)])
+        elif digest in meant:  # another one took its place before anybody was shown it
+            _drop(connection, number)
+        elif number >= len(book.confirmed):  # the anchor is older: this may have been served
+            _enter(anchor, connection, range(len(book.confirmed), number + 1))
+        else:
+            raise StateClaimed(
+                f"document {number} must be the one that the anchor confirms; it is another, of "
+                "another history. Name the anchor of this database, or begin a new experiment."
+            )
+    with held(anchor) as book:
+        return book.confirmed[-1]
+
+
+def _drop(connection: Connection, number: int) -> None:
+    """Forget a document that nobody was shown; its batch is given up with those under way."""
+    row = connection.execute(
+        "SELECT epoch, batch FROM documents WHERE number = ?", (number,)
+    ).fetchone()
+    for table in ("documents", "charges"):
+        connection.execute(f"DELETE FROM {table} WHERE number = ?", (number,))
+    connection.execute("UPDATE batches SET state = 'sealed' WHERE epoch = ? AND id = ?", tuple(row))
+
+
+def _enter(anchor: Anchor, connection: Connection, numbers: range) -> None:
+    """Tell the anchor of documents that it does not know; some were lost before."""
+    epoch = 1
+    for number in numbers:
+        found = connection.execute(
+            "SELECT epoch, digest, batch FROM documents WHERE number = ?", (number,)
+        ).fetchone()
+        paid = connection.execute(
+            "SELECT entry FROM charges WHERE number = ?", (number,)
+        ).fetchone()
+        epoch, digest, batch = found or (epoch, "lost", None)
+        mark = Mark(epoch, number, digest, batch, json.loads(paid[0]) if paid else None)
+        anchor.intend(mark)
+        anchor.confirm([(number, digest)])
+
+
+def _charge_lost(anchor: Anchor, connection: Connection) -> list[int]:
+    """Charge every release that was published and is not in the ledger; their documents."""
+    # Privacy: whoever may have been in a lost release pays for it as if it were here.
+    # [docs/privacy/service.md, "One fit for each batch"]
+    rows = connection.execute("SELECT number FROM charges").fetchall()
+    known = {int(row[0]) for row in rows}
+    with held(anchor) as book:
+        lost = [mark for mark in book.confirmed if mark.charge and mark.number not in known]
+    for mark in lost:
+        document_table.charge(connection, mark.number, mark.charge or {})
+    return [mark.number for mark in lost]
+
+
+def _plan(settings: Settings) -> str:
+    """The plan with its unit and its number of batches, as the experiment's row keeps them."""
+    return canonical(settings.fixed).decode()

@@ -1,0 +1,86 @@
+"""What is served: the verified chain, and the policy as it was at any of its documents."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Awaitable
+from typing import Any
+
+import numpy as np
+
+from discreet.billboard.chain import Chain
+from discreet.plan import Plan
+from discreet.releases.released import Released
+from discreet.service.runtime.shared_calls import Together
+
+HELD = 4
+"""Versions of the policy kept ready: the current one, a pinned one, one for a rollback."""
+
+
+class Serving:
+    """Releases that were read from committed rows, and the actions of the policy on them."""
+
+    def __init__(self, plan: Plan, key: str) -> None:
+        self.plan = plan
+        self.chain = Chain(key)
+        self._held: OrderedDict[int, Released] = OrderedDict()
+        self._together: Together[tuple[int, np.ndarray[Any, Any]], int] = Together(self._act)
+        # Actions may come from an ordinary generator: privacy holds for every fixed draw.
+        self._draws = np.random.default_rng()
+
+    @property
+    def newest(self) -> int:
+        """The number of the newest document; −1 before any was read."""
+        return self.chain.links[-1].number if self.chain.links else -1
+
+    def extended(self, contents: list[bytes]) -> Chain:
+        """The chain with more documents, verified and ready to decide."""
+        chain = self.chain.extended(contents).for_deciding()
+        self._warm(chain.released)
+        return chain
+
+    def adopt(self, chain: Chain) -> None:
+        """Serve a chain that ``extended`` made."""
+        self.chain = chain
+        self._hold(self.newest, chain.released)
+
+    def at(self, number: int) -> Released:
+        """The releases up to and including a document."""
+        held = self._held.get(number)
+        if held is None:
+            held = self.chain.until(number).released
+            self._hold(number, held)
+        self._held.move_to_end(number)
+        return held
+
+    def _hold(self, number: int, released: Released) -> None:
+        self._held[number] = released
+        while len(self._held) > HELD:
+            self._held.popitem(last=False)
+
+    def _warm(self, released: Released) -> None:
+        # One decision computes whatever the releases cache, so that no request waits for it.
+        self.plan.policy.probabilities(released, np.zeros((1, self.plan.features.p)))
+
+    def action(self, number: int, features: np.ndarray[Any, Any]) -> Awaitable[int]:
+        """The action of the policy after document ``number`` for one row of features."""
+        return self._together((number, features))
+
+    def _act(self, asked: list[tuple[int, np.ndarray[Any, Any]]]) -> list[int | Exception]:
+        """Rows that came together are decided together: many cost little more than one."""
+        actions: list[int | Exception] = [0] * len(asked)
+        for number in {number for number, _ in asked}:
+            places = [place for place, each in enumerate(asked) if each[0] == number]
+            rows = np.stack([asked[place][1] for place in places])
+            draws = self._draws.random((len(rows), 2))
+            try:
+                made = self.plan.policy.sample(self.at(number), rows, draws).tolist()
+            except Exception as error:  # of this document; those of another go on
+                made = [error] * len(rows)
+            for place, action in zip(places, made, strict=True):
+                actions[place] = action
+        return actions
+
+    def chance(self, share: float) -> bool:
+        """True with a probability that no context has a part in."""
+        return share > 0.0 and bool(self._draws.random() < share)

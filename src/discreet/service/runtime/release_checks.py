@@ -1,0 +1,82 @@
+"""What a fit returned, checked by the plan, the chain and the ledger before anything is written.
+
+A child that fits by another plan, or is wrong in any other way, spends nothing and deletes nothing.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from discreet.billboard.chain import Chain
+from discreet.billboard.documents import digest
+from discreet.errors import BudgetExceeded, CorruptRelease, DiscreetError
+from discreet.privacy.ledger import Ledger
+from discreet.privacy.noise import SecureNoise
+from discreet.releases.release import Release
+from discreet.service.settings import Settings
+from discreet.service.storage import document_table
+from discreet.service.storage.batches import BatchState
+from discreet.service.storage.database import Connection
+
+
+class Refused(DiscreetError):  # noqa: N818
+    """A release that is not made; ``reason`` is one of a few words, none of which tells of rows."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(
+            f"release must have the {reason} that plan, chain and ledger say; it differs. "
+            "Nothing was spent and nothing deleted: it is fitted again."
+        )
+        self.reason = reason
+
+
+def paid(connection: Connection, settings: Settings, batch: BatchState) -> Ledger:
+    """The ledger after a batch has paid for its release, by our own plan; or Refused."""
+    event = SecureNoise().claim(settings.plan.mechanism.event)
+    part = document_table.part(settings, batch.epoch, batch.id)
+    # Privacy: the charge is computed here, from our plan and from the charges that are committed;
+    # nothing that the child says enters it. [docs/privacy/service.md, "One fit for each batch"]
+    try:
+        return document_table.ledger_of(connection, settings).charge(part, event)
+    except BudgetExceeded:
+        raise Refused("budget") from None
+
+
+def verify(
+    connection: Connection,
+    settings: Settings,
+    known: Chain,
+    batch: BatchState,
+    release: Release,
+    ledger: Ledger,
+) -> None:
+    """Refuse a release that is not the next of our chain, of our plan, or not the one paid for."""
+    plan, committed = settings.plan, _committed(connection, known)
+    before = committed.released.latest
+    weights = release.predictor.weights
+    checks = {
+        "budget": settings.budget == committed.budget,  # as the genesis promised
+        "plan": release.plan_digest == plan.digest,
+        "number": release.number == (before.number if before else 0) + 1,
+        "previous": release.previous == (before.digest if before else plan.digest),
+        "records": release.records == batch.size,
+        "event": release.event == ledger.entries[-1].event,
+        "weights": weights.shape == (plan.n_actions, plan.features.p)
+        and bool(np.isfinite(weights).all()),
+        "gram": plan.policy.uses_radii <= (release.gram is not None),
+    }
+    for reason, holds in checks.items():
+        if not holds:
+            raise Refused(reason)
+
+
+def _committed(connection: Connection, known: Chain) -> Chain:
+    """The chain as it is in the database now, whose earlier part was verified before."""
+    number = known.number if known.links else -1
+    try:
+        committed = known.extended(document_table.after(connection, number))
+    except CorruptRelease:
+        raise Refused("chain") from None
+    if committed.links[-1].digest != digest(document_table.newest(connection)):
+        raise Refused("chain")
+    return committed

@@ -1,0 +1,113 @@
+"""One worker's service, without HTTP: what the app, the dashboard and the tests hold."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from discreet.errors import CorruptRelease, InvalidInput
+from discreet.service.kill_points import step
+from discreet.service.runtime import release_transaction
+from discreet.service.runtime.decisions import Engine
+from discreet.service.runtime.file_watch import ExperimentFile
+from discreet.service.runtime.status import status
+from discreet.service.runtime.upkeep import Upkeep
+from discreet.service.runtime.worker_state import State
+from discreet.service.settings import MODES, Settings
+from discreet.service.storage import api_keys
+from discreet.validate import in_range, one_of
+
+
+class Service:
+    """Decisions through ``engine``; the rest is what operators see and change.
+
+    With the path of its settings file the fits run in a child process, and the file is watched;
+    without, they run in a thread.
+    """
+
+    def __init__(self, settings: Settings, *, config: Path | None = None, workers: int = 1) -> None:
+        self.settings = settings
+        self.state = State(settings, workers=workers)
+        self.engine = Engine(self.state)
+        if config is not None:
+            self.state.file = ExperimentFile(config, settings)
+        self.upkeep = Upkeep(self.state, child=config is not None)
+
+    async def start(self, *, upkeep: bool = True) -> None:
+        """Open the database and begin to look after it."""
+        await self.state.start()
+        if upkeep:
+            self.upkeep.start()
+
+    async def stop(self) -> None:
+        """Finish what was asked for and close everything."""
+        await self.upkeep.stop()
+        await self.state.stop()
+
+    async def status(self) -> dict[str, Any]:
+        """Public facts in words and figures."""
+        return await status(self.state)
+
+    async def ledger(self) -> dict[str, Any]:
+        """Every charge, and what they come to."""
+        ledger = await self.state.ledger()
+        spent = ledger.spent()
+        return ledger.to_json() | {
+            "spent": {
+                "epsilon": repr(spent.epsilon),
+                "delta": repr(spent.delta),
+                "unit": spent.unit,
+                "relation": spent.relation,
+                "assumptions": list(spent.assumptions),
+            }
+        }
+
+    async def set_mode(self, mode: str) -> None:
+        """``online``, ``shadow`` or ``frozen``, for all workers."""
+        await self.state.change("mode", one_of("mode", mode, MODES))
+
+    async def set_holdback(self, share: float) -> None:
+        """The share of requests that receive the default action and are not stored."""
+        await self.state.change("holdback", float(in_range("share", share, 0.0, 1.0)))
+
+    async def set_serving(self, number: int | None) -> None:
+        """Serve an older document, or the newest again (None). Free: all of them are public."""
+        if number is not None:
+            try:
+                self.state.serving.at(number)
+            except CorruptRelease:
+                raise InvalidInput(
+                    f"release must be a document of this service; got {number!r}. "
+                    "GET /v1/releases lists them."
+                ) from None
+        await self.state.change("serving", number)
+
+    async def burn(self, batch: int) -> None:
+        """Give up a batch and erase its rows without a release."""
+        state = self.state
+        await state.write(
+            lambda c: release_transaction.burn(state.database, c, state.vault, state.anchor, batch)
+        )
+        step("burn:committed")
+        await state.refresh()
+        await self.upkeep.erase()
+
+    async def create_key(self, scopes: list[str], label: str) -> dict[str, Any]:
+        """A new API key with its text, which is shown this once."""
+        state = self.state
+        text, key = await state.write(lambda c: api_keys.create(state.database, c, scopes, label))
+        await state.refresh()
+        return key.shown() | {"key": text}
+
+    async def revoke_key(self, id: str) -> dict[str, Any]:
+        """A key that works no longer."""
+        state = self.state
+        key = await state.write(lambda c: api_keys.revoke(state.database, c, id))
+        await state.refresh()
+        return key.shown()
+
+    async def end_sessions(self, id: str) -> None:
+        """Every session of the dashboard that began with this key is over."""
+        state = self.state
+        await state.write(lambda c: api_keys.end_sessions(state.database, c, id))
+        await state.refresh()

@@ -1,0 +1,59 @@
+"""What requests that are under way at the same time have in common is done at once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Generic, TypeVar
+
+from discreet.service.event_loop import running_loop
+
+Item = TypeVar("Item")
+Made = TypeVar("Made")
+
+
+class Together(Generic[Item, Made]):
+    """Calls of ``work`` for many items; a result that is an exception is raised to its caller.
+
+    Items wait for the end of this turn of the event loop, and while there are ``others``, until
+    ``pause`` seconds after the last call: the busier, the more of them share a call.
+    """
+
+    def __init__(
+        self,
+        work: Callable[[list[Item]], Sequence[Made | Exception]],
+        *,
+        pause: float = 0.0,
+        others: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._work, self._pause, self._others = work, pause, others
+        self._waiting: list[tuple[Item, asyncio.Future[Made]]] = []
+        self._next = 0.0
+
+    def __call__(self, item: Item) -> asyncio.Future[Made]:
+        """What ``work`` makes of this item."""
+        loop = running_loop()
+        if not self._waiting:
+            wait = self._next - loop.time() if self._others() else 0.0
+            if wait > 0:
+                loop.call_later(wait, self._do, loop)
+            else:
+                loop.call_soon(self._do, loop)
+        done: asyncio.Future[Made] = loop.create_future()
+        self._waiting.append((item, done))
+        return done
+
+    def _do(self, loop: asyncio.AbstractEventLoop) -> None:
+        waiting, self._waiting = self._waiting, []
+        try:
+            made = self._work([item for item, _ in waiting])
+        except Exception as error:
+            made = [error] * len(waiting)
+        for (_, done), one in zip(waiting, made, strict=True):
+            if done.done():  # its request was cancelled
+                continue
+            if isinstance(one, Exception):
+                done.set_exception(one)
+            else:
+                done.set_result(one)
+        self._next = loop.time() + self._pause

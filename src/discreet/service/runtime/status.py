@@ -1,0 +1,120 @@
+"""Where the experiment stands, in words and figures that are public by the model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from discreet.service.runtime.worker_state import State
+from discreet.service.storage.batches import BatchState, under_way
+from discreet.service.storage.database import Connection
+
+
+async def status(state: State) -> dict[str, Any]:
+    """Batch, slots taken of how many, when the next release is due, and why nothing changes yet."""
+    now, live = await state.read(lambda connection: _facts(state, connection))
+    file = state.file
+    return {
+        "experiment": state.settings.experiment,
+        "unit": state.settings.unit,
+        "epoch": state.epoch,
+        "mode": state.mode,
+        "holdback": state.holdback,
+        "serving": state.served(),
+        "newest": state.serving.newest,
+        "releases": len(state.serving.at(state.serving.newest).items),
+        "waiting": state.settings.waiting,
+        "journal": state.settings.journal,
+        "window": state.settings.window,
+        "settle": state.settings.settle,
+        "anchor": "beside" if state.anchor_beside else "elsewhere",
+        "now": now,
+        "batches": [shown(batch) for batch in live],
+        "ready": state.ready,
+        "refused": state.refused,
+        "file": {
+            "readable": file is None or file.readable,
+            "differs": [] if file is None else file.differs,
+        },
+        "text": " ".join(_sentences(state, live, now)),
+    }
+
+
+def shown(batch: BatchState) -> dict[str, Any]:
+    """A batch as it is shown: how many slots are taken is public, what is in them is not."""
+    return {
+        "epoch": batch.epoch,
+        "batch": batch.id,
+        "state": batch.state,
+        "slots": batch.size,
+        "taken": batch.taken,
+        "release": batch.release,
+        "opened": batch.opened,
+        "sealed": batch.sealed,
+        "closes": batch.closes,
+        "due": batch.due,
+    }
+
+
+def _facts(state: State, connection: Connection) -> tuple[float, list[BatchState]]:
+    now = connection.execute(f"SELECT {state.database.now}").fetchone()[0]
+    return float(now), under_way(connection)
+
+
+def _sentences(state: State, live: list[BatchState], now: float) -> list[str]:
+    said = _warnings(state)
+    for batch in live:
+        if batch.state == "open":
+            said.append(
+                f"Batch {batch.id} is open: {batch.taken:,} of {batch.size:,} slots are taken."
+            )
+        else:
+            left = max(0.0, (batch.due or 0.0) - now)
+            said.append(
+                f"Batch {batch.id} is full and waits for losses; its release is due in "
+                f"{left:,.0f} s, whoever answers."
+            )
+    if state.mode == "frozen":
+        said.append("The experiment is frozen: the policy is served and nothing is stored.")
+    elif not live:
+        said.append("No batch is open: the next decision opens one, unless the experiment is over.")
+    elif all(batch.state == "sealed" for batch in live):
+        said.append("Until then decisions are served and not stored.")
+    if state.mode == "shadow":
+        said.append("In shadow mode everyone receives the default action.")
+    if state.names.incomplete:
+        hours = state.settings.remember / 3600
+        said.append(
+            f"A backup was restored less than {hours:,.3g} hours ago: requests with an "
+            "Idempotency-Key are served and not stored, since some may have been made before."
+        )
+    if state.alias is not None:
+        said.append(f"Document {state.alias} is served by choice, not the newest.")
+    if state.anchor_beside:
+        said.append("The anchor lies beside what it guards: keep it on another disk.")
+    return said
+
+
+def _warnings(state: State) -> list[str]:
+    """What an operator should look after, in words that hold no value of the file."""
+    said, file = [], state.file
+    if not state.whole:
+        said.append(
+            "The documents in the database do not verify, or one that decides is missing: "
+            "decisions fail. Restore the database."
+        )
+    if state.refused is not None:
+        said.append(
+            f"The last fit was refused for its {state.refused}: nothing was spent and no row was "
+            "deleted. It is tried again; restart the service if it stays so."
+        )
+    if file is not None and not file.readable:
+        said.append(
+            "The experiment file is gone or cannot be read: what it said at the start is served, "
+            "and a restart fails. Put it right."
+        )
+    elif file is not None and file.differs:
+        said.append(
+            f"The experiment file was edited ({', '.join(file.differs)}): what it said at the "
+            "start is served until a restart, which refuses another plan, unit or max_batches."
+        )
+    return said

@@ -1,0 +1,149 @@
+"""What a worker does between requests: release what is due, erase, look what others did."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any
+
+from discreet.errors import NotReady
+from discreet.service import logs
+from discreet.service.kill_points import step
+from discreet.service.runtime import fit_process, release_transaction
+from discreet.service.runtime.release_checks import Refused
+from discreet.service.runtime.worker_state import State
+from discreet.service.secrets.vault import NAMES
+from discreet.service.storage import journal
+
+TICK = 0.5
+"""Seconds between two looks; how late a worker may hear of a release, a new key, a changed mode."""
+
+
+class Upkeep:
+    """Background tasks; ``once`` does all that is due now."""
+
+    def __init__(self, state: State, *, child: bool = False) -> None:
+        self._state = state
+        self._fitter = fit_process.Fitter(state.settings) if child else None
+        self._tasks: list[asyncio.Task[None]] = []
+        self._erased = False
+        self._stopping = threading.Event()
+
+    def start(self) -> None:
+        """Begin to look after the state until ``stop``."""
+        # A fit takes its time; what other workers and operators do is seen meanwhile.
+        duties = (self._state.refresh, self.look, self.once)
+        self._tasks = [asyncio.create_task(self._repeat(each)) for each in duties]
+
+    async def stop(self) -> None:
+        """Give up what is under way: it is made again at the next start."""
+        self._stopping.set()
+        if self._fitter:
+            await asyncio.to_thread(self._fitter.close)
+        await asyncio.gather(*self._tasks)
+
+    async def _repeat(self, duty: Callable[[], Awaitable[Any]]) -> None:
+        while not self._stopping.is_set():
+            try:
+                await duty()
+            except Exception as error:
+                # The kind of an error is public, its text may not be.
+                if not self._stopping.is_set():
+                    logs.event("upkeep failed", kind=type(error).__name__)
+            await asyncio.sleep(TICK)
+
+    def _pause(self, seconds: float) -> None:
+        if self._stopping.wait(seconds):
+            raise NotReady("service must be running to release; it stops. It is made later.")
+
+    async def look(self) -> None:
+        """See whether somebody edited the experiment file."""
+        if self._state.file is not None:
+            await asyncio.to_thread(self._state.file.look)
+
+    async def once(self) -> bool:
+        """Release what is due and erase what is over; whether a release was made."""
+        state = self._state
+        made = False
+        if any(batch.state == "sealed" for batch in state.live):
+            # What was committed before, by a process that died, is confirmed before more follows.
+            await state.refresh()
+            if self._fitter:
+                await asyncio.to_thread(self._fitter.start)
+            made = await self._release()
+        else:
+            state.refused = None
+        await state.refresh()
+        if made:
+            logs.event("released", release=state.serving.newest)
+        # A key that outlived its batch: the release was made by a process that died, or whose
+        # answer to COMMIT was lost.
+        left = any(state.over(*place) for place in state.vault.batches())
+        await self._forget_names()
+        if made or left or not self._erased:
+            await self.erase()
+        return made
+
+    async def _forget_names(self) -> None:
+        """The keys of names whose time is over, then a slice of those names: a release that is
+        due meanwhile need not wait for all of them."""
+        state = self._state
+        expired = await state.read(state.names.expired)
+        for place in expired:
+            await asyncio.to_thread(state.vault.destroy, *place, NAMES)
+            step("names:key-destroyed")
+        if expired:
+            done = await state.write(partial(state.names.forget, place=expired[0]))
+            self._erased = self._erased and not done
+
+    async def _release(self) -> bool:
+        state = self._state
+        try:
+            made = await asyncio.to_thread(self._publisher().release_next)
+        except Refused as refused:
+            if refused.reason != state.refused:  # once, not with every attempt
+                logs.event("release refused", kind=refused.reason)
+            state.refused = refused.reason
+            if self._fitter:  # whatever is wrong with that process, the next is another
+                await asyncio.to_thread(self._fitter.close)
+            return False
+        if made:
+            state.refused = None
+        return made
+
+    async def erase(self) -> None:
+        """Destroy what is left of batches that are over; tried again until nothing is."""
+        state = self._state
+        await state.read(partial(release_transaction.destroy_keys, state.vault))
+        while (left := await state.read(journal.left_over)) is not None:
+            await asyncio.to_thread(self._forget, *left)
+        # Most of the work is done beside the thread that writes, which decisions wait for.
+        await asyncio.to_thread(state.database.prepare_erasure)
+        self._erased = await asyncio.to_thread(state.writer.alone, state.database.erase)
+        step("release:erased")
+
+    def _forget(self, epoch: int, batch: int, size: int) -> None:
+        """Delete the rows of a batch slice by slice, so that no decision waits for all of it."""
+        state = self._state
+        for first in range(0, size, journal.SLICE):
+            slots = range(first, first + journal.SLICE)
+            delete = partial(journal.forget_slots, epoch=epoch, batch=batch, slots=slots)
+            state.writer.run(delete)
+            step("release:some-deleted")
+        state.writer.run(lambda c: journal.forget(c, epoch, batch))
+
+    def _publisher(self) -> release_transaction.Publisher:
+        state = self._state
+        fit = self._fitter or partial(fit_process.fit, state.settings, state.database, state.vault)
+        return release_transaction.Publisher(
+            state.settings,
+            state.database,
+            state.vault,
+            state.anchor,
+            state.serving.chain,
+            fit,
+            state.writer.run,
+            self._pause,
+        )

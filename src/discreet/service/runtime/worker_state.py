@@ -1,0 +1,199 @@
+"""What a worker process holds: its database, its secrets, and a view of what all workers share."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from typing import Any, TypeVar
+
+from discreet.billboard.chain import Chain
+from discreet.billboard.documents import digest
+from discreet.billboard.signing import public_key
+from discreet.errors import DiscreetError
+from discreet.privacy.ledger import Ledger
+from discreet.service.kill_points import step
+from discreet.service.runtime.file_watch import ExperimentFile
+from discreet.service.runtime.lifecycle import check
+from discreet.service.runtime.policy_versions import Serving
+from discreet.service.secrets.vault import Vault
+from discreet.service.settings import Settings
+from discreet.service.storage import api_keys, document_table
+from discreet.service.storage.anchor import Anchor, behind
+from discreet.service.storage.batches import BatchState, Slots, Terms, under_way
+from discreet.service.storage.database import Connection, Database
+from discreet.service.storage.journal import Journal
+from discreet.service.storage.locations import anchor_of, beside, open_database
+from discreet.service.storage.request_names import Names
+from discreet.service.storage.writer import Writer
+
+T = TypeVar("T")
+STALE = 10.0
+"""Seconds without a look at the database after which a worker calls itself not ready."""
+
+
+class State:
+    """Everything a worker needs, refreshed from the database a few times a second."""
+
+    epoch: int
+    mode: str
+    holdback: float
+    alias: int | None
+    file: ExperimentFile | None = None
+    """The file that it was started from, if any."""
+    refused: str | None = None
+    """Why the fit of the batch that waits was refused, in one public word."""
+    whole = False
+    """Whether every document that decides was read and verifies."""
+
+    def __init__(self, settings: Settings, *, workers: int = 1) -> None:
+        self.settings = settings
+        self.database: Database = open_database(settings)
+        self.vault = Vault(settings.place(settings.vault))
+        self.anchor: Anchor = anchor_of(settings)
+        self.anchor_beside = beside(settings, self.anchor.path)
+        self.serving = Serving(settings.plan, public_key(self.vault.signing))
+        self.names = Names(self.database, self.vault, settings.remember)
+        self.journal = Journal(self.database, self.names)
+        terms = Terms(
+            settings.plan.schedule,
+            settings.depth,
+            settings.window,
+            settings.settle,
+            workers,
+            settings.max_batches,
+        )
+        self.slots = Slots(self.database, self.vault, terms)
+        self.keys: dict[str, api_keys.Key] = {}
+        self.live: list[BatchState] = []
+        self._live: set[tuple[int, int]] = set()
+        self._last = (0, 0)
+        self.on_change: Callable[[], None] = lambda: None
+        self._started, self._fresh = False, 0.0
+        self._refreshing = asyncio.Lock()
+        self._open = ExitStack()
+
+    async def start(self) -> None:
+        """Take the database over; refuses one that is newer, older, or of another plan."""
+        self._open.enter_context(self.database.guard())
+        try:
+            self._reader = self.database.connect()
+            self._open.callback(lambda: self._reader.close())
+            check(self.settings, self.database, self._reader, self.anchor)
+            self.writer = Writer(self.database)
+            self._open.callback(self.writer.close)
+            self._reading = ThreadPoolExecutor(1, thread_name_prefix="reader")
+            self._open.callback(self._reading.shutdown)
+            await self.refresh()
+        except BaseException:
+            self._open.close()
+            raise
+        self._started = True
+
+    async def stop(self) -> None:
+        """Finish what is being written and let the database go."""
+        self._started = False
+        await asyncio.to_thread(self._open.close)
+
+    async def read(self, operation: Callable[[Connection], T]) -> T:
+        """A read, away from the event loop."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._reading, self._read, operation)
+
+    def _read(self, operation: Callable[[Connection], T]) -> T:
+        try:
+            return operation(self._reader)
+        except self.database.lost:
+            self._reader = self.database.revived(self._reader)
+            return operation(self._reader)
+
+    async def write(self, operation: Callable[[Connection], T]) -> T:
+        """A rare write, durable when it returns."""
+        return await asyncio.to_thread(self.writer.run, operation)
+
+    def served(self, pinned: int | None = None) -> int:
+        """The document that decides: the alias of a rollback, a batch's own, or the newest."""
+        if self.alias is not None:
+            return self.alias
+        return self.serving.newest if pinned is None else pinned
+
+    async def refresh(self) -> None:
+        """Read what changed. A document is served after it was read back, verified, confirmed."""
+        async with self._refreshing:
+            known = self.serving.newest
+            row, last, live, keys, bodies = await self.read(lambda c: _view(c, known))
+            self.keys = {key.id: key for key in keys}  # also while the anchor is away
+            await self.read(self.names.look)
+            if bodies:
+                try:
+                    extended = await asyncio.to_thread(self._anchored, bodies)
+                except DiscreetError:
+                    self.whole = False
+                    raise
+                self.serving.adopt(extended)
+                step("release:served")
+            self.epoch, self.mode, self.holdback, self.alias = row
+            self.live = live
+            self._last, self._live = last, {(each.epoch, each.id) for each in live}
+            held = {link.number for link in self.serving.chain.links}
+            pinned = [each.release for each in live if each.state == "open"]
+            self.whole = held.issuperset(map(self.served, [None, *pinned]))
+            self._fresh = time.monotonic()
+            self.on_change()
+
+    def _anchored(self, bodies: list[bytes]) -> Chain:
+        extended = self.serving.extended(bodies)
+        self.anchor.confirm((link.number, link.digest) for link in extended.links)
+        step("release:anchored")
+        return extended
+
+    def confirmed(self) -> dict[int, str]:
+        """Number and digest of every document that may be shown, on any page, in any form."""
+        return {link.number: link.digest for link in self.serving.chain.links}
+
+    async def document(self, number: int) -> bytes | None:
+        """The signed bytes of a document that may be shown; None where there is none."""
+        known = self.confirmed().get(number)
+        if known is None:
+            return None
+        row = await self.read(
+            lambda c: c.execute("SELECT body FROM documents WHERE number = ?", (number,)).fetchone()
+        )
+        if row is None or digest(bytes(row[0])) != known:
+            raise behind()
+        return bytes(row[0])
+
+    async def ledger(self) -> Ledger:
+        """What the documents that may be shown were charged for."""
+        newest = self.serving.newest
+        return await self.read(lambda c: document_table.ledger_of(c, self.settings, newest))
+
+    @property
+    def ready(self) -> bool:
+        """Whether it has started, read its database a moment ago, and can decide and release."""
+        fresh = time.monotonic() - self._fresh < STALE
+        return self._started and fresh and self.whole and self.refused is None
+
+    def over(self, epoch: int, batch: int) -> bool:
+        """Whether a batch is over; one that opened after the last look is not."""
+        return (epoch, batch) not in self._live and (epoch, batch) <= self._last
+
+    async def change(self, column: str, value: Any) -> None:
+        """Set one of mode, holdback and serving, for all workers."""
+        await self.write(
+            lambda c: c.execute(f"UPDATE experiment SET {column} = ?", (value,)) and None
+        )
+        await self.refresh()
+
+
+def _view(
+    connection: Connection, known: int
+) -> tuple[Any, tuple[int, int], list[BatchState], list[api_keys.Key], list[bytes]]:
+    row = connection.execute("SELECT epoch, mode, holdback, serving FROM experiment").fetchone()
+    last = connection.execute(
+        "SELECT epoch, id FROM batches ORDER BY epoch DESC, id DESC LIMIT 1"
+    ).fetchone()
+    live, keys = under_way(connection), api_keys.listed(connection)
+    return row, tuple(last or (0, 0)), live, keys, document_table.after(connection, known)

@@ -1,0 +1,1 @@
+"""What must stay secret: the vault, sealed rows, decision ids, API keys."""

@@ -1,0 +1,126 @@
+"""Secrets that must not lie in the database: keys to sign and to mark, and two for each batch.
+
+One of a batch encrypts its rows. Destroying it after the release erases every copy of them, also
+those in backups and write-ahead logs. The other hashes the names of its requests, and is destroyed
+when these are forgotten.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from functools import cached_property
+from pathlib import Path
+
+from discreet.billboard.signing import new_private_key
+from discreet.errors import InvalidInput
+
+BATCH, NAMES = "batch", "names"
+"""What a key of a batch is for: its rows, or the names of its requests."""
+
+
+class Vault:
+    """A folder of mode 0700 with files of mode 0600."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._known: dict[tuple[int, int], bytes] = {}
+
+    def __repr__(self) -> str:
+        return "Vault(secret)"
+
+    def create(self) -> None:
+        """A new vault; one that is there already is kept."""
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for name, secret in (("signing", new_private_key()), ("mac", secrets.token_bytes(32))):
+            create_file(self.folder / f"{name}.key", secret)
+
+    @cached_property
+    def signing(self) -> bytes:
+        """The Ed25519 key of releases."""
+        return self._read("signing.key")
+
+    @cached_property
+    def mac(self) -> bytes:
+        """The key that marks decision ids as ours."""
+        return self._read("mac.key")
+
+    def _read(self, name: str) -> bytes:
+        try:
+            return (self.folder / name).read_bytes()
+        except OSError as error:
+            raise InvalidInput(
+                f"vault must hold {name}; {self.folder} does not ({error.strerror}). "
+                "Name the vault of this experiment, or begin one with discreet serve --init."
+            ) from None
+
+    def _path(self, epoch: int, batch: int, kind: str) -> Path:
+        return self.folder / f"{kind}-{epoch}-{batch}.key"
+
+    def make(self, epoch: int, batch: int) -> None:
+        """The keys of a batch that is about to open; of several makers one wins."""
+        for kind in (BATCH, NAMES):
+            create_file(self._path(epoch, batch, kind), secrets.token_bytes(32))
+
+    def batch(self, epoch: int, batch: int) -> bytes | None:
+        """The key of a batch's rows, which is kept in memory; None where it was destroyed."""
+        known = self._known.get((epoch, batch))
+        if known is None and (known := self.key(epoch, batch, BATCH)) is not None:
+            self._known[epoch, batch] = known
+        return known
+
+    def key(self, epoch: int, batch: int, kind: str) -> bytes | None:
+        """A key of a batch, from its file; None where it was destroyed."""
+        try:
+            return self._path(epoch, batch, kind).read_bytes()
+        except FileNotFoundError:
+            return None
+
+    def forget(self, epoch: int, batch: int) -> None:
+        """Drop the key from memory."""
+        self._known.pop((epoch, batch), None)
+
+    def batches(self, kind: str = BATCH) -> list[tuple[int, int]]:
+        """The batches whose keys are still there."""
+        found = [path.stem.split("-") for path in self.folder.glob(f"{kind}-*.key")]
+        return sorted((int(epoch), int(batch)) for _, epoch, batch in found)
+
+    def destroy(self, epoch: int, batch: int, kind: str = BATCH) -> None:
+        """Overwrite and remove a key of a batch; nothing happens if it is gone."""
+        if kind == BATCH:
+            self.forget(epoch, batch)
+        path = self._path(epoch, batch, kind)
+        try:
+            with path.open("r+b") as file:
+                file.write(bytes(32))
+                file.flush()
+                os.fsync(file.fileno())
+            path.unlink()
+        except FileNotFoundError:
+            return
+        _sync(self.folder)
+
+
+def create_file(path: Path, content: bytes) -> None:
+    """The file appears whole and once: a link cannot replace one that is there."""
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(handle, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        pass
+    finally:
+        temporary.unlink()
+    _sync(path.parent)
+
+
+def _sync(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,183 @@
+"""What was published, kept outside the database, so that an old copy of it is noticed.
+
+Each document has two lines: its *intent*, on the disk before the commit, and its *confirmation*,
+on the disk after the committed row was read back and before anybody is shown it. So a document
+that was served is confirmed here, and a database without it was restored from a backup: going on
+would draw a second noise on rows that were released. An intent without a confirmation was never
+served; the next intent of that number takes its place.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from discreet.errors import NotReady, StateClaimed
+from discreet.service.secrets.vault import create_file
+
+FORMAT = "discreet-anchor/1"
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A document: its place in the chain, its digest, and for a release its batch and charge."""
+
+    epoch: int
+    number: int
+    digest: str
+    batch: int | None = None
+    charge: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class Book:
+    """What an anchor says; ``confirmed[n]`` is document n, of whichever epoch."""
+
+    confirmed: tuple[Mark, ...] = ()
+    intents: tuple[Mark, ...] = ()
+
+    @property
+    def pending(self) -> Mark | None:
+        """The last intent, while it is not confirmed: it alone may be in the database."""
+        last = self.intents[-1] if self.intents else None
+        return last if last and last.number == len(self.confirmed) else None
+
+    def holds(self, number: int, digest: str) -> bool:
+        """Whether this document may have been served."""
+        return number < len(self.confirmed) and self.confirmed[number].digest == digest
+
+
+class Anchor:
+    """An append-only file of one experiment; a lock of the file orders processes."""
+
+    def __init__(self, path: Path, experiment: str) -> None:
+        self.path, self._experiment = path, experiment
+
+    def create(self) -> None:
+        """An anchor for an experiment that begins; one that has a document is refused."""
+        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        header = json.dumps({"format": FORMAT, "experiment": self._experiment})
+        create_file(self.path, header.encode() + b"\n")
+        with self.held() as book:
+            if book.confirmed:
+                raise StateClaimed(
+                    f"anchor must be new; {self.path} names documents of an experiment "
+                    f"{self._experiment!r}. Leave it as it is, and name another place."
+                )
+
+    @contextmanager
+    def held(self) -> Iterator[Book]:
+        """Everything that was intended and confirmed; nothing is added meanwhile."""
+        with self._locked() as (_, book):
+            yield book
+
+    def intend(self, mark: Mark) -> None:
+        """The document is about to be committed; this is on the disk when it returns."""
+        with self._locked() as (file, book):
+            following = len(book.confirmed)
+            if mark.number < following:
+                raise behind()
+            if mark.number > following:
+                raise NotReady(
+                    f"document {mark.number - 1} must be confirmed before another follows; it is "
+                    "not. Nothing was changed: try again in a second."
+                )
+            if book.pending != mark:
+                _append(file, {"intent": asdict(mark)})
+            os.fsync(file.fileno())
+
+    def confirm(self, documents: Iterable[tuple[int, str]]) -> None:
+        """Numbers and digests of committed documents may be served when this returns."""
+        with self._locked() as (file, book):
+            for number, digest in documents:
+                if number < len(book.confirmed):
+                    if book.confirmed[number].digest != digest:
+                        raise behind()
+                    continue
+                mark = book.pending
+                if mark is None or (mark.number, mark.digest) != (number, digest):
+                    raise StateClaimed(
+                        f"document {number} must be one that the anchor expects; it is not. The "
+                        "database or the anchor was restored: run discreet restore."
+                    )
+                _append(file, {"confirmed": [mark.epoch, number, digest]})
+                book = replace(book, confirmed=(*book.confirmed, mark))
+            # Also if another process wrote the line: it may have died before it reached the disk.
+            os.fsync(file.fileno())
+
+    @contextmanager
+    def _locked(self) -> Iterator[tuple[BinaryIO, Book]]:
+        # Never made here: an empty folder may be the place of a disk that is away.
+        handle = os.open(self.path, os.O_RDWR | os.O_APPEND)
+        with os.fdopen(handle, "r+b") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield file, self._parsed(file.read())
+
+    def _parsed(self, content: bytes) -> Book:
+        lines = [*_lines(content)]
+        header = lines[0] if lines else {}
+        if header.get("format") != FORMAT:
+            raise StateClaimed(
+                f"anchor must be a file that discreet wrote; {self.path} is not. "
+                "Name the anchor of this experiment."
+            )
+        if header.get("experiment") != self._experiment:
+            raise StateClaimed(
+                f"anchor must be that of {self._experiment!r}; {self.path} belongs to "
+                f"{header.get('experiment')!r}. Name the anchor of this experiment."
+            )
+        try:
+            return _book(lines[1:])
+        except (LookupError, TypeError, ValueError):
+            raise StateClaimed(
+                f"anchor must confirm each document once, after its intent; {self.path} does not. "
+                "It was edited or damaged: put it back as it was."
+            ) from None
+
+
+def _book(lines: Iterable[Mapping[str, Any]]) -> Book:
+    confirmed: list[Mark] = []
+    intents: list[Mark] = []
+    for line in lines:
+        if "intent" in line:
+            intents.append(Mark(**line["intent"]))
+        else:
+            mark = intents[-1]
+            if line["confirmed"] != [mark.epoch, len(confirmed), mark.digest]:
+                raise ValueError
+            confirmed.append(mark)
+    return Book(tuple(confirmed), tuple(intents))
+
+
+def behind() -> StateClaimed:
+    """The database lacks, or holds otherwise, what the anchor confirms."""
+    return StateClaimed(
+        "database must hold everything that its anchor names; it does not. It was restored "
+        "from a backup, or the vault is not its own: run discreet restore, or name the right "
+        "vault. Going on would draw a second noise on rows that were released."
+    )
+
+
+def _append(file: BinaryIO, line: Mapping[str, Any]) -> None:
+    file.seek(0)
+    content = file.read()
+    torn = b"" if content.endswith(b"\n") else b"\n"
+    file.write(torn + json.dumps(line).encode() + b"\n")
+    file.flush()
+
+
+def _lines(content: bytes) -> Iterator[dict[str, Any]]:
+    """The lines that are whole; one that a crash cut short is no JSON, and says nothing."""
+    for line in content.splitlines():
+        try:
+            found = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(found, dict):
+            yield found

@@ -1,0 +1,123 @@
+"""API keys: ``dk_<id>_<secret>``, of which the database knows a hash, and what each may do."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+import secrets
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from discreet.errors import InvalidInput, ServiceError
+from discreet.service.storage.database import Connection, Database
+from discreet.validate import one_of
+
+SCOPES = ("decide", "observe", "ticket", "release:read", "audit", "admin")
+_KEY = re.compile(r"dk_([0-9a-f]{12})_([0-9A-Za-z_-]{43})")
+
+
+@dataclass(frozen=True)
+class Key:
+    """A key as the database knows it."""
+
+    id: str
+    hash: str
+    scopes: frozenset[str]
+    label: str
+    created: float
+    revoked: float | None
+    ended: float | None
+    """Sessions of the dashboard that began before are over."""
+
+    def shown(self) -> dict[str, Any]:
+        """What an operator may see."""
+        return {
+            "id": self.id,
+            "scopes": [scope for scope in SCOPES if scope in self.scopes],
+            "label": self.label,
+            "created": self.created,
+            "revoked": self.revoked,
+        }
+
+
+def create(
+    database: Database, connection: Connection, scopes: Iterable[str], label: str = ""
+) -> tuple[str, Key]:
+    """A new key; its text is shown once and cannot be had again."""
+    wanted = list(dict.fromkeys(scopes))
+    for scope in wanted:
+        one_of("scope", scope, SCOPES)
+    if not wanted:
+        raise InvalidInput(
+            f"scopes must be at least one of {', '.join(SCOPES)}; got none. Add one."
+        )
+    if not label.isprintable():  # a database may refuse such text, too, but not say why
+        raise InvalidInput("label must be one line of plain text; it is not. Shorten it to words.")
+    id, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
+    connection.execute(
+        f"INSERT INTO keys (id, hash, scopes, label, created) VALUES (?, ?, ?, ?, {database.now})",
+        (id, _hash(secret), " ".join(wanted), label),
+    )
+    return f"dk_{id}_{secret}", next(key for key in listed(connection) if key.id == id)
+
+
+def listed(connection: Connection) -> list[Key]:
+    """All keys, the oldest first."""
+    rows = connection.execute(
+        "SELECT id, hash, scopes, label, created, revoked, ended FROM keys ORDER BY created, id"
+    ).fetchall()
+    return [Key(row[0], row[1], frozenset(row[2].split()), *row[3:]) for row in rows]
+
+
+def revoke(database: Database, connection: Connection, id: str) -> Key:
+    """The key stops working; workers notice within a second."""
+    if id not in {key.id for key in listed(connection)}:
+        raise InvalidInput(f"key must be one of those listed; got {id!r}. See discreet keys list.")
+    connection.execute(
+        f"UPDATE keys SET revoked = {database.now} WHERE id = ? AND revoked IS NULL", (id,)
+    )
+    return next(key for key in listed(connection) if key.id == id)
+
+
+def end_sessions(database: Database, connection: Connection, id: str) -> None:
+    """Whoever is logged in with this key is not any more."""
+    connection.execute(f"UPDATE keys SET ended = {database.now} WHERE id = ?", (id,))
+
+
+def bearer(keys: dict[str, Key], header: str | None) -> Key:
+    """The key of an Authorization header, or 401."""
+    scheme, _, text = (header or "").partition(" ")
+    match = _KEY.fullmatch(text.strip()) if scheme.lower() == "bearer" else None
+    known = keys.get(match[1]) if match else None
+    # Compared in any case, in constant time.
+    same = hmac.compare_digest(_hash(match[2] if match else ""), known.hash if known else _NOBODY)
+    if known is None or not same or known.revoked is not None:
+        raise ServiceError(
+            "Authorization must be 'Bearer dk_…' with a key of this service; it is not. "
+            "Make one with discreet keys create.",
+            status=401,
+            code="unauthenticated",
+        )
+    return known
+
+
+def permit(key: Key, scopes: Iterable[str]) -> None:
+    """403 unless the key has one of the scopes; ``admin`` has them all."""
+    allowed = set(scopes)
+    if not key.scopes & (allowed | {"admin"}):
+        raise ServiceError(
+            f"key must have the scope {' or '.join(sorted(allowed) or ['admin'])}; "
+            "it has not. Use another key, or make one.",
+            status=403,
+            code="forbidden",
+        )
+
+
+def _hash(secret: str) -> str:
+    # The secret has 256 random bits: a slow hash would add nothing.
+    return hashlib.sha256(secret.encode()).hexdigest()
+
+
+_NOBODY = "0" * 64

@@ -1,0 +1,88 @@
+"""The published documents in the database: the one way in, and the way out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from discreet.billboard.documents import digest, sign
+from discreet.privacy.ledger import Ledger
+from discreet.releases.canonical import canonical
+from discreet.service.settings import Settings
+from discreet.service.storage.anchor import Mark
+from discreet.service.storage.database import Connection
+
+DISJOINT_USERS = (
+    "Batches are disjoint sets of numbered slots, fixed when a decision is made; a user's first "
+    "slot of a batch counts and later ones are void, and each batch is fitted once."
+)
+EVERY_BATCH = (
+    "A user's first slot of a batch counts and later ones are void; there are at most as many "
+    "batches as declared, and the cost of all of them adds up."
+)
+
+
+def append(
+    connection: Connection, document: Mapping[str, Any], key: bytes, batch: int | None = None
+) -> Mark:
+    """Sign a document and insert it; its number and its batch can be used once.
+
+    Before the commit the anchor must have the intent of what this returns.
+    """
+    body = sign(dict(document), key)
+    mark = Mark(document["epoch"], document["number"], digest(body), batch)
+    connection.execute(
+        "INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?)",
+        (mark.number, document["kind"], mark.epoch, batch, mark.digest, body),
+    )
+    return mark
+
+
+def newest(connection: Connection) -> bytes:
+    """The bytes of the newest document."""
+    row = connection.execute("SELECT body FROM documents ORDER BY number DESC LIMIT 1").fetchone()
+    return bytes(row[0])
+
+
+def after(connection: Connection, number: int) -> list[bytes]:
+    """The bytes of all documents after a number, in order."""
+    rows = connection.execute(
+        "SELECT body FROM documents WHERE number > ? ORDER BY number", (number,)
+    ).fetchall()
+    return [bytes(row[0]) for row in rows]
+
+
+def committed(connection: Connection) -> list[tuple[int, str]]:
+    """Number and digest of every document, in order."""
+    rows = connection.execute("SELECT number, digest FROM documents ORDER BY number").fetchall()
+    return [(int(row[0]), str(row[1])) for row in rows]
+
+
+def part(settings: Settings, epoch: int, batch: int) -> str:
+    """The partition of the ledger that pays for a batch."""
+    return "every batch" if settings.unit == "user" else f"batch {batch} of epoch {epoch}"
+
+
+def entry_of(ledger: Ledger) -> Mapping[str, Any]:
+    """The newest entry of a ledger, as it is stored."""
+    (entry,) = replace(ledger, entries=ledger.entries[-1:]).to_json()["entries"]
+    return dict(entry)
+
+
+def charge(connection: Connection, number: int, entry: Mapping[str, Any]) -> None:
+    """Insert the entry that document ``number`` made."""
+    connection.execute("INSERT INTO charges VALUES (?, ?)", (number, canonical(entry).decode()))
+
+
+def ledger_of(connection: Connection, settings: Settings, until: int = 2**53) -> Ledger:
+    """Everything that was charged, up to a document."""
+    rows = connection.execute(
+        "SELECT entry FROM charges WHERE number <= ? ORDER BY number", (until,)
+    ).fetchall()
+    empty = Ledger(settings.budget, unit=settings.unit)
+    document = empty.to_json() | {"entries": [json.loads(row[0]) for row in rows]}
+    said = {"user_per_batch": DISJOINT_USERS, "user": EVERY_BATCH}.get(settings.unit)
+    entries = Ledger.from_json(document).entries
+    return Ledger(settings.budget, entries, settings.unit, said or empty.assumption)

@@ -1,0 +1,319 @@
+"""What people bring and what is heard from them: sealed rows in, one private batch out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from discreet.plan import Plan
+from discreet.rows.memory_store import batch_of
+from discreet.service.kill_points import step
+from discreet.service.secrets.sealing import (
+    ACTIVATION,
+    LOSS,
+    NOBODY,
+    ROW,
+    WHOLE,
+    Row,
+    Sealer,
+    unpack_loss,
+)
+from discreet.service.storage.batches import UNDER_WAY, Leased, accepting
+from discreet.service.storage.database import Connection, Database
+from discreet.service.storage.request_names import Names, remember
+from discreet.types import Batch
+
+ROWS_OF_PEOPLE = ("records", "answers", "replies")
+"""The tables that a release, a burn or a restore empties."""
+SLICE = 4096
+"""Slots whose rows are deleted in one transaction after a release: decisions wait that long."""
+
+
+class Named(NamedTuple):
+    """A request that may come again: its text, and the key under which its reply is found."""
+
+    request: bytes
+    name: bytes
+
+
+class Decided(NamedTuple):
+    """A decision to write: its sealed row; if it may be asked again, also its name, the sealed
+    answer, and the hash by which it is told after the end of its batch."""
+
+    epoch: int
+    batch: int
+    slot: int
+    row: bytes | None
+    lease: bytes = b""
+    named: Named | None = None
+    reply: bytes | None = None
+    later: bytes | None = None
+
+    @property
+    def leased(self) -> Leased:
+        """The lease that the slot was handed out by."""
+        return self.epoch, self.batch, self.lease
+
+
+class Heard(NamedTuple):
+    """An answer to write; ``kind`` is an activation, a loss or a whole record."""
+
+    epoch: int
+    batch: int
+    slot: int
+    kind: int
+    payload: bytes
+    lease: bytes = b""
+
+    @property
+    def leased(self) -> Leased:
+        """The lease that the slot was handed out by."""
+        return self.epoch, self.batch, self.lease
+
+
+class Over(NamedTuple):
+    """The batch accepts nothing any more."""
+
+
+class Kept(NamedTuple):
+    """It is written."""
+
+
+class Used(NamedTuple):
+    """The request took a slot of a batch that is over."""
+
+
+class Known(NamedTuple):
+    """Something was written there before, and stays: where, and what."""
+
+    epoch: int
+    batch: int
+    slot: int
+    payload: bytes
+
+
+OVER, KEPT, USED = Over(), Kept(), Used()
+Outcome = Over | Kept | Used | Known
+
+
+class Journal:
+    """Bulk writes, many items a statement."""
+
+    def __init__(self, database: Database, names: Names) -> None:
+        self._database, self._names = database, names
+
+    def decide(self, connection: Connection, items: list[Decided]) -> list[Outcome]:
+        """Write decisions; one whose name is known gives the earlier answer and takes no slot."""
+        live = accepting(self._database, connection, {item.leased for item in items})
+        outcomes: dict[int, Outcome] = {
+            place: OVER for place, item in enumerate(items) if item.leased not in live
+        }
+        step("decide:before-write")
+        named = {
+            item.named: place
+            for place, item in reversed(list(enumerate(items)))
+            if item.named is not None and place not in outcomes
+        }
+        if named:
+            outcomes |= self._replies(connection, items, named)
+        rows = [
+            (*item[:3], item.row)
+            for place, item in enumerate(items)
+            if place not in outcomes and item.row is not None
+        ]
+        if rows:
+            # A conflict is the same row again, after an answer to COMMIT that was lost.
+            connection.execute(
+                f"INSERT INTO records VALUES {_marks(rows)} ON CONFLICT DO NOTHING", _flat(rows)
+            )
+        step("decide:written")
+        return [outcomes.get(place, KEPT) for place in range(len(items))]
+
+    def _replies(
+        self, connection: Connection, items: list[Decided], named: dict[Named, int]
+    ) -> dict[int, Outcome]:
+        """Who was answered before. The order of statements matters where workers race: a reply
+        that a release deletes before we look for it is among the names when we look for those."""
+        rows = [
+            (each.name, *items[place][:3], items[place].reply, items[place].later)
+            for each, place in named.items()
+        ]
+        connection.execute(
+            f"INSERT INTO replies VALUES {_marks(rows)} ON CONFLICT DO NOTHING", _flat(rows)
+        )
+        known = _replies(connection, [each.name for each in named])
+        used = self._names.used(connection, [each.request for each in named])
+        outcomes: dict[int, Outcome] = {}
+        for place, item in enumerate(items):
+            if item.named not in named:  # it has none, or its batch is over
+                continue
+            before = known.get(item.named.name)
+            if item.named.request in used:
+                outcomes[place] = USED
+            elif before is not None and before[:3] != item[:3]:
+                outcomes[place] = before
+        if used:
+            spent = [each.name for each in named if each.request in used]
+            connection.execute(f"DELETE FROM replies WHERE name IN ({_list(spent)})", spent)
+        return outcomes
+
+    def find(self, named: Named, connection: Connection) -> Known | Used | None:
+        """What became of the same request before; None if it took no slot."""
+        if known := _replies(connection, [named.name]).get(named.name):
+            return known
+        return USED if self._names.used_before(connection, named.request) else None
+
+    def hear(self, connection: Connection, items: list[Heard]) -> list[Outcome]:
+        """Write answers; the first of a kind for a slot stays, and later ones are told of it."""
+        live = accepting(self._database, connection, {item.leased for item in items})
+        step("observe:before-write")
+        first: dict[Any, Heard] = {}
+        for item in items:
+            if item.leased in live:
+                first.setdefault(item[:4], item)
+        written: set[Any] = set()
+        if first:
+            rows = [item[:5] for item in first.values()]
+            answer = connection.execute(
+                f"""INSERT INTO answers VALUES {_marks(rows)} ON CONFLICT DO NOTHING
+                    RETURNING epoch, batch, slot, kind""",
+                _flat(rows),
+            )
+            written = {tuple(row) for row in answer.fetchall()}
+        step("observe:written")
+        before = self._before(connection, set(first) - written)
+        outcomes: list[Outcome] = []
+        for item in items:
+            place = item[:4]
+            if item.leased not in live:
+                outcomes.append(OVER)
+            elif place in before:
+                outcomes.append(Known(*item[:3], before[place]))
+            elif first[place] is item:
+                outcomes.append(KEPT)
+            else:
+                outcomes.append(Known(*item[:3], first[place].payload))
+        return outcomes
+
+    def _before(self, connection: Connection, places: set[Any]) -> dict[Any, bytes]:
+        if not places:
+            return {}
+        rows = connection.execute(
+            f"""SELECT epoch, batch, slot, kind, payload FROM answers
+                WHERE (epoch, batch, slot, kind) IN (VALUES {_marks(list(places))})""",
+            _flat(places),
+        ).fetchall()
+        return {tuple(row[:4]): bytes(row[4]) for row in rows}
+
+
+def _replies(connection: Connection, names: list[bytes]) -> dict[bytes, Known]:
+    rows = connection.execute(
+        f"SELECT name, epoch, batch, slot, payload FROM replies WHERE name IN ({_list(names)})",
+        names,
+    ).fetchall()
+    return {bytes(row[0]): Known(row[1], row[2], row[3], bytes(row[4])) for row in rows}
+
+
+def forget(connection: Connection, epoch: int, batch: int) -> None:
+    """Delete every row of a batch; of its requests the names are remembered for a while."""
+    remember(connection, (epoch, batch))
+    for table in (*ROWS_OF_PEOPLE, "leases"):
+        connection.execute(f"DELETE FROM {table} WHERE epoch = ? AND batch = ?", (epoch, batch))
+
+
+def forget_slots(connection: Connection, epoch: int, batch: int, slots: range) -> None:
+    """Delete the rows of some slots of a batch; the names of their requests are remembered."""
+    remember(connection, (epoch, batch), slots)
+    for table in ROWS_OF_PEOPLE:
+        connection.execute(
+            f"DELETE FROM {table} WHERE epoch = ? AND batch = ? AND slot >= ? AND slot < ?",
+            (epoch, batch, slots.start, slots.stop),
+        )
+
+
+def left_over(connection: Connection) -> tuple[int, int, int] | None:
+    """A batch that is over and has rows: epoch, batch, slots; batches are over in order."""
+    for table in (*ROWS_OF_PEOPLE, "leases"):
+        found = connection.execute(
+            f"""SELECT batches.epoch, batches.id, batches.size FROM batches
+                JOIN (SELECT epoch, batch FROM {table} ORDER BY epoch, batch LIMIT 1) AS oldest
+                ON batches.epoch = oldest.epoch AND batches.id = oldest.batch
+                WHERE NOT {UNDER_WAY}"""
+        ).fetchone()
+        if found is not None:
+            return int(found[0]), int(found[1]), int(found[2])
+    return None
+
+
+def read_batch(
+    connection: Connection, plan: Plan, sealer: Sealer, epoch: int, batch: int, size: int
+) -> Batch:
+    """The rows of a sealed batch as the core's private type; what cannot be read is void."""
+    features = np.zeros((size, plan.features.p))
+    losses = np.full((size, plan.n_actions), np.nan)
+    actions = np.full(size, -1, dtype=np.int64)
+    users: dict[int, bytes] = {}
+    deferred: set[int] = set()
+
+    def put(slot: int, row: Row) -> None:
+        features[slot], actions[slot], users[slot] = row.features, row.action, row.user
+        if row.deferred:
+            deferred.add(slot)
+
+    for slot, payload in _rows(connection, "records", "slot", epoch, batch):
+        packed = sealer.open(ROW, slot, bytes(payload))
+        if packed is not None:
+            put(slot, Row.unpack(packed))
+    for slot, kind, payload in _rows(connection, "answers", "slot, kind", epoch, batch):
+        packed = sealer.open(kind, slot, bytes(payload))
+        if packed is None:
+            continue
+        if kind == ACTIVATION:
+            deferred.discard(slot)
+        elif kind == WHOLE:
+            row = Row.unpack(packed[:-8])
+            put(slot, row)
+        if kind in (LOSS, WHOLE) and actions[slot] >= 0:
+            losses[slot, actions[slot]] = unpack_loss(packed[-8:])
+            deferred.discard(slot)
+    # Not activated: nobody saw it. A user's second row: the unit of privacy allows one.
+    void = [*deferred, *_repeats(users)]
+    actions[void], losses[void] = -1, np.nan
+    return batch_of(features, losses, actions, plan.missing_loss)
+
+
+def _repeats(users: dict[int, bytes]) -> list[int]:
+    """Slots of users who have an earlier one."""
+    # Privacy: at most one row of a batch is a user's, so changing all that is theirs replaces
+    # one record. [docs/privacy/service.md, "Users"]
+    seen: set[bytes] = set()
+    repeated = []
+    for slot in sorted(users):
+        if users[slot] != NOBODY and users[slot] in seen:
+            repeated.append(slot)
+        seen.add(users[slot])
+    return repeated
+
+
+def _rows(
+    connection: Connection, table: str, columns: str, epoch: int, batch: int
+) -> Iterable[Any]:
+    return connection.execute(
+        f"SELECT {columns}, payload FROM {table} WHERE epoch = ? AND batch = ? ORDER BY {columns}",
+        (epoch, batch),
+    ).fetchall()
+
+
+def _marks(rows: list[Any]) -> str:
+    one = f"({', '.join('?' for _ in rows[0])})"
+    return ", ".join([one] * len(rows))
+
+
+def _list(values: list[Any]) -> str:
+    return ", ".join("?" for _ in values)
+
+
+def _flat(rows: Iterable[Any]) -> list[Any]:
+    return [value for row in rows for value in row]

@@ -1,0 +1,95 @@
+"""Where things are: the database and the anchor that a file of settings names."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+from pathlib import Path
+
+from discreet.errors import InvalidInput
+from discreet.service.secrets.vault import create_file
+from discreet.service.settings import Settings
+from discreet.service.storage.anchor import Anchor
+from discreet.service.storage.database import Database
+from discreet.service.storage.sqlite import Sqlite
+
+POINTER = "anchor.path"
+"""The file of the vault that says where ``--init`` has put the anchor."""
+
+
+def open_database(settings: Settings) -> Database:
+    """SQLite beside the settings, or a PostgreSQL server."""
+    if not settings.postgres:
+        return Sqlite(settings.place(settings.database))
+    try:
+        from discreet.service.storage.postgres import Postgres
+    except ImportError:
+        raise InvalidInput(
+            "psycopg must be installed for PostgreSQL; it is not. "
+            "Run pip install 'discreet[serve,postgres]'."
+        ) from None
+    return Postgres(settings.database)
+
+
+def anchor_of(settings: Settings) -> Anchor:
+    """The anchor that the settings name; else where ``--init`` has put it; else in the vault."""
+    if settings.anchor:
+        return Anchor(settings.place(settings.anchor), settings.experiment)
+    vault = settings.place(settings.vault)
+    try:
+        path = Path((vault / POINTER).read_text(encoding="utf-8").strip())
+    except FileNotFoundError:
+        path = vault / "anchor.jsonl"
+    return Anchor(path, settings.experiment)
+
+
+def beside(settings: Settings, path: Path) -> bool:
+    """Whether a copy of the folder with the database or the vault is a copy of this file too."""
+    trees = [settings.folder, settings.place(settings.vault)]
+    if not settings.postgres:
+        trees.append(settings.place(settings.database).parent)
+    return any(path.resolve().is_relative_to(tree.resolve()) for tree in trees)
+
+
+def put_anchor(settings: Settings, named: str | None) -> Path:
+    """Choose where a new experiment keeps its anchor, and note it in the vault, which is there.
+
+    Away from the folder of the experiment if possible: a copy of that folder which is put back
+    must not bring back its own witness.
+    """
+    pointer = settings.place(settings.vault) / POINTER
+    if settings.anchor or pointer.exists():
+        known = anchor_of(settings).path
+        if named is not None and Path(named).absolute() != known.absolute():
+            raise InvalidInput(
+                f"--anchor must be left out where the anchor has a place; it is at {known}. "
+                "Leave it out, or begin with another vault."
+            )
+        return known
+    path = Path(named).absolute() if named is not None else _in_state_home(settings)
+    if path is None:
+        return anchor_of(settings).path
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        if named is None:
+            return anchor_of(settings).path
+        raise InvalidInput(
+            f"--anchor must be a file in a folder that can be made; {path} is not "
+            f"({error.strerror}). Choose another place."
+        ) from None
+    create_file(pointer, f"{path}\n".encode())
+    return anchor_of(settings).path
+
+
+def _in_state_home(settings: Settings) -> Path | None:
+    """A new place for this user's state; None where there is none outside the experiment."""
+    try:
+        home = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
+    except RuntimeError:  # nobody's home
+        return None
+    name = re.sub(r"[^A-Za-z0-9]+", "-", settings.experiment).strip("-").lower()
+    folder = home / "discreet" / "anchors" / f"{name}-{secrets.token_hex(4)}"
+    usable = home.is_absolute() and not beside(settings, folder)
+    return folder / "anchor.jsonl" if usable else None

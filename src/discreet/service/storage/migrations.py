@@ -1,0 +1,77 @@
+"""The tables, step by step: each step is a function, recorded in the transaction that ran it."""
+
+from __future__ import annotations
+
+from discreet.errors import StateClaimed
+from discreet.service.storage.database import Connection, Database
+
+
+def tables(connection: Connection, database: Database) -> None:
+    """The first tables. Rows of people are in records, answers, replies and names alone."""
+    whole, blob, real = database.whole, database.blob, database.real
+    place = f"epoch {whole} NOT NULL, batch {whole} NOT NULL"
+    for table in (
+        # One row: what never changes (the plan, its unit and number of batches, as JSON), what may
+        # change while the service runs, the latest moment that was seen, and when a backup was
+        # restored.
+        f"""experiment (one {whole} PRIMARY KEY CHECK (one = 1), name TEXT NOT NULL,
+            plan TEXT NOT NULL, epoch {whole} NOT NULL, mode TEXT NOT NULL,
+            holdback {real} NOT NULL, serving {whole}, clock {real} NOT NULL, restored {real})""",
+        # ``ended`` is set while the names of its requests are remembered.
+        f"""batches (epoch {whole} NOT NULL, id {whole} NOT NULL, size {whole} NOT NULL,
+            taken {whole} NOT NULL, state TEXT NOT NULL, release {whole} NOT NULL,
+            opened {real} NOT NULL, sealed {real}, closes {real}, due {real}, ended {real},
+            PRIMARY KEY (epoch, id))""",
+        # Which leases handed slots out: content is taken by ids of these alone.
+        f"leases (nonce {blob} PRIMARY KEY, {place}) {database.clustered}",
+        f"""records ({place}, slot {whole} NOT NULL, payload {blob} NOT NULL,
+            PRIMARY KEY (epoch, batch, slot)) {database.clustered}""",
+        # The first answer of a kind stays: an insert that conflicts changes nothing.
+        f"""answers ({place}, slot {whole} NOT NULL, kind {whole} NOT NULL,
+            payload {blob} NOT NULL,
+            PRIMARY KEY (epoch, batch, slot, kind)) {database.clustered}""",
+        f"""replies (name {blob} PRIMARY KEY, {place}, slot {whole} NOT NULL,
+            payload {blob} NOT NULL, later {blob} NOT NULL) {database.clustered}""",
+        # ``later`` of the replies of a batch that is over, until it is forgotten.
+        f"""names ({place}, name {blob} NOT NULL,
+            PRIMARY KEY (epoch, batch, name)) {database.clustered}""",
+        # A batch is released once: this key, not a lock, is the guarantee.
+        f"""documents (number {whole} PRIMARY KEY, kind TEXT NOT NULL, epoch {whole} NOT NULL,
+            batch {whole}, digest TEXT NOT NULL, body {blob} NOT NULL, UNIQUE (epoch, batch))""",
+        f"charges (number {whole} PRIMARY KEY, entry TEXT NOT NULL)",
+        f"""keys (id TEXT PRIMARY KEY, hash TEXT NOT NULL, scopes TEXT NOT NULL,
+            label TEXT NOT NULL, created {real} NOT NULL, revoked {real})""",
+    ):
+        connection.execute(f"CREATE TABLE {table}")
+    connection.execute("CREATE INDEX leases_by_batch ON leases (epoch, batch)")
+    connection.execute("CREATE INDEX replies_by_batch ON replies (epoch, batch, slot)")
+
+
+def ended_sessions(connection: Connection, database: Database) -> None:
+    """When somebody logged out of the dashboard with a key; what began before is over."""
+    connection.execute(f"ALTER TABLE keys ADD COLUMN ended {database.real}")
+
+
+MIGRATIONS = (tables, ended_sessions)
+
+
+def migrate(database: Database, connection: Connection) -> None:
+    """Bring a database up to date; one that newer code wrote is refused."""
+    with database.transaction(connection):
+        database.alone(connection)
+        connection.execute(
+            f"CREATE TABLE IF NOT EXISTS migrations (number {database.whole} PRIMARY KEY, "
+            f"name TEXT NOT NULL, applied {database.real} NOT NULL)"
+        )
+        done = connection.execute("SELECT count(*), max(number) FROM migrations").fetchone()
+        if (done[1] or 0) > len(MIGRATIONS):
+            raise StateClaimed(
+                f"database must be of version {len(MIGRATIONS)} or older; it is of {done[1]}. "
+                "A newer discreet wrote it: use that version."
+            )
+        for number, migration in enumerate(MIGRATIONS[done[0] :], start=done[0] + 1):
+            migration(connection, database)
+            connection.execute(
+                f"INSERT INTO migrations VALUES (?, ?, {database.now})",
+                (number, migration.__name__),
+            )

@@ -1,0 +1,93 @@
+"""The embedded database: one file, one serving process."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+from discreet.errors import StateClaimed
+from discreet.service.storage.clock import Clock
+from discreet.service.storage.database import Claim, Connection, Database, Made
+
+PATIENCE = 10
+"""Seconds to wait for another writer, such as discreet keys."""
+
+
+class Sqlite(Database):
+    """A file in WAL mode; every commit reaches the disk before it is answered."""
+
+    now = "discreet_now()"
+    whole, blob, real, clustered = "INTEGER", "BLOB", "REAL", "WITHOUT ROWID"
+    # One process serves and one thread of it writes: BEGIN IMMEDIATE is all the locking needed.
+    lock = claim = share = ""
+    begin = "BEGIN IMMEDIATE"
+    lost = (sqlite3.Error,)
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.clock = Clock()
+
+    def connect(self) -> Connection:
+        if not self.path.exists():
+            os.close(os.open(self.path, os.O_CREAT | os.O_WRONLY, 0o600))
+        connection = sqlite3.connect(
+            self.path, isolation_level=None, check_same_thread=False, timeout=PATIENCE
+        )
+        # Deleted content is overwritten; what is committed survives a power cut. Little is read
+        # twice, so a cache of 512 KiB is enough.
+        settings = "journal_mode=WAL", "synchronous=FULL", "secure_delete=ON", "cache_size=-512"
+        for setting in settings:
+            connection.execute(f"PRAGMA {setting}")
+        connection.create_function("discreet_now", 0, lambda: self.clock.now())
+        return connection
+
+    def seen(self, moment: float) -> None:
+        self.clock = Clock(moment)
+
+    @contextmanager
+    def guard(self) -> Iterator[None]:
+        with open(f"{self.path}.lock", "a") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise StateClaimed(
+                    f"{self.path} must be served by one process; another one holds it. "
+                    "Stop that one first, or use PostgreSQL and --workers."
+                ) from None
+            yield
+
+    def release(
+        self,
+        claim: Callable[[Connection], Claim | None],
+        compute: Callable[[Claim], Made],
+        write: Callable[[Connection, Claim, Made], bool],
+        commit: Callable[[Callable[[Connection], Any]], Any],
+    ) -> bool:
+        # The file has one lock, and decisions must not wait for a fit. The claim is made by the
+        # thread that writes, after every answer that came in time; the window is over, so nothing
+        # changes the rows any more. State and keys are checked again when it is written.
+        claimed = commit(claim)
+        if claimed is None:
+            return False
+        made = compute(claimed)
+        return bool(commit(lambda connection: write(connection, claimed, made)))
+
+    def prepare_erasure(self) -> None:
+        # A passive checkpoint stops no writer; what is left of the log afterwards is short.
+        with closing(self.connect()) as connection:
+            connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+
+    def erase(self, connection: Connection) -> bool:
+        # An open reader keeps old pages in the log: decisions must not wait for it. Then this
+        # reports failure, and is tried again.
+        connection.execute("PRAGMA busy_timeout = 0")
+        try:
+            busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+        finally:
+            connection.execute(f"PRAGMA busy_timeout = {PATIENCE * 1000}")
+        return not busy

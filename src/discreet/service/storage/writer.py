@@ -1,0 +1,188 @@
+"""One thread that writes: many small writes share one transaction, and are answered after it."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from queue import Empty, SimpleQueue
+from typing import Any, NamedTuple, TypeVar
+
+from discreet.errors import NotReady
+from discreet.service.event_loop import running_loop
+from discreet.service.kill_points import step
+from discreet.service.storage.database import Bulk, Connection, Database
+
+T = TypeVar("T")
+LARGEST = 256
+"""Writes a transaction: bounds how long the first of them waits."""
+
+
+class _Work(NamedTuple):
+    """``bulk`` is None for an operation outside any transaction; ``loop`` for a waiting thread."""
+
+    bulk: Bulk | None
+    item: Any
+    done: Any
+    loop: asyncio.AbstractEventLoop | None
+
+
+_Answers = list[tuple[_Work, Any, Exception | None]]
+
+
+class Writer:
+    """Group commit: a write is durable when its future is resolved."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._connection = database.connect()
+        self._queue: SimpleQueue[list[_Work] | None] = SimpleQueue()
+        self._gathered: list[_Work] = []
+        self._asking, self._closed = threading.Lock(), False
+        self._thread = threading.Thread(target=self._loop, name="writer", daemon=True)
+        self._thread.start()
+
+    def write(self, bulk: Bulk, item: Any) -> asyncio.Future[Any]:
+        """The result of ``bulk`` for this item, once it is committed."""
+        loop = running_loop()
+        done = loop.create_future()
+        with self._asking:
+            self._check()
+            if not self._gathered:  # whatever this turn of the loop asks for wakes us once
+                loop.call_soon(self._flush)
+            self._gathered.append(_Work(bulk, item, done, loop))
+        return done
+
+    def run(self, operation: Callable[[Connection], T]) -> T:
+        """An operation in a transaction with others, from another thread; waits for it."""
+        done: Future[T] = Future()
+        self._put(_Work(_each, operation, done, None))
+        return done.result()
+
+    def alone(self, operation: Callable[[Connection], T]) -> T:
+        """An operation of this thread outside any transaction; waits for it."""
+        done: Future[T] = Future()
+        self._put(_Work(None, operation, done, None))
+        return done.result()
+
+    def close(self) -> None:
+        """Finish what was asked for; nothing is taken any more."""
+        with self._asking:
+            self._closed = True
+            self._queue.put(self._gathered)
+            self._queue.put(None)
+        self._thread.join()
+        self._connection.close()
+
+    def _put(self, work: _Work) -> None:
+        with self._asking:
+            self._check()
+            self._queue.put([work])
+
+    def _check(self) -> None:
+        if self._closed:
+            raise NotReady("service must be running to write; it has stopped. Ask another.")
+
+    def _flush(self) -> None:
+        with self._asking:
+            if not self._closed:
+                self._queue.put(self._gathered)
+                self._gathered = []
+
+    def _loop(self) -> None:
+        more: list[_Work] | None = self._queue.get()
+        while more is not None:
+            asked = more
+            more = []
+            while more is not None and len(asked) < LARGEST:
+                try:
+                    more = self._queue.get_nowait()
+                except Empty:
+                    break
+                asked += more or ()
+            _answer(self._commit([work for work in asked if work.bulk]))
+            _answer([self._outside(work) for work in asked if not work.bulk])
+            if more is not None:
+                more = self._queue.get()
+
+    def _outside(self, work: _Work) -> tuple[_Work, Any, Exception | None]:
+        try:
+            return work, work.item(self._connection), None
+        except Exception as error:
+            return work, None, error
+
+    def _commit(self, works: list[_Work], *, again: bool = True) -> _Answers:
+        """One transaction for all; if it fails, one for each, so that none spoils another.
+
+        After a broken connection nobody knows whether COMMIT was heard, and all is written once
+        more: what is there already stays as it is.
+        """
+        if not works or not self._revived():
+            return [(work, None, _unreachable()) for work in works]
+        try:
+            groups: dict[Bulk, list[_Work]] = {}
+            for work in works:
+                groups.setdefault(work.bulk or _each, []).append(work)
+            answers: _Answers = []
+            with self._database.transaction(self._connection) as connection:
+                for bulk, members in groups.items():
+                    results = bulk(connection, [work.item for work in members])
+                    answers += [
+                        (work, result, None) for work, result in zip(members, results, strict=True)
+                    ]
+                step("write:before-commit")
+            step("write:committed")
+            return answers
+        except Exception as error:
+            before = self._connection
+            reached = self._revived()
+            if reached and again and self._connection is not before:
+                return self._commit(works, again=False)
+            if reached and len(works) > 1:
+                return [answer for work in works for answer in self._commit([work])]
+            return [(work, None, error) for work in works]
+
+    def _revived(self) -> bool:
+        """Whether the database can be reached again."""
+        try:
+            self._connection = self._database.revived(self._connection)
+        except self._database.lost:
+            return False
+        return True
+
+
+def _unreachable() -> Exception:
+    return OSError("the database cannot be reached")
+
+
+def _each(connection: Connection, operations: list[Any]) -> list[Any]:
+    return [operation(connection) for operation in operations]
+
+
+def _answer(answers: _Answers) -> None:
+    """Wake each event loop once for all that it waits for."""
+    loops: dict[Any, list[tuple[Any, Any, Exception | None]]] = {}
+    for work, result, error in answers:
+        if work.loop is None:
+            _settle(work.done, result, error)
+        else:
+            loops.setdefault(work.loop, []).append((work.done, result, error))
+    for loop, settled in loops.items():
+        try:
+            loop.call_soon_threadsafe(_settle_all, settled)
+        except RuntimeError:  # the loop is closed: nobody waits any more
+            continue
+
+
+def _settle_all(settled: list[tuple[Any, Any, Exception | None]]) -> None:
+    for done, result, error in settled:
+        if not done.done():  # its request may have been cancelled
+            _settle(done, result, error)
+
+
+def _settle(done: Any, result: Any, error: Exception | None) -> None:
+    if error is None:
+        done.set_result(result)
+    else:
+        done.set_exception(error)

@@ -1,0 +1,54 @@
+"""Log-in, log-out and keys."""
+
+from __future__ import annotations
+
+from starlette.responses import RedirectResponse, Response
+
+from discreet.errors import ServiceError
+from discreet.service.storage import api_keys
+from discreet.service.storage.api_keys import SCOPES
+from discreet.service.ui.page_frame import LOG_IN, READERS, Asked, set_cookie
+from discreet.service.ui.session import COOKIE, Sessions
+
+
+async def log_in(asked: Asked) -> Response:
+    """A form for a key; a key with the scope audit or admin opens a session."""
+    if asked.request.method == "GET":
+        return asked.page("login.html", message="")
+    state = asked.service.state
+    try:
+        key = api_keys.bearer(state.keys, f"Bearer {asked.given('key')}")
+        api_keys.permit(key, READERS)
+    except ServiceError as error:
+        said = "The key must be valid and have the scope audit or admin; it is not, or has not."
+        return asked.page("login.html", error.status or 401, message=said)
+    # A new session, so that nobody can prepare one and wait for a log-in.
+    now = await state.read(lambda c: c.execute(f"SELECT {state.database.now}").fetchone()[0])
+    _, cookie = Sessions(state.vault.mac).begin(key.id, float(now))
+    response = RedirectResponse("/ui", 303)
+    set_cookie(asked.request, response, cookie)
+    return response
+
+
+async def log_out(asked: Asked) -> Response:
+    """Also a copy of the cookie is worthless afterwards, as are other sessions of the same key."""
+    await asked.service.end_sessions(asked.session.key)
+    response = RedirectResponse(LOG_IN, 303)
+    response.delete_cookie(COOKIE, path="/ui", httponly=True, samesite="strict")
+    return response
+
+
+async def keys(asked: Asked) -> Response:
+    """All keys; a form makes one, whose text this one answer shows."""
+    made = None
+    if asked.request.method == "POST":
+        label = asked.given("label")[:200]
+        made = await asked.service.create_key(asked.fields.get("scope", []), label)
+    found = await asked.service.state.read(api_keys.listed)
+    shown = [key.shown() for key in found]
+    return asked.page("keys.html", keys=shown[::-1], scopes=SCOPES, made=made)
+
+
+async def revoke(asked: Asked) -> Response:
+    await asked.service.revoke_key(asked.given("id"))
+    return RedirectResponse("/ui/keys", 303)

@@ -1,0 +1,138 @@
+"""Pages that show: status, batches, releases, ledger."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from starlette.responses import Response
+
+from discreet.errors import ServiceError
+from discreet.releases.quality import Quality, quality
+from discreet.service.storage.batches import BatchState
+from discreet.service.ui import page_data
+from discreet.service.ui.page_frame import Asked
+
+
+async def status(asked: Asked) -> Response:
+    """Where the experiment stands; asked again by the page every few seconds."""
+    service = asked.service
+    found = await service.status()
+    ledger = await service.state.ledger()
+    name = "part_status.html" if asked.partial else "status.html"
+    return asked.page(
+        name, status=found, spent=ledger.spent(), budget=ledger.budget, plan=service.settings.plan
+    )
+
+
+async def batches(asked: Asked) -> Response:
+    found = await asked.service.state.read(page_data.batches)
+    now = (await asked.service.status())["now"]
+    return asked.page(
+        "batches.html",
+        batches=found[::-1],
+        words={"open": "open", "sealed": "waiting"},
+        chart_values=page_data.timeline(found, now),
+        settings=asked.service.settings,
+        ahead=await _ahead(asked, found),
+    )
+
+
+async def _ahead(asked: Asked, found: list[BatchState]) -> list[int]:
+    """Sizes of the next batches, which the plan fixes."""
+    state = asked.service.state
+    kept = sum(batch.state != "burned" for batch in found)
+    left = await state.read(state.slots.left)
+    sizes = [state.slots.size(kept + step) for step in (1, 2, 3) if step <= left]
+    return [size for size in sizes if size]
+
+
+async def releases(asked: Asked) -> Response:
+    checked = await _checked(asked)
+    return asked.page(
+        "releases.html",
+        documents=checked[::-1],
+        served=asked.service.state.served(),
+        public_key=asked.service.state.serving.chain.key,
+        fared=_how_people_fared(asked),
+    )
+
+
+def _how_people_fared(asked: Asked) -> dict[int, Quality]:
+    """Mean losses by document, as anyone can read them from the releases."""
+    chain = asked.service.state.serving.chain
+    numbers = [link.number for link in chain.links if link.release is not None]
+    return {numbers[each.number - 1]: each for each in quality(chain.released)}
+
+
+async def release(asked: Asked) -> Response:
+    document = next((each for each in await _checked(asked) if each.number == _number(asked)), None)
+    if document is None:
+        raise _no_document()
+    return asked.page(
+        "release.html",
+        document=document,
+        served=asked.service.state.served(),
+        plan=asked.service.settings.plan,
+    )
+
+
+async def document(asked: Asked) -> Response:
+    """The signed bytes, for whoever wants to check them elsewhere."""
+    number = _number(asked)
+    found = await asked.service.state.document(number)
+    if found is None:
+        raise _no_document()
+    named = {"Content-Disposition": f'attachment; filename="document-{number}.json"'}
+    return Response(found, media_type="application/json", headers=named)
+
+
+async def ledger(asked: Asked) -> Response:
+    found = await asked.service.state.ledger()
+    lines = await asyncio.to_thread(page_data.charges, found)
+    budget = found.budget.epsilon
+    chart: dict[str, Any] = {
+        "x": list(range(len(lines) + 1)),
+        "lines": [
+            {"label": "spent", "values": [0.0, *(line.spent for line in lines)], "stepped": True},
+            {"label": "budget", "values": [budget] * (len(lines) + 1), "dashed": True},
+        ],
+        "label": "releases",
+        "whole": True,
+        "filled": True,
+        "from": 0,
+    }
+    return asked.page(
+        "ledger.html",
+        lines=lines[::-1],
+        spent=found.spent(),
+        budget=found.budget,
+        chart_values=chart,
+    )
+
+
+async def _checked(asked: Asked) -> list[page_data.Checked]:
+    state = asked.service.state
+    known, key = state.confirmed(), state.serving.chain.key
+    stored = await state.read(page_data.bodies)
+
+    def check() -> list[page_data.Checked]:
+        return [
+            page_data.check(number, body, key, known[number])
+            for number, body in stored
+            if number in known
+        ]
+
+    return await asyncio.to_thread(check)
+
+
+def _number(asked: Asked) -> int:
+    return int(asked.request.path_params["number"])
+
+
+def _no_document() -> ServiceError:
+    return ServiceError(
+        "document must be one of those listed; it is not. See the page Releases.",
+        status=404,
+        code="unknown_release",
+    )

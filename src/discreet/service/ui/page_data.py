@@ -1,0 +1,86 @@
+"""What the pages show, read from the database: batches, documents, charges."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from discreet.billboard.documents import digest, verify
+from discreet.errors import CorruptRelease
+from discreet.privacy.accounting import epsilon
+from discreet.privacy.ledger import Ledger
+from discreet.service.storage.batches import COLUMNS, BatchState
+from discreet.service.storage.database import Connection
+
+
+def batches(connection: Connection) -> list[BatchState]:
+    """Every batch that was ever opened, the oldest first."""
+    rows = connection.execute(f"SELECT {COLUMNS} FROM batches ORDER BY epoch, id").fetchall()
+    return [BatchState(*row) for row in rows]
+
+
+def bodies(connection: Connection) -> list[tuple[int, bytes]]:
+    """Number and stored bytes of every document, also of one that may not be shown yet."""
+    rows = connection.execute("SELECT number, body FROM documents ORDER BY number").fetchall()
+    return [(int(row[0]), bytes(row[1])) for row in rows]
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A stored document after its signature was checked here; ``wrong`` says what is off."""
+
+    number: int
+    digest: str
+    content: dict[str, Any]
+    wrong: str = ""
+
+
+def check(number: int, body: bytes, key: str, known: str) -> Checked:
+    """The signature, and that these are the bytes which were published (``known``)."""
+    found, unreadable = digest(body), {"kind": "unreadable", "epoch": "–"}
+    try:
+        document = verify(body, key)
+    except CorruptRelease as error:
+        return Checked(number, found, unreadable, str(error))
+    if known != found:  # what was not confirmed is not shown, whoever signed it
+        return Checked(number, found, unreadable, "The bytes differ from those that are served.")
+    return Checked(number, found, document)
+
+
+def timeline(all_batches: list[BatchState], now: float) -> dict[str, Any]:
+    """Slots handed out over time; each batch fills between its opening and its sealing."""
+    times, slots, total = [], [], 0
+    for batch in sorted(all_batches, key=lambda each: each.opened):
+        times += [batch.opened, batch.sealed or now]
+        slots += [total, total + batch.taken]
+        total += batch.taken
+    return {
+        "x": times,
+        "label": "time",
+        "time": True,
+        "filled": True,
+        "from": 0,
+        "lines": [{"label": "slots taken", "values": slots}],
+        "marks": [batch.due for batch in all_batches if batch.state == "released"],
+    }
+
+
+@dataclass(frozen=True)
+class Line:
+    """A charge, what it costs alone, and what all up to here have cost one unit."""
+
+    partition: str
+    mechanism: str
+    cost: float
+    spent: float
+
+
+def charges(ledger: Ledger) -> list[Line]:
+    """The ledger as a table."""
+    lines = []
+    for count, entry in enumerate(ledger.entries, start=1):
+        so_far = replace(ledger, entries=ledger.entries[:count])
+        cost = epsilon(entry.event, ledger.budget.delta)
+        name = type(entry.event).__name__
+        lines.append(Line(entry.partition, name, cost, so_far.spent().epsilon))
+    return lines

@@ -1,0 +1,173 @@
+"""Around every page: log-in, permission, the token of forms, headers, errors."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import parse_qs
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.types import Receive, Scope, Send
+
+from discreet.errors import ServiceError
+from discreet.service import logs
+from discreet.service.http.error_responses import problem_of
+from discreet.service.http.metrics import Metrics
+from discreet.service.http.rate_limit import OTHER, RateLimit
+from discreet.service.runtime.service import Service
+from discreet.service.storage import api_keys
+from discreet.service.ui.session import COOKIE, SECONDS, Session, Sessions
+from discreet.service.ui.templating import rendered
+
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
+    "img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; "
+    "frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+}
+READERS = ("audit",)
+"""Who may look; ``admin`` may everything."""
+LOG_IN = "/ui/login"
+
+
+@dataclass
+class Asked:
+    """One request of a person who may make it."""
+
+    request: Request
+    service: Service
+    metrics: Metrics
+    session: Session
+    key: api_keys.Key | None
+    fields: dict[str, list[str]] = field(default_factory=dict)
+
+    def given(self, name: str) -> str:
+        """A field of the form; empty if it is missing."""
+        return self.fields.get(name, [""])[0]
+
+    @property
+    def admin(self) -> bool:
+        return self.key is not None and "admin" in self.key.scopes
+
+    @property
+    def partial(self) -> bool:
+        """Whether a part of the page is asked for, to replace what is shown."""
+        return "hx-request" in self.request.headers
+
+    def page(self, name: str, code: int = 200, **values: Any) -> Response:
+        """A template, with what every page shows."""
+        text = rendered(
+            name,
+            **values,
+            experiment=self.service.settings.experiment,
+            token=self.session.token,
+            key=self.key,
+            admin=self.admin,
+            path=self.request.url.path,
+        )
+        return HTMLResponse(text, code)
+
+
+View = Callable[[Asked], Awaitable[Response]]
+
+
+class Page:
+    """A view as an ASGI application; ``scopes`` None is open to everyone."""
+
+    def __init__(
+        self,
+        view: View,
+        scopes: tuple[str, ...] | None,
+        service: Service,
+        metrics: Metrics,
+        rate: RateLimit,
+    ) -> None:
+        self._view, self._scopes = view, scopes
+        self._service, self._metrics, self._rate = service, metrics, rate
+        self._sessions = Sessions(service.state.vault.mac)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        began = time.perf_counter()
+        request = Request(scope, receive)
+        response = await self._respond(request)
+        response.headers.update(HEADERS | dict(response.headers))
+        await response(scope, receive, send)
+        self._metrics.count("/ui", response.status_code, time.perf_counter() - began)
+
+    async def _respond(self, request: Request) -> Response:
+        session = self._sessions.read(request.cookies.get(COOKIE))
+        key = self._service.state.keys.get(session.key) if session else None
+        if session and key and (key.revoked is not None or session.began <= (key.ended or 0.0)):
+            key = None
+        if self._scopes is not None and key is None:
+            return _log_in_first(request)
+        cookie = None
+        if session is None:
+            session, cookie = self._sessions.begin("", 0.0)
+        asked = Asked(request, self._service, self._metrics, session, key)
+        try:
+            self._rate.take(OTHER, key.id if key else "dashboard")
+            if key is not None and self._scopes is not None:
+                api_keys.permit(key, self._scopes)
+            if request.method == "POST":
+                asked.fields = await self._form(request)
+                _refuse_foreign(asked)
+            response = await self._view(asked)
+        except Exception as error:
+            response = self._failure(asked, error)
+        if cookie is not None and "set-cookie" not in response.headers:
+            set_cookie(request, response, cookie)
+        return response
+
+    async def _form(self, request: Request) -> dict[str, list[str]]:
+        limit, content = self._service.settings.body_limit, bytearray()
+        async for part in request.stream():
+            content += part
+            if len(content) > limit:
+                raise ServiceError(
+                    f"form must be at most {limit} bytes; it is larger. Send less.",
+                    status=413,
+                    code="too_large",
+                )
+        return parse_qs(content.decode("utf-8", "replace"), keep_blank_values=True)
+
+    def _failure(self, asked: Asked, error: Exception) -> Response:
+        status, problem = problem_of(error, self._service.state.database.lost)
+        if status >= 500:
+            logs.event("request failed", kind=type(error).__name__, route="/ui", status=status)
+        name = "part_error.html" if asked.partial else "error.html"
+        return asked.page(name, status, message=problem.message)
+
+
+def set_cookie(request: Request, response: Response, text: str) -> None:
+    """A cookie that no script reads and no other site sends."""
+    response.set_cookie(
+        COOKIE,
+        text,
+        max_age=SECONDS,
+        path="/ui",
+        httponly=True,
+        samesite="strict",
+        secure=request.url.scheme == "https",
+    )
+
+
+def _log_in_first(request: Request) -> Response:
+    if "hx-request" in request.headers:  # the whole page goes there, not the part
+        return Response(status_code=204, headers={"HX-Redirect": LOG_IN})
+    return RedirectResponse(LOG_IN, 303)
+
+
+def _refuse_foreign(asked: Asked) -> None:
+    if not asked.session.issued(asked.given("token")):
+        raise ServiceError(
+            "form must come from this dashboard and be recent; it is not. "
+            "Load the page again and send it once more.",
+            status=403,
+            code="foreign_form",
+        )

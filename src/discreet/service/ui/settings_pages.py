@@ -1,0 +1,105 @@
+"""What an administrator changes, and the exact figures for one who asks on this machine."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from prometheus_client.parser import text_string_to_metric_families
+from starlette.responses import RedirectResponse, Response
+
+from discreet.errors import InvalidInput
+from discreet.service.http import handlers
+from discreet.service.http.handlers import Call
+from discreet.service.settings import MODES
+from discreet.service.ui.page_frame import Asked
+
+DONE = {
+    "mode": "The mode was changed.",
+    "serving": "What is served was changed.",
+    "holdback": "The hold-back share was changed.",
+    "burn": "The batch was given up and its rows were erased.",
+}
+
+
+async def settings(asked: Asked) -> Response:
+    done = asked.request.query_params.get("done", "")
+    service = asked.service
+    links = service.state.serving.chain.links
+    return asked.page(
+        "settings.html",
+        status=await service.status(),
+        settings=service.settings,
+        modes=MODES,
+        alias=service.state.alias,
+        numbers=[link.number for link in links][::-1],
+        done=DONE.get(done, ""),
+    )
+
+
+async def set_mode(asked: Asked) -> Response:
+    await asked.service.set_mode(asked.given("mode"))
+    return _done("mode")
+
+
+async def set_serving(asked: Asked) -> Response:
+    text = asked.given("release")
+    await asked.service.set_serving(None if text == "newest" else _whole("release", text))
+    return _done("serving")
+
+
+async def set_holdback(asked: Asked) -> Response:
+    try:
+        share = float(asked.given("percent")) / 100
+    except ValueError:
+        raise InvalidInput("share must be a number of percent; it is not. Correct it.") from None
+    await asked.service.set_holdback(share)
+    return _done("holdback")
+
+
+async def burn(asked: Asked) -> Response:
+    """Only with the number of the batch typed once more: nothing brings its rows back."""
+    if asked.given("batch") != asked.given("typed").strip():
+        raise InvalidInput(
+            "batch must be confirmed by typing its number; it is not. Nothing was burned."
+        )
+    await asked.service.burn(_whole("batch", asked.given("batch")))
+    return _done("burn")
+
+
+async def exact(asked: Asked) -> Response:
+    """Requests of all routes with their answers, under the rule of /internal/metrics."""
+    request = asked.request
+    host = request.client.host if request.client else ""
+    caller = asked.key.id if asked.key else ""
+    raw = await handlers.internal_metrics(Call(asked.service, asked.metrics, caller, client=host))
+    return asked.page("exact.html", rows=_rows(raw.content.decode()))
+
+
+def _rows(text: str) -> list[dict[str, Any]]:
+    """Route, status, requests and mean seconds, from the text for Prometheus."""
+    found: dict[tuple[str, str], dict[str, float]] = {}
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            labels = sample.labels
+            if "route" in labels and sample.name.endswith(("_count", "_sum")):
+                row = found.setdefault((labels["route"], labels["status"]), {})
+                row[sample.name.rpartition("_")[2]] = sample.value
+    return [
+        {
+            "route": route,
+            "status": status,
+            "requests": round(row["count"]),
+            "milliseconds": 1000 * row["sum"] / row["count"],
+        }
+        for (route, status), row in sorted(found.items())
+    ]
+
+
+def _done(what: str) -> Response:
+    return RedirectResponse(f"/ui/settings?done={what}", 303)
+
+
+def _whole(name: str, text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and len(text) < 10):
+        raise InvalidInput(f"{name} must be a whole number; it is not. Choose it from the list.")
+    return int(text)

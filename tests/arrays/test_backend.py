@@ -1,0 +1,160 @@
+"""The array functions under every rule: any leading axes, NumPy and torch alike."""
+
+from __future__ import annotations
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from discreet.arrays import backend
+from discreet.arrays.backend import apply_rows, as_like, lift, sigmoid, softmax, weighted_sums
+from libraries import LIBRARIES
+from tolerances import EXACT
+
+LEADS = [
+    ((), ()),
+    ((), (4,)),
+    ((4,), (4,)),
+    ((4,), ()),
+    ((1,), (4,)),
+    ((2, 1), (2, 4)),
+    ((2, 1), (4,)),
+    ((2, 4), (2, 4)),
+    ((2, 4), (2, 1)),
+    ((4,), (2, 4)),
+    ((), (2, 4)),
+    ((2, 1), (2, 1)),
+    ((3, 2, 1), (3, 2, 4)),
+]
+"""Leading axes of the rows and of the runs that meet them, by NumPy's broadcasting."""
+
+
+def spread(array, lead, own):
+    return np.broadcast_to(array, (*lead, *array.shape[-own:]))
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize(("rows_lead", "runs_lead"), LEADS)
+def test_apply_rows_is_a_loop_over_everything(rows_lead, runs_lead, library):
+    rng = np.random.default_rng(0)
+    x, theta = rng.normal(size=(*rows_lead, 5, 3)), rng.normal(size=(*runs_lead, 2, 3))
+    lead = np.broadcast_shapes(rows_lead, runs_lead)
+    expected = np.zeros((*lead, 5, 2))
+    for index in np.ndindex(lead):
+        for n in range(5):
+            for a in range(2):
+                row, weights = spread(x, lead, 2)[index][n], spread(theta, lead, 2)[index][a]
+                expected[(*index, n, a)] = sum(row * weights)
+    made = through(library, apply_rows, x, theta)
+    np.testing.assert_allclose(made, expected, rtol=0, atol=EXACT)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize(("rows_lead", "runs_lead"), LEADS)
+def test_weighted_sums_are_a_loop_over_everything(rows_lead, runs_lead, library):
+    rng = np.random.default_rng(1)
+    values, weights = rng.normal(size=(*rows_lead, 5, 3)), rng.normal(size=(*runs_lead, 5, 2))
+    lead = np.broadcast_shapes(rows_lead, runs_lead)
+    expected = np.zeros((*lead, 2, 3))
+    for index in np.ndindex(lead):
+        for n in range(5):
+            for a in range(2):
+                weight = spread(weights, lead, 2)[index][n, a]
+                expected[(*index, a)] += weight * spread(values, lead, 2)[index][n]
+    made = through(library, weighted_sums, weights, values)
+    np.testing.assert_allclose(made, expected, rtol=0, atol=EXACT)
+
+
+def through(library, function, *arrays):
+    """What a function makes of arrays of a library, as NumPy's."""
+    if library == "numpy":
+        return function(*arrays)
+    torch = pytest.importorskip("torch")
+    return function(*(torch.asarray(np.ascontiguousarray(array)) for array in arrays)).numpy()
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(
+    logits=st.lists(st.floats(-1e300, 1e300), min_size=1, max_size=6),
+    shift=st.sampled_from([0.0, 1.0, -1e6, 1e6]),
+)
+def test_softmax_is_on_the_simplex_for_any_finite_row(logits, shift):
+    row = np.array([logits]) + shift
+    made = softmax(row)
+    assert np.isfinite(made).all()
+    assert made.min() >= 0.0
+    assert made.sum() == pytest.approx(1.0, abs=EXACT)
+    assert made[0].argmax() == row[0].argmax()
+
+
+def test_softmax_and_sigmoid_are_their_formulas():
+    row = [0.3, -2.0, 5.0]
+    total = sum(math.exp(value) for value in row)
+    expected = [math.exp(value) / total for value in row]
+    np.testing.assert_allclose(softmax(np.array([row]))[0], expected, rtol=0, atol=EXACT)
+    np.testing.assert_allclose(softmax(np.array([row]) - 700)[0], expected, rtol=0, atol=EXACT)
+    scores = np.array([-1e4, -700.0, -30.0, -1.0, 0.0, 1.0, 30.0, 1e4])
+    made = sigmoid(scores)
+    np.testing.assert_allclose(made[2:7], 1 / (1 + np.exp(-scores[2:7])), rtol=1e-14, atol=0)
+    assert made[0] == 0.0
+    assert made[-1] == 1.0
+    assert (np.diff(made) > 0).all()
+    np.testing.assert_allclose(made + sigmoid(-scores), 1.0, rtol=0, atol=EXACT)
+
+
+def test_sigmoid_never_warns():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        np.testing.assert_array_equal(sigmoid(np.array([-1e308, 1e308])), [0.0, 1.0])
+
+
+def test_bounds_and_reductions():
+    array = np.array([[1.0, -2.0, 3.0], [0.5, 0.5, -9.0]])
+    np.testing.assert_array_equal(backend.at_most(array, 0.75), np.minimum(array, 0.75))
+    np.testing.assert_array_equal(backend.at_least(array, 0.0), np.maximum(array, 0.0))
+    np.testing.assert_array_equal(backend.row_sum(array), [[2.0], [-8.0]])
+    np.testing.assert_array_equal(backend.row_min(array), [[-2.0], [-9.0]])
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(
+    "name", ["row_sum", "row_min", "softmax", "sigmoid", "at_most", "at_least"]
+)
+def test_bounds_and_reductions_of_torch(name):
+    array, function = np.array([[1.0, -2.0, 3.0], [0.5, 0.5, -9.0]]), getattr(backend, name)
+    bound = [0.25] if name.startswith("at_") else []
+    made = through("torch", lambda values: function(values, *bound), array)
+    np.testing.assert_allclose(made, function(array, *bound), rtol=0, atol=EXACT)
+
+
+def test_parameters_are_lifted_to_meet_rows_and_actions():
+    like = np.zeros((2, 3, 5, 4))
+    assert lift(2.0, like) == 2.0
+    assert lift(np.array([1.0, 2.0, 3.0]), like).shape == (3, 1, 1)
+    assert lift(np.array([1.0, 2.0, 3.0]), like, 3).shape == (3, 1, 1, 1)
+
+
+@pytest.mark.torch
+def test_as_like_copies_type_and_never_shares_memory_with_torch():
+    torch = pytest.importorskip("torch")
+    values = np.arange(3.0)
+    values.setflags(write=False)  # released numbers are read-only; torch would warn
+    like = torch.zeros(2, dtype=torch.float32)
+    made = as_like(values, like)
+    assert made.dtype == torch.float32
+    double = as_like(values, torch.zeros(1, dtype=torch.float64))
+    double += 1.0
+    np.testing.assert_array_equal(values, [0.0, 1.0, 2.0])
+    assert as_like([1, 2], np.zeros(1, dtype=np.float32)).dtype == np.float32
+
+
+@pytest.mark.torch
+def test_to_numpy_comes_back():
+    torch = pytest.importorskip("torch")
+    np.testing.assert_array_equal(backend.to_numpy(torch.arange(3)), [0, 1, 2])
+    array = np.zeros(2)
+    assert backend.to_numpy(array) is array

@@ -1,0 +1,135 @@
+"""Packed symmetric matrices, quadratic forms, and the one repair of a noisy Gram."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from discreet.arrays import linear_algebra
+from reference.ridge import definite
+from tolerances import EXACT, SOLVER
+
+LEADS = [((), ()), ((), (4,)), ((2, 1), (2, 4)), ((2, 4), (2, 4)), ((4,), (2, 4)), ((2, 1), (2, 1))]
+
+
+def symmetric(rng, *shape):
+    matrices = rng.normal(size=(*shape, 3, 3))
+    return matrices + np.swapaxes(matrices, -1, -2)
+
+
+def test_packing_and_unpacking():
+    x = np.array([[1.0, 2.0, 3.0]])
+    packed = linear_algebra.pack_products(x)
+    np.testing.assert_array_equal(packed, [[1, 2, 3, 4, 6, 9]])
+    np.testing.assert_array_equal(linear_algebra.unpack(packed, 3)[0], np.outer(x[0], x[0]))
+
+
+@pytest.mark.parametrize(("rows_lead", "runs_lead"), LEADS)
+def test_quadratic_forms_are_a_loop_over_everything(rows_lead, runs_lead):
+    rng = np.random.default_rng(0)
+    x, matrices = rng.normal(size=(*rows_lead, 5, 3)), symmetric(rng, *runs_lead, 2)
+    lead = np.broadcast_shapes(rows_lead, runs_lead)
+    made = linear_algebra.quadratic_forms(x, matrices)
+    assert made.shape == (*lead, 5, 2)
+    for index in np.ndindex(lead):
+        rows = np.broadcast_to(x, (*lead, 5, 3))[index]
+        blocks = np.broadcast_to(matrices, (*lead, 2, 3, 3))[index]
+        for n in range(5):
+            for a in range(2):
+                expected = rows[n] @ blocks[a] @ rows[n]
+                assert made[(*index, n, a)] == pytest.approx(expected, abs=100 * EXACT)
+
+
+def noisy_matrices():
+    """Definite and indefinite ones side by side; steps differ from run to run."""
+    rng = np.random.default_rng(3)
+    matrices = symmetric(rng, 2, 5, 4) + 2.0 * np.eye(3)
+    smallest = np.linalg.eigvalsh(matrices)[..., 0]
+    assert 0.2 < (smallest > 0).mean() < 0.8
+    return matrices, rng.normal(size=(2, 5, 4, 3)), np.array([0.01, 0.1, 0.5, 2.0, 30.0])[:, None]
+
+
+def test_repaired_systems_use_the_smallest_shift_that_works():
+    matrices, vectors, step = noisy_matrices()
+    solved = linear_algebra.solve_repaired(matrices, vectors, step)
+    inverse = linear_algebra.inverse_repaired(matrices, step)
+    for index in np.ndindex(matrices.shape[:-2]):
+        whole = definite(matrices[index], step[index[1], 0])
+        np.testing.assert_allclose(
+            solved[index], np.linalg.solve(whole, vectors[index]), rtol=SOLVER, atol=SOLVER
+        )
+        np.testing.assert_allclose(inverse[index], np.linalg.inv(whole), rtol=SOLVER, atol=SOLVER)
+
+
+def test_definite_matrices_stay_as_they_are():
+    matrices = np.stack([np.eye(3), 2.0 * np.eye(3)])
+    np.testing.assert_array_equal(
+        linear_algebra.inverse_repaired(matrices, 1e9), [np.eye(3), np.eye(3) / 2]
+    )
+
+
+@pytest.mark.parametrize("size", [1e-300, 1.0, 1e150, 1e300])
+def test_the_repair_never_raises(size):
+    for matrix in (-size * np.eye(2), np.zeros((2, 2)), size * np.array([[0.0, 1.0], [1.0, 0.0]])):
+        for step in (1e-12, 1.0):
+            made = linear_algebra.solve_repaired(matrix, np.ones(2), step)
+            assert np.isfinite(made).all()
+
+
+def test_the_input_is_left_alone():
+    matrices, vectors, step = noisy_matrices()
+    kept = matrices.copy()
+    linear_algebra.solve_repaired(matrices, vectors, step)
+    linear_algebra.inverse_repaired(matrices, step)
+    np.testing.assert_array_equal(matrices, kept)
+
+
+@pytest.mark.torch
+def test_torch_repairs_alike():
+    torch = pytest.importorskip("torch")
+    matrices, vectors, step = noisy_matrices()
+    made = linear_algebra.solve_repaired(torch.asarray(matrices), torch.asarray(vectors), step)
+    np.testing.assert_allclose(
+        made.numpy(),
+        linear_algebra.solve_repaired(matrices, vectors, step),
+        rtol=SOLVER,
+        atol=SOLVER,
+    )
+    made = linear_algebra.inverse_repaired(torch.asarray(matrices), step)
+    np.testing.assert_allclose(
+        made.numpy(), linear_algebra.inverse_repaired(matrices, step), rtol=SOLVER, atol=SOLVER
+    )
+    np.testing.assert_array_equal(torch.asarray(matrices).numpy(), matrices)
+
+
+def test_small_eigenvalues_are_raised_and_the_rest_is_solved():
+    rng = np.random.default_rng(3)
+    axes = np.linalg.qr(rng.normal(size=(3, 3)))[0]
+    matrix = axes @ np.diag([-5.0, 0.25, 2.0]) @ axes.T
+    raised = axes @ np.diag([0.5, 0.5, 2.0]) @ axes.T
+    vectors = rng.normal(size=(4, 3))  # four actions share one block
+    solved = linear_algebra.solve_floored(matrix[None], vectors, 0.5)
+    np.testing.assert_allclose(solved, np.linalg.solve(raised, vectors.T).T, atol=SOLVER)
+
+
+def test_each_run_has_its_own_floor():
+    matrices = np.stack([np.eye(2)[None]] * 3)  # (R, 1, p, p)
+    solved = linear_algebra.solve_floored(matrices, np.ones((3, 1, 2)), np.array([0.5, 1.0, 4.0]))
+    np.testing.assert_allclose(solved[:, 0, 0], [1.0, 1.0, 0.25], atol=EXACT)
+
+
+@pytest.mark.torch
+def test_large_matrices_are_solved_one_by_one(monkeypatch):
+    torch = pytest.importorskip("torch")
+    matrices = symmetric(np.random.default_rng(3), 2, 1)  # indefinite: a plain solve
+    vectors = np.random.default_rng(4).normal(size=(2, 4, 3))
+    monkeypatch.setattr(linear_algebra, "LARGE", 3)
+    calls = []
+    solve = torch.linalg.solve
+    monkeypatch.setattr(torch.linalg, "solve", lambda m, v: calls.append(m.ndim) or solve(m, v))
+    made = linear_algebra.solve_vector(torch.asarray(matrices), torch.asarray(vectors))
+    wanted = np.linalg.solve(matrices, vectors[..., None])[..., 0]
+    np.testing.assert_allclose(made.numpy(), wanted, rtol=SOLVER, atol=SOLVER)
+    assert calls == [2] * 8
+    made = linear_algebra.inverse(torch.asarray(matrices))
+    np.testing.assert_allclose(made.numpy(), np.linalg.inv(matrices), rtol=SOLVER, atol=SOLVER)

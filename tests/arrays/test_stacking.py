@@ -1,0 +1,113 @@
+"""A stack of policies, oracles or plans is one with arrays for parameters."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import numpy as np
+import pytest
+
+import discreet as dc
+from catalogue import ACTIONS, FEATURES, ORACLES, WIDTH, every_policy_stack
+from discreet.arrays.stacking import structure
+from discreet.privacy.accounting import epsilon
+from discreet.privacy.events import NonPrivate
+
+
+@pytest.mark.parametrize("policies", every_policy_stack)
+def test_floats_become_arrays_and_words_stay(policies):
+    stacked = dc.stack(policies)
+    assert type(stacked) is type(policies[0])
+    for each in fields(stacked):
+        values = [getattr(policy, each.name) for policy in policies]
+        if isinstance(values[0], float):
+            np.testing.assert_array_equal(getattr(stacked, each.name), values)
+        else:
+            assert getattr(stacked, each.name) == values[0]
+
+
+def test_a_stack_is_frozen_too_and_leaves_its_members_alone():
+    members = [dc.SquareCB(scale=1.0), dc.SquareCB(scale=2.0)]
+    stacked = dc.stack(members)
+    with pytest.raises(AttributeError):
+        stacked.scale = 3.0
+    assert [member.scale for member in members] == [1.0, 2.0]
+
+
+def test_a_stack_of_one_has_an_axis_of_one():
+    assert dc.stack([dc.SquareCB()]).scale.shape == (1,)
+
+
+def test_whole_numbers_are_parameters_where_floats_are_expected():
+    stacked = dc.stack([dc.SquareCB(scale=1), dc.SquareCB(scale=4.0), dc.SquareCB(scale=16)])
+    np.testing.assert_array_equal(stacked.scale, [1.0, 4.0, 16.0])
+    assert structure(dc.SquareCB(scale=1)) == structure(dc.SquareCB(scale=4.0))
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        [],
+        [dc.SquareCB(), dc.FastCB()],
+        [dc.VanillaPO(), dc.VanillaPO(rollout="previous")],
+        [dc.Ridge(), dc.Ridge(mechanism="paper")],
+        [dc.Ridge(), dc.Logistic()],
+        [ORACLES["Ridge-structured-private"].calibrated, dc.Ridge()],
+        [
+            ORACLES["Ridge-structured-private"].calibrated,
+            ORACLES["Ridge-structured-private-full"].calibrated,
+        ],
+        [dc.FiniteClass(np.zeros((1, 2, 2))), dc.FiniteClass(np.ones((1, 2, 2)))],
+    ],
+    ids=[
+        "nothing",
+        "two classes",
+        "two rollouts",
+        "two mechanisms",
+        "two oracles",
+        "a mechanism and an oracle",
+        "two feedbacks",
+        "two finite classes",
+    ],
+)
+def test_what_does_not_stack_is_refused(items):
+    with pytest.raises(dc.InvalidInput, match="stack"):
+        dc.stack(items)
+
+
+def plan_of(scale, budget):
+    return dc.Plan(
+        n_actions=ACTIONS, features=FEATURES, policy=dc.SquareCB(scale=scale), budget=budget
+    )
+
+
+def test_plans_stack_across_budgets_with_zero_noise_at_infinity():
+    budgets = [dc.Budget(1.0, 1e-5), dc.Budget(8.0, 1e-5), dc.Budget.none()]
+    plans = [plan_of(scale, budget) for scale, budget in zip((1.0, 2.0, 4.0), budgets, strict=True)]
+    stacked = dc.stack(plans)
+    np.testing.assert_array_equal(stacked.policy.scale, [1.0, 2.0, 4.0])
+    np.testing.assert_array_equal(stacked.mechanism.gram, [plan.mechanism.gram for plan in plans])
+    assert stacked.mechanism.gram[2] == 0.0
+    assert stacked.n_actions == ACTIONS
+
+
+def test_a_stack_claims_no_privacy():
+    """No one budget covers many runs on the same rows, so a stack's event costs infinity."""
+    plans = [plan_of(1.0, dc.Budget(1.0, 1e-5)), plan_of(2.0, dc.Budget(1.0, 1e-5))]
+    event = dc.stack([plan.mechanism for plan in plans]).event
+    assert isinstance(event, NonPrivate)
+    assert epsilon(event, 1e-5) == float("inf")
+    assert epsilon(plans[0].mechanism.event, 1e-5) <= 1.0
+
+
+def test_structure_tells_what_can_be_stacked():
+    names = sorted(ORACLES)
+    for one in names:
+        for other in names:
+            items = [ORACLES[one].calibrated, ORACLES[other].calibrated]
+            if structure(items[0]) == structure(items[1]):
+                dc.stack(items)
+            else:
+                with pytest.raises(dc.InvalidInput):
+                    dc.stack(items)
+    assert hash(structure(dc.FiniteClass(np.zeros((2, ACTIONS, WIDTH)))))

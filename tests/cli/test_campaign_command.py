@@ -1,0 +1,372 @@
+"""``discreet campaign``: from flags or a file, told as it goes, stopped and resumed."""
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+import discreet as dc
+from campaigns import contents, expected_runs, grid, play
+from discreet.campaign.completeness import status
+from discreet.campaign.grid import Grid
+from discreet.campaign.run_campaign import Progress
+from discreet.cli import progress_meter
+from discreet.cli.main import main
+from discreet.simulate import engine
+from program import PROGRAM
+
+SMALL = [
+    *("--preset", "quick", "--data", "fried:200", "--algorithms", "SquareCB", "LinUCB"),
+    *("--epsilon", "inf", "1", "--ridges", "0.1", "--seeds", "2"),
+]
+HERE = ["--device", "numpy", "--jobs", "1"]
+
+
+@pytest.fixture
+def call(capsys, tmp_path, monkeypatch):
+    """Exit code, standard output and standard error of ``discreet campaign …``."""
+    monkeypatch.chdir(tmp_path)
+
+    def answer(*arguments):
+        code = main(["campaign", *map(str, arguments)])
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return answer
+
+
+@pytest.fixture
+def document(call):
+    def answer(*arguments, code=0):
+        ended, out, err = call(*arguments, "--json")
+        assert (ended, err) == (code, "")
+        return json.loads(out)
+
+    return answer
+
+
+# --- run ---------------------------------------------------------------------------------------
+
+
+def test_flags_are_the_campaign(call, tmp_path):
+    code, out, err = call("run", *SMALL, *HERE, "--out", "flags")
+    assert code == 0, err
+    assert f"{expected_runs(grid())} runs in" in out
+    assert "discreet campaign report flags" in out
+    play(tmp_path / "here")
+    assert contents(tmp_path / "flags") == contents(tmp_path / "here")
+
+
+def test_a_line_for_every_task(call):
+    _, _, err = call("run", *SMALL, *HERE, "--out", "out")
+    lines = err.splitlines()
+    assert len(lines) == 4
+    for number, line in enumerate(lines, start=1):
+        assert line.startswith(f"{number} of 4 tasks, ")
+        assert "rounds/s" in line
+        assert "fried:200 " in line
+    assert " left" in lines[0]
+    code, out, err = call("run", *SMALL, *HERE, "--out", "out")
+    assert (code, err) == (0, "")
+    assert "nothing was missing" in out
+
+
+def test_json_is_one_object(document):
+    answer = document("run", *SMALL, *HERE, "--out", "out")
+    assert (answer["tasks"], answer["tasks_done"], answer["failed"]) == (4, 4, {})
+    assert answer["runs"] == expected_runs(grid())
+    assert answer["stopped"] is False
+    assert document("run", *SMALL, *HERE, "--out", "out")["tasks"] == 0
+
+
+TOML = """
+preset = "quick"
+data = ["sets/small.csv", "fried:200"]
+out = "results"
+algorithms = ["SquareCB", "LinUCB"]
+epsilon = [inf, 1]
+ridges = 0.1
+seeds = 1
+device = "numpy"
+jobs = 1
+"""
+
+
+@pytest.fixture
+def file(tmp_path):
+    """A campaign file in a folder of its own, with a data set beside it."""
+    place = tmp_path / "place"
+    (place / "sets").mkdir(parents=True)
+    lines = ["x,label", *(f"{i % 7},{'ab'[i % 2]}" for i in range(40))]
+    (place / "sets" / "small.csv").write_text("\n".join(lines))
+    (place / "campaign.toml").write_text(TOML)
+    return place / "campaign.toml"
+
+
+def test_a_file_is_the_campaign(call, file):
+    assert call("run", file)[0] == 0
+    found = status(file.parent / "results")
+    assert found.grid == grid(seeds=1)
+    assert set(found.datasets) == {"small", "fried:200"}
+
+
+def test_flags_correct_a_file(call, file, tmp_path):
+    assert call("run", file, "--data", "linear:50", "--out", "other", "--seeds", "2")[0] == 0
+    found = status(tmp_path / "other")
+    assert found.grid == grid()
+    assert list(found.datasets) == ["linear:50"]
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        (TOML + "sedes = 3\n", "Did you mean 'seeds'?"),
+        (TOML + "max_colums = 3\n", "Did you mean 'max_columns'?"),
+        (TOML.replace('"quick"', '"quik"'), "Did you mean 'quick'?"),
+        (TOML.replace('"LinUCB"', '"LinUBC"'), "Did you mean 'LinUCB'?"),
+        (TOML.replace("[inf, 1]", '["many"]'), "epsilon must be numbers"),
+        (TOML.replace("[inf, 1]", "[true]"), "epsilon must be numbers"),
+        (TOML.replace("[inf, 1]", "[0]"), "epsilon must be above 0"),
+        (TOML.replace("seeds = 1", 'seeds = "1"'), "seeds must be a whole number"),
+        (TOML.replace("jobs = 1", "jobs = 0.5"), "jobs must be a whole number"),
+        (TOML.replace('"results"', "3"), "out must be text"),
+        (TOML.replace('"fried:200"', "200"), "data must be text"),
+        (TOML.replace('"fried:200"', '"freid"'), "Did you mean 'fried'?"),
+        (TOML.replace('data = ["sets/small.csv", "fried:200"]', ""), "data must be given"),
+        (TOML.replace('out = "results"', ""), "out must be given"),
+        (TOML.replace('"numpy"', '"numpi"'), "Did you mean 'numpy'?"),
+        ("data = \n", "line 1"),
+    ],
+)
+def test_a_file_that_cannot_be_used(text, word, call, file):
+    file.write_text(text)
+    code, out, err = call("run", file)
+    assert (code, out) == (2, "")
+    assert word in err
+    assert err.startswith("error: ")
+    assert err.count("\n") == 1
+    assert not (file.parent / "results").exists()
+
+
+def test_a_file_that_is_not_there(call):
+    code, _, err = call("run", "nowhere.toml")
+    assert (code, "nowhere.toml" in err) == (2, True)
+
+
+def test_a_preset_is_a_start(call, tmp_path):
+    call("run", *SMALL, *HERE, "--out", "out")
+    found = status(tmp_path / "out").grid
+    assert found == Grid.of("quick", algorithms=["SquareCB", "LinUCB"], epsilons=(1, float("inf")),
+                            ridges=(0.1,), seeds=2)  # fmt: skip
+
+
+@pytest.mark.torch
+def test_no_gpu_is_said_at_once(call, monkeypatch, tmp_path):
+    torch = pytest.importorskip("torch")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    code, out, err = call("run", *SMALL, "--device", "cuda", "--out", "out")
+    assert (code, out) == (2, "")
+    assert "no CUDA device" in err
+    assert not (tmp_path / "out").exists()
+
+
+def test_missing_libraries_are_named(call, monkeypatch):
+    there = {"joblib": "a spec", "sklearn": "a spec"}
+    monkeypatch.setattr("discreet.cli.campaign_command.find_spec", there.get)
+    code, _, err = call("run", *SMALL, "--out", "out")
+    assert code == 2
+    assert "pyarrow must be installed" in err
+    assert "discreet[campaign]" in err
+
+
+def test_a_failure_ends_with_1_and_its_reason(call, document, monkeypatch):
+    run = engine.run
+
+    def odd(plans, *arguments):
+        if plans[0].policy.uses_radii:
+            raise ValueError("nothing works")
+        return run(plans, *arguments)
+
+    monkeypatch.setattr(engine, "run", odd)
+    code, out, err = call("run", *SMALL, *HERE, "--out", "out")
+    assert code == 1
+    assert "failed: fried:200 Ridge.radii: ValueError: nothing works" in out
+    assert "Run the same command again" in out
+    assert "4 of 4 tasks" in err
+    answer = document("run", *SMALL, *HERE, "--out", "out", code=1)
+    assert answer["failed"]["fried:200 Ridge.radii"] == "ValueError: nothing works"
+    _, out, _ = call("status", "out")
+    assert "fried:200 Ridge.radii: ValueError: nothing works" in out
+    assert "failed" in out
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_ctrl_c_keeps_what_is_done(jobs, tmp_path):
+    long = [*SMALL[:2], "--data", "fried:200", "twonorm:20000", "waveform:20000", "--seeds", "4"]
+    command = [*PROGRAM, "campaign", "run", *long, "--device", "numpy", "--jobs", jobs]
+    started = subprocess.Popen(
+        [*command, "--out", str(tmp_path / "out")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONUTF8": "1"},
+        start_new_session=True,
+    )
+    assert started.stderr.readline().startswith(b"1 of 18 tasks")
+    os.killpg(started.pid, signal.SIGINT)  # as a terminal does: to every process
+    out, err = started.communicate(timeout=60)
+    assert started.returncode == 130
+    assert b"Traceback" not in err
+    assert out.startswith(b"stopped: ")
+    assert out.count(b"\n") == 1
+    assert b"Run the same command again to go on." in out
+    assert len(contents(tmp_path / "out")) >= 1
+
+
+def test_a_stop_in_json(document, monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(engine, "run", interrupted)
+    answer = document("run", *SMALL, *HERE, "--out", "out", code=130)
+    assert answer["stopped"] is True
+
+
+# --- the meter ---------------------------------------------------------------------------------
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def half_done():
+    return Progress(
+        tasks=4, rounds=4_000_000, tasks_done=2, rounds_done=2_000_000, seconds=1.0, latest="a b"
+    )
+
+
+def test_a_terminal_sees_one_line(monkeypatch):
+    screen = Terminal()
+    monkeypatch.setattr(sys, "stderr", screen)
+    shown = progress_meter.Meter()
+    shown.begin()
+    shown.show(Progress(tasks=4, rounds=4_000_000))
+    shown.show(half_done())
+    shown.close()
+    before, first, second, last = screen.getvalue().replace("\n", "\r\n").split("\r")
+    assert before == "reading data …"
+    assert first.startswith("[                    ] 0 of 4 tasks")
+    assert second.startswith("[##########          ] 2 of 4 tasks, 2.0 million rounds/s, 1 s left")
+    assert last == "\n"
+
+
+def test_a_quiet_meter_says_nothing(monkeypatch):
+    screen = Terminal()
+    monkeypatch.setattr(sys, "stderr", screen)
+    quiet = progress_meter.Meter(quiet=True)
+    quiet.begin()
+    quiet.show(half_done())
+    quiet.close()
+    assert screen.getvalue() == ""
+
+
+def test_durations():
+    told = [progress_meter.duration(seconds) for seconds in (0.4, 59, 61, 7_500)]
+    assert told == ["0 s", "59 s", "1 min 1 s", "2 h 5 min"]
+    assert progress_meter.rounds(12_345.6) == "12,346 rounds"
+
+
+# --- status, report, compare -------------------------------------------------------------------
+
+
+def test_status(call, document, tmp_path):
+    play(tmp_path / "out")
+    answer = document("status", "out")
+    assert answer["runs"] == answer["expected"] == expected_runs(grid())
+    assert answer["running"] is False
+    assert answer["datasets"]["fried:200"]["failed"] == {}
+    assert call("status", "out")[1].split()[-1] == "complete"
+    victim = next((tmp_path / "out" / "runs").glob("*.parquet"))
+    victim.write_bytes(b"")
+    assert call("status", "out")[1].split()[-1] == "damaged"
+    victim.unlink()
+    assert call("status", "out")[1].split()[-1] == "incomplete"
+    code, _, err = call("status", "nowhere")
+    assert (code, "manifest.json" in err) == (2, True)
+
+
+def test_report_writes_where_it_says(call, document, tmp_path):
+    pytest.importorskip("matplotlib")
+    play(tmp_path / "out", grid=grid(epsilons=(float("inf"), 8.0, 1.0)))
+    code, out, err = call("report", "out")
+    assert code == 0, err
+    assert out.rstrip().endswith(os.path.join("out", "report", "index.html"))
+    for name in ("index.html", "best.csv", "win_rates.csv", "loss_increase.csv"):
+        assert (tmp_path / "out" / "report" / name).stat().st_size > 0
+    answer = document("report", "out", "--out", "elsewhere", "--select", "split")
+    assert (tmp_path / "elsewhere" / "index.html").exists()
+    assert answer["runs"] > 0
+    assert call("run", *SMALL, *HERE, "--out", "out")[0] == 0  # a report is no stranger there
+    assert call("report", "out", "--select", "sedes")[0] == 2
+
+
+CELL = SimpleNamespace(
+    epsilon=float("inf"),
+    row_algorithm="VanillaPO",
+    column_algorithm="SquareCB",
+    datasets=3,
+    ours=60.0,
+    published=55.5,
+    difference=4.5,
+)
+
+
+def test_compare_prints_cells_on_request(call, document, monkeypatch):
+    comparison = SimpleNamespace(
+        cells=(CELL,),
+        document=lambda: {"mean_absolute_difference": 4.5, "cells": [1]},
+        sentences=lambda: ["Mean absolute difference: 4.5 points."],
+    )
+    monkeypatch.setattr("discreet.report.compare.compare", lambda _: comparison)
+    assert call("compare", "x") == (0, "Mean absolute difference: 4.5 points.\n", "")
+    _, out, _ = call("compare", "x", "--cells")
+    assert out.splitlines()[-1].split() == [
+        *("∞", "VanillaPO", "SquareCB", "3", "60.0", "55.5", "+4.5")
+    ]
+    assert document("compare", "x") == {"mean_absolute_difference": 4.5}
+    assert document("compare", "x", "--cells")["cells"] == [1]
+
+
+def test_compare_refuses_what_the_paper_does_not_have(call, tmp_path):
+    play(tmp_path / "out")
+    code, out, err = call("compare", "out")
+    assert (code, out) == (2, "")
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("kind", ["run", "status", "report", "compare"])
+def test_every_command_explains_itself(kind, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["campaign", kind, "--help"])
+    out = capsys.readouterr().out
+    assert ended.value.code == 0
+    assert "--json" in out
+    assert "example" in out
+    assert max(map(len, out.splitlines())) <= 100
+
+
+def test_a_kind_is_asked_for(call):
+    code, _, err = call()
+    assert (code, "run|status|report|compare" in err) == (2, True)
+    assert call("rnu")[0] == 2
+
+
+def test_errors_are_ours(call):
+    code, _, err = call("run", "--data", "fried:200", "--out", "out", "--seeds", "0")
+    assert (code, err.startswith("error: seeds must be")) == (2, True)
+    assert issubclass(dc.InvalidInput, dc.DiscreetError)

@@ -1,0 +1,518 @@
+"""The command line: what it answers, how it refuses, how it ends."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import discreet as dc
+from discreet.cli.main import main
+from discreet.data import load
+from program import PROGRAM
+from tolerances import EXACT
+
+HEAVY = ("scipy", "opendp", "dp_accounting", "matplotlib", "sklearn", "torch")
+LEAF_COMMANDS = [
+    ["demo"],
+    ["run"],
+    ["plan"],
+    ["release", "show"],
+    ["release", "verify"],
+    ["version"],
+]
+SMALL = ["--data", "fried", "--rows", "300", "--seeds", "2"]
+
+
+@pytest.fixture
+def call(capsys):
+    """Exit code, standard output and standard error of a command."""
+
+    def answer(*arguments):
+        code = main([str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return answer
+
+
+@pytest.fixture
+def document(call):
+    """The one JSON object that a command prints with ``--json``."""
+
+    def answer(*arguments, code=0):
+        ended, out, err = call(*arguments, "--json")
+        assert (ended, err) == (code, "")
+        return json.loads(out)
+
+    return answer
+
+
+@pytest.fixture
+def released(tmp_path):
+    """A file of three releases, made with secure noise."""
+    plan = dc.Plan(n_actions=2, features=dc.UnitBall(2), budget=dc.Budget(1.0, 1e-5), horizon=15)
+    learner = dc.Learner(plan)
+    for length in plan.schedule.lengths():
+        decisions = learner.decide(np.full((length, 2), 0.25))
+        learner.observe(decisions.id, np.ones(length))
+    path = tmp_path / "released.json"
+    learner.released.save(path)
+    return path
+
+
+def experiment(tmp_path, text):
+    path = tmp_path / "experiment.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+# --- how it is found out what there is ---------------------------------------------------------
+
+
+def test_help_is_light():
+    code = (
+        "import sys\nfrom discreet.cli.main import build_parser\nbuild_parser().format_help()\n"
+        f"print([name for name in {HEAVY!r} if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout.strip() == "[]", done.stderr
+
+
+def test_help_names_every_command(call):
+    code, out, err = call()
+    assert (code, err) == (0, "")
+    for name in main.COMMANDS:
+        assert re.search(rf"^    {name}\s", out, re.MULTILINE)
+
+
+@pytest.mark.parametrize("command", LEAF_COMMANDS, ids=" ".join)
+def test_every_command_explains_itself(command, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main([*command, "--help"])
+    out = capsys.readouterr().out
+    assert ended.value.code == 0
+    assert "--json" in out
+    assert max(map(len, out.splitlines())) <= 100
+    assert "example" in out or command == ["version"]
+
+
+def test_version(call, document):
+    assert call("version") == call("--version")
+    assert call("version")[1].startswith(f"discreet {dc.__version__} (Python 3.")
+    assert document("version")["discreet"] == dc.__version__
+    assert document("version")["libraries"]["numpy"] == np.__version__
+
+
+# --- run ---------------------------------------------------------------------------------------
+
+
+def test_run_says_what_evaluate_says(document):
+    answer = document("run", *SMALL, "--policy", "SquareCB", "--set", "scale=16", "--epsilon", "4")
+    data = load("fried", rows=300)
+    plan = dc.Plan(
+        n_actions=2,
+        features=dc.UnitBall(10),
+        budget=dc.Budget(4.0, 1e-5),
+        policy=dc.SquareCB(scale=16.0),
+    )
+    played = [dc.evaluate(plan, data.contexts, data.labels, seed=seed) for seed in (0, 1)]
+    losses = [each.loss for each in played]
+    assert answer["plan"] == plan.to_config()
+    assert answer["plan_digest"] == plan.digest
+    assert answer["losses"] == pytest.approx(losses, abs=EXACT)
+    assert answer["mean_loss"] == pytest.approx(np.mean(losses), abs=EXACT)
+    assert answer["standard_error"] == pytest.approx(abs(losses[0] - losses[1]) / 2, abs=EXACT)
+    assert answer["rounds"] == [1, 3, 7, 15, 31, 63, 127, 255, 300]
+    curve = np.mean([each.curve for each in played], axis=0)[np.asarray(answer["rounds"]) - 1]
+    assert answer["curve"] == pytest.approx(curve, abs=EXACT)
+    assert "protects nobody" in answer["noise"]
+
+
+def test_run_in_words(call):
+    code, out, _ = call("run", *SMALL)
+    assert code == 0
+    assert "noise scale of ε = 1, δ = 1e-05; seeded noise, not private" in out
+    assert "ReplayBonusPO(learning_rate=None, bonus=0.01) with PooledRidge(" in out
+    assert "over 2 seeds; the best possible is 0." in out
+    assert "no noise" in call("run", *SMALL, "--epsilon", "inf")[1]
+
+
+def test_one_seed_has_no_standard_error(document, call):
+    small = ["run", "--data", "fried", "--rows", "50", "--seeds", "1"]
+    assert document(*small)["standard_error"] is None
+    assert "over 1 seed;" in call(*small)[1]
+
+
+def test_run_writes_its_result(call, document, tmp_path):
+    out = tmp_path / "result.json"
+    assert call("run", *SMALL, "--out", out)[0] == 0
+    assert json.loads(out.read_text()) == document("run", *SMALL)
+
+
+def test_infinity_is_a_word_in_json(document):
+    assert document("run", *SMALL, "--epsilon", "inf")["plan"]["budget"]["epsilon"] == "inf"
+    assert document("plan", *SMALL, "--epsilon", "inf")["guarantee"]["epsilon"] == "inf"
+
+
+def test_run_from_toml_which_flags_correct(document, tmp_path):
+    path = experiment(
+        tmp_path,
+        'data = "linear"\nrows = 200\nseeds = 2\nfirst_batch = 4\n'
+        '[policy]\nkind = "SquareCB"\nscale = 2\n'
+        '[oracle]\nkind = "Ridge"\nmechanism = "paper"\n[budget]\nepsilon = 2\ndelta = 1e-6\n',
+    )
+    plan = document("run", path)["plan"]
+    assert (plan["policy"]["scale"], plan["oracle"]["mechanism"]) == ("2.0", "paper")
+    assert (plan["budget"]["epsilon"], plan["budget"]["delta"]) == ("2.0", "1e-06")
+    assert (plan["n_actions"], plan["features"]["dimension"], plan["first_batch"]) == (3, 3, 4)
+    changed = document("run", path, "--epsilon", "8", "--set", "scale=3", "--seeds", "1")
+    assert changed["plan"]["budget"] == {"kind": "Budget", "epsilon": "8.0", "delta": "1e-06"}
+    assert changed["plan"]["policy"] == plan["policy"] | {"scale": "3.0"}
+    assert changed["seeds"] == [0]
+    other = document("run", path, "--policy", "LinUCB", "--set", "missing_loss=none")["plan"]
+    assert other["policy"]["kind"] == "LinUCB"
+
+
+def test_a_data_file_is_looked_for_beside_its_toml(document, tmp_path):
+    (tmp_path / "mine.csv").write_text("a,class\n" + "0.5,x\n-0.5,y\n" * 20)
+    path = experiment(tmp_path, 'data = "mine.csv"\n[budget]\nepsilon = inf\n')
+    assert document("run", path)["data"]["rows"] == 40
+
+
+# --- plan --------------------------------------------------------------------------------------
+
+
+def test_plan_lists_batches_and_their_cost(document):
+    shape = ["--actions", "2", "--dimension", "10", "--horizon", "1000"]
+    answer = document("plan", *shape, "--epsilon", "1")
+    lengths = [batch["records"] for batch in answer["batches"]]
+    assert (
+        lengths
+        == dc.Plan(
+            n_actions=2, features=dc.UnitBall(10), budget=dc.Budget.none(), horizon=1000
+        ).schedule.lengths()
+    )
+    assert [batch["fitted"] for batch in answer["batches"]] == [True] * 9 + [False]
+    costs = [batch["release"]["epsilon"] for batch in answer["batches"][:-1]]
+    # Calibration ends within 1e-5 of the budget and never beyond it.
+    assert all(1 - 1e-5 < cost <= 1 for cost in costs)
+    assert answer["guarantee"]["epsilon"] == max(costs)
+    assert answer["guarantee"]["relation"] == "replace one record"
+    assert any("disjoint" in sentence for sentence in answer["guarantee"]["assumptions"])
+
+
+def test_plan_knows_when_signal_passes_noise(document):
+    flags = ["--actions", "4", "--dimension", "10", "--horizon", "100000"]
+    answer = document("plan", *flags)
+    norm = answer["noise"]["expected_norm"]
+    sigma = answer["noise"]["scales"]["gram"]
+    assert norm == pytest.approx(sigma * np.sqrt(2 * 11), rel=EXACT)
+    first = answer["signal_exceeds_noise_from_batch"]
+    assert 2 ** (first - 1) / 4 > norm >= 2 ** (first - 2) / 4
+    less = document("plan", *flags, "--epsilon", "8")["signal_exceeds_noise_from_batch"]
+    assert less < first
+
+
+def test_plan_without_enough_people_says_so(call):
+    code, out, _ = call("plan", "--actions", "10", "--dimension", "64", "--horizon", "1797")
+    assert code == 0
+    assert "No batch has more signal than noise" in out
+    assert "← more signal" not in out
+
+
+def test_plan_without_a_horizon_goes_on(call, document):
+    flags = ["--actions", "2", "--dimension", "3"]
+    assert "every one is released" in call("plan", *flags)[1]
+    assert all(batch["fitted"] for batch in document("plan", *flags)["batches"])
+
+
+def test_plan_without_privacy(call, document):
+    flags = ["plan", "--actions", "2", "--dimension", "3", "--epsilon", "inf"]
+    assert "Guarantee  none" in call(*flags)[1]
+    assert document(*flags)["guarantee"]["assumptions"] == []
+
+
+def test_plan_tells_pure_from_approximate_and_names_assumptions(document):
+    flags = ["plan", "--actions", "2", "--dimension", "3", "--oracle", "Logistic"]
+    pure = document(*flags, "--delta", "0")["guarantee"]
+    assert (pure["epsilon"], pure["delta"]) == (1.0, 0.0)
+    paper = document(*flags, "--set", "mechanism=paper")["guarantee"]
+    assert {"exact minimiser", "real arithmetic"} <= set(paper["assumptions"])
+
+
+def test_plan_takes_the_horizon_from_the_data(document):
+    answer = document("plan", "--data", "linear", "--rows", "700")
+    assert sum(batch["records"] for batch in answer["batches"]) == 700
+
+
+# --- release -----------------------------------------------------------------------------------
+
+
+def test_release_show(call, document, released):
+    answer = document("release", "show", released)
+    assert [item["records"] for item in answer["releases"]] == [1, 2, 4]
+    assert all(item["event"]["kind"] == "Gaussian" for item in answer["releases"])
+    assert all(1 - 1e-5 < item["epsilon"] <= 1 for item in answer["releases"])
+    out = call("release", "show", released)[1]
+    assert "3 releases from 7 rounds" in out
+    assert answer["releases"][-1]["digest"][:12] in out
+
+
+def test_release_verify(call, document, released):
+    assert call("release", "verify", released)[0] == 0
+    answer = document("release", "verify", released)
+    assert (answer["valid"], answer["releases"]) == (True, 3)
+    assert answer["head"] == dc.Released.load(released).latest.digest
+
+
+def test_release_verify_finds_every_flipped_byte(call, released):
+    good = released.read_bytes()
+    assert len(good) > 1000
+    for position in range(0, len(good) - 1, 11):  # the last byte is the line's end
+        flipped = bytearray(good)
+        flipped[position] ^= 1
+        released.write_bytes(bytes(flipped))
+        code, out, err = call("release", "verify", released)
+        assert (code, out[:10], err) == (1, "not valid:", ""), position
+
+
+def test_release_verify_notices_what_was_taken_away(document, released):
+    content = json.loads(released.read_text())
+    content["releases"].pop(0)
+    released.write_text(json.dumps(content))
+    answer = document("release", "verify", released, code=1)
+    assert answer["valid"] is False
+    assert "release 1" in answer["error"]
+
+
+def test_release_show_says_what_is_not_private(call, tmp_path):
+    plan = dc.Plan(n_actions=2, features=dc.UnitBall(2), budget=dc.Budget(1.0, 1e-5))
+    seeded = dc.Learner(plan, noise=dc.SeededNoise(0))
+    seeded.observe(seeded.decide(np.zeros(2)).id, 1.0)
+    seeded.release()
+    seeded.released.save(tmp_path / "seeded.json")
+    out = call("release", "show", tmp_path / "seeded.json")[1]
+    assert "NOT PRIVATE: seeded noise" in out
+    assert "∞" in out
+
+
+def test_release_show_refuses_an_altered_file(call, released):
+    released.write_bytes(released.read_bytes().replace(b'"records":2', b'"records":3', 1))
+    code, out, err = call("release", "show", released)
+    assert (code, out) == (2, "")
+    assert err.startswith("error: ")
+
+
+# --- refusing ----------------------------------------------------------------------------------
+
+WRONG = [
+    (["dmeo"], "Did you mean 'demo'?"),
+    (["run", "--bogus"], "--bogus"),
+    (["release"], "show|verify"),
+    (["run"], "--data"),
+    (["plan"], "--actions"),
+    (["run", "--data", "freid"], "Did you mean 'fried'?"),
+    (["run", "--data", "nowhere.csv"], "nowhere.csv"),
+    (["run", *SMALL, "--policy", "SquarCB"], "Did you mean 'SquareCB'?"),
+    (["run", *SMALL, "--policy", "SquarCB", "--set", "scale=1"], "Did you mean 'SquareCB'?"),
+    (["run", *SMALL, "--oracle", "Rigde"], "Did you mean 'Ridge'?"),
+    (["run", *SMALL, "--set", "rigde=1"], "Did you mean 'ridge'?"),
+    (["run", *SMALL, "--set", "ridge"], "key=value"),
+    (["run", *SMALL, "--set", "ridge=much"], "'much'"),
+    (["run", *SMALL, "--set", "ridge=-1"], "positive"),
+    (["run", *SMALL, "--set", "scales=1"], "--set"),
+    (["run", *SMALL, "--policy", "FastCB", "--oracle", "Ridge"], "Logistic"),
+    (["run", *SMALL, "--epsilon", "0"], "epsilon"),
+    (["run", *SMALL, "--epsilon", "nan"], "epsilon"),
+    (["run", *SMALL, "--epsilon", "one"], "'one'"),
+    (["run", *SMALL, "--delta", "0"], "delta"),
+    (["run", *SMALL, "--delta", "1"], "delta"),
+    (["run", "--data", "fried", "--rows", "0"], "rows"),
+    (["run", "--data", "fried", "--seeds", "0"], "seeds"),
+    (["run", *SMALL, "--out", "no/such/place.json"], "no/such/place.json"),
+    (["plan", "--actions", "1", "--dimension", "3"], "n_actions"),
+    (["plan", "--actions", "2", "--dimension", "0"], "dimension"),
+    (["plan", "--actions", "2", "--dimension", "3", "--horizon", "0"], "horizon"),
+    (["run", "nowhere.toml"], "nowhere.toml"),
+    (["release", "show", "nowhere.json"], "nowhere.json"),
+    (["release", "verify", "nowhere.json"], "nowhere.json"),
+    (["demo", "--rows", "1"], "rows"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "word"), WRONG, ids=lambda item: " ".join(item)[:60])
+def test_errors_are_one_line(arguments, word, call, document, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, out, err = call(*arguments)
+    assert (code, out) == (2, "")
+    assert err.startswith("error: ")
+    assert err.count("\n") == 1
+    assert word in err
+    assert document(*arguments, code=2) == {"error": err.removeprefix("error: ").rstrip("\n")}
+    assert list(tmp_path.iterdir()) == []
+
+
+TOML = 'data = "fried"\nrows = 100\nseeds = 1\n'
+BUDGET = "[budget]\nepsilon = 1.0\ndelta = 1e-5\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("sedes = 3\n" + TOML + BUDGET, "Did you mean 'seeds'?"),
+        ("polcy = 3\n" + TOML + BUDGET, "Did you mean 'policy'?"),
+        (TOML + '[policy]\nkind = "SquareCB"\nscal = 1\n' + BUDGET, "Did you mean 'scale'?"),
+        (TOML + '[policy]\nkind = "SquareCB"\nscale = [1, 2]\n' + BUDGET, "a list"),
+        (TOML + "[policy]\nkind = [1]\n" + BUDGET, "[1]"),
+        (TOML + "[policy]\nscale = 1\n" + BUDGET, "kind"),
+        (TOML + "[budget]\nepsilonn = 1\n", "Did you mean 'epsilon'?"),
+        (TOML, "budget"),
+        ("horizon = 50\n" + TOML + BUDGET, "horizon"),
+        ("data = 3\n" + BUDGET, "data"),
+        ('data = "fried"\nrows = "many"\n' + BUDGET, "rows"),
+        ("data = \n", "line 1"),
+    ],
+)
+def test_a_toml_file_that_cannot_be_used(text, word, call, tmp_path):
+    code, out, err = call("run", experiment(tmp_path, text))
+    assert (code, out) == (2, "")
+    assert word in err
+    assert err.count("\n") == 1
+
+
+def test_an_error_of_the_system_is_one_line(call, monkeypatch):
+    def full(_):
+        raise OSError(28, "No space left on device", "somewhere")
+
+    monkeypatch.setattr("discreet.cli.version_command.version", full)
+    code, out, err = call("version")
+    assert (code, out) == (2, "")
+    assert err == "error: No space left on device: somewhere. Check it.\n"
+
+
+def test_a_defect_is_not_hidden(monkeypatch):
+    def broken(_):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("discreet.cli.version_command.version", broken)
+    with pytest.raises(ZeroDivisionError):
+        main(["version"])
+
+
+# --- ending ------------------------------------------------------------------------------------
+
+
+def test_ctrl_c_is_quiet(tmp_path):
+    pytest.importorskip("matplotlib")
+    command = [*PROGRAM, "demo", "--seeds", "1000", "--out", str(tmp_path / "demo")]
+    started = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert b"playing fried" in started.stderr.readline()
+    started.send_signal(signal.SIGINT)
+    out, err = started.communicate(timeout=60)
+    assert (started.returncode, out, err) == (130, b"", b"")
+
+
+def test_a_reader_that_leaves_is_no_error():
+    command = [*PROGRAM, "plan", "--actions", "2", "--dimension", "3", "--json"]
+    started = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    started.stdout.close()
+    assert started.stderr.read() == b""
+    assert started.wait(timeout=60) == 141
+    started.stderr.close()
+
+
+def test_a_terminal_without_greek_is_served():
+    env = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+    command = [*PROGRAM, "plan", "--actions", "2", "--dimension", "3"]
+    done = subprocess.run(command, capture_output=True, env=env, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert b"? = 1" in done.stdout
+
+
+# --- demo --------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def demonstrated(tmp_path_factory):
+    """A small demo in a process of its own: its folder and what it printed."""
+    pytest.importorskip("matplotlib")
+    out = tmp_path_factory.mktemp("demo") / "page"
+    command = [*PROGRAM, "demo", "--rows", "2000", "--seeds", "1", "--out", str(out)]
+    env = {**os.environ, "PYTHONUTF8": "1"}
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", env=env, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return out, done.stdout
+
+
+def test_demo_writes_what_it_says(demonstrated):
+    out, said = demonstrated
+    names = {"index.html", "losses.png", "losses.svg", "results.json", "released.json"}
+    assert {path.name for path in out.iterdir()} == names
+    for name in names:
+        assert str(out / name) in said
+
+
+def test_demo_plays_everything(demonstrated):
+    results = json.loads((demonstrated[0] / "results.json").read_text())
+    played = {
+        (run["algorithm"], run["epsilon"]) for run in results["runs"] if run["data"] == "fried"
+    }
+    algorithms = {name for name, _ in played}
+    assert len(algorithms) == 9
+    assert {"Default", "VanillaPO", "ReplayBonusPO", "FastCB", "Supervised"} <= algorithms
+    assert played == {(name, epsilon) for name in algorithms for epsilon in (1.0, 4.0, "inf")}
+    by_level = {
+        epsilon: np.mean([run["loss"] for run in results["runs"] if run["epsilon"] == epsilon])
+        for epsilon in (1.0, 4.0, "inf")
+    }
+    assert by_level["inf"] < by_level[4.0]
+    assert by_level["inf"] < by_level[1.0]
+
+
+def test_demo_page_is_complete_and_asks_for_nothing(demonstrated):
+    page = (demonstrated[0] / "index.html").read_text(encoding="utf-8")
+    assert "noise scale of ε" in page
+    assert "seeded noise, not private" in page
+    assert page.count("<svg") == 1
+    assert page.count("<table>") >= 1
+    for word in ("src=", "@import", "<script", "//fonts", 'href="http', "url(http"):
+        assert word not in page
+
+
+def test_demo_ends_with_a_private_run(demonstrated, call):
+    out, said = demonstrated
+    assert "Its ledger: ε = 1, δ = 1e-05 for one decision" in said
+    released = dc.Released.load(out / "released.json")
+    kinds = {type(item.event).__name__ for item in released.items}
+    assert kinds == {"Gaussian"}  # not NonPrivate: nobody can repeat this noise
+    assert call("release", "verify", out / "released.json")[0] == 0
+
+
+def test_demo_settings_are_the_same_for_every_level():
+    from discreet.cli.demo_settings import ALGORITHMS
+
+    data = load("fried", rows=10)
+    for setting in ALGORITHMS.values():
+        plans = [setting.plan(data, epsilon).to_config() for epsilon in (1.0, 4.0)]
+        for plan in plans:
+            plan.pop("budget")
+        assert plans[0] == plans[1]
+
+
+def test_demo_needs_a_place(call, tmp_path):
+    (tmp_path / "taken").write_text("")
+    code, _, err = call("demo", "--out", Path(tmp_path / "taken" / "below"))
+    assert (code, err.startswith("error: --out must be a directory")) == (2, True)
+
+
+def test_demo_without_matplotlib_says_what_to_install(call, monkeypatch, tmp_path):
+    monkeypatch.setattr("discreet.cli.demo_command.find_spec", lambda _: None)
+    code, _, err = call("demo", "--out", tmp_path / "demo")
+    assert (code, "discreet[campaign]" in err) == (2, True)
+    assert not (tmp_path / "demo").exists()

@@ -1,0 +1,130 @@
+"""UnitBall: c̄ = c / max(1, ‖c‖), then (1, c̄)/√2, for every finite context."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from discreet import InvalidInput, UnitBall
+from discreet.features.unit_ball import with_bias
+from tolerances import EXACT
+from wording import refused
+
+contexts = hnp.arrays(
+    np.float64,
+    st.tuples(st.integers(1, 6), st.just(3)),
+    elements=st.floats(allow_nan=False, allow_infinity=False, allow_subnormal=True),
+)
+
+
+def literal(context):
+    """The paper's sentence, one number at a time, in exact scaling."""
+    largest = max(abs(value) for value in context) or 1.0
+    norm = largest * math.sqrt(sum((value / largest) ** 2 for value in context))
+    if not math.isfinite(norm):
+        scaled = [value / largest for value in context]
+        norm = math.sqrt(sum(value**2 for value in scaled))
+        return [math.sqrt(0.5)] + [math.sqrt(0.5) * value / norm for value in scaled]
+    return [math.sqrt(0.5)] + [math.sqrt(0.5) * value / max(1.0, norm) for value in context]
+
+
+@given(contexts)
+def test_features_are_the_formula_of_the_paper(rows):
+    expected = np.array([literal(row) for row in rows.tolist()])
+    np.testing.assert_allclose(UnitBall(3).map(rows), expected, rtol=EXACT, atol=EXACT)
+
+
+@given(contexts)
+def test_features_lie_in_the_unit_ball_and_meet_at_acute_angles(rows):
+    features = UnitBall(3).map(rows)
+    assert np.isfinite(features).all()
+    assert np.linalg.norm(features, axis=1).max() <= 1 + EXACT
+    assert (features @ features.T).min() >= -EXACT  # the bias column: b·b' ≥ 0
+
+
+@pytest.mark.parametrize(
+    "context",
+    [
+        [0.0, 0.0, 0.0],
+        [5e-324, 0.0, -5e-324],
+        [1e-170, 1e-170, 1e-170],
+        [1e155, -1e155, 1e155],
+        [1.7e308, 1.7e308, 1.7e308],
+        [1.7e308, 5e-324, 0.0],
+    ],
+)
+def test_extreme_contexts_keep_their_direction(context):
+    features = UnitBall(3).map(context)[0]
+    np.testing.assert_allclose(features, literal(context), rtol=EXACT, atol=EXACT)
+
+
+def test_a_zero_context_is_the_bias_alone():
+    np.testing.assert_array_equal(UnitBall(2).map(np.zeros(2)), [[math.sqrt(0.5), 0.0, 0.0]])
+
+
+def test_a_context_inside_the_ball_is_not_stretched():
+    inside = UnitBall(2).map([0.3, 0.4]) * math.sqrt(2)
+    np.testing.assert_allclose(inside, [[1.0, 0.3, 0.4]], rtol=EXACT)
+
+
+def test_one_row_is_the_batch():
+    rows = np.random.default_rng(0).normal(size=(5, 3))
+    together = UnitBall(3).map(rows)
+    for row, features in zip(rows, together, strict=True):
+        np.testing.assert_array_equal(UnitBall(3).map(row), features[None])
+
+
+def test_integers_flags_and_lists_are_numbers():
+    expected = UnitBall(2).map(np.array([1.0, 0.0]))
+    for context in ([1, 0], (True, False), np.array([1, 0], dtype=np.int8), np.float32([1, 0])):
+        np.testing.assert_array_equal(UnitBall(2).map(context), expected)
+
+
+def test_the_input_is_left_alone():
+    rows = np.array([[3.0, 4.0], [1e200, 1e200]])
+    before = rows.copy()
+    with_bias(rows)
+    np.testing.assert_array_equal(rows, before)
+
+
+def test_no_rows_give_no_features():
+    assert UnitBall(2).map(np.empty((0, 2))).shape == (0, 3)
+
+
+def test_p_counts_the_bias():
+    assert UnitBall(10).p == 11
+
+
+@pytest.mark.parametrize(
+    ("context", "words"),
+    [
+        ([1.0, 2.0], ["context", "(3,) or (n, 3)", "(2,)"]),
+        (np.zeros((4, 2)), ["(4, 2)"]),
+        (np.zeros((2, 2, 3)), ["(2, 2, 3)"]),
+        (5.0, ["()"]),
+        ([0.0, math.nan, 0.0], ["finite", "NaN or infinity"]),
+        ([0.0, math.inf, 0.0], ["finite"]),
+        ([math.inf, -math.inf, 0.0], ["finite"]),
+        (["1", "2", "3"], ["array of numbers", "list"]),
+        ("abc", ["array of numbers", "str"]),
+        ([1.0, None, 2.0], ["array of numbers"]),
+        ([[1.0, 2.0, 3.0], [1.0]], ["array of numbers"]),
+        (None, ["array of numbers", "NoneType"]),
+        ({"a": 1.0}, ["array of numbers", "dict"]),
+        (np.zeros(3, dtype=complex), ["array of numbers"]),
+        (np.zeros(3, dtype="datetime64[s]"), ["array of numbers"]),
+        ([10**400, 0, 0], ["array of numbers"]),
+    ],
+)
+def test_bad_contexts_are_refused_with_a_reason(context, words):
+    with refused(InvalidInput, *words):
+        UnitBall(3).map(context)
+
+
+@pytest.mark.parametrize("dimension", [0, -1, 2.0, "3", True, None])
+def test_a_dimension_is_a_positive_whole_number(dimension):
+    with refused(InvalidInput, "dimension", repr(dimension)):
+        UnitBall(dimension)

@@ -1,0 +1,150 @@
+"""Canonical bytes, arrays as integers with a power of two, files that appear whole."""
+
+import json
+import math
+import os
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from discreet import CorruptRelease, InvalidInput
+from discreet.releases.canonical import (
+    canonical,
+    decode_array,
+    digest_of,
+    encode_array,
+    read_document,
+    write_atomically,
+)
+from wording import refused
+
+finite = st.floats(allow_nan=False, allow_infinity=False, allow_subnormal=True)
+arrays = hnp.arrays(np.float64, hnp.array_shapes(max_dims=3, max_side=5), elements=finite)
+
+
+@given(arrays)
+def test_encoding_errs_by_at_most_one_bit_of_the_largest_value(array):
+    error = np.abs(decode_array(encode_array(array)) - array)
+    assert error.max() <= np.ldexp(np.abs(array).max(), -52)
+
+
+@given(arrays)
+def test_the_largest_value_is_exact(array):
+    place = np.unravel_index(np.argmax(np.abs(array)), array.shape)
+    assert decode_array(encode_array(array))[place] == array[place]
+
+
+@given(arrays)
+def test_values_are_rounded_once(array):
+    once = encode_array(array)
+    assert encode_array(decode_array(once)) == once
+
+
+@pytest.mark.parametrize("edge", [1 - 2**-53, 0.5, 1.0, 1 + 2**-52, 5e-324, 1.7976931348623157e308])
+def test_values_are_rounded_once_at_the_edges_of_a_binade(edge):
+    array = np.array([edge, 0.3 * edge, -0.7 * edge])
+    once = encode_array(array)
+    assert encode_array(decode_array(once)) == once
+    assert max(abs(value) for value in once["integers"]) < 2**53  # exact in every language
+
+
+@given(st.lists(st.integers(-1022, 1000), min_size=1, max_size=6))
+def test_powers_of_two_are_exact_within_53_binades(exponents):
+    top = max(exponents)
+    powers = np.ldexp(1.0, np.array([max(each, top - 52) for each in exponents]))
+    np.testing.assert_array_equal(decode_array(encode_array(powers)), powers)
+
+
+def test_zeros_and_nothing():
+    np.testing.assert_array_equal(decode_array(encode_array(np.zeros((2, 3)))), np.zeros((2, 3)))
+    assert decode_array(encode_array(np.empty((0, 3)))).shape == (0, 3)
+
+
+def test_the_sign_of_zero_is_not_kept():
+    assert encode_array(np.array([-0.0])) == encode_array(np.array([0.0]))
+
+
+def test_a_known_encoding():
+    assert encode_array(np.array([[1.0, -0.5]])) == {
+        "shape": [1, 2],
+        "exponent": -52,
+        "integers": [2**52, -(2**51)],
+    }
+
+
+@pytest.mark.parametrize("integer", [2**53, -(2**53), 1.0, "1", True, None])
+def test_only_whole_numbers_that_floats_hold_are_decoded(integer):
+    with pytest.raises(CorruptRelease):
+        decode_array({"shape": [1], "exponent": 0, "integers": [integer]})
+
+
+@pytest.mark.parametrize("exponent", [972, -1127, 10**9, 1.0, "0", None])
+def test_only_exponents_of_floats_are_decoded(exponent):
+    with pytest.raises(CorruptRelease):
+        decode_array({"shape": [1], "exponent": exponent, "integers": [1]})
+
+
+def test_canonical_bytes_are_sorted_dense_and_ascii():
+    assert canonical({"b": 1, "a": [True, None, "ε"]}) == b'{"a":[true,null,"\\u03b5"],"b":1}'
+    assert canonical({"a": 1, "b": 2}) == canonical({"b": 2, "a": 1})
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_nan_and_infinity_have_no_canonical_bytes(value):
+    with pytest.raises(ValueError):
+        canonical({"a": value})
+
+
+def test_the_digest_is_sha_256():
+    assert digest_of({}) == "44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a"
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(json_values)
+def test_canonical_bytes_survive_reading(document):
+    assert canonical(json.loads(canonical(document))) == canonical(document)
+
+
+def test_a_document_that_cannot_be_read_says_why(tmp_path):
+    with refused(InvalidInput, "readable", "No such file"):
+        read_document(tmp_path / "absent.json")
+    cut = tmp_path / "cut.json"
+    for content in (b"", b'{"a": 1', b"\xff\xfe\x00", b"not json"):
+        cut.write_bytes(content)
+        with refused(CorruptRelease, "JSON", "cut short or altered"):
+            read_document(cut)
+    cut.write_text("[1]")
+    with refused(CorruptRelease, "JSON object"):
+        read_document(cut)
+
+
+def test_a_file_appears_whole_with_its_mode(tmp_path):
+    path = tmp_path / "file"
+    write_atomically(path, b"first", mode=0o600)
+    assert (path.read_bytes(), path.stat().st_mode & 0o777) == (b"first", 0o600)
+    write_atomically(path, b"second", mode=0o644)
+    assert (path.read_bytes(), path.stat().st_mode & 0o777) == (b"second", 0o644)
+    assert [each.name for each in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_write_that_fails_leaves_the_old_file_and_no_rubbish(tmp_path, monkeypatch):
+    path = tmp_path / "file"
+    write_atomically(path, b"first", mode=0o600)
+
+    def full(*_):
+        raise OSError("no space left")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="no space"):
+        write_atomically(path, b"second", mode=0o600)
+    assert path.read_bytes() == b"first"
+    assert [each.name for each in tmp_path.iterdir()] == ["file"]

@@ -1,0 +1,65 @@
+"""The mean loss of a batch, read from what is published."""
+
+import math
+
+import numpy as np
+import pytest
+
+import discreet as dc
+from discreet.releases.quality import quality
+
+WEIGHT = dc.PooledRidge().response_weight
+
+
+def play(budget, lengths, *, noise=None, oracle=None, silent=()):
+    """A learner, and the mean of the losses that were heard in each batch."""
+    plan = dc.Plan(
+        n_actions=2,
+        features=dc.UnitBall(2),
+        budget=budget,
+        first_batch=lengths[0],
+        oracle=oracle or dc.PooledRidge(),
+    )
+    rng = np.random.default_rng(4)
+    learner = dc.Learner(plan, noise=noise, draws=np.random.default_rng(5))
+    means = []
+    for length in lengths:
+        decisions = learner.decide(rng.normal(size=(length, 2)))
+        losses = rng.random(length) ** 2
+        told = [i for i in range(length) if i % 7 not in silent]
+        learner.observe(decisions.id[told], losses[told])
+        learner.close() if silent else None
+        means.append(losses[told].mean())
+    learner.release()
+    return learner, means
+
+
+def test_without_noise_it_is_the_mean_loss():
+    learner, means = play(dc.Budget.none(), [8, 16, 32])
+    found = quality(learner.released)
+    assert [(each.number, each.records) for each in found] == [(1, 8), (2, 16), (3, 32)]
+    assert [each.loss for each in found] == pytest.approx(means, abs=1e-5)
+    assert all(each.standard_error == 0.0 for each in found)
+
+
+def test_silent_slots_are_not_counted():
+    learner, means = play(dc.Budget.none(), [8, 16, 32], silent=(2, 5))
+    assert [each.loss for each in quality(learner.released)] == pytest.approx(means, abs=1e-5)
+
+
+def test_the_standard_error_is_that_of_the_noise():
+    """Over 300 seeds the scaled error has variance 1: chi-square bounds of 1e-6."""
+    errors = []
+    for seed in range(300):
+        learner, means = play(dc.Budget(1.0, 1e-5), [4096], noise=dc.SeededNoise(seed))
+        [each] = quality(learner.released)
+        errors.append((each.loss - means[0]) / each.standard_error)
+    assert abs(np.mean(errors)) < 4.9 / math.sqrt(300)
+    assert 0.63 < np.var(errors) < 1.45
+    wrong = np.var(errors) * (WEIGHT / 1.0) ** 2  # had the weight been forgotten
+    assert not 0.63 < wrong < 1.45
+
+
+def test_other_oracles_publish_none():
+    learner, _ = play(dc.Budget.none(), [8, 16], oracle=dc.Ridge())
+    assert quality(learner.released) == []

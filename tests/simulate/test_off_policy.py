@@ -1,0 +1,202 @@
+"""Off-policy estimates against the truth, and what goes wrong with wrong propensities."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+import discreet as dc
+from discreet.data import linear
+from discreet.errors import InvalidInput
+from discreet.policies.allocation import draw
+from discreet.privacy.events import NonPrivate
+from discreet.releases.release import Predictor, Release
+from discreet.releases.released import Released
+from discreet.scaling.known_bandits import known
+
+TRUTH = known(linear(200))
+A, P = TRUTH.n_actions, TRUTH.features.shape[1]
+REPEATS, ROWS = 300, 800
+
+
+def released_with(weights, batches=6):
+    released = Released(A)
+    for number in range(1, batches + 1):
+        released = released.add(Release(number, 2 ** (number - 1), Predictor(weights, "identity")))
+    return released
+
+
+RNG = np.random.default_rng(0)
+LOGGING = partial(
+    dc.VanillaPO(scale=8.0).probabilities, released_with(RNG.normal(size=(A, P)) * 0.5)
+)
+TARGET = partial(dc.SquareCB(scale=8.0).probabilities, released_with(RNG.normal(size=(A, P)) * 0.5))
+VALUE = float((TARGET(TRUTH.features) * TRUTH.expected[0]).sum(axis=-1).mean())
+
+
+def logs_of(seed, propensities="policy"):
+    rng = np.random.default_rng([1, seed])
+    c = rng.integers(len(TRUTH.features), size=ROWS)
+    chances = LOGGING(TRUTH.features)[c]
+    actions = draw(chances, rng.random(ROWS))
+    losses = (rng.random(ROWS) < TRUTH.expected[0, c, actions]).astype(float)
+    logged = chances[np.arange(ROWS), actions]
+    if propensities == "flat":
+        logged = np.full(ROWS, 1 / A)
+    return dc.Logs(TRUTH.features[c], actions, losses, logged)
+
+
+@pytest.fixture(scope="module")
+def estimates():
+    return [dc.evaluate_offline(logs_of(seed), TARGET) for seed in range(REPEATS)]
+
+
+@pytest.mark.parametrize("name", ["ips", "snips", "dr"])
+def test_estimates_are_centred_on_the_truth(estimates, name):
+    """Within 5 standard errors of the mean of 300: one false alarm in 10⁶ runs."""
+    values = np.array([getattr(each, name).value for each in estimates])
+    assert abs(values.mean() - VALUE) < 5 * values.std(ddof=1) / np.sqrt(REPEATS)
+
+
+@pytest.mark.parametrize("name", ["ips", "snips", "dr"])
+def test_intervals_cover_as_often_as_they_say(estimates, name):
+    """Between 91 and 98 % expected; the band is that of 300 trials at 10⁻⁶ either way."""
+    covered = sum(
+        getattr(each, name).low <= VALUE <= getattr(each, name).high for each in estimates
+    )
+    low, high = binom.ppf(1e-6, REPEATS, 0.93), binom.ppf(1 - 1e-6, REPEATS, 0.965)
+    assert low <= covered <= high
+
+
+def test_standard_errors_are_those_of_repetition(estimates):
+    """Within 25 %: 300 repetitions know a standard deviation to 4 %."""
+    for name in ("ips", "snips", "dr"):
+        values = np.array([getattr(each, name).value for each in estimates])
+        said = np.mean([getattr(each, name).standard_error for each in estimates])
+        assert said == pytest.approx(values.std(ddof=1), rel=0.25)
+
+
+def test_a_model_and_a_ratio_help(estimates):
+    errors = {
+        name: np.mean([getattr(each, name).standard_error for each in estimates])
+        for name in ("ips", "snips", "dr")
+    }
+    assert errors["dr"] < errors["ips"]
+    assert errors["snips"] < errors["ips"]
+
+
+def test_wrong_propensities_are_noticed():
+    values = [dc.evaluate_offline(logs_of(seed, "flat"), TARGET).ips.value for seed in range(60)]
+    error = np.std(values, ddof=1) / np.sqrt(len(values))
+    assert abs(np.mean(values) - VALUE) > 5 * error
+
+
+def test_dr_is_right_with_a_perfect_model_and_with_none():
+    def perfect(x):
+        same = (x[:, None] == TRUTH.features[None]).all(axis=-1)
+        return TRUTH.expected[0][same.argmax(axis=-1)]
+
+    values = {
+        "perfect": [dc.evaluate_offline(logs_of(s), TARGET, predictor=perfect) for s in range(80)],
+        "useless": [
+            dc.evaluate_offline(logs_of(s), TARGET, predictor=lambda x: np.zeros((len(x), A)))
+            for s in range(80)
+        ],
+    }
+    for found in values.values():
+        means = np.array([each.dr.value for each in found])
+        assert abs(means.mean() - VALUE) < 5 * means.std(ddof=1) / np.sqrt(80)
+    assert values["useless"][0].dr == values["useless"][0].ips
+
+
+def test_the_result_says_that_it_is_not_private():
+    found = dc.evaluate_offline(logs_of(0), TARGET)
+    assert isinstance(found.event, NonPrivate)
+    assert 1 < found.effective_rows <= ROWS
+
+
+def test_the_logging_policy_itself_has_weight_one():
+    logs = logs_of(1)
+    found = dc.evaluate_offline(logs, LOGGING)
+    assert found.ips.value == pytest.approx(logs.losses.mean())
+    assert found.effective_rows == pytest.approx(ROWS)
+
+
+def test_confidence_widens_the_interval():
+    logs = logs_of(2)
+    narrow, wide = (dc.evaluate_offline(logs, TARGET, confidence=c).ips for c in (0.5, 0.99))
+    assert wide.low < narrow.low < narrow.value == wide.value < narrow.high < wide.high
+
+
+def test_propensities_of_a_learner_are_those_of_the_exact_mixture():
+    """VanillaPO samples one component; what it logs is the probability of the whole mixture."""
+    plan = dc.Plan(
+        n_actions=3,
+        features=dc.UnitBall(2),
+        budget=dc.Budget.none(),
+        policy=dc.VanillaPO(scale=16.0),
+    )
+    learner = dc.Learner(plan, draws=np.random.default_rng(0))
+    rng = np.random.default_rng(1)
+    for _ in range(5):
+        x = rng.normal(size=(2 ** len(learner.released.items), 2))
+        decisions = learner.decide(x)
+        learner.observe(decisions.id, (decisions.action != (x[:, 0] > 0)).astype(float))
+    x = rng.normal(size=(50, 2))
+    decisions = learner.decide(x)
+    features = plan.features.map(x)
+    exact = plan.policy.probabilities(learner.released, features)
+    assert (decisions.propensity == exact[np.arange(50), decisions.action]).all()
+    length = learner.released.batch_length
+    rate = 16.0 * min(1 / 3, 1 / np.sqrt(3 * length))
+    losses = learner.released.latest.predictor.losses(features)
+    logits = -rate * np.arange(length)[:, None, None] * losses
+    weights = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    direct = (weights / weights.sum(axis=-1, keepdims=True)).mean(axis=0)
+    np.testing.assert_allclose(exact, direct, rtol=0, atol=1e-12)
+
+
+def changed(**parts):
+    logs = logs_of(0)
+    given = {
+        "features": logs.features,
+        "actions": logs.actions,
+        "losses": logs.losses,
+        "propensities": logs.propensities,
+        **parts,
+    }
+    return dc.Logs(**given)
+
+
+@pytest.mark.parametrize(
+    ("parts", "word"),
+    [
+        ({"features": np.zeros(ROWS)}, "features"),
+        ({"actions": np.zeros(3, dtype=int)}, "actions"),
+        ({"actions": np.full(ROWS, -1)}, "actions"),
+        ({"actions": np.zeros(ROWS)}, "actions"),
+        ({"losses": np.full(ROWS, 1.5)}, "losses"),
+        ({"losses": np.full(ROWS, np.nan)}, "losses"),
+        ({"propensities": np.zeros(ROWS)}, "propensities"),
+        ({"propensities": np.full(ROWS, 1.1)}, "propensities"),
+    ],
+)
+def test_bad_logs_are_refused_in_words(parts, word):
+    with pytest.raises(InvalidInput, match=word):
+        changed(**parts)
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        lambda x: np.ones((len(x), A)),
+        lambda x: np.full((len(x), 1), 1.0),
+        lambda x: np.full(len(x), 1.0),
+    ],
+)
+def test_bad_policies_are_refused_in_words(policy):
+    with pytest.raises(InvalidInput, match="policy"):
+        dc.evaluate_offline(logs_of(0), policy)
