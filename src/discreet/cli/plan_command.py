@@ -106,7 +106,8 @@ def _person(plan: Plan, records: int) -> dict[str, Any]:
 
 def _scales(plan: Plan) -> dict[str, float]:
     """The numbers that calibration fixed."""
-    return {k: value for k, value in vars(plan.mechanism).items() if isinstance(value, float)}
+    numbers = vars(plan.mechanism).items()
+    return {name: value for name, value in numbers if isinstance(value, float)}
 
 
 def _lines(document: dict[str, Any]) -> list[str]:
