@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import DecisionClosed, InvalidInput, LossConflict, ServiceError
-from discreet.service.http.bodies import features_of, features_of_many
 from discreet.service.kill_points import step
+from discreet.service.runtime.context_features import features_of, features_of_many
 from discreet.service.runtime.leased_slots import HeldSlots
 from discreet.service.runtime.shared_calls import Together
 from discreet.service.runtime.worker_state import State
