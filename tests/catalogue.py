@@ -16,7 +16,7 @@ import pytest
 import discreet as dc
 from discreet.releases.release import Gram, Predictor, Release
 from discreet.releases.released import Released
-from discreet.types import Batch
+from discreet.rows.batch import Batch
 
 ACTIONS, DIMENSION = 3, 3
 WIDTH = DIMENSION + 1

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from discreet import PrivateData
-from discreet.types import Batch, Decisions
+from discreet.rows.batch import Batch
+from discreet.types import Decisions
 from wording import refused
 
 MARKER = 0.123456789

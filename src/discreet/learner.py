@@ -18,11 +18,12 @@ from discreet.privacy.accounting import epsilon
 from discreet.privacy.budget import Budget
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.noise import Noise, SecureNoise
-from discreet.releases.release import Release, publishable
+from discreet.private_release import private_release
+from discreet.releases.release import Release
 from discreet.releases.released import Released
 from discreet.rows import saved_state
 from discreet.rows.memory_store import MemoryStore
-from discreet.types import Batch, Decisions
+from discreet.types import Decisions
 from discreet.validate import loss as one_loss
 from discreet.validate import observations
 
@@ -146,20 +147,3 @@ class Learner:
                 rows,
             )
         return learner
-
-
-def private_release(
-    plan: Plan, noise: Noise, batch: Batch, released: Released, ledger: Ledger, part: str = ""
-) -> tuple[Release, Ledger]:
-    """The next release, and the ledger after ``part`` of the records has paid for it."""
-    number = len(released.items) + 1
-    event = noise.claim(plan.mechanism.event)
-    charged = ledger.charge(part or f"batch {number}", event)  # before any data are touched
-    # Privacy: the one place where private rows become a public release; the batch is fitted
-    # once and then forgotten. [docs/privacy/transcript.md, "Proof"]
-    fit = plan.mechanism.fit(batch, noise.for_batch(number), released.statistics)
-    previous = released.latest.digest if released.latest else plan.digest
-    made = Release.of(
-        fit, number, batch.records, event=event, plan_digest=plan.digest, previous=previous
-    )
-    return publishable(made), charged

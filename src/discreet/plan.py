@@ -1,7 +1,9 @@
-"""The whole public configuration of an experiment, frozen, with a digest."""
+"""The whole public configuration of an experiment, frozen, with a digest, and in words."""
 
 from __future__ import annotations
 
+import math
+import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -15,7 +17,7 @@ from discreet.errors import InvalidInput
 from discreet.features.schema import Category, Number, Schema
 from discreet.features.unit_ball import UnitBall
 from discreet.oracles import FiniteClass, Logistic, Mechanism, Oracle, PooledRidge, Problem, Ridge
-from discreet.plan_explained import explain
+from discreet.oracles.mechanisms.pooled_statistics import PooledStatistics
 from discreet.policies import (
     AdaCB,
     BonusPO,
@@ -139,7 +141,7 @@ class Plan:
 
     def explain(self) -> str:
         """What was chosen and why, in words."""
-        return explain(self)
+        return _explained(self)
 
     @property
     def problem(self) -> Problem:
@@ -189,3 +191,74 @@ class Plan:
     def digest(self) -> str:
         """SHA-256 of the canonical configuration: the root of the release chain."""
         return digest_of(self.to_config())
+
+
+def _explained(plan: Plan) -> str:
+    """One paragraph per subject. It reads public numbers, as the choice itself does."""
+    told = {
+        "Problem": _problem(plan),
+        "Privacy": _privacy(plan),
+        "Policy": _policy(plan.policy, plan.n_actions),
+        "Oracle": _oracle(plan),
+        "Batches": _batches(plan),
+    }
+    return "\n".join(
+        textwrap.fill(f"{subject:<10}{words}", 88, subsequent_indent=" " * 10)
+        for subject, words in told.items()
+    )
+
+
+def _problem(plan: Plan) -> str:
+    heard = "the chosen action" if plan.feedback == "bandit" else "every action"
+    numbers = plan.features.p - 1
+    return f"{plan.n_actions} actions, {numbers} numbers a context; the loss of {heard} is heard."
+
+
+def _privacy(plan: Plan) -> str:
+    budget = plan.budget
+    if not budget.private:
+        return "None: no budget was set, so nothing is noised."
+    delta = f", δ = {budget.delta:g}" if budget.delta else ""
+    return (
+        f"ε = {budget.epsilon:g}{delta} for one {plan.unit}. Each record is in one batch, so any "
+        "number of releases costs this once."
+    )
+
+
+def _policy(policy: Any, n_actions: int) -> str:
+    if not isinstance(policy, ReplayBonusPO):
+        return _given(policy)
+    rate = f"1/(2A) = {0.5 / n_actions:.3g}: more actions need more trials."
+    if policy.learning_rate is not None:
+        rate = f"{policy.learning_rate:g}, as given."
+    return (
+        "ReplayBonusPO replays the released predictors, the oldest first, with a bonus "
+        f"({policy.bonus:g}) for what was tried little. Its learning rate is {rate}"
+    )
+
+
+def _oracle(plan: Plan) -> str:
+    mechanism = plan.mechanism
+    if not isinstance(mechanism, PooledStatistics):
+        return _given(plan.oracle)
+    if not plan.budget.private:
+        return "PooledRidge: ridge regression on the whole past; predicted losses are in [0, 1]."
+    oracle, sigma, response = mechanism.oracle, mechanism.gram, mechanism.response
+    half = math.ceil(oracle.clear * plan.features.p * sigma**2)
+    return (
+        "PooledRidge adds up all released statistics, which are public. The budget asks for noise "
+        f"of {sigma:.3g} on second moments and {response:.3g} on responses. A batch of n records "
+        f"counts n/(n + {half:,}), since small ones are mostly noise, and directions weaker than "
+        f"{oracle.floor:g} of the noise are not believed."
+    )
+
+
+def _batches(plan: Plan) -> str:
+    lengths = ", ".join(f"{plan.schedule.nominal(batch):,}" for batch in (1, 2, 3))
+    end = "" if plan.horizon is None else f", until {plan.horizon:,} rounds are over"
+    return f"{lengths}, … records{end}. In the first one chance decides."
+
+
+def _given(part: Any) -> str:
+    words = ", ".join(f"{name}={value}" for name, value in fields_to_config(part).items())
+    return f"{type(part).__name__}({words}), as given."

@@ -1,4 +1,4 @@
-"""The shape vocabulary and the two types that carry rows.
+"""The shape vocabulary, and what a decision is.
 
 Shapes are written with three letters: n rows, A actions, p features (bias included).
 ``...`` stands for any leading axes: none in the service, (seeds, runs) in a campaign.
@@ -13,47 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from discreet.errors import PrivateData
-
 Array = Any
 """An array of the Python Array API: NumPy in the service, NumPy or torch in a campaign."""
 Floats = np.ndarray[Any, Any]
 """A NumPy array of numbers, where no other kind of array comes."""
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Batch:
-    """Private rows: what people brought and what was heard from them.
-
-    ``features`` (..., n, p); ``losses`` (..., n, A); ``observed`` (..., n, A) bool: one True a
-    row for bandit feedback, A for full information, none for a void slot. Losses that were
-    not observed are never read.
-    """
-
-    features: Array
-    losses: Array
-    observed: Array
-
-    def __repr__(self) -> str:
-        return "Batch(private)"
-
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        raise PrivateData(
-            "Batch must be kept in memory; got a request to serialise it. "
-            "Save the learner instead: Learner.save writes a private file."
-        )
-
-    def __getstate__(self) -> Any:
-        return self.__reduce_ex__(None)
-
-    @property
-    def records(self) -> int:
-        """The public number of slots, filled or not."""
-        return int(self.features.shape[-2])
-
-    @property
-    def n_actions(self) -> int:
-        return int(self.observed.shape[-1])
 
 
 @dataclass(frozen=True, eq=False)

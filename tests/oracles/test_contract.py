@@ -25,7 +25,7 @@ from catalogue import (
 from discreet import plan as plans
 from discreet.config import to_config
 from discreet.privacy.events import NonPrivate
-from discreet.types import Batch
+from discreet.rows.batch import Batch
 from tolerances import EXACT, SOLVER
 
 NOISE = dc.SeededNoise(5, 2)

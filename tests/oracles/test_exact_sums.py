@@ -19,7 +19,7 @@ from discreet.oracles.mechanisms import structured_logistic as logistic
 from discreet.oracles.mechanisms.exact_sums import UNIT, attainable_norm, exact_scores, exact_sums
 from discreet.oracles.mechanisms.moments import GRID, legal_rows
 from discreet.privacy import noise as noise_module
-from discreet.types import Batch
+from discreet.rows.batch import Batch
 
 MANY = 2**17
 WIDTH = 10
@@ -167,13 +167,13 @@ def test_distinct_contexts_by_longdouble_and_fsum(solved):
 
 
 def test_the_order_of_rows_changes_neither_answer_nor_work(solved, monkeypatch):
-    evaluations, honest = [], newton.Objective.at
+    evaluations, honest = [], newton.LogisticObjective.at
 
     def counted(objective, theta):
         evaluations[-1] += 1
         return honest(objective, theta)
 
-    monkeypatch.setattr(newton.Objective, "at", counted)
+    monkeypatch.setattr(newton.LogisticObjective, "at", counted)
     data = batch(3, "random")
     draws = {"objective blocks": np.random.default_rng(1).normal(size=(2, WIDTH))}
     rng, answers = np.random.default_rng(2), []
@@ -277,7 +277,7 @@ def test_computed_gradients_are_within_their_bound(records, ridge):
     rng = np.random.default_rng(4)
     theta, tilt = rng.normal(size=(2, WIDTH)), 30.0 * rng.normal(size=(2, WIDTH))
     given = (legal.grid, legal.weights, legal.targets, ridge, tilt)
-    objective = newton.Objective(
+    objective = newton.LogisticObjective(
         legal.features,
         legal.weights,
         -legal.weights * legal.targets,
@@ -329,7 +329,7 @@ def test_a_solver_without_its_last_steps_is_caught(monkeypatch):
 def test_a_far_start_goes_back_to_zero():
     """Steps from a point with a gradient above Λ could leave the ball that the bound covers."""
     legal = legal_rows(batch(2, "random", 200), "bandit", "general")
-    objective = newton.Objective(
+    objective = newton.LogisticObjective(
         legal.features,
         legal.weights,
         -legal.weights * legal.targets,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import discreet as dc
 from catalogue import ACTIONS, ORACLES, WIDTH, batch_for, every_oracle
 from discreet.oracles.mechanisms.moments import GRID, exact_moments, legal_rows
-from discreet.types import Batch
+from discreet.rows.batch import Batch
 
 SHAPES = [("bandit", "general"), ("full", "general"), ("full", "one_label")]
 numbers = st.one_of(

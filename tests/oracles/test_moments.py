@@ -9,7 +9,7 @@ from catalogue import ACTIONS, WIDTH, batch
 from discreet.oracles.mechanisms import moments
 from discreet.oracles.mechanisms.moments import exact_moments, floating_moments, second_moments
 from discreet.privacy.sensitivities import centre
-from discreet.types import Batch
+from discreet.rows.batch import Batch
 from reference.design import design
 from tolerances import EXACT
 

@@ -14,8 +14,8 @@ from catalogue import ACTIONS, DIMENSION, FEATURES, NONE, PRIVATE, WIDTH, Oracle
 from discreet.oracles.mechanisms import perturb, pooled_statistics
 from discreet.releases.canonical import decode_array
 from discreet.releases.pool import Statistics
+from discreet.rows.batch import Batch
 from discreet.simulate.environment import shuffle
-from discreet.types import Batch
 from libraries import LIBRARIES
 from reference import ridge as literal
 from tolerances import SOLVER

@@ -23,7 +23,7 @@ from discreet.privacy.sensitivities import (
     LARGEST_BATCH,
     sampler_distance,
 )
-from discreet.types import Batch
+from discreet.rows.batch import Batch
 
 
 def batch_of(n, n_actions=3, d=5, seed=0):

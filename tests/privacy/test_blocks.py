@@ -16,7 +16,7 @@ from discreet.oracles.mechanisms.perturb import (
     noisy_gram,
     noisy_response,
 )
-from discreet.types import Batch
+from discreet.rows.batch import Batch
 from tolerances import EXACT
 
 SIGMA = 3.0

@@ -15,7 +15,7 @@ from discreet.oracles import FiniteClass, Problem
 from discreet.oracles.mechanisms.moments import GRID
 from discreet.privacy import noise as noise_module
 from discreet.privacy.budget import Budget
-from discreet.types import Batch
+from discreet.rows.batch import Batch
 
 ROUNDING = 1e-9
 FALSE_ALARM = 1e-6

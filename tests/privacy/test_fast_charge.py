@@ -14,7 +14,7 @@ from discreet.privacy.budget import Budget
 from discreet.privacy.calibration import gaussian_multiplier, smallest_scale
 from discreet.privacy.events import Composed, Gaussian, fast_sampled
 from discreet.privacy.noise import SecureNoise
-from discreet.types import Batch
+from discreet.rows.batch import Batch
 from wording import refused
 
 FAST = SecureNoise(fast=True)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.types import Batch
+from discreet.rows.batch import Batch
 
 ACTIONS, DIMENSION = 3, 3
 ORACLES = {

@@ -21,7 +21,7 @@ from discreet.oracles.mechanisms import perturb
 from discreet.privacy import noise as noise_module
 from discreet.privacy.budget import Budget
 from discreet.privacy.noise import SecureNoise, SeededNoise
-from discreet.types import Batch
+from discreet.rows.batch import Batch
 
 FALSE_ALARM = 1e-6
 A, P = 3, 8

@@ -23,7 +23,7 @@ from discreet.oracles.mechanisms import structured_logistic as logistic
 from discreet.privacy.budget import Budget
 from discreet.privacy.events import ObjectivePerturbation
 from discreet.privacy.noise import SecureNoise
-from discreet.types import Batch
+from discreet.rows.batch import Batch
 
 DELTA = 1e-5
 ROUNDING = 1e-9

@@ -24,7 +24,7 @@ import pytest
 
 import discreet
 from discreet.errors import PrivateData
-from discreet.types import Batch
+from discreet.rows.batch import Batch
 
 SOURCE = Path(discreet.__file__).parent
 PRIVATE_PATH = sorted(

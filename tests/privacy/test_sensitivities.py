@@ -24,7 +24,7 @@ from discreet.oracles.mechanisms.perturb import block_diagonal
 from discreet.privacy.budget import Budget
 from discreet.privacy.noise import SecureNoise
 from discreet.privacy.sensitivities import centre, paper_sensitivities, ridge_sensitivity
-from discreet.types import Batch
+from discreet.rows.batch import Batch
 
 DIMENSION = 2
 LOW, HIGH = 0.999, 1.0 + 1e-9

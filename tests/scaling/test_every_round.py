@@ -11,13 +11,13 @@ from discreet.arrays.stacking import stack
 from discreet.oracles import FiniteClass
 from discreet.oracles.mechanisms.finite_choice import FiniteChoice
 from discreet.privacy.noise import SeededNoise
+from discreet.rows.batch import Batch
 from discreet.scaling.every_round import LeastSquares, RidgeEveryRound, vanilla_po
 from discreet.scaling.known_bandits import gap_class, known, needle_class, random_class
 from discreet.scaling.known_contexts import KnownContexts, mechanism_for
 from discreet.scaling.measured_regret import play_known
 from discreet.schedule import Doubling
 from discreet.simulate.engine import Family
-from discreet.types import Batch
 from reference.policy_optimisation import exponential_update
 from tolerances import EXACT, SOLVER
 

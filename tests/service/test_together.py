@@ -11,7 +11,7 @@ from discreet.features.unit_ball import UnitBall
 from discreet.plan import Plan
 from discreet.privacy.budget import Budget
 from discreet.service.http.bodies import features_of, features_of_many
-from discreet.service.runtime.shared_calls import Together
+from discreet.service.runtime.shared_calls import SharedCalls
 
 
 def plan(features):
@@ -26,7 +26,7 @@ def test_items_of_one_turn_share_a_call_and_each_hears_its_own():
         return [ValueError(str(item)) if item % 3 == 0 else 10 * item for item in items]
 
     async def scenario():
-        together = Together(work)
+        together = SharedCalls(work)
         return await asyncio.gather(*(together(item) for item in range(6)), return_exceptions=True)
 
     made = asyncio.run(scenario())
@@ -39,7 +39,7 @@ def test_a_failure_of_the_call_is_told_to_all():
         raise RuntimeError("broken")
 
     async def scenario():
-        together = Together(work)
+        together = SharedCalls(work)
         return await asyncio.gather(together(1), together(2), return_exceptions=True)
 
     assert [str(each) for each in asyncio.run(scenario())] == ["broken", "broken"]
@@ -47,7 +47,7 @@ def test_a_failure_of_the_call_is_told_to_all():
 
 def test_who_leaves_early_disturbs_nobody():
     async def scenario():
-        together = Together(lambda items: items)
+        together = SharedCalls(lambda items: items)
         gone, stays = together(1), together(2)
         gone.cancel()
         return await stays
@@ -60,7 +60,7 @@ def test_a_busy_one_gathers_for_a_while_and_a_lone_one_does_not(busy, calls):
     seen = []
 
     async def scenario():
-        together = Together(
+        together = SharedCalls(
             lambda items: seen.append(items) or items, pause=0.2, others=lambda: busy
         )
         await together(1)

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from discreet import theory
 from discreet.privacy.noise import SeededNoise
+from discreet.rows.batch import Batch
 from discreet.scaling.every_round import LeastSquares
 from discreet.scaling.known_bandits import gap_class, random_class
 from discreet.scaling.known_contexts import mechanism_for
-from discreet.types import Batch
 from reference.finite import exponential_mechanism
 
 SEEDS = 30

@@ -30,7 +30,7 @@ from discreet.audit.noise_sources import Chosen, Trials
 from discreet.audit.objective import Objective
 from discreet.audit.subjects import Subject
 from discreet.privacy.noise import Noise, SecureNoise
-from discreet.types import Batch
+from discreet.rows.batch import Batch
 
 _AT_ONCE = 10_000
 _POINTS = 2**15
@@ -39,7 +39,7 @@ most."""
 
 
 @dataclass(frozen=True)
-class Plan:
+class AttackPlan:
     """An attack on one subject, complete before its first trial."""
 
     first: Batch
@@ -93,7 +93,9 @@ def black_box(
     )
 
 
-def _hits(subject: Subject, plan: Plan, world: Batch, trials: int, noise: Noise | None) -> int:
+def _hits(
+    subject: Subject, plan: AttackPlan, world: Batch, trials: int, noise: Noise | None
+) -> int:
     hits = 0
     for start in range(0, trials, _AT_ONCE):
         count = min(_AT_ONCE, trials - start)
@@ -102,12 +104,12 @@ def _hits(subject: Subject, plan: Plan, world: Batch, trials: int, noise: Noise 
     return hits
 
 
-def _gaussian_plan(subject: Subject, trials: int) -> Plan:
+def _gaussian_plan(subject: Subject, trials: int) -> AttackPlan:
     seen = GaussianRelease(subject)
     first, second = subject.worst_pair()
     direction, threshold = seen.direction(first, second)
     shift = shift_of(subject.calibrated.event)
-    return Plan(
+    return AttackPlan(
         first,
         second,
         lambda release: seen.read(release) @ direction,
@@ -118,7 +120,7 @@ def _gaussian_plan(subject: Subject, trials: int) -> Plan:
     )
 
 
-def _objective_plan(subject: Subject, trials: int) -> Plan:
+def _objective_plan(subject: Subject, trials: int) -> AttackPlan:
     objective = Objective(subject, 1)
     first, second = subject.worst_pair()
     draws = _spread_draws(objective)
@@ -130,7 +132,7 @@ def _objective_plan(subject: Subject, trials: int) -> Plan:
     declared, halved = ([ratios(world, share) for world in (first, second)] for share in (1, 0.5))
     threshold = _best_threshold((declared, halved), subject, trials)
     one, two = (_expected(both, threshold, trials) for both in (declared, halved))
-    return Plan(
+    return AttackPlan(
         first,
         second,
         lambda release: objective.log_ratio(release.predictor.weights, first, second),
@@ -176,7 +178,7 @@ def _expected(both: Any, threshold: float, trials: int) -> Hits:
     return expected_hits(first, second, trials)
 
 
-def _choice_plan(subject: Subject, trials: int) -> Plan:
+def _choice_plan(subject: Subject, trials: int) -> AttackPlan:
     """f = 0 is chosen more often when losses are 0, the second world."""
     first, second = subject.worst_pair()
 
@@ -190,7 +192,7 @@ def _choice_plan(subject: Subject, trials: int) -> Plan:
     declared, halved = (
         expected_hits(rate(first, sharper), rate(second, sharper), trials) for sharper in (1.0, 2.0)
     )
-    return Plan(
+    return AttackPlan(
         first,
         second,
         lambda release: -release.predictor.weights[..., 0, 0],
@@ -200,7 +202,7 @@ def _choice_plan(subject: Subject, trials: int) -> Plan:
     )
 
 
-_PLANS: dict[str, Callable[[Subject, int], Plan]] = {
+_PLANS: dict[str, Callable[[Subject, int], AttackPlan]] = {
     "logistic-gamma": _objective_plan,
     "logistic-gaussian": _objective_plan,
     "logistic-paper": _objective_plan,

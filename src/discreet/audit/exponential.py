@@ -11,7 +11,7 @@ from discreet.audit.finding import HOLDS, WEAK, Finding, exact_verdict
 from discreet.audit.noise_sources import Chosen
 from discreet.audit.subjects import Subject, constants
 from discreet.oracles import FiniteClass, Mechanism
-from discreet.types import Batch
+from discreet.rows.batch import Batch
 
 MANY = 20_000
 """Copies of one function, which fix the normaliser: then the ratio comes close to ε."""

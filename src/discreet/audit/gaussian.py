@@ -23,7 +23,7 @@ from discreet.audit.noise_sources import Chosen
 from discreet.audit.release_reading import GramReader, RidgeReader, reader_of
 from discreet.audit.subjects import Subject
 from discreet.privacy.events import Composed, Event, Gaussian
-from discreet.types import Batch
+from discreet.rows.batch import Batch
 
 Distance = Callable[[Batch, Batch], float]
 TIGHT = 0.999

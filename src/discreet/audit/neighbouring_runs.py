@@ -28,7 +28,7 @@ from discreet.policies import LinUCB
 from discreet.privacy.budget import Budget
 from discreet.privacy.noise import Noise, SecureNoise
 from discreet.releases.released import Released
-from discreet.types import Batch
+from discreet.rows.batch import Batch
 
 ACTIONS, DIMENSION, FIRST = 2, 2, 2
 ROUNDS = 2 + 4 + 2

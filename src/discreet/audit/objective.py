@@ -18,7 +18,8 @@ import numpy as np
 from discreet.audit.noise_sources import Chosen
 from discreet.audit.subjects import Subject, joined
 from discreet.oracles.mechanisms.structured_logistic import TOLERANCE
-from discreet.types import Batch, Floats
+from discreet.rows.batch import Batch
+from discreet.types import Floats
 
 
 @dataclass(frozen=True)

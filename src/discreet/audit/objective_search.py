@@ -15,7 +15,8 @@ from discreet.audit.finding import FAILS, HOLDS, Finding, exact_verdict
 from discreet.audit.objective import Objective
 from discreet.audit.subjects import Subject, joined
 from discreet.oracles.mechanisms.structured_logistic import TOLERANCE
-from discreet.types import Batch, Floats
+from discreet.rows.batch import Batch
+from discreet.types import Floats
 
 _ANGLES = np.linspace(0.0, 2 * math.pi, 72, endpoint=False)
 _RADII = np.concatenate([[0.0], np.geomspace(0.01, 500.0, 60)])

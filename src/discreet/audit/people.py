@@ -16,7 +16,7 @@ import numpy as np
 from discreet.audit.finding import FAILS, HOLDS, Finding
 from discreet.audit.subjects import Subject
 from discreet.plan import Plan
-from discreet.types import Batch
+from discreet.rows.batch import Batch
 
 SIZES = (5, 63, 64, 65, 200)
 _EPOCH, _BATCH = 1, 1
@@ -58,8 +58,8 @@ def one_row_each(subject: Subject) -> Finding:
 def _read(plan: Plan, size: int, theirs: Any, name: str, *, whole: bool) -> Batch:
     """The batch of a service in which one person answers in this way, and everybody else does."""
     from discreet.service.secrets.sealing import LOSS, ROW, WHOLE, Row, Sealer, pack_loss
-    from discreet.service.storage.journal import read_batch
     from discreet.service.storage.migrations import tables
+    from discreet.service.storage.sealed_batch import read_batch
     from discreet.service.storage.sqlite import Sqlite
 
     rng, turns = np.random.default_rng(0), itertools.count()
@@ -99,7 +99,7 @@ def _read(plan: Plan, size: int, theirs: Any, name: str, *, whole: bool) -> Batc
 def installed() -> bool:
     """Whether there is a service to ask: it is an extra of the package."""
     try:
-        import discreet.service.storage.journal
+        import discreet.service.storage.sealed_batch
         import discreet.service.storage.sqlite  # noqa: F401
     except ImportError:
         return False

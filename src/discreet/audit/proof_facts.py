@@ -16,7 +16,7 @@ from discreet.audit.subjects import Subject
 from discreet.features.unit_ball import UnitBall
 from discreet.privacy.accounting import epsilon
 from discreet.privacy.events import to_json
-from discreet.types import Batch
+from discreet.rows.batch import Batch
 
 HOSTILE = 200
 MANY_ROWS = 60_001

@@ -21,15 +21,16 @@ from discreet.audit.neighbouring_runs import SameDraws
 from discreet.audit.noise_sources import Shared
 from discreet.audit.objective import Objective
 from discreet.audit.subjects import Subject
-from discreet.learner import Learner, private_release
+from discreet.learner import Learner
 from discreet.oracles.mechanisms.moments import exact_moments, floating_moments, legal_batch
 from discreet.oracles.mechanisms.perturb import block_diagonal
 from discreet.plan import Plan
 from discreet.privacy.ledger import Ledger
+from discreet.private_release import private_release
 from discreet.releases.canonical import decode_array
 from discreet.releases.release import Release
 from discreet.releases.released import Released
-from discreet.types import Batch
+from discreet.rows.batch import Batch
 
 FIRST = 66
 """Slots of the first batch: a rule that is kept in small batches only would show."""

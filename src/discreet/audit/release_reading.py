@@ -19,7 +19,7 @@ from discreet.audit.noise_sources import Chosen
 from discreet.audit.subjects import joined
 from discreet.oracles.mechanisms.pooled_statistics import PooledStatistics
 from discreet.releases.pool import Statistics
-from discreet.types import Batch
+from discreet.rows.batch import Batch
 
 
 @dataclass(frozen=True)

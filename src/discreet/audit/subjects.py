@@ -14,7 +14,7 @@ from discreet.oracles import FiniteClass, Logistic, PooledRidge, Problem, Ridge
 from discreet.plan import Plan
 from discreet.policies import LinUCB, Policy, SquareCB
 from discreet.privacy.budget import Budget
-from discreet.types import Batch
+from discreet.rows.batch import Batch
 
 DELTA = 1e-5
 DEFAULT_PLAN = "default-plan"

@@ -10,7 +10,7 @@ from discreet.privacy.events import Event
 from discreet.privacy.noise import Noise
 from discreet.releases.pool import Statistics
 from discreet.releases.release import Fit
-from discreet.types import Batch
+from discreet.rows.batch import Batch
 
 
 class Mechanism(Protocol):

@@ -26,7 +26,7 @@ CELLS = 210
 
 
 @dataclass(frozen=True)
-class Cell:
+class ComparedCell:
     """One row algorithm against one column algorithm at one ε, in percent."""
 
     epsilon: float
@@ -47,7 +47,7 @@ class Comparison:
     """Ours and theirs; ``cells`` has at most 210."""
 
     datasets: tuple[str, ...]
-    cells: tuple[Cell, ...]
+    cells: tuple[ComparedCell, ...]
     mean_absolute_difference: float
     interval: tuple[float, float]
     """95 % over resampled data sets: the bootstrap's spread, laid around the estimate."""
@@ -137,7 +137,7 @@ def beside_published(selection: Selection, about: dict[str, Any]) -> Comparison:
     interval, by_chance = _bootstrap(score[:, known], truth[known], estimate)
     counts = np.isfinite(score).sum(axis=0)
     cells = tuple(
-        Cell(
+        ComparedCell(
             levels[i].epsilon,
             levels[i].delta,
             names[j],

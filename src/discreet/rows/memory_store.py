@@ -16,7 +16,7 @@ from discreet.errors import DecisionClosed, InvalidInput, LossConflict, NotReady
 from discreet.privacy.ledger import Ledger
 from discreet.releases.release import Release
 from discreet.releases.released import Released
-from discreet.types import Batch
+from discreet.rows.batch import Batch
 
 Compute = Callable[[Batch, Released, Ledger], tuple[Release, Ledger]]
 

@@ -10,10 +10,11 @@ from discreet.policies.allocation import draw
 from discreet.privacy.noise import SeededNoise
 from discreet.releases.release import Release
 from discreet.releases.released import Released
+from discreet.rows.batch import Batch
 from discreet.scaling.known_bandits import Rounds, Truth
 from discreet.schedule import Doubling
 from discreet.simulate.environment import Playable
-from discreet.types import Batch, Floats
+from discreet.types import Floats
 
 
 @dataclass(frozen=True, eq=False)

@@ -38,7 +38,7 @@ HELD_PER_ENTRY = 6
 
 
 @dataclass(frozen=True)
-class Together(Policy):
+class JointRuns(Policy):
     """Policies of several classes side by side: each plays its own runs of one mechanism."""
 
     members: tuple[tuple[Policy, int], ...]
@@ -75,7 +75,7 @@ class Family:
         groups = groupby(plans, key=lambda plan: structure(plan.policy))
         alike = [[plan.policy for plan in group] for _, group in groups]
         members = tuple((stack(policies), len(policies)) for policies in alike)
-        policy = Together(members) if len(members) > 1 else members[0][0]
+        policy = JointRuns(members) if len(members) > 1 else members[0][0]
         return cls(policy, stack([plan.mechanism for plan in plans]), plans[0].feedback)
 
 

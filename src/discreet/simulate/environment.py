@@ -19,8 +19,9 @@ from discreet.privacy.ledger import Ledger
 from discreet.privacy.noise import Noise, SeededNoise
 from discreet.releases.release import Release
 from discreet.releases.released import Released
+from discreet.rows.batch import Batch
 from discreet.schedule import Doubling
-from discreet.types import Array, Batch
+from discreet.types import Array
 
 
 class Playable(Protocol):

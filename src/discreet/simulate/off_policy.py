@@ -18,7 +18,8 @@ from discreet.oracles import Problem, Ridge
 from discreet.privacy.budget import Budget
 from discreet.privacy.events import Event, NonPrivate
 from discreet.privacy.noise import SeededNoise
-from discreet.types import Batch, Floats
+from discreet.rows.batch import Batch
+from discreet.types import Floats
 from discreet.validate import in_range, whole
 
 Rule = Callable[[Floats], Any]

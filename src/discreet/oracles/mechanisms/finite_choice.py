@@ -17,7 +17,8 @@ from discreet.privacy.events import NO_BUDGET, STACKED, Event, ExponentialMechan
 from discreet.privacy.noise import Noise
 from discreet.releases.pool import Statistics
 from discreet.releases.release import Fit, Predictor
-from discreet.types import Array, Batch
+from discreet.rows.batch import Batch
+from discreet.types import Array
 
 if TYPE_CHECKING:
     from discreet.oracles.finite_class import FiniteClass

@@ -18,7 +18,8 @@ from discreet.arrays.backend import namespace, share_rows, weighted_sums
 from discreet.arrays.linear_algebra import pack_products, unpack
 from discreet.errors import InvalidInput
 from discreet.privacy.sensitivities import GRID_BITS, LARGEST_BATCH, centre
-from discreet.types import Array, Batch
+from discreet.rows.batch import Batch
+from discreet.types import Array
 
 GRID = 2**GRID_BITS
 _EXACT_ROWS = 4096

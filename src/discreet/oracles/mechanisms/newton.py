@@ -36,7 +36,7 @@ CURVATURE = 0.25
 NEWTON_STEPS = 60
 
 
-class Point(NamedTuple):
+class Iterate(NamedTuple):
     """Where an iteration stands."""
 
     theta: Array
@@ -44,18 +44,18 @@ class Point(NamedTuple):
     gradient: Array
     steepness: Array
 
-    def only(self, keep: Array, runs: int) -> Point:
+    def only(self, keep: Array, runs: int) -> Iterate:
         """The same for some of the runs."""
-        return Point(*(_runs(part, keep, runs) for part in self))
+        return Iterate(*(_runs(part, keep, runs) for part in self))
 
-    def or_zero(self, objective: Objective) -> Point:
+    def or_zero(self, objective: LogisticObjective) -> Iterate:
         """Zero in place of every θ that may lie more than 1 away from the minimiser."""
         near = self.steepness <= objective.ridge**2
         return objective.at(namespace(near).where(near, self.theta, 0.0 * self.theta))
 
 
 @dataclass(frozen=True)
-class Objective:
+class LogisticObjective:
     """A problems: weights and −w·y (..., n, A), ridge (..., A, 1), tilt (..., A, p).
 
     With a ``grid``, of which ``features`` are the floating form, gradients have a proven error.
@@ -69,27 +69,27 @@ class Objective:
     products: Array | None = None
     grid: Array | None = None
 
-    def only(self, keep: Array, runs: int) -> Objective:
+    def only(self, keep: Array, runs: int) -> LogisticObjective:
         """The same for some of the runs; what all runs share stays."""
         weights, answers = _runs(self.weights, keep, runs), _runs(self.answers, keep, runs)
         ridge, tilt = _runs(self.ridge, keep, runs), _runs(self.tilt, keep, runs)
         return replace(self, weights=weights, answers=answers, ridge=ridge, tilt=tilt)
 
-    def at(self, theta: Array) -> Point:
+    def at(self, theta: Array) -> Iterate:
         """θ with its means σ(x·θ), gradient and squared gradient norm."""
         x, grid = self.features, self.grid
         mean = sigmoid(apply_rows(x, theta) if grid is None else exact_scores(grid, theta))
         surplus = plus_product(self.answers, self.weights, mean)
         data = weighted_sums(surplus, x) if grid is None else exact_sums(grid, surplus)
         gradient = plus_product(data + self.tilt, self.ridge, theta)
-        return Point(theta, mean, gradient, row_squares(gradient))
+        return Iterate(theta, mean, gradient, row_squares(gradient))
 
-    def start(self) -> Point:
+    def start(self) -> Iterate:
         """The better of 0, where data rule, and −b/Λ, where noise does."""
         flat, tilted = self.at(0.0 * self.tilt), self.at(-self.tilt / self.ridge)
         better = tilted.steepness < flat.steepness  # (..., A, 1); means are (..., n, A)
         where, sides = namespace(better).where, (better, better.mT, better, better)
-        return Point(*(where(side, t, f) for side, t, f in zip(sides, tilted, flat, strict=True)))
+        return Iterate(*(where(side, t, f) for side, t, f in zip(sides, tilted, flat, strict=True)))
 
     def hessian(self, mean: Array) -> Array:
         curvature = self.weights * plus_product(mean, mean, mean, -1.0)
@@ -117,7 +117,7 @@ def minimise(
     """
     lead = weighted_sums(weights[..., :1, :], features[..., :1, :])
     tilt = tilt + 0.0 * lead  # every leading axis is present now
-    objective = Objective(
+    objective = LogisticObjective(
         features,
         weights,
         -weights * labels,
@@ -195,8 +195,8 @@ def _store(solutions: Array, active: Any, theta: Array, keep: Any) -> tuple[Arra
 
 
 def gradient_steps(
-    objective: Objective, here: Point, tolerance: Any, accelerate: bool = False
-) -> Point:
+    objective: LogisticObjective, here: Iterate, tolerance: Any, accelerate: bool = False
+) -> Iterate:
     """Gradient descent for a Λ-strongly convex, L-smooth function, L = n/4 + Λ.
 
     Accelerated, J_k − J* ≤ (1 − 1/√κ)^k·‖∇J_0‖²/Λ and ‖∇J_k‖² ≤ 2L(J_k − J*) tell how many

@@ -29,7 +29,7 @@ from discreet.privacy.noise import LARGEST_EXPONENTIAL, Noise
 from discreet.privacy.sensitivities import paper_sensitivities, zcdp
 from discreet.releases.pool import Statistics
 from discreet.releases.release import Fit, Gram, Predictor
-from discreet.types import Batch
+from discreet.rows.batch import Batch
 
 if TYPE_CHECKING:
     from discreet.oracles.logistic import Logistic

@@ -12,7 +12,8 @@ from discreet.oracles.mechanisms.moments import Moments, exact_moments, floating
 from discreet.oracles.problem import Problem
 from discreet.privacy.noise import Noise
 from discreet.privacy.sensitivities import centre
-from discreet.types import Array, Batch
+from discreet.rows.batch import Batch
+from discreet.types import Array
 
 
 def noisy_statistics(

@@ -17,7 +17,7 @@ from discreet.privacy.noise import Noise
 from discreet.privacy.sensitivities import centre
 from discreet.releases.pool import Statistics
 from discreet.releases.release import Fit, Gram, Predictor
-from discreet.types import Batch
+from discreet.rows.batch import Batch
 
 if TYPE_CHECKING:
     from discreet.oracles.pooled_ridge import PooledRidge

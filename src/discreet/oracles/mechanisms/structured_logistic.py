@@ -30,7 +30,7 @@ from discreet.privacy.noise import LARGEST_EXPONENTIAL, LARGEST_NORMAL, Noise
 from discreet.privacy.sensitivities import LARGEST_BATCH, sampler_distance
 from discreet.releases.pool import Statistics
 from discreet.releases.release import Fit, Gram, Predictor
-from discreet.types import Batch
+from discreet.rows.batch import Batch
 
 if TYPE_CHECKING:
     from discreet.oracles.logistic import Logistic

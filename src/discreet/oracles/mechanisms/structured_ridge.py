@@ -17,7 +17,8 @@ from discreet.privacy.noise import Noise
 from discreet.privacy.sensitivities import centre
 from discreet.releases.pool import Statistics
 from discreet.releases.release import Fit, Gram, Predictor
-from discreet.types import Array, Batch
+from discreet.rows.batch import Batch
+from discreet.types import Array
 
 if TYPE_CHECKING:
     from discreet.oracles.ridge import Ridge

@@ -64,7 +64,7 @@ class Activated(msgspec.Struct):
     activated: bool
 
 
-class Problem(msgspec.Struct, omit_defaults=True):
+class ErrorDetail(msgspec.Struct, omit_defaults=True):
     code: str
     message: str
     field: str | None = None
@@ -73,13 +73,13 @@ class Problem(msgspec.Struct, omit_defaults=True):
 class Failure(msgspec.Struct):
     """The one shape of an error."""
 
-    error: Problem
+    error: ErrorDetail
 
 
 class Result(msgspec.Struct, omit_defaults=True):
     status: int
     stored: bool | None = None
-    error: Problem | None = None
+    error: ErrorDetail | None = None
 
 
 class Results(msgspec.Struct):

@@ -34,7 +34,7 @@ _EXTRA: dict[int, Headers] = {
 }
 
 
-class Answer(NamedTuple):
+class HttpAnswer(NamedTuple):
     """A whole answer, before it is put on the wire; all have ``HEADERS`` as well."""
 
     status: int
@@ -72,7 +72,7 @@ class Endpoint:
         read: Callable[[], Awaitable[bytes]],
         client: str = "",
         path: Mapping[str, Any] | None = None,
-    ) -> Answer:
+    ) -> HttpAnswer:
         """What is said to a request, whatever happens."""
         began = time.perf_counter()
         try:
@@ -83,9 +83,9 @@ class Endpoint:
                 call.body = parse(self._decoder, await read())
             made = await self._route.handler(call)
             if isinstance(made, Raw):
-                answer = Answer(200, made.content, made.kind.encode(), made.headers)
+                answer = HttpAnswer(200, made.content, made.kind.encode(), made.headers)
             else:
-                answer = Answer(200, ENCODER.encode(made))
+                answer = HttpAnswer(200, ENCODER.encode(made))
         except Exception as error:
             answer = self._failure(error)
         self._metrics.count(self._route.path, answer.status, time.perf_counter() - began)
@@ -102,12 +102,12 @@ class Endpoint:
         self._rate.take(self._route.bucket, caller)
         return caller
 
-    def _failure(self, error: Exception) -> Answer:
+    def _failure(self, error: Exception) -> HttpAnswer:
         status, problem = problem_of(error, self._service.state.database.lost)
         if status >= 500:
             kind = type(error).__name__
             logs.event("request failed", kind=kind, route=self._route.path, status=status)
-        return Answer(status, ENCODER.encode(Failure(problem)), extra=_EXTRA.get(status, ()))
+        return HttpAnswer(status, ENCODER.encode(Failure(problem)), extra=_EXTRA.get(status, ()))
 
 
 def _check_kind(headers: Mapping[bytes, bytes]) -> None:

@@ -14,7 +14,7 @@ from discreet.errors import (
     StateClaimed,
     UnknownDecision,
 )
-from discreet.service.http.bodies import Problem
+from discreet.service.http.bodies import ErrorDetail
 
 _STATUS: dict[type[DiscreetError], tuple[int, str]] = {
     InvalidInput: (422, "invalid"),
@@ -28,14 +28,16 @@ _STATUS: dict[type[DiscreetError], tuple[int, str]] = {
 }
 
 
-def problem_of(error: Exception, lost: tuple[type[Exception], ...]) -> tuple[int, Problem]:
+def problem_of(error: Exception, lost: tuple[type[Exception], ...]) -> tuple[int, ErrorDetail]:
     """Status and problem; what is not ours is 503 where storage failed, else 500 and no detail."""
     if isinstance(error, ServiceError):
-        return error.status or 500, Problem(error.code or "error", str(error), error.field)
+        return error.status or 500, ErrorDetail(error.code or "error", str(error), error.field)
     for kind, (status, code) in _STATUS.items():
         if isinstance(error, kind):
-            return status, Problem(code, str(error), getattr(error, "field", None))
+            return status, ErrorDetail(code, str(error), getattr(error, "field", None))
     if isinstance(error, (*lost, OSError)):
         said = "storage must be available; it is not. Nothing was stored: try again."
-        return 503, Problem("storage_unavailable", said)
-    return 500, Problem("internal", "the service must not fail; it did. Nothing is known of why.")
+        return 503, ErrorDetail("storage_unavailable", said)
+    return 500, ErrorDetail(
+        "internal", "the service must not fail; it did. Nothing is known of why."
+    )

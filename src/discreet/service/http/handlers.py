@@ -15,7 +15,7 @@ from discreet.releases.canonical import digest_of
 from discreet.service.http.bodies import Activated, Result, Results, Stored
 from discreet.service.http.error_responses import problem_of
 from discreet.service.http.metrics import Metrics
-from discreet.service.runtime.decisions import Decision, Ticket
+from discreet.service.runtime.decisions import DecisionReply, TicketReply
 from discreet.service.runtime.service import Service
 from discreet.service.storage import api_keys
 
@@ -45,7 +45,7 @@ class Raw:
     headers: tuple[tuple[bytes, bytes], ...] = ()
 
 
-async def decide(call: Call) -> Decision:
+async def decide(call: Call) -> DecisionReply:
     given = call.headers.get(b"idempotency-key")
     name = None if given is None else given.decode("latin-1")
     if name is not None and not 1 <= len(name) <= 255:
@@ -88,7 +88,7 @@ async def activate(call: Call) -> Activated:
     return Activated(await call.service.engine.activate(call.body.decision))
 
 
-async def ticket(call: Call) -> Ticket:
+async def ticket(call: Call) -> TicketReply:
     return await call.service.engine.ticket()
 
 

@@ -22,7 +22,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 
 from discreet.errors import ServiceError
 from discreet.service.http.bodies import Failure
-from discreet.service.http.endpoint import ENCODER, HEADERS, Answer, Endpoint, Headers
+from discreet.service.http.endpoint import ENCODER, HEADERS, Endpoint, Headers, HttpAnswer
 from discreet.service.http.error_responses import problem_of
 
 SHORT = 65_536
@@ -136,7 +136,7 @@ class Protocol(HttpToolsProtocol):
         if self._may_answer():
             status, problem = problem_of(refusal, ())
             dated = tuple(self.server_state.default_headers)
-            answer = Answer(status, ENCODER.encode(Failure(problem)))
+            answer = HttpAnswer(status, ENCODER.encode(Failure(problem)))
             self.transport.write(_bytes_of(answer, (*dated, (b"connection", b"close"))))
         if self.cycle is not None:
             self.cycle.disconnected = True
@@ -205,7 +205,7 @@ class Exchange:
         self.response_complete = self.disconnected = self.begun = False
 
     def begin(self) -> None:
-        """Answer, now that the request is whole."""
+        """HttpAnswer, now that the request is whole."""
         self.begun = True
         self._task: asyncio.Task[Any] = self._protocol.loop.create_task(self._run())
         self._protocol.tasks.add(self._task)
@@ -234,7 +234,7 @@ class Exchange:
         protocol.on_response_complete()
 
 
-def _bytes_of(answer: Answer, more: Headers) -> bytes:
+def _bytes_of(answer: HttpAnswer, more: Headers) -> bytes:
     head = _head(answer.status, answer.kind, answer.extra + more)
     return b"%b%d\r\n\r\n%b" % (head, len(answer.content), answer.content)
 

@@ -10,7 +10,7 @@ from discreet.service.http import bodies, handlers
 from discreet.service.http.bodies import Bodies
 from discreet.service.http.handlers import Call
 from discreet.service.http.rate_limit import ANSWER, DECIDE, OTHER, TICKET, UNLIMITED
-from discreet.service.runtime.decisions import Decision, Ticket
+from discreet.service.runtime.decisions import DecisionReply, TicketReply
 from discreet.service.storage.api_keys import SCOPES
 
 ANY = SCOPES
@@ -41,7 +41,7 @@ def routes(shapes: Bodies) -> tuple[Route, ...]:
     h, admin = handlers, ("admin",)
     return (
         Route("POST", "/v1/decide", ("decide",), h.decide, "Choose an action for a context",
-              shapes.decide, Decision, bucket=DECIDE),
+              shapes.decide, DecisionReply, bucket=DECIDE),
         Route("POST", "/v1/observe", ("observe",), h.observe, "Report the loss of a decision",
               shapes.observe, bodies.Stored, bucket=ANSWER),
         Route("POST", "/v1/observe:batch", ("observe",), h.observe_batch,
@@ -51,7 +51,7 @@ def routes(shapes: Bodies) -> tuple[Route, ...]:
               "Say that a deferred decision was shown", bodies.Activate, bodies.Activated,
               bucket=ANSWER),
         Route("POST", "/v1/tickets", ("ticket",), h.ticket,
-              "A slot for a device that decides by itself", bodies.Nothing, Ticket,
+              "A slot for a device that decides by itself", bodies.Nothing, TicketReply,
               bucket=TICKET),
         Route("GET", "/v1/releases", READ, h.releases, "The list of documents", releases=True),
         Route("GET", "/v1/releases/{number}", READ, h.release,

@@ -15,7 +15,7 @@ from discreet.errors import DecisionClosed, InvalidInput, LossConflict, ServiceE
 from discreet.service.kill_points import step
 from discreet.service.runtime.context_features import features_of, features_of_many
 from discreet.service.runtime.leased_slots import HeldSlots
-from discreet.service.runtime.shared_calls import Together
+from discreet.service.runtime.shared_calls import SharedCalls
 from discreet.service.runtime.worker_state import State
 from discreet.service.secrets import decision_ids
 from discreet.service.secrets.decision_ids import Id
@@ -41,7 +41,7 @@ REMEMBERED = 10_000
 
 
 @dataclass(frozen=True)
-class Decision:
+class DecisionReply:
     """The answer to decide: the id to report the loss with, and the document that decided."""
 
     decision: str
@@ -51,7 +51,7 @@ class Decision:
 
 
 @dataclass(frozen=True)
-class Ticket:
+class TicketReply:
     """A slot for a device that decides by itself and sends context, action and loss together."""
 
     ticket: str
@@ -67,10 +67,10 @@ class Engine:
         self.settings, self.plan = state.settings, state.settings.plan
         self._ids = decision_ids.Ids(state.vault.mac)
         self._slots = HeldSlots(state)
-        self._unstored: OrderedDict[Named, Decision] = OrderedDict()
+        self._unstored: OrderedDict[Named, DecisionReply] = OrderedDict()
         self._sealers: dict[tuple[int, int], Sealer] = {}
         self._deciding = 0
-        self._mapped: Together[Any, np.ndarray[Any, Any]] = Together(
+        self._mapped: SharedCalls[Any, np.ndarray[Any, Any]] = SharedCalls(
             partial(features_of_many, self.plan),
             pause=TOGETHER,
             others=lambda: self._deciding > 1,
@@ -85,7 +85,7 @@ class Engine:
         user: str | None = None,
         deferred: bool = False,
         idempotency: str | None = None,
-    ) -> Decision:
+    ) -> DecisionReply:
         """Choose an action. With journal ``decide`` the row is durable when this returns."""
         self._check_user(user)
         named = None if idempotency is None else self._named(caller, idempotency)
@@ -98,7 +98,7 @@ class Engine:
 
     async def _decide(
         self, features: np.ndarray[Any, Any], user: str | None, deferred: bool, named: Named | None
-    ) -> Decision:
+    ) -> DecisionReply:
         if named is not None and named in self._unstored:
             return self._unstored[named]
         held_back = self._held_back(named)
@@ -118,13 +118,13 @@ class Engine:
 
     async def _unstored_decision(
         self, features: np.ndarray[Any, Any], held_back: bool, named: Named | None
-    ) -> Decision:
+    ) -> DecisionReply:
         """A decision while no batch is open, or for one who is held back."""
         release = self.state.served()
         action = self.settings.default_action
         if not held_back and self.state.mode != "shadow":
             action = await self.state.serving.action(release, features)
-        decision = Decision(self._ids.unstored(self.state.epoch), action, release, False)
+        decision = DecisionReply(self._ids.unstored(self.state.epoch), action, release, False)
         if named is not None:
             self._unstored[named] = decision
             if len(self._unstored) > REMEMBERED:
@@ -139,7 +139,7 @@ class Engine:
         user: str | None,
         deferred: bool,
         named: Named | None,
-    ) -> Decision | None:
+    ) -> DecisionReply | None:
         """A decision in a slot; None if the batch of the lease is over."""
         state, sealer = self.state, self._sealer(lease.epoch, lease.batch)
         if sealer is None:
@@ -158,7 +158,7 @@ class Engine:
         written = self.settings.journal == "decide"
         kind, token = (decision_ids.WRITTEN, b"") if written else (decision_ids.TOKEN, sealed)
         id = Id(kind, *place, lease.nonce, token)
-        decision = Decision(self._ids.write(id), action, release, True)
+        decision = DecisionReply(self._ids.write(id), action, release, True)
         if not written and named is None:
             return decision
         item = Decided(*place, sealed if written else None, lease.nonce)
@@ -183,7 +183,7 @@ class Engine:
             return self.state.serving.chance(share)
         return int.from_bytes(named.name[:4], "big") < share * 2**32
 
-    def _repeated(self, known: Known | Used) -> Decision:
+    def _repeated(self, known: Known | Used) -> DecisionReply:
         """The answer that the same request had before, while its batch is under way."""
         # Privacy: a request takes one slot, however often it is sent while it is remembered.
         # [docs/privacy/service.md, "Requests that are sent again"]
@@ -197,16 +197,16 @@ class Engine:
                 status=409,
                 code="idempotency_key_used",
             )
-        return Decision(**json.loads(packed))
+        return DecisionReply(**json.loads(packed))
 
-    async def ticket(self) -> Ticket:
+    async def ticket(self) -> TicketReply:
         """A slot without a context."""
         taken = await self._slots.take()
         if taken is None:
-            return Ticket(self._ids.unstored(self.state.epoch), self.state.served(), False)
+            return TicketReply(self._ids.unstored(self.state.epoch), self.state.served(), False)
         lease, slot = taken
         id = self._ids.write(Id(decision_ids.TICKET, lease.epoch, lease.batch, slot, lease.nonce))
-        return Ticket(id, self.state.served(lease.release), True)
+        return TicketReply(id, self.state.served(lease.release), True)
 
     async def observe(
         self,

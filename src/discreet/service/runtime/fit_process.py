@@ -20,9 +20,9 @@ from typing import Any
 from discreet.billboard.chain import Chain
 from discreet.billboard.signing import public_key
 from discreet.errors import NotReady
-from discreet.learner import private_release
 from discreet.plan import Plan
 from discreet.privacy.noise import SecureNoise
+from discreet.private_release import private_release
 from discreet.releases.canonical import canonical
 from discreet.releases.release import Release
 from discreet.service.kill_points import step
@@ -31,8 +31,8 @@ from discreet.service.secrets.vault import Vault
 from discreet.service.settings import Settings
 from discreet.service.storage import document_table as documents
 from discreet.service.storage.database import Database
-from discreet.service.storage.journal import read_batch
 from discreet.service.storage.locations import open_database
+from discreet.service.storage.sealed_batch import read_batch
 
 # Decisions come first, also while the child imports what it needs: one thread, and not urgent.
 # But not the last of all: on a machine that is always busy a release must be made some time.

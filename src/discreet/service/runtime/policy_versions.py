@@ -11,7 +11,7 @@ import numpy as np
 from discreet.billboard.chain import Chain
 from discreet.plan import Plan
 from discreet.releases.released import Released
-from discreet.service.runtime.shared_calls import Together
+from discreet.service.runtime.shared_calls import SharedCalls
 
 HELD = 4
 """Versions of the policy kept ready: the current one, a pinned one, one for a rollback."""
@@ -24,7 +24,7 @@ class Serving:
         self.plan = plan
         self.chain = Chain(key)
         self._held: OrderedDict[int, Released] = OrderedDict()
-        self._together: Together[tuple[int, np.ndarray[Any, Any]], int] = Together(self._act)
+        self._together: SharedCalls[tuple[int, np.ndarray[Any, Any]], int] = SharedCalls(self._act)
         # Actions may come from an ordinary generator: privacy holds for every fixed draw.
         self._draws = np.random.default_rng()
 

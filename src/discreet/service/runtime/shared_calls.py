@@ -12,7 +12,7 @@ Item = TypeVar("Item")
 Made = TypeVar("Made")
 
 
-class Together(Generic[Item, Made]):
+class SharedCalls(Generic[Item, Made]):
     """Calls of ``work`` for many items; a result that is an exception is raised to its caller.
 
     Items wait for the end of this turn of the event loop, and while there are ``others``, until

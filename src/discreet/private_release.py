@@ -1,0 +1,30 @@
+"""The door: private rows in, one release out, charged before it is fitted.
+
+Learner, service and audits all go through this function, and through no other.
+"""
+
+from __future__ import annotations
+
+from discreet.plan import Plan
+from discreet.privacy.ledger import Ledger
+from discreet.privacy.noise import Noise
+from discreet.releases.release import Release, publishable
+from discreet.releases.released import Released
+from discreet.rows.batch import Batch
+
+
+def private_release(
+    plan: Plan, noise: Noise, batch: Batch, released: Released, ledger: Ledger, part: str = ""
+) -> tuple[Release, Ledger]:
+    """The next release, and the ledger after ``part`` of the records has paid for it."""
+    number = len(released.items) + 1
+    event = noise.claim(plan.mechanism.event)
+    charged = ledger.charge(part or f"batch {number}", event)  # before any data are touched
+    # Privacy: the one place where private rows become a public release; the batch is fitted
+    # once and then forgotten. [docs/privacy/transcript.md, "Proof"]
+    fit = plan.mechanism.fit(batch, noise.for_batch(number), released.statistics)
+    previous = released.latest.digest if released.latest else plan.digest
+    made = Release.of(
+        fit, number, batch.records, event=event, plan_digest=plan.digest, previous=previous
+    )
+    return publishable(made), charged

@@ -1,0 +1,44 @@
+"""Batch: the one type that holds private rows. The import contract lists who may name it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from discreet.errors import PrivateData
+from discreet.types import Array
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Batch:
+    """Private rows: what people brought and what was heard from them.
+
+    ``features`` (..., n, p); ``losses`` (..., n, A); ``observed`` (..., n, A) bool: one True a
+    row for bandit feedback, A for full information, none for a void slot. Losses that were
+    not observed are never read.
+    """
+
+    features: Array
+    losses: Array
+    observed: Array
+
+    def __repr__(self) -> str:
+        return "Batch(private)"
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise PrivateData(
+            "Batch must be kept in memory; got a request to serialise it. "
+            "Save the learner instead: Learner.save writes a private file."
+        )
+
+    def __getstate__(self) -> Any:
+        return self.__reduce_ex__(None)
+
+    @property
+    def records(self) -> int:
+        """The public number of slots, filled or not."""
+        return int(self.features.shape[-2])
+
+    @property
+    def n_actions(self) -> int:
+        return int(self.observed.shape[-1])
