@@ -1,6 +1,7 @@
 """A request that is sent again counts once, also after its batch is over, for a declared time."""
 
 import asyncio
+import os
 import time
 from contextlib import closing
 
@@ -192,6 +193,25 @@ def test_it_is_refused_where_no_slot_would_be_taken(settings, play, released, wh
         assert await ask(service, "new") == new
 
     play(settings(remember=MEMORY, plan={"missing_loss": 1.0, **words}), scenario)
+
+
+def test_a_new_mac_key_forgets_nothing_of_batches_that_are_over(settings, play, released):
+    """As docs/operations.md has it: what is under way is burned, then the key is replaced."""
+    chosen = settings(remember=MEMORY, **SILENT)
+
+    async def scenario(service):
+        await first_batch(service, released)
+        await ask(service, "burned")
+        await service.burn(2)
+
+    play(chosen, scenario)
+    (chosen.place(chosen.vault) / "mac.key").write_bytes(os.urandom(32))
+
+    async def again(service):
+        await refused(service)
+        await refused(service, "burned")
+
+    play(chosen, again)
 
 
 def test_a_decision_that_took_no_slot_may_take_one_later(settings, play, released, fitted):

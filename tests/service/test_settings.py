@@ -41,6 +41,7 @@ def made(plan=None, **changes):
         ({"max_batches": 3}, "max_batches must be given with unit = 'user'"),
         ({"unit": "user", "max_batches": 0}, "max_batches must be at least 1"),
         ({"folder": "/"}, "no folder"),
+        ({"remember": 0}, "remember must be a number in .* counts a second time"),
         ({"window": 0}, "window must be a number in .* would be void"),
     ],
 )

@@ -205,7 +205,7 @@ class Exchange:
         self.response_complete = self.disconnected = self.begun = False
 
     def begin(self) -> None:
-        """HttpAnswer, now that the request is whole."""
+        """Answer, now that the request is whole."""
         self.begun = True
         self._task: asyncio.Task[Any] = self._protocol.loop.create_task(self._run())
         self._protocol.tasks.add(self._task)
