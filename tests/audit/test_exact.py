@@ -25,6 +25,7 @@ from discreet.audit.objective_search import exact_gaussian_objective
 from discreet.audit.second_accountant import agree, epsilon_of, recompute
 from discreet.audit.subjects import MECHANISMS, Subject, subjects
 from discreet.errors import CorruptRelease
+from discreet.oracles.mechanisms.structured_logistic import TOLERANCE
 from discreet.privacy.accounting import epsilon
 from discreet.privacy.events import ExponentialMechanism, Gaussian, NonPrivate, compose, to_json
 from discreet.privacy.sensitivities import ridge_sensitivity
@@ -111,7 +112,7 @@ def test_ridge_and_scale_are_read_off_the_fit(mechanism, feedback):
     total, scale = subject.calibrated._ridge_and_scale(2)
     assert objective.ridge == pytest.approx(float(total), rel=1e-6)
     assert objective.scale == pytest.approx(float(scale), rel=1e-6)
-    hidden = getattr(subject.calibrated, "_output_scale", lambda _: 0.0)(total)  # none in the paper
+    hidden = getattr(subject.calibrated, "_output_scale", lambda *_: 0.0)(total, TOLERANCE)
     assert objective.output == pytest.approx(float(hidden), rel=1e-6)
     assert (objective.output == 0.0) == (mechanism == "logistic-paper")
 

@@ -75,7 +75,7 @@ def test_delta_pays_the_derived_amount(level, coordinates):
     """(1 + e^ε)·k·10⁻¹⁵ with the ε of half of δ, and not a bit more or less."""
     delta = 1e-9
     multiplier = gaussian_multiplier(Budget(level, delta))
-    event = Gaussian(multiplier, 1.0, 0.0, coordinates)
+    event = Gaussian(multiplier, 1.0, coordinates=coordinates)
     bound = epsilon(event, delta / 2)
     taken = (1.0 + math.exp(bound)) * coordinates * 1e-15
     assert 0.0 < taken < delta / 2
@@ -101,7 +101,7 @@ def test_without_room_the_ledger_would_refuse():
     budget = Budget(14.0, 1e-5)
 
     def event_at(multiplier):
-        return Gaussian(multiplier, 1.0, 0.0, 400)
+        return Gaussian(multiplier, 1.0, coordinates=400)
 
     careless = smallest_scale(lambda scale: Gaussian(scale, 1.0), budget)
     assert epsilon(FAST.claim(event_at(careless)), budget.delta) > budget.epsilon

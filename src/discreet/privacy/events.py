@@ -32,8 +32,8 @@ class Gaussian:
     multiplier: float
     sensitivity: float
     sampler_distance: float = 0.0
-    coordinates: int = 0
     assumes: tuple[str, ...] = ()
+    coordinates: int = 0
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ def structured_scales(
     def event_at(multiplier: float) -> Gaussian:
         grid_sigma = multiplier * sensitivity * GRID**2 / max(1.0, weight)  # the coarsest one
         distance = sampler_distance(coordinates, grid_sigma)
-        return Gaussian(multiplier, sensitivity, distance, coordinates)
+        return Gaussian(multiplier, sensitivity, distance, coordinates=coordinates)
 
     multiplier = smallest_scale(event_at, budget, gaussian_multiplier(budget))
     # Privacy: one joint Gaussian release of all blocks.

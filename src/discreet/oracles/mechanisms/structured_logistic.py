@@ -219,7 +219,8 @@ def gaussian_objective(
         ]
         if radii:  # equal noise multipliers: √2/σ_G = 2/σ
             distance = sampler_distance(coordinates, sigma / math.sqrt(2.0) * GRID**2)
-            parts.append(Gaussian(sigma / 2.0, math.sqrt(2.0), distance, coordinates))
+            gram = Gaussian(sigma / 2.0, math.sqrt(2.0), distance, coordinates=coordinates)
+            parts.append(gram)
         return compose(*parts)
 
     sigma = smallest_scale(event_at, budget, 2.0 * gaussian_multiplier(budget))
