@@ -10,23 +10,23 @@ from dataclasses import dataclass
 
 # Where things are: a file that moves is one line here.
 ACCOUNTING = "privacy/accounting.py"
-FINITE = "oracles/finite.py"
+FINITE = "oracles/mechanisms/finite_choice.py"
 GROUPS = "privacy/groups.py"
-JOURNAL = "service/journal.py"
-LEARNER = "learner.py"
+SEALED_BATCH = "service/storage/sealed_batch.py"
+DOOR = "private_release.py"
 LEDGER = "privacy/ledger.py"
-LOGISTIC = "oracles/logistic.py"
-MECHANISMS = "privacy/mechanisms.py"
-MOMENTS = "oracles/moments.py"
+LOGISTIC = "oracles/mechanisms/structured_logistic.py"
+SENSITIVITIES = "privacy/sensitivities.py"
+MOMENTS = "oracles/mechanisms/moments.py"
 NOISE = "privacy/noise.py"
-PERTURB = "oracles/perturb.py"
-POOLED = "oracles/pooled_ridge.py"
-RELEASE = "release.py"
-RIDGE = "oracles/ridge.py"
-SAVING = "saving.py"
-SCALES = "oracles/gaussian_scales.py"
+PERTURB = "oracles/mechanisms/perturb.py"
+POOLED = "oracles/mechanisms/pooled_statistics.py"
+RELEASE = "releases/release.py"
+RIDGE = "oracles/mechanisms/structured_ridge.py"
+SAVED_STATE = "rows/saved_state.py"
+SCALES = "oracles/mechanisms/gaussian_scales.py"
 SETTINGS = "service/settings.py"
-STORE = "store.py"
+STORE = "rows/memory_store.py"
 
 
 @dataclass(frozen=True)
@@ -109,9 +109,8 @@ FAULTS = (
         (
             Edit(
                 PERTURB,
-                "        noisy_response(moments, scales.response, noise, batch.features),\n    )\n",
-                "        noisy_response(moments, scales.response, Echo(noise), batch.features),\n"
-                "    )\n",
+                "        noisy_response(moments, response, noise, batch.features),\n    )\n",
+                "        noisy_response(moments, response, Echo(noise), batch.features),\n    )\n",
             ),
             Edit(
                 PERTURB,
@@ -151,8 +150,8 @@ FAULTS = (
         (
             Edit(
                 LOGISTIC,
-                "self._ridge_and_scale(batch.records, A)",
-                f"self._ridge_and_scale({ANSWERS}, A)",
+                "self._ridge_and_scale(batch.records)",
+                f"self._ridge_and_scale({ANSWERS})",
             ),
         ),
         ("privacy/test_published.py::test_after_the_noise_nothing_reads_the_batch",),
@@ -167,6 +166,7 @@ FAULTS = (
                 "step = expected + 1e-12 * batch.records",
                 f"step = expected + 1e-12 * {ANSWERS}",
             ),
+            Edit(RIDGE, "import math\n", "import math\n\nimport numpy as np\n"),
         ),
         ("privacy/test_published.py::test_all_but_the_noisy_numbers_is_the_same_in_every_world",),
         ("ridge-structured", "exact"),
@@ -191,7 +191,7 @@ FAULTS = (
         (
             Edit(
                 LOGISTIC,
-                "math.sqrt(2 * p) + 1e-12 * batch.records",
+                "math.sqrt(2 * problem.p) + 1e-12 * batch.records",
                 f"math.sqrt(2 * p) + 1e-12 * {ANSWERS}",
             ),
         ),
@@ -201,7 +201,10 @@ FAULTS = (
     Fault(
         "records counted as answers",
         "the number of records is that of slots",
-        (Edit(LEARNER, "fit, number, batch.records, event", f"fit, number, {ANSWERS}, event"),),
+        (
+            Edit(DOOR, "fit, number, batch.records, event", f"fit, number, {ANSWERS}, event"),
+            Edit(DOOR, "from discreet.plan", "import numpy as np\n\nfrom discreet.plan"),
+        ),
         ("privacy/test_published.py::test_all_but_the_noisy_numbers_is_the_same_in_every_world",),
         ("ridge-structured", "exact"),
     ),
@@ -227,8 +230,8 @@ FAULTS = (
         (
             Edit(
                 LOGISTIC,
-                '    blocks = n_actions if feedback == "full" else 1\n    # The determinant',
-                "    blocks = 1\n    # The determinant",
+                "    blocks, p, radii = problem.heard, problem.p, problem.radii\n",
+                "    blocks, p, radii = 1, problem.p, problem.radii\n",
             ),
         ),
         ("privacy/test_events.py",),
@@ -239,7 +242,7 @@ FAULTS = (
         "one row of a batch is a user's",
         (
             Edit(
-                JOURNAL,
+                SEALED_BATCH,
                 "void = [*deferred, *_repeats(users)]",
                 "void = [*deferred, *(_repeats(users) if size < 64 else ())]",
             ),
@@ -353,7 +356,7 @@ FAULTS = (
         (
             Edit(
                 LOGISTIC,
-                "return sensitivity / (OUTPUT_SHARE * np.asarray(scales.epsilon))",
+                "return sensitivity / (OUTPUT_SHARE * np.asarray(self.epsilon))",
                 "return 0.0 * sensitivity",
             ),
         ),
@@ -384,14 +387,14 @@ FAULTS = (
     Fault(
         "the paper's sensitivity without its root",
         "Δ = √2",
-        (Edit(MECHANISMS, "return math.sqrt(2), math.sqrt(2)", "return 1.0, 1.0"),),
+        (Edit(SENSITIVITIES, "return math.sqrt(2), math.sqrt(2)", "return 1.0, 1.0"),),
         ("privacy/test_sensitivities.py",),
         ("ridge-paper", "exact"),
     ),
     Fault(
         "full information with the sensitivity of one action",
         "Δ of q grows with A",
-        (Edit(MECHANISMS, 'heard = 1 if feedback == "bandit" else n_actions', "heard = 1"),),
+        (Edit(SENSITIVITIES, 'heard = 1 if feedback == "bandit" else n_actions', "heard = 1"),),
         ("privacy/test_sensitivities.py",),
         ("ridge-structured", "exact"),
     ),
@@ -437,18 +440,14 @@ FAULTS = (
     Fault(
         "the exponential mechanism with ε in place of ε/2",
         "the weight is exp(−ε·score/(2Δ))",
-        (
-            Edit(
-                FINITE, "np.asarray(2.0 * scales.sensitivity", "np.asarray(1.0 * scales.sensitivity"
-            ),
-        ),
+        (Edit(FINITE, "np.asarray(2.0 * self.sensitivity", "np.asarray(1.0 * scales.sensitivity"),),
         ("privacy/test_exponential.py",),
         ("finite", "exact"),
     ),
     Fault(
         "a choice with the sensitivity of one action",
         "all A losses of a record enter the score",
-        (Edit(FINITE, 'float(n_actions if feedback == "full" else 1)', "1.0"),),
+        (Edit(FINITE, "float(problem.heard)", "1.0"),),
         ("privacy/test_exponential.py",),
         ("finite", "exact"),
     ),
@@ -490,8 +489,8 @@ FAULTS = (
         (
             Edit(
                 SCALES,
-                "losses, radii, event_at(multiplier))",
-                "losses, radii, event_at(1.1 * multiplier))",
+                "sigma / weight, event_at(multiplier)",
+                "sigma / weight, event_at(1.1 * multiplier)",
             ),
         ),
         ("privacy/test_published.py::test_events_cover_all_that_a_record_touches",),
@@ -520,7 +519,11 @@ FAULTS = (
     Fault(
         "the distance of the sampler is not charged",
         "δ pays for the sampler",
-        (Edit(MECHANISMS, "return coordinates * DISTANCE_FACTOR / grid_sigma**2", "return 0.0"),),
+        (
+            Edit(
+                SENSITIVITIES, "return coordinates * DISTANCE_FACTOR / grid_sigma**2", "return 0.0"
+            ),
+        ),
         ("privacy/test_arithmetic.py",),
         ("ridge-structured", "exact"),
     ),
@@ -529,7 +532,7 @@ FAULTS = (
         "a charge does not depend on answers",
         (
             Edit(
-                LEARNER,
+                DOOR,
                 'ledger.charge(part or f"batch {number}", event)',
                 'ledger.charge(part or f"batch {number}", event) if batch.observed.any() '
                 "else ledger",
@@ -548,13 +551,13 @@ FAULTS = (
                 "return max(epsilon(each, self.budget.delta) for each in charged)",
             ),
         ),
-        ("privacy_ledger/test_ledger.py",),
+        ("privacy/test_ledger.py",),
     ),
     Fault(
         "a budget may be exceeded twofold",
         "nothing is released beyond the budget",
         (Edit(LEDGER, "if cost > self.budget.epsilon:", "if cost > 2 * self.budget.epsilon:"),),
-        ("privacy_ledger/test_ledger.py",),
+        ("privacy/test_ledger.py",),
     ),
     Fault(
         "k records of a person cost √k",
@@ -588,7 +591,7 @@ FAULTS = (
             Edit(
                 POOLED,
                 "new = Statistics(gram, response, records, variance)",
-                "raw = noisy_statistics(batch, replace(scales, gram=0.0, response=0.0), noise)\n"
+                "raw = noisy_statistics(batch, self.problem, 0.0, 0.0, noise)\n"
                 "        new = Statistics(*raw, records, variance)",
             ),
         ),
@@ -602,7 +605,7 @@ FAULTS = (
             Edit(
                 POOLED,
                 "weights = solve_floored(pool.gram, pool.response, floor)",
-                "raw = noisy_statistics(batch, replace(scales, gram=0.0, response=0.0), noise)\n"
+                "raw = noisy_statistics(batch, self.problem, 0.0, 0.0, noise)\n"
                 "        weights = solve_floored(*raw, floor)",
             ),
         ),
@@ -615,10 +618,11 @@ FAULTS = (
         (
             Edit(
                 RIDGE,
-                "uncentred(weights, centre(scales.losses, batch.n_actions))",
+                "uncentred(weights, centre(self.problem.losses, batch.n_actions))",
                 "uncentred(weights, float(np.mean(batch.losses[batch.observed] if"
                 " batch.observed.any() else 0.5)))",
             ),
+            Edit(RIDGE, "import math\n", "import math\n\nimport numpy as np\n"),
         ),
         ("privacy/test_published.py::test_after_the_noise_nothing_reads_the_batch",),
         ("ridge-structured", "exact"),
@@ -629,9 +633,9 @@ FAULTS = (
         (
             Edit(
                 POOLED,
-                "        step = scales.gram",
+                "        step = self.gram",
                 "        weights = weights * batch.observed.any(axis=-2)[..., None]\n"
-                "        step = scales.gram",
+                "        step = self.gram",
             ),
         ),
         ("privacy/test_published.py::test_after_the_noise_nothing_reads_the_batch",),
@@ -647,19 +651,19 @@ FAULTS = (
                 'return digest_of(self.to_json() | {"predictor": None})',
             ),
         ),
-        ("test_release.py",),
+        ("releases/test_release.py",),
         ("ridge-structured", "exact"),
     ),
     Fault(
         "rows stay in memory after their release",
         "a batch is forgotten",
         (Edit(STORE, "        self._losses.fill(0.0)\n", ""),),
-        ("test_store.py",),
+        ("rows/test_memory_store.py",),
     ),
     Fault(
         "a saved state can be loaded again",
         "a batch is fitted once",
-        (Edit(SAVING, "    claimed.unlink()", "    os.rename(claimed, source)"),),
-        ("test_saving.py::test_a_state_is_loaded_once",),
+        (Edit(SAVED_STATE, "    claimed.unlink()", "    os.rename(claimed, source)"),),
+        ("rows/test_saved_state.py::test_a_state_is_loaded_once",),
     ),
 )

@@ -93,6 +93,7 @@ def known(stream: Stream, moment: int) -> Iterator[StandIn]:
     changes += [(time, name, lambda: float(moment)) for name in CLOCKS]
     changes += [(time, f"{name}_ns", lambda: moment * 10**9) for name in CLOCKS]
     before = [(place, name, getattr(place, name)) for place, name, _ in changes]
+    generators = random.getstate(), np.random.get_state()
     random.seed(moment)
     np.random.seed(moment)
     try:
@@ -102,6 +103,8 @@ def known(stream: Stream, moment: int) -> Iterator[StandIn]:
     finally:
         for place, name, value in before:
             setattr(place, name, value)
+        random.setstate(generators[0])
+        np.random.set_state(generators[1])
 
 
 def drawn(noise: Noise, stream: Stream, moment: int) -> dict[str, Any]:
