@@ -192,7 +192,7 @@ FAULTS = (
             Edit(
                 LOGISTIC,
                 "math.sqrt(2 * problem.p) + 1e-12 * batch.records",
-                f"math.sqrt(2 * p) + 1e-12 * {ANSWERS}",
+                f"math.sqrt(2 * problem.p) + 1e-12 * {ANSWERS}",
             ),
         ),
         ("privacy/test_published.py::test_all_but_the_noisy_numbers_is_the_same_in_every_world",),
@@ -440,7 +440,7 @@ FAULTS = (
     Fault(
         "the exponential mechanism with ε in place of ε/2",
         "the weight is exp(−ε·score/(2Δ))",
-        (Edit(FINITE, "np.asarray(2.0 * self.sensitivity", "np.asarray(1.0 * scales.sensitivity"),),
+        (Edit(FINITE, "np.asarray(2.0 * self.sensitivity", "np.asarray(1.0 * self.sensitivity"),),
         ("privacy/test_exponential.py",),
         ("finite", "exact"),
     ),
