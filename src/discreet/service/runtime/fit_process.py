@@ -20,7 +20,6 @@ from typing import Any
 from discreet.billboard.chain import Chain
 from discreet.billboard.signing import public_key
 from discreet.errors import NotReady
-from discreet.plan import Plan
 from discreet.privacy.noise import SecureNoise
 from discreet.private_release import private_release
 from discreet.releases.canonical import canonical
@@ -28,7 +27,7 @@ from discreet.releases.release import Release
 from discreet.service.kill_points import step
 from discreet.service.secrets.sealing import Sealer
 from discreet.service.secrets.vault import Vault
-from discreet.service.settings import Settings
+from discreet.service.settings import ServedPlan, Settings
 from discreet.service.storage import document_table as documents
 from discreet.service.storage.database import Database
 from discreet.service.storage.locations import open_database
@@ -132,7 +131,7 @@ def _written(settings: Settings) -> str:
 
 def _read(line: str) -> Settings:
     terms = json.loads(line)
-    plan, folder = Plan.from_config(terms.pop("plan")), Path(terms.pop("folder"))
+    plan, folder = ServedPlan.from_config(terms.pop("plan")), Path(terms.pop("folder"))
     return Settings(plan=plan, folder=folder, **terms)
 
 
