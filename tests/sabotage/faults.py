@@ -10,23 +10,33 @@ from dataclasses import dataclass
 
 # Where things are: a file that moves is one line here.
 ACCOUNTING = "privacy/accounting.py"
+BATCHES = "service/storage/batches.py"
+CHECKS = "service/runtime/release_checks.py"
+DOOR = "private_release.py"
+ENDPOINT = "service/http/endpoint.py"
 FINITE = "oracles/mechanisms/finite_choice.py"
 GROUPS = "privacy/groups.py"
-SEALED_BATCH = "service/storage/sealed_batch.py"
-DOOR = "private_release.py"
+JOURNAL = "service/storage/journal.py"
 LEDGER = "privacy/ledger.py"
+LIFECYCLE = "service/runtime/lifecycle.py"
 LOGISTIC = "oracles/mechanisms/structured_logistic.py"
-SENSITIVITIES = "privacy/sensitivities.py"
 MOMENTS = "oracles/mechanisms/moments.py"
+NEWTON = "oracles/mechanisms/newton.py"
 NOISE = "privacy/noise.py"
 PERTURB = "oracles/mechanisms/perturb.py"
+PLAN = "plan.py"
 POOLED = "oracles/mechanisms/pooled_statistics.py"
+PROTOCOL = "service/http/protocol.py"
 RELEASE = "releases/release.py"
 RIDGE = "oracles/mechanisms/structured_ridge.py"
 SAVED_STATE = "rows/saved_state.py"
 SCALES = "oracles/mechanisms/gaussian_scales.py"
+SEALED_BATCH = "service/storage/sealed_batch.py"
+SENSITIVITIES = "privacy/sensitivities.py"
 SETTINGS = "service/settings.py"
 STORE = "rows/memory_store.py"
+TRANSACTION = "service/runtime/release_transaction.py"
+WORKER = "service/runtime/worker_state.py"
 
 
 @dataclass(frozen=True)
@@ -665,5 +675,118 @@ FAULTS = (
         "a batch is fitted once",
         (Edit(SAVED_STATE, "    claimed.unlink()", "    os.rename(claimed, source)"),),
         ("rows/test_saved_state.py::test_a_state_is_loaded_once",),
+    ),
+    # The edges: units, forks, and the service.
+    Fault(
+        "any word is a unit",
+        "a plan promises what is enforced",
+        (Edit(PLAN, "if self.unit not in self.enforced_units:", "if not self.unit:"),),
+        ("test_plan.py::test_forty_records_of_a_customer_are_not_one_unit",),
+    ),
+    Fault(
+        "a learner goes on in a forked child",
+        "a batch is fitted once",
+        (Edit(SAVED_STATE, "if os.getpid() != self._process:", "if False:"),),
+        ("test_fork.py::test_the_same_rows_are_released_once",),
+    ),
+    Fault(
+        "the fast sampler charges nothing",
+        "δ pays for the sampler",
+        (Edit(NOISE, "return fast_sampled(event) if self.fast else event", "return event"),),
+        ("privacy/test_fast_charge.py",),
+    ),
+    Fault(
+        "what a fit returned is committed unchecked",
+        "a release is of our plan, our chain and our budget",
+        (
+            Edit(
+                TRANSACTION,
+                "        verify(connection, self._settings, self._known, batch, release, ledger)\n",
+                "",
+            ),
+        ),
+        ("service/test_verifying.py::test_a_wrong_release_is_dropped",),
+    ),
+    Fault(
+        "the event of a fit is believed",
+        "a release carries the noise that was paid for",
+        (Edit(CHECKS, '"event": release.event == ledger.entries[-1].event', '"event": True'),),
+        ("service/test_verifying.py::test_a_wrong_release_is_dropped",),
+    ),
+    Fault(
+        "a restore charges nothing",
+        "the ledger states what was published",
+        (Edit(LIFECYCLE, "charged = _charge_lost(anchor, connection)", "charged: list[int] = []"),),
+        ("service/test_anchor.py::test_a_restore_charges_a_user_for_what_the_backup_lacks",),
+    ),
+    Fault(
+        "documents are served before the anchor confirms them",
+        "a database that was set back is noticed",
+        (
+            Edit(
+                WORKER,
+                "        self.anchor.confirm((link.number, link.digest) for link in extended.links)\n",
+                "",
+            ),
+        ),
+        ("service/test_anchor.py::test_with_the_anchors_disk_away_nothing_is_published",),
+    ),
+    Fault(
+        "ids of a lease that the database does not know",
+        "content of a slot came by an id of its own lease",
+        (
+            Edit(
+                BATCHES,
+                "    return leases & {(row[0], row[1], bytes(row[2])) for row in rows}",
+                "    live = {(batch.epoch, batch.id) for batch in under_way(connection)}\n"
+                "    return {each for each in leases if each[:2] in live or not rows}",
+            ),
+        ),
+        ("service/test_anchor.py::test_ids_of_a_lost_lease_reach_nobody_elses_slot",),
+    ),
+    Fault(
+        "one batch more than a user was promised",
+        "a user is in at most so many batches",
+        (Edit(BATCHES, "if size == 0 or self.left(connection) < 1:", "if size == 0:"),),
+        ("service/test_anchor.py::test_a_restore_charges_a_user_for_what_the_backup_lacks",),
+    ),
+    Fault(
+        "decisions and answers share a rate limit",
+        "nobody's answer moves another's slot",
+        (
+            Edit(
+                ENDPOINT,
+                "self._rate.take(self._route.bucket, caller)",
+                'self._rate.take("all", caller)',
+            ),
+        ),
+        ("service/test_http.py::test_nobodys_answer_takes_a_slot_from_another",),
+    ),
+    Fault(
+        "names of requests leave with their batch",
+        "a request takes one slot",
+        (
+            Edit(JOURNAL, "    remember(connection, (epoch, batch))\n", ""),
+            Edit(JOURNAL, "    remember(connection, (epoch, batch), slots)\n", ""),
+        ),
+        ("service/test_names.py::test_after_the_release_it_is_refused_and_counts_once",),
+    ),
+    Fault(
+        "headers without a bound",
+        "an anonymous connection holds little memory",
+        (Edit(PROTOCOL, "if self._bytes > HEAD or self._lines > LINES:", "if False:"),),
+        ("service/test_protocol.py::test_a_head_may_be_as_long_as_the_limit_and_no_longer",),
+    ),
+    Fault(
+        "plain sums in the certificate",
+        "the gradient is within the public tolerance",
+        (
+            Edit(
+                NEWTON,
+                "data = weighted_sums(surplus, x) if grid is None else exact_sums(grid, surplus)",
+                "data = weighted_sums(surplus, x)",
+            ),
+        ),
+        ("oracles/test_exact_sums.py",),
     ),
 )
