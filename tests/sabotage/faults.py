@@ -687,7 +687,7 @@ FAULTS = (
         "a learner goes on in a forked child",
         "a batch is fitted once",
         (Edit(SAVED_STATE, "if os.getpid() != self._process:", "if False:"),),
-        ("test_fork.py::test_the_same_rows_are_released_once",),
+        ("test_fork.py::test_another_process_is_all_that_it_takes",),
     ),
     Fault(
         "the fast sampler charges nothing",
@@ -729,7 +729,7 @@ FAULTS = (
                 "pass",
             ),
         ),
-        ("service/test_anchor.py::test_with_the_anchors_disk_away_nothing_is_published",),
+        ("service/test_anchor.py::test_what_is_committed_and_not_confirmed_is_shown_nowhere",),
     ),
     Fault(
         "ids of a lease that the database does not know",
