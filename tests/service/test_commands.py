@@ -176,6 +176,14 @@ def test_a_missing_file_says_how_to_make_one(here, capsys):  # noqa: ARG001
     assert (code, "discreet serve --init" in told) == (2, True)
 
 
+def test_workers_are_handed_a_file_that_an_environment_can_hold(here, capsys):
+    run(capsys, "serve", "--init")
+    with open(here / "experiment.toml", "a") as file:
+        file.write("#" * 100_000)
+    code, _, told = run(capsys, "serve", "--workers", "2")
+    assert (code, "at most 100000 bytes with several workers" in told) == (2, True)
+
+
 def test_begin_returns_a_key_once(here):
     from discreet.service.example import EXAMPLE
 

@@ -6,7 +6,7 @@ import pytest
 
 from discreet.errors import InvalidInput
 from discreet.service.example import EXAMPLE
-from discreet.service.settings import Settings
+from discreet.service.settings import Settings, differing
 
 PLAN = {
     "n_actions": 3,
@@ -108,3 +108,34 @@ def test_a_file_that_is_no_toml(tmp_path, content):
         Settings.read(path)
     with pytest.raises(InvalidInput, match="serve --init"):
         Settings.read(tmp_path / "none.toml")
+
+
+FIELDS = [{"kind": "Number", "name": "n", "low": 0, "high": high} for high in (1, 2)]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "keys"),
+    [
+        ({}, {"plan": {"first_batch": 1}}, []),  # a default that is written out
+        ({"window": 3}, {"window": 3.0}, []),
+        ({}, {"port": 9000, "window": 1.5}, ["port", "window"]),
+        ({}, {"database": "postgresql://me:secret@host/name"}, ["database"]),
+        ({}, {"cors_origins": ["https://a.example"]}, ["cors_origins"]),
+        ({}, {"plan": {"budget": {"epsilon": 2.0, "delta": 1e-5}}},
+         ["plan.budget.delta", "plan.budget.epsilon"]),
+        ({}, {"plan": {"policy": {"kind": "Greedy"}}}, ["plan.policy.kind"]),
+        ({}, {"plan": {"features": {"kind": "Schema", "fields": FIELDS[:1]}}},
+         ["plan.features.kind"]),
+        ({"plan": {"features": {"kind": "Schema", "fields": FIELDS[:1]}}},
+         {"plan": {"features": {"kind": "Schema", "fields": FIELDS[1:]}}},
+         ["plan.features.fields.0.high"]),
+        ({"plan": {"features": {"kind": "Schema", "fields": FIELDS[:1]}}},
+         {"plan": {"features": {"kind": "Schema",
+                                "fields": [FIELDS[0], FIELDS[0] | {"name": "m"}]}}},
+         ["plan.features.fields"]),
+        ({"unit": "user", "max_batches": 2}, {"unit": "user", "max_batches": 7}, ["max_batches"]),
+    ],
+)  # fmt: skip
+def test_differences_are_named_by_key(one, other, keys):
+    assert differing(made(**one).said, made(**other).said) == keys
+    assert differing(made(**other).said, made(**other).said) == []
