@@ -13,7 +13,7 @@ from discreet.service import clock
 from discreet.service.clock import Clock
 from discreet.service.ids import TOKEN, Id, Ids
 from discreet.service.sealing import LOSS, NOBODY, ROW, Row, Sealer, pack_loss, unpack_loss
-from discreet.service.vault import Vault
+from discreet.service.vault import NAMES, Vault
 
 IDS = Ids(b"k" * 32)
 ANY = some.builds(
@@ -105,6 +105,12 @@ def test_the_vault_makes_keys_once_and_destroys_them(tmp_path):
     vault.destroy(1, 5)
     assert kept.read_bytes() == bytes(32)  # overwritten, not only unlinked
     assert vault.batch(1, 5) is None
+    assert vault.batches(NAMES) == [(1, 5)]  # the names of its requests are remembered longer
+    names = vault.folder / "names-1-5.key"
+    os.link(names, kept.with_name("names"))
+    vault.destroy(1, 5, NAMES)
+    assert kept.with_name("names").read_bytes() == bytes(32)
+    assert (vault.batches(NAMES), vault.key(1, 5, NAMES)) == ([], None)
     assert [each.name for each in vault.folder.glob(".*")] == []
     assert "secret" in repr(vault)
 
