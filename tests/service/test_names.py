@@ -158,7 +158,7 @@ def test_a_large_batch_is_forgotten_in_slices(settings, play, released, monkeypa
         assert [each.code for each in tries] == ["idempotency_key_used"] * 8
         later(chosen, MEMORY)
         left = []
-        while rows(chosen) or not left:
+        for _ in range(3):
             await service.upkeep.once()
             left.append(rows(chosen))
             assert (1, 1) not in keys(chosen)  # it goes first: the rest cannot be read

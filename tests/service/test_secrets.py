@@ -11,7 +11,7 @@ from hypothesis import strategies as some
 from discreet.errors import InvalidInput, UnknownDecision
 from discreet.service.secrets.decision_ids import TOKEN, Id, Ids
 from discreet.service.secrets.sealing import LOSS, NOBODY, ROW, Row, Sealer, pack_loss, unpack_loss
-from discreet.service.secrets.vault import Vault
+from discreet.service.secrets.vault import NAMES, Vault
 from discreet.service.storage import clock
 from discreet.service.storage.clock import Clock
 
@@ -106,6 +106,12 @@ def test_the_vault_makes_keys_once_and_destroys_them(tmp_path):
     vault.destroy(1, 5)
     assert kept.read_bytes() == bytes(32)  # overwritten, not only unlinked
     assert vault.batch(1, 5) is None
+    assert vault.batches(NAMES) == [(1, 5)]  # the names of its requests are remembered longer
+    names = vault.folder / "names-1-5.key"
+    os.link(names, kept.with_name("names"))
+    vault.destroy(1, 5, NAMES)
+    assert kept.with_name("names").read_bytes() == bytes(32)
+    assert (vault.batches(NAMES), vault.key(1, 5, NAMES)) == ([], None)
     assert [each.name for each in vault.folder.glob(".*")] == []
     assert "secret" in repr(vault)
 

@@ -79,7 +79,7 @@ def no_state_check():
     from discreet.service.runtime import release_transaction
     from discreet.service.storage.postgres import Postgres
 
-    def paid(_, settings, batch):
+    def paid(_connection, settings, _batch):
         """As if nothing had been charged before."""
         return Ledger(settings.budget).charge("a batch", settings.plan.mechanism.event)
 

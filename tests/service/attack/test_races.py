@@ -21,7 +21,9 @@ def seal_a_batch(settings, number):
     vault.make(1, number)
     with closing(database.connect()) as connection, database.transaction(connection):
         connection.execute(
-            f"""INSERT INTO batches VALUES (1, ?, 8, 8, 'sealed', 0, {database.now},
+            f"""INSERT INTO batches
+                (epoch, id, size, taken, state, release, opened, sealed, closes, due)
+                VALUES (1, ?, 8, 8, 'sealed', 0, {database.now},
                 {database.now}, {database.now}, {database.now})""",
             (number,),
         )
