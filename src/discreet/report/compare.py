@@ -126,7 +126,7 @@ def beside_published(selection: Selection, about: dict[str, Any]) -> Comparison:
         raise InvalidInput(
             f"results must share data sets, two algorithms and an ε with the paper; got "
             f"{len(shared)} data sets, {len(names)} algorithms, {len(levels)} ε. "
-            "Run the campaign on the collection 'paper'."
+            "Run two of the paper's algorithms on the collection 'paper'."
         )
     truth = _part(theirs, names, levels)
     score = _scores(selection, among, names, levels)

@@ -7,6 +7,7 @@ import numpy as np
 from discreet.report.algorithm_names import REFERENCE, listed
 from discreet.report.campaign_results import DATA, Source
 from discreet.report.mean_loss import MeanLoss
+from discreet.report.runs import POOLED
 from discreet.report.selection import Selection
 from discreet.report.tables import number
 from discreet.report.win_rates import WinRates
@@ -152,6 +153,8 @@ def caveats(selection: Selection) -> list[str]:
         "structured": "The mechanisms are discreet's own: no noise where the Gram matrix is "
         "publicly zero, and tighter constants. They are not the paper's.",
     }.get(selection.mechanism, f"The mechanisms are of the kind {selection.mechanism}.")
+    if selection.mechanism == "paper" and POOLED in selection.oracles:
+        mechanism += " Only the default plan adds discreet's own noise."
     sets = len(selection.datasets)
     said = [
         selection.statement,
