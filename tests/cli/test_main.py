@@ -134,6 +134,22 @@ def test_run_says_what_evaluate_says(document):
     assert "protects nobody" in answer["noise"]
 
 
+@pytest.mark.parametrize(("horizon", "rounds"), [(50, 50), (1000, 100)])
+def test_run_and_evaluate_end_at_the_horizon(horizon, rounds, call, document, tmp_path):
+    file = experiment(tmp_path, f"horizon = {horizon}\n" + TOML + BUDGET)
+    data = load("fried", rows=100)
+    budget = dc.Budget(1.0, 1e-5)
+    plan = dc.Plan(n_actions=2, features=dc.UnitBall(10), budget=budget, horizon=horizon)
+    played = dc.evaluate(plan, data.contexts, data.labels, seed=0)
+    assert len(played.losses) == len(played.curve) == rounds
+    assert len(played.released.items) == {50: 5, 100: 6}[rounds]
+    answer = document("run", file)
+    assert answer["plan_digest"] == plan.digest
+    assert answer["losses"] == pytest.approx([played.loss], abs=EXACT)
+    assert answer["rounds"][-1] == rounds
+    assert f"fried: {rounds} rounds" in call("run", file)[1]
+
+
 def test_run_in_words(call):
     code, out, _ = call("run", *SMALL)
     assert code == 0
@@ -373,7 +389,7 @@ BUDGET = "[budget]\nepsilon = 1.0\ndelta = 1e-5\n"
         (TOML + "[policy]\nscale = 1\n" + BUDGET, "kind"),
         (TOML + "[budget]\nepsilonn = 1\n", "Did you mean 'epsilon'?"),
         (TOML, "budget"),
-        ("horizon = 50\n" + TOML + BUDGET, "horizon"),
+        ("horizon = 0\n" + TOML + BUDGET, "horizon"),
         ("data = 3\n" + BUDGET, "data"),
         ('data = "fried"\nrows = "many"\n' + BUDGET, "rows"),
         ("data = \n", "line 1"),

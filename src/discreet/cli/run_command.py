@@ -25,11 +25,6 @@ def run(args: argparse.Namespace) -> Answer:
         raise InvalidInput(
             "data must be given to run; it is missing. Add --data fried, a file, or a data key."
         )
-    if experiment.plan.horizon not in (None, experiment.data.rows):
-        raise InvalidInput(
-            f"horizon must be the number of rows, {experiment.data.rows}, to run; got "
-            f"{experiment.plan.horizon}. Leave it out."
-        )
     document = play(experiment)
     if args.out:
         write(args.out, as_json(document) + "\n")
@@ -42,7 +37,7 @@ def play(experiment: Experiment) -> dict[str, Any]:
     assert data is not None
     seeds = list(range(experiment.seeds))
     curves = [evaluate(plan, data.contexts, data.labels, seed=seed).curve for seed in seeds]
-    ends = np.cumsum(Doubling(plan.first_batch, data.rows).lengths())
+    ends = np.cumsum(Doubling(plan.first_batch, len(curves[0])).lengths())
     at_ends = np.stack(curves)[:, ends - 1]
     return {
         "format": FORMAT,
@@ -85,7 +80,7 @@ def _lines(document: dict[str, Any], out: str | None) -> list[str]:
     ]
     best = data["best_loss"]
     return [
-        f"{data['name']}: {data['rows']:,} rounds, {data['dimension']} numbers a context, "
+        f"{data['name']}: {document['rounds'][-1]:,} rounds, {data['dimension']} numbers a context, "
         f"{data['n_actions']} actions",
         f"{described(plan['policy'])} with {described(plan['oracle'])}",
         "no noise: ε = ∞, not private" if math.isinf(epsilon) else noise,
