@@ -276,9 +276,7 @@ def test_a_quiet_meter_says_nothing(monkeypatch):
     assert screen.getvalue() == ""
 
 
-def test_durations():
-    told = [progress_meter.duration(seconds) for seconds in (0.4, 59, 61, 7_500)]
-    assert told == ["0 s", "59 s", "1 min 1 s", "2 h 5 min"]
+def test_rounds_in_words():
     assert progress_meter.rounds(12_345.6) == "12,346 rounds"
 
 

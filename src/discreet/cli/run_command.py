@@ -8,14 +8,28 @@ from typing import Any
 
 import numpy as np
 
-from discreet.cli.answer import Answer, as_json, described, guarantee_text, table, write
-from discreet.cli.experiment_file import Experiment, from_arguments
+from discreet.cli.answer import Answer, as_json, described, table, write
+from discreet.cli.experiment_file import TEXT, Experiment, experiment_flags, from_arguments
+from discreet.cli.parser import Commands, command
 from discreet.errors import InvalidInput
+from discreet.formatting import guarantee_text
 from discreet.schedule import Doubling
 from discreet.simulate import evaluate
 
 FORMAT = "discreet-result/1"
 NOISE = "seeded: it has the scale of ε but protects nobody"
+EXAMPLES = """
+examples:
+  discreet run --data fried --policy SquareCB --set scale=4 --epsilon 1 --seeds 10
+  discreet run experiment.toml --epsilon 4 --out result.json"""
+
+
+def add(commands: Commands) -> None:
+    """An experiment, and where its result goes."""
+    summary = "play labelled data as a bandit and print the mean loss"
+    parser = command(commands, "run", summary, run, TEXT + EXAMPLES)
+    experiment_flags(parser)
+    parser.add_argument("--out", metavar="FILE", help="also write the JSON result here")
 
 
 def run(args: argparse.Namespace) -> Answer:
@@ -80,8 +94,8 @@ def _lines(document: dict[str, Any], out: str | None) -> list[str]:
     ]
     best = data["best_loss"]
     return [
-        f"{data['name']}: {document['rounds'][-1]:,} rounds, {data['dimension']} numbers a context, "
-        f"{data['n_actions']} actions",
+        f"{data['name']}: {document['rounds'][-1]:,} rounds, "
+        f"{data['dimension']} numbers a context, {data['n_actions']} actions",
         f"{described(plan['policy'])} with {described(plan['oracle'])}",
         "no noise: ε = ∞, not private" if math.isinf(epsilon) else noise,
         "",

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import InvalidInput
+from discreet.formatting import epsilon_text
 from discreet.report.algorithm_names import place
 
 COLUMNS = (
@@ -54,7 +55,7 @@ class Level:
 
     @property
     def text(self) -> str:
-        return f"ε = {self.epsilon:g}" if self.private else "ε = ∞"
+        return f"ε = {epsilon_text(self.epsilon)}"
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,7 @@ def _mechanism(mechanism: Coded, oracle: Coded) -> str:
             f"results must be of one mechanism; got {', '.join(found)}. "
             "Give each mechanism a folder of its own."
         )
-    return found[0]
+    return str(found[0])
 
 
 def _lost(loss: Numbers, rounds: Numbers) -> Numbers:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from discreet.formatting import epsilon_text
 from discreet.report.algorithm_names import REFERENCE, listed
 from discreet.report.campaign_results import DATA, Source
 from discreet.report.mean_loss import MeanLoss
@@ -83,7 +84,7 @@ def missing(selection: Selection, source: Source) -> list[str]:
     epsilons = {level.epsilon for level in selection.levels}
     without = [epsilon for epsilon in source.epsilons if epsilon not in epsilons]
     if without:
-        said.append(f"No runs at ε = {listed(_epsilon(each) for each in without)}.")
+        said.append(f"No runs at ε = {listed(epsilon_text(each) for each in without)}.")
     unplayed = [name for name in source.datasets if name not in selection.datasets]
     if unplayed:
         said.append(f"No runs on {_some(unplayed)}.")
@@ -198,7 +199,3 @@ def _some(names: list[str]) -> str:
     if len(names) <= SHOWN:
         return listed(names)
     return f"{', '.join(names[:SHOWN])} and {len(names) - SHOWN} more"
-
-
-def _epsilon(epsilon: float) -> str:
-    return f"{epsilon:g}" if np.isfinite(epsilon) else "∞"
