@@ -10,7 +10,7 @@ import pytest
 from discreet.audit import finding as finding_module
 from discreet.audit import suite
 from discreet.audit.finding import FAILS, HOLDS, WEAK, Finding
-from discreet.cli import audit_command as audit_command
+from discreet.cli import audit_command
 from discreet.cli.main import main
 from discreet.privacy.events import Gaussian, NonPrivate, ObjectivePerturbation
 from discreet.privacy.groups import epsilon_apart, epsilon_together
@@ -45,7 +45,7 @@ def answered(monkeypatch):
             )
             for number, verdict in enumerate(verdicts)
         ]
-        monkeypatch.setattr(audit_command, "answers", lambda *_: found)
+        monkeypatch.setattr(suite, "answers", lambda *_: found)
 
     return give
 
@@ -96,7 +96,7 @@ def test_the_page_is_whole_and_asks_for_nothing(answered, capsys, tmp_path):
 
 def test_a_part_of_an_audit(monkeypatch, capsys):
     heard = []
-    monkeypatch.setattr(audit_command, "answers", lambda listed, *_: heard.extend(listed) or [])
+    monkeypatch.setattr(suite, "answers", lambda listed, *_: heard.extend(listed) or [])
     code, out, _ = run(capsys, "audit", "--part", "black-box", "noise", "--json")
     assert code == 0
     assert {check.part for check in heard} == {"noise", "black box"}

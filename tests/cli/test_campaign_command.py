@@ -1,5 +1,6 @@
 """``discreet campaign``: from flags or a file, told as it goes, stopped and resumed."""
 
+import html
 import io
 import json
 import os
@@ -275,9 +276,7 @@ def test_a_quiet_meter_says_nothing(monkeypatch):
     assert screen.getvalue() == ""
 
 
-def test_durations():
-    told = [progress_meter.duration(seconds) for seconds in (0.4, 59, 61, 7_500)]
-    assert told == ["0 s", "59 s", "1 min 1 s", "2 h 5 min"]
+def test_rounds_in_words():
     assert progress_meter.rounds(12_345.6) == "12,346 rounds"
 
 
@@ -313,6 +312,21 @@ def test_report_writes_where_it_says(call, document, tmp_path):
     assert answer["runs"] > 0
     assert call("run", *SMALL, *HERE, "--out", "out")[0] == 0  # a report is no stranger there
     assert call("report", "out", "--select", "sedes")[0] == 2
+
+
+def test_the_default_plan_is_reported_beside_the_papers_algorithms(call, tmp_path, monkeypatch):
+    pytest.importorskip("matplotlib")
+    beside = [*SMALL, "--algorithms", "SquareCB", "LinUCB", "Default", *HERE]
+    assert call("run", *beside, "--out", "out")[0] == 0
+    code, _, err = call("report", "out")
+    assert code == 0, err
+    page = (tmp_path / "out" / "report" / "index.html").read_text(encoding="utf-8")
+    assert "Only the default plan adds discreet's own noise." in html.unescape(page)
+    monkeypatch.setattr("discreet.report.compare.paper_sets", lambda sets: dict.fromkeys(sets, 1))
+    code, out, err = call("compare", "out", "--cells")
+    assert code == 0, err
+    assert {"SquareCB", "LinUCB"} <= set(out.split())
+    assert "Default" not in out
 
 
 CELL = SimpleNamespace(

@@ -12,12 +12,16 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.cli.main import main
+from discreet.cli.main import COMMANDS, build_parser, main
 from discreet.data import load
 from program import PROGRAM
 from tolerances import EXACT
 
-HEAVY = ("scipy", "opendp", "dp_accounting", "matplotlib", "sklearn", "torch")
+HEAVY = (
+    *("scipy", "opendp", "dp_accounting", "matplotlib", "sklearn", "torch"),
+    *("discreet.audit", "discreet.billboard", "discreet.campaign", "discreet.data"),
+    *("discreet.report", "discreet.scaling", "discreet.service", "discreet.traffic"),
+)
 LEAF_COMMANDS = [
     ["demo"],
     ["run"],
@@ -77,7 +81,7 @@ def experiment(tmp_path, text):
 
 def test_help_is_light():
     code = (
-        "import sys\nfrom discreet.cli.main import build_parser\nbuild_parser().format_help()\n"
+        "import sys\nfrom discreet.cli.main import build_parser\nbuild_parser()[0].format_help()\n"
         f"print([name for name in {HEAVY!r} if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
@@ -87,7 +91,9 @@ def test_help_is_light():
 def test_help_names_every_command(call):
     code, out, err = call()
     assert (code, err) == (0, "")
-    for name in main.COMMANDS:
+    _, commands = build_parser()
+    assert len(commands.choices) == len(COMMANDS)
+    for name in commands.choices:
         assert re.search(rf"^    {name}\s", out, re.MULTILINE)
 
 
@@ -132,6 +138,22 @@ def test_run_says_what_evaluate_says(document):
     curve = np.mean([each.curve for each in played], axis=0)[np.asarray(answer["rounds"]) - 1]
     assert answer["curve"] == pytest.approx(curve, abs=EXACT)
     assert "protects nobody" in answer["noise"]
+
+
+@pytest.mark.parametrize(("horizon", "rounds"), [(50, 50), (1000, 100)])
+def test_run_and_evaluate_end_at_the_horizon(horizon, rounds, call, document, tmp_path):
+    file = experiment(tmp_path, f"horizon = {horizon}\n" + TOML + BUDGET)
+    data = load("fried", rows=100)
+    budget = dc.Budget(1.0, 1e-5)
+    plan = dc.Plan(n_actions=2, features=dc.UnitBall(10), budget=budget, horizon=horizon)
+    played = dc.evaluate(plan, data.contexts, data.labels, seed=0)
+    assert len(played.losses) == len(played.curve) == rounds
+    assert len(played.released.items) == {50: 5, 100: 6}[rounds]
+    answer = document("run", file)
+    assert answer["plan_digest"] == plan.digest
+    assert answer["losses"] == pytest.approx([played.loss], abs=EXACT)
+    assert answer["rounds"][-1] == rounds
+    assert f"fried: {rounds} rounds" in call("run", file)[1]
 
 
 def test_run_in_words(call):
@@ -373,7 +395,7 @@ BUDGET = "[budget]\nepsilon = 1.0\ndelta = 1e-5\n"
         (TOML + "[policy]\nscale = 1\n" + BUDGET, "kind"),
         (TOML + "[budget]\nepsilonn = 1\n", "Did you mean 'epsilon'?"),
         (TOML, "budget"),
-        ("horizon = 50\n" + TOML + BUDGET, "horizon"),
+        ("horizon = 0\n" + TOML + BUDGET, "horizon"),
         ("data = 3\n" + BUDGET, "data"),
         ('data = "fried"\nrows = "many"\n' + BUDGET, "rows"),
         ("data = \n", "line 1"),

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from discreet.data import Dataset, load
-from discreet.data.digest import content_digest
+from discreet.data.dataset import content_digest
 
 X = np.array([[0.5, 2.0], [1.0, -3.25], [0.0, 7.0], [4.0, 0.0]])
 Y = np.array([0, 1, 1, 0])

@@ -7,7 +7,7 @@ import pytest
 
 from discreet import InvalidInput
 from discreet.data import NAMES, Handle, load, resolve
-from discreet.data.collection import collection
+from discreet.data.openml import collection
 from wording import refused
 
 INDEX = "slug,openml_id,in_paper,rows,features,classes\n"

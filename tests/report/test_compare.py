@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from discreet.data.collection import collection
+from discreet.data.openml import collection
 from discreet.errors import InvalidInput
 from discreet.report import compare as module
 from discreet.report.algorithm_names import SHORT

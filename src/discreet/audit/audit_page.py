@@ -12,8 +12,9 @@ from typing import Any
 
 from discreet.audit.audit_picture import bound_name, bounds_picture
 from discreet.audit.finding import FAILS, HOLDS, WEAK, Finding
+from discreet.formatting import epsilon_text
 from discreet.report.demo_page import template
-from discreet.report.tables import html_table, number
+from discreet.report.tables import html_table
 
 EXPLAINED = """\
 <p>A release is ε-private if nobody who reads it can tell well whether one record was one thing or
@@ -126,7 +127,7 @@ def _answers(findings: Sequence[Finding]) -> str:
         rows = [
             (
                 escape(each.subject),
-                "" if each.level is None else f"{each.level:g}",
+                "" if each.level is None else epsilon_text(each.level),
                 escape(each.question),
                 _verdict(each.verdict),
                 escape(each.said),
@@ -149,7 +150,7 @@ def _verdict(verdict: str) -> str:
 
 
 def _epsilon(value: float | None) -> str:
-    return "–" if value is None else "∞" if value == float("inf") else number(value)
+    return "–" if value is None else epsilon_text(value, 3)
 
 
 def _anchor(title: str) -> str:

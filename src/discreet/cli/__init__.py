@@ -1,1 +1,1 @@
-"""What the command line does, one command a file; ``cli`` only parses, calls and prints."""
+"""The command line: one command per file, with its flags and its work."""

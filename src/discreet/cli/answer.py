@@ -61,17 +61,6 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     return [line(header), "  ".join("─" * width for width in widths), *map(line, rows)]
 
 
-def epsilon_text(epsilon: float) -> str:
-    return "∞" if math.isinf(epsilon) else f"{epsilon:.4g}"
-
-
-def guarantee_text(epsilon: float, delta: float) -> str:
-    """ε and δ in words: "ε = 1, δ = 1e-05"."""
-    if math.isinf(epsilon):
-        return "ε = ∞ (no privacy)"
-    return f"ε = {epsilon_text(epsilon)}, δ = {delta:g}"
-
-
 def described(config: Mapping[str, Any]) -> str:
     """``Ridge(ridge=0.01, mechanism=structured)`` from the configuration of a part."""
     named = [f"{name}={_short(value)}" for name, value in config.items() if name != "kind"]

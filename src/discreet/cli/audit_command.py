@@ -6,31 +6,60 @@ import argparse
 import sys
 import time
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import discreet
-from discreet.audit.finding import FAILS, HOLDS, WEAK, Finding
-from discreet.audit.subjects import MECHANISMS
-from discreet.audit.suite import (
-    FALSE_ALARM,
-    FULL,
-    PARTS,
-    QUICK,
-    Effort,
-    answers,
-    checks,
-    error_rate,
-)
 from discreet.cli.answer import Answer, table, write
-from discreet.cli.progress_meter import duration
+from discreet.cli.parser import Commands, command
 from discreet.errors import InvalidInput
+from discreet.formatting import duration, epsilon_text
 from discreet.validate import in_range, one_of, whole
 
+if TYPE_CHECKING:
+    from discreet.audit.finding import Finding
+    from discreet.audit.suite import Effort
+
 FORMAT = "discreet-audit/1"
+TEXT = """\
+Every mechanism is asked what is claimed, what is exactly true, and what an attacker can measure:
+sensitivities and likelihood ratios by computation, the noise that is really added, attacks on
+worst pairs of batches, and whole runs of a learner. One verdict a question; exit code 1 if any
+claim fails. docs/audit.md tells how to read it.
+
+examples:
+  discreet audit --quick
+  discreet audit --full --html audit.html
+  discreet audit --mechanism ridge-structured --epsilon 1 4
+  discreet audit --part noise
+"""
+
+
+def add(commands: Commands) -> None:
+    """How much to ask, of which mechanisms, at which ε."""
+    summary = "attack every mechanism that ships and judge it"
+    parser = command(commands, "audit", summary, audit, TEXT)
+    effort = parser.add_mutually_exclusive_group()
+    effort.add_argument("--quick", action="store_true", help="ε = 2, under two minutes (default)")
+    effort.add_argument("--full", action="store_true", help="ε = 1, 2, 4, 8; half an hour at most")
+    parser.add_argument(
+        "--mechanism", nargs="+", metavar="NAME", help="ridge-structured, logistic-gamma, finite, …"
+    )
+    parser.add_argument(
+        "--part", nargs="+", metavar="NAME", help="exact, noise, black-box, transcript"
+    )
+    parser.add_argument("--epsilon", nargs="+", type=float, metavar="E", help="other values of ε")
+    parser.add_argument("--html", metavar="FILE", help="also write a page")
+    parser.add_argument(
+        "--jobs", type=int, default=0, metavar="N", help="processes (default: cores)"
+    )
 
 
 def audit(args: argparse.Namespace) -> Answer:
     """Every question with its verdict; exit code 1 if a claim fails."""
+    from discreet.audit.finding import FAILS
+    from discreet.audit.subjects import MECHANISMS
+    from discreet.audit.suite import FALSE_ALARM, PARTS, answers, checks, error_rate
+
     began = time.monotonic()
     effort, mechanisms = _effort(args), _chosen("mechanism", args.mechanism, MECHANISMS)
     parts = _chosen("part", args.part, tuple(part.replace(" ", "-") for part in PARTS))
@@ -51,7 +80,7 @@ def audit(args: argparse.Namespace) -> Answer:
         "summary": _summary(findings),
         "subtitle": (
             f"{len(findings)} questions about {', '.join(mechanisms)} at ε = "
-            f"{', '.join(f'{each:g}' for each in effort.epsilons)}"
+            f"{', '.join(epsilon_text(each) for each in effort.epsilons)}"
         ),
         "error": (
             f"{statements} statistical statements, each wrong with probability at most "
@@ -65,7 +94,7 @@ def audit(args: argparse.Namespace) -> Answer:
         "seconds": round(time.monotonic() - began, 1),
         "findings": [each.to_json() for each in findings],
     }
-    document["duration"] = duration(document["seconds"])
+    document["duration"] = duration(round(document["seconds"]))
     if args.html:
         from discreet.audit.audit_page import audit_page
 
@@ -75,6 +104,8 @@ def audit(args: argparse.Namespace) -> Answer:
 
 
 def _effort(args: argparse.Namespace) -> Effort:
+    from discreet.audit.suite import FULL, QUICK
+
     effort = FULL if args.full else QUICK
     if args.epsilon is None:
         return effort
@@ -102,11 +133,15 @@ def _command(args: argparse.Namespace) -> str:
 
 
 def _worst(findings: list[Finding]) -> str:
+    from discreet.audit.finding import FAILS, HOLDS, WEAK
+
     said = {each.verdict for each in findings}
     return next((verdict for verdict in (FAILS, WEAK) if verdict in said), HOLDS)
 
 
 def _summary(findings: list[Finding]) -> str:
+    from discreet.audit.finding import FAILS, WEAK
+
     count = {verdict: sum(f.verdict == verdict for f in findings) for verdict in (FAILS, WEAK)}
     if count[FAILS]:
         return (
@@ -123,6 +158,8 @@ def _summary(findings: list[Finding]) -> str:
 
 
 def _lines(document: dict[str, Any], findings: list[Finding]) -> list[str]:
+    from discreet.audit.finding import HOLDS
+
     rows = [
         [
             f"{each.subject}: {each.question}",
@@ -145,7 +182,7 @@ def _lines(document: dict[str, Any], findings: list[Finding]) -> list[str]:
 
 
 def _number(value: float | None) -> str:
-    return "" if value is None else "∞" if value == float("inf") else f"{value:.3g}"
+    return "" if value is None else epsilon_text(value, 3)
 
 
 def _meter(total: int, quiet: bool) -> Any:

@@ -8,10 +8,79 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from discreet.cli.answer import Answer, epsilon_text, table
+from discreet.cli.answer import Answer, table
+from discreet.cli.parser import Commands, command
 from discreet.errors import InvalidInput
+from discreet.formatting import duration, epsilon_text
 
 NEEDED = ("pyarrow", "joblib", "sklearn")
+TEXT = """\
+A campaign plays a grid of settings on many data sets and keeps every result in a folder. What is
+there already is never computed again: run the same command to go on after a stop, or another one
+with more seeds, levels, algorithms or data to add them. A TOML file has the same keys as the flags.
+
+examples:
+  discreet campaign run --preset quick --data fried digits --out results
+  discreet campaign run --preset default --data fried digits --out results
+  discreet campaign run --preset paper --data paper --out results --device cuda
+  discreet campaign run campaign.toml --seeds 20
+"""
+
+
+def add(commands: Commands) -> None:
+    """``run`` takes a grid and data, the others its folder."""
+    group = command(commands, "campaign", "thousands of settings on many data sets")
+    kinds = group.add_subparsers(dest="kind", metavar="run|status|report|compare", required=True)
+    _run_flags(command(kinds, "run", "play what is missing", run, TEXT))
+    looks = (
+        (status, "what is there, what is missing, what failed"),
+        (report, "tables, figures and one page from the results"),
+        (compare, "our win rates beside the paper's"),
+    )
+    for call, summary in looks:
+        name = call.__name__
+        example = f"example:\n  discreet campaign {name} results"
+        flag = command(kinds, name, summary, call, example).add_argument
+        flag("folder", metavar="DIR", help="the --out of campaign run")
+        if call is report:
+            flag("--out", metavar="DIR", help="where to write (default: DIR/report)")
+            flag(
+                "--select",
+                default="seeds",
+                metavar="seeds|split",
+                help="choose settings on the seeds that are reported, as the paper does, "
+                "or on half of them and report the other half",
+            )
+            flag(
+                "--curves",
+                nargs="+",
+                default=["paper"],
+                metavar="NAME",
+                help="sets whose curves are drawn: paper (its six), all, or names",
+            )
+        if call is compare:
+            flag("--cells", action="store_true", help="cell by cell as well")
+
+
+def _run_flags(parser: argparse.ArgumentParser) -> None:
+    flag = parser.add_argument
+    flag("file", nargs="?", metavar="campaign.toml", help="the flags as keys of a file")
+    flag("--data", nargs="+", metavar="NAME", help="folders, files, openml:ID, paper, fried, …")
+    flag("--out", metavar="DIR", help="the folder of results; new, or one to go on with")
+    presets = "800 settings a level, a few, or the untuned default plan (default: paper)"
+    flag("--preset", metavar="paper|quick|default", help=presets)
+    flag("--algorithms", nargs="+", metavar="NAME", help="default: the paper's eight; also Default")
+    flag("--epsilon", nargs="+", metavar="E", help="noise scales; inf for none")
+    flag("--ridges", nargs="+", metavar="R", help="regularisation, λ")
+    flag("--seeds", type=int, metavar="N", help="0 … N−1 (default: paper 10, quick 3)")
+    flag("--mechanism", metavar="paper|structured", help="kind of noise (default: paper)")
+    flag("--device", metavar="auto|numpy|cpu|cuda", help="cpu is torch without a GPU")
+    flag(
+        "--jobs", type=int, metavar="N", help="processes (default: one a core, at most 8 on a GPU)"
+    )
+    flag("--scheduler", metavar="ADDRESS", help="of a Dask cluster: tcp://…")
+    flag("--max-columns", type=int, metavar="P", help="leave out wider sets")
+    flag("--memory", type=float, metavar="GIB", help="for all jobs together; default: what is free")
 
 
 def run(args: argparse.Namespace) -> Answer:
@@ -51,14 +120,14 @@ def run(args: argparse.Namespace) -> Answer:
 
 
 def _run_lines(document: dict[str, Any], max_columns: int | None) -> list[str]:
-    from discreet.cli.progress_meter import duration, rounds
+    from discreet.cli.progress_meter import rounds
 
     failed, out, seconds = document["failed"], document["out"], document["seconds"]
     if not document["tasks"] and not failed:
         first = "nothing was missing: every run is there"
     else:
         rate = f" ({rounds(document['rounds'] / seconds)} a second)" if seconds else ""
-        first = f"{document['runs']:,} runs in {duration(seconds)}{rate}"
+        first = f"{document['runs']:,} runs in {duration(round(seconds))}{rate}"
     wide = document["too_wide"]
     return [
         first,

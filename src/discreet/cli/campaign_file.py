@@ -9,8 +9,7 @@ from typing import Any
 
 from discreet.campaign.grid import Grid
 from discreet.campaign.run_campaign import Campaign
-from discreet.cli import toml_file
-from discreet.config import build
+from discreet.config import build, read_toml
 from discreet.data import NAMES
 from discreet.errors import InvalidInput
 
@@ -80,7 +79,7 @@ def from_arguments(args: argparse.Namespace) -> Campaign:
 
 def read(path: str) -> dict[str, Any]:
     """The document of a TOML file; data and results are looked for beside it."""
-    document = toml_file.read(path, "campaign")
+    document = read_toml(path, "campaign")
     beside = Path(path).parent
     if isinstance(document.get("out"), str):
         document["out"] = str(beside / document["out"])

@@ -1,28 +1,37 @@
-"""``discreet data list|show|fetch``: which sets there are, what is in them, and getting them.
-
-Flags: ``list [SOURCE …]`` (``args.sources``), ``show NAME`` (``args.name``), ``fetch NAME …``
-(``args.names``); each also has ``--json`` (``args.json``).
-"""
+"""``discreet data list|show|fetch``: which sets there are, what is in them, and getting them."""
 
 from __future__ import annotations
 
 import argparse
 import inspect
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from discreet.cli.answer import Answer, table
-from discreet.data import Dataset, Handle, cache, load, resolve
-from discreet.data.bundled import BUNDLED
-from discreet.data.collection import COLLECTIONS, collection
-from discreet.data.files import SUFFIXES
-from discreet.data.lookup import GENERATORS
-from discreet.data.openml import PREFIX, cached_numbers, cached_path, is_unreachable
+from discreet.cli.parser import Commands, command
 from discreet.errors import InvalidInput
 
+if TYPE_CHECKING:
+    from discreet.data import Dataset, Handle
+
 COLUMNS = ("rows", "features", "classes")
+
+
+def add(commands: Commands) -> None:
+    """``list`` takes sources, ``show`` a name, ``fetch`` names."""
+    data = command(commands, "data", "list, show or fetch labelled data sets")
+    kinds = data.add_subparsers(dest="kind", metavar="list|show|fetch", required=True)
+    examples = "examples:\n  discreet data list\n  discreet data list FOLDER"
+    listed = command(kinds, "list", "which sets there are", list_, examples)
+    listed.add_argument("sources", nargs="*", metavar="SOURCE", help="a folder, a collection, …")
+    example = "example:\n  discreet data show fried"
+    shown = command(kinds, "show", "size, classes and digest of one set", show, example)
+    shown.add_argument("name", metavar="NAME", help="fried, digits, openml:901, a file, DIR:NAME")
+    examples = "examples:\n  discreet data fetch openml:901\n  discreet data fetch paper"
+    fetched = command(kinds, "fetch", "get sets from OpenML and keep them", fetch, examples)
+    fetched.add_argument("names", nargs="+", metavar="NAME", help="openml:901, or paper for all")
 
 
 def list_(args: argparse.Namespace) -> Answer:
@@ -32,6 +41,8 @@ def list_(args: argparse.Namespace) -> Answer:
 
 def show(args: argparse.Namespace) -> Answer:
     """One set: its size, its classes, what is easily had, and its digest."""
+    from discreet.data import load
+
     data = load(args.name)
     counts = np.bincount(data.labels, minlength=data.n_actions)
     names = data.classes or tuple(map(str, range(data.n_actions)))
@@ -61,6 +72,9 @@ def show(args: argparse.Namespace) -> Answer:
 
 def fetch(args: argparse.Namespace) -> Answer:
     """Read every set once, so that those of OpenML are kept; a failure does not stop the rest."""
+    from discreet.data import cache, resolve
+    from discreet.data.openml import is_unreachable
+
     sets: list[dict[str, Any]] = []
     offline = False
     for handle in resolve(args.names):
@@ -86,6 +100,12 @@ def fetch(args: argparse.Namespace) -> Answer:
 
 
 def _everything() -> Answer:
+    from discreet.data import cache
+    from discreet.data.bundled import BUNDLED
+    from discreet.data.files import SUFFIXES
+    from discreet.data.lookup import GENERATORS
+    from discreet.data.openml import COLLECTIONS, PREFIX, cached_numbers, collection
+
     generators = {name: _first_line(make) for name, make in GENERATORS.items()}
     cached = cached_numbers()
     collections = {
@@ -119,6 +139,8 @@ def _everything() -> Answer:
 
 
 def _sources(sources: list[str]) -> Answer:
+    from discreet.data import resolve
+
     sets = [_known(handle) for handle in resolve(sources)]
     failed = [each for each in sets if each.get("error")]
     lines = [
@@ -144,6 +166,8 @@ def _known(handle: Handle) -> dict[str, Any]:
 
 
 def _is_here(handle: Handle) -> bool:
+    from discreet.data.openml import cached_path
+
     return handle.kind != "openml" or cached_path(int(handle.place)).exists()
 
 

@@ -8,14 +8,17 @@ import sys
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from discreet import __version__, report
-from discreet.cli.answer import Answer, as_json, epsilon_text, table, write
-from discreet.cli.demo_settings import ALGORITHMS, play_set, private_run
-from discreet.data import Dataset, load
+from discreet import __version__
+from discreet.cli.answer import Answer, as_json, table, write
+from discreet.cli.parser import Commands, command
 from discreet.errors import InvalidInput
+from discreet.formatting import epsilon_text
 from discreet.validate import whole
+
+if TYPE_CHECKING:
+    from discreet.data import Dataset
 
 FORMAT = "discreet-demo/1"
 EPSILONS = (1.0, 4.0, float("inf"))
@@ -29,6 +32,16 @@ SETTINGS_NOTE = (
 )
 
 
+def add(commands: Commands) -> None:
+    """Where to write."""
+    summary = "eight algorithms, three privacy levels: a table and a page"
+    example = "example:\n  discreet demo --out demo"
+    flag = command(commands, "demo", summary, demo, example).add_argument
+    flag("--out", default="demo", metavar="DIR", help="where to write (default: demo)")
+    flag("--rows", type=int, default=20_000, help=argparse.SUPPRESS)
+    flag("--seeds", type=int, default=5, help=argparse.SUPPRESS)
+
+
 def demo(args: argparse.Namespace) -> Answer:
     """Play, write results, figure and page, and say where."""
     whole("rows", args.rows, 100)
@@ -38,6 +51,10 @@ def demo(args: argparse.Namespace) -> Answer:
             "matplotlib must be installed for the demo's figure; it is not. "
             "Run pip install 'discreet[campaign]'."
         )
+    from discreet import report
+    from discreet.cli.demo_settings import private_run
+    from discreet.data import load
+
     out = _directory(args.out)
     sets = [load("fried", rows=args.rows)]
     if find_spec("sklearn") is not None:
@@ -70,6 +87,8 @@ def _directory(path: str) -> Path:
 
 
 def _play(sets: list[Dataset], seeds: int, *, quiet: bool) -> dict[str, Any]:
+    from discreet.cli.demo_settings import ALGORITHMS, play_set
+
     runs: list[dict[str, Any]] = []
     for data in sets:
         if not quiet:
@@ -109,7 +128,7 @@ def _lines(document: Mapping[str, Any], out: Path) -> list[str]:
         header = [data["name"], *(f"ε = {epsilon_text(float(e))}" for e in document["epsilons"])]
         rows = [
             [name, *(_loss(run) for run in document["runs"] if _is(run, data["name"], name))]
-            for name in ALGORITHMS
+            for name in (each["name"] for each in document["algorithms"])
         ]
         lines += [*table(header, rows), ""]
     return [

@@ -5,14 +5,22 @@ from __future__ import annotations
 import argparse
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from discreet.cli import toml_file
-from discreet.data import Dataset, load
+from discreet.config import read_toml
 from discreet.errors import InvalidInput
 from discreet.plan import ORACLES, POLICIES, Plan
 from discreet.validate import nearest, one_of, whole
 
+if TYPE_CHECKING:
+    from discreet.data import Dataset
+
+TEXT = """\
+An experiment is a TOML file, or flags, or a file that flags correct. The policy is ReplayBonusPO
+and the oracle PooledRidge unless said otherwise: they need no tuning. --set reaches every
+parameter of policy, oracle and plan: scale=16, ridge=0.001, mechanism=paper, first_batch=64.
+Supervised is --policy Greedy --set feedback=full --set losses=one_label.
+"""
 OWN_KEYS = ("data", "rows", "seeds")
 """What an experiment has beyond its plan."""
 WORDS = ("feedback", "losses", "first_batch", "missing_loss", "releases", "unit")
@@ -30,11 +38,28 @@ class Experiment:
     rows: int | None
 
 
+def experiment_flags(parser: argparse.ArgumentParser) -> None:
+    """The flags that ``discreet run`` and ``discreet plan`` share."""
+    flag = parser.add_argument
+    flag("file", nargs="?", metavar="experiment.toml", help="keys of a plan, and data, rows, seeds")
+    flag("--data", metavar="NAME|FILE", help="fried, linear, logistic, digits, …, .npz or .csv")
+    flag("--rows", type=int, metavar="N", help="size of a generated set")
+    flag("--policy", metavar="NAME", help="VanillaPO, ReplayBonusPO, SquareCB, LinUCB, …")
+    flag("--oracle", metavar="NAME", help="PooledRidge, Ridge or Logistic")
+    flag("--set", action="append", metavar="KEY=VALUE", help="a parameter; may be repeated")
+    flag("--epsilon", type=float, metavar="E", help="noise scale; inf for none (default: 1)")
+    flag("--delta", type=float, metavar="D", help="0 for pure mechanisms (default: 1e-5)")
+    flag("--seeds", type=int, metavar="N", help="runs, seeded 0 … N−1 (default: 5)")
+    parser.set_defaults(horizon=None, n_actions=None, dimension=None)
+
+
 def from_arguments(args: argparse.Namespace) -> Experiment:
     """The experiment of ``discreet run`` or ``discreet plan``."""
+    from discreet.data import load
+
     document: dict[str, Any] = {"budget": {"epsilon": 1.0, "delta": 1e-5}}
     if args.file:
-        document = read_toml(args.file)
+        document = read_experiment(args.file)
     apply_flags(document, args)
     known = (*OWN_KEYS, *(each.name for each in fields(Plan)))
     for name in document:
@@ -61,9 +86,9 @@ def from_arguments(args: argparse.Namespace) -> Experiment:
     return Experiment(Plan.from_config(document), data, seeds, rows)
 
 
-def read_toml(path: str) -> dict[str, Any]:
+def read_experiment(path: str) -> dict[str, Any]:
     """The document of a TOML file; a data file is looked for beside it."""
-    document = toml_file.read(path, "experiment")
+    document = read_toml(path, "experiment")
     data = document.get("data")
     if isinstance(data, str) and Path(data).suffix:
         document["data"] = str(Path(path).parent / data)

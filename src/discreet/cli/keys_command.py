@@ -8,6 +8,29 @@ from contextlib import closing, contextmanager
 from typing import Any
 
 from discreet.cli.answer import Answer, table
+from discreet.cli.parser import Commands, command
+from discreet.cli.serve_command import config_flag, need_extra
+
+
+def add(commands: Commands) -> None:
+    """``create`` takes scopes and a label, ``revoke`` an id."""
+    keys = command(commands, "keys", "create, list or revoke keys of a service")
+    kinds = keys.add_subparsers(dest="kind", metavar="create|list|revoke", required=True)
+    example = "example:\n  discreet keys create --scope decide --scope observe --label shop"
+    created = command(kinds, "create", "a new key, printed once", create, example)
+    created.add_argument(
+        "--scope",
+        action="append",
+        required=True,
+        metavar="SCOPE",
+        help="decide, observe, ticket, release:read, audit or admin; may be repeated",
+    )
+    created.add_argument("--label", default="", metavar="TEXT", help="what it is for")
+    listed = command(kinds, "list", "all keys, without their secrets", list_)
+    revoked = command(kinds, "revoke", "a key stops working within a second", revoke)
+    revoked.add_argument("id", metavar="ID", help="as discreet keys list shows it")
+    for kind in (created, listed, revoked):
+        config_flag(kind)
 
 
 def create(args: argparse.Namespace) -> Answer:
@@ -44,7 +67,6 @@ def revoke(args: argparse.Namespace) -> Answer:
 
 @contextmanager
 def _database(config: str) -> Iterator[tuple[Any, Any]]:
-    from discreet.cli.serve_command import need_extra
     from discreet.service.settings import Settings
     from discreet.service.storage.locations import open_database
     from discreet.service.storage.migrations import migrate

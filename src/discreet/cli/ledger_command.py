@@ -9,27 +9,48 @@ import os
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from discreet.audit.second_accountant import AGREE, Recomputed, agree, recompute
-from discreet.billboard.chain import ADDS_UP, Chain
-from discreet.billboard.documents import FORMAT as SIGNED_FORMAT
-from discreet.cli.answer import Answer, guarantee_text
+from discreet.cli.answer import Answer
+from discreet.cli.parser import Commands, command
 from discreet.errors import CorruptRelease, InvalidInput
+from discreet.formatting import guarantee_text
 from discreet.privacy.events import to_json
 from discreet.privacy.ledger import DISJOINT, Ledger
 from discreet.releases.canonical import read_document
 from discreet.releases.released import FILE_FORMAT, Released
-from discreet.rows.saved_state import FORMAT as STATE_FORMAT
-from discreet.service.storage.document_table import DISJOINT_USERS, EVERY_BATCH
+
+if TYPE_CHECKING:
+    from discreet.audit.second_accountant import Recomputed
 
 SECONDS = 10
 LARGEST = 2**26
 """Bytes that are read from a service."""
+TEXT = """\
+A ledger is recomputed from its events by code of its own, through dp_accounting, and compared with
+what the ledger says and with its budget. FILE is a saved learner, a file of releases, a file with
+one signed document a line, or the JSON of a ledger; URL is a service's /v1/ledger. A service that
+asks for a key finds it in the environment variable DISCREET_API_KEY. Nothing is claimed or changed.
+
+examples:
+  discreet ledger verify released.json
+  discreet ledger verify documents.jsonl
+  discreet ledger verify https://bandit.example.org/v1/ledger
+"""
+
+
+def add(commands: Commands) -> None:
+    """``verify`` takes a file or an address."""
+    ledger = command(commands, "ledger", "check what a run or a service has spent")
+    kinds = ledger.add_subparsers(dest="kind", metavar="verify", required=True)
+    parser = command(kinds, "verify", "recompute ε and δ independently", verify, TEXT)
+    parser.add_argument("source", metavar="FILE|URL", help="a file, or the address of a service")
 
 
 def verify(args: argparse.Namespace) -> Answer:
     """ε and δ of a run or a service from its events; exit code 1 if anything disagrees."""
+    from discreet.audit.second_accountant import recompute
+
     try:
         kind, ledger = _read(args.source)
         found = recompute(ledger)
@@ -100,10 +121,12 @@ def _saved(path: str) -> Mapping[str, Any]:
     """The ledger in the header of a saved learner, which stays unclaimed; no row is read."""
     import numpy as np
 
+    from discreet.rows.saved_state import FORMAT
+
     try:
         with np.load(path, allow_pickle=False) as file:
             header = json.loads(file["header"].tobytes())
-        if header["format"] != STATE_FORMAT:
+        if header["format"] != FORMAT:
             raise ValueError
         ledger: Mapping[str, Any] = header["ledger"]
     except (LookupError, TypeError, ValueError, OSError, EOFError, zipfile.BadZipFile):
@@ -116,9 +139,11 @@ def _saved(path: str) -> Mapping[str, Any]:
 
 def _signed(path: str) -> list[bytes] | None:
     """The published documents of a file with one a line; None where it holds something else."""
+    from discreet.billboard.documents import FORMAT
+
     try:
         contents = Path(path).read_bytes().splitlines()
-        known = bool(contents) and json.loads(contents[0]).get("format") == SIGNED_FORMAT
+        known = bool(contents) and json.loads(contents[0]).get("format") == FORMAT
     except (OSError, ValueError, AttributeError):
         return None  # whoever reads it next says what is wrong
     return contents if known else None
@@ -126,6 +151,9 @@ def _signed(path: str) -> list[bytes] | None:
 
 def _of_chain(contents: list[bytes]) -> Mapping[str, Any]:
     """The ledger that published documents imply, against the whole budget of the genesis."""
+    from discreet.billboard.chain import ADDS_UP, Chain
+    from discreet.service.storage.document_table import DISJOINT_USERS, EVERY_BATCH
+
     # Whether the key is the operator's, the reader must know; here it holds the chain together.
     chain = Chain(str(json.loads(contents[0]).get("key"))).extended(contents)
     unit = str(chain.genesis["unit"])
@@ -157,6 +185,8 @@ def _of_chain(contents: list[bytes]) -> Mapping[str, Any]:
 
 def _of_releases(released: Released) -> Mapping[str, Any]:
     """The ledger that releases imply: one charge a batch against the budget of the plan."""
+    from discreet.billboard.chain import ADDS_UP
+
     plan: Any = released.plan
     if plan["unit"] == ADDS_UP:
         raise InvalidInput(
@@ -192,6 +222,8 @@ def _own(document: Mapping[str, Any]) -> dict[str, float]:
 def _complaints(
     ledger: Mapping[str, Any], found: Recomputed, own: Mapping[str, float]
 ) -> list[str]:
+    from discreet.audit.second_accountant import AGREE, agree
+
     wrong = []
     for name, told in (("epsilon", "the ledger's own ε"), ("said_epsilon", "the ε that was sent")):
         if name in own and not agree(own[name], found.epsilon):

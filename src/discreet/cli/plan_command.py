@@ -7,8 +7,10 @@ import math
 from dataclasses import replace
 from typing import Any
 
-from discreet.cli.answer import Answer, described, epsilon_text, guarantee_text, table
-from discreet.cli.experiment_file import Experiment, from_arguments
+from discreet.cli.answer import Answer, described, table
+from discreet.cli.experiment_file import TEXT, Experiment, experiment_flags, from_arguments
+from discreet.cli.parser import Commands, command
+from discreet.formatting import epsilon_text, guarantee_text
 from discreet.oracles import FiniteClass
 from discreet.plan import Plan
 from discreet.privacy.accounting import epsilon
@@ -20,6 +22,22 @@ from discreet.validate import whole
 
 OPEN_ENDED = 20
 """Batches listed when no horizon is known: a million rounds from a first batch of one."""
+EXAMPLES = """
+examples:
+  discreet plan --data digits --epsilon 4
+  discreet plan --actions 3 --dimension 10 --horizon 100000 --epsilon 1"""
+
+
+def add(commands: Commands) -> None:
+    """An experiment, or a problem without data, and what a person supplies."""
+    summary = "what will happen, before any data: batches, noise, cost"
+    parser = command(commands, "plan", summary, plan, TEXT + EXAMPLES)
+    experiment_flags(parser)
+    flag = parser.add_argument
+    flag("--horizon", type=int, metavar="T", help="rounds, if known beforehand")
+    flag("--actions", type=int, dest="n_actions", metavar="A", help="without data")
+    flag("--dimension", type=int, metavar="D", help="numbers a context, without data")
+    flag("--records-per-person", type=int, metavar="K", help="also: what K records of one mean")
 
 
 def plan(args: argparse.Namespace) -> Answer:

@@ -6,6 +6,7 @@ import shutil
 import sys
 
 from discreet.campaign.run_campaign import Progress
+from discreet.formatting import duration
 
 BAR = 20
 
@@ -54,21 +55,10 @@ def words(progress: Progress) -> str:
     parts = [counted, f"{rounds(rate)}/s"]
     left = (progress.rounds - progress.rounds_done) / rate if rate else 0.0
     if left:
-        parts.append(f"{duration(left)} left")
+        parts.append(f"{duration(round(left))} left")
     return ", ".join([*parts, progress.latest])
 
 
 def rounds(count: float) -> str:
     """``40,000 rounds`` or ``2.6 million rounds``."""
     return f"{count / 1e6:,.1f} million rounds" if count >= 1e6 else f"{count:,.0f} rounds"
-
-
-def duration(seconds: float) -> str:
-    """``40 s``, ``3 min 20 s`` or ``2 h 5 min``."""
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    minutes, rest = divmod(whole, 60)
-    if minutes < 60:
-        return f"{minutes} min {rest} s"
-    return f"{minutes // 60} h {minutes % 60} min"

@@ -6,13 +6,29 @@ import argparse
 import math
 from typing import Any
 
-from discreet.cli.answer import Answer, described, epsilon_text, guarantee_text, table
+from discreet.cli.answer import Answer, described, table
+from discreet.cli.parser import Commands, command
 from discreet.errors import CorruptRelease
+from discreet.formatting import epsilon_text, guarantee_text
 from discreet.privacy.accounting import epsilon
 from discreet.privacy.events import assumptions, to_json
 from discreet.releases.quality import Quality, quality
 from discreet.releases.release import Release
 from discreet.releases.released import Released
+
+
+def add(commands: Commands) -> None:
+    """``show`` and ``verify`` take a file."""
+    release = command(commands, "release", "show or verify a file of releases")
+    kinds = release.add_subparsers(dest="kind", metavar="show|verify", required=True)
+    for call, summary in (
+        (show, "the plan, each release and what it cost"),
+        (verify, "check every digest and link; exit code 1 if one fails"),
+    ):
+        name = call.__name__
+        example = f"example:\n  discreet release {name} demo/released.json"
+        kind = command(kinds, name, summary, call, example)
+        kind.add_argument("file", metavar="FILE", help="a file that released.save() wrote")
 
 
 def verify(args: argparse.Namespace) -> Answer:

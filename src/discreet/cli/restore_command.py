@@ -5,11 +5,28 @@ from __future__ import annotations
 import argparse
 
 from discreet.cli.answer import Answer
+from discreet.cli.parser import Commands, command
+from discreet.cli.serve_command import config_flag, need_extra
+
+TEXT = """\
+Run it after the database was restored from a backup, with the service stopped. A new
+epoch begins, and every batch that was open or waiting is given up: releasing its rows
+could publish them with a second noise. Releases that the backup lacks are charged."""
+
+
+def add(commands: Commands) -> None:
+    """Whether the anchor is still there."""
+    parser = command(commands, "restore", "go on after a backup", restore, TEXT)
+    config_flag(parser)
+    parser.add_argument(
+        "--anchor-lost",
+        action="store_true",
+        help="the anchor is gone for good, and nothing newer than the database was published",
+    )
 
 
 def restore(args: argparse.Namespace) -> Answer:
     """A new epoch; what was under way is burned."""
-    from discreet.cli.serve_command import need_extra
     from discreet.service.runtime import lifecycle
     from discreet.service.settings import Settings
 

@@ -8,14 +8,28 @@ from typing import Any
 
 import numpy as np
 
-from discreet.cli.answer import Answer, as_json, described, guarantee_text, table, write
-from discreet.cli.experiment_file import Experiment, from_arguments
+from discreet.cli.answer import Answer, as_json, described, table, write
+from discreet.cli.experiment_file import TEXT, Experiment, experiment_flags, from_arguments
+from discreet.cli.parser import Commands, command
 from discreet.errors import InvalidInput
+from discreet.formatting import guarantee_text
 from discreet.schedule import Doubling
 from discreet.simulate import evaluate
 
 FORMAT = "discreet-result/1"
 NOISE = "seeded: it has the scale of ε but protects nobody"
+EXAMPLES = """
+examples:
+  discreet run --data fried --policy SquareCB --set scale=4 --epsilon 1 --seeds 10
+  discreet run experiment.toml --epsilon 4 --out result.json"""
+
+
+def add(commands: Commands) -> None:
+    """An experiment, and where its result goes."""
+    summary = "play labelled data as a bandit and print the mean loss"
+    parser = command(commands, "run", summary, run, TEXT + EXAMPLES)
+    experiment_flags(parser)
+    parser.add_argument("--out", metavar="FILE", help="also write the JSON result here")
 
 
 def run(args: argparse.Namespace) -> Answer:
@@ -24,11 +38,6 @@ def run(args: argparse.Namespace) -> Answer:
     if experiment.data is None:
         raise InvalidInput(
             "data must be given to run; it is missing. Add --data fried, a file, or a data key."
-        )
-    if experiment.plan.horizon not in (None, experiment.data.rows):
-        raise InvalidInput(
-            f"horizon must be the number of rows, {experiment.data.rows}, to run; got "
-            f"{experiment.plan.horizon}. Leave it out."
         )
     document = play(experiment)
     if args.out:
@@ -42,7 +51,7 @@ def play(experiment: Experiment) -> dict[str, Any]:
     assert data is not None
     seeds = list(range(experiment.seeds))
     curves = [evaluate(plan, data.contexts, data.labels, seed=seed).curve for seed in seeds]
-    ends = np.cumsum(Doubling(plan.first_batch, data.rows).lengths())
+    ends = np.cumsum(Doubling(plan.first_batch, len(curves[0])).lengths())
     at_ends = np.stack(curves)[:, ends - 1]
     return {
         "format": FORMAT,
@@ -85,8 +94,8 @@ def _lines(document: dict[str, Any], out: str | None) -> list[str]:
     ]
     best = data["best_loss"]
     return [
-        f"{data['name']}: {data['rows']:,} rounds, {data['dimension']} numbers a context, "
-        f"{data['n_actions']} actions",
+        f"{data['name']}: {document['rounds'][-1]:,} rounds, "
+        f"{data['dimension']} numbers a context, {data['n_actions']} actions",
         f"{described(plan['policy'])} with {described(plan['oracle'])}",
         "no noise: ε = ∞, not private" if math.isinf(epsilon) else noise,
         "",

@@ -6,11 +6,48 @@ import argparse
 from pathlib import Path
 
 from discreet.cli.answer import Answer, write
+from discreet.cli.parser import Commands, command
 from discreet.errors import InvalidInput
 
+TEXT = """\
+The first three commands of a new service:
+  discreet serve --init
+  discreet serve &
+  curl http://127.0.0.1:8000/v1/decide -H "Authorization: Bearer KEY" \\
+       --json '{"context": {"hour": 9, "device": "phone"}}'
+
+KEY is printed by --init. With PostgreSQL (database = "postgresql://…") add --workers 4.
+"""
 FIRST_DECISION = """\
   curl http://127.0.0.1:8000/v1/decide -H 'Authorization: Bearer {key}' \\
     -H 'Content-Type: application/json' -d '{{"context": {{"hour": 9, "device": "phone"}}}}'"""
+
+
+def add(commands: Commands) -> None:
+    """Where to listen, and what ``--init`` makes."""
+    parser = command(commands, "serve", "private decisions over HTTP", serve, TEXT)
+    config_flag(parser)
+    flag = parser.add_argument
+    flag("--init", action="store_true", help="write an example, begin its experiment, print a key")
+    flag(
+        "--anchor",
+        metavar="FILE",
+        help="with --init: where to note what was published, best on another disk "
+        "(default: in this user's state folder)",
+    )
+    flag("--host", metavar="HOST", help="where to listen (default: as the file says)")
+    flag("--port", type=int, metavar="PORT", help="(default: as the file says)")
+    flag("--workers", type=int, default=1, metavar="N", help="processes, with PostgreSQL")
+
+
+def config_flag(parser: argparse.ArgumentParser) -> None:
+    """``--config``, for every command that works on a service's files."""
+    parser.add_argument(
+        "--config",
+        default="experiment.toml",
+        metavar="FILE",
+        help="settings of the service (default: experiment.toml)",
+    )
 
 
 def serve(args: argparse.Namespace) -> Answer:

@@ -12,7 +12,34 @@ from typing import Any
 
 from discreet import theory
 from discreet.cli.answer import Answer, as_json, table, write
+from discreet.cli.parser import Commands, command
+from discreet.formatting import duration, guarantee_text
 from discreet.validate import positive
+
+SCALING = """\
+Regret against T (2^8 … 2^17), A (2 … 32), |F| (2 … 4096) and ε (0.1 … 10), one axis at a time: five
+algorithms, with the rates of their theorems and with practical ones. Minutes on two cores.
+
+example:
+  discreet theory scaling --out scaling
+"""
+
+
+def add(commands: Commands) -> None:
+    """``bounds`` takes a problem, ``scaling`` a folder."""
+    group = command(commands, "theory", "the paper's bounds, and experiments beside them")
+    kinds = group.add_subparsers(dest="kind", metavar="bounds|scaling", required=True)
+    example = "example:\n  discreet theory bounds --T 100000 --A 10 --F 1000 --epsilon 1"
+    flag = command(kinds, "bounds", "every bound and rate in numbers", bounds, example).add_argument
+    flag("--T", type=int, required=True, metavar="T", help="rounds")
+    flag("--A", type=int, required=True, metavar="A", help="actions")
+    flag("--F", type=int, required=True, metavar="F", help="functions in the class")
+    flag("--epsilon", type=float, default=1.0, metavar="E", help="default: 1")
+    flag("--delta", type=float, default=0.05, metavar="D", help="chance to fail (default: 0.05)")
+    flag = command(kinds, "scaling", "how regret grows, measured", scaling, SCALING).add_argument
+    flag("--out", required=True, metavar="DIR", help="where to write")
+    flag("--seeds", type=int, default=30, metavar="N", help="default: 30")
+    flag("--quick", action="store_true", help=argparse.SUPPRESS)
 
 
 def bounds(args: argparse.Namespace) -> Answer:
@@ -77,7 +104,8 @@ def _bound_lines(document: dict[str, Any], names: list[str]) -> list[str]:
     header = ["", "Err", "rate", "regret ≤", "÷ T", "dominant", "< T from", "fits"]
     T, A, F = document["T"], document["A"], document["F"]
     return [
-        f"T = {T:,}, A = {A}, |F| = {F:,}, ε = {document['epsilon']:g}, δ = {document['delta']:g}; "
+        f"T = {T:,}, A = {A}, |F| = {F:,}, "
+        f"{guarantee_text(document['epsilon'], document['delta'])}; "
         f"{document['epochs']} epochs, {document['fits']} fits",
         "",
         *table(header, rows),
@@ -129,7 +157,7 @@ def scaling(args: argparse.Namespace) -> Answer:
     lines = [
         *table(header, rows),
         "",
-        f"{len(found)} points, {seeds} seeds, {seconds:.0f} s",
+        f"{len(found)} points, {seeds} seeds, {duration(round(seconds))}",
         *(f"wrote    {out / name}" for name in files),
     ]
     return Answer({**document, "seconds": seconds, "files": files}, "\n".join(lines))

@@ -5,17 +5,47 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from discreet.billboard.client import Client
 from discreet.cli.answer import Answer, table
-from discreet.data.dataset import Dataset
+from discreet.cli.parser import Commands, command
 from discreet.errors import InvalidInput
 from discreet.validate import in_range, positive, whole
+
+if TYPE_CHECKING:
+    from discreet.data.dataset import Dataset
+
+TEXT = """\
+Requests leave at the given rate, however long answers take. The loss of an action is 0 where it is
+the label of the row, else 1. Late losses arrive after --late-by seconds: the window of the service
+unless said. Without --key the environment's DISCREET_API_KEY is used. Exit code 1 if a request
+failed; 410, for a loss that came too late, is no failure.
+
+example:
+  discreet simulate-traffic --url http://127.0.0.1:8000 --key dk_… --data linear \\
+      --rate 200 --rows 5000 --late 0.05 --missing 0.1 --duplicates 0.02
+"""
+
+
+def add(commands: Commands) -> None:
+    """Which rows go where, how fast, and whose losses are late, missing or doubled."""
+    summary = "play labelled data against a service"
+    flag = command(commands, "simulate-traffic", summary, traffic, TEXT).add_argument
+    flag("--url", required=True, metavar="URL", help="where discreet serve listens")
+    flag("--key", metavar="KEY", help="an API key with the scopes decide and observe")
+    flag("--data", required=True, metavar="NAME|FILE", help="as for discreet run: linear, fried, …")
+    flag("--rate", type=float, default=100.0, metavar="R", help="decisions a second (default: 100)")
+    flag("--rows", type=int, metavar="N", help="how many rows are played (default: all)")
+    flag("--late", type=float, default=0.0, metavar="SHARE", help="of losses that arrive late")
+    flag("--late-by", type=float, metavar="SECONDS", help="how late (default: the window)")
+    flag("--missing", type=float, default=0.0, metavar="SHARE", help="of losses that never come")
+    flag("--duplicates", type=float, default=0.0, metavar="SHARE", help="of losses sent twice")
+    flag("--seed", type=int, default=0, metavar="N", help="who is late, silent or doubled")
 
 
 def traffic(args: argparse.Namespace) -> Answer:
     """Loss over time, latency percentiles and answers by code."""
+    from discreet.billboard.client import Client
     from discreet.traffic.contexts import contexts
     from discreet.traffic.open_loop import Habits, play
     from discreet.traffic.summary import summary

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import argparse
 import platform
-from importlib.metadata import PackageNotFoundError
-from importlib.metadata import version as installed
 
 import discreet
 from discreet.cli.answer import Answer
+from discreet.cli.parser import Commands, command
 
 LIBRARIES = ("numpy", "scipy", "opendp", "dp-accounting", "scikit-learn", "matplotlib", "torch")
+
+
+def add(commands: Commands) -> None:
+    """``discreet version`` has no flags."""
+    command(commands, "version", "versions of discreet and of its libraries", version)
 
 
 def version(args: argparse.Namespace) -> Answer:  # noqa: ARG001
@@ -28,6 +32,9 @@ def version(args: argparse.Namespace) -> Answer:  # noqa: ARG001
 
 
 def _version_of(name: str) -> str | None:
+    from importlib.metadata import PackageNotFoundError
+    from importlib.metadata import version as installed
+
     try:
         return installed(name)
     except PackageNotFoundError:

@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 
 from discreet.data.dataset import Dataset, labelled
+from discreet.data.reading import number, unreadable
 from discreet.data.table import Categories, Column, class_column, table
-from discreet.data.text_values import number
-from discreet.data.unreadable import unreadable
 from discreet.errors import InvalidInput
 
 QUOTED = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""

@@ -9,9 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from discreet.data.dataset import Dataset, labelled
+from discreet.data.reading import MISSING, number, unreadable
 from discreet.data.table import Categories, Column, class_column, table
-from discreet.data.text_values import MISSING, number
-from discreet.data.unreadable import unreadable
 from discreet.errors import InvalidInput
 
 

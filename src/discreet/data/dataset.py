@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from discreet.data.digest import content_digest
-from discreet.data.text_values import in_order
+from discreet.data.reading import in_order
 from discreet.errors import InvalidInput
 
+FORMAT = b"discreet-data/1"
+"""What a digest begins with."""
 MOST_CLASSES = 50
 """More classes than this are nearly always an identifier or a number to be cut into classes."""
 
@@ -122,3 +124,18 @@ def _word(label: Any) -> str:
     if isinstance(label, bytes):
         return label.decode("utf-8", "replace")
     return str(int(label)) if isinstance(label, np.floating) else str(label)
+
+
+def content_digest(contexts: Any, labels: Any, n_actions: int) -> str:
+    """SHA-256, in hex, of the format, (n, d, A), the contexts row by row and the labels.
+
+    Numbers are written as little-endian float64 and int64 whatever they were stored as, and −0
+    as 0, so that the digest depends neither on the file format nor on the machine. Rows count in
+    their order: a run permutes them by position.
+    """
+    shape = np.asarray([*contexts.shape, n_actions], dtype="<i8")
+    numbers = np.ascontiguousarray(contexts, dtype="<f8") + 0.0  # −0 + 0 = 0
+    found = hashlib.sha256(FORMAT)
+    for part in (shape, numbers, np.ascontiguousarray(labels, dtype="<i8")):
+        found.update(part.tobytes())
+    return found.hexdigest()

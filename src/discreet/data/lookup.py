@@ -7,12 +7,11 @@ from pathlib import Path
 
 from discreet.data.breiman import ringnorm, twonorm, waveform
 from discreet.data.bundled import BUNDLED, bundled
-from discreet.data.collection import COLLECTIONS, collection
 from discreet.data.dataset import Dataset
 from discreet.data.files import SUFFIXES, is_file_name, read_file
 from discreet.data.generators import fried, linear, logistic
 from discreet.data.named_set import Handle
-from discreet.data.openml import PREFIX, openml
+from discreet.data.openml import COLLECTIONS, PREFIX, collection, openml
 from discreet.data.set_folder import sets_in
 from discreet.errors import InvalidInput
 from discreet.validate import nearest

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from discreet.data.dataset import Dataset, labelled
+from discreet.data.reading import unreadable
 from discreet.data.table import table
-from discreet.data.unreadable import unreadable
 from discreet.errors import InvalidInput
 
 

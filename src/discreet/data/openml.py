@@ -7,8 +7,11 @@ et al. 2014; www.openml.org]
 from __future__ import annotations
 
 import http.client
+import json
 import warnings
 from collections.abc import Sequence
+from functools import cache as once
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +25,9 @@ from discreet.errors import InvalidInput
 PREFIX = "openml:"
 FORMAT = "discreet-openml/1"
 """How a set is encoded before it is kept; a new rule needs a new number here."""
+
+COLLECTIONS = {"paper": "paper_collection.json"}
+"""Named collections of sets: the paper's 100."""
 
 
 def openml(number: int) -> Dataset:
@@ -124,3 +130,14 @@ def _columns(
 
 def _reason(error: Exception) -> str:
     return str(getattr(error, "reason", "") or error or type(error).__name__).rstrip(".")
+
+
+@once
+def collection(name: str) -> tuple[int, ...]:
+    """OpenML's numbers of a collection's sets, in ascending order.
+
+    >>> len(collection("paper")), collection("paper")[:3]
+    (100, (23, 44, 60))
+    """
+    text = files(__package__).joinpath(COLLECTIONS[name]).read_text(encoding="utf-8")
+    return tuple(sorted(json.loads(text)["openml_ids"]))

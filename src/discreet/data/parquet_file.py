@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from discreet.data.dataset import Dataset, labelled
+from discreet.data.reading import unreadable
 from discreet.data.table import Categories, Column, class_column, table
-from discreet.data.unreadable import unreadable
 from discreet.errors import InvalidInput
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from discreet.data.files import READERS, SUFFIXES, is_file_name, read_file
 from discreet.data.named_set import Handle
-from discreet.data.unreadable import unreadable
+from discreet.data.reading import unreadable
 from discreet.errors import InvalidInput
 from discreet.validate import nearest
 

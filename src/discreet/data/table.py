@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.data.text_values import in_order
+from discreet.data.reading import in_order
 from discreet.errors import InvalidInput
 
 MOST_CELLS = 2**28

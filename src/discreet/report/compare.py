@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import InvalidInput
+from discreet.formatting import epsilon_text
 from discreet.report.algorithm_names import listed
 from discreet.report.campaign_results import Source
 from discreet.report.paper_sets import paper_sets
@@ -92,8 +93,8 @@ class Comparison:
     def sentences(self) -> list[str]:
         """For people: the difference, how sure it is, and who is first."""
         low, high = self.interval
-        yes = [f"{epsilon:g}" for epsilon, first in self.first.items() if first]
-        no = [f"{epsilon:g}" for epsilon, first in self.first.items() if not first]
+        yes = [epsilon_text(epsilon) for epsilon, first in self.first.items() if first]
+        no = [epsilon_text(epsilon) for epsilon, first in self.first.items() if not first]
         said = [
             f"Mean absolute difference to the published win rates: "
             f"{self.mean_absolute_difference:.1f} points over {len(self.cells)} cells "
@@ -126,7 +127,7 @@ def beside_published(selection: Selection, about: dict[str, Any]) -> Comparison:
         raise InvalidInput(
             f"results must share data sets, two algorithms and an ε with the paper; got "
             f"{len(shared)} data sets, {len(names)} algorithms, {len(levels)} ε. "
-            "Run the campaign on the collection 'paper'."
+            "Run two of the paper's algorithms on the collection 'paper'."
         )
     truth = _part(theirs, names, levels)
     score = _scores(selection, among, names, levels)

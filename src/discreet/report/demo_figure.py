@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
+from discreet.formatting import epsilon_text
 from discreet.report.figure_style import Drawing, line_style, rounds_axis
 
 Results = Mapping[str, Any]
@@ -34,7 +35,7 @@ def _draw(results: Results, figure: Any, ink: str) -> None:
             _panel(axis, results, data, epsilon, ink)
         row[0].set_ylabel(f"{data['name']}: mean loss so far")
     for axis, epsilon in zip(axes[0], epsilons, strict=True):
-        axis.set_title(f"ε = {'∞' if epsilon == 'inf' else format(epsilon, 'g')}")
+        axis.set_title(f"ε = {epsilon_text(float(epsilon))}")
     for axis in axes[-1]:
         axis.set_xlabel("rounds")
     lines, names = axes[0][0].get_legend_handles_labels()

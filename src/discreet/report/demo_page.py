@@ -8,6 +8,7 @@ from importlib.resources import files
 from string import Template
 from typing import Any
 
+from discreet.formatting import epsilon_text
 from discreet.report.demo_figure import curves_svg
 
 Results = Mapping[str, Any]
@@ -37,7 +38,7 @@ def template(name: str) -> str:
 
 def _loss_table(results: Results, data: Mapping[str, Any]) -> str:
     epsilons = results["epsilons"]
-    heads = "".join(f"<th>ε = {_epsilon(epsilon)}</th>" for epsilon in epsilons)
+    heads = "".join(f"<th>ε = {epsilon_text(float(epsilon))}</th>" for epsilon in epsilons)
     best = {epsilon: _best_bandit(results, data["name"], epsilon) for epsilon in epsilons}
     rows = []
     for algorithm in results["algorithms"]:
@@ -81,7 +82,3 @@ def _best_bandit(results: Results, data: str, epsilon: Any) -> str:
 def _private(run: Mapping[str, Any]) -> str:
     said = "".join(f"<li>{escape(sentence)}</li>" for sentence in run["assumptions"])
     return f"<p>{escape(run['statement'])}</p><p>It assumes:</p><ul>{said}</ul>"
-
-
-def _epsilon(epsilon: Any) -> str:
-    return "∞" if epsilon == "inf" else format(epsilon, "g")

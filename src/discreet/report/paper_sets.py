@@ -9,7 +9,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from discreet.data.collection import collection
+from discreet.data.openml import collection
 
 FIGURES = (901, 1489, 41027, 1462, 1560, 44743)
 """The sets whose curves the paper shows, by their number at OpenML, in its order."""

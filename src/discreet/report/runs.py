@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import InvalidInput
+from discreet.formatting import epsilon_text
 from discreet.report.algorithm_names import place
 
 COLUMNS = (
@@ -25,6 +26,8 @@ COLUMNS = (
     "rounds",
     "loss",
 )
+POOLED = "PooledRidge"
+"""The oracle of the default plan: it has one mechanism, discreet's own, in every campaign."""
 Numbers = np.ndarray[Any, Any]
 
 
@@ -52,7 +55,7 @@ class Level:
 
     @property
     def text(self) -> str:
-        return f"ε = {self.epsilon:g}" if self.private else "ε = ∞"
+        return f"ε = {epsilon_text(self.epsilon)}"
 
 
 @dataclass(frozen=True)
@@ -82,25 +85,33 @@ class Runs:
                 "results must hold at least one run; they hold none. "
                 "Run the campaign first, or see why its tasks failed with campaign status."
             )
-        mechanism = _coded(table, "mechanism", str)
-        if len(mechanism) > 1:
-            raise InvalidInput(
-                f"results must be of one mechanism; got {', '.join(mechanism.values)}. "
-                "Give each mechanism a folder of its own."
-            )
+        oracle = _coded(table, "oracle", lambda name: (name != "Ridge", name))
         rounds = _column(table, "rounds").to_numpy(zero_copy_only=False).astype(np.float64)
         loss = _column(table, "loss").to_numpy(zero_copy_only=False)
         return cls(
             dataset=_coded(table, "dataset", str),
             algorithm=_coded(table, "algorithm", place),
-            oracle=_coded(table, "oracle", lambda name: (name != "Ridge", name)),
+            oracle=oracle,
             level=_levels(_coded(table, "epsilon", float), _coded(table, "delta", float)),
             seed=_coded(table, "seed", int),
             settings=_coded(table, "settings", _settings_order),
             rounds=rounds,
             lost=_lost(loss, rounds),
-            mechanism=mechanism.values[0],
+            mechanism=_mechanism(_coded(table, "mechanism", str), oracle),
         )
+
+
+def _mechanism(mechanism: Coded, oracle: Coded) -> str:
+    """The one that the campaign chose; PooledRidge has its own, which is never chosen."""
+    pooled = np.asarray([name == POOLED for name in oracle.values])[oracle.codes]
+    chosen = mechanism.codes if pooled.all() else mechanism.codes[~pooled]
+    found = [mechanism.values[code] for code in np.unique(chosen)]
+    if len(found) > 1:
+        raise InvalidInput(
+            f"results must be of one mechanism; got {', '.join(found)}. "
+            "Give each mechanism a folder of its own."
+        )
+    return str(found[0])
 
 
 def _lost(loss: Numbers, rounds: Numbers) -> Numbers:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from discreet.formatting import epsilon_text
 from discreet.report.algorithm_names import REFERENCE, listed
 from discreet.report.campaign_results import DATA, Source
 from discreet.report.mean_loss import MeanLoss
+from discreet.report.runs import POOLED
 from discreet.report.selection import Selection
 from discreet.report.tables import number
 from discreet.report.win_rates import WinRates
@@ -82,7 +84,7 @@ def missing(selection: Selection, source: Source) -> list[str]:
     epsilons = {level.epsilon for level in selection.levels}
     without = [epsilon for epsilon in source.epsilons if epsilon not in epsilons]
     if without:
-        said.append(f"No runs at ε = {listed(_epsilon(each) for each in without)}.")
+        said.append(f"No runs at ε = {listed(epsilon_text(each) for each in without)}.")
     unplayed = [name for name in source.datasets if name not in selection.datasets]
     if unplayed:
         said.append(f"No runs on {_some(unplayed)}.")
@@ -152,6 +154,8 @@ def caveats(selection: Selection) -> list[str]:
         "structured": "The mechanisms are discreet's own: no noise where the Gram matrix is "
         "publicly zero, and tighter constants. They are not the paper's.",
     }.get(selection.mechanism, f"The mechanisms are of the kind {selection.mechanism}.")
+    if selection.mechanism == "paper" and POOLED in selection.oracles:
+        mechanism += " Only the default plan adds discreet's own noise."
     sets = len(selection.datasets)
     said = [
         selection.statement,
@@ -195,7 +199,3 @@ def _some(names: list[str]) -> str:
     if len(names) <= SHOWN:
         return listed(names)
     return f"{', '.join(names[:SHOWN])} and {len(names) - SHOWN} more"
-
-
-def _epsilon(epsilon: float) -> str:
-    return f"{epsilon:g}" if np.isfinite(epsilon) else "∞"

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from discreet.formatting import epsilon_text
 from discreet.report.figure_style import Drawing, line_style, plain
 from discreet.report.loss_increase import LossIncrease
 from discreet.report.win_rates import WinRates
@@ -105,7 +106,7 @@ def _increase(increase: LossIncrease, figure: Any, ink: str) -> None:
             capsize=0,
             **line_style(name, ink),
         )
-    axis.set_xticks(places, [f"{increase.levels[i].epsilon:g}" for i in private])
+    axis.set_xticks(places, [epsilon_text(increase.levels[i].epsilon) for i in private])
     axis.set_xlabel("ε (more privacy to the right)")
     axis.set_ylabel(f"final loss, less that at {increase.relative_to.text}")
     plain(axis, ink)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from discreet.config import build, to_config
+from discreet.config import build, parse_toml, read_text, to_config
 from discreet.errors import InvalidInput
 from discreet.plan import Plan
 from discreet.privacy.budget import Budget
@@ -174,10 +173,7 @@ class Settings:
     @classmethod
     def of_text(cls, text: str, path: str | Path) -> Settings:
         """The settings of a TOML file that was read before."""
-        try:
-            document = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
-            raise _no_toml(path, error) from None
+        document = parse_toml(text, path, "experiment")
         return cls.from_config(document, Path(path).resolve().parent)
 
     @classmethod
@@ -209,19 +205,7 @@ class Settings:
 
 def text_of(path: str | Path) -> str:
     """The text of an experiment file."""
-    try:
-        return Path(path).read_text(encoding="utf-8")
-    except OSError as error:
-        raise InvalidInput(
-            f"experiment file must be readable; {path} is not ({error.strerror}). "
-            "Make one with discreet serve --init."
-        ) from None
-    except UnicodeDecodeError as error:
-        raise _no_toml(path, error) from None
-
-
-def _no_toml(path: str | Path, error: ValueError) -> InvalidInput:
-    return InvalidInput(f"experiment file must be TOML; {path} is not: {error}. Correct that line.")
+    return read_text(path, "experiment", "Make one with discreet serve --init.")
 
 
 def differing(one: Any, other: Any, key: str = "") -> list[str]:

@@ -59,7 +59,7 @@ class Evaluation:
 def evaluate(
     plan: Plan, contexts: Any, labels: Any, *, seed: int = 0, noise: Noise | None = None
 ) -> Evaluation:
-    """Play a labelled set once, in an order that the seed shuffles.
+    """Play a labelled set once, in an order that the seed shuffles, until the plan's horizon.
 
     The seed gives permutation, action draws and noise, so runs of different plans are paired
     and repeatable; seeded noise has the scale that the budget asks for but protects nobody, and
@@ -74,9 +74,10 @@ def evaluate(
     """
     features = plan.features.map(contexts)
     labels = _checked_labels(labels, len(features), plan.n_actions)
-    order, u = shuffle(seed, len(features))
+    rounds = min(len(features), plan.horizon or len(features))
+    order, u = (drawn[:rounds] for drawn in shuffle(seed, len(features)))
     noise = noise or SeededNoise(seed)
-    schedule = Doubling(plan.first_batch, len(features))
+    schedule = Doubling(plan.first_batch, rounds)
     ledger = Ledger(plan.budget if noise.exact else Budget.none())
     for number in range(1, len(schedule.lengths())):
         ledger = ledger.charge(f"batch {number}", noise.claim(plan.mechanism.event))

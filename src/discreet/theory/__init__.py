@@ -1,6 +1,5 @@
 """The paper's statements as functions: one each, named after it, with its constants written out."""
 
-from discreet.theory.bound import Bound
 from discreet.theory.epochs import batch_length, epochs, fits
 from discreet.theory.lemmas import (
     bonus_po_predicted_regret,
@@ -28,6 +27,7 @@ from discreet.theory.rates import (
     vanilla_po_rate,
 )
 from discreet.theory.regret_bounds import (
+    Bound,
     batched_bonus_po_epoch_regret,
     batched_bonus_po_regret,
     batched_vanilla_po_epoch_regret,

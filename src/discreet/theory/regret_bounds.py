@@ -6,16 +6,37 @@ The regret is the paper's: Σ_t Σ_a π_t(c_t, a)·Δ(c_t, a), the expected gap 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
-from discreet.theory.bound import Bound
 from discreet.theory.epochs import epochs
 from discreet.theory.rates import batched_bonus_po_parameters, batched_vanilla_po_rate
 from discreet.validate import in_range, positive, whole
 
 C = 16.0
 """The constant of the proof of Theorem 1: at least 2e², for the bound on inverse probabilities."""
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A sum of named terms, in the order of the paper's equation; ``total`` is the bound.
+
+    >>> bound = Bound({"regression": 9.0, "contexts": 1.0})
+    >>> bound.total, bound.dominant
+    (10.0, 'regression')
+    """
+
+    terms: dict[str, float]
+
+    @property
+    def total(self) -> float:
+        return sum(self.terms.values())
+
+    @property
+    def dominant(self) -> str:
+        """The name of the largest term."""
+        return max(self.terms, key=self.terms.__getitem__)
 
 
 def concentration(T: int, delta: float) -> float:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from discreet.theory.bound import Bound
 from discreet.theory.epochs import batch_length, epochs
 from discreet.theory.oracle_errors import (
     batch_least_squares_error,
@@ -18,6 +17,7 @@ from discreet.theory.rates import (
     vanilla_po_rate,
 )
 from discreet.theory.regret_bounds import (
+    Bound,
     batched_bonus_po_regret,
     batched_vanilla_po_regret,
     vanilla_po_regret,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from datetime import UTC, datetime
 from functools import cache
 from importlib.resources import files
@@ -12,6 +11,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from discreet import __version__
+from discreet.formatting import duration, epsilon_text
 
 
 @cache
@@ -26,10 +26,10 @@ def _environment() -> Environment:
     made.filters |= {
         "moment": moment,
         "later": later,
-        "span": span,
+        "span": duration,
         "number": lambda value: f"{value:,}",
         "share": lambda value: f"{100 * value:.1f} %",
-        "epsilon": lambda value: "∞" if math.isinf(value) else f"{value:.4g}",
+        "epsilon": epsilon_text,
         "plain": lambda value: f"{value:g}",
     }
     made.globals |= {"version": __version__, "checksum": checksum}
@@ -52,14 +52,6 @@ def later(seconds: float | None, than: float) -> str:
     """A moment; without its date where that is the date of another moment before."""
     text, before = moment(seconds), moment(than)
     return text[11:] if text[:10] == before[:10] else text
-
-
-def span(seconds: float) -> str:
-    """``40 s``, ``3 min 20 s`` or ``2 h 5 min``."""
-    if seconds < 60:
-        return f"{max(0.0, seconds):.3g} s"
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 
 
 @cache

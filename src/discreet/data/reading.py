@@ -1,11 +1,23 @@
-"""Words that may be numbers: what is missing, what is a number, in which order they stand."""
+"""What all readers of files share: complaints, missing values, numbers, and their order."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from discreet.errors import InvalidInput
 
 MISSING = frozenset({"", "?", "NA", "N/A", "NaN", "nan", "null"})
 """How text files say that a value is missing; spaces around it do not matter."""
+
+
+def unreadable(path: Path, error: OSError) -> NoReturn:
+    """A complaint that names the file and the reason."""
+    reason = error.strerror or "not a file of that kind"
+    raise InvalidInput(
+        f"file must be readable; {path} is not ({reason}). Check the path."
+    ) from None
 
 
 def number(word: str) -> float | None:

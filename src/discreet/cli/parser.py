@@ -1,0 +1,41 @@
+"""How a command joins the command line: a parser that raises errors of ours, and ``command``."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from discreet.cli.answer import Answer
+from discreet.errors import InvalidInput
+
+RAW = argparse.RawDescriptionHelpFormatter
+Commands = Any
+"""What ``add_subparsers`` returns; argparse keeps its type to itself."""
+
+
+class Parser(argparse.ArgumentParser):
+    """Complaints become errors of ours, so that ``--json`` covers them too."""
+
+    def error(self, message: str) -> NoReturn:
+        raise InvalidInput(f"{message}. See {self.prog} --help.")
+
+
+def command(
+    commands: Commands,
+    name: str,
+    summary: str,
+    call: Callable[[argparse.Namespace], Answer] | None = None,
+    text: str = "",
+) -> argparse.ArgumentParser:
+    """A command with ``--json``; without ``call`` it only holds commands of its own."""
+    added: argparse.ArgumentParser = commands.add_parser(
+        name,
+        help=summary,
+        formatter_class=RAW,
+        description=f"{summary[0].upper()}{summary[1:]}.",
+        epilog=text,
+    )
+    added.add_argument("--json", action="store_true", help="print one JSON object and nothing else")
+    added.set_defaults(call=call)
+    return added
