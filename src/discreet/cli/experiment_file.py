@@ -10,7 +10,8 @@ from typing import Any
 from discreet.cli import toml_file
 from discreet.data import Dataset, load
 from discreet.errors import InvalidInput
-from discreet.plan import ORACLES, POLICIES, Plan
+from discreet.plan import Plan
+from discreet.registry import ORACLES, POLICIES
 from discreet.validate import nearest, one_of, whole
 
 OWN_KEYS = ("data", "rows", "seeds")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from discreet.cli.own_code import import_flag
+
 CAMPAIGN = """\
 A campaign plays a grid of settings on many data sets and keeps every result in a folder. What is
 there already is never computed again: run the same command to go on after a stop, or another one
@@ -48,6 +50,7 @@ def campaign_commands(command: Any, commands: Any) -> None:
         example = f"example:\n  discreet campaign {name} results"
         kind = command(kinds, name, f"campaign.{name}", summary, example)
         kind.add_argument("folder", metavar="DIR", help="the --out of campaign run")
+        import_flag(kind)
         if name == "report":
             kind.add_argument("--out", metavar="DIR", help="where to write (default: DIR/report)")
             kind.add_argument(
@@ -71,6 +74,7 @@ def campaign_commands(command: Any, commands: Any) -> None:
 def _campaign_flags(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("file", nargs="?", metavar="campaign.toml", help="the flags as keys of a file")
+    import_flag(parser)
     add("--data", nargs="+", metavar="NAME", help="folders, files, openml:ID, paper, fried, …")
     add("--out", metavar="DIR", help="the folder of results; new, or one to go on with")
     presets = "800 settings a level, a few, or the untuned default plan (default: paper)"

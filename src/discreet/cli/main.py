@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 from discreet.cli.audit_flags import audit_commands
 from discreet.cli.flags import campaign_commands, data_commands
+from discreet.cli.own_code import import_flag, import_modules
 from discreet.cli.service_flags import service_commands
 from discreet.cli.theory_flags import theory_commands
 from discreet.cli.traffic_flags import traffic_commands
@@ -150,6 +151,7 @@ def _experiment_flags(parser: argparse.ArgumentParser) -> None:
     add("--epsilon", type=float, metavar="E", help="noise scale; inf for none (default: 1)")
     add("--delta", type=float, metavar="D", help="0 for pure mechanisms (default: 1e-5)")
     add("--seeds", type=int, metavar="N", help="runs, seeded 0 … N−1 (default: 5)")
+    import_flag(parser)
     parser.set_defaults(horizon=None, n_actions=None, dimension=None)
 
 
@@ -181,6 +183,7 @@ def _answer(argv: list[str]) -> int:
     if args.command is None:
         parser.print_help()
         return 0
+    import_modules(args)
     module, _, function = args.call.partition(".")
     answer = getattr(importlib.import_module(f"discreet.cli.{module}_command"), function)(args)
     if args.json:
