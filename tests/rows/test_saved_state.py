@@ -183,7 +183,7 @@ def test_seeded_noise_cannot_continue_a_private_ledger(path):
 class Picky(dc.SecureNoise):
     """Noise of a caller, with a mistake of the caller."""
 
-    def claim(self, event):
+    def claim(self, event):  # noqa: ARG002
         raise self.mistake
 
 

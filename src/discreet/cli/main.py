@@ -16,6 +16,7 @@ from discreet.cli.service_flags import service_commands
 from discreet.cli.theory_flags import theory_commands
 from discreet.cli.traffic_flags import traffic_commands
 from discreet.errors import DiscreetError, InvalidInput
+from discreet.registry import ORACLES, POLICIES
 from discreet.validate import one_of
 
 DESCRIPTION = """\
@@ -145,8 +146,8 @@ def _experiment_flags(parser: argparse.ArgumentParser) -> None:
     add("file", nargs="?", metavar="experiment.toml", help="keys of a plan, and data, rows, seeds")
     add("--data", metavar="NAME|FILE", help="fried, linear, logistic, digits, …, .npz or .csv")
     add("--rows", type=int, metavar="N", help="size of a generated set")
-    add("--policy", metavar="NAME", help="VanillaPO, ReplayBonusPO, SquareCB, LinUCB, …")
-    add("--oracle", metavar="NAME", help="PooledRidge, Ridge or Logistic")
+    add("--policy", metavar="NAME", help=", ".join(POLICIES))
+    add("--oracle", metavar="NAME", help=", ".join(ORACLES))
     add("--set", action="append", metavar="KEY=VALUE", help="a parameter; may be repeated")
     add("--epsilon", type=float, metavar="E", help="noise scale; inf for none (default: 1)")
     add("--delta", type=float, metavar="D", help="0 for pure mechanisms (default: 1e-5)")
