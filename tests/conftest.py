@@ -5,6 +5,7 @@ from importlib.util import find_spec
 
 import pytest
 
+from discreet import registry
 from libraries import NO_TORCH
 
 ALLOWED = (
@@ -51,6 +52,13 @@ def judged(report, config):
                 f"skipped, for a reason that tests/conftest.py does not allow: {reason}"
             )
     return report
+
+
+@pytest.fixture(autouse=True)
+def own_classes(monkeypatch):
+    """What a test registers is forgotten after it."""
+    for each in (registry.POLICIES, registry.ORACLES):
+        monkeypatch.setattr(each, "own", {})
 
 
 @pytest.fixture(scope="session", autouse=True)

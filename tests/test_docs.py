@@ -70,11 +70,17 @@ def run_python(text, namespace, name):
 
 @pytest.mark.parametrize("page", having("python", "sh", "toml"), ids=named)
 def test_blocks_run_in_order(page, tmp_path, monkeypatch):
-    """Python shares one namespace; shell lines that begin with discreet run; TOML is a file."""
+    """Python shares one namespace; shell lines that begin with discreet run; TOML is a file.
+
+    So is Python that begins with "# name.py".
+    """
     monkeypatch.chdir(tmp_path)
     namespace = {"__name__": "__main__"}
     for number, (language, text) in enumerate(BLOCK.findall(page.read_text()), start=1):
         if language == "python":
+            module = re.match(r"# (\S+\.py)\n", text)
+            if module:
+                (tmp_path / module[1]).write_text(text)
             run_python(text, namespace, f"{named(page)}, block {number}")
         elif language == "toml":
             first = re.match(r"# (\S+\.toml)\n", text)

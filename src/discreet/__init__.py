@@ -22,21 +22,12 @@ from discreet.features.unit_ball import UnitBall
 from discreet.learner import Learner
 from discreet.oracles import FiniteClass, Logistic, Mechanism, Oracle, PooledRidge, Problem, Ridge
 from discreet.plan import Plan
-from discreet.policies import (
-    AdaCB,
-    BonusPO,
-    FastCB,
-    Greedy,
-    LinUCB,
-    RegCB,
-    ReplayBonusPO,
-    SquareCB,
-    Uniform,
-    VanillaPO,
-)
+from discreet.policies import *  # noqa: F403
+from discreet.policies.allocation import Policy
 from discreet.privacy.budget import Budget
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.noise import SecureNoise, SeededNoise
+from discreet.registry import POLICIES, register
 from discreet.releases.release import Release
 from discreet.releases.released import Released
 from discreet.simulate import Evaluation, evaluate
@@ -45,8 +36,6 @@ from discreet.simulate.off_policy import Logs, OfflineEvaluation, evaluate_offli
 __version__ = "0.1.0"
 
 __all__ = [
-    "AdaCB",
-    "BonusPO",
     "Budget",
     "BudgetExceeded",
     "Category",
@@ -54,13 +43,10 @@ __all__ = [
     "DecisionClosed",
     "DiscreetError",
     "Evaluation",
-    "FastCB",
     "FiniteClass",
-    "Greedy",
     "InvalidInput",
     "Learner",
     "Ledger",
-    "LinUCB",
     "Logistic",
     "Logs",
     "LossConflict",
@@ -70,25 +56,24 @@ __all__ = [
     "OfflineEvaluation",
     "Oracle",
     "Plan",
+    "Policy",
     "PooledRidge",
     "PrivateData",
     "Problem",
-    "RegCB",
     "Release",
     "Released",
-    "ReplayBonusPO",
     "Ridge",
     "Schema",
     "SecureNoise",
     "SeededNoise",
     "ServiceError",
-    "SquareCB",
     "StateClaimed",
-    "Uniform",
     "UnitBall",
     "UnknownDecision",
-    "VanillaPO",
     "evaluate",
     "evaluate_offline",
+    "register",
     "stack",
 ]
+__all__ += POLICIES.built_in
+__all__.sort()

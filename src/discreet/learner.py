@@ -54,7 +54,7 @@ class Learner:
         # Actions may come from an ordinary generator: privacy holds for every fixed draw.
         self._draws = draws or np.random.default_rng()
         budget = plan.budget if self._noise.exact else Budget.none()  # seeded noise buys nothing
-        if epsilon(self._noise.claim(plan.mechanism.event), budget.delta) > budget.epsilon:
+        if epsilon(self._noise.claim(plan.event), budget.delta) > budget.epsilon:
             raise BudgetExceeded(
                 f"noise must fit the budget of ε = {budget.epsilon:g} at δ = {budget.delta:g}; "
                 f"got {self._noise!r}, whose sampler would take more than half of δ. "
@@ -79,8 +79,11 @@ class Learner:
     def decide(self, contexts: Any) -> Decisions:
         """Choose an action for one context or for many; each takes a slot of the open batch.
 
-        A batch that is complete is released first. While a sealed batch waits for losses, the
-        current policy serves and takes no slots: ``stored`` is False there.
+        A batch that is complete is released first, so one call fills one batch at most: of 900
+        contexts those that find a slot are stored, and the others are decided by the same policy
+        with ``stored`` False and id −1; the same happens while a sealed batch waits for losses.
+        What is returned says how many ("27 of 900 stored"). To learn from all 900, decide them in
+        smaller calls and observe in between.
         """
         features = self.plan.features.map(contexts)
         policy = self.plan.policy
@@ -125,11 +128,19 @@ class Learner:
         """Write everything, private rows included, to a file only its owner can read.
 
         The state goes on where it is loaded: this learner stops here, because two continuations
-        would draw two noises for one batch.
+        would draw two noises for one batch. A plan that the file could not bring back is refused,
+        and the learner goes on.
         """
         with self._custody:
+            config = self.plan.to_config()
+            self.plan.refuse_unregistered()
+            if Plan.from_config(config).digest != self.plan.digest:
+                raise InvalidInput(
+                    "plan must be the same when it is read back; it is not. Let the fields of "
+                    "your own classes be words, numbers and arrays. The learner goes on."
+                )
             header = {
-                "plan": self.plan.to_config(),
+                "plan": config,
                 "ledger": self.ledger.to_json(),
                 "releases": [item.to_json() for item in self.released.items],
             }
@@ -140,10 +151,11 @@ class Learner:
     def load(cls, path: str | Path, *, noise: Noise | None = None, draws: Any = None) -> Learner:
         """Go on from a saved state. The file is claimed by renaming and removed: once only."""
         with saved_state.claim(path) as (header, rows):
-            learner = cls(Plan.from_config(header["plan"]), noise=noise, draws=draws)
-            learner._store.continue_from(
-                tuple(Release.from_json(item) for item in header["releases"]),
-                Ledger.from_json(header["ledger"]),
-                rows,
-            )
+            with saved_state.contents(path):
+                config = dict(header["plan"])
+                releases = tuple(Release.from_json(item) for item in header["releases"])
+                ledger = Ledger.from_json(header["ledger"])
+            learner = cls(Plan.from_config(config), noise=noise, draws=draws)
+            with saved_state.contents(path):
+                learner._store.continue_from(releases, ledger, rows)
         return learner

@@ -18,7 +18,7 @@ def private_release(
 ) -> tuple[Release, Ledger]:
     """The next release, and the ledger after ``part`` of the records has paid for it."""
     number = len(released.items) + 1
-    event = noise.claim(plan.mechanism.event)
+    event = noise.claim(plan.event)
     charged = ledger.charge(part or f"batch {number}", event)  # before any data are touched
     # Privacy: the one place where private rows become a public release; the batch is fitted
     # once and then forgotten. [docs/privacy/transcript.md, "Proof"]

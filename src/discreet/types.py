@@ -24,13 +24,18 @@ class Decisions:
     """What ``Learner.decide`` returns: scalars for one context, arrays for many.
 
     ``id`` names the slot for ``observe``; it is −1 where nothing is stored (``stored`` False):
-    the loss of such a decision is not needed, and reporting it changes nothing.
+    the loss of such a decision is not needed, and reporting it changes nothing. A call with more
+    contexts than the open batch has slots stores as many as fit; printing says how many.
     """
 
     id: Any
     action: Any
     stored: Any
     _probabilities: Callable[[], np.ndarray[Any, Any]] = field(repr=False)
+
+    def __repr__(self) -> str:
+        stored = f"{np.sum(self.stored)} of {np.size(self.stored)} stored"
+        return f"Decisions({stored}, id={self.id!r}, action={self.action!r})"
 
     @cached_property
     def propensity(self) -> Any:

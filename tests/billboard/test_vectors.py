@@ -11,6 +11,8 @@ import discreet as dc
 from billboard import vectors
 from billboard.chains import BALL, KEY, SCHEMA
 from discreet.billboard.client import Billboard
+from discreet.billboard.documents import EVALUATED
+from discreet.releases.release import LINKS
 from tolerances import EXACT
 
 VECTORS = json.loads(vectors.FILE.read_text())
@@ -40,11 +42,11 @@ def test_the_file_is_what_the_core_says():
 
 def test_every_policy_and_every_link_is_covered():
     plans = [json.loads(case["documents"][0])["plan"] for case in VECTORS["cases"]]
-    assert {each["policy"]["kind"] for each in plans} == set(dc.plan.POLICIES)
+    assert {each["policy"]["kind"] for each in plans} == set(EVALUATED)
     assert {each["features"]["kind"] for each in plans} == {"UnitBall", "Schema"}
     releases = [json.loads(text) for case in VECTORS["cases"] for text in case["documents"][1:]]
     links = {each["release"]["predictor"]["link"] for each in releases}
-    assert links == set(dc.release.LINKS)
+    assert links == set(LINKS)
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -11,7 +11,6 @@ import pytest
 
 import discreet as dc
 from catalogue import ACTIONS, FEATURES, contexts
-from discreet import plan as plans
 from discreet.cli.experiment_file import Experiment
 from discreet.cli.plan_command import outlook
 from discreet.oracles.mechanisms.moments import legal_rows
@@ -63,8 +62,8 @@ class Means:
 
 
 @pytest.fixture(autouse=True)
-def registered(monkeypatch):
-    monkeypatch.setitem(plans.ORACLES, "NoisyMeans", NoisyMeans)
+def registered(own_classes):  # noqa: ARG001
+    dc.register(NoisyMeans)
 
 
 def plan_of(prior=10.0, level=8.0):
@@ -90,7 +89,8 @@ def test_a_learner_saves_loads_and_releases(tmp_path):
     learner.save(tmp_path / "state")
     learner = dc.Learner.load(tmp_path / "state")
     learner.decide(contexts(1)[0])
-    assert [each.event for each in learner.released.items] == [plan_of().mechanism.event] * 2
+    assert [each.event for each in learner.released.items] == [plan_of().event] * 2
+    assert "NoisyMeans is not audited by discreet" in learner.ledger.spent().assumptions
     assert learner.ledger.spent().epsilon == epsilon(plan_of().mechanism.event, 1e-5)
 
 

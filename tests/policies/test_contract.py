@@ -139,7 +139,9 @@ def test_each_check_can_fail(check, broken):
 
 
 def test_the_catalogue_is_complete():
-    assert {type(policies[0]).__name__ for policies in POLICIES.values()} == set(plans.POLICIES)
+    assert {type(policies[0]).__name__ for policies in POLICIES.values()} == set(
+        plans.POLICIES.built_in
+    )
     vanilla = POLICIES["VanillaPO-current"] + POLICIES["VanillaPO-previous"]
     assert {policy.rollout for policy in vanilla} == {"current", "previous"}
 

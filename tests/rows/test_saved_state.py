@@ -180,6 +180,27 @@ def test_seeded_noise_cannot_continue_a_private_ledger(path):
         loaded.release()
 
 
+class Picky(dc.SecureNoise):
+    """Noise of a caller, with a mistake of the caller."""
+
+    def claim(self, event):  # noqa: ARG002
+        raise self.mistake
+
+
+@pytest.mark.parametrize("kind", [ValueError, KeyError, TypeError, OSError, dc.BudgetExceeded])
+def test_an_error_of_the_caller_is_told_as_it_is_and_the_file_put_back(path, kind, monkeypatch):
+    halfway().save(path)
+    before = path.read_bytes()
+    mistake = kind("a mistake of the caller")
+    monkeypatch.setattr(Picky, "mistake", mistake, raising=False)
+    with pytest.raises(kind) as caught:
+        dc.Learner.load(path, noise=Picky())
+    assert caught.value is mistake
+    assert path.read_bytes() == before
+    assert [each.name for each in path.parent.iterdir()] == [path.name]
+    assert len(dc.Learner.load(path).released.items) == 2
+
+
 def test_an_altered_file_is_refused_and_put_back(path):
     """200 positions, one seeded byte each: refused and untouched, or the very same state.
 

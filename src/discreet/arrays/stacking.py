@@ -76,7 +76,7 @@ def one_run(item: T, run: int) -> T:
 def _parameter(item: Any, each: Any) -> Any:
     """A field's value; in a field of floats the whole number 8 is the parameter 8.0."""
     value = getattr(item, each.name)
-    return float(value) if "float" in each.type and type(value) is int else value
+    return float(value) if "float" in str(each.type) and type(value) is int else value
 
 
 def structure(item: Any) -> Any:

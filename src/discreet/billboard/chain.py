@@ -12,9 +12,10 @@ from discreet.config import from_config
 from discreet.errors import CorruptRelease
 from discreet.features.schema import Schema
 from discreet.features.unit_ball import UnitBall
-from discreet.plan import FEATURES, POLICIES
+from discreet.plan import FEATURES
 from discreet.policies import Policy
 from discreet.privacy.budget import Budget
+from discreet.registry import POLICIES
 from discreet.releases.canonical import digest_of
 from discreet.releases.release import Release, following
 from discreet.releases.released import Released

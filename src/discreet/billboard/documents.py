@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import Any, NoReturn
 
 from discreet.billboard.signing import checked_public_key, is_signed, public_key, signature
-from discreet.errors import CorruptRelease
+from discreet.errors import CorruptRelease, InvalidInput
 from discreet.plan import Plan
 from discreet.releases.canonical import canonical, digest_of
 from discreet.releases.release import Release
@@ -27,6 +27,20 @@ FIELDS = {
 }
 """What each kind of document adds to the fields that all have."""
 
+EVALUATED = (
+    "AdaCB",
+    "BonusPO",
+    "FastCB",
+    "Greedy",
+    "LinUCB",
+    "RegCB",
+    "ReplayBonusPO",
+    "SquareCB",
+    "Uniform",
+    "VanillaPO",
+)
+"""The policies that every client evaluates, those in other languages included."""
+
 _SHARED = {"format", "kind", "experiment", "epoch", "number", "unit", "schema", "previous"}
 
 
@@ -38,6 +52,7 @@ def genesis(
     The budget of the plan is that of one release; where releases add up on one unit,
     ``max_batches`` says how many there will be at most.
     """
+    refuse_unevaluated(plan)
     config = plan.to_config()
     return {
         "format": FORMAT,
@@ -52,6 +67,16 @@ def genesis(
         "key": checked_public_key(key),
         "max_batches": max_batches,
     }
+
+
+def refuse_unevaluated(plan: Plan) -> None:
+    """Complain about a policy that the clients of a billboard could not follow."""
+    name = type(plan.policy).__name__
+    if name not in EVALUATED:
+        raise InvalidInput(
+            f"plan.policy must be one that the clients of a billboard evaluate "
+            f"({', '.join(EVALUATED)}); got {name!r}. Choose one of these, or use a Learner."
+        )
 
 
 def release_document(previous: bytes, release: Release) -> dict[str, Any]:

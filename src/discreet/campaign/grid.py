@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import product
 from typing import Any
@@ -18,6 +18,7 @@ from discreet.campaign.presets import (
     default_plans,
     paper_plans,
 )
+from discreet.config import to_config
 from discreet.plan import Plan
 from discreet.policies import (
     AdaCB,
@@ -31,6 +32,7 @@ from discreet.policies import (
     VanillaPO,
 )
 from discreet.privacy.budget import Budget
+from discreet.registry import ORACLES, POLICIES
 from discreet.releases.canonical import digest_of
 from discreet.validate import one_of, positive, whole
 
@@ -79,7 +81,12 @@ Key = tuple[str, float, float, str]
 
 @dataclass(frozen=True)
 class Grid:
-    """Everything public about the runs, the same for every data set."""
+    """Everything public about the runs, the same for every data set.
+
+    Beside the ``ALGORITHMS``, a registered policy is an algorithm, which plays its
+    ``campaign_settings`` on the paper's oracles; so is a registered oracle, which serves the
+    default policy.
+    """
 
     preset: str
     mechanism: str
@@ -87,19 +94,24 @@ class Grid:
     epsilons: tuple[float, ...]
     ridges: tuple[float, ...]
     seeds: int
+    own: tuple[type[Any], ...] = field(init=False, repr=False, default=())
+    """The classes of users among the algorithms: they travel to the workers with the grid."""
 
     def __post_init__(self) -> None:
         one_of("preset", self.preset, PRESETS)
         one_of("mechanism", self.mechanism, MECHANISMS)
         for algorithm in self.algorithms:
-            one_of("algorithms", algorithm, ALGORITHMS)
+            if _own(algorithm) is None:
+                one_of("algorithms", algorithm, (*ALGORITHMS, *POLICIES.own, *ORACLES.own))
         for epsilon in self.epsilons:
             Budget(epsilon, DELTA)  # complains
         for ridge in self.ridges:
             positive("ridges", ridge)
         whole("seeds", self.seeds, 1)
         # One order, so that equal grids have equal digests.
-        chosen = tuple(name for name in ALGORITHMS if name in self.algorithms)
+        own = sorted({*self.algorithms} - {*ALGORITHMS})
+        chosen = (*(name for name in ALGORITHMS if name in self.algorithms), *own)
+        object.__setattr__(self, "own", tuple(map(_own, own)))
         epsilons = sorted({float(epsilon) for epsilon in self.epsilons}, reverse=True)
         object.__setattr__(self, "algorithms", chosen)
         object.__setattr__(self, "epsilons", tuple(epsilons))
@@ -148,7 +160,8 @@ class Grid:
             "epsilons": ["inf" if math.isinf(epsilon) else epsilon for epsilon in self.epsilons],
             "ridges": list(self.ridges),
         }
-        return {**asdict(self), **lists, "delta": DELTA}
+        numbers = {"preset": self.preset, "mechanism": self.mechanism, "seeds": self.seeds}
+        return {**numbers, **lists, "delta": DELTA}
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> Grid:
@@ -165,7 +178,8 @@ class Grid:
     @property
     def families(self) -> tuple[str, ...]:
         """Those with at least one run."""
-        return tuple(family for family in FAMILIES if keys(self, family))
+        own = (f"{each.__name__}.predictions" for each in self.own if each in ORACLES.own.values())
+        return tuple(family for family in (*FAMILIES, *own) if keys(self, family))
 
     def plans(self, family: str, n_actions: int, dimension: int) -> list[tuple[Key, Plan]]:
         """Every configuration of a family, at every privacy level."""
@@ -184,7 +198,12 @@ def _plans_of(grid: Grid, algorithm: str, n_actions: int, dimension: int) -> tup
     """With both oracles: kept, since their two families of a data set are played in turn."""
     if algorithm == "Default":
         return tuple(default_plans(n_actions, dimension, grid.epsilons))
-    policies = QUICK_POLICIES[algorithm] if grid.preset == "quick" else _all(algorithm)
+    if algorithm in ORACLES.own:
+        return tuple(
+            default_plans(n_actions, dimension, grid.epsilons, oracle=ORACLES[algorithm]())
+        )
+    quick = grid.preset == "quick" and algorithm in QUICK_POLICIES
+    policies = QUICK_POLICIES[algorithm] if quick else _all(algorithm)
     made = paper_plans(
         n_actions,
         dimension,
@@ -204,18 +223,32 @@ def keys(grid: Grid, family: str) -> tuple[Key, ...]:
 
 
 def _key(algorithm: str, plan: Plan) -> Key:
-    settings = {**vars(plan.policy), "ridge": vars(plan.oracle)["ridge"]}
-    written = json.dumps(settings, sort_keys=True, separators=(",", ":"))
+    oracle = vars(plan.oracle)
+    if ORACLES.built_in.get(type(plan.oracle).__name__):
+        oracle = {"ridge": oracle["ridge"]}
+    settings = {**vars(plan.policy), **oracle}
+    written = json.dumps(settings, sort_keys=True, separators=(",", ":"), default=to_config)
     return algorithm, plan.budget.epsilon, plan.budget.delta, written
 
 
-def _all(algorithm: str) -> list[Any]:
+def _own(algorithm: str) -> type[Any] | None:
+    """The class of a user that has this name; entry points are loaded to find it."""
+    if algorithm in ALGORITHMS:
+        return None
+    kind = POLICIES.get(algorithm) or ORACLES.get(algorithm)
+    return None if kind in (*POLICIES.built_in.values(), *ORACLES.built_in.values()) else kind
+
+
+def _all(algorithm: str) -> Sequence[Any]:
+    if algorithm in POLICIES.own:
+        settings: Sequence[Any] = POLICIES[algorithm].campaign_settings()
+        return settings
     return EXACT_BONUS if algorithm == "BonusPO" else PAPER_POLICIES[algorithm]
 
 
 def _kind(algorithm: str) -> str:
     if algorithm == "Supervised":
         return "supervised"
-    if algorithm == "Default":
+    if algorithm == "Default" or algorithm in ORACLES.own:
         return "predictions"
     return "radii" if _all(algorithm)[0].uses_radii else "predictions"

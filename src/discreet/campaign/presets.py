@@ -70,7 +70,7 @@ def paper_plans(
         budget = budget_of(epsilon)
         full = algorithm == "Supervised"
         oracles: list[Any] = [Logistic(ridge=ridge, mechanism=mechanism) for ridge in ridges]
-        if algorithm != "FastCB":
+        if not policies[algorithm][0].needs_bounded_losses:
             oracles = [Ridge(ridge=ridge, mechanism=mechanism) for ridge in ridges] + oracles
         for policy, oracle in product(policies[algorithm], oracles):
             plan = Plan(
@@ -86,10 +86,16 @@ def paper_plans(
     return plans
 
 
-def default_plans(n_actions: int, dimension: int, epsilons: Sequence[float]) -> list[Plan]:
-    """What discreet does when nothing but the problem is named, at every privacy level."""
+def default_plans(
+    n_actions: int, dimension: int, epsilons: Sequence[float], **parts: Any
+) -> list[Plan]:
+    """What discreet does when nothing but the problem is named, at every privacy level.
+
+    ``parts`` are those of the plan that are not the default ones.
+    """
+    features = UnitBall(dimension)
     return [
-        Plan(n_actions=n_actions, features=UnitBall(dimension), budget=budget_of(epsilon))
+        Plan(n_actions=n_actions, features=features, budget=budget_of(epsilon), **parts)
         for epsilon in epsilons
     ]
 

@@ -18,6 +18,7 @@ import numpy as np
 from discreet.campaign.grid import Grid
 from discreet.campaign.hardware import LEAST, described, one_thread
 from discreet.features.unit_ball import UnitBall
+from discreet.registry import register
 from discreet.simulate import engine
 from discreet.simulate.engine import Machine
 
@@ -58,6 +59,8 @@ def compute(task: Task) -> Outcome:
     """Play a task; an exception becomes a reason, so that other tasks go on."""
     start = time.perf_counter()
     try:
+        for kind in task.grid.own:  # this process may have been started without them
+            register(kind)
         with one_thread(task.machine.device):
             losses = _play(task)
         device = described(task.machine.device)

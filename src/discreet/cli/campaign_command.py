@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.cli.answer import Answer, table
+from discreet.cli.own_code import import_flag
 from discreet.cli.parser import Commands, command
 from discreet.errors import InvalidInput
 from discreet.formatting import duration, epsilon_text
@@ -40,7 +41,9 @@ def add(commands: Commands) -> None:
     for call, summary in looks:
         name = call.__name__
         example = f"example:\n  discreet campaign {name} results"
-        flag = command(kinds, name, summary, call, example).add_argument
+        parser = command(kinds, name, summary, call, example)
+        import_flag(parser)
+        flag = parser.add_argument
         flag("folder", metavar="DIR", help="the --out of campaign run")
         if call is report:
             flag("--out", metavar="DIR", help="where to write (default: DIR/report)")
@@ -65,6 +68,7 @@ def add(commands: Commands) -> None:
 def _run_flags(parser: argparse.ArgumentParser) -> None:
     flag = parser.add_argument
     flag("file", nargs="?", metavar="campaign.toml", help="the flags as keys of a file")
+    import_flag(parser)
     flag("--data", nargs="+", metavar="NAME", help="folders, files, openml:ID, paper, fried, …")
     flag("--out", metavar="DIR", help="the folder of results; new, or one to go on with")
     presets = "800 settings a level, a few, or the untuned default plan (default: paper)"

@@ -7,9 +7,11 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from discreet.cli.own_code import import_flag
 from discreet.config import read_toml
 from discreet.errors import InvalidInput
-from discreet.plan import ORACLES, POLICIES, Plan
+from discreet.plan import Plan
+from discreet.registry import ORACLES, POLICIES
 from discreet.validate import nearest, one_of, whole
 
 if TYPE_CHECKING:
@@ -44,12 +46,13 @@ def experiment_flags(parser: argparse.ArgumentParser) -> None:
     flag("file", nargs="?", metavar="experiment.toml", help="keys of a plan, and data, rows, seeds")
     flag("--data", metavar="NAME|FILE", help="fried, linear, logistic, digits, …, .npz or .csv")
     flag("--rows", type=int, metavar="N", help="size of a generated set")
-    flag("--policy", metavar="NAME", help="VanillaPO, ReplayBonusPO, SquareCB, LinUCB, …")
-    flag("--oracle", metavar="NAME", help="PooledRidge, Ridge or Logistic")
+    flag("--policy", metavar="NAME", help=", ".join(POLICIES))
+    flag("--oracle", metavar="NAME", help=", ".join(ORACLES))
     flag("--set", action="append", metavar="KEY=VALUE", help="a parameter; may be repeated")
     flag("--epsilon", type=float, metavar="E", help="noise scale; inf for none (default: 1)")
     flag("--delta", type=float, metavar="D", help="0 for pure mechanisms (default: 1e-5)")
     flag("--seeds", type=int, metavar="N", help="runs, seeded 0 … N−1 (default: 5)")
+    import_flag(parser)
     parser.set_defaults(horizon=None, n_actions=None, dimension=None)
 
 

@@ -25,6 +25,7 @@ from discreet.cli import (
     traffic_command,
     version_command,
 )
+from discreet.cli.own_code import import_modules
 from discreet.cli.parser import RAW, Commands, Parser
 from discreet.errors import DiscreetError
 from discreet.validate import one_of
@@ -93,6 +94,7 @@ def _answer(argv: list[str]) -> int:
     if args.command is None:
         parser.print_help()
         return 0
+    import_modules(args)
     answer = args.call(args)
     if args.json:
         from discreet.cli.answer import as_json

@@ -65,7 +65,7 @@ def outlook(experiment: Experiment) -> dict[str, Any]:
     norm = plan.mechanism.noise_norm
     batches = [_batch(plan, schedule, number, norm) for number in range(1, count + 1)]
     clear = [each["number"] for each in batches if (each["signal_per_noise"] or 0.0) > 1.0]
-    event = plan.mechanism.event
+    event = plan.event
     return {
         "format": "discreet-outlook/1",
         "plan": plan.to_config(),
@@ -91,7 +91,7 @@ def _batch(plan: Plan, schedule: Doubling, number: int, norm: float) -> dict[str
         "rounds_before": schedule.start(number),
         "records": records,
         "fitted": fitted,
-        "release": _cost(plan, plan.mechanism.event) if fitted else None,
+        "release": _cost(plan, plan.event) if fitted else None,
         "signal_per_noise": _signal(plan, records) / norm if fitted and norm > 0 else None,
     }
 
@@ -112,7 +112,7 @@ def _cost(plan: Plan, event: Any) -> dict[str, float]:
 
 def _person(plan: Plan, records: int) -> dict[str, Any]:
     """The guarantee for a person who supplies so many records."""
-    event = plan.mechanism.event
+    event = plan.event
     delta = _cost(plan, event)["delta"]
     return {
         "records": records,

@@ -1,27 +1,21 @@
-"""One policy a file; each rule is written once, on arrays with any leading axes."""
+"""One policy per file; each rule is written once, on arrays with any leading axes.
 
-from discreet.policies.adacb import AdaCB
-from discreet.policies.allocation import Policy
-from discreet.policies.bonus_po import BonusPO
-from discreet.policies.fastcb import FastCB
-from discreet.policies.greedy import Greedy
-from discreet.policies.linucb import LinUCB
-from discreet.policies.regcb import RegCB
-from discreet.policies.replay_bonus_po import ReplayBonusPO
-from discreet.policies.squarecb import SquareCB
-from discreet.policies.uniform import Uniform
-from discreet.policies.vanilla_po import VanillaPO
+A class that is imported here is built in: the registry, and so every list, finds it here.
+"""
 
-__all__ = [
-    "AdaCB",
-    "BonusPO",
-    "FastCB",
-    "Greedy",
-    "LinUCB",
-    "Policy",
-    "RegCB",
-    "ReplayBonusPO",
-    "SquareCB",
-    "Uniform",
-    "VanillaPO",
-]
+from typing import TYPE_CHECKING
+
+from discreet.policies.adacb import AdaCB as AdaCB
+from discreet.policies.allocation import Policy as Policy
+from discreet.policies.bonus_po import BonusPO as BonusPO
+from discreet.policies.fastcb import FastCB as FastCB
+from discreet.policies.greedy import Greedy as Greedy
+from discreet.policies.linucb import LinUCB as LinUCB
+from discreet.policies.regcb import RegCB as RegCB
+from discreet.policies.replay_bonus_po import ReplayBonusPO as ReplayBonusPO
+from discreet.policies.squarecb import SquareCB as SquareCB
+from discreet.policies.uniform import Uniform as Uniform
+from discreet.policies.vanilla_po import VanillaPO as VanillaPO
+
+if not TYPE_CHECKING:  # which reads the imports above, and would take a list for all there is
+    __all__ = [name for name, item in vars().items() if isinstance(item, type)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,7 +17,9 @@ from discreet.types import Array
 class Policy(ABC):
     """A frozen dataclass of public parameters with a rule that broadcasts.
 
-    Inputs are releases and features, nothing else. Privacy holds for every fixed ``u``.
+    Inputs are releases and features, nothing else. Privacy holds for every fixed ``u``. Floats
+    are parameters: in a stack of R runs each is an array of shape (R,), which ``lift`` sets
+    beside features. ``register`` makes a class of your own known. [docs/extending.md]
     """
 
     uses_radii: ClassVar[bool] = False
@@ -27,6 +30,11 @@ class Policy(ABC):
     @abstractmethod
     def probabilities(self, released: Released, features: Array) -> Array:
         """(..., n, p) -> (..., n, A), rows on the simplex; uniform before the first release."""
+
+    @classmethod
+    def campaign_settings(cls) -> Sequence[Policy]:
+        """What a campaign plays of a policy that is not built in: its defaults, unless told."""
+        return [cls()]
 
     def sample(self, released: Released, features: Array, u: Array) -> Array:
         """Actions (..., n) from uniforms u (..., n, 2)."""

@@ -69,6 +69,7 @@ class Composed:
     events: tuple[Event, ...]
 
 
+EVENTS = (NonPrivate, Gaussian, ObjectivePerturbation, ExponentialMechanism, Composed)
 Event = NonPrivate | Gaussian | ObjectivePerturbation | ExponentialMechanism | Composed
 
 NO_BUDGET = NonPrivate("no privacy budget was set")
@@ -106,6 +107,15 @@ def fast_sampled(event: Event) -> Event:
         return event
     added = event.coordinates * FAST_DISTANCE
     return replace(event, sampler_distance=event.sampler_distance + added)
+
+
+def not_audited(event: Event, oracle: str) -> Event:
+    """The same release with the remark that nobody audited the oracle that made it."""
+    if isinstance(event, Composed):
+        return Composed(tuple(not_audited(part, oracle) for part in event.events))
+    if isinstance(event, NonPrivate):
+        return event
+    return replace(event, assumes=(*event.assumes, f"{oracle} is not audited by discreet"))
 
 
 def assumptions(event: Event) -> tuple[str, ...]:

@@ -8,7 +8,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from discreet.campaign.grid import FAMILIES
 from discreet.campaign.results_folder import Folder, file_name
 from discreet.errors import InvalidInput
 from discreet.report import curves
@@ -95,7 +94,7 @@ class Source:
         found = []
         for name in self._folder.tasks():
             about = self._folder.sidecar(name)
-            family = next((each for each in (*FAMILIES, DATA) if name.endswith(f".{each}")), "")
+            family = DATA if name.endswith(f".{DATA}") else ".".join(name.split(".")[-2:])
             dataset = name.removesuffix(f".{family}")
             dataset = named.get(dataset, dataset)
             found.append(

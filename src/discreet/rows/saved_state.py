@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.errors import CorruptRelease, StateClaimed
+from discreet.errors import CorruptRelease, DiscreetError, StateClaimed
 from discreet.releases.canonical import write_atomically
 
 FORMAT = "discreet-state/1"
@@ -65,11 +65,25 @@ def write(path: str | Path, header: Mapping[str, Any], rows: Mapping[str, Any]) 
 
 
 @contextmanager
+def contents(path: str | Path) -> Iterator[None]:
+    """What fails in here fails because of the file's bytes, and the error says so."""
+    try:
+        yield
+    except DiscreetError:
+        raise
+    except (zipfile.BadZipFile, *_UNREADABLE):
+        raise CorruptRelease(
+            f"saved state must be a file that Learner.save wrote; {path} is not, or it was "
+            "altered. It was not claimed."
+        ) from None
+
+
+@contextmanager
 def claim(path: str | Path) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
     """Header and rows of a saved state, which is removed when the caller has taken it over.
 
-    Renaming is the claim: of two processes that try, one finds the file gone. A file that
-    cannot be read is put back untouched.
+    Renaming is the claim: of two processes that try, one finds the file gone. Where the file
+    cannot be read, or the caller cannot take it over, it is put back untouched.
     """
     source, claimed = Path(path), Path(f"{path}.claimed")
     try:
@@ -80,18 +94,13 @@ def claim(path: str | Path) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
             "It was loaded before, or the path is wrong."
         ) from None
     try:
-        with np.load(claimed, allow_pickle=False) as file:
-            rows = {name: file[name] for name in file.files}
-        header = json.loads(rows.pop("header").tobytes())
-        if header.pop("format") != FORMAT:
-            raise ValueError
+        with contents(path):
+            with np.load(claimed, allow_pickle=False) as file:
+                rows = {name: file[name] for name in file.files}
+            header = json.loads(rows.pop("header").tobytes())
+            if header.pop("format") != FORMAT:
+                raise ValueError
         yield header, rows
-    except (zipfile.BadZipFile, *_UNREADABLE):
-        os.rename(claimed, source)
-        raise CorruptRelease(
-            f"saved state must be a file that Learner.save wrote; {source} is not, or it was "
-            "altered. It was not claimed."
-        ) from None
     except BaseException:
         os.rename(claimed, source)
         raise

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
+from discreet.billboard.documents import refuse_unevaluated
 from discreet.config import build, parse_toml, read_text, to_config
 from discreet.errors import InvalidInput
 from discreet.plan import Plan
@@ -109,6 +110,7 @@ class Settings:
 
     def _refuse_what_cannot_be_had(self) -> None:
         plan = self.plan
+        refuse_unevaluated(plan)
         in_range("default_action", self.default_action, 0, plan.n_actions - 1)
         if plan.feedback != "bandit":
             raise InvalidInput(
@@ -120,7 +122,7 @@ class Settings:
                 "plan.missing_loss must be left out with journal = 'observe'; it is given. "
                 "A decision that was not written cannot take a loss: use journal = 'decide'."
             )
-        ideal = REAL_ARITHMETIC in assumptions(plan.mechanism.event) or not plan.budget.private
+        ideal = REAL_ARITHMETIC in assumptions(plan.event) or not plan.budget.private
         if ideal and not self.allow_idealised:
             raise InvalidInput(
                 "plan must protect people: mechanism 'structured' and a finite epsilon; it does "

@@ -25,6 +25,7 @@ from discreet.oracles.mechanisms.paper_ridge import PaperRidge
 from discreet.oracles.mechanisms.pooled_statistics import PooledStatistics
 from discreet.plan import Plan
 from discreet.policies import Policy
+from discreet.privacy.events import Event
 from discreet.privacy.noise import SeededNoise
 from discreet.releases.released import Released
 from discreet.schedule import Doubling
@@ -68,6 +69,10 @@ class Family:
     policy: Policy
     mechanism: Mechanism
     feedback: str
+
+    @property
+    def event(self) -> Event:
+        return self.mechanism.event
 
     @classmethod
     def of(cls, plans: Sequence[Plan]) -> Family:

@@ -15,6 +15,7 @@ from discreet.oracles import Mechanism
 from discreet.plan import Plan
 from discreet.policies import Policy
 from discreet.privacy.budget import Budget
+from discreet.privacy.events import Event
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.noise import Noise, SeededNoise
 from discreet.releases.release import Release
@@ -31,6 +32,8 @@ class Playable(Protocol):
     def policy(self) -> Policy: ...
     @property
     def mechanism(self) -> Mechanism: ...
+    @property
+    def event(self) -> Event: ...
     @property
     def feedback(self) -> str: ...
 
@@ -80,7 +83,7 @@ def evaluate(
     schedule = Doubling(plan.first_batch, rounds)
     ledger = Ledger(plan.budget if noise.exact else Budget.none())
     for number in range(1, len(schedule.lengths())):
-        ledger = ledger.charge(f"batch {number}", noise.claim(plan.mechanism.event))
+        ledger = ledger.charge(f"batch {number}", noise.claim(plan.event))
     released = Released(plan.n_actions, schedule)
     batches = []
     for incurred, release in play(plan, released, features[order], labels[order], u, noise):
@@ -122,7 +125,7 @@ def play(
         observed = taken if plan.feedback == "bandit" else taken | ~taken
         batch = Batch(x, xp.astype(wrong, features.dtype), observed)
         fit = plan.mechanism.fit(batch, noise.for_batch(number), released.statistics)
-        event = noise.claim(plan.mechanism.event)
+        event = noise.claim(plan.event)
         release = Release.of(fit, number, length, event=event)
         released = released.add(release).compact()
         yield chosen != labels[..., rows], release

@@ -32,7 +32,7 @@ class Refused(DiscreetError):  # noqa: N818
 
 def paid(connection: Connection, settings: Settings, batch: BatchState) -> Ledger:
     """The ledger after a batch has paid for its release, by our own plan; or Refused."""
-    event = SecureNoise().claim(settings.plan.mechanism.event)
+    event = SecureNoise().claim(settings.plan.event)
     part = document_table.part(settings, batch.epoch, batch.id)
     # Privacy: the charge is computed here, from our plan and from the charges that are committed;
     # nothing that the child says enters it. [docs/privacy/service.md, "One fit for each batch"]

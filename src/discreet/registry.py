@@ -1,0 +1,146 @@
+"""The registry: which classes a document may name as its policy or its oracle.
+
+Documents hold names and never code to import. A name is known because it is built in, because
+``register`` was called in this process, or because an installed package has an entry point of
+that name in the group ``discreet.plugins``. [docs/extending.md]
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import inspect
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import is_dataclass
+from typing import Any, TypeVar
+
+from discreet import oracles, policies
+from discreet.errors import InvalidInput
+
+GROUP = "discreet.plugins"
+"""Entry points: each has the name of the class that it leads to."""
+RESERVED = ("Default", "Supervised")
+"""What campaigns call algorithms that are no class."""
+
+C = TypeVar("C", bound=type[Any])
+
+
+class Registry(Mapping[str, type[Any]]):
+    """Classes by name: those that are built in, then those that users registered."""
+
+    def __init__(self, built_in: Iterable[type[Any]]) -> None:
+        self.built_in = {each.__name__: each for each in built_in}
+        self.own: dict[str, type[Any]] = {}
+
+    def __getitem__(self, name: str) -> type[Any]:
+        if name not in self.built_in and name not in self.own:
+            _load_plugin(name)
+        return self.built_in[name] if name in self.built_in else self.own[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter((*self.built_in, *self.own))
+
+    def __len__(self) -> int:
+        return len(self.built_in) + len(self.own)
+
+    def holds(self, item: Any) -> bool:
+        """Whether the name of an object's class leads back to that very class."""
+        return self.get(type(item).__name__) is type(item)
+
+
+def _is_policy(item: Any) -> bool:
+    return issubclass(item, policies.Policy) and not inspect.isabstract(item)
+
+
+def _is_oracle(item: Any) -> bool:
+    return callable(getattr(item, "calibrate", None)) and hasattr(item, "bounded")
+
+
+def _classes(package: Any) -> list[type[Any]]:
+    """The dataclasses that a package exports, in the order of their names."""
+    exported = [item for item in vars(package).values() if inspect.isclass(item)]
+    return sorted(filter(is_dataclass, exported), key=lambda each: each.__name__)
+
+
+POLICIES = Registry(each for each in _classes(policies) if _is_policy(each))
+ORACLES = Registry(each for each in _classes(oracles) if _is_oracle(each))
+
+
+def register(kind: C) -> C:
+    """Make a policy or an oracle known by the name of its class; also as a decorator.
+
+    The class is a frozen dataclass of words and numbers that keeps the contract of ``Policy`` or
+    of ``Oracle``. A class that is defined again, as in a notebook, takes the place of the one
+    before; names that are built in, or of somebody else's class, cannot be taken.
+    """
+    if not inspect.isclass(kind) or not is_dataclass(kind) or not _frozen(kind):
+        raise InvalidInput(
+            f"class must be a frozen dataclass to be registered; got {kind!r}. "
+            "Write @dataclass(frozen=True) above it, and below @discreet.register."
+        )
+    if not (_is_policy(kind) or _is_oracle(kind)):
+        raise InvalidInput(
+            f"class must be a Policy with probabilities, or have bounded and calibrate as an "
+            f"Oracle has; got {kind.__name__}. docs/extending.md shows both."
+        )
+    name, registry = kind.__name__, POLICIES if _is_policy(kind) else ORACLES
+    for each in (POLICIES, ORACLES):
+        if name in each.built_in or name in RESERVED:
+            if each.built_in.get(name) is kind:
+                return kind
+            raise InvalidInput(
+                f"class must have a name of its own; got {name!r}, which is built in. Rename it."
+            )
+        known = each.own.get(name)
+        if known is not None and (each is not registry or _origin(known) != _origin(kind)):
+            raise InvalidInput(
+                f"class must have a name of its own; got {name!r}, which {known.__module__} "
+                "registered. Rename one of them."
+            )
+    registry.own[name] = kind
+    return kind
+
+
+def refuse_unregistered(name: str, item: Any, registry: Registry) -> None:
+    """Complain about an object that no document could bring back."""
+    if not registry.holds(item):
+        raise InvalidInput(
+            f"{name} must be one of {', '.join(registry)}; got {item!r}. Make one and pass it, "
+            "or make a class of your own known with discreet.register."
+        )
+
+
+def import_module(name: str) -> None:
+    """Import a module that the command line names, so that it registers its classes.
+
+    Modules in the current folder are found as well, as with ``python -m``.
+    """
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    try:
+        importlib.import_module(name)
+    except ImportError as error:
+        raise InvalidInput(
+            f"--import must name a module that can be imported; got {name!r} ({error}). "
+            "Write it as package.module, and install what it needs."
+        ) from None
+
+
+def _load_plugin(name: str) -> None:
+    for point in importlib.metadata.entry_points(group=GROUP, name=name):
+        kind = register(point.load())
+        if kind.__name__ != name:
+            raise InvalidInput(
+                f"entry point {name!r} of {GROUP} must have the name of its class; it leads to "
+                f"{kind.__name__!r}. Rename it in the package that has it."
+            )
+
+
+def _frozen(kind: Any) -> bool:
+    return bool(kind.__dataclass_params__.frozen)
+
+
+def _origin(kind: type[Any]) -> tuple[str, str]:
+    return kind.__module__, kind.__qualname__
