@@ -156,8 +156,8 @@ def test_the_signature_is_that_of_rfc_8032():
 def test_without_cryptography_the_error_says_what_to_install():
     code = (
         "import sys; sys.modules['cryptography'] = None\n"
-        "from discreet.billboard import keys\n"
-        "keys.new_private_key()"
+        "from discreet.billboard import signing\n"
+        "signing.new_private_key()"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert "pip install 'discreet[client]'" in done.stderr

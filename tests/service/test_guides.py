@@ -115,7 +115,7 @@ def test_operations_name_every_public_metric():
 
 
 def test_messages_quoted_in_operations_exist():
-    source = "".join(path.read_text() for path in (ROOT / "src/discreet/service").glob("*.py"))
+    source = "".join(path.read_text() for path in (ROOT / "src/discreet/service").rglob("*.py"))
     spaced = re.sub(r'"\s*\n\s*f?"', "", source)
     for quoted in re.findall(r'^\| "([^"…]+)', OPERATIONS, re.MULTILINE):
         assert quoted.strip() in spaced, quoted

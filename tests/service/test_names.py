@@ -328,7 +328,7 @@ def test_after_a_restore_no_request_of_a_lost_release_counts_again(
 
     play(chosen, before)
     put_back(chosen, kept)
-    assert lifecycle.restore(chosen) == [1]
+    assert lifecycle.restore(chosen).burned == [1]
 
     async def after(service):
         await refused(service, "early")

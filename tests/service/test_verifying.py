@@ -143,7 +143,7 @@ def test_a_fit_by_another_plan_is_dropped(settings, play, released, capsys, othe
 
 def charge_once_more(connection, settings, number):
     """Somebody else's charge on the partition that pays for everything."""
-    event = settings.plan.oracle.event(4)
+    event = settings.plan.mechanism.event
     (entry,) = Ledger(settings.budget).charge("every batch", event).to_json()["entries"]
     assert to_json(event) == entry["charges"][0]["event"]
     connection.execute("INSERT INTO charges VALUES (?, ?)", (number, canonical(entry).decode()))
@@ -247,14 +247,14 @@ def test_a_burned_batch_takes_the_refusal_with_it(settings, play):
 MALICIOUS = """
 from dataclasses import replace
 from pathlib import Path
-from discreet.service import fitting
-honest = fitting.fit
+from discreet.service.runtime import fit_process
+honest = fit_process.fit
 def fit(settings, *asked):
     made = honest(settings, *asked)
     if not (settings.folder / "wrong").exists():
         return made
     return replace(made, event=replace(made.event, multiplier=made.event.multiplier / 37))
-fitting.fit = fit
+fit_process.fit = fit
 """
 
 

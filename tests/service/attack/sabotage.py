@@ -67,10 +67,12 @@ def chatty_log():
 
 def chatty_errors():
     """A refusal repeats what was sent."""
-    from discreet.service.http import bodies
-    from discreet.service.runtime import decisions
+    from discreet.service.runtime import context_features, decisions
 
-    bodies.features_of = decisions.features_of = lambda plan, context: plan.features.map(context)[0]
+    def chatty(plan, context):
+        return plan.features.map(context)[0]
+
+    context_features.features_of = decisions.features_of = chatty
 
 
 def no_state_check():

@@ -19,7 +19,7 @@ from service.attack.harness import until
 SOURCES = Path(discreet.service.__file__).parent
 STEPS = sorted(
     step
-    for path in SOURCES.glob("*.py")
+    for path in SOURCES.rglob("*.py")
     for step in re.findall(r'\bstep\("([a-z]+:[a-z-]+)"\)', path.read_text())
     if not step.startswith(("burn", "names", "restore"))
 )

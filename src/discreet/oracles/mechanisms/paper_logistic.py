@@ -44,7 +44,7 @@ class PaperLogistic:
     One vector θ over all A·p features at once, so b is one vector too. ε' = ε − 2·log(1 + 1/(4nλ))
     and κ = 0 where that is positive; else ε' = ε/2 and κ = 1/(4n(e^{ε/4} − 1)) − λ. With radii the
     predictor and a Gram with dense Gaussian noise take half of ε each.
-    [Chaudhuri, Monteleoni and Sarwate 2011, Algorithm 2; paper, "Private logistic oracle";
+    [Chaudhuri et al. 2011, Algorithm 2; paper, "Private logistic oracle";
     docs/privacy/logistic.md, "The paper's mechanism"]
     """
 

@@ -10,7 +10,7 @@ from discreet.features.schema import Category, Number, Schema
 from discreet.features.unit_ball import UnitBall
 from discreet.plan import Plan
 from discreet.privacy.budget import Budget
-from discreet.service.http.bodies import features_of, features_of_many
+from discreet.service.runtime.context_features import features_of, features_of_many
 from discreet.service.runtime.shared_calls import SharedCalls
 
 
