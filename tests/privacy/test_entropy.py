@@ -28,6 +28,7 @@ MODULES = {
     "decimal",
     "discreet.errors",
     "discreet.privacy.events",
+    "discreet.types",  # names of types alone
     "functools",
     "itertools",
     "math",

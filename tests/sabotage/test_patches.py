@@ -11,7 +11,7 @@ import pytest
 from discreet.audit.subjects import MECHANISMS
 from discreet.audit.suite import PARTS
 from sabotage import run
-from sabotage.faults import FAULTS, Edit, Fault
+from sabotage.faults import BATCH, FAULTS, Edit, Fault
 
 TESTS = Path(__file__).parents[1]
 
@@ -52,8 +52,8 @@ def test_a_patch_that_does_not_fit_is_trouble_and_not_a_catch(old, found):
     assert "**TROUBLE**" in "\n".join(run.table([row]))
 
 
-SPOKEN = Edit("types.py", 'return "Batch(private)"', 'return f"Batch({self.losses})"')
-UNSPOKEN = Edit("types.py", "def __repr__(self) -> str:", "def __repr__(self) -> str:  # ")
+SPOKEN = Edit(BATCH, 'return "Batch(private)"', 'return f"Batch({self.losses})"')
+UNSPOKEN = Edit(BATCH, "def __repr__(self) -> str:", "def __repr__(self) -> str:  # ")
 TOLD = ("privacy/test_private_path.py::test_a_batch_shows_nothing",)
 
 
