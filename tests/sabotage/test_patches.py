@@ -11,7 +11,7 @@ import pytest
 from discreet.audit.subjects import MECHANISMS
 from discreet.audit.suite import PARTS
 from sabotage import run
-from sabotage.faults import FAULTS, Edit, Fault
+from sabotage.faults import BATCH, FAULTS, Edit, Fault
 
 TESTS = Path(__file__).parents[1]
 

@@ -87,12 +87,14 @@ class Chosen:
 class Shared(Chosen):
     """Draws that all worlds have in common, by name, and that pass for secure.
 
-    ``offsets`` are added to some of them, so that noise can make up for other data. A choice is
-    always the second function, and ``scales`` keeps the scales with which choices were made.
+    ``offsets`` are added to some of them, so that noise can make up for other data: once, since
+    what is drawn a second time would be noise on the same sums. ``repeated`` are the names of such
+    draws. A choice is always the second function, and ``scales`` keeps the scales of choices.
     """
 
     offsets: Mapping[str, Any] = field(default_factory=dict)
     scales: set[float] = field(default_factory=set)
+    repeated: set[str] = field(default_factory=set)
     seed: int = 0
 
     def claim(self, event: Event) -> Event:
@@ -100,13 +102,18 @@ class Shared(Chosen):
 
     def gaussian(self, name: str, shape: tuple[int, ...], scale: Any) -> Any:
         drawn = np.rint(self._standard(name, shape) * scale).astype(np.int64)
-        return drawn + self.offsets.get(name, 0)
+        return drawn + self._offset(name, shape)
 
     def normal(self, name: str, shape: tuple[int, ...]) -> Any:
+        drawn = np.asarray(self.draws.get(name, self._standard(name, shape)))
+        return drawn + self._offset(name, shape)
+
+    def _offset(self, name: str, shape: tuple[int, ...]) -> Any:
+        if name in self.asked:
+            self.repeated.add(name)
+            return 0
         self.asked[name] = shape
-        return np.asarray(self.draws.get(name, self._standard(name, shape))) + self.offsets.get(
-            name, 0.0
-        )
+        return self.offsets.get(name, 0)
 
     def choose(self, name: str, scores: Any, scale: Any) -> Any:  # noqa: ARG002
         self.scales.add(float(np.squeeze(scale)))

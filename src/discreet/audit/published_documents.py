@@ -147,6 +147,7 @@ def tells_no_more(subject: Subject) -> Finding:
         for other in others:
             wrong += differing(first, other, 0.0 if target.on_grid else ROUNDING)
         wrong += ["the scale of a choice"] * (len(target.scales) > 1)
+        wrong += [f"a second draw for the {name}" for name in sorted(target.repeated)]
     return _finding(
         subject,
         "nothing but its noisy statistics",
@@ -178,12 +179,13 @@ class _Target:
             "logistic-paper",
         )
         self.scales: set[float] = set()
+        self.repeated: set[str] = set()
 
     def noise_for(self, batch: Batch) -> Shared:
         offsets, draws = self._offsets(batch), {}
         if self._subject.mechanism.startswith("logistic"):
             draws = self._tilt(batch)
-        return Shared(draws=draws, offsets=offsets, scales=self.scales)
+        return Shared(draws=draws, offsets=offsets, scales=self.scales, repeated=self.repeated)
 
     def _offsets(self, batch: Batch) -> dict[str, Any]:
         """How far the sums of the first batch lie from those of this one."""
@@ -211,7 +213,7 @@ class _Target:
     def _tilt(self, batch: Batch) -> dict[str, Any]:
         """The draw with which the minimiser is one that was chosen beforehand."""
         objective = Objective(self._subject, ROWS, self._mechanism)
-        theta = np.random.default_rng(2).normal(size=(self._subject.n_actions, 2))
+        theta = 3.0 * np.random.default_rng(2).normal(size=(self._subject.n_actions, 2))
         problem = self._mechanism.problem
         legal = legal_batch(batch, problem.feedback, problem.losses)
         b, _ = objective.noise_and_volume(theta, legal)
