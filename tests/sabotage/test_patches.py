@@ -52,8 +52,8 @@ def test_a_patch_that_does_not_fit_is_trouble_and_not_a_catch(old, found):
     assert "**TROUBLE**" in "\n".join(run.table([row]))
 
 
-SPOKEN = Edit("rows/batch.py", 'return "Batch(private)"', 'return f"Batch({self.losses})"')
-UNSPOKEN = Edit("rows/batch.py", "def __repr__(self) -> str:", "def __repr__(self) -> str:  # ")
+SPOKEN = Edit(BATCH, 'return "Batch(private)"', 'return f"Batch({self.losses})"')
+UNSPOKEN = Edit(BATCH, "def __repr__(self) -> str:", "def __repr__(self) -> str:  # ")
 TOLD = ("privacy/test_private_path.py::test_a_batch_shows_nothing",)
 
 
