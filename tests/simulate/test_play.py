@@ -52,6 +52,7 @@ class Stack:
     def __init__(self, plans):
         self.policy = dc.stack([plan.policy for plan in plans])
         self.mechanism = dc.stack([plan.mechanism for plan in plans])
+        self.event = self.mechanism.event
         self.feedback = plans[0].feedback
 
 
