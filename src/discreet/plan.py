@@ -53,7 +53,7 @@ class Plan:
     records and no persons can promise it for one "decision" alone.
 
     >>> plan = Plan(n_actions=3, features=UnitBall(10), budget=Budget.none(),
-    ...             policy=ReplayBonusPO(learning_rate=0.1, bonus=0.01), oracle=PooledRidge(floor=0.5))
+    ...             policy=ReplayBonusPO(learning_rate=0.1, bonus=0.01), oracle=PooledRidge())
     >>> plan.digest[:8] == Plan.from_config(plan.to_config()).digest[:8]
     True
     """
