@@ -22,7 +22,7 @@ from campaign import labelled
 from discreet.arrays.stacking import structure
 from discreet.campaign.hardware import machine, one_thread
 from discreet.campaign.presets import paper_plans
-from discreet.schedule import Doubling
+from discreet.schedule import Schedule
 from discreet.simulate.engine import parts, run
 
 
@@ -40,7 +40,7 @@ def play(folder: str, name: str, mechanism: str, seeds: int, device: str) -> Non
     grid = paper_plans(actions, x.shape[1], mechanism=mechanism)
     plans = [replace(plan, first_batch=third) for _, plan in grid]
     given = machine(device, 1)
-    schedule = Doubling(plans[0].first_batch, len(x))
+    schedule = Schedule(plans[0].first_batch, len(x))
     families: dict[object, tuple[list[int], list[int]]] = {}
     for indices, some in parts(plans, features.shape, schedule, seeds, given):
         first = plans[indices[0]]

@@ -52,10 +52,10 @@ kind = "UnitBall"
 dimension = 8
 """
 EQUAL = """
-from discreet.schedule import Doubling
-Doubling.nominal = lambda self, batch: self.first
+from discreet.schedule import Schedule
+Schedule.nominal = lambda self, batch: self.first
 """
-"""Doubling makes a thousand releases last for ever: with this every batch has as many slots."""
+"""Schedule makes a thousand releases last for ever: with this every batch has as many slots."""
 
 
 class Service:

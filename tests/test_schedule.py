@@ -1,9 +1,9 @@
-"""Doubling batches: their lengths, the truncated last one, and how many are fitted."""
+"""Schedule batches: their lengths, the truncated last one, and how many are fitted."""
 
 import pytest
 
 from discreet import InvalidInput
-from discreet.schedule import LONGEST, Doubling
+from discreet.schedule import LONGEST, Schedule
 from wording import refused
 
 HORIZONS = range(1, 301)
@@ -23,7 +23,7 @@ def literal_lengths(first, horizon):
 @pytest.mark.parametrize("first", [1, 2, 3, 7, 400])
 def test_lengths_are_those_of_a_loop_over_rounds(first):
     for horizon in HORIZONS:
-        schedule = Doubling(first, horizon)
+        schedule = Schedule(first, horizon)
         lengths = schedule.lengths()
         assert lengths == literal_lengths(first, horizon)
         assert sum(lengths) == horizon
@@ -36,20 +36,20 @@ def test_lengths_are_those_of_a_loop_over_rounds(first):
 @pytest.mark.parametrize("first", [1, 2, 3, 7, 400])
 def test_all_batches_but_the_last_are_fitted(first):
     for horizon in HORIZONS:
-        schedule = Doubling(first, horizon)
+        schedule = Schedule(first, horizon)
         fitted = [schedule.fitted(m + 1) for m in range(len(schedule.lengths()))]
         assert fitted == [True] * (len(fitted) - 1) + [False]
 
 
 def test_a_fitted_batch_is_never_truncated():
     for horizon in HORIZONS:
-        schedule = Doubling(1, horizon)
+        schedule = Schedule(1, horizon)
         for number, length in enumerate(schedule.lengths(), start=1):
             assert length == schedule.nominal(number) or not schedule.fitted(number)
 
 
 def test_an_open_end_doubles_for_ever_and_fits_every_batch():
-    schedule = Doubling(first=3)
+    schedule = Schedule(first=3)
     assert [schedule.length(m) for m in range(1, 8)] == [3, 6, 12, 24, 48, 96, 192]
     assert [schedule.start(m) for m in range(1, 5)] == [0, 3, 9, 21]
     assert all(schedule.fitted(m) for m in range(1, 60))
@@ -58,7 +58,7 @@ def test_an_open_end_doubles_for_ever_and_fits_every_batch():
 
 @pytest.mark.parametrize("first", [1, 3, 4096, LONGEST])
 def test_no_batch_is_longer_than_exact_sums_allow(first):
-    schedule = Doubling(first=first)
+    schedule = Schedule(first=first)
     lengths = [schedule.length(m) for m in range(1, 40)]
     assert max(lengths) == LONGEST == lengths[-1]
     assert lengths == sorted(lengths)
@@ -66,17 +66,17 @@ def test_no_batch_is_longer_than_exact_sums_allow(first):
 
 
 def test_nominal_length_ignores_the_horizon():
-    assert Doubling(horizon=10).nominal(4) == 8
-    assert Doubling(horizon=10).length(4) == 3
+    assert Schedule(horizon=10).nominal(4) == 8
+    assert Schedule(horizon=10).length(4) == 3
 
 
 @pytest.mark.parametrize("horizon", [0, -1, 1.0, "10", True])
 def test_a_horizon_is_a_positive_whole_number(horizon):
     with refused(InvalidInput, "horizon", repr(horizon), "None if it is open"):
-        Doubling(horizon=horizon)
+        Schedule(horizon=horizon)
 
 
 @pytest.mark.parametrize("first", [0, -4, 2.0, None])
 def test_a_first_batch_is_a_positive_whole_number(first):
     with refused(InvalidInput, "first_batch", repr(first)):
-        Doubling(first=first)
+        Schedule(first=first)

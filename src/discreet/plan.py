@@ -24,7 +24,7 @@ from discreet.privacy.budget import Budget
 from discreet.registry import ORACLES, POLICIES, refuse_unregistered
 from discreet.releases.canonical import digest_of
 from discreet.releases.released import Released
-from discreet.schedule import Doubling
+from discreet.schedule import Schedule
 from discreet.validate import instance, loss, one_of, whole
 
 FORMAT = "discreet-plan/1"
@@ -66,7 +66,8 @@ class Plan:
     feedback: str = "bandit"
     losses: str = "general"
     horizon: int | None = None
-    first_batch: int = 1
+    first_batch: int = 16
+    growth: float = 1.5
     missing_loss: float | None = None
     releases: str = "automatic"
     unit: str = "decision"
@@ -90,7 +91,7 @@ class Plan:
                 "A plan alone cannot tell whose records are whose: leave unit out and choose ε for "
                 "all records of one person, or use the service, which enforces units of users."
             )
-        Doubling(self.first_batch, self.horizon)  # complains about both
+        Schedule(self.first_batch, self.horizon, self.growth)  # complains about both
         if self.missing_loss is not None:
             object.__setattr__(self, "missing_loss", loss(self.missing_loss))
         if self.missing_loss is not None and self.feedback == "full":
@@ -143,8 +144,8 @@ class Plan:
         return event if name in ORACLES.built_in else events.not_audited(event, name)
 
     @property
-    def schedule(self) -> Doubling:
-        return Doubling(self.first_batch, self.horizon)
+    def schedule(self) -> Schedule:
+        return Schedule(self.first_batch, self.horizon, self.growth)
 
     def nothing_released(self) -> Released:
         """What a policy sees before the first release."""

@@ -1,8 +1,10 @@
-"""Doubling batches: the public clock of every algorithm."""
+"""Batches that grow: the public clock of every algorithm."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 from discreet.validate import in_range, whole
 
@@ -11,36 +13,40 @@ LONGEST = 2**22
 
 
 @dataclass(frozen=True)
-class Doubling:
-    """Batch m has ``first``·2^(m−1) slots, at most 2²²; the horizon cuts the last one short.
+class Schedule:
+    """Batch 1 has ``first`` slots, each next one ⌈``growth`` × as many⌉, at most 2²².
 
-    The number of rounds before batch m is the sum of the earlier lengths. With a known
-    horizon T the last batch is never fitted, so there are exactly M − 1 fits; without one
-    every batch is. [paper, Algorithm 2]
+    The horizon cuts the last batch short. With a known horizon T the last batch is never fitted,
+    so there are exactly M − 1 fits; without one every batch is. The paper's batches double from
+    one slot. [paper, Algorithm 2]
 
-    >>> Doubling(horizon=10).lengths()
+    >>> Schedule(horizon=10).lengths()
     [1, 2, 4, 3]
-    >>> Doubling(first=4).length(3), Doubling(first=4).start(3)
-    (16, 12)
+    >>> Schedule(first=16, growth=1.5).length(4), Schedule(first=16, growth=1.5).start(4)
+    (54, 76)
     """
 
     first: int = 1
     horizon: int | None = None
+    growth: float = 2.0
 
     def __post_init__(self) -> None:
         whole("first_batch", self.first, 1)
         in_range("first_batch", self.first, 1, LONGEST)
+        in_range("growth", self.growth, 1.1, 16.0)
         if self.horizon is not None:
             whole("horizon", self.horizon, 1, "Give the number of rounds, or None if it is open.")
 
     def nominal(self, batch: int) -> int:
         """B_m, before the horizon cuts it: the length that enters learning rates."""
-        return min(self.first << min(batch - 1, LONGEST.bit_length()), LONGEST)
+        lengths, _ = _growing(self.first, self.growth)
+        return lengths[min(batch, len(lengths)) - 1]
 
     def start(self, batch: int) -> int:
         """Rounds that are over when batch m begins: Σ_{j<m} B_j."""
-        doublings = min(batch - 1, max(0, (LONGEST - 1) // self.first).bit_length())
-        return self.first * ((1 << doublings) - 1) + (batch - 1 - doublings) * LONGEST
+        lengths, starts = _growing(self.first, self.growth)
+        grown = min(batch, len(lengths))
+        return starts[grown - 1] + (batch - grown) * LONGEST
 
     def length(self, batch: int) -> int:
         """Slots of batch m: B_m, or what the horizon leaves of it (0 after the end)."""
@@ -61,3 +67,16 @@ class Doubling:
         while self.length(len(lengths) + 1) > 0:
             lengths.append(self.length(len(lengths) + 1))
         return lengths
+
+
+@lru_cache(maxsize=256)
+def _growing(first: int, growth: float) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Lengths up to the first that is ``LONGEST``, and where these batches start.
+
+    One rounded product per batch, the same in every language.
+    """
+    lengths, starts = [first], [0]
+    while lengths[-1] < LONGEST:
+        starts.append(starts[-1] + lengths[-1])
+        lengths.append(min(LONGEST, max(lengths[-1] + 1, math.ceil(growth * lengths[-1]))))
+    return tuple(lengths), tuple(starts)

@@ -11,7 +11,7 @@ import discreet as dc
 from discreet.audit import FAILS, HOLDS, Rule, attack, learnt_rule, numbers
 from discreet.audit.subjects import Subject
 from discreet.errors import InvalidInput
-from discreet.releases.pool import Statistics
+from discreet.releases.statistics import Statistics
 from discreet.releases.release import Fit, Gram, Predictor, Release
 from discreet.releases.released import Released
 from wording import refused

@@ -8,7 +8,7 @@ import numpy as np
 import discreet as dc
 from discreet.billboard import documents, signing
 from discreet.releases.canonical import canonical
-from discreet.releases.pool import Statistics
+from discreet.releases.statistics import Statistics
 from discreet.releases.release import Gram, Predictor, Release, publishable
 
 PRIVATE_KEY, OTHER_KEY = bytes(range(32)), bytes(range(1, 33))

@@ -13,7 +13,7 @@ import discreet as dc
 from catalogue import ACTIONS, DIMENSION, FEATURES, NONE, PRIVATE, WIDTH, OracleCase, batch_for
 from discreet.oracles.mechanisms import perturb, pooled_statistics
 from discreet.releases.canonical import decode_array
-from discreet.releases.pool import Statistics
+from discreet.releases.statistics import Statistics
 from discreet.rows.batch import Batch
 from discreet.simulate.environment import shuffle
 from libraries import LIBRARIES

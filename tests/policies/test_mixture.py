@@ -17,7 +17,7 @@ from discreet.policies import vanilla_po
 from discreet.policies.vanilla_po import mixture_nodes
 from discreet.releases.release import Predictor, Release
 from discreet.releases.released import Released
-from discreet.schedule import Doubling
+from discreet.schedule import Schedule
 from reference.policy_optimisation import vanilla_component, vanilla_rate
 from reference.policy_optimisation import vanilla_po as literal
 from tolerances import EXACT
@@ -149,7 +149,7 @@ def test_weights_are_a_distribution_over_the_batch(length):
 
 
 def history(losses, first, count):
-    released = Released(len(losses), Doubling(first))
+    released = Released(len(losses), Schedule(first))
     for number in range(1, count + 1):
         predictor = Predictor(np.array(losses)[:, None], "identity")
         released = released.add(Release(number, first << (number - 1), predictor))

@@ -13,7 +13,7 @@ import discreet as dc
 from catalogue import ACTIONS, POLICIES, features, releases
 from discreet.releases.release import Gram, Predictor, Release
 from discreet.releases.released import Released
-from discreet.schedule import Doubling
+from discreet.schedule import Schedule
 from reference import confidence, inverse_gap, policy_optimisation
 from reference.design import scores, sigmoid
 from tolerances import EXACT
@@ -151,7 +151,7 @@ def test_fastcb_is_uniform_over_minimisers_without_a_positive_best(losses):
 def test_vanilla_po_is_the_direct_sum_for_long_batches(rollout, first, count):
     """B up to several thousand, powers of two and not."""
     losses = [0.31, 0.12, 0.77, 0.1201]
-    released = Released(len(losses), Doubling(first))
+    released = Released(len(losses), Schedule(first))
     for number in range(1, count + 1):
         predictor = Predictor(np.array(losses)[:, None], "identity")
         released = released.add(Release(number, first << (number - 1), predictor))
@@ -165,7 +165,7 @@ def test_vanilla_po_is_the_direct_sum_for_long_batches(rollout, first, count):
 
 def test_bonus_po_uses_nominal_lengths_of_a_larger_first_batch():
     losses = [0.9, 0.2, 0.5]
-    released = Released(3, Doubling(6)).add(
+    released = Released(3, Schedule(6)).add(
         Release(1, 6, Predictor(np.array(losses)[:, None], "identity"))
     )
     expected = policy_optimisation.bonus_po(losses, 12, 6, 2.0, 3.0, 0.1)

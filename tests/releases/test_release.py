@@ -24,7 +24,7 @@ from discreet import (
 )
 from discreet.privacy.events import Composed, ExponentialMechanism, Gaussian, NonPrivate
 from discreet.releases.canonical import canonical, digest_of, encode_array
-from discreet.releases.pool import Statistics
+from discreet.releases.statistics import Statistics
 from discreet.releases.release import Gram, Predictor, publishable
 from tolerances import EXACT
 from wording import refused

@@ -19,14 +19,14 @@ from discreet import (
 from discreet.privacy.events import NonPrivate
 from discreet.releases.release import Predictor
 from discreet.rows.memory_store import MemoryStore
-from discreet.schedule import Doubling
+from discreet.schedule import Schedule
 from wording import refused
 
 ACTIONS, P = 3, 2
 
 
 def store(first=4, horizon=None, missing=None):
-    released = Released(ACTIONS, Doubling(first, horizon))
+    released = Released(ACTIONS, Schedule(first, horizon))
     return MemoryStore(released, Ledger(Budget.none()), P, missing)
 
 

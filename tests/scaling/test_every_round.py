@@ -16,7 +16,7 @@ from discreet.scaling.every_round import LeastSquares, RidgeEveryRound, vanilla_
 from discreet.scaling.known_bandits import gap_class, known, needle_class, random_class
 from discreet.scaling.known_contexts import KnownContexts, mechanism_for
 from discreet.scaling.measured_regret import play_known
-from discreet.schedule import Doubling
+from discreet.schedule import Schedule
 from discreet.simulate.engine import Family
 from reference.policy_optimisation import exponential_update
 from tolerances import EXACT, SOLVER
@@ -131,7 +131,7 @@ def literal_batched(truth, rounds, seed, policy, oracle):
     from discreet.releases.release import Release
     from discreet.releases.released import Released
 
-    schedule = Doubling(1, rounds.horizon)
+    schedule = Schedule(1, rounds.horizon)
     released, regret = Released(truth.n_actions, schedule), 0.0
     world = rounds.worlds[seed]
     for number, length in enumerate(schedule.lengths(), start=1):

@@ -8,7 +8,7 @@ import pytest
 import discreet as dc
 from catalogue import ACTIONS, DIMENSION, FEATURES, POLICIES, WIDTH, every_policy_stack
 from discreet.releases.released import Released
-from discreet.schedule import Doubling
+from discreet.schedule import Schedule
 from discreet.simulate.environment import play, shuffle
 from reference import confidence, inverse_gap, policy_optimisation, ridge
 from reference import simulate as literal
@@ -39,7 +39,7 @@ def plan_of(policy, oracle, budget, feedback="bandit"):
 
 
 def losses_of(plan, x, y, u, noise):
-    released = Released(ACTIONS, Doubling(horizon=ROWS))
+    released = Released(ACTIONS, Schedule(horizon=ROWS))
     parts = [np.asarray(lost) for lost, _ in play(plan, released, x, y, u, noise)]
     lead = np.broadcast_shapes(*(part.shape[:-1] for part in parts))
     spread = [np.broadcast_to(part, (*lead, part.shape[-1])) for part in parts]

@@ -17,7 +17,7 @@ import discreet as dc
 from discreet import theory
 from discreet.releases.release import Predictor, Release
 from discreet.releases.released import Released
-from discreet.schedule import Doubling
+from discreet.schedule import Schedule
 from reference.policy_optimisation import exponential_update
 from tolerances import EXACT
 
@@ -50,7 +50,7 @@ def predictions(seed, A, shape):
 def played(policy, losses, epoch):
     """The policy of an epoch whose predictor says ``losses`` in the contexts."""
     A = losses.shape[1]
-    released = Released(A, Doubling(horizon=2**12))
+    released = Released(A, Schedule(horizon=2**12))
     for number in range(1, epoch):
         predictor = Predictor(losses.T, "clip")
         released = released.add(Release(number, 2 ** (number - 1), predictor))
@@ -205,7 +205,7 @@ def test_average_of_updates_is_the_mixture_is_the_sampler(A, epoch):
             current = exponential_update(current, losses[context], rate)
         np.testing.assert_allclose(total / B, mixture[context], rtol=0, atol=EXACT)
     draws = 200_000
-    released = Released(A, Doubling(horizon=2**12))
+    released = Released(A, Schedule(horizon=2**12))
     for number in range(1, epoch):
         released = released.add(Release(number, 1, Predictor(losses.T, "clip")))
     x = np.repeat(np.eye(CONTEXTS)[:1], draws, axis=0)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import discreet as dc
 from discreet import theory
 from discreet.errors import InvalidInput
-from discreet.schedule import Doubling
+from discreet.schedule import Schedule
 from tolerances import EXACT
 
 horizons = st.integers(1, 2**40)
@@ -24,7 +24,7 @@ epsilons = st.floats(1e-3, 1e3)
 
 def test_epochs_and_fits_are_those_of_the_schedule():
     for T in [*range(1, 300), 2**17 - 1, 2**17, 2**17 + 1]:
-        lengths = Doubling(horizon=T).lengths()
+        lengths = Schedule(horizon=T).lengths()
         assert theory.epochs(T) == len(lengths) == math.ceil(math.log2(T + 1))
         assert theory.fits(T) == len(lengths) - 1
         assert (
@@ -183,7 +183,7 @@ def _released(A, batches):
     from discreet.releases.release import Predictor, Release
     from discreet.releases.released import Released
 
-    released = Released(A, Doubling(horizon=5000))
+    released = Released(A, Schedule(horizon=5000))
     for number in range(1, batches + 1):
         predictor = Predictor(np.zeros((A, 1)), "clip")
         released = released.add(Release(number, 2 ** (number - 1), predictor))

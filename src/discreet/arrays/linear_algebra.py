@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.arrays.backend import apply_rows, as_like, namespace, row_sum, share_rows
+from discreet.arrays.backend import apply_rows, as_like, lift, namespace, row_sum, share_rows
 from discreet.types import Array
 
 LARGE = 2000
@@ -59,12 +59,16 @@ def _cached_indices(name: str, p: int, device: Any) -> Array:
     return torch.asarray(chosen, device=device)
 
 
+def packed_form(matrices: Array) -> Array:
+    """Symmetric (..., p, p) as weights on ``pack_products``: their sum is xᵀ M x."""
+    rows, columns = (_indices(name, matrices) for name in ("rows", "columns"))
+    return matrices[..., rows, columns] * (2 - 1 * (rows == columns))
+
+
 def quadratic_forms(features: Array, matrices: Array) -> Array:
     """xᵀ M_a x for every row and action: (..., n, p) and (..., A, p, p) -> (..., n, A)."""
     if share_rows(features, matrices[..., 0]):
-        rows, columns = (_indices(name, features) for name in ("rows", "columns"))
-        packed = matrices[..., rows, columns]
-        return apply_rows(pack_products(features), packed * (2 - 1 * (rows == columns)))
+        return apply_rows(pack_products(features), packed_form(matrices))
     x = features[..., None, :, :]
     return row_sum((x @ matrices) * x)[..., 0].mT
 
@@ -129,6 +133,14 @@ def solve_repaired(matrices: Array, vectors: Array, step: Array) -> Array:
     return torch.cholesky_solve(vectors[..., None], factors)[..., 0]
 
 
+def raised_eigenvalues(matrices: Array, floor: Any) -> tuple[Array, Array, Array]:
+    """Eigenvalues, the same raised to at least ``floor`` (...), and eigenvectors, in float64."""
+    xp = namespace(matrices)
+    values, axes = xp.linalg.eigh(xp.astype(matrices, xp.float64))
+    least = as_like(floor, axes)[..., None]
+    return values, xp.where(values > least, values, least + 0.0 * values), axes
+
+
 def solve_floored(matrices: Array, vectors: Array, floor: Any) -> Array:
     """M₊⁻¹ v, where M₊ has the eigenvalues of M, those below ``floor`` (...) raised to it.
 
@@ -136,9 +148,7 @@ def solve_floored(matrices: Array, vectors: Array, floor: Any) -> Array:
     an action. In double precision, since a floor may lie far below the largest eigenvalue.
     """
     xp = namespace(matrices)
-    values, axes = xp.linalg.eigh(xp.astype(matrices, xp.float64))
-    least = as_like(floor, axes)[..., None, None]
-    values = xp.where(values > least, values, least + 0.0 * values)
+    _, values, axes = raised_eigenvalues(matrices, lift(floor, matrices, 1))
     along = axes.mT @ xp.astype(vectors, xp.float64)[..., None]
     return xp.astype((axes @ (along / values[..., None]))[..., 0], matrices.dtype)
 

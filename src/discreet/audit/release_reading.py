@@ -18,7 +18,7 @@ from discreet.arrays.linear_algebra import inverse_repaired
 from discreet.audit.noise_sources import Chosen
 from discreet.audit.subjects import joined
 from discreet.oracles.mechanisms.pooled_statistics import PooledStatistics
-from discreet.releases.pool import Statistics
+from discreet.releases.statistics import Statistics
 from discreet.rows.batch import Batch
 
 

@@ -19,7 +19,7 @@ from discreet.registry import POLICIES
 from discreet.releases.canonical import digest_of
 from discreet.releases.release import Release, following
 from discreet.releases.released import Released
-from discreet.schedule import Doubling
+from discreet.schedule import Schedule
 
 ADDS_UP = "user"
 """The unit that enters every batch, so that the costs of releases add up."""
@@ -166,7 +166,7 @@ class Chain:
         plan = self.config
         return Released(
             int(plan["n_actions"]),
-            Doubling(int(plan["first_batch"]), plan["horizon"]),
+            Schedule(int(plan["first_batch"]), plan["horizon"], float(plan["growth"])),
             tuple(link.release for link in self.links if link.release is not None),
             plan,
         )

@@ -17,7 +17,7 @@ from discreet.privacy.accounting import epsilon
 from discreet.privacy.events import assumptions, to_json
 from discreet.privacy.groups import epsilon_apart, epsilon_together
 from discreet.privacy.ledger import DISJOINT, RELATION
-from discreet.schedule import Doubling
+from discreet.schedule import Schedule
 from discreet.validate import whole
 
 OPEN_ENDED = 20
@@ -84,7 +84,7 @@ def outlook(experiment: Experiment) -> dict[str, Any]:
     }
 
 
-def _batch(plan: Plan, schedule: Doubling, number: int, norm: float) -> dict[str, Any]:
+def _batch(plan: Plan, schedule: Schedule, number: int, norm: float) -> dict[str, Any]:
     records, fitted = schedule.length(number), schedule.fitted(number)
     return {
         "number": number,

@@ -13,7 +13,7 @@ from discreet.cli.experiment_file import TEXT, Experiment, experiment_flags, fro
 from discreet.cli.parser import Commands, command
 from discreet.errors import InvalidInput
 from discreet.formatting import guarantee_text
-from discreet.schedule import Doubling
+from discreet.schedule import Schedule
 from discreet.simulate import evaluate
 
 FORMAT = "discreet-result/1"
@@ -51,7 +51,7 @@ def play(experiment: Experiment) -> dict[str, Any]:
     assert data is not None
     seeds = list(range(experiment.seeds))
     curves = [evaluate(plan, data.contexts, data.labels, seed=seed).curve for seed in seeds]
-    ends = np.cumsum(Doubling(plan.first_batch, len(curves[0])).lengths())
+    ends = np.cumsum(Schedule(plan.first_batch, len(curves[0]), plan.growth).lengths())
     at_ends = np.stack(curves)[:, ends - 1]
     return {
         "format": FORMAT,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
 from discreet.oracles.problem import Problem
 from discreet.privacy.budget import Budget
 from discreet.privacy.events import Event
 from discreet.privacy.noise import Noise
-from discreet.releases.pool import Statistics
+from discreet.releases.statistics import Statistics
 from discreet.releases.release import Fit
 from discreet.rows.batch import Batch
 
@@ -29,8 +30,8 @@ class Mechanism(Protocol):
     def noise_norm(self) -> float:
         """The expected size of the noise, to set beside the number of records; 0 without any."""
 
-    def fit(self, batch: Batch, noise: Noise, earlier: Statistics | None = None, /) -> Fit:
-        """Statistics → noise → solve. ``earlier`` is what the releases before have pooled.
+    def fit(self, batch: Batch, noise: Noise, earlier: Sequence[Statistics] = (), /) -> Fit:
+        """Statistics → noise → solve. ``earlier`` are the statistics of the releases before.
 
         All randomness comes from ``noise``. A fit never raises, warns or logs because of a row:
         it clamps. It reads rows through ``legal_rows`` where ``noise.exact``.

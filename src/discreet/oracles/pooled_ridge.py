@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from discreet.oracles.mechanisms.pooled_statistics import PooledStatistics
 from discreet.oracles.problem import Problem
 from discreet.privacy.budget import Budget
-from discreet.validate import in_range, positive
+from discreet.validate import in_range, one_of, positive
 
 
 @dataclass(frozen=True)
@@ -26,18 +26,20 @@ class PooledRidge:
     past. [docs/privacy/ridge.md, "Pooled releases"; docs/results/defaults.md]
 
     >>> PooledRidge()
-    PooledRidge(floor=0.4, ridge=1e-08, clear=10.0, response_weight=2.0)
+    PooledRidge(floor=0.6, ridge=1e-08, clear=10.0, response_weight=2.0, geometry='learned')
     """
 
-    floor: float = 0.4
+    floor: float = 0.6
     ridge: float = 1e-8
     clear: float = 10.0
     response_weight: float = 2.0
+    geometry: str = "learned"
 
     bounded = True
     """Predictions lie in [0, 1]."""
 
     def __post_init__(self) -> None:
+        one_of("geometry", self.geometry, ("learned", "plain"))
         positive("floor", self.floor)
         positive("ridge", self.ridge)
         in_range("clear", self.clear, 0.0, math.inf)

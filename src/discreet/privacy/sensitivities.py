@@ -33,7 +33,11 @@ def centre(losses: str, n_actions: int) -> float:
 
 
 def ridge_sensitivity(
-    feedback: str, n_actions: int, one_zero: bool = False, weight: float = 1.0
+    feedback: str,
+    n_actions: int,
+    one_zero: bool = False,
+    weight: float = 1.0,
+    normalised: bool = False,
 ) -> float:
     """Joint L2 sensitivity of (svec G, ω·q) with centred losses and a weight ω ≤ √8.
 
@@ -50,10 +54,11 @@ def ridge_sensitivity(
         norm = weight**2 * (c**2 + (n_actions - 1) * (1 - c) ** 2)  # ‖v‖² of a centred row
         # v·v' of different labels
         inner = weight**2 * ((n_actions - 2) * (1 - c) ** 2 - 2 * c * (1 - c))
-        return math.sqrt(2 + 2 * norm + inner**2 / 2)
+        return math.sqrt(2 + 2 * norm + (norm if normalised else inner) ** 2 / 2)
     heard = 1 if feedback == "bandit" else n_actions
     spread = heard * weight**2 / 4  # Σ h² over the losses that one record tells
-    return math.sqrt((2 + spread) ** 2 / 2 if spread <= 2 else 4 * spread)
+    told = 0.25 if normalised and feedback == "bandit" else 0.0
+    return math.sqrt(((2 + spread) ** 2 / 2 if spread <= 2 else 4 * spread) + told)
 
 
 def paper_sensitivities(

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.releases.pool import Statistics
+from discreet.releases.statistics import Statistics
 from discreet.releases.released import Released
 
 

@@ -16,7 +16,7 @@ from discreet.arrays.backend import apply_rows, at_least, at_most, sigmoid
 from discreet.errors import CorruptRelease
 from discreet.privacy import events
 from discreet.releases.canonical import decode_array, digest_of, encode_array
-from discreet.releases.pool import Statistics
+from discreet.releases.statistics import Statistics
 from discreet.types import Array
 
 FORMAT = "discreet-release/1"

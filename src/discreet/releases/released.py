@@ -17,9 +17,9 @@ from discreet.arrays.backend import as_like, at_least, lift, namespace
 from discreet.arrays.linear_algebra import identity, inverse, inverse_repaired, quadratic_forms
 from discreet.errors import CorruptRelease, InvalidInput
 from discreet.releases.canonical import canonical, digest_of, read_document, write_atomically
-from discreet.releases.pool import Statistics
+from discreet.releases.statistics import Statistics
 from discreet.releases.release import Gram, Predictor, Release, altered, following
-from discreet.schedule import Doubling
+from discreet.schedule import Schedule
 from discreet.types import Array
 
 FILE_FORMAT = "discreet-released/1"
@@ -31,7 +31,7 @@ class Released:
     """All releases so far: the only thing of the past that a policy may see."""
 
     n_actions: int
-    schedule: Doubling = field(default_factory=Doubling)
+    schedule: Schedule = field(default_factory=Schedule)
     items: tuple[Release, ...] = ()
     plan: Mapping[str, Any] | None = field(default=None, repr=False)
     summed: Gram | None = field(default=None, repr=False)
@@ -53,9 +53,9 @@ class Released:
         return self.schedule.nominal(len(self.items) + 1)
 
     @property
-    def statistics(self) -> Statistics | None:
-        """What the next fit adds to: the newest pool, if the oracle keeps one."""
-        return self.latest.statistics if self.latest else None
+    def statistics(self) -> tuple[Statistics, ...]:
+        """What the next fit may use of the past: all statistics that were released."""
+        return tuple(item.statistics for item in self.items if item.statistics is not None)
 
     def add(self, release: Release) -> Released:
         """These releases and one more."""
@@ -63,11 +63,10 @@ class Released:
 
     def compact(self) -> Released:
         """The same for policies and fits: Grams summed up, the newest pool. A simulation's."""
-        if not any(item.gram or item.statistics for item in self.items):
+        if not any(item.gram for item in self.items):
             return self
         total = self._total_gram if self.summed or self.items[-1].gram else None
-        *before, newest = (replace(item, gram=None) for item in self.items)
-        items = (*(replace(item, statistics=None) for item in before), newest)
+        items = tuple(replace(item, gram=None) for item in self.items)
         return replace(self, items=items, summed=total)
 
     def runs(self, some: slice) -> Released:
@@ -173,7 +172,7 @@ class Released:
         try:
             plan, entries = document["plan"], document["releases"]
             n_actions = int(plan["n_actions"])
-            schedule = Doubling(int(plan["first_batch"]), plan["horizon"])
+            schedule = Schedule(int(plan["first_batch"]), plan["horizon"], float(plan["growth"]))
             root = previous = digest_of(plan)
             items: list[Release] = []
             for number, entry in enumerate(entries, start=1):

@@ -12,7 +12,7 @@ from discreet.errors import InvalidInput
 from discreet.report.paper_sets import FIGURES, openml_id
 from discreet.report.runs import Level, Numbers
 from discreet.report.selection import Selection
-from discreet.schedule import Doubling
+from discreet.schedule import Schedule
 from discreet.validate import one_of
 
 COLUMNS = ("dataset", "algorithm", "oracle", "epsilon", "delta", "seed", "settings", "curve")
@@ -69,7 +69,7 @@ def curves(table: Any, selection: Selection, dataset: str, first_batch: int = 1)
         pieces[a, i] = _of_the_seeds(found, selection, d)
     if not pieces:
         return None
-    ends = np.cumsum(Doubling(first_batch, int(selection.rounds[d])).lengths())
+    ends = np.cumsum(Schedule(first_batch, int(selection.rounds[d])).lengths())
     if any(piece.shape[1] != len(ends) for piece in pieces.values()):
         raise InvalidInput(
             f"curves of {dataset} must have a value for each of {len(ends)} batches; some have "

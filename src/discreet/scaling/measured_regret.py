@@ -12,7 +12,7 @@ from discreet.releases.release import Release
 from discreet.releases.released import Released
 from discreet.rows.batch import Batch
 from discreet.scaling.known_bandits import Rounds, Truth
-from discreet.schedule import Doubling
+from discreet.schedule import Schedule
 from discreet.simulate.environment import Playable
 from discreet.types import Floats
 
@@ -41,7 +41,7 @@ def play_known(plan: Playable, truth: Truth, rounds: Rounds, first_batch: int = 
 
     The policy is frozen in a batch, so its probabilities are computed once for each context.
     """
-    schedule = Doubling(first_batch, rounds.horizon)
+    schedule = Schedule(first_batch, rounds.horizon)
     released = Released(truth.n_actions, schedule)
     noise = SeededNoise(rounds.seeds)
     seeds = np.arange(len(rounds.seeds))[:, None]

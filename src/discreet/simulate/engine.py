@@ -28,7 +28,7 @@ from discreet.policies import Policy
 from discreet.privacy.events import Event
 from discreet.privacy.noise import SeededNoise
 from discreet.releases.released import Released
-from discreet.schedule import Doubling
+from discreet.schedule import Schedule
 from discreet.simulate.environment import play, shuffle
 from discreet.types import Array
 
@@ -115,7 +115,7 @@ def run(
     ``features`` (T, p) are mapped already; all plans share actions and first batch.
     """
     machine = machine or Machine()
-    schedule = Doubling(plans[0].first_batch, len(features))
+    schedule = Schedule(plans[0].first_batch, len(features), plans[0].growth)
     ends = np.cumsum(schedule.lengths())
     results = np.full((len(plans), len(seeds), len(ends)), np.nan)
 
@@ -146,7 +146,7 @@ def _shuffled(
 def _play_family(
     family: Family,
     n_actions: int,
-    schedule: Doubling,
+    schedule: Schedule,
     rows: tuple[Array, Array, Array],
     seeds: Sequence[int],
 ) -> np.ndarray[Any, Any]:
@@ -160,7 +160,7 @@ def _play_family(
 
 
 def parts(
-    plans: Sequence[Plan], shape: tuple[int, ...], schedule: Doubling, seeds: int, machine: Machine
+    plans: Sequence[Plan], shape: tuple[int, ...], schedule: Schedule, seeds: int, machine: Machine
 ) -> Iterator[tuple[list[int], list[int]]]:
     """Families cut to the memory budget: indices of plans and of seeds."""
     groups: dict[Any, list[int]] = defaultdict(list)
@@ -189,7 +189,7 @@ def _dense(plan: Plan) -> bool:
     return plan.budget.private and isinstance(plan.mechanism, with_gram)
 
 
-def _held_by_a_run(plan: Plan, shape: tuple[int, ...], schedule: Doubling) -> int:
+def _held_by_a_run(plan: Plan, shape: tuple[int, ...], schedule: Schedule) -> int:
     """Numbers that one run of one seed holds at its largest batch."""
     rows, p = max(schedule.lengths()), shape[1]
     blocks = plan.n_actions * p * p

@@ -21,7 +21,7 @@ from discreet.privacy.noise import Noise, SeededNoise
 from discreet.releases.release import Release
 from discreet.releases.released import Released
 from discreet.rows.batch import Batch
-from discreet.schedule import Doubling
+from discreet.schedule import Schedule
 from discreet.types import Array
 
 
@@ -80,7 +80,7 @@ def evaluate(
     rounds = min(len(features), plan.horizon or len(features))
     order, u = (drawn[:rounds] for drawn in shuffle(seed, len(features)))
     noise = noise or SeededNoise(seed)
-    schedule = Doubling(plan.first_batch, rounds)
+    schedule = Schedule(plan.first_batch, rounds, plan.growth)
     ledger = Ledger(plan.budget if noise.exact else Budget.none())
     for number in range(1, len(schedule.lengths())):
         ledger = ledger.charge(f"batch {number}", noise.claim(plan.event))

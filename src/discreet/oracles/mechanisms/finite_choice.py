@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
@@ -15,7 +16,7 @@ from discreet.oracles.problem import Problem
 from discreet.privacy.budget import Budget
 from discreet.privacy.events import NO_BUDGET, STACKED, Event, ExponentialMechanism
 from discreet.privacy.noise import Noise
-from discreet.releases.pool import Statistics
+from discreet.releases.statistics import Statistics
 from discreet.releases.release import Fit, Predictor
 from discreet.rows.batch import Batch
 from discreet.types import Array
@@ -63,7 +64,7 @@ class FiniteChoice:
         """Expected excess of the chosen function's loss, at most (2Δ/ε)·log F."""
         return float(2 * self.sensitivity / self.epsilon * math.log(self.oracle.weights.shape[0]))
 
-    def fit(self, batch: Batch, noise: Noise, _earlier: Statistics | None = None) -> Fit:
+    def fit(self, batch: Batch, noise: Noise, _earlier: Sequence[Statistics] = ()) -> Fit:
         """Sum of squared losses → exponential mechanism → the chosen predictor."""
         features, weights, losses, _ = fitted_rows(
             batch, self.problem.feedback, self.problem.losses, exact=noise.exact

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 
 from discreet.oracles.mechanisms.moments import GRID
@@ -14,7 +15,7 @@ from discreet.privacy.sensitivities import ridge_sensitivity, sampler_distance
 
 @lru_cache(maxsize=4096)
 def structured_scales(
-    problem: Problem, budget: Budget, weight: float = 1.0
+    problem: Problem, budget: Budget, weight: float = 1.0, normalised: bool = False
 ) -> tuple[float, float, Event]:
     """Standard deviations of Grams and responses in natural units, and what they cost.
 
@@ -24,12 +25,14 @@ def structured_scales(
         return 0.0, 0.0, NO_BUDGET
     need_delta(budget, "Gaussian noise")
     feedback, n_actions, p = problem.feedback, problem.n_actions, problem.p
-    sensitivity = ridge_sensitivity(feedback, n_actions, problem.losses == "one_label", weight)
+    one_label = problem.losses == "one_label"
+    sensitivity = ridge_sensitivity(feedback, n_actions, one_label, weight, normalised)
     blocks = 2 if feedback == "bandit" else 1
-    coordinates = blocks * p * (p + 1) // 2 + (2 if blocks == 2 else n_actions) * p
+    coordinates = blocks * p * (p + 1) // 2 + (2 if blocks == 2 else n_actions) * p + 2 * normalised
 
     def event_at(multiplier: float) -> Gaussian:
-        grid_sigma = multiplier * sensitivity * GRID**2 / max(1.0, weight)  # the coarsest one
+        coarsest = max(math.sqrt(2.0), weight) if normalised else max(1.0, weight)
+        grid_sigma = multiplier * sensitivity * GRID**2 / coarsest
         distance = sampler_distance(coordinates, grid_sigma)
         return Gaussian(multiplier, sensitivity, distance, coordinates=coordinates)
 

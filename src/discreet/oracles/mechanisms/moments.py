@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from discreet.arrays.backend import namespace, share_rows, weighted_sums
-from discreet.arrays.linear_algebra import pack_products, unpack
-from discreet.errors import InvalidInput
+from discreet.arrays.backend import apply_rows, namespace, share_rows, weighted_sums
+from discreet.arrays.linear_algebra import pack_products, packed_form, unpack
+from discreet.errors import InvalidInput, PrivateData
 from discreet.privacy.sensitivities import GRID_BITS, LARGEST_BATCH, centre
 from discreet.rows.batch import Batch
 from discreet.types import Array
@@ -32,22 +32,38 @@ _HELD_ON_A_GPU = 2**27
 
 @dataclass(frozen=True)
 class Moments:
-    """gram (..., A or 1, p, p) and response (..., A, p), each in multiples of its unit."""
+    """gram (..., A or 1, p, p) and response (..., A, p), each in multiples of its unit.
+
+    ``told`` (..., 2), in multiples of the Gram's unit, is ½·Σ(y − ½) and the number of losses
+    heard: rows that are normalised no longer tell them.
+    """
 
     gram: Array
     response: Array
     gram_unit: float
     response_unit: float
+    told: Array | None = None
 
 
-def floating_moments(batch: Batch, feedback: str, middle: float) -> Moments:
-    """Plain floating sums over the rows that were observed, with losses centred at ``middle``."""
+def floating_moments(
+    batch: Batch, feedback: str, middle: float, matrix: Array | None = None
+) -> Moments:
+    """Plain floating sums over the rows that were observed, with losses centred at ``middle``.
+
+    With a matrix M (..., p, p) rows are v = M b/‖M b‖, in float64 since M may be far from even.
+    """
     xp = namespace(batch.features)
     observed = batch.observed[..., :1] if feedback == "full" else batch.observed
     heard = xp.where(observed, batch.losses - middle, 0.0)  # what was not observed is not read
     weights = xp.astype(observed, batch.features.dtype)
-    response = weighted_sums(heard, batch.features)
-    return Moments(second_moments(batch.features, weights), response, 1.0, 1.0)
+    if matrix is None:
+        response = weighted_sums(heard, batch.features)
+        return Moments(second_moments(batch.features, weights), response, 1.0, 1.0)
+    heard, weights = xp.astype(heard, xp.float64), xp.astype(weights, xp.float64)
+    told = None
+    if feedback == "bandit":
+        told = xp.stack([0.5 * heard.sum((-2, -1)), weights.sum((-2, -1))], axis=-1)
+    return Moments(*stretched_sums(batch.features, weights, heard, matrix), 1.0, 1.0, told)
 
 
 @dataclass(frozen=True)
@@ -109,10 +125,15 @@ def fitted_rows(
     return batch.features, weights, heard, None
 
 
-def exact_moments(batch: Batch, feedback: str, losses: str) -> Moments:
-    """Integer sums over legal records, with centred losses."""
+def exact_moments(
+    batch: Batch, feedback: str, losses: str, matrix: Array | None = None
+) -> Moments:
+    """Integer sums over legal records, with centred losses; over M b/‖M b‖ with a matrix M."""
     legal = legal_rows(batch, feedback, losses)
     rows, weights = legal.grid, legal.weights
+    if matrix is not None:
+        rows = stretched_rows(rows, np.asarray(matrix))
+        weights = weights * rows.any(axis=-1, keepdims=True)  # what M makes nothing of is void
     centred = np.trunc((legal.targets - centre(losses, batch.n_actions)) * GRID)
     gram = np.zeros((weights.shape[-1], rows.shape[-1], rows.shape[-1]), dtype=np.int64)
     response = np.zeros((centred.shape[-1], rows.shape[-1]), dtype=np.int64)
@@ -121,22 +142,62 @@ def exact_moments(batch: Batch, feedback: str, losses: str) -> Moments:
         z, w = rows[part], weights[part]
         gram += second_moments(z, w).astype(np.int64)
         response += weighted_sums(w * centred[part], z).astype(np.int64)
-    # b = z / (2^20 √2) and y − centre = k / 2^20.
-    return Moments(gram, response, 0.5 / GRID**2, math.sqrt(0.5) / GRID**2)
+    if matrix is None:  # b = z / (2^20 √2) and y − centre = k / 2^20
+        return Moments(gram, response, 0.5 / GRID**2, math.sqrt(0.5) / GRID**2)
+    told = None
+    if feedback == "bandit":
+        halves, heard = int((weights * centred).sum()) * (GRID // 2), int(weights.sum()) * GRID**2
+        told = np.array([halves, heard], dtype=np.int64)
+    return Moments(gram, response, 1.0 / GRID**2, 1.0 / GRID**2, told)
+
+
+def stretched_rows(
+    grid: np.ndarray[Any, Any], matrix: np.ndarray[Any, Any]
+) -> np.ndarray[Any, Any]:
+    """Integer rows z with z/2^20 ≈ M b/‖M b‖, rounded toward zero, so ‖z‖ ≤ 2^20.
+
+    The same bits on every machine: products of two integers up to 2^20 sum exactly, a power of
+    two brings each row below 2^20, its squares sum exactly, and root and quotient are rounded
+    once. Only the direction of M b counts, so the common power of two of M does not.
+    """
+    products = grid @ integers_of(matrix).T
+    largest = np.abs(products).max(axis=-1, keepdims=True)
+    _, exponents = np.frexp(largest)
+    rows = np.trunc(np.ldexp(products, GRID_BITS - exponents))
+    squares = np.einsum("...i,...i->...", rows, rows)[..., None]
+    z = np.trunc(rows / np.sqrt(np.where(squares > 0.0, squares, 1.0)) * GRID)
+    return _within_grid(z)
+
+
+def integers_of(matrix: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """A published matrix as integers of at most 2^20, its common power of two left out."""
+    _, exponent = math.frexp(float(np.abs(matrix).max()))
+    integers = np.ldexp(matrix, GRID_BITS - exponent)
+    # Privacy: exact products are what makes a row's image the same for every batch it is in.
+    if matrix.shape[-1] > _EXACT_ROWS or not np.array_equal(integers, np.rint(integers)):
+        raise PrivateData(
+            f"matrix must be one that a release published: at most {_EXACT_ROWS} columns of "
+            f"{GRID_BITS}-bit numbers; got other numbers. Pass what geometry.publishable returns."
+        )
+    return np.asarray(integers)
 
 
 def _grid_rows(features: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Integer rows z with z/2^20 = (1, c̄), c̄ rounded toward zero, ‖c̄‖ ≤ 1."""
     # Clamped before the product too, which could overflow with a warning.
     coordinates = np.nan_to_num(np.clip(features[..., 1:], -1.0, 1.0), nan=0.0) * math.sqrt(2.0)
-    z = np.trunc(np.clip(coordinates, -1.0, 1.0) * GRID)
+    z = _within_grid(np.trunc(np.clip(coordinates, -1.0, 1.0) * GRID))
+    return np.concatenate([np.full((*z.shape[:-1], 1), float(GRID)), z], axis=-1)
+
+
+def _within_grid(z: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Integer rows shrunk where they are longer than 2^20: the rule holds for any input."""
     squares = np.einsum("...i,...i->...", z, z)
-    # Never needed for rows that came from Features; it makes the rule hold for any input.
     outside = squares > float(GRID) ** 2
     if outside.any():
         shrink = GRID / np.sqrt(squares[outside]) * (1.0 - 2.0**-40)
         z[outside] = np.trunc(z[outside] * shrink[..., None])
-    return np.concatenate([np.full((*z.shape[:-1], 1), float(GRID)), z], axis=-1)
+    return z
 
 
 def products_of(features: Array, weights: Array) -> Array | None:
@@ -170,3 +231,28 @@ def second_moments(features: Array, weights: Array, products: Array | None = Non
         else:
             total = total + (w.mT[..., None] * x[..., None, :, :]).mT @ x[..., None, :, :]
     return unpack(total, p) if shared else total
+
+
+def stretched_sums(
+    features: Array, weights: Array, heard: Array, matrix: Array
+) -> tuple[Array, Array]:
+    """Σ w·v vᵀ and Σ h·v with v = M b/‖M b‖, as M (Σ b bᵀ·w/‖M b‖²) Mᵀ: runs share their rows.
+
+    In chunks, so that products b ⊗ b are formed once for both the lengths and the sums.
+    """
+    xp = namespace(features)
+    rows, p = features.shape[-2:]
+    squared = matrix.mT @ matrix
+    held = math.prod(features.shape[:-2]) * p * (p + 1) // 2
+    chunk = max(64, _held_numbers(features) // max(1, held))
+    gram: Any = 0.0
+    response: Any = 0.0
+    for start in range(0, rows, chunk):
+        part = slice(start, start + chunk)
+        x = xp.astype(features[..., part, :], xp.float64)
+        products = pack_products(x)
+        squares = apply_rows(products, packed_form(squared)[..., None, :])  # (..., n, 1)
+        gram = gram + weighted_sums(weights[..., part, :] / squares, products)
+        response = response + weighted_sums(heard[..., part, :] / xp.sqrt(squares), x)
+    there = matrix[..., None, :, :]
+    return there @ unpack(gram, p) @ there.mT, response @ matrix.mT

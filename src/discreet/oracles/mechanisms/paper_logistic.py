@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
@@ -27,7 +28,7 @@ from discreet.privacy.events import (
 )
 from discreet.privacy.noise import LARGEST_EXPONENTIAL, Noise
 from discreet.privacy.sensitivities import paper_sensitivities, zcdp
-from discreet.releases.pool import Statistics
+from discreet.releases.statistics import Statistics
 from discreet.releases.release import Fit, Gram, Predictor
 from discreet.rows.batch import Batch
 
@@ -80,7 +81,7 @@ class PaperLogistic:
         size = self.problem.p * self.problem.n_actions
         return float(2.0 * size * self.problem.heard / self.epsilon)
 
-    def fit(self, batch: Batch, noise: Noise, _earlier: Statistics | None = None) -> Fit:
+    def fit(self, batch: Batch, noise: Noise, _earlier: Sequence[Statistics] = ()) -> Fit:
         """Statistics → noise → solve."""
         problem = self.problem
         rows = fitted_rows(batch, problem.feedback, problem.losses, exact=noise.exact)

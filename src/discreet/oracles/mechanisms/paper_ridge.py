@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
@@ -18,7 +19,7 @@ from discreet.privacy.calibration import need_delta
 from discreet.privacy.events import NO_BUDGET, REAL_ARITHMETIC, STACKED, Event, Gaussian, compose
 from discreet.privacy.noise import Noise
 from discreet.privacy.sensitivities import paper_sensitivities, zcdp
-from discreet.releases.pool import Statistics
+from discreet.releases.statistics import Statistics
 from discreet.releases.release import Fit, Gram, Predictor
 from discreet.rows.batch import Batch
 
@@ -67,7 +68,7 @@ class PaperRidge:
         """Expected operator norm of the noise on the one solve."""
         return float(self.gram * math.sqrt(2 * self.problem.p * self.problem.n_actions))
 
-    def fit(self, batch: Batch, noise: Noise, _earlier: Statistics | None = None) -> Fit:
+    def fit(self, batch: Batch, noise: Noise, _earlier: Sequence[Statistics] = ()) -> Fit:
         """Dense noise on the whole Gram, uncentred responses, a plain solve."""
         problem, ridge = self.problem, self.oracle.ridge
         if noise.exact:

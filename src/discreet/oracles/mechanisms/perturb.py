@@ -17,20 +17,26 @@ from discreet.types import Array
 
 
 def noisy_statistics(
-    batch: Batch, problem: Problem, gram: Any, response: Any, noise: Noise
-) -> tuple[Array, Array]:
-    """Blocks (..., A or 1, p, p) and centred responses (..., A, p), in one joint release.
+    batch: Batch,
+    problem: Problem,
+    gram: Any,
+    response: Any,
+    noise: Noise,
+    matrix: Array | None = None,
+) -> tuple[Array, Array, Array | None]:
+    """Blocks (..., A or 1, p, p), centred responses (..., A, p) and what else was told, jointly.
 
-    ``gram`` and ``response`` are the standard deviations.
+    ``gram`` and ``response`` are the standard deviations, ``matrix`` how rows are stretched.
     """
     if noise.exact:
-        moments = exact_moments(batch, problem.feedback, problem.losses)
+        moments = exact_moments(batch, problem.feedback, problem.losses, matrix)
     else:
         middle = centre(problem.losses, batch.n_actions)
-        moments = floating_moments(batch, problem.feedback, middle)
+        moments = floating_moments(batch, problem.feedback, middle, matrix)
     return (
         noisy_gram(moments, gram, noise, batch.features),
         noisy_response(moments, response, noise, batch.features),
+        noisy_told(moments, gram, noise, batch.features),
     )
 
 
@@ -46,8 +52,8 @@ def noisy_gram(moments: Moments, sigma: Any, noise: Noise, like: Array) -> Array
     if noise.exact:
         drawn = noise.gaussian("gram", (blocks, rows.size), sigma * law / moments.gram_unit)
         return _exact_sum(moments.gram, unpack(drawn, p), moments.gram_unit)
-    drawn = as_like(noise.gaussian("gram", (blocks, rows.size), law), like)
-    return moments.gram + lift(sigma, like, 3) * unpack(drawn, p)
+    drawn = as_like(noise.gaussian("gram", (blocks, rows.size), law), moments.gram)
+    return moments.gram + lift(sigma, moments.gram, 3) * unpack(drawn, p)
 
 
 def noisy_response(moments: Moments, sigma: Any, noise: Noise, like: Array) -> Array:
@@ -56,8 +62,19 @@ def noisy_response(moments: Moments, sigma: Any, noise: Noise, like: Array) -> A
     if noise.exact:
         drawn = noise.gaussian("response", shape, sigma / moments.response_unit)
         return _exact_sum(moments.response, drawn, moments.response_unit)
-    drawn = as_like(noise.gaussian("response", shape, 1.0), like)
-    return moments.response + lift(sigma, like, 2) * drawn
+    drawn = as_like(noise.gaussian("response", shape, 1.0), moments.response)
+    return moments.response + lift(sigma, moments.response, 2) * drawn
+
+
+def noisy_told(moments: Moments, sigma: Any, noise: Noise, like: Array) -> Array | None:
+    """How people fared, plus independent noise of standard deviation σ."""
+    if moments.told is None:
+        return None
+    if noise.exact:
+        drawn = noise.gaussian("told", (2,), sigma / moments.gram_unit)
+        return _exact_sum(moments.told, drawn, moments.gram_unit)
+    drawn = as_like(noise.gaussian("told", (2,), 1.0), moments.told)
+    return moments.told + lift(sigma, moments.told, 1) * drawn
 
 
 def _exact_sum(values: Array, drawn: Any, unit: float) -> Array:

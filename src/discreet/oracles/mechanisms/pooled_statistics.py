@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Self
 
-from discreet.arrays.linear_algebra import solve_floored
+from discreet.arrays.backend import as_like, lift, namespace
+from discreet.arrays.linear_algebra import identity, solve_floored
 from discreet.oracles.mechanisms.gaussian_scales import structured_scales
+from discreet.oracles.mechanisms.geometry import pooled, publishable
 from discreet.oracles.mechanisms.perturb import noisy_statistics
 from discreet.oracles.mechanisms.structured_ridge import uncentred
 from discreet.oracles.problem import Problem
@@ -15,9 +18,10 @@ from discreet.privacy.budget import Budget
 from discreet.privacy.events import STACKED, Event
 from discreet.privacy.noise import Noise
 from discreet.privacy.sensitivities import centre
-from discreet.releases.pool import Statistics
+from discreet.releases.statistics import Statistics
 from discreet.releases.release import Fit, Gram, Predictor
 from discreet.rows.batch import Batch
+from discreet.types import Array
 
 if TYPE_CHECKING:
     from discreet.oracles.pooled_ridge import PooledRidge
@@ -37,31 +41,58 @@ class PooledStatistics:
     response: float
     event: Event = field(metadata={"stacked": STACKED})
 
+    stretched: bool = False
+
     @classmethod
     def of(cls, oracle: PooledRidge, problem: Problem, budget: Budget) -> Self:
         """With its noise fixed; refuses δ = 0."""
         weight = float(oracle.response_weight) if problem.feedback == "bandit" else 1.0
-        return cls(oracle, problem, *structured_scales(problem, budget, weight))
+        # Radii need Grams in plain coordinates, and without noise there is nothing to gain.
+        stretched = oracle.geometry == "learned" and budget.private and not problem.radii
+        scales = structured_scales(problem, budget, weight, stretched)
+        return cls(oracle, problem, *scales, stretched)
 
     @property
     def noise_norm(self) -> float:
         """Expected operator norm of the noise on one batch."""
         return float(self.gram * math.sqrt(2 * self.problem.p))
 
-    def fit(self, batch: Batch, noise: Noise, earlier: Statistics | None = None) -> Fit:
-        """Statistics → noise → pool → solve."""
-        oracle = self.oracle
-        gram, response = noisy_statistics(batch, self.problem, self.gram, self.response, noise)
-        p, records, variance = gram.shape[-1], batch.records, self.gram**2
+    def fit(self, batch: Batch, noise: Noise, earlier: Sequence[Statistics] = ()) -> Fit:
+        """Statistics → noise → pool → solve, and the matrix of the next batch."""
+        records = batch.records
+        matrix = self._matrix(batch.features, earlier)
+        gram, response, told = noisy_statistics(
+            batch, self.problem, self.gram, self.response, noise, matrix
+        )
         # Privacy: from here on only released and public numbers are used.
         # [docs/privacy/ridge.md, "Pooled releases"]
-        weight = records / (records + oracle.clear * p * variance)
-        new = Statistics(gram, response, records, variance)
-        empty = Statistics(0.0 * gram, 0.0 * response, 0.0, 0.0)
-        pool = (earlier or empty).plus(weight, new)
-        floor = oracle.floor * (2 * p * pool.variance) ** 0.5 + oracle.ridge * pool.records
-        weights = solve_floored(pool.gram, pool.response, floor)
-        weights = uncentred(weights, centre(self.problem.losses, batch.n_actions))
-        step = self.gram * math.sqrt(2 * p) + 1e-12 * records  # positive also without noise
+        new = Statistics(gram, response, records, self.gram**2, matrix, told=told)
+        weights, following = self.conclusion((*earlier, new))
+        if noise.exact and following is not None:
+            following = publishable(following)
+        step = self.gram * math.sqrt(2 * gram.shape[-1]) + 1e-12 * records  # positive also at σ = 0
         kept = Gram(gram, dense=False, step=step) if self.problem.radii else None
-        return Fit(Predictor(weights, "clip"), kept, pool)
+        new = replace(new, following=following)
+        return Fit(Predictor(as_like(weights, batch.features), "clip"), kept, new)
+
+    def conclusion(self, statistics: Sequence[Statistics]) -> tuple[Array, Array | None]:
+        """What follows from all that was released: the newest weights, and the next matrix."""
+        oracle = self.oracle
+        pool = pooled(statistics, oracle.clear)
+        floor = oracle.floor * pool.noise + oracle.ridge * pool.records
+        weights, following = solve_floored(pool.gram, pool.response, floor), None
+        if pool.matrix is not None:
+            # Linear in plain features: θ_a = Mᵀ θ'_a / c.
+            weights = weights @ pool.matrix / lift(pool.typical_length(), weights)
+            following = pool.following()
+        middle = centre(self.problem.losses, self.problem.n_actions)
+        return uncentred(weights, middle), following
+
+    def _matrix(self, features: Array, earlier: Sequence[Statistics]) -> Array | None:
+        """What the newest release published for this batch."""
+        if not self.stretched:
+            return None
+        if earlier:
+            return earlier[-1].following
+        xp = namespace(features)
+        return identity(features.shape[-1], xp.astype(features[..., :1, :1], xp.float64))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Self
@@ -28,7 +29,7 @@ from discreet.privacy.events import (
 )
 from discreet.privacy.noise import LARGEST_EXPONENTIAL, LARGEST_NORMAL, Noise
 from discreet.privacy.sensitivities import LARGEST_BATCH, sampler_distance
-from discreet.releases.pool import Statistics
+from discreet.releases.statistics import Statistics
 from discreet.releases.release import Fit, Gram, Predictor
 from discreet.rows.batch import Batch
 
@@ -101,7 +102,7 @@ class StructuredLogistic:
             return float(self.sigma * math.sqrt(self.problem.p))
         return float(2.0 * self.problem.p * self.problem.heard / self.epsilon)
 
-    def fit(self, batch: Batch, noise: Noise, _earlier: Statistics | None = None) -> Fit:
+    def fit(self, batch: Batch, noise: Noise, _earlier: Sequence[Statistics] = ()) -> Fit:
         """Statistics → noise → solve."""
         problem = self.problem
         rows = fitted_rows(batch, problem.feedback, problem.losses, exact=noise.exact)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
@@ -15,7 +16,7 @@ from discreet.privacy.budget import Budget
 from discreet.privacy.events import STACKED, Event
 from discreet.privacy.noise import Noise
 from discreet.privacy.sensitivities import centre
-from discreet.releases.pool import Statistics
+from discreet.releases.statistics import Statistics
 from discreet.releases.release import Fit, Gram, Predictor
 from discreet.rows.batch import Batch
 from discreet.types import Array
@@ -49,9 +50,9 @@ class StructuredRidge:
         """Expected operator norm of the noise on one solve."""
         return float(self.gram * math.sqrt(2 * self.problem.p))
 
-    def fit(self, batch: Batch, noise: Noise, _earlier: Statistics | None = None) -> Fit:
+    def fit(self, batch: Batch, noise: Noise, _earlier: Sequence[Statistics] = ()) -> Fit:
         """Statistics → noise → solve."""
-        gram, response = noisy_statistics(batch, self.problem, self.gram, self.response, noise)
+        gram, response, _ = noisy_statistics(batch, self.problem, self.gram, self.response, noise)
         p = gram.shape[-1]
         expected = self.gram * math.sqrt(2 * p)
         shift = batch.records * self.oracle.ridge + self.oracle.noise_ridge * expected

@@ -11,7 +11,7 @@ import secrets
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from discreet.schedule import Doubling
+from discreet.schedule import Schedule
 from discreet.service.kill_points import step
 from discreet.service.secrets.vault import Vault
 from discreet.service.storage.database import Connection, Database
@@ -66,7 +66,7 @@ class Wanted(NamedTuple):
 class Terms:
     """What the settings say about batches."""
 
-    schedule: Doubling
+    schedule: Schedule
     depth: int
     window: float
     settle: float

@@ -1,0 +1,91 @@
+"""What one batch told: noisy sums, which every later fit may use again.
+
+Releases are public, so adding them up costs no privacy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from discreet.arrays.backend import at_least, at_most
+from discreet.arrays.linear_algebra import inverse, triangle, unpack
+from discreet.releases.canonical import decode_array, encode_array
+from discreet.types import Array
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """Noisy sums over one batch: Gram blocks (..., A or 1, p, p) and responses (..., A, p).
+
+    They are sums over v = M b/‖M b‖ where the batch has a ``matrix`` M (..., p, p), and over the
+    features b themselves where it has none; ``following`` is the matrix of the next batch.
+    ``records`` counts slots, ``variance`` (...) is that of the noise in the Gram. ``told`` (..., 2)
+    holds ½·Σ(y − ½) and the number of losses heard, both noisy, where rows are normalised.
+    """
+
+    gram: Array
+    response: Array
+    records: int
+    variance: Any
+    matrix: Array | None = None
+    following: Array | None = None
+    told: Array | None = None
+
+    @property
+    def heard(self) -> Any:
+        """How many losses were heard, as far as is told: at least an eighth of the slots."""
+        if self.told is None:
+            return self.records
+        return at_most(at_least(self.told[..., 1], 0.125 * self.records), self.records)
+
+    @cached_property
+    def inverse(self) -> Array:
+        """M⁻¹."""
+        return inverse(self.matrix)
+
+    @cached_property
+    def plain(self) -> tuple[Array, Array]:
+        """Gram and response in the coordinates of b: M⁻¹ G̃ M⁻ᵀ and M⁻¹ q̃."""
+        if self.matrix is None:
+            return self.gram, self.response
+        back = self.inverse[..., None, :, :]
+        return back @ self.gram @ back.mT, self.response @ self.inverse.mT
+
+    def to_json(self) -> dict[str, Any]:
+        """The upper triangles of the blocks, and the rest."""
+        rows, columns = triangle(self.gram.shape[-1])
+        document = {
+            "gram": encode_array(self.gram[..., rows, columns]),
+            "response": encode_array(self.response),
+            "records": self.records,
+            "variance": repr(float(self.variance)),
+        }
+        for name in ("matrix", "following", "told"):
+            if getattr(self, name) is not None:
+                document[name] = encode_array(getattr(self, name))
+        return document
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Statistics:
+        """The statistics of a document."""
+        response, packed = decode_array(document["response"]), decode_array(document["gram"])
+        p = response.shape[-1]
+        if packed.shape[-1] != p * (p + 1) // 2:
+            raise ValueError("statistics must have a triangle for each block")
+        extra = {
+            name: decode_array(document[name])
+            for name in ("matrix", "following", "told")
+            if name in document
+        }
+        return cls(
+            np.asarray(unpack(packed, p)),
+            response,
+            int(document["records"]),
+            float(document["variance"]),
+            **extra,
+        )
