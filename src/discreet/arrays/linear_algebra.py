@@ -133,12 +133,12 @@ def solve_repaired(matrices: Array, vectors: Array, step: Array) -> Array:
     return torch.cholesky_solve(vectors[..., None], factors)[..., 0]
 
 
-def raised_eigenvalues(matrices: Array, floor: Any) -> tuple[Array, Array, Array]:
-    """Eigenvalues, the same raised to at least ``floor`` (...), and eigenvectors, in float64."""
+def raised_eigenvalues(matrices: Array, floor: Any) -> tuple[Array, Array]:
+    """Eigenvalues, raised to at least ``floor`` (...), and eigenvectors, in float64."""
     xp = namespace(matrices)
     values, axes = xp.linalg.eigh(xp.astype(matrices, xp.float64))
     least = as_like(floor, axes)[..., None]
-    return values, xp.where(values > least, values, least + 0.0 * values), axes
+    return xp.where(values > least, values, least + 0.0 * values), axes
 
 
 def solve_floored(matrices: Array, vectors: Array, floor: Any) -> Array:
@@ -148,7 +148,7 @@ def solve_floored(matrices: Array, vectors: Array, floor: Any) -> Array:
     an action. In double precision, since a floor may lie far below the largest eigenvalue.
     """
     xp = namespace(matrices)
-    _, values, axes = raised_eigenvalues(matrices, lift(floor, matrices, 1))
+    values, axes = raised_eigenvalues(matrices, lift(floor, matrices, 1))
     along = axes.mT @ xp.astype(vectors, xp.float64)[..., None]
     return xp.astype((axes @ (along / values[..., None]))[..., 0], matrices.dtype)
 

@@ -6,7 +6,7 @@ Releases are public, so adding them up costs no privacy.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -44,17 +44,14 @@ class Statistics:
         return at_most(at_least(self.told[..., 1], 0.125 * self.records), self.records)
 
     @cached_property
-    def inverse(self) -> Array:
+    def inverse(self) -> Array | None:
         """M⁻¹."""
-        return inverse(self.matrix)
+        return None if self.matrix is None else inverse(self.matrix)
 
-    @cached_property
-    def plain(self) -> tuple[Array, Array]:
-        """Gram and response in the coordinates of b: M⁻¹ G̃ M⁻ᵀ and M⁻¹ q̃."""
-        if self.matrix is None:
-            return self.gram, self.response
-        back = self.inverse[..., None, :, :]
-        return back @ self.gram @ back.mT, self.response @ self.inverse.mT
+    def of_the_constant(self) -> Statistics:
+        """What tells how people fared: noisy counts and sums of centred losses."""
+        gram, response = self.gram[..., :1, :1] + 0.0, self.response[..., :1] + 0.0
+        return replace(self, gram=gram, response=response, matrix=None, following=None)
 
     def to_json(self) -> dict[str, Any]:
         """The upper triangles of the blocks, and the rest."""

@@ -11,26 +11,21 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from discreet.arrays.backend import as_like, at_least, lift, namespace
-from discreet.arrays.linear_algebra import inverse, raised_eigenvalues
-from discreet.privacy.sensitivities import GRID_BITS
+from discreet.arrays.backend import as_like, at_least, lift
+from discreet.arrays.linear_algebra import raised_eigenvalues
+from discreet.oracles.mechanisms.moments import matrix_bits
 from discreet.releases.statistics import Statistics
 from discreet.types import Array
 
 FLOOR = 0.3
 """Variances below this share of their noise are taken to be as large as it."""
-CLEAR = 2.0
-"""Nothing is stretched until the largest variance exceeds this multiple of its noise."""
-SPREAD = 3.0
-"""Nor where the largest variance is less than this multiple of the least."""
-
-
-CAP = 4096.0
-"""No direction is stretched more than so many times as much as another."""
+LEAST = 2.0**-32
+"""No variance is believed below this share of a row's: directions without any stay bounded."""
 
 
 @dataclass(frozen=True)
@@ -47,25 +42,30 @@ class Pool:
     records: Any
     heard: Any
     matrix: Array | None
+    inverse: Array | None
 
     def following(self) -> Array:
-        """The matrix of the next batch."""
-        assert self.matrix is not None
-        p, blocks = self.gram.shape[-1], self.gram.shape[-3]
-        total, noise = self.gram.sum(-3), blocks**0.5 * self.noise
-        values, raised, axes = raised_eigenvalues(total, FLOOR * noise)
-        half = lift(self.records / p, total) ** 0.5 * raised[..., None, :] ** -0.5
-        stretched = _capped((axes * half) @ axes.mT @ self.matrix)
-        learned = (values[..., -1] > CLEAR * noise) & (raised[..., -1] > SPREAD * raised[..., 0])
-        return namespace(total).where(learned[..., None, None], stretched, self.matrix)
+        """The matrix of the next batch: M · T₊^(−½) · √(N/p), so that pooled rows are round."""
+        raised, axes = self._spread
+        half = lift(self.records / axes.shape[-1], axes) ** 0.5 * raised[..., None, :] ** -0.5
+        return (axes * half) @ axes.mT @ self.matrix
 
     def typical_length(self) -> Array:
-        """c ≈ ‖M b‖ (...), read off the constant feature: c² = ½·N / (M⁻¹ (Σ_a S_a) M⁻ᵀ)_00."""
-        assert self.matrix is not None
-        noise = self.gram.shape[-3] ** 0.5 * self.noise
-        _, raised, axes = raised_eigenvalues(self.gram.sum(-3), FLOOR * noise)
-        first = (inverse(self.matrix)[..., :1, :] @ axes)[..., 0, :]
+        """c ≈ ‖M b‖ (...), read off the constant feature: c² = ½·N / (M⁻¹ T₊ M⁻ᵀ)_00."""
+        raised, axes = self._spread
+        first = (self.inverse[..., :1, :] @ axes)[..., 0, :]
         return (0.5 * self.heard / (first * first * raised).sum(-1)) ** 0.5
+
+    @cached_property
+    def _spread(self) -> tuple[Array, Array]:
+        """T₊ as eigenvalues and axes: how rows are spread, whatever their action."""
+        matrix: Any = self.matrix
+        floor = FLOOR * self.gram.shape[-3] ** 0.5 * self.noise
+        # In plain coordinates: a multiple of the identity, relative to the longest direction.
+        least = LEAST * (self.records + floor) * (self.inverse * self.inverse).sum((-2, -1))
+        return raised_eigenvalues(
+            self.gram.sum(-3) + lift(least, matrix) * (matrix @ matrix.mT), floor
+        )
 
 
 def pooled(statistics: Sequence[Statistics], clear: Any) -> Pool:
@@ -82,36 +82,25 @@ def pooled(statistics: Sequence[Statistics], clear: Any) -> Pool:
     heard: Any = 0.0
     variance: Any = 0.0
     for each in statistics:
-        noise = each.variance
+        # Directly from its own coordinates: by way of plain ones rounding would grow with ‖M‖².
+        one_gram, one_response, noise = each.gram, each.response, each.variance
         if matrix is not None:
             change = matrix @ each.inverse
             noise = as_like(noise, change) * at_least((change * change).sum((-2, -1)) / p, 1.0) ** 2
+            there = change[..., None, :, :]
+            one_gram, one_response = there @ one_gram @ there.mT, one_response @ change.mT
         weight = each.records / (each.records + clear * p * noise)
-        plain_gram, plain_response = each.plain
-        gram = gram + lift(weight, plain_gram, 3) * plain_gram
-        response = response + lift(weight, plain_response, 2) * plain_response
+        gram = gram + lift(weight, one_gram, 3) * one_gram
+        response = response + lift(weight, one_response, 2) * one_response
         records, variance = records + weight * each.records, variance + weight**2 * noise
         heard = heard + weight * each.heard
-    if matrix is not None:
-        there = matrix[..., None, :, :]
-        gram, response = there @ gram @ there.mT, response @ matrix.mT
-    return Pool(gram, response, (2 * p * variance) ** 0.5, records, heard, matrix)
-
-
-def _capped(matrix: Array) -> Array:
-    """The matrix with its singular values at most ``CAP`` times the least."""
-    xp = namespace(matrix)
-    squares, axes = xp.linalg.eigh(matrix.mT @ matrix)
-    most = CAP**2 * at_least(squares[..., :1], 0.0)
-    shrink = xp.where(squares > most, most / squares, 1.0) ** 0.5
-    return matrix @ ((axes * shrink[..., None, :]) @ axes.mT)
+    return Pool(gram, response, (2 * p * variance) ** 0.5, records, heard, matrix, newest.inverse)
 
 
 def publishable(matrix: Array) -> np.ndarray[Any, Any]:
-    """The matrix as it is published and used: integers of at most 2^20 times a power of two.
+    """The matrix as it is published and used: small integers times a power of two.
 
     Eigenvectors differ between machines in the last bits; what was published does not.
     """
-    _, exponent = math.frexp(float(np.abs(matrix).max()))
-    unit = GRID_BITS - exponent
+    unit = matrix_bits(matrix.shape[-1]) - math.frexp(float(np.abs(matrix).max()))[1]
     return np.asarray(np.ldexp(np.rint(np.ldexp(matrix, unit)), -unit))

@@ -169,15 +169,21 @@ def stretched_rows(
     return _within_grid(z)
 
 
+def matrix_bits(p: int) -> int:
+    """Bits of a published matrix's integers: p products with integers up to 2^20 sum exactly."""
+    return 53 - GRID_BITS - math.ceil(math.log2(p))
+
+
 def integers_of(matrix: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """A published matrix as integers of at most 2^20, its common power of two left out."""
-    _, exponent = math.frexp(float(np.abs(matrix).max()))
-    integers = np.ldexp(matrix, GRID_BITS - exponent)
-    # Privacy: exact products are what makes a row's image the same for every batch it is in.
-    if matrix.shape[-1] > _EXACT_ROWS or not np.array_equal(integers, np.rint(integers)):
+    """A published matrix as integers, its common power of two left out."""
+    bits = matrix_bits(matrix.shape[-1])
+    integers = np.ldexp(matrix, bits - math.frexp(float(np.abs(matrix).max()))[1])
+    # Privacy: with exact products a row's image does not depend on the rows beside it.
+    # [docs/privacy/arithmetic.md, "Stretched rows"]
+    if not np.array_equal(integers, np.rint(integers)):
         raise PrivateData(
-            f"matrix must be one that a release published: at most {_EXACT_ROWS} columns of "
-            f"{GRID_BITS}-bit numbers; got other numbers. Pass what geometry.publishable returns."
+            f"matrix must be as a release publishes it, in integers of {bits} bits; it has more. "
+            "Pass what geometry.publishable returns."
         )
     return np.asarray(integers)
 
