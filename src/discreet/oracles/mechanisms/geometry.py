@@ -85,7 +85,7 @@ def pooled(statistics: Sequence[Statistics], clear: Any) -> Pool:
         # Directly from its own coordinates: by way of plain ones rounding would grow with ‖M‖².
         one_gram, one_response, noise = each.gram, each.response, each.variance
         if matrix is not None:
-            change = matrix @ each.inverse
+            change, clear = matrix @ each.inverse, lift(clear, matrix, 0)
             noise = as_like(noise, change) * at_least((change * change).sum((-2, -1)) / p, 1.0) ** 2
             there = change[..., None, :, :]
             one_gram, one_response = there @ one_gram @ there.mT, one_response @ change.mT
