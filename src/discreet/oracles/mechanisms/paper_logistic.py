@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from discreet.arrays.backend import as_like, lift
-from discreet.oracles.mechanisms.moments import fitted_rows, floating_moments, legal_batch
-from discreet.oracles.mechanisms.newton import CURVATURE, minimise, ridge_like
+from discreet.oracles.mechanisms.moments import floating_moments, legal_batch
+from discreet.oracles.mechanisms.newton import CURVATURE
 from discreet.oracles.mechanisms.perturb import dense_noisy_gram
-from discreet.oracles.mechanisms.structured_logistic import for_each_block, public_tolerance
+from discreet.oracles.mechanisms.perturbed_objective import perturbed_minimum, public_tolerance
 from discreet.oracles.problem import Problem
 from discreet.privacy.budget import Budget
 from discreet.privacy.calibration import need_delta
@@ -83,16 +82,13 @@ class PaperLogistic:
     def fit(self, batch: Batch, noise: Noise, _earlier: Statistics | None = None) -> Fit:
         """Statistics → noise → solve."""
         problem = self.problem
-        rows = fitted_rows(batch, problem.feedback, problem.losses, exact=noise.exact)
-        features, weights, labels, grid = rows
-        A, p = labels.shape[-1], features.shape[-1]
+        A, p = problem.n_actions, problem.p
         ridge, scale = self._ridge_and_scale(batch.records)
         drawn = noise.ball("objective", (A * p,))
         tilt = drawn.reshape(*drawn.shape[:-1], A, p)
-        tilt = as_like(tilt, features) * lift(scale, features)
         largest = LARGEST_EXPONENTIAL * A * p * np.asarray(scale)
-        least = for_each_block(public_tolerance(batch.records, problem, ridge, largest), A)
-        theta = minimise(features, weights, labels, ridge_like(ridge, features), tilt, least, grid)
+        tolerance = public_tolerance(batch.records, problem, ridge, largest)
+        theta = perturbed_minimum(batch, problem, tilt, scale, ridge, tolerance, exact=noise.exact)
         return Fit(Predictor(theta, "logistic"), self._gram(batch, noise))
 
     def _ridge_and_scale(self, records: int) -> tuple[Any, Any]:

@@ -11,10 +11,10 @@ import numpy as np
 
 from discreet.arrays.backend import as_like, lift
 from discreet.errors import InvalidInput
-from discreet.oracles.mechanisms.exact_sums import attainable_norm
-from discreet.oracles.mechanisms.moments import GRID, exact_moments, fitted_rows, floating_moments
-from discreet.oracles.mechanisms.newton import CURVATURE, minimise, ridge_like
+from discreet.oracles.mechanisms.moments import GRID, exact_moments, floating_moments
+from discreet.oracles.mechanisms.newton import CURVATURE
 from discreet.oracles.mechanisms.perturb import noisy_gram
+from discreet.oracles.mechanisms.perturbed_objective import perturbed_minimum, public_tolerance
 from discreet.oracles.problem import Problem
 from discreet.privacy.budget import Budget
 from discreet.privacy.calibration import gaussian_multiplier, need_delta, smallest_scale
@@ -35,9 +35,6 @@ from discreet.rows.batch import Batch
 if TYPE_CHECKING:
     from discreet.oracles.logistic import Logistic
 
-TOLERANCE = 1e-8
-"""Public bound on the gradient norm of a returned minimiser; never the achieved value. Large
-batches with a small ridge have a larger one: see ``public_tolerance``."""
 OUTPUT_MULTIPLIER = 50.0
 """Gaussian output noise is 50 times the solver's sensitivity, 50/ε times below ε = 1: a sliver
 of the budget, and still far below what a prediction can show."""
@@ -103,19 +100,16 @@ class StructuredLogistic:
 
     def fit(self, batch: Batch, noise: Noise, _earlier: Statistics | None = None) -> Fit:
         """Statistics → noise → solve."""
-        problem = self.problem
-        rows = fitted_rows(batch, problem.feedback, problem.losses, exact=noise.exact)
-        features, weights, labels, grid = rows
-        A, p = labels.shape[-1], features.shape[-1]
+        A, p = self.problem.n_actions, self.problem.p
         ridge, scale = self._ridge_and_scale(batch.records)
         if self.noise == "gamma":
             tilt = noise.ball("objective blocks", (A, p))
         else:
             tilt = noise.normal("objective blocks", (A, p))
-        tilt = as_like(tilt, features) * lift(scale, features)
         tolerance = self._tolerance(batch.records)
-        least = for_each_block(tolerance, A)
-        theta = minimise(features, weights, labels, ridge_like(ridge, features), tilt, least, grid)
+        theta = perturbed_minimum(
+            batch, self.problem, tilt, scale, ridge, tolerance, exact=noise.exact
+        )
         theta = theta + lift(self._output_scale(ridge, tolerance), theta) * as_like(
             self._output_noise(noise, A, p), theta
         )
@@ -167,21 +161,6 @@ class StructuredLogistic:
         else:
             moments = floating_moments(batch, problem.feedback, 0.0)
         return Gram(noisy_gram(moments, self.gram, noise, batch.features), False, step)
-
-
-def public_tolerance(records: int, problem: Problem, ridge: Any, largest_tilt: Any) -> Any:
-    """τ: 1e-8, or what floating point can certify for so many records.
-
-    Privacy: a function of public numbers; the output noise is in proportion to it.
-    [docs/privacy/logistic.md, "Rounding"]
-    """
-    attainable = attainable_norm(records, problem.p, ridge, largest_tilt)
-    return np.maximum(TOLERANCE, 2.0 * math.sqrt(problem.n_actions) * attainable)
-
-
-def for_each_block(tolerance: Any, n_actions: int) -> float:
-    """Half of the public bound, shared by the blocks: the rest covers rounding."""
-    return 0.5 * float(np.min(tolerance)) / math.sqrt(n_actions)
 
 
 def output_multiplier(epsilon: Any) -> Any:
