@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from dataclasses import dataclass, field
+from typing import Generic, Protocol, TypeVar, runtime_checkable
 
 from discreet.oracles.problem import Problem
 from discreet.privacy.budget import Budget
-from discreet.privacy.events import Event
+from discreet.privacy.events import STACKED, Event
 from discreet.privacy.noise import Noise
 from discreet.releases.pool import Statistics
 from discreet.releases.release import Fit
 from discreet.rows.batch import Batch
+
+Configuration = TypeVar("Configuration")
 
 
 class Mechanism(Protocol):
@@ -50,3 +53,12 @@ class Oracle(Protocol):
 
     def calibrate(self, problem: Problem, budget: Budget) -> Mechanism:
         """The mechanism for a problem and a budget; ``InvalidInput`` where there is none."""
+
+
+@dataclass(frozen=True)
+class Calibrated(Generic[Configuration]):
+    """The fields of every mechanism; a subclass adds the numbers that calibration fixed."""
+
+    oracle: Configuration
+    problem: Problem
+    event: Event = field(kw_only=True, metadata={"stacked": STACKED})

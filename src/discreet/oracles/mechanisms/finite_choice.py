@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from discreet.arrays.backend import as_like, namespace, to_numpy
 from discreet.errors import InvalidInput
+from discreet.oracles.contract import Calibrated
 from discreet.oracles.mechanisms.moments import GRID, fitted_rows
 from discreet.oracles.problem import Problem
 from discreet.privacy.budget import Budget
-from discreet.privacy.events import NO_BUDGET, STACKED, Event, ExponentialMechanism
+from discreet.privacy.events import NO_BUDGET, Event, ExponentialMechanism
 from discreet.privacy.noise import Noise
 from discreet.releases.pool import Statistics
 from discreet.releases.release import Fit, Predictor
@@ -25,17 +26,14 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class FiniteChoice:
+class FiniteChoice(Calibrated["FiniteClass"]):
     """P(f) ∝ exp(−ε·L(f)/(2Δ)) with Δ the sensitivity of the summed loss; at ε = ∞ its minimiser.
 
     [paper, Lemma "Privacy and accuracy of finite-class regression"; docs/privacy/finite.md]
     """
 
-    oracle: FiniteClass
-    problem: Problem
     epsilon: float
     sensitivity: float
-    event: Event = field(metadata={"stacked": STACKED})
 
     @classmethod
     def of(cls, oracle: FiniteClass, problem: Problem, budget: Budget) -> Self:
@@ -56,7 +54,7 @@ class FiniteChoice:
         event: Event = ExponentialMechanism(budget.epsilon, sensitivity)
         if not budget.private:
             event = NO_BUDGET
-        return cls(oracle, problem, budget.epsilon, sensitivity, event)
+        return cls(oracle, problem, budget.epsilon, sensitivity, event=event)
 
     @property
     def noise_norm(self) -> float:

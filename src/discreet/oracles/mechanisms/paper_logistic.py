@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from discreet.oracles.contract import Calibrated
 from discreet.oracles.mechanisms.moments import floating_moments, legal_batch
 from discreet.oracles.mechanisms.newton import CURVATURE
 from discreet.oracles.mechanisms.perturb import dense_noisy_gram
@@ -18,7 +19,6 @@ from discreet.privacy.calibration import need_delta
 from discreet.privacy.events import (
     NO_BUDGET,
     REAL_ARITHMETIC,
-    STACKED,
     Event,
     Gaussian,
     ObjectivePerturbation,
@@ -37,7 +37,7 @@ IDEAL = ("exact minimiser", REAL_ARITHMETIC)
 
 
 @dataclass(frozen=True)
-class PaperLogistic:
+class PaperLogistic(Calibrated["Logistic"]):
     """θ = argmin (1/n)Σ f(x·θ, y) + ((λ + κ)/2)‖θ‖² + (1/n)b·θ, b of density ∝ exp(−ε'‖b‖/2).
 
     One vector θ over all A·p features at once, so b is one vector too. ε' = ε − 2·log(1 + 1/(4nλ))
@@ -47,20 +47,17 @@ class PaperLogistic:
     docs/privacy/logistic.md, "The paper's mechanism"]
     """
 
-    oracle: Logistic
-    problem: Problem
     epsilon: float
     gram: float
-    event: Event = field(metadata={"stacked": STACKED})
 
     @classmethod
     def of(cls, oracle: Logistic, problem: Problem, budget: Budget) -> Self:
         """The full ε for the predictor, or halves for predictor and Gram."""
         if not budget.private:
-            return cls(oracle, problem, math.inf, 0.0, NO_BUDGET)
+            return cls(oracle, problem, math.inf, 0.0, event=NO_BUDGET)
         if not problem.radii:
             event: Event = ObjectivePerturbation("gamma", epsilon=budget.epsilon, assumes=IDEAL)
-            return cls(oracle, problem, budget.epsilon, 0.0, event)
+            return cls(oracle, problem, budget.epsilon, 0.0, event=event)
         need_delta(budget, "confidence radii")
         half = budget.epsilon / 2
         # Privacy: Δ_G = √2 (√(2A) with full feedback, where A equal blocks are noised) at
@@ -71,7 +68,7 @@ class PaperLogistic:
             ObjectivePerturbation("gamma", epsilon=half, assumes=IDEAL),
             Gaussian(sigma / d_gram, d_gram, assumes=IDEAL),
         )
-        return cls(oracle, problem, half, sigma, event)
+        return cls(oracle, problem, half, sigma, event=event)
 
     @property
     def noise_norm(self) -> float:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 from discreet.arrays.backend import as_like, lift
 from discreet.arrays.linear_algebra import identity, solve_vector
+from discreet.oracles.contract import Calibrated
 from discreet.oracles.mechanisms.moments import floating_moments, legal_batch
 from discreet.oracles.mechanisms.perturb import dense_noisy_gram
 from discreet.oracles.problem import Problem
 from discreet.privacy.budget import Budget
 from discreet.privacy.calibration import need_delta
-from discreet.privacy.events import NO_BUDGET, REAL_ARITHMETIC, STACKED, Event, Gaussian, compose
+from discreet.privacy.events import NO_BUDGET, REAL_ARITHMETIC, Gaussian, compose
 from discreet.privacy.noise import Noise
 from discreet.privacy.sensitivities import paper_sensitivities, zcdp
 from discreet.releases.pool import Statistics
@@ -29,7 +30,7 @@ IDEAL = (REAL_ARITHMETIC,)
 
 
 @dataclass(frozen=True)
-class PaperRidge:
+class PaperRidge(Calibrated["Ridge"]):
     """θ = (G + E + nλI)⁻¹ (q + z) over all A·p features at once, by a plain solve.
 
     G is the whole (Ap)² Gram of the features e_a ⊗ b, q the response with losses as they are,
@@ -38,17 +39,14 @@ class PaperRidge:
     [paper, "Private quadratic oracle"; docs/privacy/ridge.md, "The paper's release"]
     """
 
-    oracle: Ridge
-    problem: Problem
     gram: float
     response: float
-    event: Event = field(metadata={"stacked": STACKED})
 
     @classmethod
     def of(cls, oracle: Ridge, problem: Problem, budget: Budget) -> Self:
         """Half of the zCDP budget each, in the Frobenius geometry of symmetric matrices."""
         if not budget.private:
-            return cls(oracle, problem, 0.0, 0.0, NO_BUDGET)
+            return cls(oracle, problem, 0.0, 0.0, event=NO_BUDGET)
         need_delta(budget, "Gaussian noise")
         rho = zcdp(budget.epsilon, budget.delta)
         one_label = problem.losses == "one_label"
@@ -60,7 +58,7 @@ class PaperRidge:
             Gaussian(sigma[0] / d_gram, d_gram, assumes=IDEAL),
             Gaussian(sigma[1] / d_response, d_response, assumes=IDEAL),
         )
-        return cls(oracle, problem, *sigma, event)
+        return cls(oracle, problem, *sigma, event=event)
 
     @property
     def noise_norm(self) -> float:

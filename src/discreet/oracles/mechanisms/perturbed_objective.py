@@ -1,7 +1,4 @@
-"""Logistic regression with a random tilt, solved to a public tolerance.
-
-Both mechanisms of ``Logistic`` use it.
-"""
+"""Logistic regression with a random tilt: what both mechanisms of ``Logistic`` solve."""
 
 from __future__ import annotations
 
@@ -34,14 +31,7 @@ def public_tolerance(records: int, problem: Problem, ridge: Any, largest_tilt: A
 
 
 def perturbed_minimum(
-    batch: Batch,
-    problem: Problem,
-    tilt: Any,
-    scale: Any,
-    ridge: Any,
-    tolerance: Any,
-    *,
-    exact: bool,
+    batch: Batch, problem: Problem, tilt: Any, scale: Any, ridge: Any, tolerance: Any, exact: bool
 ) -> Array:
     """θ_a = argmin Σ f(x·θ, y) + (Λ/2)‖θ‖² + scale·tilt_a·θ for each action: (..., A, p).
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Self
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from discreet.arrays.backend import as_like, lift
 from discreet.errors import InvalidInput
+from discreet.oracles.contract import Calibrated
 from discreet.oracles.mechanisms.moments import GRID, exact_moments, floating_moments
 from discreet.oracles.mechanisms.newton import CURVATURE
 from discreet.oracles.mechanisms.perturb import noisy_gram
@@ -18,14 +19,7 @@ from discreet.oracles.mechanisms.perturbed_objective import perturbed_minimum, p
 from discreet.oracles.problem import Problem
 from discreet.privacy.budget import Budget
 from discreet.privacy.calibration import gaussian_multiplier, need_delta, smallest_scale
-from discreet.privacy.events import (
-    NO_BUDGET,
-    STACKED,
-    Event,
-    Gaussian,
-    ObjectivePerturbation,
-    compose,
-)
+from discreet.privacy.events import NO_BUDGET, Event, Gaussian, ObjectivePerturbation, compose
 from discreet.privacy.noise import LARGEST_EXPONENTIAL, LARGEST_NORMAL, Noise
 from discreet.privacy.sensitivities import LARGEST_BATCH, sampler_distance
 from discreet.releases.pool import Statistics
@@ -47,7 +41,7 @@ CONTINUOUS = (
 
 
 @dataclass(frozen=True)
-class StructuredLogistic:
+class StructuredLogistic(Calibrated["Logistic"]):
     """θ_a = argmin Σ f(x·θ, y) + (Λ/2)‖θ‖² + b_a·θ for each action, and noise on the minimiser.
 
     ``noise`` "gamma": b_a of density ∝ exp(−ε‖b‖/2), Λ ≥ 2/ε, pure ε. "gaussian": b_a ~ N(0, σ²I),
@@ -55,14 +49,11 @@ class StructuredLogistic:
     [docs/privacy/logistic.md]
     """
 
-    oracle: Logistic
-    problem: Problem
     noise: str
     epsilon: float
     sigma: float
     gram: float
     least_ridge: float
-    event: Event = field(metadata={"stacked": STACKED})
 
     @classmethod
     def of(cls, oracle: Logistic, problem: Problem, budget: Budget) -> Self:
@@ -72,7 +63,7 @@ class StructuredLogistic:
         if not budget.private:
             # Which noise is absent matters only to stacks: the kind that most budgets would take.
             gamma = asked == "gamma" or (asked == "auto" and not radii and p <= 16)
-            return make("gamma" if gamma else "gaussian", math.inf, 0.0, 0.0, 0.0, NO_BUDGET)
+            return make("gamma" if gamma else "gaussian", math.inf, 0.0, 0.0, 0.0, event=NO_BUDGET)
         if radii:
             need_delta(budget, "confidence radii")
             if asked == "gamma":
@@ -81,12 +72,12 @@ class StructuredLogistic:
                     "A pure release has no Gram: drop noise='gamma' or choose another policy."
                 )
         event = ObjectivePerturbation("gamma", epsilon=budget.epsilon, assumes=CONTINUOUS)
-        pure = make("gamma", budget.epsilon, 0.0, 0.0, 0.0, event)
+        pure = make("gamma", budget.epsilon, 0.0, 0.0, 0.0, event=event)
         if asked == "gamma" or (asked == "auto" and budget.delta == 0.0):
             return pure
         need_delta(budget, "Gaussian noise")
-        scales = gaussian_objective(problem, budget, oracle.least_ridge)
-        normal = make("gaussian", budget.epsilon, *scales)
+        *scales, total = gaussian_objective(problem, budget, oracle.least_ridge)
+        normal = make("gaussian", budget.epsilon, *scales, event=total)
         gamma_norm = 2.0 * p * problem.heard / ((1 - OUTPUT_SHARE) * budget.epsilon)
         smaller = gamma_norm < normal.sigma * math.sqrt(p)
         return pure if asked == "auto" and not radii and smaller else normal
@@ -100,19 +91,14 @@ class StructuredLogistic:
 
     def fit(self, batch: Batch, noise: Noise, _earlier: Statistics | None = None) -> Fit:
         """Statistics → noise → solve."""
-        A, p = self.problem.n_actions, self.problem.p
+        problem, shape = self.problem, (self.problem.n_actions, self.problem.p)
         ridge, scale = self._ridge_and_scale(batch.records)
-        if self.noise == "gamma":
-            tilt = noise.ball("objective blocks", (A, p))
-        else:
-            tilt = noise.normal("objective blocks", (A, p))
         tolerance = self._tolerance(batch.records)
-        theta = perturbed_minimum(
-            batch, self.problem, tilt, scale, ridge, tolerance, exact=noise.exact
-        )
-        theta = theta + lift(self._output_scale(ridge, tolerance), theta) * as_like(
-            self._output_noise(noise, A, p), theta
-        )
+        draw = noise.ball if self.noise == "gamma" else noise.normal
+        tilt = draw("objective blocks", shape)
+        theta = perturbed_minimum(batch, problem, tilt, scale, ridge, tolerance, exact=noise.exact)
+        output = as_like(self._output_noise(noise, *shape), theta)
+        theta = theta + lift(self._output_scale(ridge, tolerance), theta) * output
         return Fit(Predictor(theta, "logistic"), self._gram(batch, noise))
 
     def _ridge_and_scale(self, records: int) -> tuple[Any, Any]:
