@@ -16,8 +16,8 @@ from discreet.types import Array
 class FastCB(GapWeight):
     """p(a) = f_b/(A·f_b + γ_m·gap_a) for a ≠ b, the rest on the first minimiser b.
 
-    Where the best prediction f_b is not positive: uniform over the minimisers. The rule is
-    made for predictions in [0, 1], so it refuses ``Ridge``.
+    Uniform over the minimisers where the best prediction f_b is not positive. The rule needs
+    predictions in [0, 1], so a plan refuses it with ``Ridge``.
     [Foster and Krishnamurthy 2021; paper, "Prediction-only baselines"]
 
     >>> import numpy as np

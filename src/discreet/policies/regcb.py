@@ -1,4 +1,4 @@
-"""RegCB: uniform over the actions that confidence widths cannot rule out."""
+"""RegCB: uniform over the actions that the confidence widths do not exclude."""
 
 from __future__ import annotations
 

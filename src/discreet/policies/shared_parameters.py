@@ -1,4 +1,4 @@
-"""Parameters that several policies share, with the rule that each of them stands for."""
+"""Parameters that several policies share, with the numbers that follow from them."""
 
 from __future__ import annotations
 

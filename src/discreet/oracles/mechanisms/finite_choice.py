@@ -1,4 +1,4 @@
-"""Least squares in a finite class, or the exponential mechanism: that of ``FiniteClass``."""
+"""Least squares in a finite class, or the exponential mechanism: for ``FiniteClass``."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ class FiniteChoice(Calibrated["FiniteClass"]):
 
     @classmethod
     def of(cls, oracle: FiniteClass, problem: Problem, budget: Budget) -> Self:
-        """With its ε fixed; refuses radii, which a finite class has not."""
+        """With its ε fixed; refuses radii, which a finite class cannot give."""
         if problem.radii:
             raise InvalidInput(
-                "policy must do without radii for a FiniteClass; it needs them. "
+                "policy must not use radii with a FiniteClass; got a policy that uses them. "
                 "Choose Ridge or Logistic, or a policy that uses predictions only."
             )
         if oracle.weights.shape[1:] != (problem.n_actions, problem.p):
@@ -48,12 +48,11 @@ class FiniteChoice(Calibrated["FiniteClass"]):
                 f"weights must be of shape (F, {problem.n_actions}, {problem.p}) for this plan; "
                 f"got {oracle.weights.shape}. Give one row per action and one column per feature."
             )
-        # Privacy: one record moves the summed loss by at most 1, or A with all losses seen.
+        # Privacy: one record moves the summed loss by at most 1, or A with full feedback.
         # [docs/privacy/finite.md, "Sensitivity"]
         sensitivity = float(problem.heard)
         event: Event = ExponentialMechanism(budget.epsilon, sensitivity)
-        if not budget.private:
-            event = NO_BUDGET
+        event = event if budget.private else NO_BUDGET
         return cls(oracle, problem, budget.epsilon, sensitivity, event=event)
 
     @property

@@ -41,7 +41,7 @@ class PaperLogistic(Calibrated["Logistic"]):
     """θ = argmin (1/n)Σ f(x·θ, y) + ((λ + κ)/2)‖θ‖² + (1/n)b·θ, b of density ∝ exp(−ε'‖b‖/2).
 
     One vector θ over all A·p features at once, so b is one vector too. ε' = ε − 2·log(1 + 1/(4nλ))
-    and κ = 0 where that is positive; else ε' = ε/2 and κ = 1/(4n(e^{ε/4} − 1)) − λ. With radii the
+    and κ = 0 if that ε' > 0; else ε' = ε/2 and κ = 1/(4n(e^{ε/4} − 1)) − λ. With radii, the
     predictor and a Gram with dense Gaussian noise take half of ε each.
     [Chaudhuri et al. 2011, Algorithm 2; paper, "Private logistic oracle";
     docs/privacy/logistic.md, "The paper's mechanism"]

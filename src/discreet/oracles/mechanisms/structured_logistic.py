@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from discreet.oracles.logistic import Logistic
 
 OUTPUT_MULTIPLIER = 50.0
-"""Gaussian output noise is 50 times the solver's sensitivity, 50/ε times below ε = 1: a sliver
-of the budget, and still far below what a prediction can show."""
+"""Gaussian output noise is 50 times the solver's sensitivity (50/ε times for ε < 1): it costs
+little of the budget, and predictions hardly change."""
 OUTPUT_SHARE = 0.01
 """Share of a pure ε that covers the solver's error."""
 CONTINUOUS = (
@@ -57,11 +57,11 @@ class StructuredLogistic(Calibrated["Logistic"]):
 
     @classmethod
     def of(cls, oracle: Logistic, problem: Problem, budget: Budget) -> Self:
-        """With its noise fixed; refuses what cannot be had."""
+        """With its noise fixed; refuses combinations that have no mechanism."""
         asked, radii, p = oracle.noise, problem.radii, problem.p
         make = partial(cls, oracle, problem)
         if not budget.private:
-            # Which noise is absent matters only to stacks: the kind that most budgets would take.
+            # Without a budget, the kind matters only in stacks: take the one that most budgets use.
             gamma = asked == "gamma" or (asked == "auto" and not radii and p <= 16)
             return make("gamma" if gamma else "gaussian", math.inf, 0.0, 0.0, 0.0, event=NO_BUDGET)
         if radii:
