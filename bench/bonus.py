@@ -3,8 +3,8 @@
     python bench/bonus.py [--device numpy|cpu|cuda] [--runs 1] [--quick] [--json]
 
 Runs are spread over ten seeds and a grid of parameters, from much exploration to little. On CUDA
-the first call builds the kernel and is not timed. The peer is Algorithm 3 written down literally:
-the same rows, every step, every action.
+the first call builds the kernel and is not timed. The peer is a literal Algorithm 3 on
+the same rows, with every step and every action.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--device", default="numpy", choices=("numpy", "cpu", "cuda"))
     parser.add_argument("--runs", type=int, default=1)
-    parser.add_argument("--quick", action="store_true", help="few rounds, to see that it runs")
+    parser.add_argument("--quick", action="store_true", help="few rounds, as a quick check")
     parser.add_argument("--json", action="store_true", help="print one JSON object last")
     arguments = parser.parse_args()
     data = load("fried:2048" if arguments.quick else "fried:40768")
@@ -105,7 +105,7 @@ def main() -> None:
     largest, ratio = disagreement(machine, 1024 if arguments.quick else 16384, 256)
     measured = {
         "runs": runs,
-        "rounds a run": data.rows,
+        "rounds per run": data.rows,
         "seconds": seconds,
         "runs/s": runs / seconds,
         "literal steps/s": runs * steps / seconds,

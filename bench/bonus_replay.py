@@ -36,7 +36,7 @@ GRIDS = {
 
 
 def theorem(data: Dataset) -> dc.BonusPO:
-    """Err of a class with log|F| = A·p·log T, which no whole number of functions can write."""
+    """Err of a class with log|F| = A·p·log T, which is no whole number of functions."""
     epochs = theory.epochs(data.rows)
     log_functions = data.n_actions * (data.dimension + 1) * math.log(data.rows)
     return dc.BonusPO(error_bound=10 * (log_functions + math.log(4 * epochs / DELTA)))
@@ -69,7 +69,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--device", default="numpy", choices=("numpy", "cpu", "cuda"))
     parser.add_argument("--out", help="a CSV file")
-    parser.add_argument("--quick", action="store_true", help="one small set, to see that it runs")
+    parser.add_argument("--quick", action="store_true", help="one small set, as a quick check")
     arguments = parser.parse_args()
     names = ["fried:400"] if arguments.quick else arguments.data
     rows = []

@@ -1,11 +1,11 @@
-"""The paper's grid on many data sets: engine time, rounds a second, peak memory.
+"""The paper's grid on many data sets: engine time, rounds per second, peak memory.
 
     python bench/campaign.py --data FOLDER [--device auto|cuda|cpu|numpy] [--sets phoneme fried]
                              [--seeds 10] [--mechanism paper] [--max-columns 70] [--json]
 
 FOLDER holds .npz files (X, y). The clock runs from the first data set to the last, with plans
-and data read inside; what is loaded once a process comes before. The peer is the paper's own
-scripts, which loop over rounds: about 3,000 rounds a CPU-second.
+and data read inside; code that each process loads once is not timed. The peer is the paper's own
+scripts, which loop over rounds: about 3,000 rounds per CPU-second.
 """
 
 from __future__ import annotations
@@ -81,20 +81,20 @@ def main() -> None:
     parser.add_argument("--mechanism", default="structured")
     parser.add_argument("--memory", type=float, help="GiB for all jobs")
     parser.add_argument("--algorithms", nargs="*")
-    parser.add_argument("--every", type=int, default=1, help="play every N-th setting only")
+    parser.add_argument("--every", type=int, default=1, help="play only every N-th setting")
     parser.add_argument("--json", action="store_true", help="print one JSON object last")
     options = vars(parser.parse_args())
     options["device"] = choose(options["device"])
     on_gpu = options["device"] == "cuda"
     options["jobs"] = options["jobs"] or (min(PROCESSES, cores()) if on_gpu else cores())
-    parts = 1 if on_gpu else options["jobs"]  # a GPU likes many runs at once
+    parts = 1 if on_gpu else options["jobs"]  # a GPU is fastest with many runs at once
     names = options["sets"] or sorted(path.stem for path in Path(options["data"]).glob("*.npz"))
     cost = {}
     for name in names:
         x, y = labelled(options["data"], name)
         if x.shape[1] <= options["max_columns"]:
             cost[name] = (y.max() + 1) * x.shape[1] ** 2 * (len(x) + 3000)
-    names = sorted(cost, key=lambda name: -cost[name])  # the long ones first
+    names = sorted(cost, key=lambda name: -cost[name])  # the longest first
     for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(variable, "1")
     fresh = multiprocessing.get_context("spawn")

@@ -4,7 +4,7 @@
 
 The stream is fried (FOLDER/fried.npz if given, our generator otherwise). Vowpal Wabbit runs
 SquareCB on multi-line examples through its Python API, as its tutorials do: one predict and
-one learn a row. Ratios compare rows a second in one process; above 1 we are faster.
+one learn per row. Ratios compare rows per second in one process; above 1 we are faster.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ POLICIES = {
     "ReplayBonusPO": dc.ReplayBonusPO(learning_rate=0.1, bonus=0.01),
 }
 ROUNDS = 3
-"""Repetitions of each row-by-row run; the median ratio is reported, machines being noisy."""
+"""Repetitions of each row-by-row run; the median ratio is reported, since machines are noisy."""
 
 
 def fried(folder: str | None) -> tuple[np.ndarray, np.ndarray]:
@@ -83,7 +83,7 @@ def vowpal_row_by_row(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
 
 
 def bulk(policy: object, x: np.ndarray, y: np.ndarray, releases: int) -> float:
-    """Decisions a second for 10,000 rows in one call, after ``releases`` releases."""
+    """Decisions per second for 10,000 rows in one call, after ``releases`` releases."""
     learner = dc.Learner(plan_for(policy))
     row = 0
     while len(learner.released.items) < releases:
@@ -117,7 +117,7 @@ def main() -> None:
     for policy in POLICIES.values():  # imports, caches
         ours_row_by_row(policy, x[:64], y[:64])
     measured: dict[str, list[float]] = {name: [] for name in [*POLICIES, "VowpalWabbit"]}
-    for _ in range(ROUNDS):  # interleaved, so that a slow moment hits everyone
+    for _ in range(ROUNDS):  # interleaved, so that a slow moment affects all
         rate, loss = vowpal_row_by_row(x[:rows], y[:rows])
         measured["VowpalWabbit"].append(rate)
         result["VowpalWabbit loss"] = loss

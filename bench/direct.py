@@ -3,8 +3,8 @@
     python bench/direct.py [--turns 40] [--connections 16]
 
 Two services in one process, one with ``direct = false``, are asked in turns by callers in the same
-process that wait for each answer. So a busy machine disturbs both alike, and the least of many
-turns is steady; the callers' own time is in both numbers. [docs/decisions/0008]
+process that wait for each answer. So a busy machine slows both equally, and the least of many
+turns is stable; both numbers include the callers' own time. [docs/decisions/0008]
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from discreet.service.runtime.service import Service
 from discreet.service.settings import Settings
 
 REQUESTS = 2000
-"""Of one turn."""
+"""Requests in one turn."""
 SETTINGS = {
     "experiment": "bench",
     "mode": "frozen",

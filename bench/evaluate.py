@@ -2,8 +2,8 @@
 
     python bench/evaluate.py [--data FOLDER] [--quick] [--json]
 
-Beside it, as a peer that touches every round: a Python loop that only adds up the losses. And what
-the default plan costs beside ReplayBonusPO with one fit a batch, played in turn.
+For comparison: a Python loop over all rounds that only adds up the losses. Also the cost of the
+default plan relative to ReplayBonusPO with one fit per batch, played in turns.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The paper's selected settings, played: mean final loss over the seeds for each cell.
+"""Runs of the paper's selected settings: mean final loss over the seeds for each cell.
 
     python bench/fidelity.py --data FOLDER [--settings FILE.csv] [--seeds 10] [--json]
 

@@ -3,9 +3,9 @@
     python bench/memory.py --data FOLDER [--sets phoneme fried] [--mechanism paper] [--seeds 10]
 
 FOLDER holds .npz files (X, y). The engine cuts the paper's grid into parts that fit its budget;
-all parts of a family are alike, so one of each is played, in two batches: memory is held a batch
-at a time, and the second is longer than any of the grid's. The peak is of a process that plays one
-data set, Python and its libraries included.
+all parts of a family are alike, so one of each is played, in two batches: memory is held for one
+batch at a time, and the second batch is longer than any of the grid. The peak is that of a process
+which plays one data set, including Python and its libraries.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def main() -> None:
     args = parser.parse_args()
     names = args.sets or sorted(path.stem for path in Path(args.data).glob("*.npz"))
     fresh = multiprocessing.get_context("spawn")
-    for name in names:  # a process each, so that no set inherits another's heap
+    for name in names:  # one process per set, so that no set inherits another's heap
         given = (args.data, name, args.mechanism, args.seeds, args.device)
         process = fresh.Process(target=play, args=given)
         process.start()

@@ -3,10 +3,10 @@
     python bench/serve.py [--seconds 60] [--journal decide] [--rate 1500] [--json]
     python bench/serve.py --releases 1000      memory over many releases
 
-Requests are due at fixed moments whatever the service does, so a pause is paid by everyone who
-waits in it: latency counts from the moment a request was due. Batches and window are such that
+Requests are due at fixed times, independent of the service, so a pause delays every request that
+waits in it: latency counts from the time a request was due. Batches and window are such that
 every decision is stored and at least one release is made inside the run. Afterwards the same
-endpoint is measured without storage (mode frozen). Nobody observes: decide is what people wait for.
+endpoint is measured without storage (mode frozen). No losses are sent: people wait only for decide.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from pathlib import Path
 import numpy as np
 
 TARGETS = {"decide": (1500, 0.100), "observe": (3000, 0.050)}
-"""Decisions a second, and the 99th percentile of their latency in seconds."""
+"""Decisions per second, and the 99th percentile of their latency in seconds."""
 PAUSE = 0.250
-"""No decision may wait longer, also while a release is made."""
+"""No decision may wait longer, even while a release is made."""
 SETTINGS = """
 experiment = "bench"
 window = {window}
@@ -55,7 +55,7 @@ EQUAL = """
 from discreet.schedule import Schedule
 Schedule.nominal = lambda self, batch: self.first
 """
-"""Schedule makes a thousand releases last for ever: with this every batch has as many slots."""
+"""With doubling, a thousand releases would never end: with this, all batches are equally long."""
 
 
 class Service:
@@ -64,7 +64,7 @@ class Service:
     def __init__(self, folder: Path, **words: object) -> None:
         self.config = folder / "experiment.toml"
         self.config.write_text(SETTINGS.format(**words))
-        anchor = str(folder / "anchor.jsonl")  # it goes with the folder when this is over
+        anchor = str(folder / "anchor.jsonl")  # deleted with the folder at the end
         begun = self._discreet("--init", "--json", "--anchor", anchor, stdout=subprocess.PIPE)
         self.key = json.loads(begun.communicate()[0])["admin_key"]
         with socket.socket() as one:
@@ -129,7 +129,7 @@ class Caller(asyncio.Protocol):
         self.transport.write(request)
 
     def data_received(self, data: bytes) -> None:
-        # Nearly always: a whole answer at once, which its one closing brace shows.
+        # Nearly always the whole answer arrives at once: then it ends with its one closing brace.
         if not self._answer and data.endswith(b"}") and b"\r\n\r\n" in data:
             self._done(self, self._due, data[9:12] == b"200", b'"stored":true' in data)
             return
@@ -147,7 +147,7 @@ class Caller(asyncio.Protocol):
 
 
 class Load:
-    """Requests at a fixed rate over some connections; who finds none free waits, and it counts."""
+    """Requests at a fixed rate; waiting for a free connection counts as latency."""
 
     def __init__(self, port: int, key: str, rate: float, connections: int) -> None:
         self._port, self._rate, self._connections = port, rate, connections
@@ -214,7 +214,7 @@ class Load:
 
 
 def generate(arguments: argparse.Namespace) -> None:
-    """The second process: load, then one JSON line of what was seen."""
+    """The second process: load, then one JSON line of results."""
     import uvloop
 
     load = Load(arguments.port, arguments.key, arguments.rate, arguments.connections)
@@ -248,7 +248,7 @@ def measure(service: Service, rate: float, seconds: float, connections: int) -> 
 
 
 def load_run(arguments: argparse.Namespace) -> dict:
-    """Durable decisions with releases among them, then the same endpoint without storage."""
+    """Durable decisions with releases among them, then decisions without storage."""
     rate = arguments.rate or TARGETS[arguments.journal][0]
     seconds = arguments.seconds
     # The first batch is full after 0.3 of the run and released soon after; the second lasts.
@@ -292,7 +292,7 @@ def memory_run(releases: int) -> dict:
         context = [0.1] * 8
         for number in range(1, releases + 1):
             while (made := await service.engine.decide("bench", context)).stored:
-                with suppress(DecisionClosed):  # the window is as short as can be
+                with suppress(DecisionClosed):  # the window is very short
                     await service.engine.observe(made.decision, 0.5)
             while not await service.upkeep.once():
                 await asyncio.sleep(0.002)
@@ -324,9 +324,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--journal", choices=TARGETS, default="decide")
-    parser.add_argument("--rate", type=float, help="requests a second (default: the target)")
+    parser.add_argument("--rate", type=float, help="requests per second (default: the target)")
     parser.add_argument("--connections", type=int, default=64)
-    parser.add_argument("--releases", type=int, help="measure memory over so many releases")
+    parser.add_argument("--releases", type=int, help="measure memory over this many releases")
     parser.add_argument("--quick", action="store_true", help="a few seconds, to see that it runs")
     parser.add_argument("--json", action="store_true", help="print one JSON object last")
     parser.add_argument("--generate", action="store_true", help=argparse.SUPPRESS)

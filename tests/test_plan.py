@@ -283,7 +283,7 @@ def test_what_was_given_is_explained_as_such():
 
 @pytest.mark.parametrize("unit", ["customer", "user", "user_per_batch", "Decision", "", None, 3])
 def test_a_plan_promises_only_what_is_enforced(unit):
-    with refused(InvalidInput, "unit must be 'decision'; got", "whose records are whose"):
+    with refused(InvalidInput, "unit must be 'decision'; got", "which records are of one person"):
         plan(unit=unit)
     with refused(InvalidInput, "unit must be 'decision'; got"):
         replace(plan(), unit=unit)

@@ -1,7 +1,7 @@
-"""Dataclass ↔ plain mapping ← TOML, in one function each way. The dataclass is the schema.
+"""Dataclasses to plain mappings and back, and TOML files. The dataclass is the schema.
 
 Decimals are written as text ("1e-05"), so that the canonical JSON of a plan is the same bytes
-in every language; they are read back from text or numbers alike.
+in every language; a reader accepts text and numbers.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def to_config(item: Any) -> Any:
 
 
 def fields_to_config(item: Any) -> dict[str, Any]:
-    """The public parameters of a dataclass; 8 and 8.0 are the same decimal."""
+    """The public parameters of a dataclass; 8 and 8.0 are written alike."""
     hints = typing.get_type_hints(type(item))
     written = {}
     for each in fields(item):
@@ -68,7 +68,7 @@ def from_config(registry: Registry, document: Any, where: str) -> Any:
 
 
 def build(cls: type[T], given: Mapping[str, Any], where: str, registry: Registry) -> T:
-    """``cls(**given)`` with unknown keys refused by name and values read by their type."""
+    """``cls(**given)``: refuses unknown keys by name, and reads values by their type."""
     known = {each.name: each for each in fields(cls)}  # type: ignore[arg-type]
     for name in given:
         if name not in known:
@@ -89,24 +89,24 @@ def build(cls: type[T], given: Mapping[str, Any], where: str, registry: Registry
 
 
 def read_toml(path: str | Path, what: str) -> dict[str, Any]:
-    """The keys of a file; ``what`` names it in complaints."""
+    """The keys of a file; ``what`` names the file in errors."""
     return parse_toml(read_text(path, what), path, what)
 
 
 def read_text(path: str | Path, what: str, step: str = "Check the path.") -> str:
-    """The text of a TOML file, for those who parse it later."""
+    """The text of a TOML file, for ``parse_toml``."""
     try:
         return Path(path).read_text(encoding="utf-8")
     except OSError as error:
         raise InvalidInput(
-            f"{what} file must be readable; {path} is not ({error.strerror}). {step}"
+            f"{what} file must be readable; cannot read {path} ({error.strerror}). {step}"
         ) from None
     except UnicodeDecodeError as error:
         raise _no_toml(path, what, error) from None
 
 
 def parse_toml(text: str, path: str | Path, what: str) -> dict[str, Any]:
-    """The keys of a text that came from the file ``path``."""
+    """The keys of the text that was read from the file ``path``."""
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

@@ -4,14 +4,14 @@
 
     DiscreetError
     ├── InvalidInput       (ValueError)   a parameter, context, loss or file that breaks a rule
-    ├── UnknownDecision    (KeyError)     no such decision was ever handed out
+    ├── UnknownDecision    (KeyError)     no decision with that id was ever made
     ├── LossConflict       (ValueError)   another loss is already stored for that decision
-    ├── DecisionClosed     (ValueError)   the batch of that decision is over
+    ├── DecisionClosed     (ValueError)   the batch of that decision is closed
     ├── NotReady           (RuntimeError) a release was asked for before its batch is complete
     ├── BudgetExceeded     (RuntimeError) a charge that the privacy budget does not allow
     ├── CorruptRelease     (ValueError)   a release whose digest or hash chain does not hold
-    ├── StateClaimed       (RuntimeError) a learner state that already goes on elsewhere
-    ├── ServiceError       (RuntimeError) a request that a decision service refused or never got
+    ├── StateClaimed       (RuntimeError) a learner state that another process already continues
+    ├── ServiceError       (RuntimeError) a request that a service refused or did not answer
     └── PrivateData        (TypeError)    an attempt to serialise or print private rows
 
 A message has the form ``<name> must be <rule>; got <value>. <next step>``. The value is
@@ -21,7 +21,7 @@ appears in a message.
 
 
 class DiscreetError(Exception):
-    """The root: ``except DiscreetError`` catches everything discreet raises on purpose."""
+    """The base class: ``except DiscreetError`` catches all that discreet raises on purpose."""
 
 
 class InvalidInput(DiscreetError, ValueError):  # noqa: N818
@@ -29,7 +29,7 @@ class InvalidInput(DiscreetError, ValueError):  # noqa: N818
 
 
 class UnknownDecision(DiscreetError, KeyError):  # noqa: N818
-    """A decision id that was never handed out."""
+    """A decision id that the learner or service never returned."""
 
     def __str__(self) -> str:  # KeyError would print the repr of the message
         return str(self.args[0])
@@ -40,7 +40,7 @@ class LossConflict(DiscreetError, ValueError):  # noqa: N818
 
 
 class DecisionClosed(DiscreetError, ValueError):  # noqa: N818
-    """A loss for a batch that was closed or released; it changes nothing."""
+    """A loss for a batch that was closed or released; the loss changes nothing."""
 
 
 class NotReady(DiscreetError, RuntimeError):  # noqa: N818
@@ -56,13 +56,13 @@ class CorruptRelease(DiscreetError, ValueError):  # noqa: N818
 
 
 class StateClaimed(DiscreetError, RuntimeError):  # noqa: N818
-    """A learner state that was saved or loaded already: a state goes on exactly once."""
+    """A learner state that was saved or loaded already: a state can be continued exactly once."""
 
 
 class ServiceError(DiscreetError, RuntimeError):
-    """A request that a decision service refused, with its own words, or never answered.
+    """A request that a decision service refused, with its message, or did not answer.
 
-    ``status`` is that of HTTP, None without an answer; ``code`` and ``field`` are the service's.
+    ``status`` is the HTTP status, None without an answer; the service sets ``code`` and ``field``.
     """
 
     def __init__(

@@ -42,15 +42,15 @@ BUDGETS: Registry = {"Budget": Budget}
 class Plan:
     """What will happen, decided before the first person arrives.
 
-    Problem and budget are enough: policy and oracle then follow from these public numbers, and
-    need no tuning (``explain`` says what was chosen; docs/results/defaults.md how well it does).
-    ``feedback`` is "bandit", or "full" where all A losses of a record are heard. ``losses`` is
-    "general" or "one_label" (full feedback with exactly one zero a row, which needs less
-    noise). ``horizon`` None is open-ended. ``missing_loss`` None makes an unanswered slot void,
-    a number stands in for it. ``releases`` is "automatic" (at the first decision after a batch is
-    complete) or "on_request" (only when ``release`` is called, so that a public clock can rule and
-    nobody's answer moves anything). ``unit`` is what the ledger's ε protects; a library that sees
-    records and no persons can promise it for one "decision" alone.
+    Problem and budget are enough: the default policy and oracle follow from these public numbers
+    and need no tuning (``explain`` says what was chosen; docs/results/defaults.md how well it
+    works). ``feedback`` is "bandit", or "full" where each record has all A losses. ``losses`` is
+    "general" or "one_label" (full feedback with exactly one zero per row, which needs less noise).
+    ``horizon`` None means no end. ``missing_loss`` replaces the loss of an unanswered slot; None
+    makes the slot void. ``releases`` is "automatic" (at the first decision after a batch is
+    complete) or "on_request" (only when ``release`` is called, so that a public clock, and no
+    person's answer, sets the time). ``unit`` is what the ledger's ε protects; a library that sees
+    records, not persons, can promise this only for one "decision".
 
     >>> plan = Plan(n_actions=3, features=UnitBall(10), budget=Budget.none(),
     ...             policy=ReplayBonusPO(learning_rate=0.1, bonus=0.01), oracle=PooledRidge())
@@ -73,7 +73,7 @@ class Plan:
     unit: str = "decision"
 
     enforced_units: ClassVar[tuple[str, ...]] = ("decision",)
-    """Units that whoever runs the plan enforces, so that it may promise them."""
+    """Units that the code which runs the plan enforces, so that the plan may promise them."""
 
     def __post_init__(self) -> None:
         whole("n_actions", self.n_actions, 2)
@@ -84,35 +84,35 @@ class Plan:
         one_of("losses", self.losses, ("general", "one_label"))
         one_of("releases", self.releases, ("automatic", "on_request"))
         if self.unit not in self.enforced_units:
-            # Privacy: a unit is a promise, so only those that somebody enforces may be named.
+            # Privacy: a unit is a promise, so only units that are enforced may be named.
             # [docs/privacy/threat-model.md, "Several records of one person"]
             raise InvalidInput(
                 f"unit must be {' or '.join(map(repr, self.enforced_units))}; got {self.unit!r}. "
-                "A plan alone cannot tell whose records are whose: leave unit out and choose ε for "
-                "all records of one person, or use the service, which enforces units of users."
+                "A plan cannot tell which records are of one person: leave unit out and choose ε "
+                "for all records of one person, or use the service, which enforces user units."
             )
-        Schedule(self.first_batch, self.horizon, self.growth)  # complains about both
+        Schedule(self.first_batch, self.horizon, self.growth)  # checks all three
         if self.missing_loss is not None:
             object.__setattr__(self, "missing_loss", loss(self.missing_loss))
         if self.missing_loss is not None and self.feedback == "full":
             raise InvalidInput(
                 f"missing_loss must be None with full feedback; got {self.missing_loss!r}. "
-                "One number cannot stand in for a row of losses: a silent record stays void."
+                "One number cannot replace a row of losses: a record without losses stays void."
             )
         if self.losses == "one_label" and self.feedback != "full":
             raise InvalidInput(
                 "losses must be 'general' with bandit feedback; got 'one_label'. "
-                "One loss a record has no label structure: leave losses out."
+                "One loss per record has no label structure: leave losses out."
             )
         if self.policy.needs_bounded_losses and not self.oracle.bounded:
             raise InvalidInput(
                 f"oracle must predict losses in [0, 1] for {type(self.policy).__name__}; "
                 f"got {type(self.oracle).__name__}. Use Logistic or FiniteClass."
             )
-        _ = self.event  # what cannot be calibrated is refused now, before the first person
+        _ = self.event  # refuses now, before the first person, what cannot be calibrated
 
     def refuse_unregistered(self) -> None:
-        """Complain if a document could not name the class of the policy or of the oracle."""
+        """Refuse a policy or an oracle whose class a document cannot name."""
         refuse_unregistered("policy", self.policy, POLICIES)
         refuse_unregistered("oracle", self.oracle, ORACLES)
 
@@ -122,7 +122,7 @@ class Plan:
 
     @property
     def problem(self) -> Problem:
-        """What the oracle is calibrated for, beside the budget."""
+        """The public facts that the oracle is calibrated for."""
         radii = self.policy.uses_radii
         return Problem(self.n_actions, self.features.p, self.feedback, self.losses, radii)
 
@@ -136,11 +136,11 @@ class Plan:
 
     @cached_property
     def event(self) -> events.Event:
-        """What a release costs; it says so where the oracle is not one of discreet's own."""
+        """What a release costs, with a remark where the oracle is not a built-in one."""
         event = instance("event of the mechanism", self.mechanism.event, events.EVENTS)
         name = type(self.oracle).__name__
-        # Privacy: the audits attack the built-in oracles alone. What another one costs is the
-        # word of its author. [docs/extending.md, "What an own oracle promises"]
+        # Privacy: the audits attack only the built-in oracles. The author of another oracle is
+        # responsible for its event. [docs/extending.md, "What your own oracle promises"]
         return event if name in ORACLES.built_in else events.not_audited(event, name)
 
     @property
@@ -180,7 +180,7 @@ class Plan:
 
 
 def _explained(plan: Plan) -> str:
-    """One paragraph per subject. It reads public numbers, as the choice itself does."""
+    """One paragraph per subject, from public numbers only."""
     told = {
         "Problem": _problem(plan),
         "Privacy": _privacy(plan),
@@ -196,14 +196,14 @@ def _explained(plan: Plan) -> str:
 
 def _problem(plan: Plan) -> str:
     heard = "the chosen action" if plan.feedback == "bandit" else "every action"
-    numbers = plan.features.p - 1
-    return f"{plan.n_actions} actions, {numbers} numbers a context; the loss of {heard} is heard."
+    size = f"{plan.n_actions} actions, {plan.features.p - 1} numbers per context"
+    return f"{size}; feedback is the loss of {heard}."
 
 
 def _privacy(plan: Plan) -> str:
     budget = plan.budget
     if not budget.private:
-        return "None: no budget was set, so nothing is noised."
+        return "None: no budget was set, so no noise is added."
     delta = f", δ = {budget.delta:g}" if budget.delta else ""
     return (
         f"ε = {budget.epsilon:g}{delta} for one {plan.unit}. Each record is in one batch, so any "
@@ -219,7 +219,7 @@ def _policy(policy: Any, n_actions: int) -> str:
         rate = f"{policy.learning_rate:g}, as given."
     return (
         "ReplayBonusPO replays the released predictors, the oldest first, with a bonus "
-        f"({policy.bonus:g}) for what was tried little. Its learning rate is {rate}"
+        f"({policy.bonus:g}) for rarely tried actions. Its learning rate is {rate}"
     )
 
 
@@ -234,15 +234,15 @@ def _oracle(plan: Plan) -> str:
     return (
         "PooledRidge adds up all released statistics, which are public. The budget asks for noise "
         f"of {sigma:.3g} on second moments and {response:.3g} on responses. A batch of n records "
-        f"counts n/(n + {half:,}), since small ones are mostly noise, and directions weaker than "
-        f"{oracle.floor:g} of the noise are not believed."
+        f"has weight n/(n + {half:,}), since small batches are mostly noise, and directions weaker "
+        f"than {oracle.floor:g} times the noise are not trusted."
     )
 
 
 def _batches(plan: Plan) -> str:
     lengths = ", ".join(f"{plan.schedule.nominal(batch):,}" for batch in (1, 2, 3))
-    end = "" if plan.horizon is None else f", until {plan.horizon:,} rounds are over"
-    return f"{lengths}, … records{end}. In the first one chance decides."
+    end = "" if plan.horizon is None else f", until round {plan.horizon:,}"
+    return f"{lengths}, … records{end}. The first batch chooses actions at random."
 
 
 def _given(part: Any) -> str:

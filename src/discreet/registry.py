@@ -1,8 +1,8 @@
 """The registry: which classes a document may name as its policy or its oracle.
 
-Documents hold names and never code to import. A name is known because it is built in, because
-``register`` was called in this process, or because an installed package has an entry point of
-that name in the group ``discreet.plugins``. [docs/extending.md]
+Documents hold names, never code to import. A name is known if it is built in, if ``register``
+was called in this process, or if an installed package has an entry point with that name in the
+group ``discreet.plugins``. [docs/extending.md]
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from discreet import oracles, policies
 from discreet.errors import InvalidInput
 
 GROUP = "discreet.plugins"
-"""Entry points: each has the name of the class that it leads to."""
+"""The group of entry points; each has the name of the class that it loads."""
 RESERVED = ("Default", "Supervised")
-"""What campaigns call algorithms that are no class."""
+"""Names that campaigns use for algorithms without a class of their own."""
 
 C = TypeVar("C", bound=type[Any])
 
 
 class Registry(Mapping[str, type[Any]]):
-    """Classes by name: those that are built in, then those that users registered."""
+    """Classes by name: first the built-in ones, then those that users registered."""
 
     def __init__(self, built_in: Iterable[type[Any]]) -> None:
         self.built_in = {each.__name__: each for each in built_in}
@@ -46,7 +46,7 @@ class Registry(Mapping[str, type[Any]]):
         return len(self.built_in) + len(self.own)
 
     def holds(self, item: Any) -> bool:
-        """Whether the name of an object's class leads back to that very class."""
+        """Whether the name of an object's class leads back to that class."""
         return self.get(type(item).__name__) is type(item)
 
 
@@ -72,13 +72,13 @@ def register(kind: C) -> C:
     """Make a policy or an oracle known by the name of its class; also as a decorator.
 
     The class is a frozen dataclass of words and numbers that keeps the contract of ``Policy`` or
-    of ``Oracle``. A class that is defined again, as in a notebook, takes the place of the one
-    before; names that are built in, or of somebody else's class, cannot be taken.
+    of ``Oracle``. A class that is defined again, as in a notebook, replaces the earlier one. The
+    name of a built-in class, or of a class from another module, is refused.
     """
     if not inspect.isclass(kind) or not is_dataclass(kind) or not _frozen(kind):
         raise InvalidInput(
             f"class must be a frozen dataclass to be registered; got {kind!r}. "
-            "Write @dataclass(frozen=True) above it, and below @discreet.register."
+            "Write @discreet.register above @dataclass(frozen=True) above the class."
         )
     if not (_is_policy(kind) or _is_oracle(kind)):
         raise InvalidInput(
@@ -104,11 +104,11 @@ def register(kind: C) -> C:
 
 
 def refuse_unregistered(name: str, item: Any, registry: Registry) -> None:
-    """Complain about an object that no document could bring back."""
+    """Refuse an object whose class a document cannot name."""
     if not registry.holds(item):
         raise InvalidInput(
             f"{name} must be one of {', '.join(registry)}; got {item!r}. Make one and pass it, "
-            "or make a class of your own known with discreet.register."
+            "or register your own class with discreet.register."
         )
 
 
@@ -124,7 +124,7 @@ def import_module(name: str) -> None:
     except ImportError as error:
         raise InvalidInput(
             f"--import must name a module that can be imported; got {name!r} ({error}). "
-            "Write it as package.module, and install what it needs."
+            "Write it as package.module, and install the packages that it needs."
         ) from None
 
 
@@ -133,8 +133,8 @@ def _load_plugin(name: str) -> None:
         kind = register(point.load())
         if kind.__name__ != name:
             raise InvalidInput(
-                f"entry point {name!r} of {GROUP} must have the name of its class; it leads to "
-                f"{kind.__name__!r}. Rename it in the package that has it."
+                f"entry point {name!r} of {GROUP} must have the name of its class; it loads "
+                f"{kind.__name__!r}. Rename the entry point in its package."
             )
 
 

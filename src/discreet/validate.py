@@ -1,4 +1,4 @@
-"""The one place that checks arguments and words the complaint.
+"""All checks of arguments, and the messages of the errors they raise.
 
 Each function returns the checked value, so that a caller writes ``x = positive("x", x)``.
 """
@@ -16,7 +16,7 @@ from discreet.errors import InvalidInput
 
 
 def _numbers(name: str, value: Any, rule: str, step: str) -> np.ndarray[Any, Any]:
-    """Numbers as float64; a stack of parameters is an array, so arrays are welcome."""
+    """Numbers as float64; arrays are allowed, since a stack of parameters is an array."""
     if isinstance(value, (bool, str, bytes)) or value is None:
         raise InvalidInput(f"{name} must be {rule}; got {value!r}. {step}")
     try:
@@ -65,7 +65,7 @@ def instance(name: str, value: Any, kinds: tuple[type, ...]) -> Any:
 
 
 def one_of(name: str, value: Any, choices: Iterable[str]) -> str:
-    """One of a few words; the complaint names the nearest one."""
+    """One of a few words; the error names the nearest one."""
     options = list(choices)
     if isinstance(value, str) and value in options:
         return value
@@ -108,7 +108,7 @@ def matrix(name: str, value: Any, columns: int, step: str) -> np.ndarray[Any, An
         raise InvalidInput(
             f"{name} must be of shape ({columns},) or (n, {columns}); got {array.shape}. {step}"
         )
-    # A finite sum has finite terms; only an infinite one (huge terms may overflow) needs a look.
+    # A finite sum has finite terms; an infinite sum may also come from overflow, so look at each.
     with np.errstate(over="ignore", invalid="ignore"):
         total = float(array.sum())
     if not math.isfinite(total) and not bool(np.isfinite(array).all()):
@@ -117,7 +117,7 @@ def matrix(name: str, value: Any, columns: int, step: str) -> np.ndarray[Any, An
 
 
 def observations(id: Any, loss_or_losses: Any, n_actions: int | None) -> tuple[Any, Any]:
-    """Ids (n,) with losses (n,), or (n, n_actions) where all losses of a record are heard."""
+    """Ids (n,) with losses (n,), or (n, n_actions) where each record has all its losses."""
     single = np.ndim(id) == 0
     ids = np.atleast_1d(np.asarray(id))
     if ids.ndim != 1 or ids.dtype.kind not in "iu":

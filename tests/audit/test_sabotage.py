@@ -23,8 +23,8 @@ from discreet.oracles.mechanisms import (
     moments,
     paper_ridge,
     perturb,
+    perturbed_objective,
     pooled_statistics,
-    structured_logistic,
     structured_ridge,
 )
 from discreet.oracles.mechanisms.paper_logistic import PaperLogistic
@@ -183,14 +183,14 @@ def test_the_determinant_term_dropped(monkeypatch):
 
 def test_a_branch_for_fits_that_did_not_converge(monkeypatch):
     """Zero where two Newton steps are not enough."""
-    solved = structured_logistic.minimise
+    solved = perturbed_objective.minimise
 
     def impatient(*given):
         theta = solved(*given)
         far = np.linalg.norm(theta, axis=-1, keepdims=True) > 2.0
         return np.where(far, 0.0, theta)
 
-    monkeypatch.setattr(structured_logistic, "minimise", impatient)
+    monkeypatch.setattr(perturbed_objective, "minimise", impatient)
     assert caught(found("logistic-gamma", "exact"), "exact", "minimiser")
 
 

@@ -14,10 +14,11 @@ import discreet as dc
 from discreet.arrays.backend import sigmoid
 from discreet.audit.noise_sources import Chosen
 from discreet.oracles.mechanisms import exact_sums as sums
-from discreet.oracles.mechanisms import newton
+from discreet.oracles.mechanisms import newton, perturbed_objective
 from discreet.oracles.mechanisms import structured_logistic as logistic
 from discreet.oracles.mechanisms.exact_sums import UNIT, attainable_norm, exact_scores, exact_sums
 from discreet.oracles.mechanisms.moments import GRID, legal_rows
+from discreet.oracles.mechanisms.perturbed_objective import TOLERANCE
 from discreet.privacy import noise as noise_module
 from discreet.rows.batch import Batch
 
@@ -83,10 +84,10 @@ def solved(monkeypatch):
         seen.update(rows=grid, weights=weights, labels=labels, ridge=np.max(ridge), tilt=tilt)
         seen["theta"] = theta
         # All blocks together stay within half the tolerance; rounding has the other half.
-        assert tolerance * math.sqrt(2) == pytest.approx(logistic.TOLERANCE / 2)
+        assert tolerance * math.sqrt(2) == pytest.approx(TOLERANCE / 2)
         return theta
 
-    monkeypatch.setattr(logistic, "minimise", spy)
+    monkeypatch.setattr(perturbed_objective, "minimise", spy)
     return seen
 
 
@@ -105,7 +106,7 @@ def check(solved, noise, seed, order):
     fitted = oracle(noise)
     fitted.fit(batch(seed, order), dc.SecureNoise())
     tolerance = float(fitted._tolerance(MANY))
-    assert tolerance == logistic.TOLERANCE  # no larger one is needed at this size
+    assert tolerance == TOLERANCE  # no larger one is needed at this size
     assert true_norm(**solved) <= tolerance
 
 
@@ -142,9 +143,9 @@ def test_one_block_alone_keeps_the_tolerance(seed):
     legal = legal_rows(data, "bandit", "general")
     weights, labels = np.ones((MANY, 1)), legal.targets[:, :1]
     tilt = 5.0 * np.random.default_rng(seed).normal(size=(1, WIDTH))
-    given = (weights, labels, np.array([1e-2 * MANY]), tilt, 0.5 * logistic.TOLERANCE)
+    given = (weights, labels, np.array([1e-2 * MANY]), tilt, 0.5 * TOLERANCE)
     theta = newton.minimise(legal.features, *given, legal.grid)
-    assert true_norm(theta, legal.grid, weights, labels, 1e-2 * MANY, tilt) <= logistic.TOLERANCE
+    assert true_norm(theta, legal.grid, weights, labels, 1e-2 * MANY, tilt) <= TOLERANCE
 
 
 def test_distinct_contexts_by_longdouble_and_fsum(solved):
@@ -163,7 +164,7 @@ def test_distinct_contexts_by_longdouble_and_fsum(solved):
             strict=True,
         )
     ]
-    assert math.hypot(*gradient) <= logistic.TOLERANCE
+    assert math.hypot(*gradient) <= TOLERANCE
 
 
 def test_the_order_of_rows_changes_neither_answer_nor_work(solved, monkeypatch):
@@ -351,8 +352,8 @@ def test_the_tolerance_is_public_and_paid_for():
         made = oracle(noise, ridge=ridge)
         found = [float(made._tolerance(n)) for n in (10, 1000, MANY, 2**20, 2**22)]
         assert found == sorted(found)
-        assert found[0] == logistic.TOLERANCE
-        assert found[-1] > 2 * logistic.TOLERANCE
+        assert found[0] == TOLERANCE
+        assert found[-1] > 2 * TOLERANCE
         total, scale = made._ridge_and_scale(2**22)
         largest = {"gamma": 36.8 * WIDTH, "gaussian": 8.3 * math.sqrt(WIDTH)}[noise] * float(scale)
         attainable = float(attainable_norm(2**22, WIDTH, total, largest))

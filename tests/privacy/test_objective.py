@@ -20,6 +20,7 @@ from discreet.features.unit_ball import with_bias
 from discreet.oracles import Logistic, Problem
 from discreet.oracles.mechanisms import newton
 from discreet.oracles.mechanisms import structured_logistic as logistic
+from discreet.oracles.mechanisms.perturbed_objective import TOLERANCE
 from discreet.privacy.budget import Budget
 from discreet.privacy.events import ObjectivePerturbation
 from discreet.privacy.noise import SecureNoise
@@ -211,8 +212,8 @@ def gradient_norms(theta, features, weights, labels, ridge, tilt):
 @pytest.mark.parametrize(("ridge", "tilt"), [(0.02, 5.0), (5.0, 100.0), (1.0, 1e4)])
 def test_every_solution_is_certified(seed, ridge, tilt):
     given = problem(seed, ridge=ridge, tilt=tilt)
-    theta = newton.minimise(*given, 0.5 * logistic.TOLERANCE)
-    assert gradient_norms(theta, *given).max() <= logistic.TOLERANCE
+    theta = newton.minimise(*given, 0.5 * TOLERANCE)
+    assert gradient_norms(theta, *given).max() <= TOLERANCE
 
 
 def test_accelerated_gradient_alone_certifies(monkeypatch):
@@ -220,15 +221,15 @@ def test_accelerated_gradient_alone_certifies(monkeypatch):
     monkeypatch.setattr(newton, "NEWTON_STEPS", 0)
     for seed in range(3):
         given = problem(seed, ridge=0.5)
-        theta = newton.minimise(*given, 0.5 * logistic.TOLERANCE)
-        assert gradient_norms(theta, *given).max() <= logistic.TOLERANCE
+        theta = newton.minimise(*given, 0.5 * TOLERANCE)
+        assert gradient_norms(theta, *given).max() <= TOLERANCE
 
 
 def test_a_solver_that_stops_early_breaks_the_certificate(monkeypatch):
     monkeypatch.setattr(newton, "NEWTON_STEPS", 2)
     monkeypatch.setattr(newton, "gradient_steps", lambda objective, here, *rest, **more: here)  # noqa: ARG005
     given = problem(0)
-    assert gradient_norms(newton.minimise(*given, 1e-9), *given).max() > logistic.TOLERANCE
+    assert gradient_norms(newton.minimise(*given, 1e-9), *given).max() > TOLERANCE
 
 
 def test_distance_to_the_minimiser_is_within_tolerance_over_ridge():
@@ -293,9 +294,9 @@ def test_output_noise_covers_twice_the_solver_error(records):
     for noise, delta in (("gamma", 0.0), ("gaussian", DELTA)):
         oracle = calibrated(Logistic(noise=noise), 1.0, delta=delta)
         ridge, _ = oracle._ridge_and_scale(records)
-        sensitivity = 2 * logistic.TOLERANCE / float(ridge)
+        sensitivity = 2 * TOLERANCE / float(ridge)
         tolerance = oracle._tolerance(records)
-        assert tolerance == logistic.TOLERANCE
+        assert tolerance == TOLERANCE
         scale = float(oracle._output_scale(ridge, tolerance))
         if noise == "gamma":
             assert sensitivity / scale == pytest.approx(logistic.OUTPUT_SHARE)

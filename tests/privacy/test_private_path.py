@@ -301,6 +301,7 @@ def test_the_guard_covers_every_oracle():
         "pooled_statistics.py",
         "structured_logistic.py",
         "paper_logistic.py",
+        "perturbed_objective.py",
         "finite_choice.py",
         "gaussian_scales.py",
         "moments.py",

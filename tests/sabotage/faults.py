@@ -24,6 +24,7 @@ LOGISTIC = "oracles/mechanisms/structured_logistic.py"
 MOMENTS = "oracles/mechanisms/moments.py"
 NEWTON = "oracles/mechanisms/newton.py"
 NOISE = "privacy/noise.py"
+OBJECTIVE = "oracles/mechanisms/perturbed_objective.py"
 PERTURB = "oracles/mechanisms/perturb.py"
 PLAN = "plan.py"
 POOLED = "oracles/mechanisms/pooled_statistics.py"
@@ -472,7 +473,7 @@ FAULTS = (
     Fault(
         "a minimiser that is not quite one",
         "the gradient is within the public tolerance",
-        (Edit(LOGISTIC, "theta = minimise(", "theta = 1.001 * minimise("),),
+        (Edit(OBJECTIVE, "return minimise(", "return 1.001 * minimise("),),
         ("oracles/test_logistic.py", "privacy/test_objective.py"),
         ("logistic-gamma", "exact"),
     ),

@@ -1,4 +1,4 @@
-"""The few array functions that the Array API lacks, for NumPy and torch alike.
+"""Array functions that the Array API lacks, for both NumPy and torch.
 
 Everything above this file is written once, on arrays with any leading axes.
 """
@@ -23,7 +23,7 @@ def namespace(array: Array) -> Any:
 
 
 def lift(parameter: Any, like: Array, axes: int = 2) -> Any:
-    """A parameter of shape (R,) as (R, 1, 1), ready to meet (..., R, n, A); floats stay floats."""
+    """A parameter of shape (R,) as (R, 1, 1), to broadcast with (..., R, n, A); floats stay."""
     if isinstance(parameter, (float, int)):
         return parameter
     array = as_like(parameter, like)
@@ -43,12 +43,12 @@ def as_like(values: Any, like: Array) -> Array:
 
 
 _SMALL = 2**12
-"""Numbers in an array that is kept on a device, since it will be asked for again."""
+"""Arrays with at most this many numbers are kept on the device, since they are used again."""
 
 
 @lru_cache(maxsize=1024)
 def _uploaded_once(content: bytes, shape: tuple[int, ...], dtype: Any, device: Any) -> Array:
-    """Parameters and noise of a stack come again and again; a copy to a GPU waits for it."""
+    """Parameters and noise of a stack are used again and again, and each copy waits for the GPU."""
     return _uploaded(np.frombuffer(content).reshape(shape), dtype, device)
 
 
@@ -126,7 +126,7 @@ def softmax(logits: Array) -> Array:
 
 
 def sigmoid(scores: Array) -> Array:
-    """1 / (1 + exp(−s)); exp may overflow to infinity, of which the reciprocal is right."""
+    """1 / (1 + exp(−s)); exp may overflow to infinity, which gives the correct 0."""
     if not isinstance(scores, np.ndarray):
         return scores.sigmoid()
     with np.errstate(over="ignore"):
@@ -137,7 +137,7 @@ def apply_rows(features: Array, weights: Array) -> Array:
     """x·θ_a for every row and action: (..., n, p) and (..., A, p) -> (..., n, A).
 
     Runs that share their rows become one product (S, R·A, p) @ (S, p, n). The result is stored
-    with n contiguous, so that rules which reduce over the few actions run along the many rows.
+    with n contiguous, so that reductions over the few actions run along the many rows.
     """
     if not share_rows(features, weights):
         return (weights @ features.mT).mT
@@ -158,13 +158,13 @@ def weighted_sums(weights: Array, values: Array) -> Array:
 
 
 def _product(left: Array, right: Array) -> Array:
-    """left @ right; torch's own @ wraps a batched product in six more calls."""
+    """left @ right; torch's @ adds six calls around a batched product."""
     plain = isinstance(left, np.ndarray) or left.ndim != 3 or right.ndim != 3
     return left @ right if plain else left.bmm(right)
 
 
 def share_rows(rows: Array, runs: Array) -> bool:
-    """Whether several runs (axis −3) look at the same rows."""
+    """Whether several runs (axis −3) share the same rows."""
     if runs.ndim < 3 or runs.shape[-3] == 1:
         return False
     alone = rows.ndim == 2 and runs.ndim == 3

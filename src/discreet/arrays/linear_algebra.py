@@ -11,7 +11,7 @@ from discreet.arrays.backend import apply_rows, as_like, lift, namespace, row_su
 from discreet.types import Array
 
 LARGE = 2000
-"""Matrices of this size fill a GPU one at a time; its routines for many are made for small ones."""
+"""One matrix of this size fills a GPU; the batched GPU routines are made for small matrices."""
 
 
 @lru_cache(maxsize=256)
@@ -112,7 +112,7 @@ def _one_by_one(matrices: Array) -> bool:
 
 
 def solve_definite(matrices: Array, vectors: Array) -> Array:
-    """M⁻¹ v for positive definite M; without a check, so that a GPU need not wait for one."""
+    """M⁻¹ v for positive definite M; without a check, which a GPU would have to wait for."""
     if isinstance(matrices, np.ndarray):
         return solve_vector(matrices, vectors)
     import torch
@@ -122,7 +122,7 @@ def solve_definite(matrices: Array, vectors: Array) -> Array:
 
 
 def solve_repaired(matrices: Array, vectors: Array, step: Array) -> Array:
-    """M̂⁻¹ v with M̂ the repaired matrix; the factor that proved it definite also solves."""
+    """M̂⁻¹ v with M̂ the repaired matrix; its Cholesky factor also solves."""
     repaired, factors = _repair(matrices, step)
     if isinstance(matrices, np.ndarray):
         return solve_vector(repaired, vectors)
@@ -142,10 +142,10 @@ def raised_eigenvalues(matrices: Array, floor: Any) -> tuple[Array, Array]:
 
 
 def solve_floored(matrices: Array, vectors: Array, floor: Any) -> Array:
-    """M₊⁻¹ v, where M₊ has the eigenvalues of M, those below ``floor`` (...) raised to it.
+    """M₊⁻¹ v, where M₊ is M with the eigenvalues below ``floor`` (...) raised to ``floor``.
 
     Never raises, however indefinite noise has made M. Blocks (..., A or 1, p, p), one vector
-    an action. In double precision, since a floor may lie far below the largest eigenvalue.
+    per action. In double precision, since a floor may lie far below the largest eigenvalue.
     """
     xp = namespace(matrices)
     values, axes = raised_eigenvalues(matrices, lift(floor, matrices, 1))
@@ -160,7 +160,7 @@ def inverse_repaired(matrices: Array, step: Array) -> Array:
         return np.linalg.inv(repaired)
     import torch
 
-    # torch's own inverse of a factor goes through the matrices one by one.
+    # torch's own inverse of a factor handles the matrices one by one.
     eye = identity(factors.shape[-1], factors)
     half = torch.linalg.solve_triangular(factors, eye, upper=False)
     return half.mT @ half
@@ -169,9 +169,9 @@ def inverse_repaired(matrices: Array, step: Array) -> Array:
 def _repair(matrices: Array, step: Array) -> tuple[Array, Array]:
     """The matrices and their Cholesky factors, shifted by step·2^j·I for the smallest j ≥ 0.
 
-    Matrices that are positive definite stay as they are. The one repair of a noisy Gram: a
-    function of released numbers and public steps, so it costs no privacy, and it never
-    raises. ``step`` must be positive and broadcast to (...).
+    Matrices that are positive definite stay as they are. Every noisy Gram is repaired here: the
+    repair uses released numbers and public steps, so it costs no privacy, and it never raises.
+    ``step`` must be positive and broadcast to (...).
     """
     xp = namespace(matrices)
     p = matrices.shape[-1]
@@ -183,7 +183,7 @@ def _repair(matrices: Array, step: Array) -> tuple[Array, Array]:
         steps = steps.reshape(-1)[..., None, None] * identity(p, matrices)
         flat = xp.asarray(flat, copy=True)
         shift = steps[failing]
-        for _ in range(2100):  # from the smallest positive float past every finite matrix
+        for _ in range(2100):  # enough doublings from the smallest float to the largest
             shifted = matrices.reshape(-1, p, p)[failing] + shift
             flat[failing] = shifted
             factors[failing], exists = cholesky_or_none(shifted)
@@ -207,7 +207,7 @@ def cholesky_or_none(matrices: Array) -> tuple[Array, Array]:
 
 
 def _cholesky_of_each(matrices: Any, factors: Any, exists: Any) -> None:
-    """One call for all; NumPy raises if any fails, so halve until the culprits are alone."""
+    """One call for all; NumPy raises if any fails, so halve until each failure is alone."""
     try:
         factors[:] = np.linalg.cholesky(matrices)
         exists[:] = True

@@ -38,16 +38,16 @@ def _merge(name: str, values: list[Any]) -> Any:
             raise InvalidInput(
                 f"{name} must be of one class in a stack; got several. Make one stack per class."
             )
-        merged = object.__new__(type(first))  # already validated: do not run checks again
+        merged = object.__new__(type(first))  # already validated: skip the checks
         for each in fields(first):
-            if "stacked" in each.metadata:  # what cannot differ from run to run in a stack
+            if "stacked" in each.metadata:  # a field with one fixed value in every stack
                 object.__setattr__(merged, each.name, each.metadata["stacked"])
                 continue
             path = f"{name}.{each.name}"
             parts = [_parameter(value, each) for value in values]
             object.__setattr__(merged, each.name, _merge(path, parts))
         return merged
-    # Whole numbers, words and flags are structure and must agree; floats are parameters.
+    # Whole numbers, words and flags are structure and must be equal; floats are parameters.
     if all(isinstance(value, (float, np.floating)) for value in values):
         return np.asarray(values, dtype=np.float64)
     if all(type(value) is type(first) for value in values):
@@ -61,8 +61,8 @@ def _merge(name: str, values: list[Any]) -> Any:
 
 
 def one_run(item: T, run: int) -> T:
-    """One of the items that ``stack`` put together, parts that are stacks included."""
-    alone = object.__new__(type(item))  # it was validated before it was stacked
+    """One of the items that ``stack`` put together; its parts may be stacks too."""
+    alone = object.__new__(type(item))  # already validated before stacking
     for each in fields(item):  # type: ignore[arg-type]
         value = getattr(item, each.name)
         if is_dataclass(value) and not isinstance(value, type):
@@ -80,7 +80,7 @@ def _parameter(item: Any, each: Any) -> Any:
 
 
 def structure(item: Any) -> Any:
-    """A hashable description of all but the parameters: items with the same one can be stacked."""
+    """A hashable description without the parameters; items with equal ones can be stacked."""
     if is_dataclass(item) and not isinstance(item, type):
         parts = [
             (each.name, structure(_parameter(item, each)))

@@ -17,7 +17,7 @@ import numpy as np
 
 from discreet.audit.noise_sources import Chosen
 from discreet.audit.subjects import Subject, joined
-from discreet.oracles.mechanisms.structured_logistic import TOLERANCE
+from discreet.oracles.mechanisms.perturbed_objective import TOLERANCE
 from discreet.rows.batch import Batch
 from discreet.types import Floats
 

@@ -14,7 +14,7 @@ import numpy as np
 from discreet.audit.finding import FAILS, HOLDS, Finding, exact_verdict
 from discreet.audit.objective import Objective
 from discreet.audit.subjects import Subject, joined
-from discreet.oracles.mechanisms.structured_logistic import TOLERANCE
+from discreet.oracles.mechanisms.perturbed_objective import TOLERANCE
 from discreet.rows.batch import Batch
 from discreet.types import Floats
 

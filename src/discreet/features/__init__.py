@@ -1,1 +1,1 @@
-"""From contexts to features in the unit ball, by public rules only."""
+"""From contexts to features in the unit ball, by public rules."""

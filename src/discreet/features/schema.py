@@ -1,7 +1,7 @@
 """A public description of a context: names, ranges, categories -> features.
 
-The schema is fixed before the first person arrives and scales by what it declares, never by
-what it sees: scaling learned from data would itself be a release.
+The schema is fixed before the first person arrives and scales by declared ranges, never by
+data: a scale that is learned from data would itself be a release.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from discreet.validate import nearest
 
 
 def _number(value: Any) -> float:
-    """A float, NaN where this is no number: a word, a flag, or beyond every float."""
+    """The value as a float; NaN for a word, a flag or a number too large for a float."""
     if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
         return math.nan
     try:
@@ -74,7 +74,7 @@ class Category:
     other: bool = False
 
     def __post_init__(self) -> None:
-        # A single word is no list, though Python would read it as one of letters.
+        # Python would read a single word as a list of letters.
         values = () if isinstance(self.values, str) else tuple(self.values)
         words = all(isinstance(value, str) for value in values)
         if not values or not words or len(set(values)) != len(values):
@@ -108,7 +108,7 @@ class Schema:
     """Contexts are dicts with exactly these fields.
 
     Every field contributes a vector of length at most 1; dividing by √(number of fields) puts
-    the context into the unit ball without any person-dependent projection.
+    the context into the unit ball without a projection that depends on the person.
 
     >>> schema = Schema([Number("age", 0, 100), Category("device", ["phone", "desk"])])
     >>> schema.p
@@ -124,7 +124,7 @@ class Schema:
         names = [field.name for field in self.fields]
         if not names or len(set(names)) != len(names):
             raise InvalidInput(
-                f"fields must be at least one, with distinct names; got {names}. Rename one."
+                f"fields must be one or more, with distinct names; got {names}. Rename one."
             )
 
     @property
@@ -155,7 +155,7 @@ class Schema:
         for name in row:
             if name not in names:
                 raise InvalidInput(
-                    f"feature {name!r} must be in the schema; it is not. {nearest(name, names)}"
+                    f"feature {name!r} must be in the schema; it is unknown. {nearest(name, names)}"
                 )
         start = 0
         for field in self.fields:

@@ -1,4 +1,4 @@
-"""From contexts to features in the unit ball, by public rules only.
+"""From contexts to features in the unit ball, by public rules.
 
 A feature row is b = (1, c̄)/√2 with c̄ = c / max(1, ‖c‖), so ‖b‖ ≤ 1 and b·b' ≥ 0: the two
 facts on which every sensitivity in ``docs/privacy`` rests. The block structure e_a ⊗ b
@@ -54,12 +54,8 @@ class UnitBall:
 
     def map(self, contexts: Any) -> np.ndarray[Any, Any]:
         """One context (d,) or many (n, d) -> features (n, p)."""
-        rows = matrix(
-            "context",
-            contexts,
-            self.dimension,
-            "Pass finite numbers in the order that UnitBall was declared for.",
-        )
+        step = "Pass finite numbers in the order that UnitBall was declared for."
+        rows = matrix("context", contexts, self.dimension, step)
         return with_bias(rows if rows.ndim == 2 else rows[None])
 
     def is_single(self, contexts: Any) -> bool:

@@ -1,48 +1,51 @@
-"""The contract of an oracle: configuration, which a plan calibrates into a mechanism."""
+"""The contracts: an oracle is configuration, which a plan calibrates into a mechanism."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
+from dataclasses import dataclass, field
+from typing import Generic, Protocol, TypeVar, runtime_checkable
 
 from discreet.oracles.problem import Problem
 from discreet.privacy.budget import Budget
-from discreet.privacy.events import Event
+from discreet.privacy.events import STACKED, Event
 from discreet.privacy.noise import Noise
 from discreet.releases.statistics import Statistics
 from discreet.releases.release import Fit
 from discreet.rows.batch import Batch
 
+Configuration = TypeVar("Configuration")
+
 
 class Mechanism(Protocol):
-    """What calibration fixed, all of it public, and the private fit.
+    """The numbers that calibration fixed, all public, and the private fit.
 
-    A frozen dataclass of the oracle, the problem, the numbers that calibration fixed and the
-    event. Its float fields are those numbers: ``discreet plan`` lists them, and a stack has arrays
-    of shape (R,) there. ``metadata={"stacked": STACKED}`` on ``event`` lets mechanisms be stacked.
+    A frozen dataclass of the oracle, the problem, the event and these numbers, as float fields:
+    ``discreet plan`` lists them, and a stack has arrays of shape (R,) there. The metadata of
+    ``event`` in ``Calibrated`` lets mechanisms be stacked.
     """
 
     @property
     def event(self) -> Event:
-        """What a fit costs, whatever the batch: it is charged before any data are touched."""
+        """What a fit costs, for every batch: the ledger charges it before data are read."""
 
     @property
     def noise_norm(self) -> float:
-        """The expected size of the noise, to set beside the number of records; 0 without any."""
+        """The expected size of the noise, to compare with the number of records; 0 for none."""
 
     def fit(self, batch: Batch, noise: Noise, earlier: Sequence[Statistics] = (), /) -> Fit:
         """Statistics → noise → solve. ``earlier`` are the statistics of the releases before.
 
         All randomness comes from ``noise``. A fit never raises, warns or logs because of a row:
-        it clamps. It reads rows through ``legal_rows`` where ``noise.exact``.
+        it clamps the row. Where ``noise.exact``, it reads rows through ``legal_rows``.
         """
 
 
 @runtime_checkable
 class Oracle(Protocol):
-    """Configuration alone: a frozen dataclass of words and numbers, checked when it is made.
+    """Only configuration: a frozen dataclass of words and numbers, checked when it is made.
 
-    Its fields are what a plan writes down, compares and digests.
+    A plan writes, compares and digests its fields.
     """
 
     @property
@@ -51,3 +54,12 @@ class Oracle(Protocol):
 
     def calibrate(self, problem: Problem, budget: Budget) -> Mechanism:
         """The mechanism for a problem and a budget; ``InvalidInput`` where there is none."""
+
+
+@dataclass(frozen=True)
+class Calibrated(Generic[Configuration]):
+    """The fields of every mechanism; a subclass adds the numbers that calibration fixed."""
+
+    oracle: Configuration
+    problem: Problem
+    event: Event = field(kw_only=True, metadata={"stacked": STACKED})

@@ -19,7 +19,7 @@ class FiniteClass:
     """Choose f from F public predictors with probability ∝ exp(−ε·L(f)/(2Δ)), pure ε-DP.
 
     L(f) = Σ (clip(θ_f,a·b) − y)² over the observed losses; each term lies in [0, 1], so Δ = 1,
-    or A where a record brings all A losses. ``weights`` are (F, A, p); predictions are clipped
+    or A where a record has all A losses. ``weights`` are (F, A, p); predictions are clipped
     to [0, 1]. Without privacy: the first minimiser.
     [paper, Lemma "Privacy and accuracy of finite-class regression"; docs/privacy/finite.md]
 
@@ -39,7 +39,7 @@ class FiniteClass:
                 f"weights must be finite and of shape (F, A, p); got {np.shape(self.weights)}. "
                 "Stack the weight matrices of the functions."
             )
-        # Rounded as a plan's configuration will be read: one value everywhere, one digest.
+        # Rounded exactly as a plan's configuration is read back, so that the digest is the same.
         weights = decode_array(encode_array(weights))
         weights.setflags(write=False)
         object.__setattr__(self, "weights", weights)
@@ -49,5 +49,5 @@ class FiniteClass:
         return f"FiniteClass({functions} functions, {actions} actions, {p} features)"
 
     def calibrate(self, problem: Problem, budget: Budget) -> FiniteChoice:
-        """The mechanism with its ε fixed; refuses radii, which a finite class has not."""
+        """The mechanism with its ε fixed; refuses radii, which a finite class cannot give."""
         return FiniteChoice.of(self, problem, budget)

@@ -24,7 +24,7 @@ class Logistic:
 
     ``structured`` separates by action: ``noise="gamma"`` is pure ε, ``"gaussian"`` is (ε, δ) by
     Rényi accounting, ``"auto"`` takes the smaller expected noise for the public p. ``paper`` is
-    Algorithm 2 of its source. [Chaudhuri et al. 2011; paper, "Private logistic oracle";
+    Algorithm 2 of Chaudhuri et al. [Chaudhuri et al. 2011; paper, "Private logistic oracle";
     docs/privacy/logistic.md]
 
     >>> Logistic(ridge=0.01)
@@ -46,5 +46,5 @@ class Logistic:
         one_of("noise", self.noise, NOISES)
 
     def calibrate(self, problem: Problem, budget: Budget) -> Mechanism:
-        """The mechanism that was named, with its noise fixed."""
+        """The mechanism that ``mechanism`` names, with its noise fixed."""
         return MECHANISMS[self.mechanism].of(self, problem, budget)

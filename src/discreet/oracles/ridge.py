@@ -23,8 +23,8 @@ class Ridge:
     """Linear loss predictors: θ_a = (G̃_a + Λ I)⁻¹ q̃_a, Λ = n·ridge + noise_ridge·σ√(2p).
 
     ``structured`` noises the A blocks and centred responses in one joint Gaussian release;
-    ``paper`` noises the whole (Ap)² Gram and the response by halves of a zCDP budget and
-    solves plainly. Both are exact ridge regression when the budget is infinite, except that
+    ``paper`` noises the whole (Ap)² Gram and the response, with half of a zCDP budget each, and
+    solves without a repair. Both are exact ridge regression for an infinite budget, except that
     ``structured`` shrinks predictions to the middle of the losses and ``paper`` to 0.
     [paper, "Private quadratic oracle"; docs/privacy/ridge.md]
 
@@ -45,5 +45,5 @@ class Ridge:
         one_of("mechanism", self.mechanism, MECHANISMS)
 
     def calibrate(self, problem: Problem, budget: Budget) -> Mechanism:
-        """The mechanism that was named, with its noise fixed."""
+        """The mechanism that ``mechanism`` names, with its noise fixed."""
         return MECHANISMS[self.mechanism].of(self, problem, budget)

@@ -1,6 +1,6 @@
 """One policy per file; each rule is written once, on arrays with any leading axes.
 
-A class that is imported here is built in: the registry, and so every list, finds it here.
+A class that is imported here is built in: the registry and all lists read these imports.
 """
 
 from typing import TYPE_CHECKING
@@ -17,5 +17,5 @@ from discreet.policies.squarecb import SquareCB as SquareCB
 from discreet.policies.uniform import Uniform as Uniform
 from discreet.policies.vanilla_po import VanillaPO as VanillaPO
 
-if not TYPE_CHECKING:  # which reads the imports above, and would take a list for all there is
+if not TYPE_CHECKING:  # a type checker reads the imports above instead
     __all__ = [name for name, item in vars().items() if isinstance(item, type)]

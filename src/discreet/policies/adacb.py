@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
-from discreet.arrays.backend import lift
-from discreet.policies.allocation import Policy, inverse_gap, surviving, uniform
-from discreet.policies.squarecb import gap_weight
+from discreet.policies.allocation import inverse_gap, surviving, uniform
+from discreet.policies.shared_parameters import ConfidenceWidth, GapWeight
 from discreet.releases.released import Released
 from discreet.types import Array
-from discreet.validate import in_range, positive
 
 
 @dataclass(frozen=True)
-class AdaCB(Policy):
+class AdaCB(ConfidenceWidth, GapWeight):
     """p(a) = 1/(|S| + γ_m·gap_a) for a ≠ b in RegCB's survivor set S, the rest on b, zero outside.
 
     ``scale`` and ``exponent`` as in SquareCB, ``width`` as in RegCB.
@@ -29,21 +26,14 @@ class AdaCB(Policy):
     array([[0.75, 0.25, 0.  ]])
     """
 
-    scale: float = 1.0
-    exponent: float = 0.5
-    width: float = 1.0
-    uses_radii: ClassVar[bool] = True
-
     def __post_init__(self) -> None:
-        positive("scale", self.scale)
-        in_range("exponent", self.exponent, 0.0, 10.0)
-        in_range("width", self.width, 0.0, 1e12)
+        GapWeight.__post_init__(self)
+        ConfidenceWidth.__post_init__(self)
 
     def probabilities(self, released: Released, features: Array) -> Array:
         if released.latest is None:
             return uniform(released, features)
         predictor = released.latest.predictor
-        widths = lift(self.width, features) * released.radii(features)
-        alive = surviving(predictor.scores(features), widths)
-        gamma = gap_weight(self.scale, self.exponent, released, features)
+        alive = surviving(predictor.scores(features), self.widths(released, features))
+        gamma = self.gap_weight(released, features)
         return inverse_gap(predictor.losses(features), gamma, alive)

@@ -1,4 +1,4 @@
-"""What several policies share: how predictions become probabilities, and probabilities actions."""
+"""Code that several policies share: predictions to probabilities, probabilities to actions."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from discreet.types import Array
 class Policy(ABC):
     """A frozen dataclass of public parameters with a rule that broadcasts.
 
-    Inputs are releases and features, nothing else. Privacy holds for every fixed ``u``. Floats
-    are parameters: in a stack of R runs each is an array of shape (R,), which ``lift`` sets
-    beside features. ``register`` makes a class of your own known. [docs/extending.md]
+    Inputs are only releases and features. Privacy holds for every fixed ``u``. Floats are
+    parameters: in a stack of R runs each is an array of shape (R,), which ``lift`` reshapes to
+    broadcast with features. ``register`` adds your own class. [docs/extending.md]
     """
 
     uses_radii: ClassVar[bool] = False
@@ -33,7 +33,7 @@ class Policy(ABC):
 
     @classmethod
     def campaign_settings(cls) -> Sequence[Policy]:
-        """What a campaign plays of a policy that is not built in: its defaults, unless told."""
+        """The settings that a campaign plays for your own policy; override to add some."""
         return [cls()]
 
     def sample(self, released: Released, features: Array, u: Array) -> Array:
@@ -51,8 +51,8 @@ def uniform(released: Released, features: Array) -> Array:
 
 def draw(probabilities: Array, u: Array) -> Array:
     """Inverse-CDF draw: the first action whose cumulative probability exceeds u."""
-    # Column by column: a scan over a short last axis is slow, most of all on a GPU. Compared with
-    # u times the total, so that rounding cannot push u past the last action.
+    # Column by column: a scan over a short last axis is slow, most of all on a GPU. The goal is u
+    # times the total, so that rounding cannot push it past the last action.
     running = [probabilities[..., 0]]
     for action in range(1, probabilities.shape[-1]):
         running.append(running[-1] + probabilities[..., action])
@@ -74,7 +74,7 @@ def is_first_minimum(losses: Array) -> Array:
 
 
 def even_split(values: Array) -> Array:
-    """Even probabilities among the minimisers, up to 1e-12 relative."""
+    """Equal probabilities for all minimisers, up to a relative difference of 1e-12."""
     xp = namespace(values)
     least = row_min(values)
     tied = xp.astype(values - least <= 1e-12 * (1.0 + abs(least)), values.dtype)
@@ -95,7 +95,7 @@ def inverse_gap(losses: Array, gamma: Any, survivors: Array | None = None) -> Ar
 
 
 def rest_on_best(shares: Array, losses: Array) -> Array:
-    """Add what is left of 1 to the first minimiser's share."""
+    """Give the first minimiser the probability that the shares leave over."""
     return shares + is_first_minimum(losses) * (1.0 - row_sum(shares))
 
 

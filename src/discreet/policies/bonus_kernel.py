@@ -1,4 +1,4 @@
-"""The auxiliary updates of BonusPO on a GPU: one kernel; a row never leaves its registers."""
+"""The auxiliary updates of BonusPO on a GPU: one kernel, which keeps a row in registers."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from discreet.types import Array
 try:
     import triton
     import triton.language as tl
-except ImportError:  # a torch without CUDA comes without it
+except ImportError:  # a torch without CUDA does not include triton
     triton = tl = None
 
 _BLOCK = 128
-"""Cells of a program: a row is one cell a worse action, rounded up to a power of two."""
+"""Cells of a program: a row has a cell per worse action, rounded up to a power of two."""
 _LOOK = 64
-"""Steps between two looks at whether a program is finished."""
+"""Steps between two checks of whether a program is finished."""
 
 
 def available() -> bool:
@@ -53,7 +53,7 @@ def _steps(  # type: ignore[no-untyped-def]
     block: tl.constexpr,
     look: tl.constexpr,
 ):
-    """All steps of ``block`` rows; each takes part from its own first step on."""
+    """All steps of ``block`` rows; each row takes part from its own first step."""
     row = tl.program_id(0).to(tl.int64) * block + tl.arange(0, block)
     action = tl.arange(0, width)
     inside = row < rows

@@ -50,9 +50,8 @@ class BonusPO(Policy):
     def theoretical(
         cls, *, horizon: int, functions: int, delta: float, epsilon: float = math.inf
     ) -> BonusPO:
-        """The parameters of the theorem, for a finite class.
+        """The parameters of the theorem for a finite class, with Err as for ``VanillaPO``.
 
-        Err is that of least squares, or of the exponential mechanism at a finite ε.
         [paper, equation "bonus-parameters"]
 
         >>> round(BonusPO.theoretical(horizon=1000, functions=16, delta=0.05).error_bound, 2)

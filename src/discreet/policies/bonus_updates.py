@@ -1,9 +1,9 @@
-"""The auxiliary updates of BonusPO, all contexts at once: exact, and without wasted steps.
+"""The auxiliary updates of BonusPO for all contexts at once: exact, without wasted steps.
 
 Three facts save most of the work and change no result. The predicted best action has adjusted loss
 zero and weight one at every step, so A − 1 weights suffice and never overflow. Until the first
-action has used up its bonus every weight is one, so these steps are one product. And an action
-whose weight fell below 1e-40 adds less than B·1e-40 to its count, so it is left alone.
+action has used up its bonus, every weight is one, so these steps are one product. An action whose
+weight fell below 1e-40 adds less than B·1e-40 to its count, so its count is not updated.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from discreet.types import Array
 
 NEGLIGIBLE = 1e-40
 _ROWS = 4096
-"""Rows at a time on a CPU: the arrays of a step then stay in its second-level cache."""
+"""Rows at a time on a CPU: the arrays of one step then fit into the second-level cache."""
 _LOOK = 64
-"""Steps between two looks at which rows are finished."""
+"""Steps between two checks of which rows are finished."""
 
 
 def average_of_updates(gaps: Array, reach: Any, rate: Any, length: int) -> Array:
@@ -58,7 +58,7 @@ def _unchanged_steps(largest: Array, reach: Array, actions: int, length: int) ->
     """Steps k before any adjusted loss is positive: reach/(1 + k/A) ≥ d for the largest gap d."""
     xp = namespace(largest)
     positive = xp.where(largest > 0.0, largest, 1.0)
-    steps = xp.floor(actions * (reach / positive - 1.0)) - 1.0  # one less: rounding is harmless
+    steps = xp.floor(actions * (reach / positive - 1.0)) - 1.0  # one less, to be safe from rounding
     steps = xp.where(largest > 0.0, steps, float(length))
     return xp.clip(xp.where(largest > 1.0, 0.0, steps), 0.0, float(length))
 
@@ -79,19 +79,19 @@ def _updated(gaps: Array, reach: Array, rate: Array, start: Array, *, length: in
 
 
 def _updated_rows(gaps: Any, reach: Any, rate: Any, start: Any, *, length: int) -> Any:
-    """The same for a few thousand rows; each takes part from its own first step on."""
-    fine = -rate * gaps.T  # (A − 1, n): −η·d, and below η·reach, so that a step needs no product
+    """``_updated`` for a few thousand rows; each row takes part from its own first step."""
+    fine = -rate * gaps.T  # (A − 1, n): −η·d; with η·reach below, a step needs no product
     bonus, cap = rate * reach, rate
     counts = np.repeat((1.0 + start / (gaps.shape[1] + 1))[None], gaps.shape[1], axis=0)
     weights = np.ones_like(fine)
-    capped = bool((gaps > 1.0).any())  # min{1, ·} matters for gaps above one only
+    capped = bool((gaps > 1.0).any())  # min{1, ·} matters only for gaps above one
     result, place = np.empty_like(counts), np.arange(len(gaps))
     joined = np.searchsorted(start, np.arange(length), side="right")
     active = -1
     for step in range(int(start[0]), length):
         if step % _LOOK == 0 and active > 0:
             weights[:, :active][weights[:, :active] < NEGLIGIBLE] = 0.0
-            kept = weights.any(axis=0)  # rows yet to join have weight one
+            kept = weights.any(axis=0)  # rows that have not joined yet have weight one
             if 2 * np.count_nonzero(kept) < len(kept):
                 result[:, place[~kept]] = counts[:, ~kept]
                 place, start = place[kept], start[kept]

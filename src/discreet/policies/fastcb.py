@@ -6,24 +6,18 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from discreet.arrays.backend import namespace, row_min
-from discreet.policies.allocation import (
-    Policy,
-    even_split,
-    rest_on_best,
-    uniform,
-)
-from discreet.policies.squarecb import gap_weight
+from discreet.policies.allocation import even_split, rest_on_best, uniform
+from discreet.policies.shared_parameters import GapWeight
 from discreet.releases.released import Released
 from discreet.types import Array
-from discreet.validate import in_range, positive
 
 
 @dataclass(frozen=True)
-class FastCB(Policy):
+class FastCB(GapWeight):
     """p(a) = f_b/(A·f_b + γ_m·gap_a) for a ≠ b, the rest on the first minimiser b.
 
-    Where the best prediction f_b is not positive: uniform over the minimisers. The rule is
-    made for predictions in [0, 1], so it refuses ``Ridge``.
+    Uniform over the minimisers where the best prediction f_b is not positive. The rule needs
+    predictions in [0, 1], so a plan refuses it with ``Ridge``.
     [Foster and Krishnamurthy 2021; paper, "Prediction-only baselines"]
 
     >>> import numpy as np
@@ -33,20 +27,14 @@ class FastCB(Policy):
     array([[0.25, 0.75]])
     """
 
-    scale: float = 1.0
-    exponent: float = 0.5
     needs_bounded_losses: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        positive("scale", self.scale)
-        in_range("exponent", self.exponent, 0.0, 10.0)
 
     def probabilities(self, released: Released, features: Array) -> Array:
         if released.latest is None:
             return uniform(released, features)
         losses = released.latest.predictor.losses(features)
         xp = namespace(losses)
-        gamma = gap_weight(self.scale, self.exponent, released, features)
+        gamma = self.gap_weight(released, features)
         best = row_min(losses)
         usable = xp.where(best > 0.0, best, 1.0)
         spread = usable / (losses.shape[-1] * usable + gamma * (losses - best))

@@ -1,4 +1,4 @@
-"""Greedy: the smallest predicted loss, ties split evenly."""
+"""Greedy: the smallest predicted loss, ties are split evenly."""
 
 from __future__ import annotations
 

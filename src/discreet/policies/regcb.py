@@ -1,19 +1,18 @@
-"""RegCB: uniform over the actions that confidence widths cannot rule out."""
+"""RegCB: uniform over the actions that the confidence widths do not exclude."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
-from discreet.arrays.backend import lift, namespace, row_sum
-from discreet.policies.allocation import Policy, surviving, uniform
+from discreet.arrays.backend import namespace, row_sum
+from discreet.policies.allocation import surviving, uniform
+from discreet.policies.shared_parameters import ConfidenceWidth
 from discreet.releases.released import Released
 from discreet.types import Array
-from discreet.validate import in_range
 
 
 @dataclass(frozen=True)
-class RegCB(Policy):
+class RegCB(ConfidenceWidth):
     """Uniform over S = {a : g_a − β·r_a ≤ min_b (g_b + β·r_b)}, on raw scores g.
 
     [Foster et al. 2018; paper, "Exploration-radius baselines"]
@@ -27,17 +26,10 @@ class RegCB(Policy):
     array([[1., 0.]])
     """
 
-    width: float = 1.0
-    uses_radii: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        in_range("width", self.width, 0.0, 1e12)
-
     def probabilities(self, released: Released, features: Array) -> Array:
         if released.latest is None:
             return uniform(released, features)
         scores = released.latest.predictor.scores(features)
-        xp = namespace(scores)
-        widths = lift(self.width, features) * released.radii(features)
-        alive = xp.astype(surviving(scores, widths), scores.dtype)
+        alive = surviving(scores, self.widths(released, features))
+        alive = namespace(scores).astype(alive, scores.dtype)
         return alive / row_sum(alive)

@@ -13,7 +13,7 @@ from discreet.validate import positive
 
 @dataclass(frozen=True)
 class ReplayBonusPO(Policy):
-    """The "BonusPO" of the paper's experiments, O(log T) work a context.
+    """The "BonusPO" of the paper's experiments, O(log T) work per context.
 
     Over the releases j = 1 … m−1, with T_j = Σ_{i≤j} B_i, q_0 = 1/A and D_0 = 0:
 
@@ -21,8 +21,8 @@ class ReplayBonusPO(Policy):
     q_j(a) ∝ q_{j−1}(a)·exp(−η·B_j·max{0, f_j(a) − b_j(a)}),
     D_j(a) = D_{j−1}(a) + B_j·q_{j−1}(a);
 
-    the policy is q_{m−1}. ``learning_rate`` η (None: 1/(2A), as more actions need more trials),
-    ``bonus`` γ. Weights are kept as logarithms, so that a tiny probability can recover.
+    the policy is q_{m−1}. ``learning_rate`` is η (None: 1/(2A), as more actions need more trials)
+    and ``bonus`` is γ. Weights are kept as logarithms, so that a tiny probability can recover.
     [paper, "New algorithms"]
 
     >>> import numpy as np

@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
-from discreet.arrays.backend import lift
-from discreet.policies.allocation import Policy, inverse_gap, uniform
+from discreet.policies.allocation import inverse_gap, uniform
+from discreet.policies.shared_parameters import GapWeight
 from discreet.releases.released import Released
 from discreet.types import Array
-from discreet.validate import in_range, positive
-
-
-def gap_weight(scale: Any, exponent: Any, released: Released, features: Array) -> Any:
-    """γ_m = γ0 · max(1, Σ_{j<m} B_j)^ρ, frozen inside a batch."""
-    clock = float(max(1, released.rounds))
-    return lift(scale * clock**exponent, features)
 
 
 @dataclass(frozen=True)
-class SquareCB(Policy):
+class SquareCB(GapWeight):
     """p(a) = 1/(A + γ_m·gap_a) for a ≠ b, the rest on the first minimiser b.
 
     ``scale`` γ0 and ``exponent`` ρ give γ_m = γ0·(Σ_{j<m} B_j)^ρ.
@@ -33,14 +25,9 @@ class SquareCB(Policy):
     """
 
     scale: float = 4.0
-    exponent: float = 0.5
-
-    def __post_init__(self) -> None:
-        positive("scale", self.scale)
-        in_range("exponent", self.exponent, 0.0, 10.0)
 
     def probabilities(self, released: Released, features: Array) -> Array:
         if released.latest is None:
             return uniform(released, features)
         losses = released.latest.predictor.losses(features)
-        return inverse_gap(losses, gap_weight(self.scale, self.exponent, released, features))
+        return inverse_gap(losses, self.gap_weight(released, features))

@@ -1,4 +1,4 @@
-"""Uniform: every action with the same probability."""
+"""Uniform: all actions have the same probability."""
 
 from __future__ import annotations
 

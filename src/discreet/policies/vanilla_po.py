@@ -17,16 +17,16 @@ from discreet.types import Array
 from discreet.validate import one_of, positive
 
 _NODES = 14
-"""Nodes a panel: error below 2e-11 for up to 1,000 actions (docs/vanilla-quadrature.md)."""
+"""Nodes per panel: error below 2e-11 for up to 1,000 actions (docs/vanilla-quadrature.md)."""
 
 
 @dataclass(frozen=True)
 class VanillaPO(Policy):
     """π_m(c, a) = (1/B) Σ_{k<B} softmax_a(−η_m·k·f̂(c, a)), η_m = η0·min{1/A, 1/√(A·B·E)}.
 
-    ``scale`` η0; ``error_bound`` E is one in the paper's experiments and six times the oracle's
-    bound in its proof (``theoretical``). B is the length of the batch being played
-    (``rollout="current"``, the paper's text) or of the one before (``"previous"``, its public
+    ``scale`` η0; ``error_bound`` E is 1 in the paper's experiments and six times the oracle's
+    bound in its proof (``theoretical``). B is the length of the current batch
+    (``rollout="current"``, the paper's text) or of the previous one (``"previous"``, its public
     scripts). Sampling draws K ~ Unif{0, …, B−1} and then one softmax. [paper, Algorithm 2]
 
     >>> import numpy as np
@@ -76,7 +76,7 @@ class VanillaPO(Policy):
 
     def sample(self, released: Released, features: Array, u: Array) -> Array:
         """K from u[..., 0], the action of softmax(−η·K·f̂) from u[..., 1]."""
-        if released.latest is None:  # as every policy does, so that all begin alike
+        if released.latest is None:  # like every policy, so that all begin with equal actions
             return draw(uniform(released, features), u[..., 0])
         length, rate = self._length_and_rate(released, features)
         k = as_like(namespace(u).floor(u[..., 0] * length), features)[..., None]

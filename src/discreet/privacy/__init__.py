@@ -1,1 +1,1 @@
-"""Budgets, events, accounting, noise and the ledger: what privacy costs and who paid."""
+"""Budgets, events, accounting, noise and the ledger: what privacy costs, and which records paid."""

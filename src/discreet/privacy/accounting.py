@@ -1,6 +1,6 @@
 """The cost of an event: ε at a given δ, through dp_accounting, rounded outward.
 
-dp_accounting takes a second to import, so it is imported where a private event is priced.
+dp_accounting takes a second to import, so it is imported only where a private event is priced.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ def epsilon(event: Event, delta: float) -> float:
         return pure
     distance = sum(part.sampler_distance for part in gaussians)
     # Privacy: an ideal sampler that is (ε, δ') makes ours (ε, δ' + (1 + e^ε)·d), d the total
-    # variation between them. The ε at δ/2 bounds the ε at any δ' ≥ δ/2, so it may stand in the
-    # exponent as long as the sampler takes at most half of δ.
+    # variation between them. The ε at δ/2 bounds the ε at any δ' ≥ δ/2, so the exponent may
+    # use it as long as the sampler takes at most half of δ.
     # [docs/privacy/arithmetic.md, "What δ pays for it"]
     loose = _approximate_epsilon(gaussians, objectives, delta / 2)
     if not math.isfinite(loose) or loose > 700:

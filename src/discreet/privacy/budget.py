@@ -14,7 +14,7 @@ from discreet.validate import in_range
 
 @dataclass(frozen=True)
 class Budget:
-    """(ε, δ)-differential privacy under replacement of one record; ε = ∞ is no privacy.
+    """(ε, δ)-differential privacy under replacement of one record; ε = ∞ means no privacy.
 
     >>> Budget(epsilon=1.0, delta=1e-5)
     Budget(epsilon=1.0, delta=1e-05)

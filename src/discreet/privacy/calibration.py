@@ -16,7 +16,7 @@ _PRECISION = 1.0 + 1e-7
 
 
 def need_delta(budget: Budget, what: str) -> None:
-    """Gaussian noise needs δ > 0; say so before any data exist."""
+    """Refuse δ = 0 for Gaussian noise, before any data exist."""
     if budget.private and budget.delta <= 0.0:
         raise InvalidInput(
             f"delta must be above 0 for {what}; got {budget.delta!r}. "
@@ -26,7 +26,7 @@ def need_delta(budget: Budget, what: str) -> None:
 
 
 def gaussian_multiplier(budget: Budget) -> float:
-    """σ over sensitivity for an ideal Gaussian: where a search had better begin."""
+    """σ over sensitivity for an ideal Gaussian: a good first guess for a search."""
     import dp_accounting
 
     return float(dp_accounting.get_sigma_gaussian(budget.epsilon, budget.delta))
@@ -35,9 +35,9 @@ def gaussian_multiplier(budget: Budget) -> float:
 def smallest_scale(event_at: Callable[[float], Event], budget: Budget, guess: float = 1.0) -> float:
     """The smallest scale s with cost(event_at(s)) ≤ ε at δ, for a cost that falls with s.
 
-    A bracket around the guess that widens by squares, then bisection; it keeps the scale that
-    was proven sufficient, so the answer errs on the safe side. Nobody knows yet which sampler a
-    release will use, so there is room for the fast one wherever it takes at most half of δ.
+    The search widens a bracket around the guess, then bisects. It returns a scale that was proven
+    sufficient, so the answer errs on the safe side. A release may use either sampler, so the scale
+    leaves room for the fast one wherever that sampler takes at most half of δ.
     """
     room = _taken_by_fast_sampler(event_at(guess), budget) <= budget.delta / 2
 
@@ -45,19 +45,17 @@ def smallest_scale(event_at: Callable[[float], Event], budget: Budget, guess: fl
         event = event_at(scale)
         return epsilon(fast_sampled(event) if room else event, budget.delta) <= budget.epsilon
 
-    low = high = guess
+    low, high, widening = guess, guess, _PRECISION
     if affordable(guess):
-        widening = _PRECISION
         while affordable(low := high / widening):
             high, widening = low, widening**2
     else:
-        widening = _PRECISION
         while not affordable(high := low * widening):
             low, widening = high, widening**2
             if low > 1e12:
                 raise InvalidInput(
-                    f"budget must be attainable; ε = {budget.epsilon:g}, δ = {budget.delta:g} is "
-                    "not, with any amount of noise. Raise epsilon, delta or the ridge."
+                    f"budget must be attainable; got ε = {budget.epsilon:g}, δ = {budget.delta:g}, "
+                    "for which no amount of noise is enough. Raise epsilon, delta or the ridge."
                 )
     while high / low > _PRECISION:
         middle = (high * low) ** 0.5

@@ -1,7 +1,7 @@
-"""What a release did, as plain frozen data. What it cost is a function of it (accounting.py).
+"""What a release did, as plain frozen data; accounting.py computes the cost from it.
 
 ``assumes`` lists, in words, what the guarantee takes for granted beyond the mechanism's own
-mathematics: an event with an empty list holds for what the computer returned.
+mathematics. With an empty list the guarantee holds for the numbers that the computer returned.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from discreet.errors import CorruptRelease
 
 @dataclass(frozen=True)
 class NonPrivate:
-    """No guarantee: no noise, or noise that somebody can reproduce."""
+    """No guarantee: there is no noise, or somebody can reproduce the noise."""
 
     reason: str
 
@@ -26,7 +26,7 @@ class Gaussian:
 
     ``sampler_distance`` bounds the total variation between the sampler that was used and an
     ideal (rounded) Gaussian, over all coordinates that two neighbours touch. ``coordinates`` says
-    how many there are on the integer grid; 0 where noise is a floating draw.
+    how many of them lie on the integer grid; it is 0 where the noise is a floating draw.
     """
 
     multiplier: float
@@ -76,7 +76,7 @@ NO_BUDGET = NonPrivate("no privacy budget was set")
 STACKED = NonPrivate("a stack of simulated runs")
 """The event of a stack: its runs are experiments, and no budget covers them together."""
 REAL_ARITHMETIC = "real arithmetic"
-"""Assumed where a proof holds for real numbers alone: for comparison, not to protect people."""
+"""Assumed where a proof holds only for real numbers: for comparison, not to protect people."""
 
 _KINDS: dict[str, Any] = {
     "NonPrivate": NonPrivate,
@@ -87,7 +87,7 @@ _KINDS: dict[str, Any] = {
 
 
 def compose(*events: Event) -> Event:
-    """The events as one: a lone event stays itself."""
+    """The events as one event; a single event stays as it is."""
     return events[0] if len(events) == 1 else Composed(tuple(events))
 
 
@@ -96,7 +96,7 @@ FAST_DISTANCE = 1e-15
 
 
 def fast_sampled(event: Event) -> Event:
-    """The same release with the fast sampler in place of the exact one.
+    """The event of a release that uses the fast sampler in place of the exact one.
 
     Privacy: distances of independent coordinates add up; δ pays (1 + e^ε) times their sum.
     [docs/privacy/arithmetic.md, "The fast sampler"]
@@ -110,7 +110,7 @@ def fast_sampled(event: Event) -> Event:
 
 
 def not_audited(event: Event, oracle: str) -> Event:
-    """The same release with the remark that nobody audited the oracle that made it."""
+    """The event with the remark that discreet does not audit the oracle."""
     if isinstance(event, Composed):
         return Composed(tuple(not_audited(part, oracle) for part in event.events))
     if isinstance(event, NonPrivate):
@@ -152,5 +152,5 @@ def from_json(document: Mapping[str, Any]) -> Event:
         return kind(**values)  # type: ignore[no-any-return]
     except (KeyError, TypeError, ValueError, AttributeError):
         raise CorruptRelease(
-            "event must be one that discreet wrote; it is not. Fetch the release again."
+            "event must be one that discreet wrote; it cannot be read. Fetch the release again."
         ) from None

@@ -1,4 +1,4 @@
-"""What a guarantee for one record means for a person who has several."""
+"""What a guarantee for one record means for a person with several records."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from discreet.privacy.events import (
 
 
 def epsilon_apart(event: Event, delta: float, records: int) -> float:
-    """ε of a person whose records lie in different batches, each released by such an event.
+    """ε of a person whose records lie in different batches, each released by ``event``.
 
     Privacy: releases of different batches on one person's records compose.
     [docs/privacy/threat-model.md, "Several records of one person"]
@@ -29,10 +29,10 @@ def epsilon_apart(event: Event, delta: float, records: int) -> float:
 
 
 def epsilon_together(event: Event, delta: float, records: int) -> float:
-    """ε of a person whose records all lie in one batch, released by such an event.
+    """ε of a person whose records all lie in one batch, released by ``event``.
 
-    Privacy: Gaussian statistics move k times as far; a pure ε becomes kε; for the rest records
-    are replaced one by one. [docs/privacy/threat-model.md, "Several records of one person"]
+    Privacy: Gaussian statistics move k times as far; a pure ε becomes kε; other events are
+    priced record by record. [docs/privacy/threat-model.md, "Several records of one person"]
 
     >>> round(epsilon_together(Gaussian(1 / 0.26805, 1.0), 1e-5, 2), 2)
     2.15
@@ -44,7 +44,7 @@ def epsilon_together(event: Event, delta: float, records: int) -> float:
 
 
 def _moved(event: Event, records: int) -> Event | None:
-    """The event for k times the sensitivity; None where none of our events describes it."""
+    """The event for k times the sensitivity; None where no event describes this."""
     if isinstance(event, Composed):
         parts = [_moved(part, records) for part in event.events]
         return None if None in parts else Composed(tuple(part for part in parts if part))

@@ -1,4 +1,4 @@
-"""Who paid what: an immutable list of charges against a budget."""
+"""An immutable list of charges against a budget."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DISJOINT = (
 
 @dataclass(frozen=True)
 class Entry:
-    """One charge: which part of the records paid, for what, and why parts are disjoint."""
+    """One charge: which records paid, for which event, and why partitions are disjoint."""
 
     partition: str
     event: events.Event
@@ -31,7 +31,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Spent:
-    """The guarantee so far, in the words of the ledger."""
+    """The guarantee of everything published so far."""
 
     epsilon: float
     delta: float
@@ -45,7 +45,7 @@ class Ledger:
     """Charges on one partition compose; disjoint partitions take the maximum.
 
     Privacy: one record lies in one partition, so neighbouring streams differ in one
-    partition's releases; all else is post-processing. [paper, Lemma "Privacy when each batch
+    partition's releases; everything else is post-processing. [paper, Lemma "Privacy when each batch
     is used in one fit"; docs/privacy/transcript.md, "Proof"]
 
     >>> from discreet.privacy.events import Gaussian
@@ -63,10 +63,10 @@ class Ledger:
     entries: tuple[Entry, ...] = ()
     unit: str = "decision"
     assumption: str = DISJOINT
-    """What the entries to come will say about their partitions."""
+    """Why partitions are disjoint, as later entries will say."""
 
     def charge(self, partition: str, event: events.Event, unit: str | None = None) -> Ledger:
-        """This ledger with one more entry, or BudgetExceeded and no change."""
+        """This ledger with one more entry; BudgetExceeded where the budget does not allow it."""
         entry = Entry(partition, event, unit or self.unit, self.assumption)
         charged = replace(self, entries=(*self.entries, entry))
         cost = charged._cost_of(partition)
@@ -98,16 +98,12 @@ class Ledger:
         return epsilon(events.compose(*charged), self.budget.delta)
 
     def to_json(self) -> dict[str, Any]:
-        """Entries in order; sentences that repeat are written once."""
+        """Entries in order; an assumption that several entries share is written once."""
         grouped: dict[str, list[dict[str, Any]]] = defaultdict(list)
         for entry in self.entries:
-            grouped[entry.assumption].append(
-                {
-                    "partition": entry.partition,
-                    "event": events.to_json(entry.event),
-                    "unit": entry.unit,
-                }
-            )
+            event = events.to_json(entry.event)
+            charge = {"partition": entry.partition, "event": event, "unit": entry.unit}
+            grouped[entry.assumption].append(charge)
         return {
             "budget": {"epsilon": repr(self.budget.epsilon), "delta": repr(self.budget.delta)},
             "unit": self.unit,

@@ -1,9 +1,9 @@
 """Where privacy noise comes from.
 
-Two sources with the same four laws. ``SecureNoise`` draws from the operating system's
-entropy through OpenDP's exact samplers and is what a private release needs. ``SeededNoise``
-draws from a seed, so that experiments can be repeated and paired; whoever knows the seed can
-subtract the noise, so everything made with it is marked ``NonPrivate``.
+Two sources draw from the same four distributions. ``SecureNoise`` takes the operating system's
+entropy through OpenDP's exact samplers; private releases need it. ``SeededNoise`` draws from a
+seed, so that experiments can be repeated and paired. Anyone who knows the seed can subtract the
+noise, so every release made with it is marked ``NonPrivate``.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ LARGEST_EXPONENTIAL = 36.8
 """No secure exponential draw is larger: −log 2⁻⁵³ = 36.74."""
 _TABLE_SCALE = 128
 _LEAST_FAST_SCALE = 2.0**20
-"""Coarser grids than this never occur in a release; they take the exact sampler."""
+"""Below this scale, which no release has, the fast sampler uses the exact one."""
 
 
 class Noise(Protocol):
-    """What an oracle may ask for. ``name`` tells draws of one batch apart."""
+    """The draws that a mechanism may ask for. ``name`` distinguishes the draws of one batch."""
 
     exact: bool
     """True: statistics are integers and noise is drawn on their grid."""
@@ -43,7 +43,7 @@ class Noise(Protocol):
         """The noise of one batch."""
 
     def claim(self, event: Event) -> Event:
-        """What may be said of a release made with this noise."""
+        """The event that a release made with this noise may claim."""
 
     def gaussian(self, name: str, shape: tuple[int, ...], scale: Any) -> Any:
         """Gaussian noise for a statistic: integers if ``exact``, else ``scale`` × normals."""
@@ -60,11 +60,11 @@ class Noise(Protocol):
 
 @dataclass(frozen=True)
 class SecureNoise:
-    """Noise nobody can reproduce: operating-system entropy, exact samplers on an integer grid.
+    """Noise that nobody can reproduce: system entropy, exact samplers on an integer grid.
 
-    ``fast`` replaces OpenDP's discrete Gaussian (15–60 µs an entry) by integer sums of draws
-    from a table (under 1 µs), within 1e-15 of it in total variation a coordinate; the event
-    says so and the ledger charges it. [docs/privacy/arithmetic.md, "The fast sampler"]
+    ``fast`` replaces OpenDP's discrete Gaussian (15–60 µs per entry) by integer sums of draws
+    from a table (under 1 µs), within 1e-15 of it in total variation per coordinate; the
+    event says so and the ledger charges for it. [docs/privacy/arithmetic.md, "The fast sampler"]
     """
 
     fast: bool = False
@@ -100,7 +100,7 @@ class SecureNoise:
     def choose(self, name: str, scores: Any, scale: Any) -> Any:  # noqa: ARG002
         if not np.issubdtype(np.asarray(scores).dtype, np.integer) or np.ndim(scores) != 1:
             raise PrivateData(
-                "scores must be one row of integers for SecureNoise; they are not. "
+                "scores must be one row of integers for SecureNoise; got another type or shape. "
                 "Quantise them on a public grid first."
             )
         return np.asarray(
@@ -110,9 +110,9 @@ class SecureNoise:
 
 @dataclass(frozen=True)
 class SeededNoise:
-    """Noise for experiments: repeatable, shared by all runs of a seed, never private.
+    """Noise for experiments: repeatable, shared by all runs with one seed, never private.
 
-    A draw depends on (seed, batch, name, shape) alone: ε only rescales it, and algorithms that
+    A draw depends only on (seed, batch, name, shape): ε only rescales it, and algorithms that
     share a mechanism share its noise, as in the paper's protocol. Several seeds give draws with
     two leading axes, (seeds, 1).
     """
@@ -181,7 +181,7 @@ def _fast_gaussian(scale: float, count: int) -> Any:
     """Nearly exact draws of the discrete Gaussian: y = x + z·x' with table draws x', repeated.
 
     Privacy: with z ≤ 0.66·(scale of x) the sum is a discrete Gaussian up to 1e-19, and its
-    scale never falls below the one asked for. [docs/privacy/arithmetic.md, "The fast sampler"]
+    scale is never below ``scale``. [docs/privacy/arithmetic.md, "The fast sampler"]
     """
     if scale < _LEAST_FAST_SCALE:
         return _discrete_gaussian(scale, count)

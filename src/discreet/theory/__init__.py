@@ -1,4 +1,4 @@
-"""The paper's statements as functions: one each, named after it, with its constants written out."""
+"""The paper's statements as functions: one per statement, with its name and constants."""
 
 from discreet.theory.epochs import batch_length, epochs, fits
 from discreet.theory.lemmas import (

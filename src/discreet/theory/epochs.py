@@ -15,7 +15,7 @@ def epochs(T: int) -> int:
 
 
 def fits(T: int) -> int:
-    """M − 1 calls of the regression oracle, exactly: no fit uses the last batch.
+    """Exactly M − 1 calls of the regression oracle: no fit uses the last batch.
 
     >>> fits(1), fits(40_768)
     (0, 15)

@@ -1,4 +1,4 @@
-"""What the proofs say about one context: probabilities from below, predicted regret from above.
+"""The lemmas about one context: lower bounds on probabilities, upper bounds on regret.
 
 ``gap`` is d_m(c, a) = f̃(c, a) − min_b f̃(c, b) ∈ [0, 1]; it may be an array.
 """
@@ -64,7 +64,7 @@ def prediction_error(error: float, B: int, coverage: float) -> float:
 
 
 def predicted_to_true_regret(predicted: float, A: int, exploration: float) -> float:
-    """R(π) ≤ 2·R̂_m(π) + 30·A/γ_m, and the same with the two exchanged.
+    """R(π) ≤ 2·R̂_m(π) + 30·A/γ_m, and the same bound with R and R̂_m exchanged.
 
     [paper, Lemma "Comparison of true and predicted regret"]; γ_m = A·B_m·η_m for VanillaPO.
     """
@@ -72,7 +72,7 @@ def predicted_to_true_regret(predicted: float, A: int, exploration: float) -> fl
 
 
 def late_round(T: int, A: int, rate: float, gap: float) -> float:
-    """From round 1 + 4·(1 + log(AT))/(η·Δ) on, an action of gap Δ is rare or was misjudged.
+    """From round 1 + 4·(1 + log(AT))/(η·Δ) on, an action with gap Δ is rare or was mispredicted.
 
     Then π_t(c, a) < 1/(AT), or Δ ≤ 256·A·η·S_{t−1}(c).
     [paper, Lemma "Late-round probability–error dichotomy"]

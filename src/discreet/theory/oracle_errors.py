@@ -13,7 +13,7 @@ def least_squares_error(F: int, delta: float) -> float:
 
     [paper, Lemma "Least-squares ERM under adaptive data collection"]
     The proof takes λ = 1/12 in its Bernstein step; λ = 3/14 is the largest that the same step
-    allows and would give 28/3 in place of 24. We keep what is stated.
+    allows and would give 28/3 in place of 24. We keep the stated constant.
 
     >>> round(least_squares_error(64, 0.05), 2)
     171.71
@@ -32,16 +32,16 @@ def approximate_erm_error(F: int, delta: float, excess: float = 0.0) -> float:
 
 
 def exponential_mechanism_excess(F: int, delta: float, epsilon: float) -> float:
-    """α = (2/ε)·log(2|F|/δ): by so much the chosen function's loss exceeds the least, at most.
+    """α = (2/ε)·log(2|F|/δ) ≥ the chosen function's loss − the least loss.
 
-    It holds with probability 1 − δ/2 on every data set.
+    This holds with probability 1 − δ/2 on every data set.
     [paper, proof of Lemma "Privacy and accuracy of finite-class regression"]
     """
     return 2.0 / float(positive("epsilon", epsilon)) * math.log(2 * _size(F) / _chance(delta))
 
 
 def batch_least_squares_error(T: int, F: int, delta: float) -> float:
-    """10·log(4|F|M/δ): one bound for all batches, together with probability 1 − δ/2.
+    """10·log(4|F|M/δ): one bound that holds for all batches with probability 1 − δ/2.
 
     [paper, equation "batch-erm-error"; the single-batch bound at δ/(2M)]
 
@@ -52,7 +52,7 @@ def batch_least_squares_error(T: int, F: int, delta: float) -> float:
 
 
 def exponential_mechanism_error(T: int, F: int, delta: float, epsilon: float) -> float:
-    """(10 + 4/ε)·log(4|F|M/δ): the same for the exponential mechanism, which is ε-DP.
+    """(10 + 4/ε)·log(4|F|M/δ): the bound of the exponential mechanism, which is ε-DP.
 
     [paper, equation "private-batch-error"]
 

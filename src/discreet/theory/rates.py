@@ -56,5 +56,5 @@ def batched_bonus_po_parameters(B: int, A: int, error: float) -> BonusParameters
 
 
 def _error(error: float) -> float:
-    """Err_batch(T, δ) ≥ 1, as the theorems of the batched algorithms ask for."""
+    """Err_batch(T, δ) ≥ 1, as the theorems of the batched algorithms require."""
     return float(in_range("error", error, 1.0, math.inf, "Give a bound of at least 1."))

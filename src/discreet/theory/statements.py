@@ -32,7 +32,7 @@ STATEMENTS = {
     "private_batched_bonus": "batched BonusPO, exponential mechanism (its corollary)",
 }
 _MOST_ROUNDS = 2**200
-"""Where the search for a meaningful horizon gives up; every bound grows like √T·log^k T."""
+"""The search for a meaningful horizon ends here; every bound grows like √T·log^k T."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def all_statements(
 def statement(
     name: str, T: int, A: int, F: int, delta: float, epsilon: float | None = None
 ) -> Statement:
-    """One guarantee; δ ∈ (0, 1/2], as the theorems ask for."""
+    """One guarantee; δ ∈ (0, 1/2], as the theorems require."""
     one_of("name", name, STATEMENTS)
     positive("delta", delta)
     in_range("delta", delta, 0.0, 0.5, "The theorems hold for failure probabilities up to 1/2.")
@@ -83,8 +83,8 @@ def statement(
 def below_horizon_from(bound: Callable[[int], float]) -> int:
     """The least T with bound(T) < T, for a bound that grows slower than T.
 
-    Before it the bound says nothing: regret never exceeds T. At doublings of T a bound may take a
-    small step up, so that a few T just beyond may fail again.
+    Below this T the bound says nothing, since regret never exceeds T. Where T doubles, a bound may
+    jump slightly, so bound(T) < T may fail again for a few T just above.
 
     >>> below_horizon_from(lambda T: 10 * T**0.5)
     101

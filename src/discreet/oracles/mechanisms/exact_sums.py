@@ -1,8 +1,8 @@
 """Scores and sums over rows on the grid, without the rounding error of long sums.
 
 A factor is split into a coarse part, whose products with the integer rows add up without any
-rounding, and a remainder so small that its rounding does not count. What error is left is that
-of single operations, so it has a bound for every batch, in any order of its rows.
+rounding, and a remainder so small that its rounding is negligible. The remaining error comes from
+single operations, so it has a bound for every batch and every order of its rows.
 [docs/privacy/logistic.md, "Rounding"]
 """
 
@@ -18,7 +18,7 @@ from discreet.oracles.mechanisms.moments import GRID
 UNIT = 2.0**-53
 """Relative error of one floating-point operation."""
 _EXACT = 2**53
-"""Sums of integers are exact in floating point up to here, in any order."""
+"""Sums of integers up to this size are exact in floating point, in any order."""
 _EXACT_ROWS = _EXACT // GRID**2
 
 Floats = np.ndarray[Any, Any]
@@ -59,7 +59,7 @@ def exact_sums(grid: Floats, factors: Floats) -> Floats:
 def attainable_norm(records: int, p: int, ridge: Any, tilt: Any) -> Any:
     """A gradient norm that plain gradient steps reach and that these sums show, for any rows.
 
-    Privacy: four times the largest error of a step, for ``tilt`` the largest norm that the
+    Privacy: four times the largest error of a step; ``tilt`` is the largest norm that the
     objective's noise can have. [docs/privacy/logistic.md, "Rounding"]
     """
     ridge, tilt = np.asarray(ridge, dtype=float), np.asarray(tilt, dtype=float)

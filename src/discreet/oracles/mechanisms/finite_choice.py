@@ -1,20 +1,21 @@
-"""Least squares in a finite class, or the exponential mechanism: that of ``FiniteClass``."""
+"""Least squares in a finite class, or the exponential mechanism: for ``FiniteClass``."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from discreet.arrays.backend import as_like, namespace, to_numpy
 from discreet.errors import InvalidInput
+from discreet.oracles.contract import Calibrated
 from discreet.oracles.mechanisms.moments import GRID, fitted_rows
 from discreet.oracles.problem import Problem
 from discreet.privacy.budget import Budget
-from discreet.privacy.events import NO_BUDGET, STACKED, Event, ExponentialMechanism
+from discreet.privacy.events import NO_BUDGET, Event, ExponentialMechanism
 from discreet.privacy.noise import Noise
 from discreet.releases.statistics import Statistics
 from discreet.releases.release import Fit, Predictor
@@ -26,24 +27,21 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class FiniteChoice:
+class FiniteChoice(Calibrated["FiniteClass"]):
     """P(f) ∝ exp(−ε·L(f)/(2Δ)) with Δ the sensitivity of the summed loss; at ε = ∞ its minimiser.
 
     [paper, Lemma "Privacy and accuracy of finite-class regression"; docs/privacy/finite.md]
     """
 
-    oracle: FiniteClass
-    problem: Problem
     epsilon: float
     sensitivity: float
-    event: Event = field(metadata={"stacked": STACKED})
 
     @classmethod
     def of(cls, oracle: FiniteClass, problem: Problem, budget: Budget) -> Self:
-        """With its ε fixed; refuses radii, which a finite class has not."""
+        """With its ε fixed; refuses radii, which a finite class cannot give."""
         if problem.radii:
             raise InvalidInput(
-                "policy must do without radii for a FiniteClass; it needs them. "
+                "policy must not use radii with a FiniteClass; got a policy that uses them. "
                 "Choose Ridge or Logistic, or a policy that uses predictions only."
             )
         if oracle.weights.shape[1:] != (problem.n_actions, problem.p):
@@ -51,13 +49,12 @@ class FiniteChoice:
                 f"weights must be of shape (F, {problem.n_actions}, {problem.p}) for this plan; "
                 f"got {oracle.weights.shape}. Give one row per action and one column per feature."
             )
-        # Privacy: one record moves the summed loss by at most 1, or A with all losses seen.
+        # Privacy: one record moves the summed loss by at most 1, or A with full feedback.
         # [docs/privacy/finite.md, "Sensitivity"]
         sensitivity = float(problem.heard)
         event: Event = ExponentialMechanism(budget.epsilon, sensitivity)
-        if not budget.private:
-            event = NO_BUDGET
-        return cls(oracle, problem, budget.epsilon, sensitivity, event)
+        event = event if budget.private else NO_BUDGET
+        return cls(oracle, problem, budget.epsilon, sensitivity, event=event)
 
     @property
     def noise_norm(self) -> float:

@@ -1,9 +1,9 @@
 """Regularised logistic regression, one problem per action, solved to a certificate.
 
 min_θ Σ_n w_n [log(1 + e^{x·θ}) − y·x·θ] + (Λ/2)‖θ‖² + b·θ, for A problems (and any leading
-axes) at once. Newton's method does the work; gradient steps, as many as a theorem asks for,
-stand behind it, so that the certificate ‖∇‖ ≤ tolerance holds for every input and there is no
-data-dependent "did not converge" branch. [docs/privacy/logistic.md, "Certificate"]
+axes) at once. Newton's method does the work. Where it does not finish, gradient steps follow, as
+many as a theorem requires: the certificate ‖∇‖ ≤ tolerance holds for every input, and no "did not
+converge" branch depends on data. [docs/privacy/logistic.md, "Certificate"]
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ NEWTON_STEPS = 60
 
 
 class Iterate(NamedTuple):
-    """Where an iteration stands."""
+    """The state of an iteration."""
 
     theta: Array
     mean: Array
@@ -45,7 +45,7 @@ class Iterate(NamedTuple):
     steepness: Array
 
     def only(self, keep: Array, runs: int) -> Iterate:
-        """The same for some of the runs."""
+        """This state for some of the runs."""
         return Iterate(*(_runs(part, keep, runs) for part in self))
 
     def or_zero(self, objective: LogisticObjective) -> Iterate:
@@ -58,7 +58,7 @@ class Iterate(NamedTuple):
 class LogisticObjective:
     """A problems: weights and −w·y (..., n, A), ridge (..., A, 1), tilt (..., A, p).
 
-    With a ``grid``, of which ``features`` are the floating form, gradients have a proven error.
+    With a ``grid`` (``features`` are its floating form), the error of gradients has a proven bound.
     """
 
     features: Array
@@ -70,7 +70,7 @@ class LogisticObjective:
     grid: Array | None = None
 
     def only(self, keep: Array, runs: int) -> LogisticObjective:
-        """The same for some of the runs; what all runs share stays."""
+        """This objective for some of the runs; arrays that all runs share stay."""
         weights, answers = _runs(self.weights, keep, runs), _runs(self.answers, keep, runs)
         ridge, tilt = _runs(self.ridge, keep, runs), _runs(self.tilt, keep, runs)
         return replace(self, weights=weights, answers=answers, ridge=ridge, tilt=tilt)
@@ -85,7 +85,7 @@ class LogisticObjective:
         return Iterate(theta, mean, gradient, row_squares(gradient))
 
     def start(self) -> Iterate:
-        """The better of 0, where data rule, and −b/Λ, where noise does."""
+        """The better of 0 (when data dominate) and −b/Λ (when noise dominates)."""
         flat, tilted = self.at(0.0 * self.tilt), self.at(-self.tilt / self.ridge)
         better = tilted.steepness < flat.steepness  # (..., A, 1); means are (..., n, A)
         where, sides = namespace(better).where, (better, better.mT, better, better)
@@ -108,15 +108,15 @@ def minimise(
 ) -> Array:
     """Minimisers (..., A, p), each with a computed gradient norm of at most ``tolerance``.
 
-    Rows on the ``grid`` make that a theorem, for tolerances from ``attainable_norm`` on, and
-    bound the true norm; without one, floating sums are as good as their order lets them be.
+    With rows on the ``grid`` this is proven, also for the true norm, for tolerances of at least
+    ``attainable_norm``. Without a grid, the error of floating sums depends on their order.
 
     A Newton step is taken in full where it lowers the gradient norm. Elsewhere a step of
     length r is cut to log₂(1 + r): the logistic loss is generalised self-concordant with
     constant ‖x‖ ≤ 1, so its curvature is trusted only that far. [after Sun and Tran-Dinh 2019]
     """
     lead = weighted_sums(weights[..., :1, :], features[..., :1, :])
-    tilt = tilt + 0.0 * lead  # every leading axis is present now
+    tilt = tilt + 0.0 * lead  # now every leading axis is present
     objective = LogisticObjective(
         features,
         weights,
@@ -127,9 +127,9 @@ def minimise(
         grid,
     )
     single = np.finfo(str(tilt.dtype).rpartition(".")[2]).bits < 64
-    if single:  # experiments only: no certificate is below what rounding can show
+    if single:  # experiments only: rounding hides smaller norms
         tolerance = 2e-6 * (math.sqrt(features.shape[-2]) + row_squares(tilt) ** 0.5)
-    solutions, active = 0.0 * tilt, None  # None: all runs are still at work
+    solutions, active = 0.0 * tilt, None  # None: all runs are still active
     here = objective.start()
     unsolved = here.steepness > tolerance**2
     waiting = _some(unsolved)
@@ -148,7 +148,7 @@ def minimise(
         worse = there.steepness > here.steepness
         unsolved = there.steepness > tolerance**2
         waiting = _some(unsolved)
-        # On a GPU the one question a step that waits for an answer: two numbers in one.
+        # Two numbers in one: on a GPU, this is the only wait per step.
         count, any_worse = divmod(int(2 * waiting.sum() + worse.any()), 2)
         if any_worse:
             there = objective.at(here.theta + _cut(direction, worse))
@@ -173,7 +173,7 @@ def _cut(direction: Array, worse: Array) -> Array:
 
 
 def _runs(part: Array, keep: Array, runs: int) -> Array:
-    """Some of the runs of (..., R, n, A), stored as before; what all runs share stays."""
+    """Some of the runs of (..., R, n, A), stored as before; arrays that all runs share stay."""
     if part.ndim < 3 or part.shape[-3] != runs:
         return part
     return part.mT[..., keep, :, :].mT
@@ -199,11 +199,11 @@ def gradient_steps(
 ) -> Iterate:
     """Gradient descent for a Λ-strongly convex, L-smooth function, L = n/4 + Λ.
 
-    Accelerated, J_k − J* ≤ (1 − 1/√κ)^k·‖∇J_0‖²/Λ and ‖∇J_k‖² ≤ 2L(J_k − J*) tell how many
+    Accelerated, J_k − J* ≤ (1 − 1/√κ)^k·‖∇J_0‖²/Λ and ‖∇J_k‖² ≤ 2L(J_k − J*) say how many
     steps are enough in real numbers. [Nesterov 2018, theorem 2.2.3] Plain steps need κ in place
-    of √κ; in return rounding cannot stop them above the tolerance.
+    of √κ, but rounding cannot stop them above the tolerance.
 
-    Privacy: the certificate holds after these steps, whatever the rows.
+    Privacy: the certificate holds after these steps, for all rows.
     [docs/privacy/logistic.md, "Certificate"]
     """
     xp, ridge = namespace(here.theta), objective.ridge

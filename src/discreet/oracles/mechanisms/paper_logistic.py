@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from discreet.arrays.backend import as_like, lift
-from discreet.oracles.mechanisms.moments import fitted_rows, floating_moments, legal_batch
-from discreet.oracles.mechanisms.newton import CURVATURE, minimise, ridge_like
+from discreet.oracles.contract import Calibrated
+from discreet.oracles.mechanisms.moments import floating_moments, legal_batch
+from discreet.oracles.mechanisms.newton import CURVATURE
 from discreet.oracles.mechanisms.perturb import dense_noisy_gram
-from discreet.oracles.mechanisms.structured_logistic import for_each_block, public_tolerance
+from discreet.oracles.mechanisms.perturbed_objective import perturbed_minimum, public_tolerance
 from discreet.oracles.problem import Problem
 from discreet.privacy.budget import Budget
 from discreet.privacy.calibration import need_delta
 from discreet.privacy.events import (
     NO_BUDGET,
     REAL_ARITHMETIC,
-    STACKED,
     Event,
     Gaussian,
     ObjectivePerturbation,
@@ -39,30 +38,27 @@ IDEAL = ("exact minimiser", REAL_ARITHMETIC)
 
 
 @dataclass(frozen=True)
-class PaperLogistic:
+class PaperLogistic(Calibrated["Logistic"]):
     """θ = argmin (1/n)Σ f(x·θ, y) + ((λ + κ)/2)‖θ‖² + (1/n)b·θ, b of density ∝ exp(−ε'‖b‖/2).
 
     One vector θ over all A·p features at once, so b is one vector too. ε' = ε − 2·log(1 + 1/(4nλ))
-    and κ = 0 where that is positive; else ε' = ε/2 and κ = 1/(4n(e^{ε/4} − 1)) − λ. With radii the
+    and κ = 0 if that ε' > 0; else ε' = ε/2 and κ = 1/(4n(e^{ε/4} − 1)) − λ. With radii, the
     predictor and a Gram with dense Gaussian noise take half of ε each.
     [Chaudhuri et al. 2011, Algorithm 2; paper, "Private logistic oracle";
     docs/privacy/logistic.md, "The paper's mechanism"]
     """
 
-    oracle: Logistic
-    problem: Problem
     epsilon: float
     gram: float
-    event: Event = field(metadata={"stacked": STACKED})
 
     @classmethod
     def of(cls, oracle: Logistic, problem: Problem, budget: Budget) -> Self:
         """The full ε for the predictor, or halves for predictor and Gram."""
         if not budget.private:
-            return cls(oracle, problem, math.inf, 0.0, NO_BUDGET)
+            return cls(oracle, problem, math.inf, 0.0, event=NO_BUDGET)
         if not problem.radii:
             event: Event = ObjectivePerturbation("gamma", epsilon=budget.epsilon, assumes=IDEAL)
-            return cls(oracle, problem, budget.epsilon, 0.0, event)
+            return cls(oracle, problem, budget.epsilon, 0.0, event=event)
         need_delta(budget, "confidence radii")
         half = budget.epsilon / 2
         # Privacy: Δ_G = √2 (√(2A) with full feedback, where A equal blocks are noised) at
@@ -73,7 +69,7 @@ class PaperLogistic:
             ObjectivePerturbation("gamma", epsilon=half, assumes=IDEAL),
             Gaussian(sigma / d_gram, d_gram, assumes=IDEAL),
         )
-        return cls(oracle, problem, half, sigma, event)
+        return cls(oracle, problem, half, sigma, event=event)
 
     @property
     def noise_norm(self) -> float:
@@ -84,16 +80,13 @@ class PaperLogistic:
     def fit(self, batch: Batch, noise: Noise, _earlier: Sequence[Statistics] = ()) -> Fit:
         """Statistics → noise → solve."""
         problem = self.problem
-        rows = fitted_rows(batch, problem.feedback, problem.losses, exact=noise.exact)
-        features, weights, labels, grid = rows
-        A, p = labels.shape[-1], features.shape[-1]
+        A, p = problem.n_actions, problem.p
         ridge, scale = self._ridge_and_scale(batch.records)
         drawn = noise.ball("objective", (A * p,))
         tilt = drawn.reshape(*drawn.shape[:-1], A, p)
-        tilt = as_like(tilt, features) * lift(scale, features)
         largest = LARGEST_EXPONENTIAL * A * p * np.asarray(scale)
-        least = for_each_block(public_tolerance(batch.records, problem, ridge, largest), A)
-        theta = minimise(features, weights, labels, ridge_like(ridge, features), tilt, least, grid)
+        tolerance = public_tolerance(batch.records, problem, ridge, largest)
+        theta = perturbed_minimum(batch, problem, tilt, scale, ridge, tolerance, exact=noise.exact)
         return Fit(Predictor(theta, "logistic"), self._gram(batch, noise))
 
     def _ridge_and_scale(self, records: int) -> tuple[Any, Any]:

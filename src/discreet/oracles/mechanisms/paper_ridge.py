@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 from discreet.arrays.backend import as_like, lift
 from discreet.arrays.linear_algebra import identity, solve_vector
+from discreet.oracles.contract import Calibrated
 from discreet.oracles.mechanisms.moments import floating_moments, legal_batch
 from discreet.oracles.mechanisms.perturb import dense_noisy_gram
 from discreet.oracles.problem import Problem
 from discreet.privacy.budget import Budget
 from discreet.privacy.calibration import need_delta
-from discreet.privacy.events import NO_BUDGET, REAL_ARITHMETIC, STACKED, Event, Gaussian, compose
+from discreet.privacy.events import NO_BUDGET, REAL_ARITHMETIC, Gaussian, compose
 from discreet.privacy.noise import Noise
 from discreet.privacy.sensitivities import paper_sensitivities, zcdp
 from discreet.releases.statistics import Statistics
@@ -30,26 +31,23 @@ IDEAL = (REAL_ARITHMETIC,)
 
 
 @dataclass(frozen=True)
-class PaperRidge:
-    """θ = (G + E + nλI)⁻¹ (q + z) over all A·p features at once, by a plain solve.
+class PaperRidge(Calibrated["Ridge"]):
+    """θ = (G + E + nλI)⁻¹ (q + z) over all A·p features at once, without a repair.
 
-    G is the whole (Ap)² Gram of the features e_a ⊗ b, q the response with losses as they are,
-    E = σ_G(W + Wᵀ)/2 and z ~ N(0, σ_q²I) with W standard normal. Each has half of the zCDP budget:
-    σ = Δ/√ρ, ρ = (√(log(1/δ) + ε) − √log(1/δ))².
+    G is the whole (Ap)² Gram of the features e_a ⊗ b, q the response with uncentred losses,
+    E = σ_G(W + Wᵀ)/2 and z ~ N(0, σ_q²I) with W standard normal. Each of G and q
+    takes half of the zCDP budget: σ = Δ/√ρ, ρ = (√(log(1/δ) + ε) − √log(1/δ))².
     [paper, "Private quadratic oracle"; docs/privacy/ridge.md, "The paper's release"]
     """
 
-    oracle: Ridge
-    problem: Problem
     gram: float
     response: float
-    event: Event = field(metadata={"stacked": STACKED})
 
     @classmethod
     def of(cls, oracle: Ridge, problem: Problem, budget: Budget) -> Self:
-        """Half of the zCDP budget each, in the Frobenius geometry of symmetric matrices."""
+        """Half of the zCDP budget for G and for q, in the Frobenius norm of symmetric matrices."""
         if not budget.private:
-            return cls(oracle, problem, 0.0, 0.0, NO_BUDGET)
+            return cls(oracle, problem, 0.0, 0.0, event=NO_BUDGET)
         need_delta(budget, "Gaussian noise")
         rho = zcdp(budget.epsilon, budget.delta)
         one_label = problem.losses == "one_label"
@@ -61,7 +59,7 @@ class PaperRidge:
             Gaussian(sigma[0] / d_gram, d_gram, assumes=IDEAL),
             Gaussian(sigma[1] / d_response, d_response, assumes=IDEAL),
         )
-        return cls(oracle, problem, *sigma, event)
+        return cls(oracle, problem, *sigma, event=event)
 
     @property
     def noise_norm(self) -> float:
@@ -69,17 +67,17 @@ class PaperRidge:
         return float(self.gram * math.sqrt(2 * self.problem.p * self.problem.n_actions))
 
     def fit(self, batch: Batch, noise: Noise, _earlier: Sequence[Statistics] = ()) -> Fit:
-        """Dense noise on the whole Gram, uncentred responses, a plain solve."""
+        """Dense noise on the whole Gram, uncentred responses, a solve without a repair."""
         problem, ridge = self.problem, self.oracle.ridge
         if noise.exact:
-            # Privacy: Δ_G and Δ_q hold for legal rows, whatever was passed.
+            # Privacy: Δ_G and Δ_q hold for legal rows, so every row is made legal.
             # [docs/privacy/ridge.md, "Records and neighbours"]
             batch = legal_batch(batch, problem.feedback, problem.losses)
         moments = floating_moments(batch, problem.feedback, 0.0)
         A, p = batch.n_actions, batch.features.shape[-1]
         records = batch.records * problem.heard
         gram, response = moments.gram, moments.response
-        if not np.any(self.gram):  # without noise the blocks never meet
+        if not np.any(self.gram):  # without noise the blocks are separate problems
             shifted = gram + lift(records * ridge, gram, 3) * identity(p, gram)
             kept = Gram(gram, dense=False, step=1e-12 * records) if problem.radii else None
             return Fit(Predictor(solve_vector(shifted, response), "identity"), kept)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Self
 
@@ -12,21 +12,15 @@ import numpy as np
 
 from discreet.arrays.backend import as_like, lift
 from discreet.errors import InvalidInput
-from discreet.oracles.mechanisms.exact_sums import attainable_norm
-from discreet.oracles.mechanisms.moments import GRID, exact_moments, fitted_rows, floating_moments
-from discreet.oracles.mechanisms.newton import CURVATURE, minimise, ridge_like
+from discreet.oracles.contract import Calibrated
+from discreet.oracles.mechanisms.moments import GRID, exact_moments, floating_moments
+from discreet.oracles.mechanisms.newton import CURVATURE
 from discreet.oracles.mechanisms.perturb import noisy_gram
+from discreet.oracles.mechanisms.perturbed_objective import perturbed_minimum, public_tolerance
 from discreet.oracles.problem import Problem
 from discreet.privacy.budget import Budget
 from discreet.privacy.calibration import gaussian_multiplier, need_delta, smallest_scale
-from discreet.privacy.events import (
-    NO_BUDGET,
-    STACKED,
-    Event,
-    Gaussian,
-    ObjectivePerturbation,
-    compose,
-)
+from discreet.privacy.events import NO_BUDGET, Event, Gaussian, ObjectivePerturbation, compose
 from discreet.privacy.noise import LARGEST_EXPONENTIAL, LARGEST_NORMAL, Noise
 from discreet.privacy.sensitivities import LARGEST_BATCH, sampler_distance
 from discreet.releases.statistics import Statistics
@@ -36,12 +30,9 @@ from discreet.rows.batch import Batch
 if TYPE_CHECKING:
     from discreet.oracles.logistic import Logistic
 
-TOLERANCE = 1e-8
-"""Public bound on the gradient norm of a returned minimiser; never the achieved value. Large
-batches with a small ridge have a larger one: see ``public_tolerance``."""
 OUTPUT_MULTIPLIER = 50.0
-"""Gaussian output noise is 50 times the solver's sensitivity, 50/ε times below ε = 1: a sliver
-of the budget, and still far below what a prediction can show."""
+"""Gaussian output noise is 50 times the solver's sensitivity (50/ε times for ε < 1): it costs
+little of the budget, and predictions hardly change."""
 OUTPUT_SHARE = 0.01
 """Share of a pure ε that covers the solver's error."""
 CONTINUOUS = (
@@ -51,7 +42,7 @@ CONTINUOUS = (
 
 
 @dataclass(frozen=True)
-class StructuredLogistic:
+class StructuredLogistic(Calibrated["Logistic"]):
     """θ_a = argmin Σ f(x·θ, y) + (Λ/2)‖θ‖² + b_a·θ for each action, and noise on the minimiser.
 
     ``noise`` "gamma": b_a of density ∝ exp(−ε‖b‖/2), Λ ≥ 2/ε, pure ε. "gaussian": b_a ~ N(0, σ²I),
@@ -59,24 +50,21 @@ class StructuredLogistic:
     [docs/privacy/logistic.md]
     """
 
-    oracle: Logistic
-    problem: Problem
     noise: str
     epsilon: float
     sigma: float
     gram: float
     least_ridge: float
-    event: Event = field(metadata={"stacked": STACKED})
 
     @classmethod
     def of(cls, oracle: Logistic, problem: Problem, budget: Budget) -> Self:
-        """With its noise fixed; refuses what cannot be had."""
+        """With its noise fixed; refuses combinations that have no mechanism."""
         asked, radii, p = oracle.noise, problem.radii, problem.p
         make = partial(cls, oracle, problem)
         if not budget.private:
-            # Which noise is absent matters only to stacks: the kind that most budgets would take.
+            # Without a budget, the kind matters only in stacks: take the one that most budgets use.
             gamma = asked == "gamma" or (asked == "auto" and not radii and p <= 16)
-            return make("gamma" if gamma else "gaussian", math.inf, 0.0, 0.0, 0.0, NO_BUDGET)
+            return make("gamma" if gamma else "gaussian", math.inf, 0.0, 0.0, 0.0, event=NO_BUDGET)
         if radii:
             need_delta(budget, "confidence radii")
             if asked == "gamma":
@@ -85,12 +73,12 @@ class StructuredLogistic:
                     "A pure release has no Gram: drop noise='gamma' or choose another policy."
                 )
         event = ObjectivePerturbation("gamma", epsilon=budget.epsilon, assumes=CONTINUOUS)
-        pure = make("gamma", budget.epsilon, 0.0, 0.0, 0.0, event)
+        pure = make("gamma", budget.epsilon, 0.0, 0.0, 0.0, event=event)
         if asked == "gamma" or (asked == "auto" and budget.delta == 0.0):
             return pure
         need_delta(budget, "Gaussian noise")
-        scales = gaussian_objective(problem, budget, oracle.least_ridge)
-        normal = make("gaussian", budget.epsilon, *scales)
+        *scales, total = gaussian_objective(problem, budget, oracle.least_ridge)
+        normal = make("gaussian", budget.epsilon, *scales, event=total)
         gamma_norm = 2.0 * p * problem.heard / ((1 - OUTPUT_SHARE) * budget.epsilon)
         smaller = gamma_norm < normal.sigma * math.sqrt(p)
         return pure if asked == "auto" and not radii and smaller else normal
@@ -104,22 +92,14 @@ class StructuredLogistic:
 
     def fit(self, batch: Batch, noise: Noise, _earlier: Sequence[Statistics] = ()) -> Fit:
         """Statistics → noise → solve."""
-        problem = self.problem
-        rows = fitted_rows(batch, problem.feedback, problem.losses, exact=noise.exact)
-        features, weights, labels, grid = rows
-        A, p = labels.shape[-1], features.shape[-1]
+        problem, shape = self.problem, (self.problem.n_actions, self.problem.p)
         ridge, scale = self._ridge_and_scale(batch.records)
-        if self.noise == "gamma":
-            tilt = noise.ball("objective blocks", (A, p))
-        else:
-            tilt = noise.normal("objective blocks", (A, p))
-        tilt = as_like(tilt, features) * lift(scale, features)
         tolerance = self._tolerance(batch.records)
-        least = for_each_block(tolerance, A)
-        theta = minimise(features, weights, labels, ridge_like(ridge, features), tilt, least, grid)
-        theta = theta + lift(self._output_scale(ridge, tolerance), theta) * as_like(
-            self._output_noise(noise, A, p), theta
-        )
+        draw = noise.ball if self.noise == "gamma" else noise.normal
+        tilt = draw("objective blocks", shape)
+        theta = perturbed_minimum(batch, problem, tilt, scale, ridge, tolerance, exact=noise.exact)
+        output = as_like(self._output_noise(noise, *shape), theta)
+        theta = theta + lift(self._output_scale(ridge, tolerance), theta) * output
         return Fit(Predictor(theta, "logistic"), self._gram(batch, noise))
 
     def _ridge_and_scale(self, records: int) -> tuple[Any, Any]:
@@ -168,21 +148,6 @@ class StructuredLogistic:
         else:
             moments = floating_moments(batch, problem.feedback, 0.0)
         return Gram(noisy_gram(moments, self.gram, noise, batch.features), False, step)
-
-
-def public_tolerance(records: int, problem: Problem, ridge: Any, largest_tilt: Any) -> Any:
-    """τ: 1e-8, or what floating point can certify for so many records.
-
-    Privacy: a function of public numbers; the output noise is in proportion to it.
-    [docs/privacy/logistic.md, "Rounding"]
-    """
-    attainable = attainable_norm(records, problem.p, ridge, largest_tilt)
-    return np.maximum(TOLERANCE, 2.0 * math.sqrt(problem.n_actions) * attainable)
-
-
-def for_each_block(tolerance: Any, n_actions: int) -> float:
-    """Half of the public bound, shared by the blocks: the rest covers rounding."""
-    return 0.5 * float(np.min(tolerance)) / math.sqrt(n_actions)
 
 
 def output_multiplier(epsilon: Any) -> Any:
