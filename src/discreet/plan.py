@@ -230,12 +230,18 @@ def _oracle(plan: Plan) -> str:
     if not plan.budget.private:
         return "PooledRidge: ridge regression on the whole past; predicted losses are in [0, 1]."
     oracle, sigma, response = mechanism.oracle, mechanism.gram, mechanism.response
+    stretched = (
+        " Each batch's rows are stretched by a matrix that the earlier releases give, and "
+        "normalised, so that weak directions rise above the noise; this spends no privacy."
+        if mechanism.stretched
+        else ""
+    )
     half = math.ceil(oracle.clear * plan.features.p * sigma**2)
     return (
         "PooledRidge adds up all released statistics, which are public. The budget asks for noise "
         f"of {sigma:.3g} on second moments and {response:.3g} on responses. A batch of n records "
         f"has weight n/(n + {half:,}), since small batches are mostly noise, and directions weaker "
-        f"than {oracle.floor:g} times the noise are not trusted."
+        f"than {oracle.floor:g} times the noise are not trusted.{stretched}"
     )
 
 

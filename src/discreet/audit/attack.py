@@ -22,9 +22,9 @@ from discreet.audit.finding import FAILS, HOLDS, WEAK, Finding, measured_verdict
 from discreet.errors import InvalidInput
 from discreet.privacy.budget import Budget
 from discreet.privacy.calibration import need_delta
-from discreet.releases.statistics import Statistics
 from discreet.releases.release import Fit, Predictor, Release
 from discreet.releases.released import Released
+from discreet.releases.statistics import Statistics
 from discreet.validate import whole
 
 Published = Any

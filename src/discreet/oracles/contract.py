@@ -10,8 +10,8 @@ from discreet.oracles.problem import Problem
 from discreet.privacy.budget import Budget
 from discreet.privacy.events import STACKED, Event
 from discreet.privacy.noise import Noise
-from discreet.releases.statistics import Statistics
 from discreet.releases.release import Fit
+from discreet.releases.statistics import Statistics
 from discreet.rows.batch import Batch
 
 Configuration = TypeVar("Configuration")

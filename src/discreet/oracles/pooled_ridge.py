@@ -16,14 +16,16 @@ class PooledRidge:
     """Linear loss predictors from everything that was released, clipped to [0, 1].
 
     A batch of n records is released with noise of standard deviation σ on its Gram blocks and
-    σ/ω on its responses, jointly. With w_j = n_j/(n_j + ``clear``·p·σ²) the pool is
-    S = Σ_j w_j·G̃_j and r = Σ_j w_j·q̃_j, and its noise has the operator norm
-    s = σ·√(2p·Σ_j w_j²). Eigenvalues of S below ``floor``·s + ``ridge``·Σ_j w_j·n_j are raised to
-    it: what lies below the noise is not believed. θ = S⁺⁻¹ r, and the centre is added.
+    σ/ω on its responses, jointly. With ``geometry`` "learned" its rows are stretched by a matrix
+    that earlier releases give, and normalised, so that directions in which contexts differ little
+    are not lost in the noise; "plain" takes the features as they are, as does a plan without a
+    budget or with confidence radii.
 
-    ``response_weight`` ω shifts noise from the responses to the Grams; full information has ω = 1,
-    since there the responses are many. Without a budget this is ridge regression on the whole
-    past. [docs/privacy/ridge.md, "Pooled releases"; docs/results/defaults.md]
+    The pool adds all batches up with weights w = n/(n + ``clear``·p·σ²). Eigenvalues of its Gram
+    below ``floor`` times its noise, plus ``ridge``·Σ w·n, are raised to it: what lies below the
+    noise is not believed. ``response_weight`` ω shifts noise from the responses to the Grams; full
+    information has ω = 1, since there the responses are many. Without a budget this is ridge
+    regression on the whole past. [docs/privacy/ridge.md; docs/results/defaults.md]
 
     >>> PooledRidge()
     PooledRidge(floor=0.6, ridge=1e-08, clear=10.0, response_weight=2.0, geometry='learned')

@@ -1,7 +1,7 @@
 """How people fared, batch by batch, from what is published anyway.
 
-A release holds noisy sums of centred losses and noisy counts, so the mean loss of its batch follows.
-It is post-processing: no budget is spent on it.
+A release holds noisy sums of centred losses and noisy counts, which give the mean loss of its
+batch. This is post-processing: no budget is spent on it.
 """
 
 from __future__ import annotations

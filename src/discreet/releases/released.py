@@ -17,8 +17,8 @@ from discreet.arrays.backend import as_like, at_least, lift, namespace
 from discreet.arrays.linear_algebra import identity, inverse, inverse_repaired, quadratic_forms
 from discreet.errors import CorruptRelease, InvalidInput
 from discreet.releases.canonical import canonical, digest_of, read_document, write_atomically
-from discreet.releases.statistics import Statistics
 from discreet.releases.release import Gram, Predictor, Release, altered, following
+from discreet.releases.statistics import Statistics
 from discreet.schedule import Schedule
 from discreet.types import Array
 

@@ -17,8 +17,8 @@ from discreet.oracles.problem import Problem
 from discreet.privacy.budget import Budget
 from discreet.privacy.events import NO_BUDGET, Event, ExponentialMechanism
 from discreet.privacy.noise import Noise
-from discreet.releases.statistics import Statistics
 from discreet.releases.release import Fit, Predictor
+from discreet.releases.statistics import Statistics
 from discreet.rows.batch import Batch
 from discreet.types import Array
 

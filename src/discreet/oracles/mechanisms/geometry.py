@@ -41,8 +41,8 @@ class Pool:
     noise: Any
     records: Any
     heard: Any
-    matrix: Array | None
-    inverse: Array | None
+    matrix: Any
+    inverse: Any
 
     def following(self) -> Array:
         """The matrix of the next batch: M · T₊^(−½) · √(N/p), so that pooled rows are round."""
@@ -59,12 +59,11 @@ class Pool:
     @cached_property
     def _spread(self) -> tuple[Array, Array]:
         """T₊ as eigenvalues and axes: how rows are spread, whatever their action."""
-        matrix: Any = self.matrix
         floor = FLOOR * self.gram.shape[-3] ** 0.5 * self.noise
         # In plain coordinates: a multiple of the identity, relative to the longest direction.
         least = LEAST * (self.records + floor) * (self.inverse * self.inverse).sum((-2, -1))
         return raised_eigenvalues(
-            self.gram.sum(-3) + lift(least, matrix) * (matrix @ matrix.mT), floor
+            self.gram.sum(-3) + lift(least, self.matrix) * (self.matrix @ self.matrix.mT), floor
         )
 
 

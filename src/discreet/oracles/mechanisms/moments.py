@@ -125,9 +125,7 @@ def fitted_rows(
     return batch.features, weights, heard, None
 
 
-def exact_moments(
-    batch: Batch, feedback: str, losses: str, matrix: Array | None = None
-) -> Moments:
+def exact_moments(batch: Batch, feedback: str, losses: str, matrix: Array | None = None) -> Moments:
     """Integer sums over legal records, with centred losses; over M b/‖M b‖ with a matrix M."""
     legal = legal_rows(batch, feedback, losses)
     rows, weights = legal.grid, legal.weights

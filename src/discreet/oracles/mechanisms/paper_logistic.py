@@ -27,8 +27,8 @@ from discreet.privacy.events import (
 )
 from discreet.privacy.noise import LARGEST_EXPONENTIAL, Noise
 from discreet.privacy.sensitivities import paper_sensitivities, zcdp
-from discreet.releases.statistics import Statistics
 from discreet.releases.release import Fit, Gram, Predictor
+from discreet.releases.statistics import Statistics
 from discreet.rows.batch import Batch
 
 if TYPE_CHECKING:

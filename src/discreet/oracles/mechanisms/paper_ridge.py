@@ -20,8 +20,8 @@ from discreet.privacy.calibration import need_delta
 from discreet.privacy.events import NO_BUDGET, REAL_ARITHMETIC, Gaussian, compose
 from discreet.privacy.noise import Noise
 from discreet.privacy.sensitivities import paper_sensitivities, zcdp
-from discreet.releases.statistics import Statistics
 from discreet.releases.release import Fit, Gram, Predictor
+from discreet.releases.statistics import Statistics
 from discreet.rows.batch import Batch
 
 if TYPE_CHECKING:

@@ -34,13 +34,13 @@ def noisy_statistics(
         middle = centre(problem.losses, batch.n_actions)
         moments = floating_moments(batch, problem.feedback, middle, matrix)
     return (
-        noisy_gram(moments, gram, noise, batch.features),
-        noisy_response(moments, response, noise, batch.features),
-        noisy_told(moments, gram, noise, batch.features),
+        noisy_gram(moments, gram, noise),
+        noisy_response(moments, response, noise),
+        noisy_told(moments, gram, noise),
     )
 
 
-def noisy_gram(moments: Moments, sigma: Any, noise: Noise, like: Array) -> Array:
+def noisy_gram(moments: Moments, sigma: Any, noise: Noise) -> Array:
     """Blocks plus symmetric noise of standard deviation σ in svec coordinates.
 
     Privacy: svec weights off-diagonal entries by √2, so ‖svec(ΔG)‖ = ‖ΔG‖_F and an
@@ -56,7 +56,7 @@ def noisy_gram(moments: Moments, sigma: Any, noise: Noise, like: Array) -> Array
     return moments.gram + lift(sigma, moments.gram, 3) * unpack(drawn, p)
 
 
-def noisy_response(moments: Moments, sigma: Any, noise: Noise, like: Array) -> Array:
+def noisy_response(moments: Moments, sigma: Any, noise: Noise) -> Array:
     """Responses plus independent noise of standard deviation σ."""
     shape = tuple(moments.response.shape[-2:])
     if noise.exact:
@@ -66,7 +66,7 @@ def noisy_response(moments: Moments, sigma: Any, noise: Noise, like: Array) -> A
     return moments.response + lift(sigma, moments.response, 2) * drawn
 
 
-def noisy_told(moments: Moments, sigma: Any, noise: Noise, like: Array) -> Array | None:
+def noisy_told(moments: Moments, sigma: Any, noise: Noise) -> Array | None:
     """How people fared, plus independent noise of standard deviation σ."""
     if moments.told is None:
         return None

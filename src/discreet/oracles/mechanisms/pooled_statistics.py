@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
 from discreet.arrays.backend import as_like, lift, namespace
 from discreet.arrays.linear_algebra import identity, solve_floored
+from discreet.oracles.contract import Calibrated
 from discreet.oracles.mechanisms.gaussian_scales import structured_scales
 from discreet.oracles.mechanisms.geometry import pooled, publishable
 from discreet.oracles.mechanisms.perturb import noisy_statistics
 from discreet.oracles.mechanisms.structured_ridge import uncentred
 from discreet.oracles.problem import Problem
 from discreet.privacy.budget import Budget
-from discreet.privacy.events import STACKED, Event
 from discreet.privacy.noise import Noise
 from discreet.privacy.sensitivities import centre
-from discreet.releases.statistics import Statistics
 from discreet.releases.release import Fit, Gram, Predictor
+from discreet.releases.statistics import Statistics
 from discreet.rows.batch import Batch
 from discreet.types import Array
 
@@ -28,20 +28,18 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class PooledStatistics:
-    """θ = S⁺⁻¹ r with S = Σ_j w_j·G̃_j and r = Σ_j w_j·q̃_j over all releases j.
+class PooledStatistics(Calibrated["PooledRidge"]):
+    """θ'_a = S₊⁻¹ r_a with S = Σ_i w_i·C_i G̃_i C_iᵀ and r = Σ_i w_i·C_i q̃_i over all releases i.
 
-    One batch is released as by ``StructuredRidge``, with σ/ω on responses; the equations and their
-    parameters are those of ``PooledRidge``. [docs/privacy/ridge.md, "Pooled releases"]
+    A batch is released as by ``StructuredRidge``, with σ/ω on responses. Where it is ``stretched``,
+    its rows are v = M b/‖M b‖ with the matrix M that the release before published, it also tells
+    how people fared, and θ_a = Mᵀ θ'_a/c. The parameters are those of ``PooledRidge``.
+    [docs/privacy/ridge.md, "Pooled releases" and "Learned geometry"]
     """
 
-    oracle: PooledRidge
-    problem: Problem
     gram: float
     response: float
-    event: Event = field(metadata={"stacked": STACKED})
-
-    stretched: bool = False
+    stretched: bool
 
     @classmethod
     def of(cls, oracle: PooledRidge, problem: Problem, budget: Budget) -> Self:
@@ -49,8 +47,8 @@ class PooledStatistics:
         weight = float(oracle.response_weight) if problem.feedback == "bandit" else 1.0
         # Radii need Grams in plain coordinates, and without noise there is nothing to gain.
         stretched = oracle.geometry == "learned" and budget.private and not problem.radii
-        scales = structured_scales(problem, budget, weight, stretched)
-        return cls(oracle, problem, *scales, stretched)
+        gram, response, event = structured_scales(problem, budget, weight, stretched)
+        return cls(oracle, problem, gram, response, stretched, event=event)
 
     @property
     def noise_norm(self) -> float:

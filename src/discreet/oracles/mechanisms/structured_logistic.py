@@ -23,8 +23,8 @@ from discreet.privacy.calibration import gaussian_multiplier, need_delta, smalle
 from discreet.privacy.events import NO_BUDGET, Event, Gaussian, ObjectivePerturbation, compose
 from discreet.privacy.noise import LARGEST_EXPONENTIAL, LARGEST_NORMAL, Noise
 from discreet.privacy.sensitivities import LARGEST_BATCH, sampler_distance
-from discreet.releases.statistics import Statistics
 from discreet.releases.release import Fit, Gram, Predictor
+from discreet.releases.statistics import Statistics
 from discreet.rows.batch import Batch
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ class StructuredLogistic(Calibrated["Logistic"]):
             moments = exact_moments(batch, problem.feedback, problem.losses)
         else:
             moments = floating_moments(batch, problem.feedback, 0.0)
-        return Gram(noisy_gram(moments, self.gram, noise, batch.features), False, step)
+        return Gram(noisy_gram(moments, self.gram, noise), False, step)
 
 
 def output_multiplier(epsilon: Any) -> Any:

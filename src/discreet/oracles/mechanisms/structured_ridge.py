@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from discreet.arrays.backend import lift, namespace
 from discreet.arrays.linear_algebra import identity, solve_repaired
+from discreet.oracles.contract import Calibrated
 from discreet.oracles.mechanisms.gaussian_scales import structured_scales
 from discreet.oracles.mechanisms.perturb import noisy_statistics
 from discreet.oracles.problem import Problem
 from discreet.privacy.budget import Budget
-from discreet.privacy.events import STACKED, Event
 from discreet.privacy.noise import Noise
 from discreet.privacy.sensitivities import centre
-from discreet.releases.statistics import Statistics
 from discreet.releases.release import Fit, Gram, Predictor
+from discreet.releases.statistics import Statistics
 from discreet.rows.batch import Batch
 from discreet.types import Array
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class StructuredRidge:
+class StructuredRidge(Calibrated["Ridge"]):
     """θ_a = (G̃_a + Λ I)⁻¹ q̃_a, Λ = n·ridge + noise_ridge·σ√(2p), from one joint release.
 
     Each action has its block G_a = Σ b bᵀ and response q_a = Σ (y − centre)·b over its own rows;
@@ -34,16 +34,14 @@ class StructuredRidge:
     [docs/privacy/ridge.md, "The structured release"]
     """
 
-    oracle: Ridge
-    problem: Problem
     gram: float
     response: float
-    event: Event = field(metadata={"stacked": STACKED})
 
     @classmethod
     def of(cls, oracle: Ridge, problem: Problem, budget: Budget) -> Self:
         """With its noise fixed; refuses δ = 0."""
-        return cls(oracle, problem, *structured_scales(problem, budget))
+        gram, response, event = structured_scales(problem, budget)
+        return cls(oracle, problem, gram, response, event=event)
 
     @property
     def noise_norm(self) -> float:
