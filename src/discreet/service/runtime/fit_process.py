@@ -1,9 +1,10 @@
-"""The only code of the service that reads rows of people in the clear.
+"""The only code of the service that decrypts the rows of a whole batch.
 
-It runs in a child process: decisions go on while it works, and nothing private enters the process
-that answers requests. The first line in holds the plan and the places, each further one names a
-batch, and a line out holds the release. The child never reads the experiment file: what that says
-may have changed since the start, and the parent verifies the release by the plan that it serves.
+It runs in a child process, so decisions go on while it works. The process that answers requests
+sees private data one request at a time: it receives contexts and losses, seals them, and opens a
+sealed row or loss only to answer the request that names it. The child reads one line with the plan
+and the places, then one line per batch; it answers each batch with one line, the release. It never
+reads the experiment file, which may have changed since the start.
 """
 
 from __future__ import annotations
@@ -80,7 +81,10 @@ class Fitter:
         with self._lock:
             answer = self._ask({"epoch": epoch, "batch": batch, "size": size})
         if answer is None:
-            raise NotReady("fit must finish; it did not. It is tried again.")
+            raise NotReady(
+                f"the child process must return a release of batch {batch}; it failed or ended "
+                "without one. The service tries again; if this repeats, restart it."
+            )
         return Release.from_json(answer)
 
     def _ask(self, question: dict[str, int]) -> Any:
