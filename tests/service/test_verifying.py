@@ -46,7 +46,9 @@ async def assert_refused(service, reason, capsys):
     lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
     assert [(each["event"], each["kind"]) for each in lines] == [("release refused", reason)]
     status = await service.status()
-    assert (status["refused"], status["ready"]) == (reason, False)
+    assert (status["refused"], status["ready"]) == (reason, True)  # decisions go on
+    person = {"user": "later"} if service.settings.unit == "user" else {}
+    assert not (await service.engine.decide("caller", HERE, **person)).stored
     assert f"refused for its {reason}" in status["text"]
 
 
@@ -236,10 +238,10 @@ def test_a_burned_batch_takes_the_refusal_with_it(settings, play):
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr(fit_process, "fit", lambda *asked: weaker(honest(*asked)))
             assert not await service.upkeep.once()
-        assert not service.state.ready
+        assert service.state.refused == "event"
         await service.burn(1)
         await service.upkeep.once()
-        assert service.state.ready
+        assert service.state.refused is None
 
     play(settings(), scenario)
 

@@ -222,8 +222,8 @@ async def healthz(call: Call) -> dict[str, Any]:  # noqa: ARG001
 async def readyz(call: Call) -> dict[str, Any]:
     if not call.service.state.ready:
         raise ServiceError(
-            "service must have started, reach its database and be able to decide and release; it "
-            "does not. Wait, or read GET /v1/status.",
+            "service must have started, reach its database and hold every document that decides; "
+            "this worker does not. Wait, or read GET /v1/status.",
             status=503,
             code="not_ready",
         )

@@ -172,9 +172,11 @@ class State:
 
     @property
     def ready(self) -> bool:
-        """Whether it has started, read its database a moment ago, and can decide and release."""
+        """Whether it can decide: it has started, read its database a moment ago, and holds every
+        document that decides. A refused fit does not matter here: the last release still decides.
+        """
         fresh = time.monotonic() - self._fresh < STALE
-        return self._started and fresh and self.whole and self.refused is None
+        return self._started and fresh and self.whole
 
     def over(self, epoch: int, batch: int) -> bool:
         """Whether a batch is over; one that opened after the last look is not."""
