@@ -11,7 +11,7 @@ from discreet.billboard import documents
 from discreet.billboard.board import Billboard
 from discreet.billboard.chain import Chain
 from discreet.releases.quality import quality
-from discreet.service.runtime.policy_versions import Serving
+from discreet.service.runtime.policy_versions import PolicyVersions
 from wording import refused
 
 GOOD, BROKEN = histories(), broken()
@@ -88,7 +88,7 @@ def test_a_service_that_never_fits_holds_little_of_each_release():
     """3 KiB each for four actions and nine features, of a document of 5."""
     of = plan(dc.ReplayBonusPO(), features=dc.UnitBall(8), n_actions=4)
     contents = chain(of, released(of, 60, pooled=True))
-    serving = Serving(of, KEY)
+    serving = PolicyVersions(of, KEY)
     held = []
     tracemalloc.start()
     try:

@@ -22,8 +22,8 @@ HERE = [0.3, -0.2]
 
 
 async def fill(service, **person):
-    while (decision := await service.engine.decide("caller", HERE, **person)).stored:
-        await service.engine.observe(decision.decision, 0.5)
+    while (decision := await service.decisions.decide("caller", HERE, **person)).stored:
+        await service.decisions.observe(decision.decision, 0.5)
     await asyncio.sleep(service.settings.window + 0.05)
     await service.state.refresh()
 
@@ -48,7 +48,7 @@ async def assert_refused(service, reason, capsys):
     status = await service.status()
     assert (status["refused"], status["ready"]) == (reason, True)  # decisions go on
     person = {"user": "later"} if service.settings.unit == "user" else {}
-    assert not (await service.engine.decide("caller", HERE, **person)).stored
+    assert not (await service.decisions.decide("caller", HERE, **person)).stored
     assert f"refused for its {reason}" in status["text"]
 
 
@@ -166,8 +166,8 @@ def test_a_charge_above_the_budget_is_refused(settings, play, released, capsys, 
 
     async def scenario(service):
         for number in range(4):
-            decision = await service.engine.decide("caller", HERE, user=str(number))
-            await service.engine.observe(decision.decision, 0.5)
+            decision = await service.decisions.decide("caller", HERE, user=str(number))
+            await service.decisions.observe(decision.decision, 0.5)
         await fill(service, user="late")
         with pytest.MonkeyPatch.context() as patched:
             if moment == "during the fit":
@@ -197,8 +197,8 @@ def test_a_budget_that_the_genesis_did_not_promise_is_not_spent(settings, play, 
 
     async def scenario(service):
         for number in range(4):
-            decision = await service.engine.decide("caller", HERE, user=str(number))
-            await service.engine.observe(decision.decision, 0.5)
+            decision = await service.decisions.decide("caller", HERE, user=str(number))
+            await service.decisions.observe(decision.decision, 0.5)
         await fill(service, user="late")
         await assert_refused(service, "budget", capsys)
 

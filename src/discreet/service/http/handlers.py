@@ -51,7 +51,7 @@ async def decide(call: Call) -> DecisionReply:
     if name is not None and not 1 <= len(name) <= 255:
         raise InvalidInput("Idempotency-Key must have 1 to 255 characters; it has not. Change it.")
     body = call.body
-    return await call.service.engine.decide(
+    return await call.service.decisions.decide(
         call.caller, body.context, user=body.user, deferred=body.deferred, idempotency=name
     )
 
@@ -79,17 +79,17 @@ async def observe_batch(call: Call) -> Results:
 
 
 async def _observe(call: Call, body: Any) -> bool:
-    return await call.service.engine.observe(
+    return await call.service.decisions.observe(
         body.decision, body.loss, context=body.context, action=body.action, user=body.user
     )
 
 
 async def activate(call: Call) -> Activated:
-    return Activated(await call.service.engine.activate(call.body.decision))
+    return Activated(await call.service.decisions.activate(call.body.decision))
 
 
 async def ticket(call: Call) -> TicketReply:
-    return await call.service.engine.ticket()
+    return await call.service.decisions.ticket()
 
 
 async def releases(call: Call) -> dict[str, Any]:

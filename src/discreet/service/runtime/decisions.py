@@ -1,4 +1,4 @@
-"""The service without HTTP: decide, observe, activate, and what operators change."""
+"""Decide, hand out tickets, observe, activate: what callers ask of one worker, without HTTP."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ import numpy as np
 from discreet.errors import DecisionClosed, InvalidInput, LossConflict, ServiceError
 from discreet.service.kill_points import step
 from discreet.service.runtime.context_features import features_of, features_of_many
-from discreet.service.runtime.leased_slots import HeldSlots
+from discreet.service.runtime.leased_slots import LeasedSlots
 from discreet.service.runtime.shared_calls import SharedCalls
-from discreet.service.runtime.worker_state import State
+from discreet.service.runtime.worker_state import WorkerState
 from discreet.service.secrets import decision_ids
 from discreet.service.secrets.decision_ids import Id
 from discreet.service.secrets.sealing import (
@@ -59,14 +59,14 @@ class TicketReply:
     stored: bool
 
 
-class Engine:
+class WorkerDecisions:
     """Decisions and answers of one worker process, over the state that all workers share."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: WorkerState) -> None:
         self.state = state
         self.settings, self.plan = state.settings, state.settings.plan
         self._ids = decision_ids.Ids(state.vault.mac)
-        self._slots = HeldSlots(state)
+        self._slots = LeasedSlots(state)
         self._unstored: OrderedDict[Named, DecisionReply] = OrderedDict()
         self._sealers: dict[tuple[int, int], Sealer] = {}
         self._deciding = 0

@@ -8,7 +8,7 @@ import math
 from discreet.errors import NotReady
 from discreet.service.event_loop import running_loop
 from discreet.service.kill_points import step
-from discreet.service.runtime.worker_state import State
+from discreet.service.runtime.worker_state import WorkerState
 from discreet.service.storage.batches import Lease, Wanted
 
 ASK_AGAIN = 0.25
@@ -18,10 +18,10 @@ LASTS, TIMES = 0.25, 16
 many times the ``lease`` of the settings: under load few requests wait for a block."""
 
 
-class HeldSlots:
+class LeasedSlots:
     """One leased block at a time; what is left of it when the process ends is void."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: WorkerState) -> None:
         self._state = state
         self._lease: Lease | None = None
         self._spare: list[tuple[Lease, int]] = []

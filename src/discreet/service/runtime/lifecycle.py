@@ -155,7 +155,7 @@ def restore(settings: Settings, *, anchor_lost: bool = False) -> Restored:
                 forget(connection, batch.epoch, batch.id)
             connection.execute("DELETE FROM replies")
             # Requests since the backup are unknown: until the time is over, one that comes with
-            # an Idempotency-Key may be one of them, and takes no slot. [names.py]
+            # an Idempotency-Key may be one of them, and takes no slot. [request_names.py]
             connection.execute(
                 f"UPDATE experiment SET epoch = ?, serving = NULL, restored = {database.now}",
                 (mark.epoch,),

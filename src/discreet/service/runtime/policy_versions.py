@@ -17,7 +17,7 @@ HELD = 4
 """Versions of the policy kept ready: the current one, a pinned one, one for a rollback."""
 
 
-class Serving:
+class PolicyVersions:
     """Releases that were read from committed rows, and the actions of the policy on them."""
 
     def __init__(self, plan: Plan, key: str) -> None:

@@ -8,18 +8,18 @@ from typing import Any
 from discreet.errors import CorruptRelease, InvalidInput
 from discreet.service.kill_points import step
 from discreet.service.runtime import release_transaction
-from discreet.service.runtime.decisions import Engine
+from discreet.service.runtime.decisions import WorkerDecisions
 from discreet.service.runtime.file_watch import ExperimentFile
 from discreet.service.runtime.status import status
 from discreet.service.runtime.upkeep import Upkeep
-from discreet.service.runtime.worker_state import State
+from discreet.service.runtime.worker_state import WorkerState
 from discreet.service.settings import MODES, Settings
 from discreet.service.storage import api_keys
 from discreet.validate import in_range, one_of
 
 
 class Service:
-    """Decisions through ``engine``; the rest is what operators see and change.
+    """Decisions through ``decisions``; the rest is what operators see and change.
 
     With the path of its settings file the fits run in a child process, and the file is watched;
     without, they run in a thread.
@@ -27,8 +27,8 @@ class Service:
 
     def __init__(self, settings: Settings, *, config: Path | None = None, workers: int = 1) -> None:
         self.settings = settings
-        self.state = State(settings, workers=workers)
-        self.engine = Engine(self.state)
+        self.state = WorkerState(settings, workers=workers)
+        self.decisions = WorkerDecisions(self.state)
         if config is not None:
             self.state.file = ExperimentFile(config, settings)
         self.upkeep = Upkeep(self.state, child=config is not None)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from discreet.service.runtime.worker_state import State
+from discreet.service.runtime.worker_state import WorkerState
 from discreet.service.storage.batches import BatchState, under_way
 from discreet.service.storage.database import Connection
 
 
-async def status(state: State) -> dict[str, Any]:
+async def status(state: WorkerState) -> dict[str, Any]:
     """Batch, slots taken of how many, when the next release is due, and why nothing changes yet."""
     now, live = await state.read(lambda connection: _facts(state, connection))
     file = state.file
@@ -55,12 +55,12 @@ def shown(batch: BatchState) -> dict[str, Any]:
     }
 
 
-def _facts(state: State, connection: Connection) -> tuple[float, list[BatchState]]:
+def _facts(state: WorkerState, connection: Connection) -> tuple[float, list[BatchState]]:
     now = connection.execute(f"SELECT {state.database.now}").fetchone()[0]
     return float(now), under_way(connection)
 
 
-def _sentences(state: State, live: list[BatchState], now: float) -> list[str]:
+def _sentences(state: WorkerState, live: list[BatchState], now: float) -> list[str]:
     said = _warnings(state)
     for batch in live:
         if batch.state == "open":
@@ -94,7 +94,7 @@ def _sentences(state: State, live: list[BatchState], now: float) -> list[str]:
     return said
 
 
-def _warnings(state: State) -> list[str]:
+def _warnings(state: WorkerState) -> list[str]:
     """What an operator should look after, in words that hold no value of the file."""
     said, file = [], state.file
     if not state.whole:

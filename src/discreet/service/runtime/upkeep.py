@@ -13,7 +13,7 @@ from discreet.service import logs
 from discreet.service.kill_points import step
 from discreet.service.runtime import fit_process, release_transaction
 from discreet.service.runtime.release_checks import Refused
-from discreet.service.runtime.worker_state import State
+from discreet.service.runtime.worker_state import WorkerState
 from discreet.service.secrets.vault import NAMES
 from discreet.service.storage import journal
 
@@ -24,7 +24,7 @@ TICK = 0.5
 class Upkeep:
     """Background tasks; ``once`` does all that is due now."""
 
-    def __init__(self, state: State, *, child: bool = False) -> None:
+    def __init__(self, state: WorkerState, *, child: bool = False) -> None:
         self._state = state
         self._fitter = fit_process.Fitter(state.settings) if child else None
         self._tasks: list[asyncio.Task[None]] = []

@@ -17,7 +17,7 @@ from discreet.privacy.ledger import Ledger
 from discreet.service.kill_points import step
 from discreet.service.runtime.file_watch import ExperimentFile
 from discreet.service.runtime.lifecycle import check
-from discreet.service.runtime.policy_versions import Serving
+from discreet.service.runtime.policy_versions import PolicyVersions
 from discreet.service.secrets.vault import Vault
 from discreet.service.settings import Settings
 from discreet.service.storage import api_keys, document_table
@@ -34,7 +34,7 @@ STALE = 10.0
 """Seconds without a look at the database after which a worker calls itself not ready."""
 
 
-class State:
+class WorkerState:
     """Everything a worker needs, refreshed from the database a few times a second."""
 
     epoch: int
@@ -54,7 +54,7 @@ class State:
         self.vault = Vault(settings.place(settings.vault))
         self.anchor: Anchor = anchor_of(settings)
         self.anchor_beside = beside(settings, self.anchor.path)
-        self.serving = Serving(settings.plan, public_key(self.vault.signing))
+        self.serving = PolicyVersions(settings.plan, public_key(self.vault.signing))
         self.names = Names(self.database, self.vault, settings.remember)
         self.journal = Journal(self.database, self.names)
         terms = Terms(

@@ -146,7 +146,7 @@ def _features(plan: Plan, inputs: list[Control], rows: list[dict[str, Any]]) -> 
 
 
 def _probabilities(plan: Plan, chain: Chain, number: int, features: Any) -> Any:
-    # Not through ``Serving``, whose few held versions belong to the decisions.
+    # Not through ``PolicyVersions``, whose few held versions belong to the decisions.
     until = chain.until(number)
     return plan.policy.probabilities(_released(_Version(until.links[-1].digest, until)), features)
 
