@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from discreet.errors import DecisionClosed, InvalidInput, LossConflict, NotReady, UnknownDecision
+from discreet.errors import InvalidInput, NotReady
 from discreet.privacy.ledger import Ledger
 from discreet.releases.release import Release
 from discreet.releases.released import Released
 from discreet.rows.batch import Batch
+from discreet.rows.slot_rules import batch_over, refuse_other_loss, unknown_decision
 
 Compute = Callable[[Batch, Released, Ledger], tuple[Release, Ledger]]
 
@@ -86,8 +87,7 @@ class MemoryStore:
         rows = self._rows_of(slots, losses)
         known = self._losses[slots]
         heard = ~np.isnan(known).all(axis=-1)
-        if not np.array_equal(known[heard], rows[heard], equal_nan=True):
-            raise _conflict()
+        refuse_other_loss(np.array_equal(known[heard], rows[heard], equal_nan=True))
         self._losses[slots] = rows
         self.unheard -= int((~heard).sum())
 
@@ -100,23 +100,16 @@ class MemoryStore:
         place = slot, self._actions[slot]
         known = self._losses[place]
         if known == known:  # not NaN: heard before
-            if known != loss:
-                raise _conflict()
+            refuse_other_loss(known == loss)
             return
         self._losses[place] = loss
         self.unheard -= 1
 
     def _refuse_unknown_or_over(self, lowest: int, highest: int) -> None:
         if highest >= self.start + self.taken or lowest < 0:
-            raise UnknownDecision(
-                "decision id must be one that decide() returned; it is not. Check where it "
-                "comes from: ids belong to one learner."
-            )
+            raise unknown_decision()
         if lowest < self.start or self.closed:
-            raise DecisionClosed(
-                "decision must belong to the open batch; its batch is over. "
-                "Nothing changed: drop the late loss."
-            )
+            raise batch_over()
 
     def _rows_of(self, slots: Any, losses: Any) -> np.ndarray[Any, Any]:
         if losses.ndim == 2:
@@ -185,10 +178,3 @@ def batch_of(
         silent = np.flatnonzero(np.isnan(losses).all(axis=-1) & (actions >= 0))
         losses[silent, actions[silent]] = missing
     return Batch(features, np.nan_to_num(losses, nan=0.0), ~np.isnan(losses))
-
-
-def _conflict() -> LossConflict:
-    return LossConflict(
-        "loss must equal the one already stored for that decision; it differs. "
-        "The first one is kept."
-    )

@@ -119,8 +119,9 @@ class Life(RuleBasedStateMachine):
     def forge(self, decision, place):
         at = place % len(decision)
         other = "A" if decision[at] != "A" else "B"
+        forged = decision[:at] + other + decision[at + 1 :]
         with pytest.raises(UnknownDecision):
-            self.run(self.service.decisions.observe(decision[:at] + other + decision[at + 1 :], 0.5))
+            self.run(self.service.decisions.observe(forged, 0.5))
 
     @rule(seconds=some.sampled_from([1.0, 4.0, WINDOW, MEMORY]))
     def wait(self, seconds):

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from discreet.errors import DecisionClosed, InvalidInput, LossConflict, ServiceError
+from discreet.errors import InvalidInput, ServiceError
+from discreet.rows.slot_rules import batch_over, refuse_other_loss
 from discreet.service.kill_points import step
 from discreet.service.runtime.context_features import features_of, features_of_many
 from discreet.service.runtime.leased_slots import LeasedSlots
@@ -232,7 +233,7 @@ class WorkerDecisions:
         if id.kind == decision_ids.TOKEN:
             row = sealer.open(ROW, id.slot, id.token)
             if row is None:  # its key is not the one that sealed it
-                raise _over()
+                raise batch_over()
             kind, packed = WHOLE, row + packed
         elif with_record:
             kind, packed = WHOLE, self._record(sealer, context, action, user) + packed
@@ -267,12 +268,9 @@ class WorkerDecisions:
         outcome = await self.state.writer.write(self.state.journal.hear, item)
         step("observe:committed")
         if outcome is OVER:
-            raise _over()
-        if isinstance(outcome, Known) and sealer.open(kind, id.slot, outcome.payload) != packed:
-            raise LossConflict(
-                "loss must equal the one already stored for that decision; it differs. "
-                "The first one is kept."
-            )
+            raise batch_over()
+        if isinstance(outcome, Known):
+            refuse_other_loss(sealer.open(kind, id.slot, outcome.payload) == packed)
 
     def _forget(self) -> None:
         """Something was published or changed: keys of batches that are over leave the memory."""
@@ -284,7 +282,7 @@ class WorkerDecisions:
     def _living(self, id: Id) -> Sealer:
         sealer = self._sealer(id.epoch, id.batch)
         if sealer is None:
-            raise _over()
+            raise batch_over()
         return sealer
 
     def _sealer(self, epoch: int, batch: int) -> Sealer | None:
@@ -306,10 +304,3 @@ class WorkerDecisions:
         """An Idempotency-Key in the scope of its API key, and a keyed hash of both."""
         request = f"{caller}\0{key}".encode()
         return Named(request, hmac.digest(self.state.vault.mac, request, "sha256"))
-
-
-def _over() -> DecisionClosed:
-    return DecisionClosed(
-        "decision must belong to a batch that still waits; its batch is over, or was set back. "
-        "Nothing changed: drop the late loss."
-    )

@@ -9,7 +9,7 @@ import secrets
 import struct
 from dataclasses import dataclass
 
-from discreet.errors import UnknownDecision
+from discreet.rows.slot_rules import unknown_decision
 
 UNSTORED, WRITTEN, TOKEN, TICKET = range(4)
 """No slot; written at decide; carries its sealed context; handed out without a context."""
@@ -50,10 +50,7 @@ class Ids:
         body, mac = _split(text)
         # Compared in any case, and in constant time: the answer tells nothing about the MAC.
         if not hmac.compare_digest(self._mac(body), mac) or len(body) < _HEADER.size:
-            raise UnknownDecision(
-                "decision must be an id that this service returned; it is not. "
-                "Send the id of decide unchanged."
-            )
+            raise unknown_decision()
         kind, epoch, batch, slot, lease = _HEADER.unpack_from(body)
         return Id(kind, epoch, batch, slot, lease, body[_HEADER.size :])
 
