@@ -9,7 +9,7 @@ from typing import Any
 
 from discreet.billboard.documents import digest, verify
 from discreet.config import from_config
-from discreet.errors import CorruptRelease
+from discreet.errors import CorruptRelease, InvalidInput
 from discreet.features.schema import Schema
 from discreet.features.unit_ball import UnitBall
 from discreet.plan import FEATURES
@@ -17,7 +17,8 @@ from discreet.policies import Policy
 from discreet.privacy.budget import Budget
 from discreet.registry import POLICIES
 from discreet.releases.canonical import digest_of
-from discreet.releases.release import Release, following
+from discreet.releases.policy_view import PolicyView
+from discreet.releases.release import DecidingRelease, Release, following
 from discreet.releases.released import Released
 from discreet.schedule import Doubling
 
@@ -36,12 +37,13 @@ class Link:
     kind: str
     number: int
     epoch: int
-    release: Release | None = field(default=None, repr=False)
+    release: Release | DecidingRelease | None = field(default=None, repr=False)
 
     def for_deciding(self) -> Link:
-        """The same with a light release."""
-        light = self.release and self.release.for_deciding()
-        return self if light is self.release else replace(self, release=light)
+        """This link with only the part of its release that decisions read."""
+        if isinstance(self.release, Release):
+            return replace(self, release=DecidingRelease.of(self.release))
+        return self
 
 
 @dataclass(frozen=True)
@@ -118,9 +120,13 @@ class Chain:
 
     def _next_release(self, document: Mapping[str, Any]) -> Release:
         """The release of a document, which must follow the one before in the core's chain too."""
-        before, root = self.released.items, digest_of(self.config)
+        before, root = self.releases, digest_of(self.config)
         previous = before[-1].digest if before else root
         return following(document, len(before) + 1, root, previous)
+
+    @property
+    def releases(self) -> tuple[Release | DecidingRelease, ...]:
+        return tuple(link.release for link in self.links if link.release is not None)
 
     def for_deciding(self) -> Chain:
         """This chain without what only the next fit reads, for a process that never fits."""
@@ -162,11 +168,19 @@ class Chain:
 
     @cached_property
     def released(self) -> Released:
-        """What a policy sees: every release of the chain."""
+        """Every release of the chain, whole: a fit goes on from it, and it can be saved."""
+        view = self.deciding
+        whole = tuple(each for each in view.items if isinstance(each, Release))
+        if len(whole) < len(view.items):
+            raise InvalidInput(
+                "chain must hold whole releases; this one holds only what decisions read of them. "
+                "Read the documents again."
+            )
+        return Released(view.n_actions, view.schedule, whole, view.plan)
+
+    @cached_property
+    def deciding(self) -> PolicyView[Release | DecidingRelease]:
+        """What a policy reads of every release of the chain."""
         plan = self.config
-        return Released(
-            int(plan["n_actions"]),
-            Doubling(int(plan["first_batch"]), plan["horizon"]),
-            tuple(link.release for link in self.links if link.release is not None),
-            plan,
-        )
+        schedule = Doubling(int(plan["first_batch"]), plan["horizon"])
+        return PolicyView(int(plan["n_actions"]), schedule, self.releases, plan)

@@ -97,18 +97,6 @@ class Release:
         """SHA-256 of the canonical JSON."""
         return digest_of(self.to_json())
 
-    def for_deciding(self) -> Release:
-        """Without what only the next fit reads; its digest stays that of the whole.
-
-        Of the pool the sums of the constant feature remain, which tell how people fared.
-        """
-        pool = self.statistics
-        if pool is None or pool.gram.shape[-1] == 1:
-            return self
-        light = replace(self, statistics=pool.of_the_constant())
-        vars(light)["digest"] = self.digest  # where the cached property looks first
-        return light
-
     def to_json(self) -> dict[str, Any]:
         """The document whose canonical bytes are hashed and signed."""
         predictor = {"link": self.predictor.link, "weights": encode_array(self.predictor.weights)}
@@ -166,6 +154,27 @@ class Release:
                 "release must be a document that discreet wrote; a part is missing or of another "
                 "kind. Fetch it again."
             ) from None
+
+
+@dataclass(frozen=True)
+class DecidingRelease:
+    """What decisions read of a release; it cannot be saved or published, since it has no document.
+
+    Of the pool only the sums of the constant feature are kept: they tell how people fared.
+    """
+
+    number: int
+    records: int
+    predictor: Predictor
+    gram: Gram | None
+    statistics: Statistics | None
+    digest: str
+
+    @classmethod
+    def of(cls, whole: Release) -> DecidingRelease:
+        """The part of a release that decisions read, with the digest of the whole."""
+        pool = whole.statistics and whole.statistics.of_the_constant()
+        return cls(whole.number, whole.records, whole.predictor, whole.gram, pool, whole.digest)
 
 
 def following(document: Mapping[str, Any], number: int, plan: str, previous: str) -> Release:

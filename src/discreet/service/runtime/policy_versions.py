@@ -10,9 +10,11 @@ import numpy as np
 
 from discreet.billboard.chain import Chain
 from discreet.plan import Plan
-from discreet.releases.released import Released
+from discreet.releases.policy_view import PolicyView
+from discreet.releases.release import DecidingRelease, Release
 from discreet.service.runtime.shared_calls import SharedCalls
 
+Deciding = PolicyView[Release | DecidingRelease]
 HELD = 4
 """Versions of the policy kept ready: the current one, a pinned one, one for a rollback."""
 
@@ -23,7 +25,7 @@ class PolicyVersions:
     def __init__(self, plan: Plan, key: str) -> None:
         self.plan = plan
         self.chain = Chain(key)
-        self._held: OrderedDict[int, Released] = OrderedDict()
+        self._held: OrderedDict[int, Deciding] = OrderedDict()
         self._together: SharedCalls[tuple[int, np.ndarray[Any, Any]], int] = SharedCalls(self._act)
         # Actions may come from an ordinary generator: privacy holds for every fixed draw.
         self._draws = np.random.default_rng()
@@ -36,31 +38,31 @@ class PolicyVersions:
     def extended(self, contents: list[bytes]) -> Chain:
         """The chain with more documents, verified and ready to decide."""
         chain = self.chain.extended(contents).for_deciding()
-        self._warm(chain.released)
+        self._warm(chain.deciding)
         return chain
 
     def adopt(self, chain: Chain) -> None:
         """Serve a chain that ``extended`` made."""
         self.chain = chain
-        self._hold(self.newest, chain.released)
+        self._hold(self.newest, chain.deciding)
 
-    def at(self, number: int) -> Released:
+    def at(self, number: int) -> Deciding:
         """The releases up to and including a document."""
         held = self._held.get(number)
         if held is None:
-            held = self.chain.until(number).released
+            held = self.chain.until(number).deciding
             self._hold(number, held)
         self._held.move_to_end(number)
         return held
 
-    def _hold(self, number: int, released: Released) -> None:
+    def _hold(self, number: int, released: Deciding) -> None:
         self._held[number] = released
         while len(self._held) > HELD:
             self._held.popitem(last=False)
 
-    def _warm(self, released: Released) -> None:
+    def _warm(self, deciding: Deciding) -> None:
         # One decision computes whatever the releases cache, so that no request waits for it.
-        self.plan.policy.probabilities(released, np.zeros((1, self.plan.features.p)))
+        self.plan.policy.probabilities(deciding.as_released, np.zeros((1, self.plan.features.p)))
 
     def action(self, number: int, features: np.ndarray[Any, Any]) -> Awaitable[int]:
         """The action of the policy after document ``number`` for one row of features."""
@@ -74,7 +76,7 @@ class PolicyVersions:
             rows = np.stack([asked[place][1] for place in places])
             draws = self._draws.random((len(rows), 2))
             try:
-                made = self.plan.policy.sample(self.at(number), rows, draws).tolist()
+                made = self.plan.policy.sample(self.at(number).as_released, rows, draws).tolist()
             except Exception as error:  # of this document; those of another go on
                 made = [error] * len(rows)
             for place, action in zip(places, made, strict=True):

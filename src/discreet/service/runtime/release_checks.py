@@ -52,7 +52,7 @@ def verify(
 ) -> None:
     """Refuse a release that is not the next of our chain, of our plan, or not the one paid for."""
     plan, committed = settings.plan, _committed(connection, known)
-    before = committed.released.latest
+    before = committed.deciding.latest
     weights = release.predictor.weights
     checks = {
         "budget": settings.budget == committed.budget,  # as the genesis promised

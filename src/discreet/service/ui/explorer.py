@@ -162,7 +162,7 @@ class _Version:
 @lru_cache(LATEST + 2)
 def _released(version: _Version) -> Released:
     """The releases of a chain, read once for all moves of a slider."""
-    return version.chain.released
+    return version.chain.deciding.as_released
 
 
 def _chart(label: str, x: list[Any], probabilities: Any) -> dict[str, Any]:

@@ -62,7 +62,7 @@ def _how_people_fared(asked: Asked) -> dict[int, Quality]:
     """Mean losses by document, as anyone can read them from the releases."""
     chain = asked.service.state.serving.chain
     numbers = [link.number for link in chain.links if link.release is not None]
-    return {numbers[each.number - 1]: each for each in quality(chain.released)}
+    return {numbers[each.number - 1]: each for each in quality(chain.deciding.as_released)}
 
 
 async def release(asked: Asked) -> Response:
