@@ -286,6 +286,7 @@ def test_a_child_is_told_everything_and_reads_no_file(tmp_path, database, play, 
 
     async def scenario(service):
         await fill(service)
-        return (await released(service)).latest
+        await released(service)
+        return json.loads(await service.state.read(document_table.newest))["release"]
 
-    assert play(chosen, scenario, config=path).plan_digest == chosen.plan.digest
+    assert play(chosen, scenario, config=path)["plan"] == chosen.plan.digest

@@ -1,4 +1,4 @@
-"""A verified chain of documents, and the releases that it stands for."""
+"""A verified chain of documents, and the releases in it."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ ADDS_UP = "user"
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """The place of one verified document, the digest of its published bytes, and its release.
+    """One verified document: its place, the digest of its published bytes, and its release.
 
-    There may be thousands, so a link holds no JSON: it takes thirty times the memory.
+    There may be thousands, so a link holds no JSON, which needs thirty times the memory.
     """
 
     digest: str
@@ -50,7 +50,7 @@ class Link:
 class Chain:
     """Documents from the genesis on, each verified before it is added.
 
-    A restore cuts the chain back to what the restored service kept, and goes on from there.
+    A restore cuts the chain back to what the restored service kept, and continues from there.
     """
 
     key: str
@@ -83,15 +83,15 @@ class Chain:
         plan = document["plan"]
         if (document["unit"], document["schema"]) != (plan["unit"], digest_of(plan["features"])):
             raise CorruptRelease(
-                "genesis must name the unit and the schema of its plan; it does not. "
+                "genesis must name the unit and the schema of its plan; they differ. "
                 "Read it with the version of discreet that wrote it."
             )
         batches = document["max_batches"]
         counted = type(batches) is int and batches >= 1
         if counted != (document["unit"] == ADDS_UP) or not (counted or batches is None):
             raise CorruptRelease(
-                f"genesis must say max_batches with the unit {ADDS_UP!r}, and only there; it does "
-                "not. Nobody can tell what all releases cost: do not use it."
+                f"genesis must have max_batches with the unit {ADDS_UP!r}, and with no other; this "
+                "one differs. The total cost of all releases is unknown: do not use it."
             )
         return replace(self, links=(link,), genesis=document)
 
@@ -99,7 +99,7 @@ class Chain:
         last, kept = self.links[-1], self
         if link.kind == "restore":
             kept = self.until(document["kept"]["number"])
-            gap = link.number - last.number  # above 1: some were lost before we saw them
+            gap = link.number - last.number  # above 1: we never saw documents that were lost
             follows = (
                 kept.links[-1].digest == document["kept"]["digest"]
                 and link.epoch > last.epoch
@@ -114,12 +114,12 @@ class Chain:
         if not (follows and all(document[name] == self.genesis[name] for name in common)):
             raise CorruptRelease(
                 f"document {link.number} must follow document {last.number}; it does not. "
-                "One is missing, doubled or of another experiment: fetch them again."
+                "A document is missing, doubled or of another experiment: fetch them again."
             )
         return replace(self, links=(*kept.links, link))
 
     def _next_release(self, document: Mapping[str, Any]) -> Release:
-        """The release of a document, which must follow the one before in the core's chain too."""
+        """The release of a document, which must follow the release before it."""
         before, root = self.releases, digest_of(self.config)
         previous = before[-1].digest if before else root
         return following(document, len(before) + 1, root, previous)
@@ -138,8 +138,8 @@ class Chain:
             if link.number == number:
                 return replace(self, links=self.links[:place])
         raise CorruptRelease(
-            f"document {number!r} must be in the chain; it is not. "
-            "It was lost in a restore, or never published: fetch them again."
+            f"document {number!r} must be in the chain; the chain lacks it. "
+            "It was lost in a restore, or never published: fetch the documents again."
         )
 
     @property
@@ -150,7 +150,7 @@ class Chain:
 
     @property
     def budget(self) -> Budget:
-        """What all releases together may cost one unit; the plan has the budget of one."""
+        """What all releases together may cost one unit; the plan has the budget of one release."""
         share, parts = self.config["budget"], self.genesis["max_batches"] or 1
         return Budget(float(share["epsilon"]) * parts, float(share["delta"]) * parts)
 
@@ -162,7 +162,7 @@ class Chain:
 
     @cached_property
     def policy(self) -> Policy:
-        """The rule; the whole plan is not built, since only a learner needs its noise."""
+        """The policy alone, since only a learner needs the noise of the whole plan."""
         made: Policy = from_config(POLICIES, self.config["policy"], "plan.policy")
         return made
 

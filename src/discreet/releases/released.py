@@ -1,6 +1,6 @@
-"""All releases so far, and the file in which they are handed on.
+"""All releases so far, and the public file that holds them.
 
-A policy sees ``Released`` and nothing else, so whatever it computes is post-processing.
+A policy reads nothing but ``Released``, so everything it computes is post-processing.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _FILE_KEYS = {"format", "plan", "releases", "head"}
 
 @dataclass(frozen=True)
 class Released(PolicyView[Release]):
-    """All releases so far: the only thing of the past that a policy may see."""
+    """All releases so far: the only part of the past that a policy may see."""
 
     @property
     def statistics(self) -> Statistics | None:
@@ -38,7 +38,7 @@ class Released(PolicyView[Release]):
         return replace(self, items=(*self.items, release))
 
     def _compact(self) -> Released:
-        """The same for policies and fits: Grams summed up, the newest pool. A simulation's."""
+        """For simulations: sum the Grams, keep the newest pool; policies and fits see no change."""
         if not any(item.gram or item.statistics for item in self.items):
             return self
         total = self._total_gram if self._summed or self.items[-1].gram else None
@@ -47,7 +47,7 @@ class Released(PolicyView[Release]):
         return replace(self, items=items, _summed=total)
 
     def _runs(self, some: slice) -> Released:
-        """What the policies of some runs of a stack see: axis −3 of weights (..., R, A, p)."""
+        """For simulations: some runs of a stack, which is axis −3 of weights (..., R, A, p)."""
         items = tuple(
             replace(
                 item,
@@ -103,7 +103,7 @@ class Released(PolicyView[Release]):
                 previous = entry["digest"]
             if document["head"] != previous or document.keys() != _FILE_KEYS:
                 raise CorruptRelease(
-                    "head must be the digest of the last release; it is not. "
+                    "head must be the digest of the last release; it is another. "
                     "The file was cut short or altered: fetch it again."
                 )
         except (KeyError, TypeError, ValueError, OverflowError) as error:
@@ -116,7 +116,7 @@ class Released(PolicyView[Release]):
 
 
 def _some_runs(array: Array, some: slice, axes: int) -> Array:
-    """Some of the runs of (..., R, and so many axes more); what all runs share stays."""
+    """Some runs of (..., R, then ``axes`` more axes); an array that all runs share stays."""
     if array.shape[-axes - 1] == 1:
         return array
     return array[(..., some, *[slice(None)] * axes)]

@@ -223,7 +223,7 @@ def test_settings_change_what_they_say(settings, play, released):
         await released(service)
         assert (await visitor.send("/ui/settings/serving", release="0")).status == 303
         assert service.state.served() == 0
-        assert "Document 0 is served by choice" in (await visitor.get("/ui")).text
+        assert "An operator chose document 0" in (await visitor.get("/ui")).text
         await visitor.send("/ui/settings/serving", release="newest")
         assert service.state.served() == 1
         await visitor.send("/ui/settings/holdback", percent="12.5")

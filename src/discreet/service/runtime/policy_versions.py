@@ -1,4 +1,4 @@
-"""What is served: the verified chain, and the policy as it was at any of its documents."""
+"""The verified chain, and the policy as it was after each document of the chain."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from discreet.service.runtime.shared_calls import SharedCalls
 
 Deciding = PolicyView[Release | DecidingRelease]
 HELD = 4
-"""Versions of the policy kept ready: the current one, a pinned one, one for a rollback."""
+"""Versions of the policy in memory: the current one, a pinned one, one for a rollback."""
 
 
 class PolicyVersions:
@@ -42,7 +42,7 @@ class PolicyVersions:
         return chain
 
     def adopt(self, chain: Chain) -> None:
-        """Serve a chain that ``extended`` made."""
+        """Serve a chain that ``extended`` returned."""
         self.chain = chain
         self._hold(self.newest, chain.deciding)
 
@@ -61,7 +61,7 @@ class PolicyVersions:
             self._held.popitem(last=False)
 
     def _warm(self, deciding: Deciding) -> None:
-        # One decision computes whatever the releases cache, so that no request waits for it.
+        # One decision fills the caches of the releases, so that no request waits for them.
         self.plan.policy.probabilities(deciding.as_released, np.zeros((1, self.plan.features.p)))
 
     def action(self, number: int, features: np.ndarray[Any, Any]) -> Awaitable[int]:
@@ -69,7 +69,7 @@ class PolicyVersions:
         return self._together((number, features))
 
     def _act(self, asked: list[tuple[int, np.ndarray[Any, Any]]]) -> list[int | Exception]:
-        """Rows that came together are decided together: many cost little more than one."""
+        """Decide rows that arrived together in one call: many cost little more than one."""
         actions: list[int | Exception] = [0] * len(asked)
         for number in {number for number, _ in asked}:
             places = [place for place, each in enumerate(asked) if each[0] == number]
@@ -77,12 +77,12 @@ class PolicyVersions:
             draws = self._draws.random((len(rows), 2))
             try:
                 made = self.plan.policy.sample(self.at(number).as_released, rows, draws).tolist()
-            except Exception as error:  # of this document; those of another go on
+            except Exception as error:  # rows of other documents are still decided
                 made = [error] * len(rows)
             for place, action in zip(places, made, strict=True):
                 actions[place] = action
         return actions
 
     def chance(self, share: float) -> bool:
-        """True with a probability that no context has a part in."""
+        """True with probability ``share``, whatever the context."""
         return share > 0.0 and bool(self._draws.random() < share)
