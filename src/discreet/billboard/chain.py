@@ -39,12 +39,6 @@ class Link:
     epoch: int
     release: Release | DecidingRelease | None = field(default=None, repr=False)
 
-    def for_deciding(self) -> Link:
-        """This link with only the part of its release that decisions read."""
-        if isinstance(self.release, Release):
-            return replace(self, release=DecidingRelease.of(self.release))
-        return self
-
 
 @dataclass(frozen=True)
 class Chain:
@@ -130,7 +124,13 @@ class Chain:
 
     def for_deciding(self) -> Chain:
         """This chain without what only the next fit reads, for a process that never fits."""
-        return replace(self, links=tuple(link.for_deciding() for link in self.links))
+        links = tuple(
+            replace(link, release=DecidingRelease.of(link.release))
+            if isinstance(link.release, Release)
+            else link
+            for link in self.links
+        )
+        return replace(self, links=links)
 
     def until(self, number: int) -> Chain:
         """The chain as it was when that document was the newest."""

@@ -1,8 +1,4 @@
-"""What may happen to a slot, for the learner and the service alike.
-
-The first loss of a slot stays: the same loss again changes nothing, another one is refused. When
-a batch is over, nothing about its slots changes any more.
-"""
+"""The rules of a slot, for learner and service: its first loss stays, and its batch ends once."""
 
 from __future__ import annotations
 

@@ -96,19 +96,13 @@ async def ticket(call: Call) -> TicketReply:
 
 async def releases(call: Call) -> dict[str, Any]:
     state = call.service.state
-    links = state.serving.chain.links
     return {
         "experiment": call.service.settings.experiment,
         "key": state.serving.chain.key,
         "current": state.served(),
         "releases": [
-            {
-                "number": link.number,
-                "kind": link.kind,
-                "epoch": link.epoch,
-                "digest": link.digest,
-            }
-            for link in links
+            {name: getattr(link, name) for name in ("number", "kind", "epoch", "digest")}
+            for link in state.serving.chain.links
         ],
     }
 

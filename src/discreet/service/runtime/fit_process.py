@@ -82,8 +82,8 @@ class Fitter:
             answer = self._ask({"epoch": epoch, "batch": batch, "size": size})
         if answer is None:
             raise NotReady(
-                f"the child process must return a release of batch {batch}; it failed or ended "
-                "without one. The service tries again; if this repeats, restart it."
+                f"the child process must return a release of batch {batch}; it failed or ended. "
+                "The service tries again; if this repeats, restart the service."
             )
         return Release.from_json(answer)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from discreet.service.runtime.worker_state import WorkerState
@@ -41,18 +42,8 @@ async def status(state: WorkerState) -> dict[str, Any]:
 
 def shown(batch: BatchState) -> dict[str, Any]:
     """The public facts of a batch: how many slots are taken, never what is in them."""
-    return {
-        "epoch": batch.epoch,
-        "batch": batch.id,
-        "state": batch.state,
-        "slots": batch.size,
-        "taken": batch.taken,
-        "release": batch.release,
-        "opened": batch.opened,
-        "sealed": batch.sealed,
-        "closes": batch.closes,
-        "due": batch.due,
-    }
+    facts = asdict(batch)
+    return {"batch": facts.pop("id"), "slots": facts.pop("size"), **facts}
 
 
 def _facts(state: WorkerState, connection: Connection) -> tuple[float, list[BatchState]]:

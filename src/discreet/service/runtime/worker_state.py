@@ -172,9 +172,7 @@ class WorkerState:
 
     @property
     def ready(self) -> bool:
-        """Whether it can decide: it has started, read its database a moment ago, and holds every
-        document that decides. A refused fit does not matter here: the last release still decides.
-        """
+        """Whether this worker can decide. After a refused fit it can: the last release decides."""
         fresh = time.monotonic() - self._fresh < STALE
         return self._started and fresh and self.whole
 

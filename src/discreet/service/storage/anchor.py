@@ -159,8 +159,8 @@ def behind() -> StateClaimed:
     """The error for a database that lacks or contradicts what the anchor confirms."""
     return StateClaimed(
         "database must hold everything that its anchor names; a document is missing or differs. "
-        "The database was restored from a backup, or the vault belongs to another: run discreet "
-        "restore, or name the right vault. Going on would draw a second noise for released rows."
+        "The database was restored from a backup, or the vault is of another experiment: run "
+        "discreet restore, or name its vault. Going on would draw a second noise for released rows."
     )
 
 
