@@ -178,7 +178,7 @@ def test_no_gpu_is_said_at_once(call, monkeypatch, tmp_path):
 
 def test_missing_libraries_are_named(call, monkeypatch):
     there = {"joblib": "a spec", "sklearn": "a spec"}
-    monkeypatch.setattr("discreet.cli.campaign_command.find_spec", there.get)
+    monkeypatch.setattr("discreet.validate.find_spec", there.get)
     code, _, err = call("run", *SMALL, "--out", "out")
     assert code == 2
     assert "pyarrow must be installed" in err

@@ -534,7 +534,7 @@ def test_demo_needs_a_place(call, tmp_path):
 
 
 def test_demo_without_matplotlib_says_what_to_install(call, monkeypatch, tmp_path):
-    monkeypatch.setattr("discreet.cli.demo_command.find_spec", lambda _: None)
+    monkeypatch.setattr("discreet.validate.find_spec", lambda _: None)
     code, _, err = call("demo", "--out", tmp_path / "demo")
     assert (code, "discreet[campaign]" in err) == (2, True)
     assert not (tmp_path / "demo").exists()

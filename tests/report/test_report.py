@@ -113,7 +113,7 @@ def test_the_page_is_made_for_phones_and_for_the_night():
 
 def test_tables_hold_the_losses_and_mark_the_best_bandit():
     text = page(results())
-    first, second = re.findall(r"<table><caption>.*?</table>", text)
+    first, second = re.findall(r"(?s)<table><caption>.*?</table>", text)
     assert first.count("<td>0.412 <small>± 0.006</small></td>") == 2
     assert first.count("<td><b>0.346</b> <small>± 0.006</small></td>") == 2
     assert first.count("<td>0.123 <small>± 0.006</small></td>") == 2

@@ -26,6 +26,7 @@ from typing import Any
 from discreet.campaign.results_folder import GO_ON
 from discreet.campaign.tasks import Outcome, Task, compute, reason
 from discreet.errors import InvalidInput
+from discreet.validate import installed
 
 DIED = "WorkerDied: the process that played it was killed, perhaps for lack of memory."
 PATIENCE = 20.0
@@ -88,13 +89,9 @@ def _processes(jobs: int) -> Iterator[Workers]:
 @contextmanager
 def _cluster(address: str) -> Iterator[Workers]:
     """Dask's scheduler gives the task of a worker that died to another one."""
-    try:
-        from distributed import Client
-    except ImportError:
-        raise InvalidInput(
-            "distributed must be installed for --scheduler; it is not. "
-            "Run pip install 'discreet[dask]'."
-        ) from None
+    installed("dask", "for --scheduler", "distributed")
+    from distributed import Client
+
     client, reason = None, ""
     try:
         client = Client(address, timeout=PATIENCE, set_as_default=False)

@@ -13,7 +13,7 @@ from discreet.cli.answer import Answer, table, write
 from discreet.cli.parser import Commands, command
 from discreet.errors import InvalidInput
 from discreet.formatting import duration, epsilon_text
-from discreet.validate import in_range, one_of, whole
+from discreet.validate import in_range, installed, one_of, whole
 
 if TYPE_CHECKING:
     from discreet.audit.finding import Finding
@@ -61,6 +61,8 @@ def audit(args: argparse.Namespace) -> Answer:
     from discreet.audit.suite import FALSE_ALARM, PARTS, answers, checks, error_rate
 
     began = time.monotonic()
+    if args.html:
+        installed("campaign", "for the page", "matplotlib", "jinja2")
     effort, mechanisms = _effort(args), _chosen("mechanism", args.mechanism, MECHANISMS)
     parts = _chosen("part", args.part, tuple(part.replace(" ", "-") for part in PARTS))
     listed = checks(effort, mechanisms, [part.replace("-", " ") for part in parts])

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import asdict
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from discreet.cli.answer import Answer, table
 from discreet.cli.own_code import import_flag
 from discreet.cli.parser import Commands, command
-from discreet.errors import InvalidInput
 from discreet.formatting import duration, epsilon_text
+from discreet.validate import installed
 
 NEEDED = ("pyarrow", "joblib", "sklearn")
 TEXT = """\
@@ -89,7 +88,7 @@ def _run_flags(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> Answer:
     """Compute what is missing; 1 if a task failed, 130 after Ctrl-C."""
-    _installed()
+    installed("campaign", "for campaigns", *NEEDED)
     from discreet.campaign.run_campaign import run as play
     from discreet.cli.campaign_file import from_arguments
     from discreet.cli.progress_meter import Meter
@@ -191,7 +190,7 @@ def _state(each: dict[str, Any]) -> str:
 
 def report(args: argparse.Namespace) -> Answer:
     """Tables, figures and one page, from the result files only."""
-    _installed("matplotlib")
+    installed("campaign", "for reports", *NEEDED, "matplotlib", "jinja2")
     from discreet.report.campaign_report import write
 
     folder = Path(args.folder)
@@ -204,7 +203,7 @@ def report(args: argparse.Namespace) -> Answer:
 
 def compare(args: argparse.Namespace) -> Answer:
     """Our win rates beside the published ones."""
-    _installed()
+    installed("campaign", "for campaigns", *NEEDED)
     from discreet.report.compare import compare as beside
 
     comparison = beside(Path(args.folder))
@@ -232,12 +231,3 @@ def compare(args: argparse.Namespace) -> Answer:
 
 def _listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [] if value is None else [value]
-
-
-def _installed(*more: str) -> None:
-    absent = [name for name in (*NEEDED, *more) if find_spec(name) is None]
-    if absent:
-        raise InvalidInput(
-            f"{', '.join(absent)} must be installed for campaigns; it is not. "
-            "Run pip install 'discreet[campaign]'."
-        )

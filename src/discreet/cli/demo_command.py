@@ -15,7 +15,7 @@ from discreet.cli.answer import Answer, as_json, table, write
 from discreet.cli.parser import Commands, command
 from discreet.errors import InvalidInput
 from discreet.formatting import epsilon_text
-from discreet.validate import whole
+from discreet.validate import installed, whole
 
 if TYPE_CHECKING:
     from discreet.data import Dataset
@@ -46,14 +46,11 @@ def demo(args: argparse.Namespace) -> Answer:
     """Play, write results, figure and page, and say where."""
     whole("rows", args.rows, 100)
     whole("seeds", args.seeds, 1)
-    if find_spec("matplotlib") is None:
-        raise InvalidInput(
-            "matplotlib must be installed for the demo's figure; it is not. "
-            "Run pip install 'discreet[campaign]'."
-        )
-    from discreet import report
+    installed("campaign", "for the demo's page", "matplotlib", "jinja2")
     from discreet.cli.demo_settings import private_run
     from discreet.data import load
+    from discreet.report.demo_figure import curves_png, curves_svg
+    from discreet.report.demo_page import page
 
     out = _directory(args.out)
     sets = [load("fried", rows=args.rows)]
@@ -66,9 +63,9 @@ def demo(args: argparse.Namespace) -> Answer:
     results = json.loads(written)
     files: dict[str, str | bytes] = {
         "results.json": written,
-        "losses.png": report.curves_png(results),
-        "losses.svg": report.curves_svg(results),
-        "index.html": report.page(results),
+        "losses.png": curves_png(results),
+        "losses.svg": curves_svg(results),
+        "index.html": page(results),
     }
     for name, content in files.items():
         write(out / name, content)

@@ -21,6 +21,7 @@ from discreet.data import cache
 from discreet.data.dataset import Dataset, labelled
 from discreet.data.table import Categories, Column, check_size, table
 from discreet.errors import InvalidInput
+from discreet.validate import installed
 
 PREFIX = "openml:"
 FORMAT = "discreet-openml/1"
@@ -60,13 +61,9 @@ def openml(number: int) -> Dataset:
 def fetch(number: int) -> Dataset:
     """Download a set with scikit-learn's client; nothing is kept."""
     name = f"{PREFIX}{number}"
-    try:
-        from sklearn.datasets import fetch_openml
-    except ImportError:
-        raise InvalidInput(
-            f"scikit-learn must be installed to fetch {name}; it is not. "
-            "Run pip install 'discreet[campaign]', or use a file."
-        ) from None
+    installed("campaign", f"to fetch {name}", "sklearn", instead=", or use a file")
+    from sklearn.datasets import fetch_openml
+
     try:
         with warnings.catch_warnings():
             # The client tries again by itself; what came of it is said once, below.

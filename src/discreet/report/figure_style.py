@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from discreet.errors import InvalidInput
-
 INK = "#222222"
 """In a page it becomes ``currentColor``, so that the figure is legible in light and dark."""
 
@@ -80,13 +78,8 @@ class Drawing:
         return figure
 
     def _style(self) -> Any:
-        try:
-            import matplotlib
-        except ImportError:
-            raise InvalidInput(
-                "matplotlib must be installed for figures; it is not. "
-                "Run pip install 'discreet[campaign]'."
-            ) from None
+        import matplotlib
+
         inks = ("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color")
         return matplotlib.rc_context(
             {
