@@ -218,8 +218,8 @@ def compare(args: argparse.Namespace) -> Answer:
                 cell.column_algorithm,
                 str(cell.datasets),
                 f"{cell.ours:.1f}",
-                f"{cell.published:.1f}",
-                f"{cell.difference:+.1f}",
+                "–" if cell.published is None else f"{cell.published:.1f}",
+                "–" if cell.difference is None else f"{cell.difference:+.1f}",
             ]
             for cell in comparison.cells
         ]

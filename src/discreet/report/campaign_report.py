@@ -125,6 +125,7 @@ def _curves(
 
 def _compared(best: selection.Selection, source: Source) -> Comparison | None:
     try:
-        return beside_published(best, source.datasets)
+        found = beside_published(best, source.datasets)
     except InvalidInput:  # nothing shared with the paper: nothing to say
         return None
+    return found if found.differences else None
