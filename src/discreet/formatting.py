@@ -15,14 +15,14 @@ def epsilon_text(epsilon: float, digits: int = 4) -> str:
 
 
 def guarantee_text(epsilon: float, delta: float) -> str:
-    """ε and δ together.
+    """ε and δ together; a δ of zero is not written.
 
-    >>> guarantee_text(1.0, 1e-5), guarantee_text(math.inf, 0.0)
-    ('ε = 1, δ = 1e-05', 'ε = ∞ (no privacy)')
+    >>> guarantee_text(1.0, 1e-5), guarantee_text(2.0, 0.0), guarantee_text(math.inf, 0.0)
+    ('ε = 1, δ = 1e-05', 'ε = 2', 'ε = ∞ (no privacy)')
     """
     if math.isinf(epsilon):
         return "ε = ∞ (no privacy)"
-    return f"ε = {epsilon_text(epsilon)}, δ = {delta:g}"
+    return f"ε = {epsilon_text(epsilon)}" + (f", δ = {delta:g}" if delta else "")
 
 
 def duration(seconds: float) -> str:

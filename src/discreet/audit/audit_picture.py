@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from discreet.audit.finding import FAILS, Finding
+from discreet.formatting import epsilon_text
 from discreet.report.figure_style import Drawing, plain
 
 PROVEN, REFUTED, HALVED = "#1A80C4", "#B3261E", "#D55E00"
@@ -37,7 +38,7 @@ def _draw(shown: Any, names: list[str], levels: list[float], figure: Any, ink: s
         for finding in shown:
             if finding.claimed == level:
                 _bar(axis, finding, names.index(bound_name(finding)), ink)
-        axis.set_title(f"claimed ε = {level:g}", fontsize=10)
+        axis.set_title(f"claimed ε = {epsilon_text(level)}", fontsize=10)
         axis.set_xlim(0.0, _WIDEST)
         axis.set_xticks([0.0, 0.5, 1.0, 1.5, 2.0], ["0", "½", "1", "1½", "2"])
         axis.set_xlabel("share of the claim", fontsize=9)

@@ -150,7 +150,7 @@ def _lines(document: dict[str, Any]) -> list[str]:
 
 def _guarantee_lines(guarantee: dict[str, Any]) -> list[str]:
     if math.isinf(guarantee["epsilon"]):
-        return ["Guarantee  none: ε = ∞"]
+        return [f"Guarantee  none: {guarantee_text(math.inf, 0.0)}"]
     return [
         f"Guarantee  {guarantee_text(guarantee['epsilon'], guarantee['delta'])} for one "
         f"{guarantee['unit']}, when neighbours {guarantee['relation']}",

@@ -97,7 +97,7 @@ def _lines(document: dict[str, Any], out: str | None) -> list[str]:
         f"{data['name']}: {document['rounds'][-1]:,} rounds, "
         f"{data['dimension']} numbers a context, {data['n_actions']} actions",
         f"{described(plan['policy'])} with {described(plan['oracle'])}",
-        "no noise: ε = ∞, not private" if math.isinf(epsilon) else noise,
+        f"no noise: {guarantee_text(epsilon, delta)}" if math.isinf(epsilon) else noise,
         "",
         *table(["rounds", "loss so far", "± s.e."], rows),
         "",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from discreet.cli.answer import Answer, table
 from discreet.cli.parser import Commands, command
 from discreet.errors import InvalidInput
+from discreet.formatting import duration
 from discreet.validate import in_range, positive, whole
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ def _lines(document: Mapping[str, Any]) -> list[str]:
     best = "" if document["best_loss"] is None else f", best possible {document['best_loss']:.3f}"
     lines = [
         f"{document['decided']:,} of {document['rows']:,} decisions on {document['data']} in "
-        f"{document['seconds']:.1f} s, {document['stored']:,} stored, "
+        f"{duration(document['seconds'])}, {document['stored']:,} stored, "
         f"{document['missing']:,} without an answer",
     ]
     if document["loss"] is not None:
@@ -110,7 +111,7 @@ def _lines(document: Mapping[str, Any]) -> list[str]:
         )
     rows = [
         [
-            f"{part['until']:.1f} s",
+            duration(part["until"]),
             f"{part['decisions']:,}",
             str(part["release"]),
             f"{part['loss']:.3f}",
