@@ -77,8 +77,8 @@ def gaussian_epsilon(shift: float, delta: float) -> float:
     """
     import dp_accounting
 
-    if shift <= 0.0:
-        return 0.0
+    if shift <= 0.0 or math.isinf(shift):
+        return max(0.0, shift)
     return float(dp_accounting.get_epsilon_gaussian(1.0 / shift, delta))
 
 

@@ -10,7 +10,6 @@ too, must be passed on as they are.
 from __future__ import annotations
 
 import hashlib
-import multiprocessing
 import os
 import random
 import time
@@ -21,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from discreet.audit.finding import FAILS, HOLDS, Finding
+from discreet.audit.fresh_process import in_fresh_process
 from discreet.audit.subjects import Subject
 from discreet.privacy.noise import Noise, SecureNoise
 
@@ -181,14 +181,7 @@ def _words_of_their_own(noise: Noise) -> list[str]:
 
 def entropy_alone(subject: Subject, noise: Noise | None = None, name: str = "") -> Finding:
     """Every law of the source, in a process of its own: its entropy is replaced there."""
-    methods = multiprocessing.get_all_start_methods()
-    context: Any = multiprocessing.get_context("fork" if "fork" in methods else "spawn")
-    receiver, sender = context.Pipe(duplex=False)
-    worker = context.Process(target=_send, args=(noise or SecureNoise(), sender))
-    worker.start()
-    sender.close()
-    wrong = receiver.recv()
-    worker.join()
+    wrong = in_fresh_process(_wrong_or_broken, noise or SecureNoise())
     return Finding(
         "noise",
         subject.name,
@@ -199,9 +192,8 @@ def entropy_alone(subject: Subject, noise: Noise | None = None, name: str = "") 
     )
 
 
-def _send(noise: Noise, sender: Any) -> None:
+def _wrong_or_broken(noise: Noise) -> list[str]:
     try:
-        sender.send(wrong_with(noise))
+        return wrong_with(noise)
     except Exception as error:
-        sender.send([f"the source fails on known entropy: {type(error).__name__}"])
-    sender.close()
+        return [f"the source fails on known entropy: {type(error).__name__}"]

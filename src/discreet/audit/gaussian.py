@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from discreet.audit.confidence_bounds import gaussian_epsilon
-from discreet.audit.finding import FAILS, HOLDS, WEAK, Finding, exact_verdict
+from discreet.audit.finding import FAILS, HOLDS, WEAK, Finding, exact_verdict, worst
 from discreet.audit.noise_sources import Chosen
 from discreet.audit.release_reading import GramReader, RidgeReader, reader_of
 from discreet.audit.subjects import Subject
@@ -159,8 +159,8 @@ def exact_gaussian(subject: Subject, starts: int = 3) -> Finding:
     """The largest distance over what the event declares, and the ε that it amounts to."""
     declared = shift_of(subject.calibrated.event)
     found = largest_distance(subject, GaussianRelease(subject).distance, starts)
-    exact = math.inf if math.isinf(found) else gaussian_epsilon(found, subject.budget.delta)
-    verdict = _worse(exact_verdict(exact, subject.epsilon), _verdict(found, declared))
+    exact = gaussian_epsilon(found, subject.budget.delta)
+    verdict = worst([exact_verdict(exact, subject.epsilon), _verdict(found, declared)])
     return Finding(
         "exact",
         subject.name,
@@ -193,10 +193,6 @@ def _verdict(found: float, declared: float) -> str:
     if exact_verdict(found, declared) == FAILS:
         return FAILS
     return WEAK if found < TIGHT * declared else HOLDS
-
-
-def _worse(*verdicts: str) -> str:
-    return next(each for each in (FAILS, WEAK, HOLDS) if each in verdicts)
 
 
 def _said(found: float, declared: float) -> str:

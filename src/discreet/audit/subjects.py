@@ -30,10 +30,6 @@ def constants(values: Any, n_actions: int, p: int) -> np.ndarray[Any, Any]:
     return weights
 
 
-def _finite(n_actions: int) -> FiniteClass:
-    return FiniteClass(constants([0.0] + [1.0] * COPIES, n_actions, 2))
-
-
 # Two context dimensions let ridge attain its sensitivity; one keeps densities on a plane grid.
 _ORACLES: dict[str, tuple[Any, int, float]] = {
     "ridge-structured": (lambda _: Ridge(), 2, DELTA),
@@ -42,7 +38,7 @@ _ORACLES: dict[str, tuple[Any, int, float]] = {
     "logistic-gamma": (lambda _: Logistic(ridge=1e-4, noise="gamma"), 1, 0.0),
     "logistic-gaussian": (lambda _: Logistic(ridge=1e-4, noise="gaussian"), 1, DELTA),
     "logistic-paper": (lambda _: Logistic(ridge=1e-4, mechanism="paper"), 1, 0.0),
-    "finite": (_finite, 1, 0.0),
+    "finite": (lambda A: FiniteClass(constants([0.0] + [1.0] * COPIES, A, 2)), 1, 0.0),
     DEFAULT_PLAN: (lambda _: PooledRidge(), 2, DELTA),
 }
 MECHANISMS = tuple(_ORACLES)

@@ -56,7 +56,7 @@ def add(commands: Commands) -> None:
 
 def audit(args: argparse.Namespace) -> Answer:
     """Every question with its verdict; exit code 1 if a claim fails."""
-    from discreet.audit.finding import FAILS
+    from discreet.audit.finding import FAILS, worst
     from discreet.audit.subjects import MECHANISMS
     from discreet.audit.suite import FALSE_ALARM, PARTS, answers, checks, error_rate
 
@@ -78,7 +78,7 @@ def audit(args: argparse.Namespace) -> Answer:
         "format": FORMAT,
         "version": discreet.__version__,
         "command": _command(args),
-        "verdict": _worst(findings),
+        "verdict": worst({each.verdict for each in findings}),
         "summary": _summary(findings),
         "subtitle": (
             f"{len(findings)} questions about {', '.join(mechanisms)} at ε = "
@@ -132,13 +132,6 @@ def _command(args: argparse.Namespace) -> str:
     if args.epsilon:
         parts.append(f"--epsilon {' '.join(f'{each:g}' for each in args.epsilon)}")
     return " ".join(parts)
-
-
-def _worst(findings: list[Finding]) -> str:
-    from discreet.audit.finding import FAILS, HOLDS, WEAK
-
-    said = {each.verdict for each in findings}
-    return next((verdict for verdict in (FAILS, WEAK) if verdict in said), HOLDS)
 
 
 def _summary(findings: list[Finding]) -> str:

@@ -122,10 +122,11 @@ def _play(sets: list[Dataset], seeds: int, *, quiet: bool) -> dict[str, Any]:
 def _lines(document: Mapping[str, Any], out: Path) -> list[str]:
     lines = []
     for data in document["sets"]:
+        runs = [run for run in document["runs"] if run["data"] == data["name"]]
         header = [data["name"], *(f"ε = {epsilon_text(float(e))}" for e in document["epsilons"])]
         rows = [
-            [name, *(_loss(run) for run in document["runs"] if _is(run, data["name"], name))]
-            for name in (each["name"] for each in document["algorithms"])
+            [each["name"], *(_loss(run) for run in runs if run["algorithm"] == each["name"])]
+            for each in document["algorithms"]
         ]
         lines += [*table(header, rows), ""]
     return [
@@ -140,10 +141,6 @@ def _lines(document: Mapping[str, Any], out: Path) -> list[str]:
         f"results  {out / 'results.json'}",
         f"release  {out / 'released.json'} (try: discreet release show {out / 'released.json'})",
     ]
-
-
-def _is(run: Mapping[str, Any], data: str, algorithm: str) -> bool:
-    return bool(run["data"] == data and run["algorithm"] == algorithm)
 
 
 def _loss(run: Mapping[str, Any]) -> str:

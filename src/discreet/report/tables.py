@@ -16,12 +16,10 @@ def csv_text(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(columns)
-    writer.writerows(["" if _unknown(value) else value for value in row] for row in rows)
+    writer.writerows(
+        ["" if value is None or value != value else value for value in row] for row in rows
+    )
     return buffer.getvalue()
-
-
-def _unknown(value: object) -> bool:
-    return value is None or (isinstance(value, float) and math.isnan(value))
 
 
 class Table(NamedTuple):

@@ -79,7 +79,8 @@ async def explorer(asked: Asked) -> Response:
     inputs, chain = controls(plan), state.serving.chain
     numbers = [link.number for link in chain.links if link.kind in ("genesis", "release")]
     texts = {each.name: asked.given(each.name) or each.first for each in inputs}
-    release = asked.given("release") or str(_standing(numbers, state.served()))
+    served = state.served()  # the last document, which may be a burn
+    release = asked.given("release") or str(max(each for each in numbers if each <= served))
     if not release.isdecimal() or int(release) not in numbers:
         raise InvalidInput(
             "release must be one of those listed; it is not. Choose it from the list."
@@ -101,11 +102,6 @@ async def explorer(asked: Asked) -> Response:
         served=state.served(),
         **answer,
     )
-
-
-def _standing(numbers: list[int], served: int) -> int:
-    """The last of the numbers that holds at a document, which may be a burn."""
-    return max(number for number in numbers if number <= served)
 
 
 def _evaluated(
