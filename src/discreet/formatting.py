@@ -26,7 +26,7 @@ def guarantee_text(epsilon: float, delta: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Three digits below a minute, whole seconds or minutes above; round an estimate before.
+    """Three digits below a minute, whole seconds or minutes above; round an estimate first.
 
     >>> [duration(seconds) for seconds in (0.25, 40, 200, 7_500)]
     ['0.25 s', '40 s', '3 min 20 s', '2 h 5 min']

@@ -74,7 +74,7 @@ def test_a_line_for_every_task(call):
     assert " left" in lines[0]
     code, out, err = call("run", *SMALL, *HERE, "--out", "out")
     assert (code, err) == (0, "")
-    assert "nothing was missing" in out
+    assert "no run was missing" in out
 
 
 def test_json_is_one_object(document):

@@ -137,7 +137,7 @@ def test_run_says_what_evaluate_says(document):
     assert answer["rounds"] == [1, 3, 7, 15, 31, 63, 127, 255, 300]
     curve = np.mean([each.curve for each in played], axis=0)[np.asarray(answer["rounds"]) - 1]
     assert answer["curve"] == pytest.approx(curve, abs=EXACT)
-    assert "protects nobody" in answer["noise"]
+    assert "protects no one" in answer["noise"]
 
 
 @pytest.mark.parametrize(("horizon", "rounds"), [(50, 50), (1000, 100)])

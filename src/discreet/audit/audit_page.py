@@ -1,4 +1,4 @@
-"""The page of an audit: the verdict, a picture, every question. No request leaves."""
+"""The page of an audit: the verdict, a picture, every question; no network."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The audit as a picture: how much of each promise an attacker could prove, and would have."""
+"""The audit as a picture: how much of each promise an attacker proves, and with half the noise."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _WIDEST = 2.5
 
 
 def bounds_picture(findings: Sequence[Finding]) -> Drawing:
-    """A row a mechanism, a column an ε; everything as a share of the claim."""
+    """A row per mechanism, a column per ε; everything as a share of the claim."""
     shown = [each for each in findings if each.measured is not None]
     names = list(dict.fromkeys(bound_name(each) for each in shown))
     levels = sorted({each.claimed for each in shown if each.claimed is not None})

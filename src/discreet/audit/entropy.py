@@ -26,7 +26,7 @@ from discreet.privacy.noise import Noise, SecureNoise
 
 CLOCKS = ("time", "monotonic", "perf_counter", "process_time", "thread_time")
 SCALE = 5.9 * 2.0**41
-"""About the noise of a Gram at ε = 1, in steps of its grid."""
+"""Roughly the noise of a Gram at ε = 1, in steps of its grid."""
 FAR = 12.0
 """Deviations that a stand-in draws and that nothing may cut off."""
 _UNUSED = 12
@@ -119,7 +119,7 @@ def drawn(noise: Noise, stream: Stream, moment: int) -> dict[str, Any]:
 
 
 def wrong_with(noise: Noise) -> list[str]:
-    """What speaks against a source; nothing if its draws are a function of entropy alone."""
+    """Faults of a source; none if its draws are a function of entropy alone."""
     found = []
     one, again, other = (
         drawn(noise, Stream(seed), moment) for seed, moment in ((1, 1000), (1, 2000), (2, 1000))
@@ -155,7 +155,7 @@ def _not_passed_on(noise: Noise) -> list[str]:
 
 
 def _words_of_their_own(noise: Noise) -> list[str]:
-    """Another bit in one word moves one entry (one vector of a ball), and moves it."""
+    """Flipping a bit of one word moves exactly one entry (one vector of a ball)."""
     found = []
     for name in ("gaussian", "normal", "ball"):
         draw = getattr(noise, name)

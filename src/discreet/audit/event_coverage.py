@@ -48,7 +48,7 @@ def covered(subject: Subject) -> Finding:
         subject.name,
         f"cost of all that a record touches, of {MANY} actions",
         HOLDS if kept else FAILS,
-        f"by the blocks that it moves and their noise a record costs {worst:.4f}",
+        f"a record costs, by the blocks that it moves and their noise, {worst:.4f}",
         claimed=subject.epsilon,
         exact=worst,
         level=subject.epsilon,

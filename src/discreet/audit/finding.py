@@ -1,4 +1,4 @@
-"""What an audit says: one row a question, with a verdict."""
+"""What an audit says: one row per question, with a verdict."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ STATEMENTS = {"scale_and_shape": 3, "independence": 8, "grid": 2, "choice": 2, "
 def standard_draws(subject: Subject, noise: Noise, releases: int = 0) -> Floats:
     """Noise of many releases (T, k), in declared standard deviations."""
     first, _ = subject.worst_pair()
-    releases = releases or RELEASES * (1 if subject.ridge else 4)  # a few numbers a release
+    releases = releases or RELEASES * (1 if subject.ridge else 4)  # a few numbers per release
     release = subject.calibrated.fit(first, Trials(noise, releases))
     if subject.ridge:
         seen = GaussianRelease(subject)

@@ -18,9 +18,9 @@ from discreet.rows.batch import Batch
 
 DELTA = 1e-5
 DEFAULT_PLAN = "default-plan"
-"""``Plan(n_actions, features, budget)`` and nothing else, whatever its parts are."""
+"""``Plan(n_actions, features, budget)`` with the parts that it chooses."""
 COPIES = 5
-"""f = 1 in so many copies beside one f = 0: the choice that shows most at 10,000 trials."""
+"""Copies of f = 1 beside one f = 0: this choice reveals most at 10,000 trials."""
 
 
 def constants(values: Any, n_actions: int, p: int) -> np.ndarray[Any, Any]:
@@ -54,7 +54,7 @@ class Subject:
     losses: str
     epsilon: float
     actions: int = 0
-    """Where a question needs more than the few actions that searches can afford."""
+    """Number of actions, for questions that need more than searches can afford; 0: the usual."""
 
     @property
     def name(self) -> str:
@@ -71,7 +71,7 @@ class Subject:
 
     @property
     def with_gram(self) -> bool:
-        """Ridge is asked for its Gram too, as by a policy with radii; a plan by its own policy."""
+        """Ridge releases its Gram too, as for a policy with radii; a plan follows its policy."""
         return self.ridge and self.mechanism != DEFAULT_PLAN
 
     @property
@@ -95,7 +95,7 @@ class Subject:
 
     @cached_property
     def calibrated_with_gram(self) -> Any:
-        """As it is for a policy with radii."""
+        """The mechanism as it is for a policy with radii."""
         problem = replace(self.problem, radii=True)
         return self.bare_oracle.calibrate(problem, Budget(self.epsilon, DELTA))
 
@@ -184,7 +184,7 @@ def _at(t: float) -> list[float]:
 
 
 def subjects(mechanisms: Any, epsilons: Any) -> list[Subject]:
-    """All that ship, at each ε."""
+    """All subjects that ship, at each ε."""
     return [
         Subject(mechanism, feedback, losses, float(epsilon))
         for epsilon in epsilons

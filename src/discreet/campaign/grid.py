@@ -163,7 +163,7 @@ class Grid:
 
 @lru_cache(maxsize=2 * len(ALGORITHMS))
 def _plans_of(grid: Grid, algorithm: str, n_actions: int, dimension: int) -> tuple[Plan, ...]:
-    """With both oracles: kept, since their two families of a data set are played in turn."""
+    """With both oracles; cached, since the two families of a data set need the same plans."""
     if algorithm == "Default":
         return tuple(default_plans(n_actions, dimension, grid.epsilons))
     if algorithm in ORACLES.own:

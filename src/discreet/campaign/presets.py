@@ -1,4 +1,4 @@
-"""Grids of configurations. ``paper`` is the table of the paper: 800 a privacy level.
+"""Grids of configurations. ``paper`` is the table of the paper: 800 per privacy level.
 
 [paper, Table "Hyperparameter grids used in the experiments"]
 """
@@ -56,7 +56,7 @@ EXACT_BONUS = [
     BonusPO(rate_scale=rate, bonus_scale=bonus)
     for rate, bonus in product((1.0, 10.0), (0.001, 0.01, 0.1, 1.0))
 ]
-"""The paper calls exact BonusPO intractable and has no grid for it: around the theory's 1 and 1."""
+"""The paper has no grid for exact BonusPO; this one lies around the theory's 1 and 1."""
 
 QUICK_POLICIES: dict[str, list[Any]] = {
     "VanillaPO": [VanillaPO(scale=scale, rollout="previous") for scale in (2.0, 32.0, 512.0)],
@@ -72,7 +72,7 @@ QUICK_POLICIES: dict[str, list[Any]] = {
     "Supervised": [Greedy()],
     "BonusPO": [BonusPO(rate_scale=rate, bonus_scale=0.01) for rate in (1.0, 10.0)],
 }
-"""Settings that the paper selected often; all are of its grid, so that ``paper`` extends them."""
+"""Settings that the paper selected often; all are in its grid, so ``paper`` extends them."""
 
 
 def paper_plans(
@@ -112,7 +112,7 @@ def paper_plans(
 def default_plans(
     n_actions: int, dimension: int, epsilons: Sequence[float], **parts: Any
 ) -> list[Plan]:
-    """What discreet does when nothing but the problem is named, at every privacy level.
+    """What discreet does when only the problem is named, at every privacy level.
 
     ``parts`` are those of the plan that are not the default ones.
     """

@@ -34,7 +34,7 @@ PATIENCE = 20.0
 
 
 class Here(Executor):
-    """This process, at once: an interruption is the caller's own."""
+    """This process computes; the caller handles an interruption."""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         future: Future[Any] = Future()
@@ -44,7 +44,7 @@ class Here(Executor):
 
 @dataclass(frozen=True)
 class Workers:
-    """``executor()`` is one that works, ``slots()`` how many tasks it should have in hand.
+    """``executor()`` returns a working executor, ``slots()`` how many tasks it should hold.
 
     ``sharing`` tasks share the memory of one machine.
     """
@@ -80,7 +80,7 @@ def _processes(jobs: int) -> Iterator[Workers]:
         yield Workers(executor, lambda: jobs + 1, jobs)
     finally:
         # A pool that is ended while it hands out a task trips over it, in a thread of its own
-        # that nobody needs any more.
+        # that is no longer needed.
         hook, threading.excepthook = threading.excepthook, lambda _: None
         executor().shutdown(wait=True, kill_workers=True)
         threading.excepthook = hook
@@ -179,7 +179,7 @@ def _outcome(future: Future[Any], task: Task | Outcome) -> Outcome | None:
             f"scheduler must stay until the end; it went away. Start it again. {GO_ON}"
         ) from None
     except Exception as error:
-        # Dask tells which worker was killed, by its address: that is nobody's business.
+        # Dask names the worker that was killed by its address, which must not be published.
         died = type(error).__name__ == "KilledWorker"
         return Outcome(task.name, error=DIED if died else reason(error))
 

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 FORMAT = "discreet-audit/1"
 TEXT = """\
-Every mechanism is asked what is claimed, what is exactly true, and what an attacker can measure:
+For every mechanism: what is claimed, what is exactly true, and what an attacker can measure:
 sensitivities and likelihood ratios by computation, the noise that is really added, attacks on
-worst pairs of batches, and whole runs of a learner. One verdict a question; exit code 1 if any
-claim fails. docs/audit.md tells how to read it.
+worst pairs of batches, and whole runs of a learner. One verdict per question; exit code 1 if any
+claim fails. docs/audit.md explains the answers.
 
 examples:
   discreet audit --quick
@@ -146,8 +146,8 @@ def _summary(findings: list[Finding]) -> str:
     if count[WEAK]:
         return (
             f"No claim fails, but {count[WEAK]} of {len(findings)} answers are weak: an attack "
-            "showed much less than it should, so it may be broken, or there is more noise than "
-            "declared."
+            "showed much less than it should, so the attack may be broken, or there is more noise "
+            "than declared."
         )
     return f"All {len(findings)} claims hold, and every attack showed what it could."
 

@@ -70,7 +70,7 @@ def _run_flags(parser: argparse.ArgumentParser) -> None:
     import_flag(parser)
     flag("--data", nargs="+", metavar="NAME", help="folders, files, openml:ID, paper, fried, …")
     flag("--out", metavar="DIR", help="the folder of results; new, or one to go on with")
-    presets = "800 settings a level, a few, or the untuned default plan (default: paper)"
+    presets = "800 settings per level, a few, or the untuned default plan (default: paper)"
     flag("--preset", metavar="paper|quick|default", help=presets)
     flag("--algorithms", nargs="+", metavar="NAME", help="default: the paper's eight; also Default")
     flag("--epsilon", nargs="+", metavar="E", help="noise scales; inf for none")
@@ -78,9 +78,8 @@ def _run_flags(parser: argparse.ArgumentParser) -> None:
     flag("--seeds", type=int, metavar="N", help="0 … N−1 (default: paper 10, quick 3)")
     flag("--mechanism", metavar="paper|structured", help="kind of noise (default: paper)")
     flag("--device", metavar="auto|numpy|cpu|cuda", help="cpu is torch without a GPU")
-    flag(
-        "--jobs", type=int, metavar="N", help="processes (default: one a core, at most 8 on a GPU)"
-    )
+    processes = "processes (default: one per core, at most 8 on a GPU)"
+    flag("--jobs", type=int, metavar="N", help=processes)
     flag("--scheduler", metavar="ADDRESS", help="of a Dask cluster: tcp://…")
     flag("--max-columns", type=int, metavar="P", help="leave out wider sets")
     flag("--memory", type=float, metavar="GIB", help="for all jobs together; default: what is free")
@@ -127,22 +126,22 @@ def _run_lines(document: dict[str, Any], max_columns: int | None) -> list[str]:
 
     failed, out, seconds = document["failed"], document["out"], document["seconds"]
     if not document["tasks"] and not failed:
-        first = "nothing was missing: every run is there"
+        first = "no run was missing"
     else:
-        rate = f" ({rounds(document['rounds'] / seconds)} a second)" if seconds else ""
+        rate = f" ({rounds(document['rounds'] / seconds)} per second)" if seconds else ""
         first = f"{document['runs']:,} runs in {duration(round(seconds))}{rate}"
     wide = document["too_wide"]
     return [
         first,
-        *([f"left out, more than {max_columns} columns: {', '.join(wide)}"] if wide else []),
+        *([f"wider than {max_columns} columns, left out: {', '.join(wide)}"] if wide else []),
         *(f"failed: {name}: {why}" for name, why in failed.items()),
-        *(["Run the same command again to try these once more."] if failed else []),
+        *(["Run the same command again to retry these."] if failed else []),
         f"results  {out} (try: discreet campaign report {out})",
     ]
 
 
 def status(args: argparse.Namespace) -> Answer:
-    """What is there, what is missing, what failed, what is damaged."""
+    """Which runs are there, which are missing, failed or damaged."""
     from discreet.campaign.completeness import status as look
 
     found = look(Path(args.folder))
@@ -166,7 +165,7 @@ def status(args: argparse.Namespace) -> Answer:
     ]
     levels = ", ".join(epsilon_text(epsilon) for epsilon in found.grid.epsilons)
     lines = [
-        f"{runs:,} of {expected:,} runs are there" + (", and it is running" * found.running),
+        f"{runs:,} of {expected:,} runs are there" + ("; the campaign is running" * found.running),
         f"preset {found.grid.preset}, mechanism {found.grid.mechanism}, ε = {levels}, "
         f"{found.grid.seeds} seeds; made on {found.device or 'nothing yet'}",
         *(["", *table(["data set", "runs", "of", "seconds", "state"], rows)] if rows else []),

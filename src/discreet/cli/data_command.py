@@ -40,7 +40,7 @@ def list_(args: argparse.Namespace) -> Answer:
 
 
 def show(args: argparse.Namespace) -> Answer:
-    """One set: its size, its classes, what is easily had, and its digest."""
+    """One set: its size, its classes, simple losses, and its digest."""
     from discreet.data import load
 
     data = load(args.name)

@@ -138,7 +138,7 @@ def _saved(path: str) -> Mapping[str, Any]:
 
 
 def _signed(path: str) -> list[bytes] | None:
-    """The published documents of a file with one a line; None where it holds something else."""
+    """The published documents of a file, one per line; None where it holds something else."""
     from discreet.billboard.documents import FORMAT
 
     try:
@@ -184,7 +184,7 @@ def _of_chain(contents: list[bytes]) -> Mapping[str, Any]:
 
 
 def _of_releases(released: Released) -> Mapping[str, Any]:
-    """The ledger that releases imply: one charge a batch against the budget of the plan."""
+    """The ledger that releases imply: one charge per batch against the budget of the plan."""
     from discreet.billboard.chain import ADDS_UP
 
     plan: Any = released.plan
@@ -205,7 +205,7 @@ def _of_releases(released: Released) -> Mapping[str, Any]:
 
 
 def _own(document: Mapping[str, Any]) -> dict[str, float]:
-    """What the ledger itself says was spent, and what came with it, if anything did."""
+    """What the ledger itself says was spent, and what the answer says, if it says anything."""
     try:
         spent = Ledger.from_json(document).spent()
         own = {"epsilon": spent.epsilon, "delta": spent.delta}

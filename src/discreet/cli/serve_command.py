@@ -59,7 +59,7 @@ def serve(args: argparse.Namespace) -> Answer:
         return _init(path, args.anchor)
     if args.anchor is not None:
         raise InvalidInput(
-            "--anchor must be given with --init; it is given alone. "
+            "--anchor must be given with --init; --init is missing. "
             "To move the anchor, stop the service, move the file, and write anchor = '…'."
         )
     from discreet.service.http.server import serve as run

@@ -35,7 +35,7 @@ def add(commands: Commands) -> None:
     flag("--url", required=True, metavar="URL", help="where discreet serve listens")
     flag("--key", metavar="KEY", help="an API key with the scopes decide and observe")
     flag("--data", required=True, metavar="NAME|FILE", help="as for discreet run: linear, fried, …")
-    flag("--rate", type=float, default=100.0, metavar="R", help="decisions a second (default: 100)")
+    flag("--rate", type=float, default=100.0, metavar="R", help="decisions per second (100)")
     flag("--rows", type=int, metavar="N", help="how many rows are played (default: all)")
     flag("--late", type=float, default=0.0, metavar="SHARE", help="of losses that arrive late")
     flag("--late-by", type=float, metavar="SECONDS", help="how late (default: the window)")

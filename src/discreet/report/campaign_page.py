@@ -1,4 +1,4 @@
-"""The page of a campaign: words, tables and figures in one file. No request leaves."""
+"""The page of a campaign: words, tables and figures in one file; no network."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from discreet.report.tables import csv_text
 from discreet.report.win_rate_charts import heat_map, heat_maps, increase_chart
 
 INLINED = 2_000_000
-"""Bytes of curves inside the page; what does not fit stays in files of its own."""
+"""Bytes of curves inside the page; other curves stay in separate files."""
 
 
 def write(
@@ -29,7 +29,7 @@ def write(
     select: str = "seeds",
     curves_of: str | Sequence[str] = "paper",
 ) -> dict[str, Any]:
-    """Write ``index.html``, figures and tables into ``out``; say in a document what they say.
+    """Write ``index.html``, figures and tables into ``out``; return a document with their contents.
 
     ``select`` is ``seeds``, as the paper does, or ``split``: half the seeds select, half report.
     ``curves_of`` is ``paper`` (its six data sets, or else the first three), ``all`` or names.
@@ -77,7 +77,7 @@ def write(
 
 
 class _Folder:
-    """Where the report goes, and what went there."""
+    """The folder of a report, and the files written to it."""
 
     def __init__(self, root: Path) -> None:
         self.root = root

@@ -13,7 +13,7 @@ from discreet.report.runs import COLUMNS, Runs
 from discreet.validate import installed
 
 DATA = "data"
-"""In place of a family: reading the data set itself."""
+"""Stands for a family in tasks that read the data set itself."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Source:
 
     @property
     def seeds(self) -> int:
-        """How many; a manifest may count or list them."""
+        """The number of seeds; a manifest may count or list them."""
         seeds = self.grid.get("seeds", 0)
         return len(seeds) if isinstance(seeds, list) else int(seeds)
 

@@ -55,7 +55,7 @@ def differences(compared: Comparison) -> Table:
 
 
 def increases(increase: LossIncrease) -> Table:
-    """Algorithms by ε, in thousandths where that is what they are."""
+    """Algorithms by ε: the increase of the final loss, with its standard error."""
     kept = [i for i in range(len(increase.levels)) if i != increase.baseline]
     rows = [
         [name, *(with_error(mean[i], error[i], form="+.3f") for i in kept)]
@@ -107,19 +107,19 @@ def by_dataset(selection: Selection) -> dict[str, Table]:
 
 
 def times(runtime: Runtime) -> list[Table]:
-    """Families, and the slowest data sets."""
+    """Time by family, and the slowest data sets."""
     if not runtime.families:
         return []
-    heads = ["", "tasks", "seconds", "runs", "rounds", "rounds a second"]
+    heads = ["", "tasks", "seconds", "runs", "rounds", "rounds per second"]
     families = [_share(each) for each in (*runtime.families, runtime.total)]
     slowest = [_share(each) for each in runtime.datasets[:SLOWEST]]
-    caption = "Seconds of computation, added over jobs that ran side by side."
+    caption = "Seconds of computation, summed over jobs that ran at the same time."
     return [Table(caption, heads, families), Table("The slowest data sets.", heads, slowest)]
 
 
 def _share(share: Share) -> list[str]:
     counts = f"{share.tasks:,}", f"{share.seconds:,.1f}", f"{share.runs:,}"
-    return [share.name, *counts, _large(share.rounds), _large(share.rounds_a_second)]
+    return [share.name, *counts, _large(share.rounds), _large(share.rounds_per_second)]
 
 
 def _large(value: float) -> str:

@@ -55,7 +55,7 @@ class Comparison:
     interval: tuple[float, float]
     """95 % over resampled data sets: the bootstrap's spread, laid around the estimate."""
     by_chance: float
-    """Mean absolute change of a cell when the data sets are drawn anew: the noise of ours."""
+    """Mean absolute change of a cell when the data sets are drawn again: the noise of our rates."""
     first: dict[float, bool]
     """For each ε that is finite: does ReplayBonusPO win more than half against each other?"""
     missing: tuple[str, ...]
@@ -126,7 +126,7 @@ def compare(results_dir: Path, select_by: str = "seeds") -> Comparison:
 
 
 def beside_published(selection: Selection, about: dict[str, Any]) -> Comparison:
-    """As ``compare``, for a selection that is made already; refuses where nothing is shared."""
+    """Compare a selection; raise InvalidInput where the paper shares nothing with it."""
     theirs = published()
     shared = paper_sets({name: about.get(name, {}) for name in selection.datasets})
     among = np.asarray([name in shared for name in selection.datasets])
@@ -188,7 +188,7 @@ def _scores(selection: Selection, among: Any, names: list[str], levels: list[Lev
 
 
 def _rates(score: Numbers, weights: Numbers) -> Numbers:
-    """Weighted means over data sets, of those that are known: (resamples, …)."""
+    """Weighted means over the data sets with a known score: (resamples, …)."""
     flat = score.reshape(len(score), -1)
     known = np.isfinite(flat)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -218,7 +218,7 @@ def _bootstrap(
 def _first(
     rates: Numbers, names: list[str], levels: list[Level], theirs: Published
 ) -> dict[float, bool]:
-    """At each finite ε: does the leader win more than half against each other of the paper's?"""
+    """At each finite ε: does the leader win more than half against the paper's other algorithms?"""
     rivals = [k for k, name in enumerate(names) if name in theirs.algorithms and name != LEADER]
     if LEADER not in names or not rivals:
         return {}

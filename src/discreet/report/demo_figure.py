@@ -13,7 +13,7 @@ Results = Mapping[str, Any]
 
 
 def curves_png(results: Results) -> bytes:
-    """The figure on white, 200 dots an inch."""
+    """The figure on white, 200 dots per inch."""
     return _drawing(results).png()
 
 

@@ -1,4 +1,4 @@
-"""One self-contained page: the table, the figure, and what may be claimed. No request leaves."""
+"""One self-contained page: the table, the figure, and what may be claimed; no network."""
 
 from __future__ import annotations
 

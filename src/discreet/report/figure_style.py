@@ -38,15 +38,15 @@ class Drawing:
     draw: Callable[[Any, str], None]
 
     def png(self) -> bytes:
-        """On white, 200 dots an inch."""
+        """On white, 200 dots per inch."""
         return self._saved("png", dpi=200)
 
     def svg(self) -> str:
-        """A file of its own, on white."""
+        """A separate file, on white."""
         return self._svg
 
     def inline(self, name: str = "") -> str:
-        """For a page: its ink, its size; ``name`` keeps the ids of two figures apart."""
+        """For a page, which sets ink and size; ``name`` keeps the ids of two figures apart."""
         text = self._svg[self._svg.index("<svg") :].replace(INK, "currentColor")
         text = re.sub(r'<g id="patch_1">.*?</g>', "", text, count=1, flags=re.DOTALL)  # the white
         # The page sizes the figure; a fixed size in points would win over its style sheet.

@@ -24,11 +24,11 @@ HORIZONS = {
     ("T", "worst"): "worst of the three",
 }
 OTHERS = {("A", "hard"): "A", ("F", "hard"): "log |F|", ("epsilon", "hard"): "1 + 1/ε"}
-"""What regret is a power of, along each axis."""
+"""The quantity of which regret is a power, along each axis."""
 
 
 def write_report(results: Results, out: Path) -> list[str]:
-    """Write everything into a folder; the names of the files."""
+    """Write everything into a folder; return the names of the files."""
     figures = {
         "regret_against_T": horizon_chart(results),
         "regret_against_A_F_epsilon": axes_chart(results),
@@ -47,7 +47,7 @@ def write_report(results: Results, out: Path) -> list[str]:
 
 
 def scaling_page(results: Results, figures: Mapping[str, Drawing]) -> str:
-    """One self-contained page; no request leaves."""
+    """One self-contained page that needs no network."""
     return rendered(
         "discreet.report",
         "theory.html",
@@ -63,8 +63,8 @@ def scaling_page(results: Results, figures: Mapping[str, Drawing]) -> str:
 
 METHOD = (
     "One axis at a time from T = 8,192, A = 4, |F| = 64, δ = 0.05, ε = 1 for the private versions; "
-    "16 equally likely contexts; Bernoulli losses; one good action a context, known to the truth "
-    "alone. Each seed draws which function of the class is true.",
+    "16 equally likely contexts; Bernoulli losses; only the truth knows the one good "
+    "action of each context. Each seed draws which function of the class is true.",
     "Hard: the gap at which playing blindly costs ½√(A·T·log|F|·(1 + 1/ε)). It shrinks with T, so "
     "the same evidence is there at every T and a slope of ½ is the instance's own; an algorithm "
     "can be better than blind, but not leave that slope. Fixed gaps are the harder test: worst "
@@ -112,7 +112,7 @@ def summary(results: Results) -> list[str]:
         "classes are easier than their bound, since two functions name at most two actions, so "
         "growth with |F| begins from below.",
         f"The constants are large: over these T the bounds are {min(ratios):,.3g} to "
-        f"{max(ratios):,.3g} times T, so none of them says anything yet: regret is at most T.",
+        f"{max(ratios):,.3g} times T, so no bound says anything yet: regret is at most T.",
         f"Batched algorithms call the oracle exactly M − 1 times: {'yes' if exact else 'NO'}, at "
         f"all {len(batched)} points.",
     ]
@@ -143,7 +143,7 @@ def _slope(line: Mapping[str, Any] | None) -> str:
 
 
 def _ratios(results: Results) -> Table:
-    """The bounds hold for the rates of the theorems, so that only those stand beside them."""
+    """Regret beside the bounds, for the rates of the theorems: the bounds hold for no others."""
     shown = {
         (p["algorithm"], p["instance"], p["T"]): p
         for p in results["points"]

@@ -12,7 +12,7 @@ from markupsafe import Markup, escape
 
 
 def csv_text(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Numbers with all their digits; what is not known is empty."""
+    """Numbers with all their digits; an unknown value is empty."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(columns)
@@ -36,7 +36,7 @@ class Table(NamedTuple):
 
 
 def number(value: float, form: str = ".3f") -> str:
-    """A number for people, with a true minus sign; a dash where there is none."""
+    """A number for people, with a true minus sign; a dash for infinity and NaN."""
     return format(value, form).replace("-", "−") if math.isfinite(value) else "–"
 
 

@@ -68,7 +68,7 @@ def _control(place: int, field: Number | Category) -> Control:
     if isinstance(field, Number):
         return Control(name, field.name, field.low, field.high)
     values = [(value, value) for value in field.values]
-    if field.other:  # longer than every word of the list, so it is none of them
+    if field.other:  # longer than every word of the list, so it equals none of them
         values.append(("any but " + " ".join(field.values), "any other"))
     return Control(name, field.name, values=tuple(values))
 
@@ -83,7 +83,7 @@ async def explorer(asked: Asked) -> Response:
     release = asked.given("release") or str(max(each for each in numbers if each <= served))
     if not release.isdecimal() or int(release) not in numbers:
         raise InvalidInput(
-            "release must be one of those listed; it is not. Choose it from the list."
+            "release must be one of those listed; no release has this number. Choose one."
         )
     sliders = [each for each in inputs if not each.values]
     varied = next((each for each in sliders if each.name == asked.given("vary")), None)

@@ -31,7 +31,7 @@ HEADERS = {
     "Cache-Control": "no-store",
 }
 READERS = ("audit",)
-"""Who may look; ``admin`` may everything."""
+"""Who may look; ``admin`` may do everything."""
 LOG_IN = "/ui/login"
 
 
@@ -130,7 +130,7 @@ class Page:
             content += part
             if len(content) > limit:
                 raise ServiceError(
-                    f"form must be at most {limit} bytes; it is larger. Send less.",
+                    f"form must be at most {limit} bytes; this form is larger. Send less.",
                     status=413,
                     code="too_large",
                 )
@@ -166,7 +166,7 @@ def _log_in_first(request: Request) -> Response:
 def _refuse_foreign(asked: Asked) -> None:
     if not asked.session.issued(asked.given("token")):
         raise ServiceError(
-            "form must come from this dashboard and be recent; it is not. "
+            "form must come from this dashboard and be recent; its token is foreign or old. "
             "Load the page again and send it once more.",
             status=403,
             code="foreign_form",
