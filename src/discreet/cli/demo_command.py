@@ -49,7 +49,7 @@ def demo(args: argparse.Namespace) -> Answer:
     installed("campaign", "for the demo's page", "matplotlib", "jinja2")
     from discreet.cli.demo_settings import private_run
     from discreet.data import load
-    from discreet.report.demo_figure import curves_png, curves_svg
+    from discreet.report.demo_figure import demo_figure
     from discreet.report.demo_page import page
 
     out = _directory(args.out)
@@ -61,10 +61,11 @@ def demo(args: argparse.Namespace) -> Answer:
     # Figures and pages are made from what the file says, and from nothing else.
     written = as_json(results) + "\n"
     results = json.loads(written)
+    figure = demo_figure(results)
     files: dict[str, str | bytes] = {
         "results.json": written,
-        "losses.png": curves_png(results),
-        "losses.svg": curves_svg(results),
+        "losses.png": figure.png(),
+        "losses.svg": figure.svg(),
         "index.html": page(results),
     }
     for name, content in files.items():

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from discreet.report.demo_figure import curves_svg
+from discreet.report.demo_figure import demo_figure
 from discreet.report.tables import with_error
 from discreet.report.templating import rendered
 
@@ -21,5 +21,5 @@ def page(results: Mapping[str, Any]) -> str:
         best = min(bandits, key=lambda each: float(runs[data, each, epsilon]["loss"]))
         error = math.nan if run["standard_error"] is None else run["standard_error"]
         cells[data, name, epsilon] = with_error(run["loss"], error, name == best)
-    figure = curves_svg(results, inline=True)
+    figure = demo_figure(results).inline()
     return rendered("discreet.report", "demo.html", **results, cells=cells, figure=figure)
