@@ -86,7 +86,7 @@ def _run_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> Answer:
-    """Compute what is missing; 1 if a task failed, 130 after Ctrl-C."""
+    """Compute the missing runs; 1 if a task failed, 130 after Ctrl-C."""
     installed("campaign", "for campaigns", *NEEDED)
     from discreet.campaign.run_campaign import run as play
     from discreet.cli.campaign_file import from_arguments

@@ -27,13 +27,13 @@ def sets_in(folder: Path, only: str | None = None) -> list[Handle]:
         records = _records(index)
         if "in_paper" not in records[0]:
             raise InvalidInput(
-                f"{index} must have a column in_paper to pick the paper's sets; none is there. "
+                f"{index} must have a column in_paper for the paper's sets; the column is missing. "
                 "Add it, or name the sets one by one."
             )
         chosen = [each for each in records if each["in_paper"].strip() in ("1", "true", "True")]
         if not chosen:
             raise InvalidInput(
-                f"{index} must mark the paper's sets with 1 in its column in_paper; all lack it. "
+                f"{index} must mark the paper's sets with 1 in column in_paper; no set is marked. "
                 "Mark them, or name the sets one by one."
             )
         return [_indexed(folder, record) for record in chosen]
@@ -68,7 +68,7 @@ def _records(index: Path) -> list[dict[str, str]]:
         unreadable(index, error)
     except (UnicodeDecodeError, csv.Error):
         raise InvalidInput(
-            f"{index} must be UTF-8 text with commas; it is something else. Save it as CSV (UTF-8)."
+            f"{index} must be UTF-8 text with commas; it has other bytes. Save it as CSV (UTF-8)."
         ) from None
     slugs = [record.get("slug", "").strip() for record in records]
     # A slug is a plain name: it must not lead out of the folder.

@@ -20,7 +20,7 @@ async def log_in(asked: Asked) -> Response:
         key = api_keys.bearer(state.keys, f"Bearer {asked.given('key')}")
         api_keys.permit(key, READERS)
     except ServiceError as error:
-        said = "The key must be valid and have the scope audit or admin; this key does not."
+        said = "The key must be valid, with scope audit or admin; this key is invalid or lacks it."
         return asked.page("login.html", error.status or 401, message=said)
     # A new session: a session that someone prepared before the log-in must not gain rights.
     now = await state.read(lambda c: c.execute(f"SELECT {state.database.now}").fetchone()[0])

@@ -57,10 +57,10 @@ async def set_holdback(asked: Asked) -> Response:
 
 
 async def burn(asked: Asked) -> Response:
-    """Only with the number of the batch typed once more: nothing brings its rows back."""
+    """Only with the number of the batch typed again: nothing brings its rows back."""
     if asked.given("batch") != asked.given("typed").strip():
         raise InvalidInput(
-            "batch must be confirmed by typing its number; it was not typed. Nothing was burned."
+            "batch must be confirmed by typing its number; the numbers differ. Nothing was burned."
         )
     await asked.service.burn(_whole("batch", asked.given("batch")))
     return _done("burn")
