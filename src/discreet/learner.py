@@ -56,7 +56,7 @@ class Learner:
         budget = plan.budget if self._noise.exact else Budget.none()  # seeded noise buys nothing
         if epsilon(self._noise.claim(plan.event), budget.delta) > budget.epsilon:
             raise BudgetExceeded(
-                f"noise must fit the budget of ε = {budget.epsilon:g} at δ = {budget.delta:g}; "
+                f"noise must fit the budget of {budget.text}; "
                 f"got {self._noise!r}, whose sampler would take more than half of δ. "
                 "Use SecureNoise() without fast."
             )

@@ -68,7 +68,7 @@ def _control(place: int, field: Number | Category) -> Control:
     if isinstance(field, Number):
         return Control(name, field.name, field.low, field.high)
     values = [(value, value) for value in field.values]
-    if field.other:  # longer than every listed word, so it equals none of them
+    if field.other:  # longer than every word of the list, so it equals none of them
         values.append(("any but " + " ".join(field.values), "any other"))
     return Control(name, field.name, values=tuple(values))
 
@@ -79,10 +79,11 @@ async def explorer(asked: Asked) -> Response:
     inputs, chain = controls(plan), state.serving.chain
     numbers = [link.number for link in chain.links if link.kind in ("genesis", "release")]
     texts = {each.name: asked.given(each.name) or each.first for each in inputs}
-    release = asked.given("release") or str(_standing(numbers, state.served()))
+    served = state.served()  # the last document, which may be a burn
+    release = asked.given("release") or str(max(each for each in numbers if each <= served))
     if not release.isdecimal() or int(release) not in numbers:
         raise InvalidInput(
-            "release must be one of the list; this one is not. Choose it from the list."
+            "release must be one of those listed; no release has this number. Choose one."
         )
     sliders = [each for each in inputs if not each.values]
     varied = next((each for each in sliders if each.name == asked.given("vary")), None)
@@ -101,11 +102,6 @@ async def explorer(asked: Asked) -> Response:
         served=state.served(),
         **answer,
     )
-
-
-def _standing(numbers: list[int], served: int) -> int:
-    """The last listed number up to the served document, which may be a burn."""
-    return max(number for number in numbers if number <= served)
 
 
 def _evaluated(

@@ -132,7 +132,7 @@ def _number(asked: Asked) -> int:
 
 def _no_document() -> ServiceError:
     return ServiceError(
-        "document must be a published one; this number is not. See the page Releases.",
+        "document must be one of those listed; no document has this number. See the page Releases.",
         status=404,
         code="unknown_release",
     )

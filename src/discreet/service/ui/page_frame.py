@@ -31,7 +31,7 @@ HEADERS = {
     "Cache-Control": "no-store",
 }
 READERS = ("audit",)
-"""The scopes that may read; ``admin`` may do everything."""
+"""Who may look; ``admin`` may do everything."""
 LOG_IN = "/ui/login"
 
 
@@ -166,8 +166,8 @@ def _log_in_first(request: Request) -> Response:
 def _refuse_foreign(asked: Asked) -> None:
     if not asked.session.issued(asked.given("token")):
         raise ServiceError(
-            "form must come from a recent page of this dashboard; its token is wrong. "
-            "Load the page again and send the form once more.",
+            "form must come from this dashboard and be recent; its token is foreign or old. "
+            "Load the page again and send it once more.",
             status=403,
             code="foreign_form",
         )

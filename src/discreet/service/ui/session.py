@@ -12,7 +12,7 @@ from cryptography.fernet import Fernet, InvalidToken
 
 COOKIE = "discreet_session"
 SECONDS = 8 * 3600
-"""How long a log-in lasts; logging out, or revoking the key, ends it at once."""
+"""Seconds that a log-in lasts; logging out or revoking the key ends it immediately."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Session:
 
 
 class Sessions:
-    """Writes and reads cookies; all workers can, since they share the secret in the vault."""
+    """Writes and reads cookies; every worker can, since all workers have the vault's secret."""
 
     def __init__(self, mac: bytes) -> None:
         secret = hmac.digest(mac, b"sessions of the dashboard", "sha256")

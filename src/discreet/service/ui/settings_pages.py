@@ -51,16 +51,16 @@ async def set_holdback(asked: Asked) -> Response:
     try:
         share = float(asked.given("percent")) / 100
     except ValueError:
-        raise InvalidInput("share must be a percentage; this is no number. Correct it.") from None
+        raise InvalidInput("share must be a number of percent; got text. Correct it.") from None
     await asked.service.set_holdback(share)
     return _done("holdback")
 
 
 async def burn(asked: Asked) -> Response:
-    """Requires the number of the batch to be typed again: its rows are lost for good."""
+    """Only with the number of the batch typed again: nothing brings its rows back."""
     if asked.given("batch") != asked.given("typed").strip():
         raise InvalidInput(
-            "batch must be confirmed by typing its number; another text was typed. Type it again."
+            "batch must be confirmed by typing its number; the numbers differ. Nothing was burned."
         )
     await asked.service.burn(_whole("batch", asked.given("batch")))
     return _done("burn")
@@ -101,5 +101,5 @@ def _done(what: str) -> Response:
 
 def _whole(name: str, text: str) -> int:
     if not (text.isascii() and text.isdecimal() and len(text) < 10):
-        raise InvalidInput(f"{name} must be a whole number; this is not. Choose it from the list.")
+        raise InvalidInput(f"{name} must be a whole number; got text. Choose it from the list.")
     return int(text)
