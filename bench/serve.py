@@ -291,9 +291,9 @@ def memory_run(releases: int) -> dict:
         await service.start(upkeep=False)
         context = [0.1] * 8
         for number in range(1, releases + 1):
-            while (made := await service.engine.decide("bench", context)).stored:
+            while (made := await service.decisions.decide("bench", context)).stored:
                 with suppress(DecisionClosed):  # the window is very short
-                    await service.engine.observe(made.decision, 0.5)
+                    await service.decisions.observe(made.decision, 0.5)
             while not await service.upkeep.once():
                 await asyncio.sleep(0.002)
             if number % max(1, releases // 10) == 0:

@@ -33,6 +33,7 @@ def test_levels():
     ]
     assert epsilon_text(1.23456, 3) == "1.23"
     assert guarantee_text(1.0, 1e-5) == "ε = 1, δ = 1e-05"
+    assert guarantee_text(2.0, 0.0) == "ε = 2"
     assert guarantee_text(math.inf, 0.0) == "ε = ∞ (no privacy)"
 
 

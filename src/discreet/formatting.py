@@ -15,18 +15,18 @@ def epsilon_text(epsilon: float, digits: int = 4) -> str:
 
 
 def guarantee_text(epsilon: float, delta: float) -> str:
-    """ε and δ together.
+    """ε and δ together; a δ of zero is not written.
 
-    >>> guarantee_text(1.0, 1e-5), guarantee_text(math.inf, 0.0)
-    ('ε = 1, δ = 1e-05', 'ε = ∞ (no privacy)')
+    >>> guarantee_text(1.0, 1e-5), guarantee_text(2.0, 0.0), guarantee_text(math.inf, 0.0)
+    ('ε = 1, δ = 1e-05', 'ε = 2', 'ε = ∞ (no privacy)')
     """
     if math.isinf(epsilon):
         return "ε = ∞ (no privacy)"
-    return f"ε = {epsilon_text(epsilon)}, δ = {delta:g}"
+    return f"ε = {epsilon_text(epsilon)}" + (f", δ = {delta:g}" if delta else "")
 
 
 def duration(seconds: float) -> str:
-    """Three digits below a minute, whole seconds or minutes above; round an estimate before.
+    """Three digits below a minute, whole seconds or minutes above; round an estimate first.
 
     >>> [duration(seconds) for seconds in (0.25, 40, 200, 7_500)]
     ['0.25 s', '40 s', '3 min 20 s', '2 h 5 min']

@@ -56,7 +56,7 @@ class Learner:
         budget = plan.budget if self._noise.exact else Budget.none()  # seeded noise buys nothing
         if epsilon(self._noise.claim(plan.event), budget.delta) > budget.epsilon:
             raise BudgetExceeded(
-                f"noise must fit the budget of ε = {budget.epsilon:g} at δ = {budget.delta:g}; "
+                f"noise must fit the budget of {budget.text}; "
                 f"got {self._noise!r}, whose sampler would take more than half of δ. "
                 "Use SecureNoise() without fast."
             )
@@ -68,22 +68,22 @@ class Learner:
 
     @property
     def released(self) -> Released:
-        """Everything published so far."""
+        """Everything that was published so far."""
         return self._store.released
 
     @property
     def ledger(self) -> Ledger:
-        """What it cost."""
+        """The charges for all releases so far."""
         return self._store.ledger
 
     def decide(self, contexts: Any) -> Decisions:
         """Choose an action for one context or for many; each takes a slot of the open batch.
 
         A batch that is complete is released first, so one call fills one batch at most: of 900
-        contexts those that find a slot are stored, and the others are decided by the same policy
-        with ``stored`` False and id −1; the same happens while a sealed batch waits for losses.
-        What is returned says how many ("27 of 900 stored"). To learn from all 900, decide them in
-        smaller calls and observe in between.
+        contexts those that find a slot are stored. The same policy decides the others, with
+        ``stored`` False and id −1, as it does while a sealed batch waits for losses.
+        The result says how many were stored ("27 of 900 stored"). To learn from all 900, decide
+        them in smaller calls and observe in between.
         """
         features = self.plan.features.map(contexts)
         policy = self.plan.policy
@@ -99,10 +99,10 @@ class Learner:
         return Decisions(ids, actions, ids >= 0, chances)
 
     def observe(self, id: Any, loss: Any) -> None:
-        """The loss of a decision, late and in any order; arrays for many decisions.
+        """Report the loss of a decision, late and in any order; arrays for many decisions.
 
-        With full feedback a decision's loss is its row of A losses. Saying the same again
-        changes nothing; saying something else is refused and the first loss is kept.
+        With full feedback a decision has a row of A losses. Reporting the same loss again changes
+        nothing; another loss is refused, and the first one is kept.
         """
         full = self.plan.feedback == "full"
         if isinstance(id, (int, np.integer)) and not isinstance(id, bool) and not full:
@@ -120,24 +120,24 @@ class Learner:
             self._store.close()
 
     def release(self) -> Release:
-        """Fit the complete batch, charge the ledger, publish, forget the rows: one step."""
+        """Fit the complete batch, charge the ledger, publish and delete the rows, in one step."""
         with self._custody:
             return self._store.release(partial(private_release, self.plan, self._noise))
 
     def save(self, path: str | Path) -> None:
         """Write everything, private rows included, to a file only its owner can read.
 
-        The state goes on where it is loaded: this learner stops here, because two continuations
-        would draw two noises for one batch. A plan that the file could not bring back is refused,
-        and the learner goes on.
+        This learner cannot be used afterwards, since two continuations would draw two noises for
+        one batch: load the file to go on. A plan that the file could not restore is refused, and
+        this learner stays usable.
         """
         with self._custody:
             config = self.plan.to_config()
             self.plan.refuse_unregistered()
             if Plan.from_config(config).digest != self.plan.digest:
                 raise InvalidInput(
-                    "plan must be the same when it is read back; it is not. Let the fields of "
-                    "your own classes be words, numbers and arrays. The learner goes on."
+                    "plan must be the same after saving and loading; this plan changes. Use words, "
+                    "numbers and arrays as fields of your classes. The learner stays usable."
                 )
             header = {
                 "plan": config,
@@ -149,7 +149,7 @@ class Learner:
 
     @classmethod
     def load(cls, path: str | Path, *, noise: Noise | None = None, draws: Any = None) -> Learner:
-        """Go on from a saved state. The file is claimed by renaming and removed: once only."""
+        """Continue from a saved state. The file is renamed, then removed: it loads once."""
         with saved_state.claim(path) as (header, rows):
             with saved_state.contents(path):
                 config = dict(header["plan"])

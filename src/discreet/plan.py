@@ -204,10 +204,9 @@ def _privacy(plan: Plan) -> str:
     budget = plan.budget
     if not budget.private:
         return "None: no budget was set, so no noise is added."
-    delta = f", δ = {budget.delta:g}" if budget.delta else ""
     return (
-        f"ε = {budget.epsilon:g}{delta} for one {plan.unit}. Each record is in one batch, so any "
-        "number of releases costs this once."
+        f"{budget.text} for one {plan.unit}. Each record is in one batch, so any number of "
+        "releases costs this once."
     )
 
 

@@ -1,6 +1,6 @@
 """The door: private rows in, one release out, charged before it is fitted.
 
-Learner, service and audits all go through this function, and through no other.
+Learner, service and audits all go through this function.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from discreet.rows.batch import Batch
 def private_release(
     plan: Plan, noise: Noise, batch: Batch, released: Released, ledger: Ledger, part: str = ""
 ) -> tuple[Release, Ledger]:
-    """The next release, and the ledger after ``part`` of the records has paid for it."""
+    """The next release, and the ledger after its charge on ``part`` of the records."""
     number = len(released.items) + 1
     event = noise.claim(plan.event)
-    charged = ledger.charge(part or f"batch {number}", event)  # before any data are touched
+    charged = ledger.charge(part or f"batch {number}", event)  # before any data are read
     # Privacy: the one place where private rows become a public release; the batch is fitted
     # once and then forgotten. [docs/privacy/transcript.md, "Proof"]
     fit = plan.mechanism.fit(batch, noise.for_batch(number), released.statistics)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Iterable
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -139,3 +140,13 @@ def observations(id: Any, loss_or_losses: Any, n_actions: int | None) -> tuple[A
             "a number outside. Rescale losses with a fixed public range."
         )
     return ids, losses[None] if single else losses
+
+
+def installed(extra: str, purpose: str, *libraries: str, instead: str = "") -> None:
+    """Refuse at once where a library of an extra is missing."""
+    absent = [name for name in libraries if find_spec(name) is None]
+    if absent:
+        raise InvalidInput(
+            f"{' and '.join(absent)} must be installed {purpose}; this Python lacks it. "
+            f"Run pip install 'discreet[{extra}]'{instead}."
+        )

@@ -11,9 +11,9 @@ import discreet as dc
 from discreet.audit import FAILS, HOLDS, Rule, attack, learnt_rule, numbers
 from discreet.audit.subjects import Subject
 from discreet.errors import InvalidInput
-from discreet.releases.statistics import Statistics
 from discreet.releases.release import Fit, Gram, Predictor, Release
 from discreet.releases.released import Released
+from discreet.releases.statistics import Statistics
 from wording import refused
 
 BUDGET = dc.Budget(1.0, 1e-5)

@@ -11,7 +11,7 @@ from discreet.billboard import documents
 from discreet.billboard.board import Billboard
 from discreet.billboard.chain import Chain
 from discreet.releases.quality import quality
-from discreet.service.runtime.policy_versions import Serving
+from discreet.service.runtime.policy_versions import PolicyVersions
 from wording import refused
 
 GOOD, BROKEN = histories(), broken()
@@ -77,18 +77,36 @@ def test_a_chain_for_deciding_says_the_same_and_goes_on():
     assert light.number == whole.number
     rows = of.features.map(np.random.default_rng(0).normal(size=(20, 3)) / 3)
     wanted = of.policy.probabilities(whole.released, rows)
-    np.testing.assert_array_equal(of.policy.probabilities(light.released, rows), wanted)
-    assert quality(light.released) == quality(whole.released)
-    digests = [[item.digest for item in each.released.items] for each in (light, whole)]
+    np.testing.assert_array_equal(of.policy.probabilities(light.deciding, rows), wanted)
+    assert quality(light.deciding) == quality(whole.released)
+    digests = [[item.digest for item in each.releases] for each in (light, whole)]
     assert digests[0] == digests[1]
-    assert all(item.statistics.gram.shape == (3, 1, 1) for item in light.released.items)
+    assert all(item.statistics.gram.shape == (3, 1, 1) for item in light.releases)
+
+
+@pytest.mark.parametrize("rule", [dc.ReplayBonusPO(), dc.LinUCB()])
+def test_what_decides_cannot_be_saved_or_published(rule):
+    of = plan(rule)
+    grams = "block" if rule.uses_radii else None
+    whole = Chain(KEY).extended(chain(of, released(of, 2, grams=grams, pooled=not grams)))
+    light = whole.for_deciding()
+    rows = of.features.map(np.random.default_rng(0).normal(size=(20, 3)) / 3)
+    wanted = of.policy.probabilities(whole.released, rows)
+    np.testing.assert_array_equal(of.policy.probabilities(light.deciding, rows), wanted)
+    for part in (light.deciding, *light.releases):
+        names = {name for name in dir(part) if not name.startswith("_")}
+        assert not names & {"to_json", "save", "add", "event", "plan_digest", "previous"}
+    with refused(dc.InvalidInput, "whole releases"):
+        _ = light.released
+    with pytest.raises(AttributeError):
+        documents.release_document(chain(of, released(of, 0))[0], light.releases[0])
 
 
 def test_a_service_that_never_fits_holds_little_of_each_release():
     """3 KiB each for four actions and nine features, of a document of 5."""
     of = plan(dc.ReplayBonusPO(), features=dc.UnitBall(8), n_actions=4)
     contents = chain(of, released(of, 60, pooled=True))
-    serving = Serving(of, KEY)
+    serving = PolicyVersions(of, KEY)
     held = []
     tracemalloc.start()
     try:

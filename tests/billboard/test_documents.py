@@ -94,7 +94,7 @@ def test_what_is_signed_but_unknown_is_refused(changes):
 
 def test_a_genesis_with_another_key_inside_is_refused():
     document = documents.verify(CHAIN[0], KEY)
-    with refused(dc.CorruptRelease, "name its key"):
+    with refused(dc.CorruptRelease, "the expected key"):
         documents.verify(resigned({**document, "key": signing.public_key(OTHER_KEY)}), KEY)
 
 

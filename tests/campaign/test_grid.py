@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 import discreet as dc
-from discreet.campaign.grid import ALGORITHMS, FAMILIES, QUICK_POLICIES, Grid, keys
-from discreet.campaign.presets import PAPER_POLICIES
+from discreet.campaign.grid import ALGORITHMS, FAMILIES, Grid, keys
+from discreet.campaign.presets import PAPER_POLICIES, QUICK_POLICIES
 from wording import refused
 
 

@@ -74,7 +74,7 @@ def test_a_line_for_every_task(call):
     assert " left" in lines[0]
     code, out, err = call("run", *SMALL, *HERE, "--out", "out")
     assert (code, err) == (0, "")
-    assert "nothing was missing" in out
+    assert "no run was missing" in out
 
 
 def test_json_is_one_object(document):
@@ -178,7 +178,7 @@ def test_no_gpu_is_said_at_once(call, monkeypatch, tmp_path):
 
 def test_missing_libraries_are_named(call, monkeypatch):
     there = {"joblib": "a spec", "sklearn": "a spec"}
-    monkeypatch.setattr("discreet.cli.campaign_command.find_spec", there.get)
+    monkeypatch.setattr("discreet.validate.find_spec", there.get)
     code, _, err = call("run", *SMALL, "--out", "out")
     assert code == 2
     assert "pyarrow must be installed" in err
@@ -325,8 +325,28 @@ def test_the_default_plan_is_reported_beside_the_papers_algorithms(call, tmp_pat
     monkeypatch.setattr("discreet.report.compare.paper_sets", lambda sets: dict.fromkeys(sets, 1))
     code, out, err = call("compare", "out", "--cells")
     assert code == 0, err
-    assert {"SquareCB", "LinUCB"} <= set(out.split())
-    assert "Default" not in out
+    assert {"SquareCB", "LinUCB", "Default"} <= set(out.split())
+    assert "Not in the paper: Default." in out
+
+
+def test_one_algorithm_of_the_paper_is_enough_to_report_and_compare(
+    call, document, tmp_path, monkeypatch
+):
+    pytest.importorskip("matplotlib")
+    assert call("run", *SMALL, "--algorithms", "SquareCB", "Default", *HERE, "--out", "out")[0] == 0
+    monkeypatch.setattr("discreet.report.compare.paper_sets", lambda sets: dict.fromkeys(sets, 1))
+    assert call("report", "out")[0] == 0
+    page = (tmp_path / "out" / "report" / "index.html").read_text(encoding="utf-8")
+    assert "Beside the paper" not in page
+    code, out, err = call("compare", "out", "--cells")
+    assert code == 0, err
+    assert "fewer than two of the paper's algorithms" in out
+    row, column = (line.split() for line in out.splitlines()[-2:])
+    assert (row[1], column[1]) == ("SquareCB", "Default")
+    assert float(row[4]) + float(column[4]) == 100.0
+    assert row[5:] == column[5:] == ["–", "–"]
+    cells = document("compare", "out", "--cells")["cells"]
+    assert {cell["published"] for cell in cells} == {None}
 
 
 CELL = SimpleNamespace(

@@ -137,7 +137,7 @@ def test_run_says_what_evaluate_says(document):
     assert answer["rounds"] == [1, 3, 7, 15, 31, 63, 127, 255, 300]
     curve = np.mean([each.curve for each in played], axis=0)[np.asarray(answer["rounds"]) - 1]
     assert answer["curve"] == pytest.approx(curve, abs=EXACT)
-    assert "protects nobody" in answer["noise"]
+    assert "protects no one" in answer["noise"]
 
 
 @pytest.mark.parametrize(("horizon", "rounds"), [(50, 50), (1000, 100)])
@@ -534,7 +534,7 @@ def test_demo_needs_a_place(call, tmp_path):
 
 
 def test_demo_without_matplotlib_says_what_to_install(call, monkeypatch, tmp_path):
-    monkeypatch.setattr("discreet.cli.demo_command.find_spec", lambda _: None)
+    monkeypatch.setattr("discreet.validate.find_spec", lambda _: None)
     code, _, err = call("demo", "--out", tmp_path / "demo")
     assert (code, "discreet[campaign]" in err) == (2, True)
     assert not (tmp_path / "demo").exists()

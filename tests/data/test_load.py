@@ -1,6 +1,6 @@
 """Sets by name and from files, and what is said about those that cannot be read."""
 
-import builtins
+import sys
 
 import numpy as np
 import pytest
@@ -49,15 +49,8 @@ def test_bundled_sets_know_their_classes():
 
 
 def test_bundled_sets_without_scikit_learn(monkeypatch):
-    real = builtins.__import__
-
-    def without(name, *args, **kwargs):
-        if name.split(".")[0] == "sklearn":
-            raise ImportError(name)
-        return real(name, *args, **kwargs)
-
-    monkeypatch.setattr(builtins, "__import__", without)
-    with refused(InvalidInput, "scikit-learn", "discreet[campaign]"):
+    monkeypatch.setitem(sys.modules, "sklearn", None)
+    with refused(InvalidInput, "sklearn", "discreet[campaign]"):
         load("digits")
 
 

@@ -221,8 +221,8 @@ def test_a_number_that_is_none(name):
 
 
 def test_openml_without_scikit_learn(monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "sklearn.datasets", None)
-    with refused(InvalidInput, "scikit-learn", "discreet[campaign]"):
+    monkeypatch.setitem(__import__("sys").modules, "sklearn", None)
+    with refused(InvalidInput, "sklearn", "discreet[campaign]"):
         load("openml:901")
 
 

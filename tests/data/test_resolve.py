@@ -149,7 +149,7 @@ def test_the_paper_needs_an_index_that_tells(plain):
     with refused(InvalidInput, "in_paper"):
         resolve([f"{plain}:paper"])
     (plain / "INDEX.csv").write_text("slug,in_paper\na,0\n")
-    with refused(InvalidInput, "marks none"):
+    with refused(InvalidInput, "no set is marked"):
         load(f"{plain}:paper")
 
 

@@ -57,14 +57,14 @@ def test_pure_charges_add_up_and_need_no_delta():
     ledger = Ledger(Budget(1.0)).charge("a", PURE).charge("a", PURE)
     assert ledger.spent().epsilon == pytest.approx(0.8, rel=EXACT)
     assert ledger.spent().delta == 0.0
-    with refused(BudgetExceeded, "'a'", "within 1"):
+    with refused(BudgetExceeded, "'a'", "within the budget, ε = 1;"):
         ledger.charge("a", PURE)
 
 
 def test_a_charge_beyond_the_budget_changes_nothing():
     ledger = Ledger(BUDGET).charge("a", QUIET)
     before = ledger.to_json()
-    with refused(BudgetExceeded, "'a'", "ε within 1", "Nothing was spent"):
+    with refused(BudgetExceeded, "'a'", "budget, ε = 1", "Nothing was spent"):
         ledger.charge("a", QUIET)
     assert ledger.to_json() == before
     assert ledger.charge("b", QUIET).spent().epsilon == ledger.spent().epsilon
@@ -79,7 +79,7 @@ def test_charging_returns_a_new_ledger():
 def test_an_event_without_privacy_fits_only_an_infinite_budget():
     event = NonPrivate("seeded")
     assert Ledger(Budget.none()).charge("a", event).spent().epsilon == math.inf
-    with refused(BudgetExceeded, "inf"):
+    with refused(BudgetExceeded, "∞"):
         Ledger(Budget(1e9, 0.5)).charge("a", event)
 
 

@@ -24,8 +24,8 @@ from discreet import (
 )
 from discreet.privacy.events import Composed, ExponentialMechanism, Gaussian, NonPrivate
 from discreet.releases.canonical import canonical, digest_of, encode_array
-from discreet.releases.statistics import Statistics
 from discreet.releases.release import Gram, Predictor, publishable
+from discreet.releases.statistics import Statistics
 from tolerances import EXACT
 from wording import refused
 
@@ -312,7 +312,7 @@ def test_statistics_that_fit_no_predictor_are_refused():
 def test_compact_keeps_what_a_fit_needs_and_no_more():
     pool = Statistics(np.eye(1)[None], np.ones((2, 1)), 1.0, 1.0)
     each = Release(1, 1, Predictor(np.ones((2, 1)), "clip"), statistics=pool)
-    both = Released(2).add(each).add(each).compact()
+    both = Released(2).add(each).add(each)._compact()
     assert [item.statistics for item in both.items] == [None, pool]
     assert both.statistics is pool
 

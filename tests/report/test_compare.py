@@ -210,6 +210,18 @@ def test_nothing_to_compare_is_refused(rows, tmp_path):
         compare(write_rows(tmp_path, rows))
 
 
+def test_algorithms_of_ones_own_stand_beside_and_change_nothing(tmp_path):
+    rows = shared_rows()
+    mine = [run(row["dataset"], "Default", 1.0, row["seed"], 0.05) for row in rows[::3]]
+    alone = compare(write_rows(tmp_path / "alone", rows))
+    found = compare(write_rows(tmp_path / "beside", [*rows, *mine]))
+    assert found.mean_absolute_difference == alone.mean_absolute_difference
+    assert found.interval == alone.interval
+    assert found.first == alone.first == {1.0: True}  # Default wins, and is not of the paper
+    assert [cell for cell in found.cells if cell.published is not None] == list(alone.cells)
+    assert {cell.ours for cell in found.cells if cell.row_algorithm == "Default"} == {100.0}
+
+
 def test_the_document_has_every_cell_and_the_citation(tmp_path):
     found = compare(write_rows(tmp_path, shared_rows())).document()
     assert found["citation"] == CITATION

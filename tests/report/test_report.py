@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from discreet.report.demo_figure import curves_png, curves_svg
+from discreet.report.demo_figure import demo_figure
 from discreet.report.demo_page import page
 from discreet.report.figure_style import STYLES
 
@@ -113,7 +113,7 @@ def test_the_page_is_made_for_phones_and_for_the_night():
 
 def test_tables_hold_the_losses_and_mark_the_best_bandit():
     text = page(results())
-    first, second = re.findall(r"<table><caption>.*?</table>", text)
+    first, second = re.findall(r"(?s)<table><caption>.*?</table>", text)
     assert first.count("<td>0.412 <small>± 0.006</small></td>") == 2
     assert first.count("<td><b>0.346</b> <small>± 0.006</small></td>") == 2
     assert first.count("<td>0.123 <small>± 0.006</small></td>") == 2
@@ -128,7 +128,7 @@ def test_words_of_a_result_file_cannot_become_markup():
 
 
 def test_svg_is_xml_with_one_legend_and_every_panel():
-    root = ET.fromstring(curves_svg(results()))
+    root = ET.fromstring(demo_figure(results()).svg())
     texts = [
         "".join(element.itertext()) for element in root.iter("{http://www.w3.org/2000/svg}text")
     ]
@@ -137,20 +137,20 @@ def test_svg_is_xml_with_one_legend_and_every_panel():
 
 
 def test_the_inline_figure_takes_ink_and_size_from_the_page():
-    inline = curves_svg(results(), inline=True)
+    inline = demo_figure(results()).inline()
     assert inline.startswith("<svg")
     assert "currentColor" in inline
     assert not re.search(r'<svg[^>]* (width|height)="', inline)
     assert "#222222" not in inline
     assert "viewBox" in inline
-    assert "currentColor" not in curves_svg(results())
+    assert "currentColor" not in demo_figure(results()).svg()
 
 
 def test_figures_are_the_same_every_time():
-    assert curves_svg(results()) == curves_svg(results())
-    png = curves_png(results())
+    assert demo_figure(results()).svg() == demo_figure(results()).svg()
+    png = demo_figure(results()).png()
     assert png.startswith(b"\x89PNG")
-    assert png == curves_png(results())
+    assert png == demo_figure(results()).png()
 
 
 def test_no_two_algorithms_look_alike():

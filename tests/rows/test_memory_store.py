@@ -112,7 +112,7 @@ def test_an_id_that_was_never_handed_out_is_unknown(id):
         lambda: one.hear_one(id, 0.5),
         lambda: one.hear(np.array([0, id]), np.array([0.5, 0.5])),
     ):
-        with refused(UnknownDecision, "decide()"):
+        with refused(UnknownDecision, "decide returned"):
             call()
     assert state(one) == before
 

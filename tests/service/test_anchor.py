@@ -26,10 +26,10 @@ HERE = [0.3, -0.2]
 
 
 async def fill(service, count, **options):
-    made = [await service.engine.decide("caller", HERE, **options) for _ in range(count)]
+    made = [await service.decisions.decide("caller", HERE, **options) for _ in range(count)]
     for each in made:
         with suppress(DecisionClosed):  # on a busy machine the window may be over
-            await service.engine.observe(each.decision, 0.5)
+            await service.decisions.observe(each.decision, 0.5)
     return made
 
 
@@ -199,7 +199,7 @@ def test_what_is_committed_and_not_confirmed_is_shown_nowhere(settings, play, mo
             digest = (await service.state.read(document_table.committed))[1][1]
             body = (await service.state.read(document_table.newest)).decode()
             with pytest.raises(OSError, match="away"):
-                await service.engine.decide("caller", HERE)
+                await service.decisions.decide("caller", HERE)
         for path, reply in found.items():
             assert reply.status in (before[path].status, 503), path
             for secret in (digest, json.loads(body)["signature"], '"kind":"release"'):
@@ -475,8 +475,8 @@ def test_ids_of_a_lost_lease_reach_nobody_elses_slot(settings, play, kind):
 
     async def take(service):
         if kind == TICKET:
-            return (await service.engine.ticket()).ticket
-        return (await service.engine.decide("caller", HERE)).decision
+            return (await service.decisions.ticket()).ticket
+        return (await service.decisions.decide("caller", HERE)).decision
 
     play(chosen, take)
     kept = dump(chosen)
@@ -490,13 +490,13 @@ def test_ids_of_a_lost_lease_reach_nobody_elses_slot(settings, play, kind):
         assert old.kind == new.kind == kind
         assert (old.batch, old.slot) == (new.batch, new.slot), "the slot was not handed out twice"
         with pytest.raises(DecisionClosed):
-            await service.engine.observe(before, 1.0, **record)
+            await service.decisions.observe(before, 1.0, **record)
         if kind == WRITTEN:
             with pytest.raises(DecisionClosed):
-                await service.engine.activate(before)
+                await service.decisions.activate(before)
         heard = "SELECT count(*) FROM answers"
         assert await service.state.read(lambda c: c.execute(heard).fetchone()[0]) == 0
-        assert await service.engine.observe(mine, 0.25, **record)
+        assert await service.decisions.observe(mine, 0.25, **record)
 
     play(chosen, scenario)
 

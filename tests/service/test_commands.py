@@ -126,7 +126,7 @@ def test_the_anchor_can_be_named(here, capsys, tmp_path_factory):
     assert (code, f"(apart): {path}" in out) == (0, True)
     assert path.is_file()
     code, _, told = run(capsys, "serve", "--init", "--anchor", str(here / "other.jsonl"))
-    assert (code, "must be left out where the anchor has a place" in told) == (2, True)
+    assert (code, "must be left out if there is an anchor" in told) == (2, True)
     code, _, told = run(capsys, "serve", "--anchor", str(path))
     assert (code, "must be given with --init" in told) == (2, True)
 
@@ -181,7 +181,7 @@ def test_workers_are_handed_a_file_that_an_environment_can_hold(here, capsys):
     with open(here / "experiment.toml", "a") as file:
         file.write("#" * 100_000)
     code, _, told = run(capsys, "serve", "--workers", "2")
-    assert (code, "at most 100000 bytes with several workers" in told) == (2, True)
+    assert (code, "at most 100000 bytes for several workers" in told) == (2, True)
 
 
 def test_begin_returns_a_key_once(here):

@@ -39,7 +39,7 @@ def fitted(monkeypatch):
 
 
 async def ask(service, key="ann", context=ANN):
-    return await service.engine.decide("caller", context, idempotency=key)
+    return await service.decisions.decide("caller", context, idempotency=key)
 
 
 async def refused(service, key="ann"):
@@ -50,8 +50,8 @@ async def refused(service, key="ann"):
 
 async def fill(service):
     """Others take what is left of the batch, and all answer."""
-    while (each := await service.engine.decide("caller", OTHERS)).stored:
-        await service.engine.observe(each.decision, 0.5)
+    while (each := await service.decisions.decide("caller", OTHERS)).stored:
+        await service.decisions.observe(each.decision, 0.5)
 
 
 async def first_batch(service, released):
@@ -60,7 +60,7 @@ async def first_batch(service, released):
     assert decision.stored
     assert await ask(service) == decision
     if service.settings.journal == "observe":
-        await service.engine.observe(decision.decision, 0.5)
+        await service.decisions.observe(decision.decision, 0.5)
     await fill(service)
     await released(service)
 
@@ -90,7 +90,7 @@ def test_after_the_release_it_is_refused_and_counts_once(settings, play, release
         await first_batch(service, released)
         await refused(service)
         await refused(service)
-        assert (await service.engine.decide("another", OTHERS, idempotency="ann")).stored
+        assert (await service.decisions.decide("another", OTHERS, idempotency="ann")).stored
         await fill(service)
         await refused(service)  # while the second batch waits, too
         await released(service)
@@ -172,7 +172,7 @@ def test_a_burned_batch_is_remembered_too(settings, play):
         await ask(service)
         await service.burn(1)
         await refused(service)
-        assert (await service.engine.decide("caller", OTHERS)).stored
+        assert (await service.decisions.decide("caller", OTHERS)).stored
 
     play(settings(remember=MEMORY, window=60), scenario)
 
@@ -240,7 +240,7 @@ def test_a_refused_request_gives_its_slot_back(settings, play, released):
         await first_batch(service, released)
         for _ in range(20):
             await refused(service)
-        stored = [(await service.engine.decide("caller", OTHERS)).stored for _ in range(9)]
+        stored = [(await service.decisions.decide("caller", OTHERS)).stored for _ in range(9)]
         assert stored == [True] * 8 + [False]
 
     play(settings(remember=MEMORY, window=0.6), scenario)
@@ -277,7 +277,7 @@ def test_a_release_between_two_statements_lets_no_request_through(
 
     async def scenario(service):
         await ask(service)
-        assert all([(await service.engine.decide("caller", OTHERS)).stored for _ in range(3)])
+        assert all([(await service.decisions.decide("caller", OTHERS)).stored for _ in range(3)])
         await asyncio.sleep(0.6)  # its window is over; the next decision opens another batch
         other = Service(chosen)
         await other.start(upkeep=False)

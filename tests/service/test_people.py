@@ -33,8 +33,8 @@ def test_a_users_later_slots_are_void_in_large_batches(rows, settings, play, rel
     async def scenario(service):
         for slot in range(rows):
             name = "ann" if slot % 2 else f"person {slot}"
-            each = await service.engine.decide("caller", HERE, user=name)
-            await service.engine.observe(each.decision, 1.0)
+            each = await service.decisions.decide("caller", HERE, user=name)
+            await service.decisions.observe(each.decision, 1.0)
         return await released(service)
 
     made = play(settings(unit="user_per_batch", plan={"first_batch": rows}), scenario)

@@ -180,13 +180,13 @@ def test_a_request_may_come_in_pieces(serve, long_way):
 async def pipelined(here):
     """Statuses of requests that were sent at once, the first of which is slow."""
     wire = await here.wire()
-    slow = here.service.engine.decide
+    slow = here.service.decisions.decide
 
     async def decide(*given, **options):
         await asyncio.sleep(0.2)
         return await slow(*given, **options)
 
-    here.service.engine.decide = decide
+    here.service.decisions.decide = decide
     lost = json.dumps({"decision": "none", "loss": 0.5}).encode()
     wire.send(wire.request() + wire.request("/v1/observe", lost) + wire.request(body=b"{}"))
     return [(await wire.answer())[0] for _ in range(3)]
@@ -249,13 +249,13 @@ def test_nonsense_is_refused_and_the_server_lives(serve):
 def test_a_request_under_way_is_answered_when_the_server_stops(serve):
     async def scenario(here):
         wire, idle = await here.wire(), await here.wire()
-        gate, decide = asyncio.Event(), here.service.engine.decide
+        gate, decide = asyncio.Event(), here.service.decisions.decide
 
         async def waiting(*given, **options):
             await gate.wait()
             return await decide(*given, **options)
 
-        here.service.engine.decide = waiting
+        here.service.decisions.decide = waiting
         wire.send(wire.request())
         await asyncio.sleep(0.05)
         here.server.should_exit = True
@@ -337,7 +337,7 @@ def test_who_pipelines_an_endless_head_gets_no_answer_in_anothers_place(serve):
         async def waiting(*_given, **_options):
             await gate.wait()
 
-        here.service.engine.decide = waiting
+        here.service.decisions.decide = waiting
         wire.send(wire.request() + wire.request(more=["X: " + "x" * bounds.HEAD]))
         assert await wire.ended()
         gate.set()
@@ -348,13 +348,13 @@ def test_who_pipelines_an_endless_head_gets_no_answer_in_anothers_place(serve):
 def test_a_few_requests_may_wait_for_an_answer_and_no_more(serve):
     async def scenario(here):
         wire = await here.wire()
-        gate, decide = asyncio.Event(), here.service.engine.decide
+        gate, decide = asyncio.Event(), here.service.decisions.decide
 
         async def waiting(*given, **options):
             await gate.wait()
             return await decide(*given, **options)
 
-        here.service.engine.decide = waiting
+        here.service.decisions.decide = waiting
         wire.send(wire.request() * (1 + bounds.WAITING))
         other = await here.wire()
         other.send(other.request() * (2 + bounds.WAITING))
@@ -386,13 +386,13 @@ def test_a_head_that_waits_for_us_is_not_too_slow(serve, monkeypatch):
 
     async def scenario(here):
         wire = await here.wire()
-        slow = here.service.engine.decide
+        slow = here.service.decisions.decide
 
         async def decide(*given, **options):
             await asyncio.sleep(0.35)
             return await slow(*given, **options)
 
-        here.service.engine.decide = decide
+        here.service.decisions.decide = decide
         second = wire.request()
         wire.send(wire.request() + second[:40])
         assert (await wire.answer())[0] == 200

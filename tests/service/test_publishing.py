@@ -24,9 +24,9 @@ HERE = [0.3, -0.2]
 
 
 async def fill(service, count):
-    decisions = [await service.engine.decide("caller", HERE) for _ in range(count)]
+    decisions = [await service.decisions.decide("caller", HERE) for _ in range(count)]
     for each in decisions:
-        await service.engine.observe(each.decision, 0.5)
+        await service.decisions.observe(each.decision, 0.5)
     return decisions
 
 
@@ -122,9 +122,9 @@ def test_a_release_is_never_early(settings, play):
 def test_when_it_is_due_depends_on_no_answer(settings, play, answers):
     async def scenario(service):
         for loss in answers:
-            each = await service.engine.decide("caller", [loss or 0.0, 0.1])
+            each = await service.decisions.decide("caller", [loss or 0.0, 0.1])
             if loss is not None:
-                await service.engine.observe(each.decision, loss)
+                await service.decisions.observe(each.decision, loss)
         batch = (await service.status())["batches"][0]
         return batch["closes"] - batch["sealed"], batch["due"] - batch["closes"], batch["taken"]
 
@@ -211,10 +211,10 @@ def test_rows_and_keys_are_gone_after_the_release(settings, play, released, tmp_
 
     async def scenario(service):
         for _ in range(4):
-            each = await service.engine.decide(
+            each = await service.decisions.decide(
                 "caller", HERE, user=marker, idempotency=marker + str(_)
             )
-            await service.engine.observe(each.decision, 0.123456789)
+            await service.decisions.observe(each.decision, 0.123456789)
         sealed = await service.state.read(
             lambda c: [bytes(row[0]) for row in c.execute("SELECT payload FROM records").fetchall()]
         )
@@ -264,7 +264,7 @@ def test_a_restored_backup_is_refused_until_a_new_epoch_begins(settings, play, r
         return  # the same rules on tables that are set back: below
 
     async def first(service):
-        return [await service.engine.decide("caller", HERE) for _ in range(2)]
+        return [await service.decisions.decide("caller", HERE) for _ in range(2)]
 
     old = play(chosen, first)
     backup = tmp_path / "backup.db"
@@ -284,7 +284,7 @@ def test_a_restored_backup_is_refused_until_a_new_epoch_begins(settings, play, r
 
     async def after(service):
         with pytest.raises(DecisionClosed):
-            await service.engine.observe(old[0].decision, 0.5)
+            await service.decisions.observe(old[0].decision, 0.5)
         await fill(service, 4)
         made = await released(service)
         assert len(made.items) == 1
@@ -325,7 +325,7 @@ def test_a_burned_batch_is_erased_and_never_released(settings, play, released):
         lost = await fill(service, 3)
         await service.burn(1)
         with pytest.raises(DecisionClosed):
-            await service.engine.observe(lost[0].decision, 0.5)
+            await service.decisions.observe(lost[0].decision, 0.5)
         assert await in_thread(rows, service, "answers") == 0
         assert service.state.vault.batches() == []
         kept = await fill(service, 4)

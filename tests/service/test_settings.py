@@ -56,8 +56,8 @@ def test_refusals_name_the_key(changes, complaint):
 @pytest.mark.parametrize(
     ("plan", "changes", "complaint"),
     [
-        ({"oracle": {"kind": "Ridge", "mechanism": "paper"}}, {}, "must protect people"),
-        ({"budget": {"epsilon": "inf"}}, {}, "must protect people"),
+        ({"oracle": {"kind": "Ridge", "mechanism": "paper"}}, {}, "to protect people"),
+        ({"budget": {"epsilon": "inf"}}, {}, "to protect people"),
         ({"missing_loss": 1.0}, {"journal": "observe"}, "missing_loss must be left out"),
         ({"feedback": "full"}, {}, "feedback must be 'bandit'"),
         ({"unit": "visit"}, {}, "plan.unit must be left out"),

@@ -22,8 +22,8 @@ HERE = [0.3, -0.2]
 
 
 async def fill(service, **person):
-    while (decision := await service.engine.decide("caller", HERE, **person)).stored:
-        await service.engine.observe(decision.decision, 0.5)
+    while (decision := await service.decisions.decide("caller", HERE, **person)).stored:
+        await service.decisions.observe(decision.decision, 0.5)
     await asyncio.sleep(service.settings.window + 0.05)
     await service.state.refresh()
 
@@ -46,7 +46,9 @@ async def assert_refused(service, reason, capsys):
     lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
     assert [(each["event"], each["kind"]) for each in lines] == [("release refused", reason)]
     status = await service.status()
-    assert (status["refused"], status["ready"]) == (reason, False)
+    assert (status["refused"], status["ready"]) == (reason, True)  # decisions go on
+    person = {"user": "later"} if service.settings.unit == "user" else {}
+    assert not (await service.decisions.decide("caller", HERE, **person)).stored
     assert f"refused for its {reason}" in status["text"]
 
 
@@ -164,8 +166,8 @@ def test_a_charge_above_the_budget_is_refused(settings, play, released, capsys, 
 
     async def scenario(service):
         for number in range(4):
-            decision = await service.engine.decide("caller", HERE, user=str(number))
-            await service.engine.observe(decision.decision, 0.5)
+            decision = await service.decisions.decide("caller", HERE, user=str(number))
+            await service.decisions.observe(decision.decision, 0.5)
         await fill(service, user="late")
         with pytest.MonkeyPatch.context() as patched:
             if moment == "during the fit":
@@ -195,8 +197,8 @@ def test_a_budget_that_the_genesis_did_not_promise_is_not_spent(settings, play, 
 
     async def scenario(service):
         for number in range(4):
-            decision = await service.engine.decide("caller", HERE, user=str(number))
-            await service.engine.observe(decision.decision, 0.5)
+            decision = await service.decisions.decide("caller", HERE, user=str(number))
+            await service.decisions.observe(decision.decision, 0.5)
         await fill(service, user="late")
         await assert_refused(service, "budget", capsys)
 
@@ -236,10 +238,10 @@ def test_a_burned_batch_takes_the_refusal_with_it(settings, play):
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr(fit_process, "fit", lambda *asked: weaker(honest(*asked)))
             assert not await service.upkeep.once()
-        assert not service.state.ready
+        assert service.state.refused == "event"
         await service.burn(1)
         await service.upkeep.once()
-        assert service.state.ready
+        assert service.state.refused is None
 
     play(settings(), scenario)
 
@@ -284,6 +286,7 @@ def test_a_child_is_told_everything_and_reads_no_file(tmp_path, database, play, 
 
     async def scenario(service):
         await fill(service)
-        return (await released(service)).latest
+        await released(service)
+        return json.loads(await service.state.read(document_table.newest))["release"]
 
-    assert play(chosen, scenario, config=path).plan_digest == chosen.plan.digest
+    assert play(chosen, scenario, config=path)["plan"] == chosen.plan.digest

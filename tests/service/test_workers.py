@@ -80,12 +80,12 @@ def test_a_worker_that_has_not_heard_of_a_release_still_serves_the_right_policy(
     async def scenario(stale):
         async def other(service):
             for _ in range(4):
-                await service.engine.decide("caller", [0.1, 0.2])
+                await service.decisions.decide("caller", [0.1, 0.2])
             await released(service)
 
         await asyncio.to_thread(play, chosen, other)
         assert stale.state.serving.newest == 0
-        decision = await stale.engine.decide("caller", [0.1, 0.2])
+        decision = await stale.decisions.decide("caller", [0.1, 0.2])
         assert (decision.stored, decision.release) == (True, 1)
 
     play(chosen, scenario)
@@ -101,13 +101,13 @@ def test_a_connection_that_breaks_is_replaced_unnoticed(settings, play):
         return
 
     async def scenario(service):
-        first = await service.engine.decide("caller", [0.1, 0.2])
+        first = await service.decisions.decide("caller", [0.1, 0.2])
         for asked in (1, 2):
             with closing(open_database(chosen).connect()) as other:
                 other.execute(END_ALL).fetchall()
-            together = [service.engine.observe(first.decision, 0.5) for _ in range(asked)]
+            together = [service.decisions.observe(first.decision, 0.5) for _ in range(asked)]
             assert all(await asyncio.gather(*together))
             assert (await service.status())["mode"] == "online"
-        assert (await service.engine.decide("caller", [0.1, 0.2])).stored
+        assert (await service.decisions.decide("caller", [0.1, 0.2])).stored
 
     play(chosen, scenario)

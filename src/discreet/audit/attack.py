@@ -20,6 +20,7 @@ import numpy as np
 from discreet.audit.confidence_bounds import Hits, measured_epsilon
 from discreet.audit.finding import FAILS, HOLDS, WEAK, Finding, measured_verdict
 from discreet.errors import InvalidInput
+from discreet.formatting import epsilon_text
 from discreet.privacy.budget import Budget
 from discreet.privacy.calibration import need_delta
 from discreet.releases.release import Fit, Predictor, Release
@@ -94,8 +95,9 @@ def sentence(measured: float, budget: Budget, hits: Hits, alpha: float, verdict:
     """The result in words."""
     told = {HOLDS: "within the claim", WEAK: "less than it should", FAILS: "above the claim"}
     return (
-        f"hits {hits.first:,} and {hits.second:,} of {hits.trials:,} prove ε ≥ {measured:.3g}, "
-        f"wrong once in {1 / alpha:,.0f}: {told[verdict]} of {budget.epsilon:g}"
+        f"hits {hits.first:,} and {hits.second:,} of {hits.trials:,} prove ε ≥ "
+        f"{epsilon_text(measured, 3)}, wrong once in {1 / alpha:,.0f}: "
+        f"{told[verdict]} of {epsilon_text(budget.epsilon)}"
     )
 
 

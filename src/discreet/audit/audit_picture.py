@@ -1,4 +1,4 @@
-"""The audit as a picture: how much of each promise an attacker could prove, and would have."""
+"""The audit as a picture: how much of each promise an attacker proves, and with half the noise."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from discreet.audit.finding import FAILS, Finding
+from discreet.formatting import epsilon_text
 from discreet.report.figure_style import Drawing, plain
 
 PROVEN, REFUTED, HALVED = "#1A80C4", "#B3261E", "#D55E00"
@@ -16,7 +17,7 @@ _WIDEST = 2.5
 
 
 def bounds_picture(findings: Sequence[Finding]) -> Drawing:
-    """A row a mechanism, a column an ε; everything as a share of the claim."""
+    """A row per mechanism, a column per ε; everything as a share of the claim."""
     shown = [each for each in findings if each.measured is not None]
     names = list(dict.fromkeys(bound_name(each) for each in shown))
     levels = sorted({each.claimed for each in shown if each.claimed is not None})
@@ -37,7 +38,7 @@ def _draw(shown: Any, names: list[str], levels: list[float], figure: Any, ink: s
         for finding in shown:
             if finding.claimed == level:
                 _bar(axis, finding, names.index(bound_name(finding)), ink)
-        axis.set_title(f"claimed ε = {level:g}", fontsize=10)
+        axis.set_title(f"claimed ε = {epsilon_text(level)}", fontsize=10)
         axis.set_xlim(0.0, _WIDEST)
         axis.set_xticks([0.0, 0.5, 1.0, 1.5, 2.0], ["0", "½", "1", "1½", "2"])
         axis.set_xlabel("share of the claim", fontsize=9)

@@ -34,8 +34,8 @@ from discreet.rows.batch import Batch
 
 _AT_ONCE = 10_000
 _POINTS = 2**15
-"""Quasi-random points for the rates of objective perturbation, with the error of as many draws at
-most."""
+"""Quasi-random points for the rates of objective perturbation, with at most the error of as many
+draws."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class AttackPlan:
 
 
 def trials_for(subject: Subject) -> int:
-    """10,000 releases a world; more below ε = 2, where worlds lie ε/4 deviations apart.
+    """10,000 releases per world; more below ε = 2, where worlds lie ε/4 deviations apart.
 
     Attacks on a perturbed objective are weaker and its fits are cheap: ten times as many.
     """

@@ -1,7 +1,7 @@
 """From counts to ε: what an attacker's hits prove, with stated confidence, for any mechanism.
 
 An attacker says "second world" when a number computed from the release exceeds a threshold; both
-were fixed beforehand. Hits in the second world over hits in the first bound ε from below:
+were fixed in advance. Hits in the second world over hits in the first bound ε from below:
 
 - for an (ε, δ) claim, P₂(S) ≤ e^ε P₁(S) + δ, and the same for the complement;
 - for a Gaussian claim, Φ⁻¹(P₂(S)) − Φ⁻¹(P₁(S)) ≤ μ, which is turned into ε at δ.
@@ -77,8 +77,8 @@ def gaussian_epsilon(shift: float, delta: float) -> float:
     """
     import dp_accounting
 
-    if shift <= 0.0:
-        return 0.0
+    if shift <= 0.0 or math.isinf(shift):
+        return max(0.0, shift)
     return float(dp_accounting.get_epsilon_gaussian(1.0 / shift, delta))
 
 
@@ -104,7 +104,7 @@ def gaussian_hits(shift: float, trials: int) -> Hits:
 def unlucky(
     declared: Hits, proven: Callable[[Hits], float], alpha: float, points: float = math.inf
 ) -> float:
-    """What the attack proves of the declared mechanism on a day of bad luck, one in 1/``alpha``.
+    """What the attack proves of the declared mechanism with bad luck, of probability ``alpha``.
 
     Hits are nearly normal, so the losses of the two worlds add up as the root of squares. Declared
     rates that were averaged over so many ``points`` have an error of their own.

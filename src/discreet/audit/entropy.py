@@ -10,7 +10,6 @@ too, must be passed on as they are.
 from __future__ import annotations
 
 import hashlib
-import multiprocessing
 import os
 import random
 import time
@@ -21,12 +20,13 @@ from typing import Any
 import numpy as np
 
 from discreet.audit.finding import FAILS, HOLDS, Finding
+from discreet.audit.fresh_process import in_fresh_process
 from discreet.audit.subjects import Subject
 from discreet.privacy.noise import Noise, SecureNoise
 
 CLOCKS = ("time", "monotonic", "perf_counter", "process_time", "thread_time")
 SCALE = 5.9 * 2.0**41
-"""About the noise of a Gram at ε = 1, in steps of its grid."""
+"""Roughly the noise of a Gram at ε = 1, in steps of its grid."""
 FAR = 12.0
 """Deviations that a stand-in draws and that nothing may cut off."""
 _UNUSED = 12
@@ -119,7 +119,7 @@ def drawn(noise: Noise, stream: Stream, moment: int) -> dict[str, Any]:
 
 
 def wrong_with(noise: Noise) -> list[str]:
-    """What speaks against a source; nothing if its draws are a function of entropy alone."""
+    """Faults of a source; none if its draws are a function of entropy alone."""
     found = []
     one, again, other = (
         drawn(noise, Stream(seed), moment) for seed, moment in ((1, 1000), (1, 2000), (2, 1000))
@@ -155,7 +155,7 @@ def _not_passed_on(noise: Noise) -> list[str]:
 
 
 def _words_of_their_own(noise: Noise) -> list[str]:
-    """Another bit in one word moves one entry (one vector of a ball), and moves it."""
+    """Flipping a bit of one word moves exactly one entry (one vector of a ball)."""
     found = []
     for name in ("gaussian", "normal", "ball"):
         draw = getattr(noise, name)
@@ -181,14 +181,7 @@ def _words_of_their_own(noise: Noise) -> list[str]:
 
 def entropy_alone(subject: Subject, noise: Noise | None = None, name: str = "") -> Finding:
     """Every law of the source, in a process of its own: its entropy is replaced there."""
-    methods = multiprocessing.get_all_start_methods()
-    context: Any = multiprocessing.get_context("fork" if "fork" in methods else "spawn")
-    receiver, sender = context.Pipe(duplex=False)
-    worker = context.Process(target=_send, args=(noise or SecureNoise(), sender))
-    worker.start()
-    sender.close()
-    wrong = receiver.recv()
-    worker.join()
+    wrong = in_fresh_process(_wrong_or_broken, noise or SecureNoise())
     return Finding(
         "noise",
         subject.name,
@@ -199,9 +192,8 @@ def entropy_alone(subject: Subject, noise: Noise | None = None, name: str = "") 
     )
 
 
-def _send(noise: Noise, sender: Any) -> None:
+def _wrong_or_broken(noise: Noise) -> list[str]:
     try:
-        sender.send(wrong_with(noise))
+        return wrong_with(noise)
     except Exception as error:
-        sender.send([f"the source fails on known entropy: {type(error).__name__}"])
-    sender.close()
+        return [f"the source fails on known entropy: {type(error).__name__}"]

@@ -48,7 +48,7 @@ def covered(subject: Subject) -> Finding:
         subject.name,
         f"cost of all that a record touches, of {MANY} actions",
         HOLDS if kept else FAILS,
-        f"by the blocks that it moves and their noise a record costs {worst:.4f}",
+        f"a record costs, by the blocks that it moves and their noise, {worst:.4f}",
         claimed=subject.epsilon,
         exact=worst,
         level=subject.epsilon,
@@ -59,7 +59,8 @@ def _cost(subject: Subject, mechanism: Any, delta: float) -> float:
     if subject.mechanism == "finite":
         return _choice_cost(subject, mechanism)
     if subject.ridge:
-        return _ridge_cost(subject, delta)
+        # The worst pair of records, in deviations of the noise; its sampler's share of δ is small.
+        return gaussian_epsilon(GaussianRelease(subject).distance(*subject.worst_pair()), delta)
     return _objective_cost(subject, mechanism, delta)
 
 
@@ -90,12 +91,6 @@ def _choice_cost(subject: Subject, mechanism: Any) -> float:
         asked.append(noise)
     moved = max(float(np.abs(one.scores - two.scores).max()) for one in asked for two in asked)
     return 2.0 * moved / min(each.scale for each in asked)
-
-
-def _ridge_cost(subject: Subject, delta: float) -> float:
-    """The worst pair of records, in deviations of the noise; its sampler's share of δ is small."""
-    found = GaussianRelease(subject).distance(*subject.worst_pair())
-    return math.inf if math.isinf(found) else gaussian_epsilon(found, delta)
 
 
 def _objective_cost(subject: Subject, mechanism: Any, delta: float) -> float:

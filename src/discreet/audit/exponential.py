@@ -18,7 +18,7 @@ MANY = 20_000
 
 
 def log_probabilities(mechanism: Mechanism, batch: Batch) -> np.ndarray[Any, Any]:
-    """Of choosing each function, from what a fit asks of its noise."""
+    """The probability of each function, from the noise that a fit asks for."""
     asked = Chosen()
     mechanism.fit(batch, asked)
     logits = -asked.scores / asked.scale

@@ -1,7 +1,8 @@
-"""What an audit says: one row a question, with a verdict."""
+"""What an audit says: one row per question, with a verdict."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -42,6 +43,11 @@ class Finding:
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
+
+
+def worst(verdicts: Collection[str]) -> str:
+    """The gravest of the verdicts; ``holds`` if there is none."""
+    return next((each for each in (FAILS, WEAK) if each in verdicts), HOLDS)
 
 
 def exact_verdict(found: float, claimed: float) -> str:

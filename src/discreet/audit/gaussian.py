@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from discreet.audit.confidence_bounds import gaussian_epsilon
-from discreet.audit.finding import FAILS, HOLDS, WEAK, Finding, exact_verdict
+from discreet.audit.finding import FAILS, HOLDS, WEAK, Finding, exact_verdict, worst
 from discreet.audit.noise_sources import Chosen
 from discreet.audit.release_reading import GramReader, RidgeReader, reader_of
 from discreet.audit.subjects import Subject
@@ -27,7 +27,7 @@ from discreet.rows.batch import Batch
 
 Distance = Callable[[Batch, Batch], float]
 TIGHT = 0.999
-"""An optimiser that finds less than this share of the declared distance found no worst pair."""
+"""An optimiser that finds less than this share of the declared distance has failed."""
 _STEP = 1e-4
 """Finite differences: far above the grid of 2^−20, far below the size of a context."""
 _UNNOISED = 1e-9
@@ -68,7 +68,7 @@ class GaussianRelease:
 
     @cached_property
     def covariance(self) -> np.ndarray[Any, Any]:
-        """Of the statistics, by one draw at a time on an empty batch."""
+        """Covariance of the statistics, by one draw at a time on an empty batch."""
         mechanism, empty = self.mechanism, self.read.batch()
         silence = Chosen()
         still = self.read(mechanism.fit(empty, silence))
@@ -156,11 +156,11 @@ def _loss_choices(subject: Subject) -> list[Any]:
 
 
 def exact_gaussian(subject: Subject, starts: int = 3) -> Finding:
-    """The largest distance over what the event declares, and the ε that it amounts to."""
+    """The largest distance beside the declared one, and the ε that it implies."""
     declared = shift_of(subject.calibrated.event)
     found = largest_distance(subject, GaussianRelease(subject).distance, starts)
-    exact = math.inf if math.isinf(found) else gaussian_epsilon(found, subject.budget.delta)
-    verdict = _worse(exact_verdict(exact, subject.epsilon), _verdict(found, declared))
+    exact = gaussian_epsilon(found, subject.budget.delta)
+    verdict = worst([exact_verdict(exact, subject.epsilon), _verdict(found, declared)])
     return Finding(
         "exact",
         subject.name,
@@ -174,7 +174,7 @@ def exact_gaussian(subject: Subject, starts: int = 3) -> Finding:
 
 
 def exact_gram(subject: Subject, starts: int = 3) -> Finding:
-    """The same for the Gram beside a perturbed objective, which has a share of the budget."""
+    """The largest distance of the Gram beside a perturbed objective, at its share of the budget."""
     release = GaussianRelease(subject, gram_only=True)
     declared = 1.0 / release.mechanism.event.events[-1].multiplier
     found = largest_distance(subject, release.distance, starts)
@@ -189,14 +189,10 @@ def exact_gram(subject: Subject, starts: int = 3) -> Finding:
 
 
 def _verdict(found: float, declared: float) -> str:
-    """Beyond the declared distance the claim fails; far below it the search does."""
+    """Beyond the declared distance the claim fails; far below it the search has failed."""
     if exact_verdict(found, declared) == FAILS:
         return FAILS
     return WEAK if found < TIGHT * declared else HOLDS
-
-
-def _worse(*verdicts: str) -> str:
-    return next(each for each in (FAILS, WEAK, HOLDS) if each in verdicts)
 
 
 def _said(found: float, declared: float) -> str:

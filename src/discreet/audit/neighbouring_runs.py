@@ -66,7 +66,7 @@ class Play:
 
     @cached_property
     def _others(self) -> tuple[Any, Any]:
-        """Contexts and losses of everybody else: public to this attacker."""
+        """Contexts and losses of all other people, which this attacker knows."""
         rng = np.random.default_rng(0)
         return rng.normal(size=(ROUNDS, DIMENSION)), rng.integers(2, size=(ROUNDS, ACTIONS))
 
@@ -92,7 +92,7 @@ class Play:
         return learner.released
 
     def _crash_and_reload(self, learner: Learner) -> Learner:
-        """Saved and loaded, then a release that dies while noise is drawn, then once more."""
+        """Saved and loaded; the first release dies while it draws noise, the second succeeds."""
         learner = self._reload(learner, Dying())
         learner.close()
         try:
@@ -108,7 +108,7 @@ class Play:
             return Learner.load(path, noise=noise, draws=SameDraws())
 
     def residuals(self, released: Released, noise: Any = ()) -> list[np.ndarray[Any, Any]]:
-        """Each release without the statistics of everybody else's records, and known noise."""
+        """Each release minus the statistics of all other records and minus known noise."""
         contexts, losses = self._others
         found = []
         for number, release in enumerate(released.items, start=1):
@@ -125,7 +125,7 @@ class Play:
     def projections(self, released: Released) -> np.ndarray[Any, Any]:
         """Residuals along the difference of the two versions, in deviations of the noise.
 
-        Two numbers a release, for Gram and response: noise may be missing in one of them alone.
+        Two numbers per release, for Gram and response: noise may be missing in one of them alone.
         """
         left = self.residuals(released)
         one, two = (
@@ -189,7 +189,7 @@ class Play:
         return {}
 
     def shift(self) -> float:
-        """Deviations between the worlds if the record's batch tells all that may be told."""
+        """Deviations between the worlds if the record's batch shows as much as it may."""
         if not self.plan.schedule.fitted(self.batch):
             return 0.0
         nothing = self.plan.nothing_released()

@@ -7,13 +7,12 @@ the declared scale. Every limit is exceeded with probability at most ``alpha`` a
 from __future__ import annotations
 
 import math
-import multiprocessing
-from typing import Any
 
 import numpy as np
 
 from discreet.audit.confidence_bounds import clopper_pearson
 from discreet.audit.finding import FAILS, HOLDS, Finding
+from discreet.audit.fresh_process import in_fresh_process
 from discreet.audit.gaussian import GaussianRelease
 from discreet.audit.noise_sources import Chosen, Trials
 from discreet.audit.objective import Objective
@@ -38,7 +37,7 @@ STATEMENTS = {"scale_and_shape": 3, "independence": 8, "grid": 2, "choice": 2, "
 def standard_draws(subject: Subject, noise: Noise, releases: int = 0) -> Floats:
     """Noise of many releases (T, k), in declared standard deviations."""
     first, _ = subject.worst_pair()
-    releases = releases or RELEASES * (1 if subject.ridge else 4)  # a few numbers a release
+    releases = releases or RELEASES * (1 if subject.ridge else 4)  # a few numbers per release
     release = subject.calibrated.fit(first, Trials(noise, releases))
     if subject.ridge:
         seen = GaussianRelease(subject)
@@ -200,22 +199,7 @@ def tails(
 
 def in_processes(subject: Subject, noise: Noise) -> list[Floats]:
     """Draws of two processes that begin in the same state."""
-    methods = multiprocessing.get_all_start_methods()
-    context: Any = multiprocessing.get_context("fork" if "fork" in methods else "spawn")
-    found = []
-    for _ in range(2):
-        receiver, sender = context.Pipe(duplex=False)
-        worker = context.Process(target=_send_draws, args=(subject, noise, sender))
-        worker.start()
-        sender.close()
-        found.append(receiver.recv())
-        worker.join()
-    return found
-
-
-def _send_draws(subject: Subject, noise: Noise, sender: Any) -> None:
-    sender.send(standard_draws(subject, noise))
-    sender.close()
+    return [in_fresh_process(standard_draws, subject, noise) for _ in range(2)]
 
 
 def grid(subject: Subject, alpha: float, noise: Noise | None = None, name: str = "") -> Finding:

@@ -14,6 +14,7 @@ import numpy as np
 from discreet.audit.finding import FAILS, HOLDS, Finding, exact_verdict
 from discreet.audit.objective import Objective
 from discreet.audit.subjects import Subject, joined
+from discreet.formatting import guarantee_text
 from discreet.oracles.mechanisms.perturbed_objective import TOLERANCE
 from discreet.rows.batch import Batch
 from discreet.types import Floats
@@ -110,7 +111,7 @@ def exact_gaussian_objective(subject: Subject) -> Finding:
         subject.name,
         "hockey-stick integral",
         exact_verdict(exact, subject.epsilon),
-        f"the worst pair of records needs ε = {exact:.4f} at δ = {subject.budget.delta:g}",
+        f"the worst pair of records needs {guarantee_text(exact, subject.budget.delta)}",
         claimed=subject.epsilon,
         exact=exact,
         level=subject.epsilon,

@@ -1,4 +1,4 @@
-"""Rows of a service: whatever one person does, one row of a batch is theirs, and slots stay slots.
+"""Rows of a service: whatever one person does, at most one row of a batch is theirs.
 
 Sealed rows and answers are written as the service writes them and read by the code that hands a
 batch to the fit. One person holds every third slot of small and large batches.
@@ -22,11 +22,11 @@ SIZES = (5, 63, 64, 65, 200)
 _EPOCH, _BATCH = 1, 1
 WAYS = ("written at once", "with a loss for silence", "written with the answer")
 ANSWERED = {"everything": (0, 1), "nothing": (0, 0), "all but the first": (1, 1), "half": (0, 2)}
-"""What one person answers: the first turn, and every which one from there on (0: none)."""
+"""The turns on which one person answers: the first, and the step to the next (0: no turn)."""
 
 
 def one_row_each(subject: Subject) -> Finding:
-    """Everything that one person does moves one row at most, and nobody else's."""
+    """Everything that one person does moves at most one row, which is their own."""
     wrong = []
     for size, way in itertools.product(SIZES, WAYS):
         plan = subject.plan(missing_loss=0.5 if way == WAYS[1] else None)
@@ -56,7 +56,7 @@ def one_row_each(subject: Subject) -> Finding:
 
 
 def _read(plan: Plan, size: int, theirs: Any, name: str, *, whole: bool) -> Batch:
-    """The batch of a service in which one person answers in this way, and everybody else does."""
+    """The batch of a service in which one person answers this way and all others answer."""
     from discreet.service.secrets.sealing import LOSS, ROW, WHOLE, Row, Sealer, pack_loss
     from discreet.service.storage.migrations import tables
     from discreet.service.storage.sealed_batch import read_batch
@@ -97,7 +97,7 @@ def _read(plan: Plan, size: int, theirs: Any, name: str, *, whole: bool) -> Batc
 
 
 def installed() -> bool:
-    """Whether there is a service to ask: it is an extra of the package."""
+    """Whether the service, an extra of the package, is installed."""
     try:
         import discreet.service.storage.sealed_batch
         import discreet.service.storage.sqlite  # noqa: F401

@@ -30,7 +30,7 @@ def isometry(subject: Subject) -> Finding:
     error = np.abs(seen.covariance / np.outer(sigma, sigma) - np.eye(len(sigma))).max()
     return _fact(
         subject,
-        "noise alike in all directions (svec)",
+        "equal noise in all directions (svec)",
         error <= ROUNDING,
         f"covariance differs from the declared one by {error:.0e}",
     )

@@ -1,4 +1,4 @@
-"""Whole documents of releases: what is public beforehand, and that the rest is noisy statistics.
+"""Whole documents of releases: what is public in advance; the rest must be noisy statistics.
 
 Two questions, asked of everything that a release publishes. In worlds where people answer, stay
 silent or say something else, all but the noisy numbers must be the same bytes. And where the
@@ -33,7 +33,7 @@ from discreet.releases.released import Released
 from discreet.rows.batch import Batch
 
 FIRST = 66
-"""Slots of the first batch: a rule that is kept in small batches only would show."""
+"""Slots of the first batch, so many that a rule kept only in small batches would show."""
 ROWS = 6
 LARGE_RIDGE = 4.0
 """So large that Λ = n·ridge exceeds every least one: the number of records decides."""
@@ -42,7 +42,7 @@ _ARRAY = {"shape", "exponent", "integers"}
 
 @dataclass(frozen=True)
 class World:
-    """How people behave: one in ``every`` answers (0: nobody does), and what they say."""
+    """How people behave: one in ``every`` answers (0: no one answers), and what they answer."""
 
     every: int
     seed: int = 0
@@ -57,7 +57,7 @@ WORLDS = (World(1), World(0), World(3), World(1, seed=1))
 
 
 def public_alike(subject: Subject) -> Finding:
-    """Learners in several worlds: all but the noisy numbers of their documents is the same."""
+    """Learners in several worlds: all but the noisy numbers of their documents is equal."""
     wrong: list[str] = []
     for policy in subject.policies:
         plan = subject.plan(policy, first_batch=FIRST, releases="on_request")
@@ -99,7 +99,7 @@ def _played(plan: Plan, subject: Subject, world: World) -> Learner:
 
 
 def _broken_links(plan: Plan, released: Released) -> list[str]:
-    """Each release names the whole document before it, hashed here anew."""
+    """Each release names the whole document before it; this hashes that document again."""
     found, before = [], _hash(plan.to_config())
     for item in released.items:
         document = item.to_json()
@@ -130,7 +130,7 @@ def _shape(value: Any) -> Any:
 
 
 def tells_no_more(subject: Subject) -> Finding:
-    """Batches whose noise makes up for their difference must be released alike, to the byte.
+    """Batches whose noise makes up for their difference must give equal releases, to the byte.
 
     Floating-point mechanisms are compared up to rounding, their public parts to the byte as well.
     """
@@ -211,7 +211,7 @@ class _Target:
         }
 
     def _tilt(self, batch: Batch) -> dict[str, Any]:
-        """The draw with which the minimiser is one that was chosen beforehand."""
+        """The draw with which the minimiser is one that was chosen in advance."""
         objective = Objective(self._subject, ROWS, self._mechanism)
         theta = 3.0 * np.random.default_rng(2).normal(size=(self._subject.n_actions, 2))
         problem = self._mechanism.problem

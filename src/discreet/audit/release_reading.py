@@ -67,7 +67,7 @@ class RidgeReader:
         return np.asarray(np.where(responses, self.mechanism.response, self.mechanism.gram))
 
     def __call__(self, release: Any, earlier: Statistics | None = None) -> np.ndarray[Any, Any]:  # noqa: ARG002
-        """Vectors (..., k), one a release; ``earlier`` is the pool that it went on from."""
+        """Vectors (..., k), one per release; ``earlier`` is the pool that the release extends."""
         offset, ridge = self._public
         gram, weights = release.gram, release.predictor.weights - offset
         values = np.asarray(gram.values)

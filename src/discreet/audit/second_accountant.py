@@ -1,4 +1,4 @@
-"""The cost of events, a second time: dp_accounting's privacy loss distributions and accountants.
+"""The cost of events, computed again by dp_accounting's privacy loss distributions and accountants.
 
 Nothing of ``privacy.accounting`` is used here, so a mistake there is not repeated. Gaussian parts
 go through a discretised privacy loss distribution instead of a formula, the curve of a Gaussian
@@ -34,7 +34,7 @@ class Recomputed:
 
 
 def epsilon_of(events: Sequence[Mapping[str, Any]], delta: float) -> float:
-    """ε at δ of events (as JSON objects) on the same records; ∞ if there is none."""
+    """ε at δ of events (as JSON objects) on the same records; ∞ if no finite ε holds."""
     parts = [part for event in events for part in _parts(event)]
     if any(part["kind"] == "NonPrivate" for part in parts):
         return math.inf
@@ -88,14 +88,14 @@ def recompute(document: Mapping[str, Any]) -> Recomputed:
 
 
 def agree(one: float, two: float) -> bool:
-    """Whether two computations of ε say the same."""
+    """Whether two computations of ε agree."""
     if math.isinf(one) or math.isinf(two):
         return one == two
     return abs(one - two) <= max(AGREE * max(one, two), 10 * STEP)
 
 
 def _distinct(partitions: Mapping[str, list[Mapping[str, Any]]]) -> list[tuple[str, Any]]:
-    """One partition of each cost: batches of a plan are charged alike."""
+    """One partition of each cost: all batches of a plan have equal charges."""
     seen: dict[str, tuple[str, Any]] = {}
     for name, events in partitions.items():
         seen.setdefault(repr(events), (name, events))

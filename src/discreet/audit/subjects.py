@@ -18,9 +18,9 @@ from discreet.rows.batch import Batch
 
 DELTA = 1e-5
 DEFAULT_PLAN = "default-plan"
-"""``Plan(n_actions, features, budget)`` and nothing else, whatever its parts are."""
+"""``Plan(n_actions, features, budget)`` with the parts that it chooses."""
 COPIES = 5
-"""f = 1 in so many copies beside one f = 0: the choice that shows most at 10,000 trials."""
+"""Copies of f = 1 beside one f = 0: this choice reveals most at 10,000 trials."""
 
 
 def constants(values: Any, n_actions: int, p: int) -> np.ndarray[Any, Any]:
@@ -28,10 +28,6 @@ def constants(values: Any, n_actions: int, p: int) -> np.ndarray[Any, Any]:
     weights = np.zeros((len(values), n_actions, p))
     weights[..., 0] = np.asarray(values)[:, None] * math.sqrt(2.0)
     return weights
-
-
-def _finite(n_actions: int) -> FiniteClass:
-    return FiniteClass(constants([0.0] + [1.0] * COPIES, n_actions, 2))
 
 
 # Two context dimensions let ridge attain its sensitivity; one keeps densities on a plane grid.
@@ -42,7 +38,7 @@ _ORACLES: dict[str, tuple[Any, int, float]] = {
     "logistic-gamma": (lambda _: Logistic(ridge=1e-4, noise="gamma"), 1, 0.0),
     "logistic-gaussian": (lambda _: Logistic(ridge=1e-4, noise="gaussian"), 1, DELTA),
     "logistic-paper": (lambda _: Logistic(ridge=1e-4, mechanism="paper"), 1, 0.0),
-    "finite": (_finite, 1, 0.0),
+    "finite": (lambda A: FiniteClass(constants([0.0] + [1.0] * COPIES, A, 2)), 1, 0.0),
     DEFAULT_PLAN: (lambda _: PooledRidge(), 2, DELTA),
 }
 MECHANISMS = tuple(_ORACLES)
@@ -58,7 +54,7 @@ class Subject:
     losses: str
     epsilon: float
     actions: int = 0
-    """Where a question needs more than the few actions that searches can afford."""
+    """Number of actions, for questions that need more than searches can afford; 0: the usual."""
 
     @property
     def name(self) -> str:
@@ -75,7 +71,7 @@ class Subject:
 
     @property
     def with_gram(self) -> bool:
-        """Ridge is asked for its Gram too, as by a policy with radii; a plan by its own policy."""
+        """Ridge releases its Gram too, as for a policy with radii; a plan follows its policy."""
         return self.ridge and self.mechanism != DEFAULT_PLAN
 
     @property
@@ -99,7 +95,7 @@ class Subject:
 
     @cached_property
     def calibrated_with_gram(self) -> Any:
-        """As it is for a policy with radii."""
+        """The mechanism as it is for a policy with radii."""
         problem = replace(self.problem, radii=True)
         return self.bare_oracle.calibrate(problem, Budget(self.epsilon, DELTA))
 
@@ -188,7 +184,7 @@ def _at(t: float) -> list[float]:
 
 
 def subjects(mechanisms: Any, epsilons: Any) -> list[Subject]:
-    """All that ship, at each ε."""
+    """All subjects that ship, at each ε."""
     return [
         Subject(mechanism, feedback, losses, float(epsilon))
         for epsilon in epsilons

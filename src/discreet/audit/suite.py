@@ -27,7 +27,7 @@ from discreet.audit.transcript import enters_once, transcript
 from discreet.privacy.noise import SecureNoise
 
 FALSE_ALARM = 1e-4
-"""At most this often does an audit of correct code report anything but "holds"."""
+"""How often, at most, an audit of correct code reports anything but "holds"."""
 PARTS = ("exact", "noise", "black box", "transcript")
 _FAST: dict[str, Any] = {"noise": SecureNoise(fast=True), "name": ", fast sampler"}
 _TWO_SIDED = 2
@@ -144,14 +144,14 @@ class _Certain:
 
 
 def error_rate(listed: Sequence[Check]) -> float:
-    """What each statement may err, so that all together err with FALSE_ALARM: a union bound."""
+    """The error rate of each statement: by a union bound all together err with FALSE_ALARM."""
     return FALSE_ALARM / max(1, sum(check.statements for check in listed))
 
 
 def answers(
     listed: Sequence[Check], jobs: int = 0, told: Callable[[int, Finding], None] | None = None
 ) -> list[Finding]:
-    """One finding a check, in order; several processes share the work.
+    """One finding per check, in order; several processes share the work.
 
     ``told`` hears how many are done and the newest finding.
     """
@@ -177,7 +177,7 @@ def answers(
 
 
 def _answer(check: Check, alpha: float) -> Finding:
-    """What a check found; a fit that breaks under a question has not answered it."""
+    """What a check found; a question that ends in an exception fails."""
     try:
         return check.ask(alpha)
     except Exception as error:

@@ -51,7 +51,7 @@ class Remembered(Chosen):
 
 
 def enters_once(scenario: Scenario, epsilon: float) -> Finding:
-    """The record moves its own batch's release by its own statistics, once; so does noise."""
+    """The record, and each draw of noise, moves only its own batch's release, and once."""
     wrong = []
     for version in (scenario.first, scenario.second):
         noise = Remembered()

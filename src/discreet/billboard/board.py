@@ -1,4 +1,4 @@
-"""Billboard: verify what a service published and evaluate the policy here."""
+"""Billboard: verify what a service published, and evaluate its policy locally."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from discreet.releases.released import Released
 
 
 class Billboard:
-    """The policy of a service, evaluated where the context is: nothing about it is sent.
+    """The policy of a service, evaluated where the context is: the context is not sent.
 
     ``source`` is the address of a service, or the published bytes of all documents in order.
     ``public_key`` comes from the operator, not from the same place as the documents.
@@ -55,7 +55,7 @@ class Billboard:
             current = int(listed["current"])
         except (LookupError, TypeError, ValueError):
             raise CorruptRelease(
-                "list of releases must name numbers and digests; it does not. "
+                "list of releases must have numbers and digests; this answer has not. "
                 "Check that the address is that of discreet serve."
             ) from None
         self._adopt([self._content(*entry) for entry in entries], current)
@@ -68,20 +68,20 @@ class Billboard:
         return self._contents[expected]
 
     def _adopt(self, contents: list[bytes], current: int | None) -> None:
-        """Take over a chain if all of it holds; otherwise everything stays as it was."""
+        """Use a new chain if all of it is valid; otherwise change nothing."""
         if not contents:
             raise CorruptRelease(
-                "documents must begin with a genesis; there are none. Fetch them again."
+                "documents must begin with a genesis; the list is empty. Fetch them again."
             )
         chain = self._nothing.extended(contents)
         for link in chain.links:
             if self._seen.get(link.number, link.digest) != link.digest:
                 raise CorruptRelease(
                     f"document {link.number} must never change; it differs from the one seen "
-                    "before. Somebody shows two histories: ask the operator."
+                    "before. The service shows two histories: ask its operator."
                 )
         in_force = chain if current is None else chain.until(current)
-        _ = in_force.released, in_force.policy, in_force.features  # all of it can be evaluated
+        _ = in_force.released, in_force.policy, in_force.features  # fail now, if at all
         self._chain, self._in_force, self._views = chain, in_force, {in_force.number: in_force}
         self._contents = {digest(content): content for content in contents}
         self._seen |= {link.number: link.digest for link in chain.links}
@@ -109,7 +109,7 @@ class Billboard:
     def probabilities(self, contexts: Any, *, release: int | None = None) -> np.ndarray[Any, Any]:
         """Probability of each action: (A,) for one context, (n, A) for many.
 
-        ``release`` is the number of a document other than the one in force, as a ticket names.
+        ``release`` selects another document than the one in force: the one that a ticket names.
         """
         chain = self._at(release)
         rows = chain.policy.probabilities(chain.released, chain.features.map(contexts))
@@ -119,7 +119,7 @@ class Billboard:
         """An action for one context, (n,) for many; fixed by ``u`` (2,) or (n, 2) in [0, 1)."""
         chain = self._at(release)
         features = chain.features.map(contexts)
-        # Privacy: an ordinary generator will do, since it holds for every fixed draw.
+        # Privacy: an ordinary generator is enough, since privacy holds for every fixed draw.
         # [docs/privacy/transcript.md, "Action draws"]
         drawn = np.random.default_rng().random((len(features), 2)) if u is None else u
         uniforms = np.asarray(drawn, dtype=np.float64).reshape(len(features), 2)

@@ -1,4 +1,4 @@
-"""A verified chain of documents, and the releases that it stands for."""
+"""A verified chain of documents, and the releases in it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from discreet.billboard.documents import digest, verify
 from discreet.config import from_config
-from discreet.errors import CorruptRelease
+from discreet.errors import CorruptRelease, InvalidInput
 from discreet.features.schema import Schema
 from discreet.features.unit_ball import UnitBall
 from discreet.plan import FEATURES
@@ -17,7 +17,8 @@ from discreet.policies import Policy
 from discreet.privacy.budget import Budget
 from discreet.registry import POLICIES
 from discreet.releases.canonical import digest_of
-from discreet.releases.release import Release, following
+from discreet.releases.policy_view import PolicyView
+from discreet.releases.release import DecidingRelease, Release, following
 from discreet.releases.released import Released
 from discreet.schedule import Schedule
 
@@ -27,28 +28,23 @@ ADDS_UP = "user"
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """The place of one verified document, the digest of its published bytes, and its release.
+    """One verified document: its place, the digest of its published bytes, and its release.
 
-    There may be thousands, so a link holds no JSON: it takes thirty times the memory.
+    There may be thousands, so a link holds no JSON, which needs thirty times the memory.
     """
 
     digest: str
     kind: str
     number: int
     epoch: int
-    release: Release | None = field(default=None, repr=False)
-
-    def for_deciding(self) -> Link:
-        """The same with a light release."""
-        light = self.release and self.release.for_deciding()
-        return self if light is self.release else replace(self, release=light)
+    release: Release | DecidingRelease | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)
 class Chain:
     """Documents from the genesis on, each verified before it is added.
 
-    A restore cuts the chain back to what the restored service kept, and goes on from there.
+    A restore cuts the chain back to what the restored service kept, and continues from there.
     """
 
     key: str
@@ -81,15 +77,15 @@ class Chain:
         plan = document["plan"]
         if (document["unit"], document["schema"]) != (plan["unit"], digest_of(plan["features"])):
             raise CorruptRelease(
-                "genesis must name the unit and the schema of its plan; it does not. "
+                "genesis must name the unit and the schema of its plan; they differ. "
                 "Read it with the version of discreet that wrote it."
             )
         batches = document["max_batches"]
         counted = type(batches) is int and batches >= 1
         if counted != (document["unit"] == ADDS_UP) or not (counted or batches is None):
             raise CorruptRelease(
-                f"genesis must say max_batches with the unit {ADDS_UP!r}, and only there; it does "
-                "not. Nobody can tell what all releases cost: do not use it."
+                f"genesis must have max_batches with the unit {ADDS_UP!r}, and with no other; this "
+                "one differs. The total cost of all releases is unknown: do not use it."
             )
         return replace(self, links=(link,), genesis=document)
 
@@ -97,7 +93,7 @@ class Chain:
         last, kept = self.links[-1], self
         if link.kind == "restore":
             kept = self.until(document["kept"]["number"])
-            gap = link.number - last.number  # above 1: some were lost before we saw them
+            gap = link.number - last.number  # above 1: we never saw documents that were lost
             follows = (
                 kept.links[-1].digest == document["kept"]["digest"]
                 and link.epoch > last.epoch
@@ -112,19 +108,29 @@ class Chain:
         if not (follows and all(document[name] == self.genesis[name] for name in common)):
             raise CorruptRelease(
                 f"document {link.number} must follow document {last.number}; it does not. "
-                "One is missing, doubled or of another experiment: fetch them again."
+                "A document is missing, doubled or of another experiment: fetch them again."
             )
         return replace(self, links=(*kept.links, link))
 
     def _next_release(self, document: Mapping[str, Any]) -> Release:
-        """The release of a document, which must follow the one before in the core's chain too."""
-        before, root = self.released.items, digest_of(self.config)
+        """The release of a document, which must follow the release before it."""
+        before, root = self.releases, digest_of(self.config)
         previous = before[-1].digest if before else root
         return following(document, len(before) + 1, root, previous)
 
+    @property
+    def releases(self) -> tuple[Release | DecidingRelease, ...]:
+        return tuple(link.release for link in self.links if link.release is not None)
+
     def for_deciding(self) -> Chain:
         """This chain without what only the next fit reads, for a process that never fits."""
-        return replace(self, links=tuple(link.for_deciding() for link in self.links))
+        links = tuple(
+            replace(link, release=DecidingRelease.of(link.release))
+            if isinstance(link.release, Release)
+            else link
+            for link in self.links
+        )
+        return replace(self, links=links)
 
     def until(self, number: int) -> Chain:
         """The chain as it was when that document was the newest."""
@@ -132,8 +138,8 @@ class Chain:
             if link.number == number:
                 return replace(self, links=self.links[:place])
         raise CorruptRelease(
-            f"document {number!r} must be in the chain; it is not. "
-            "It was lost in a restore, or never published: fetch them again."
+            f"document {number!r} must be in the chain; the chain lacks it. "
+            "It was lost in a restore, or never published: fetch the documents again."
         )
 
     @property
@@ -144,7 +150,7 @@ class Chain:
 
     @property
     def budget(self) -> Budget:
-        """What all releases together may cost one unit; the plan has the budget of one."""
+        """What all releases together may cost one unit; the plan has the budget of one release."""
         share, parts = self.config["budget"], self.genesis["max_batches"] or 1
         return Budget(float(share["epsilon"]) * parts, float(share["delta"]) * parts)
 
@@ -156,17 +162,25 @@ class Chain:
 
     @cached_property
     def policy(self) -> Policy:
-        """The rule; the whole plan is not built, since only a learner needs its noise."""
+        """The policy alone, since only a learner needs the noise of the whole plan."""
         made: Policy = from_config(POLICIES, self.config["policy"], "plan.policy")
         return made
 
     @cached_property
     def released(self) -> Released:
-        """What a policy sees: every release of the chain."""
+        """Every release of the chain, whole: a fit goes on from it, and it can be saved."""
+        view = self.deciding
+        whole = tuple(each for each in view.items if isinstance(each, Release))
+        if len(whole) < len(view.items):
+            raise InvalidInput(
+                "chain must hold whole releases; this one holds only what decisions read of them. "
+                "Read the documents again."
+            )
+        return Released(view.n_actions, view.schedule, whole, view.plan)
+
+    @cached_property
+    def deciding(self) -> PolicyView[Release | DecidingRelease]:
+        """What a policy reads of every release of the chain."""
         plan = self.config
-        return Released(
-            int(plan["n_actions"]),
-            Schedule(int(plan["first_batch"]), plan["horizon"], float(plan["growth"])),
-            tuple(link.release for link in self.links if link.release is not None),
-            plan,
-        )
+        schedule = Schedule(int(plan["first_batch"]), plan["horizon"], float(plan["growth"]))
+        return PolicyView(int(plan["n_actions"]), schedule, self.releases, plan)

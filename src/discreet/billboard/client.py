@@ -1,7 +1,7 @@
 """Client and Billboard: the two ways to use a decision service from Python.
 
 ``Client`` sends contexts and losses to the service. ``Billboard`` takes what the service
-published, verifies it and evaluates the policy here, so that no context leaves.
+published, verifies it and evaluates the policy locally, so that no context is sent.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ __all__ = ["Billboard", "Client", "Decision", "Ticket"]
 
 @dataclass(frozen=True)
 class Decision:
-    """What the service chose; ``id`` goes with the loss.
+    """What the service chose; report the loss with ``id``.
 
-    ``release`` is the number of the document whose policy chose. Where ``stored`` is False the
+    ``release`` is the number of the document whose policy chose. If ``stored`` is False, the
     loss is not needed, and reporting it changes nothing.
     """
 
@@ -54,7 +54,7 @@ class Client:
         self._transport = Transport(url, key, timeout=timeout, retries=retries)
 
     def decide(self, context: Any, *, user: str | None = None, deferred: bool = False) -> Decision:
-        """Choose an action for a context; made once, however often the network fails.
+        """Choose an action for a context; the decision counts once, even after network failures.
 
         A ``deferred`` decision counts only after ``activate``.
         """
@@ -76,9 +76,9 @@ class Client:
         action: int | None = None,
         user: str | None = None,
     ) -> None:
-        """The loss in [0, 1] of a decision; saying the same again changes nothing.
+        """Report the loss in [0, 1] of a decision; reporting it again changes nothing.
 
-        A ticket needs its context and action as well: only now do they leave.
+        A ticket needs its context and action as well: they are sent only now.
         """
         self._transport.post(
             "/v1/observe",
@@ -86,7 +86,7 @@ class Client:
         )
 
     def observe_many(self, losses: Iterable[tuple[Decision | str, float]]) -> list[dict[str, Any]]:
-        """Losses of many decisions in one request: for each, its status and error if any."""
+        """Report many losses in one request; returns status, and error if any, for each."""
         listed = [{"decision": _id(decision), "loss": loss} for decision, loss in losses]
         answer = self._transport.post("/v1/observe:batch", {"observations": listed})
         results: list[dict[str, Any]] = answer["results"]
@@ -97,7 +97,7 @@ class Client:
         self._transport.post("/v1/activate", {"decision": _id(decision)})
 
     def status(self) -> Any:
-        """In words: which batch, how full, when the next release is due."""
+        """The state of the experiment: batches, their slots, when the next release is due."""
         return as_json(self._transport.get("/v1/status"))
 
     def releases(self) -> Any:

@@ -1,4 +1,4 @@
-"""The documents of a billboard: canonical JSON, signed, each naming the bytes before it.
+"""The documents of a billboard: canonical JSON, signed, each with the digest of the one before.
 
 Document 0 is the ``genesis`` with the plan; each later one is a ``release``, a ``burn`` of
 batches that will never be released, or a ``restore`` that begins a new epoch. A document's
@@ -49,8 +49,8 @@ def genesis(
 ) -> dict[str, Any]:
     """Document 0: the plan, and the public key that signs all that follows.
 
-    The budget of the plan is that of one release; where releases add up on one unit,
-    ``max_batches`` says how many there will be at most.
+    The plan holds the budget of one release. If the costs of releases add up for one unit,
+    ``max_batches`` is the largest number of releases.
     """
     refuse_unevaluated(plan)
     config = plan.to_config()
@@ -70,7 +70,7 @@ def genesis(
 
 
 def refuse_unevaluated(plan: Plan) -> None:
-    """Complain about a policy that the clients of a billboard could not follow."""
+    """Refuse a policy that the clients of a billboard cannot evaluate."""
     name = type(plan.policy).__name__
     if name not in EVALUATED:
         raise InvalidInput(
@@ -80,7 +80,7 @@ def refuse_unevaluated(plan: Plan) -> None:
 
 
 def release_document(previous: bytes, release: Release) -> dict[str, Any]:
-    """The document of one release, after the signed bytes of the document before."""
+    """The document of one release; ``previous`` are the signed bytes of the document before."""
     return _after(previous, "release", release=release.to_json())
 
 
@@ -95,7 +95,7 @@ def restore_document(
     """Begins an epoch after a restored backup; ``kept`` are the newest signed bytes it holds.
 
     ``epoch`` and ``number`` are one more than the anchor's, ``previous`` is the anchor's digest:
-    what was published and lost since keeps its number, and whoever has seen it can follow.
+    documents that were published and lost keep their numbers, and clients that saw them can go on.
     """
     last = _after(kept, "restore", burned=sorted(burned))
     remains = {"number": last["number"] - 1, "digest": last["previous"]}
@@ -113,7 +113,7 @@ def sign(document: dict[str, Any], private_key: bytes) -> bytes:
     """The bytes to publish: canonical JSON with the signature of the document without it."""
     signed = {**document, "signature": signature(canonical(document), private_key)}
     content = canonical(signed)
-    verify(content, public_key(private_key))  # nothing leaves that a client would refuse
+    verify(content, public_key(private_key))  # never publish what a client would refuse
     return content
 
 
@@ -123,31 +123,31 @@ def digest(content: bytes) -> str:
 
 
 def verify(content: bytes, key: str) -> dict[str, Any]:
-    """The document of published bytes, without its signature; CorruptRelease if anything is off."""
+    """The document in published bytes, without its signature; CorruptRelease if it is not valid."""
     key = checked_public_key(key)
     document = _parsed(content)
     signed = document.pop("signature", None)
     if not is_signed(canonical(document), signed, key):
         raise CorruptRelease(
-            "document must be signed by the expected key; it is not. "
+            "document must be signed by the expected key; its signature is not. "
             "It was altered or comes from another service: fetch it again, check the public key."
         )
     kind = document.get("kind")
     if document.get("format") != FORMAT or not isinstance(kind, str) or kind not in FIELDS:
         raise CorruptRelease(
-            f"document must be of format {FORMAT!r} and a known kind; it is not. "
+            f"document must be of format {FORMAT!r} and a known kind; this is another. "
             "Read it with the version of discreet that wrote it."
         )
     if document.keys() != _SHARED | FIELDS[kind] or document.get("key", key) != key:
         raise CorruptRelease(
-            f"document must have the fields of a {kind} and name its key; it does not. "
+            f"document must have the fields of a {kind} and the expected key; it differs. "
             "Read it with the version of discreet that wrote it."
         )
     return document
 
 
 def _parsed(content: bytes) -> dict[str, Any]:
-    """JSON that is spelt canonically: so its bytes say one thing, in every language."""
+    """Accepts canonical JSON only, so that every language reads the same content."""
     try:
         document = json.loads(
             content, parse_float=_refuse, parse_int=_whole, parse_constant=_refuse
@@ -157,7 +157,7 @@ def _parsed(content: bytes) -> dict[str, Any]:
         same = False
     if not same:
         raise CorruptRelease(
-            "document must be one canonical JSON object without decimals; it is not. "
+            "document must be one canonical JSON object without decimals; these bytes are not. "
             "It was cut short or altered: fetch it again."
         )
     return document  # type: ignore[no-any-return]

@@ -12,7 +12,7 @@ _SIGNATURE = re.compile(r"[0-9a-f]{128}")
 
 
 def new_private_key() -> bytes:
-    """A fresh private key from the operating system's entropy: keep it outside the database."""
+    """A new private key from the operating system's entropy: keep it outside the database."""
     made: bytes = _ed25519().Ed25519PrivateKey.generate().private_bytes_raw()
     return made
 
@@ -24,7 +24,7 @@ def public_key(private_key: bytes) -> str:
 
 
 def checked_public_key(key: Any) -> str:
-    """A public key as it is written, or an error that says how."""
+    """The public key if it is well-formed; otherwise an error."""
     if isinstance(key, str) and _PUBLIC.fullmatch(key):
         return key
     raise InvalidInput(
@@ -57,7 +57,7 @@ def is_signed(message: bytes, signed: Any, key: str) -> bool:
 def _private(key: Any) -> Any:
     if not isinstance(key, bytes) or len(key) != 32:
         raise InvalidInput(
-            "private key must be 32 bytes; it is not. Make one with new_private_key()."
+            "private key must be 32 bytes; this is not. Make one with new_private_key()."
         )
     return _ed25519().Ed25519PrivateKey.from_private_bytes(key)
 
@@ -67,7 +67,7 @@ def _ed25519() -> Any:
         from cryptography.hazmat.primitives.asymmetric import ed25519
     except ImportError:
         raise InvalidInput(
-            "cryptography must be installed for signatures; it is not. "
+            "cryptography must be installed for signatures; this Python lacks it. "
             "Run pip install 'discreet[client]'."
         ) from None
     return ed25519

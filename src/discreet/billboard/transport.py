@@ -1,4 +1,4 @@
-"""HTTP with kept connections, timeouts and retries of what may be sent again."""
+"""HTTP with kept connections, timeouts and retries."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from typing import Any
 from discreet.errors import InvalidInput, ServiceError
 
 BUSY = (429, 503)
-"""Answers that ask to come again later."""
+"""Statuses that ask the client to try again later."""
 FIRST_WAIT, LONGEST_WAIT = 0.1, 10.0
 LARGEST_ANSWER = 2**28
-"""More bytes than any release needs: a stranger's server cannot fill the memory."""
+"""Bytes; more than any release needs, so that a hostile server cannot fill the memory."""
 
 
 class Transport:
     """Requests to one service, from any number of threads.
 
-    What fails before an answer arrives, and what the service is too busy for, is sent again
-    after 0.1, 0.2, 0.4 … seconds. Every request here may be sent twice: a decision carries an
-    idempotency key, a lost ticket leaves a void slot, and all others say the same again.
+    A request that fails before its answer arrives, or finds the service too busy, is sent again
+    after 0.1, 0.2, 0.4 … seconds. That is safe: a decision has an idempotency key, a lost ticket
+    leaves a void slot, and repeating any other request changes nothing.
     """
 
     def __init__(self, url: str, key: str | None, *, timeout: float, retries: int) -> None:
@@ -91,7 +91,7 @@ class Transport:
         return answer.status, answer.getheader("Retry-After") or "", content
 
     def _connection(self) -> http.client.HTTPConnection:
-        """A kept connection that still stands, or a new one."""
+        """A kept connection that is still open, or a new one."""
         while not self._idle.empty():
             try:
                 kept = self._idle.get_nowait()
@@ -105,7 +105,7 @@ class Transport:
 
 
 def _ended(connection: http.client.HTTPConnection) -> bool:
-    """Whether the service closed a kept connection: between requests nothing else is to be read."""
+    """Whether the service closed a kept connection: between requests it sends nothing else."""
     if connection.sock is None:
         return True
     with selectors.DefaultSelector() as waiting:
@@ -119,7 +119,7 @@ def _address(url: str) -> tuple[bool, str, int | None, str]:
         parts = urllib.parse.urlsplit(url)
         if parts.scheme in ("http", "https") and parts.hostname:
             return parts.scheme == "https", parts.hostname, parts.port, parts.path.rstrip("/")
-    except ValueError:  # a port that is none, half an IPv6 address
+    except ValueError:  # an invalid port, or an incomplete IPv6 address
         pass
     raise InvalidInput(
         f"url must begin with http:// or https:// and name a host; got {url!r}. "
@@ -128,11 +128,11 @@ def _address(url: str) -> tuple[bool, str, int | None, str]:
 
 
 def _checked(key: str) -> str:
-    """An API key that fits into a header; http.client would show it in its complaint."""
+    """An API key that fits into a header; the error of http.client would show the key."""
     if re.fullmatch(r"[!-~]+", key) is None:
         raise InvalidInput(
-            "key must be an API key without blanks or line ends; it is not. "
-            "Strip what surrounds it."
+            "key must be an API key without blanks or line ends; this key has some. "
+            "Strip the surrounding text."
         )
     return key
 
@@ -143,7 +143,7 @@ def as_json(content: bytes) -> Any:
         return json.loads(content)
     except ValueError:
         raise ServiceError(
-            "answer must be JSON; it is not. Check that the address is that of discreet serve."
+            "answer must be JSON; this is not. Check that discreet serve runs at the address."
         ) from None
 
 
@@ -152,7 +152,7 @@ def _encoded(body: Any) -> bytes:
         return json.dumps(body, allow_nan=False, default=_plain).encode()
     except (TypeError, ValueError):
         raise InvalidInput(
-            "context and losses must be finite numbers, text, lists and dicts; they are not. "
+            "context and losses must be finite numbers, text, lists and dicts; some are not. "
             "Send what the schema of the service declares."
         ) from None
 
@@ -171,7 +171,7 @@ def _wait(attempt: int, asked: str) -> float:
 
 
 def _refusal(status: int, content: bytes) -> ServiceError:
-    """The service's own words, in the one shape of its errors."""
+    """The error that the service sent, or one for an answer of another shape."""
     try:
         error = json.loads(content)["error"]
         said = {name: error.get(name) for name in ("code", "message", "field")}

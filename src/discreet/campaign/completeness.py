@@ -1,4 +1,4 @@
-"""What a campaign's folder holds of what it should."""
+"""Which of its runs a campaign's folder holds."""
 
 from __future__ import annotations
 

@@ -7,56 +7,24 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from itertools import product
 from typing import Any
 
 from discreet.campaign.presets import (
     DELTA,
     EPSILONS,
+    EXACT_BONUS,
     PAPER_POLICIES,
+    QUICK_POLICIES,
     RIDGES,
     default_plans,
     paper_plans,
 )
 from discreet.config import to_config
 from discreet.plan import Plan
-from discreet.policies import (
-    AdaCB,
-    BonusPO,
-    FastCB,
-    Greedy,
-    LinUCB,
-    RegCB,
-    ReplayBonusPO,
-    SquareCB,
-    VanillaPO,
-)
 from discreet.privacy.budget import Budget
 from discreet.registry import ORACLES, POLICIES
 from discreet.releases.canonical import digest_of
 from discreet.validate import one_of, positive, whole
-
-EXACT_BONUS = [
-    BonusPO(rate_scale=rate, bonus_scale=bonus)
-    for rate, bonus in product((1.0, 10.0), (0.001, 0.01, 0.1, 1.0))
-]
-"""The paper calls exact BonusPO intractable and has no grid for it: around the theory's 1 and 1."""
-
-QUICK_POLICIES: dict[str, list[Any]] = {
-    "VanillaPO": [VanillaPO(scale=scale, rollout="previous") for scale in (2.0, 32.0, 512.0)],
-    "ReplayBonusPO": [
-        ReplayBonusPO(learning_rate=rate, bonus=bonus)
-        for rate, bonus in ((1.0, 0.001), (0.1, 0.1), (0.1, 0.01))
-    ],
-    "SquareCB": [SquareCB(scale=scale, exponent=0.5) for scale in (1.0, 64.0, 256.0)],
-    "FastCB": [FastCB(scale=scale, exponent=0.5) for scale in (0.1, 10.0, 1000.0)],
-    "LinUCB": [LinUCB(width=2.0**k) for k in (-7, -2)],
-    "RegCB": [RegCB(width=width) for width in (0.1, 1.0)],
-    "AdaCB": [AdaCB(scale=s, exponent=0.5, width=w) for s, w in ((10.0, 1.0), (0.1, 10.0))],
-    "Supervised": [Greedy()],
-    "BonusPO": [BonusPO(rate_scale=rate, bonus_scale=0.01) for rate in (1.0, 10.0)],
-}
-"""Settings that the paper selected often; all are of its grid, so that ``paper`` extends them."""
 
 ALGORITHMS = (*PAPER_POLICIES, "BonusPO", "Default")
 MECHANISMS = ("paper", "structured")
@@ -195,7 +163,7 @@ class Grid:
 
 @lru_cache(maxsize=2 * len(ALGORITHMS))
 def _plans_of(grid: Grid, algorithm: str, n_actions: int, dimension: int) -> tuple[Plan, ...]:
-    """With both oracles: kept, since their two families of a data set are played in turn."""
+    """With both oracles; cached, since the two families of a data set need the same plans."""
     if algorithm == "Default":
         return tuple(default_plans(n_actions, dimension, grid.epsilons))
     if algorithm in ORACLES.own:

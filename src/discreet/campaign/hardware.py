@@ -46,7 +46,7 @@ def choose(device: str) -> str:
         return "numpy" if torch is None else "cuda" if torch.cuda.is_available() else "cpu"
     if device != "numpy" and torch is None:
         raise InvalidInput(
-            f"torch must be installed for device {device!r}; it is not. "
+            f"torch must be installed for device {device!r}; this Python lacks it. "
             "Run pip install 'discreet[torch]', or choose --device numpy."
         )
     if device == "cuda" and not torch.cuda.is_available():

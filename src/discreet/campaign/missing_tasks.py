@@ -76,7 +76,7 @@ def survey(handles: Sequence[Any], max_columns: int | None) -> Survey:
 
 
 def pending(found: dict[str, Facts], folder: Folder, grid: Grid) -> Iterator[Pending]:
-    """Tasks with runs to play, large sets first: a late one would keep all others waiting."""
+    """Tasks with runs to play, large sets first: a large set at the end would run alone."""
     for dataset, facts in sorted(found.items(), key=lambda each: -each[1].rows * each[1].features):
         for family in grid.families:
             name = task_name(dataset, family)

@@ -1,4 +1,4 @@
-"""Grids of configurations. ``paper`` is the table of the paper: 800 a privacy level.
+"""Grids of configurations. ``paper`` is the table of the paper: 800 per privacy level.
 
 [paper, Table "Hyperparameter grids used in the experiments"]
 """
@@ -15,6 +15,7 @@ from discreet.oracles import Logistic, Ridge
 from discreet.plan import Plan
 from discreet.policies import (
     AdaCB,
+    BonusPO,
     FastCB,
     Greedy,
     LinUCB,
@@ -50,6 +51,28 @@ PAPER_POLICIES: dict[str, list[Any]] = {
     ],
     "Supervised": [Greedy()],
 }
+
+EXACT_BONUS = [
+    BonusPO(rate_scale=rate, bonus_scale=bonus)
+    for rate, bonus in product((1.0, 10.0), (0.001, 0.01, 0.1, 1.0))
+]
+"""The paper has no grid for exact BonusPO; this one lies around the theory's 1 and 1."""
+
+QUICK_POLICIES: dict[str, list[Any]] = {
+    "VanillaPO": [VanillaPO(scale=scale, rollout="previous") for scale in (2.0, 32.0, 512.0)],
+    "ReplayBonusPO": [
+        ReplayBonusPO(learning_rate=rate, bonus=bonus)
+        for rate, bonus in ((1.0, 0.001), (0.1, 0.1), (0.1, 0.01))
+    ],
+    "SquareCB": [SquareCB(scale=scale, exponent=0.5) for scale in (1.0, 64.0, 256.0)],
+    "FastCB": [FastCB(scale=scale, exponent=0.5) for scale in (0.1, 10.0, 1000.0)],
+    "LinUCB": [LinUCB(width=2.0**k) for k in (-7, -2)],
+    "RegCB": [RegCB(width=width) for width in (0.1, 1.0)],
+    "AdaCB": [AdaCB(scale=s, exponent=0.5, width=w) for s, w in ((10.0, 1.0), (0.1, 10.0))],
+    "Supervised": [Greedy()],
+    "BonusPO": [BonusPO(rate_scale=rate, bonus_scale=0.01) for rate in (1.0, 10.0)],
+}
+"""Settings that the paper selected often; all are in its grid, so ``paper`` extends them."""
 
 
 def paper_plans(
@@ -89,7 +112,7 @@ def paper_plans(
 def default_plans(
     n_actions: int, dimension: int, epsilons: Sequence[float], **parts: Any
 ) -> list[Plan]:
-    """What discreet does when nothing but the problem is named, at every privacy level.
+    """What discreet does when only the problem is named, at every privacy level.
 
     ``parts`` are those of the plan that are not the default ones.
     """

@@ -38,7 +38,7 @@ ORDER = [(name, "ascending") for name in ("algorithm", "epsilon", "settings", "s
 def read(results_dir: str | Path, columns: Sequence[str] | None = None) -> pa.Table:
     """All runs of a campaign: the rows of every task file whose checksum holds.
 
-    Strings are dictionary-encoded, one dictionary a column. ``columns`` without ``curve``
+    Strings are dictionary-encoded, one dictionary per column. ``columns`` without ``curve``
     leaves most bytes unread.
     """
     folder = Folder(Path(results_dir))

@@ -1,7 +1,7 @@
 """The folder of a campaign: a manifest, a file and its sidecar for each task, a lock.
 
 Every file appears whole or not at all. A result file counts when its checksum is the one that
-its sidecar states; whatever else lies there is as if it did not exist.
+its sidecar states; all other files there are ignored.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Folder:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Nobody else writes here meanwhile. The system drops the lock when a process dies."""
+        """Locks the folder for one writer. The system drops the lock when a process dies."""
         import fcntl
 
         try:
@@ -178,6 +178,6 @@ def _write(path: Path, content: bytes) -> None:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
         raise InvalidInput(
-            f"disk must have room for the results; it is full, and {path.name} was not written. "
+            f"disk must have room for the results; none is left for {path.name}. "
             f"Free some space. {GO_ON}"
         ) from None

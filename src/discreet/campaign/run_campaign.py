@@ -1,4 +1,4 @@
-"""A campaign: every data set, every family, whatever is missing, into one folder.
+"""A campaign: computes every missing run of a grid, into one folder.
 
 Tasks are independent. What is finished stays, whatever happens to the rest; what a folder holds
 already is never computed again.
@@ -52,7 +52,7 @@ class Campaign:
 
 @dataclass
 class Progress:
-    """How far a campaign is, told after every task."""
+    """How far a campaign is, reported after every task."""
 
     tasks: int = 0
     rounds: int = 0
@@ -66,8 +66,8 @@ class Progress:
 
 
 def run(campaign: Campaign, show: Callable[[Progress], None] = lambda _: None) -> Progress:
-    """Compute what is missing; a failure is recorded and told, and the rest goes on."""
-    # Whatever can be refused is refused before anything is read, written or started.
+    """Compute the missing runs; a failure is recorded and reported, and the others go on."""
+    # Refuse what can be refused before anything is read, written or started.
     jobs = _jobs(campaign)
     folder, handles = Folder(campaign.out), resolve(list(campaign.data))
     _manifest(campaign.grid, folder.known())
@@ -118,7 +118,7 @@ def _manifest(
         )
     if known["code_version"] != version:
         raise InvalidInput(
-            f"folder must be of discreet {version}; it is of {known['code_version']}. "
+            f"folder must be of discreet {version}; this one is of {known['code_version']}. "
             "Go on with that version, or choose another --out."
         )
     datasets = dict(known["datasets"])

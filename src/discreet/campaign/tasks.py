@@ -111,7 +111,7 @@ def reason(error: BaseException) -> str:
 
 
 def missing(present: np.ndarray[Any, Any]) -> tuple[Part, ...]:
-    """Plans that lack the same seeds go together, since the engine likes many plans at once.
+    """Plans that lack the same seeds go together: the engine is fast with many plans at once.
 
     ``present`` (plans, seeds) says which runs are there.
 

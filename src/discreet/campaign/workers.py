@@ -26,6 +26,7 @@ from typing import Any
 from discreet.campaign.results_folder import GO_ON
 from discreet.campaign.tasks import Outcome, Task, compute, reason
 from discreet.errors import InvalidInput
+from discreet.validate import installed
 
 DIED = "WorkerDied: the process that played it was killed, perhaps for lack of memory."
 PATIENCE = 20.0
@@ -33,7 +34,7 @@ PATIENCE = 20.0
 
 
 class Here(Executor):
-    """This process, at once: an interruption is the caller's own."""
+    """This process computes; the caller handles an interruption."""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         future: Future[Any] = Future()
@@ -43,7 +44,7 @@ class Here(Executor):
 
 @dataclass(frozen=True)
 class Workers:
-    """``executor()`` is one that works, ``slots()`` how many tasks it should have in hand.
+    """``executor()`` returns a working executor, ``slots()`` how many tasks it should hold.
 
     ``sharing`` tasks share the memory of one machine.
     """
@@ -79,7 +80,7 @@ def _processes(jobs: int) -> Iterator[Workers]:
         yield Workers(executor, lambda: jobs + 1, jobs)
     finally:
         # A pool that is ended while it hands out a task trips over it, in a thread of its own
-        # that nobody needs any more.
+        # that is no longer needed.
         hook, threading.excepthook = threading.excepthook, lambda _: None
         executor().shutdown(wait=True, kill_workers=True)
         threading.excepthook = hook
@@ -88,13 +89,9 @@ def _processes(jobs: int) -> Iterator[Workers]:
 @contextmanager
 def _cluster(address: str) -> Iterator[Workers]:
     """Dask's scheduler gives the task of a worker that died to another one."""
-    try:
-        from distributed import Client
-    except ImportError:
-        raise InvalidInput(
-            "distributed must be installed for --scheduler; it is not. "
-            "Run pip install 'discreet[dask]'."
-        ) from None
+    installed("dask", "for --scheduler", "distributed")
+    from distributed import Client
+
     client, reason = None, ""
     try:
         client = Client(address, timeout=PATIENCE, set_as_default=False)
@@ -182,7 +179,7 @@ def _outcome(future: Future[Any], task: Task | Outcome) -> Outcome | None:
             f"scheduler must stay until the end; it went away. Start it again. {GO_ON}"
         ) from None
     except Exception as error:
-        # Dask tells which worker was killed, by its address: that is nobody's business.
+        # Dask names the worker that was killed by its address, which must not be published.
         died = type(error).__name__ == "KilledWorker"
         return Outcome(task.name, error=DIED if died else reason(error))
 

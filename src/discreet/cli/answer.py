@@ -1,4 +1,4 @@
-"""What a command answers: one document for machines, the same in words for people."""
+"""What a command answers: one document for machines, and the text of it for people."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _plain(value: Any) -> Any:
 
 
 def write(path: str | Path, content: str | bytes) -> None:
-    """The content in a file, or an error that names it."""
+    """Write a file, or raise an error that names it."""
     try:
         data = content.encode() if isinstance(content, str) else content
         Path(path).write_bytes(data)

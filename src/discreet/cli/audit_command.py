@@ -13,7 +13,7 @@ from discreet.cli.answer import Answer, table, write
 from discreet.cli.parser import Commands, command
 from discreet.errors import InvalidInput
 from discreet.formatting import duration, epsilon_text
-from discreet.validate import in_range, one_of, whole
+from discreet.validate import in_range, installed, one_of, whole
 
 if TYPE_CHECKING:
     from discreet.audit.finding import Finding
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 FORMAT = "discreet-audit/1"
 TEXT = """\
-Every mechanism is asked what is claimed, what is exactly true, and what an attacker can measure:
+For every mechanism: what is claimed, what is exactly true, and what an attacker can measure:
 sensitivities and likelihood ratios by computation, the noise that is really added, attacks on
-worst pairs of batches, and whole runs of a learner. One verdict a question; exit code 1 if any
-claim fails. docs/audit.md tells how to read it.
+worst pairs of batches, and whole runs of a learner. One verdict per question; exit code 1 if any
+claim fails. docs/audit.md explains the answers.
 
 examples:
   discreet audit --quick
@@ -56,11 +56,13 @@ def add(commands: Commands) -> None:
 
 def audit(args: argparse.Namespace) -> Answer:
     """Every question with its verdict; exit code 1 if a claim fails."""
-    from discreet.audit.finding import FAILS
+    from discreet.audit.finding import FAILS, worst
     from discreet.audit.subjects import MECHANISMS
     from discreet.audit.suite import FALSE_ALARM, PARTS, answers, checks, error_rate
 
     began = time.monotonic()
+    if args.html:
+        installed("campaign", "for the page", "matplotlib", "jinja2")
     effort, mechanisms = _effort(args), _chosen("mechanism", args.mechanism, MECHANISMS)
     parts = _chosen("part", args.part, tuple(part.replace(" ", "-") for part in PARTS))
     listed = checks(effort, mechanisms, [part.replace("-", " ") for part in parts])
@@ -76,7 +78,7 @@ def audit(args: argparse.Namespace) -> Answer:
         "format": FORMAT,
         "version": discreet.__version__,
         "command": _command(args),
-        "verdict": _worst(findings),
+        "verdict": worst({each.verdict for each in findings}),
         "summary": _summary(findings),
         "subtitle": (
             f"{len(findings)} questions about {', '.join(mechanisms)} at ε = "
@@ -132,13 +134,6 @@ def _command(args: argparse.Namespace) -> str:
     return " ".join(parts)
 
 
-def _worst(findings: list[Finding]) -> str:
-    from discreet.audit.finding import FAILS, HOLDS, WEAK
-
-    said = {each.verdict for each in findings}
-    return next((verdict for verdict in (FAILS, WEAK) if verdict in said), HOLDS)
-
-
 def _summary(findings: list[Finding]) -> str:
     from discreet.audit.finding import FAILS, WEAK
 
@@ -151,8 +146,8 @@ def _summary(findings: list[Finding]) -> str:
     if count[WEAK]:
         return (
             f"No claim fails, but {count[WEAK]} of {len(findings)} answers are weak: an attack "
-            "showed much less than it should, so it may be broken, or there is more noise than "
-            "declared."
+            "showed much less than it should, so the attack may be broken, or there is more noise "
+            "than declared."
         )
     return f"All {len(findings)} claims hold, and every attack showed what it could."
 

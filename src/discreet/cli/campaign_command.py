@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import asdict
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from discreet.cli.answer import Answer, table
 from discreet.cli.own_code import import_flag
 from discreet.cli.parser import Commands, command
-from discreet.errors import InvalidInput
 from discreet.formatting import duration, epsilon_text
+from discreet.validate import installed
 
 NEEDED = ("pyarrow", "joblib", "sklearn")
 TEXT = """\
@@ -71,7 +70,7 @@ def _run_flags(parser: argparse.ArgumentParser) -> None:
     import_flag(parser)
     flag("--data", nargs="+", metavar="NAME", help="folders, files, openml:ID, paper, fried, …")
     flag("--out", metavar="DIR", help="the folder of results; new, or one to go on with")
-    presets = "800 settings a level, a few, or the untuned default plan (default: paper)"
+    presets = "800 settings per level, a few, or the untuned default plan (default: paper)"
     flag("--preset", metavar="paper|quick|default", help=presets)
     flag("--algorithms", nargs="+", metavar="NAME", help="default: the paper's eight; also Default")
     flag("--epsilon", nargs="+", metavar="E", help="noise scales; inf for none")
@@ -79,17 +78,16 @@ def _run_flags(parser: argparse.ArgumentParser) -> None:
     flag("--seeds", type=int, metavar="N", help="0 … N−1 (default: paper 10, quick 3)")
     flag("--mechanism", metavar="paper|structured", help="kind of noise (default: paper)")
     flag("--device", metavar="auto|numpy|cpu|cuda", help="cpu is torch without a GPU")
-    flag(
-        "--jobs", type=int, metavar="N", help="processes (default: one a core, at most 8 on a GPU)"
-    )
+    processes = "processes (default: one per core, at most 8 on a GPU)"
+    flag("--jobs", type=int, metavar="N", help=processes)
     flag("--scheduler", metavar="ADDRESS", help="of a Dask cluster: tcp://…")
     flag("--max-columns", type=int, metavar="P", help="leave out wider sets")
     flag("--memory", type=float, metavar="GIB", help="for all jobs together; default: what is free")
 
 
 def run(args: argparse.Namespace) -> Answer:
-    """Compute what is missing; 1 if a task failed, 130 after Ctrl-C."""
-    _installed()
+    """Compute the missing runs; 1 if a task failed, 130 after Ctrl-C."""
+    installed("campaign", "for campaigns", *NEEDED)
     from discreet.campaign.run_campaign import run as play
     from discreet.cli.campaign_file import from_arguments
     from discreet.cli.progress_meter import Meter
@@ -128,22 +126,22 @@ def _run_lines(document: dict[str, Any], max_columns: int | None) -> list[str]:
 
     failed, out, seconds = document["failed"], document["out"], document["seconds"]
     if not document["tasks"] and not failed:
-        first = "nothing was missing: every run is there"
+        first = "no run was missing"
     else:
-        rate = f" ({rounds(document['rounds'] / seconds)} a second)" if seconds else ""
+        rate = f" ({rounds(document['rounds'] / seconds)} per second)" if seconds else ""
         first = f"{document['runs']:,} runs in {duration(round(seconds))}{rate}"
     wide = document["too_wide"]
     return [
         first,
-        *([f"left out, more than {max_columns} columns: {', '.join(wide)}"] if wide else []),
+        *([f"wider than {max_columns} columns, left out: {', '.join(wide)}"] if wide else []),
         *(f"failed: {name}: {why}" for name, why in failed.items()),
-        *(["Run the same command again to try these once more."] if failed else []),
+        *(["Run the same command again to retry these."] if failed else []),
         f"results  {out} (try: discreet campaign report {out})",
     ]
 
 
 def status(args: argparse.Namespace) -> Answer:
-    """What is there, what is missing, what failed, what is damaged."""
+    """Which runs are there, which are missing, failed or damaged."""
     from discreet.campaign.completeness import status as look
 
     found = look(Path(args.folder))
@@ -167,7 +165,7 @@ def status(args: argparse.Namespace) -> Answer:
     ]
     levels = ", ".join(epsilon_text(epsilon) for epsilon in found.grid.epsilons)
     lines = [
-        f"{runs:,} of {expected:,} runs are there" + (", and it is running" * found.running),
+        f"{runs:,} of {expected:,} runs are there" + ("; the campaign is running" * found.running),
         f"preset {found.grid.preset}, mechanism {found.grid.mechanism}, ε = {levels}, "
         f"{found.grid.seeds} seeds; made on {found.device or 'nothing yet'}",
         *(["", *table(["data set", "runs", "of", "seconds", "state"], rows)] if rows else []),
@@ -191,7 +189,7 @@ def _state(each: dict[str, Any]) -> str:
 
 def report(args: argparse.Namespace) -> Answer:
     """Tables, figures and one page, from the result files only."""
-    _installed("matplotlib")
+    installed("campaign", "for reports", *NEEDED, "matplotlib", "jinja2")
     from discreet.report.campaign_report import write
 
     folder = Path(args.folder)
@@ -204,7 +202,7 @@ def report(args: argparse.Namespace) -> Answer:
 
 def compare(args: argparse.Namespace) -> Answer:
     """Our win rates beside the published ones."""
-    _installed()
+    installed("campaign", "for campaigns", *NEEDED)
     from discreet.report.compare import compare as beside
 
     comparison = beside(Path(args.folder))
@@ -219,8 +217,8 @@ def compare(args: argparse.Namespace) -> Answer:
                 cell.column_algorithm,
                 str(cell.datasets),
                 f"{cell.ours:.1f}",
-                f"{cell.published:.1f}",
-                f"{cell.difference:+.1f}",
+                "–" if cell.published is None else f"{cell.published:.1f}",
+                "–" if cell.difference is None else f"{cell.difference:+.1f}",
             ]
             for cell in comparison.cells
         ]
@@ -232,12 +230,3 @@ def compare(args: argparse.Namespace) -> Answer:
 
 def _listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [] if value is None else [value]
-
-
-def _installed(*more: str) -> None:
-    absent = [name for name in (*NEEDED, *more) if find_spec(name) is None]
-    if absent:
-        raise InvalidInput(
-            f"{', '.join(absent)} must be installed for campaigns; it is not. "
-            "Run pip install 'discreet[campaign]'."
-        )

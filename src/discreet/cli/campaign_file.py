@@ -70,7 +70,7 @@ def from_arguments(args: argparse.Namespace) -> Campaign:
             document[each.name] = given
     for name, example in (("data", "fried"), ("out", "results")):
         if not document.get(name):
-            raise InvalidInput(f"{name} must be given; it is missing. Add --{name} {example}.")
+            raise InvalidInput(f"{name} must be given; {name} is missing. Add --{name} {example}.")
     for name in LISTS:
         if name in document and not isinstance(document[name], list):
             document[name] = [document[name]]

@@ -40,7 +40,7 @@ def list_(args: argparse.Namespace) -> Answer:
 
 
 def show(args: argparse.Namespace) -> Answer:
-    """One set: its size, its classes, what is easily had, and its digest."""
+    """One set: its size, its classes, simple losses, and its digest."""
     from discreet.data import load
 
     data = load(args.name)
@@ -106,7 +106,9 @@ def _everything() -> Answer:
     from discreet.data.lookup import GENERATORS
     from discreet.data.openml import COLLECTIONS, PREFIX, cached_numbers, collection
 
-    generators = {name: _first_line(make) for name, make in GENERATORS.items()}
+    generators = {
+        name: (inspect.getdoc(make) or "").partition("\n")[0] for name, make in GENERATORS.items()
+    }
     cached = cached_numbers()
     collections = {
         name: {"sets": len(collection(name)), "cached": len({*collection(name)} & {*cached})}
@@ -189,7 +191,3 @@ def _table(sets: list[dict[str, Any]]) -> list[str]:
         for each in sets
     ]
     return [*table(["set", *COLUMNS], rows), ""]
-
-
-def _first_line(make: Any) -> str:
-    return (inspect.getdoc(make) or "").partition("\n")[0]

@@ -15,7 +15,7 @@ from discreet.cli.answer import Answer, as_json, table, write
 from discreet.cli.parser import Commands, command
 from discreet.errors import InvalidInput
 from discreet.formatting import epsilon_text
-from discreet.validate import whole
+from discreet.validate import installed, whole
 
 if TYPE_CHECKING:
     from discreet.data import Dataset
@@ -46,14 +46,11 @@ def demo(args: argparse.Namespace) -> Answer:
     """Play, write results, figure and page, and say where."""
     whole("rows", args.rows, 100)
     whole("seeds", args.seeds, 1)
-    if find_spec("matplotlib") is None:
-        raise InvalidInput(
-            "matplotlib must be installed for the demo's figure; it is not. "
-            "Run pip install 'discreet[campaign]'."
-        )
-    from discreet import report
+    installed("campaign", "for the demo's page", "matplotlib", "jinja2")
     from discreet.cli.demo_settings import private_run
     from discreet.data import load
+    from discreet.report.demo_figure import demo_figure
+    from discreet.report.demo_page import page
 
     out = _directory(args.out)
     sets = [load("fried", rows=args.rows)]
@@ -64,11 +61,12 @@ def demo(args: argparse.Namespace) -> Answer:
     # Figures and pages are made from what the file says, and from nothing else.
     written = as_json(results) + "\n"
     results = json.loads(written)
+    figure = demo_figure(results)
     files: dict[str, str | bytes] = {
         "results.json": written,
-        "losses.png": report.curves_png(results),
-        "losses.svg": report.curves_svg(results),
-        "index.html": report.page(results),
+        "losses.png": figure.png(),
+        "losses.svg": figure.svg(),
+        "index.html": page(results),
     }
     for name, content in files.items():
         write(out / name, content)
@@ -125,10 +123,11 @@ def _play(sets: list[Dataset], seeds: int, *, quiet: bool) -> dict[str, Any]:
 def _lines(document: Mapping[str, Any], out: Path) -> list[str]:
     lines = []
     for data in document["sets"]:
+        runs = [run for run in document["runs"] if run["data"] == data["name"]]
         header = [data["name"], *(f"ε = {epsilon_text(float(e))}" for e in document["epsilons"])]
         rows = [
-            [name, *(_loss(run) for run in document["runs"] if _is(run, data["name"], name))]
-            for name in (each["name"] for each in document["algorithms"])
+            [each["name"], *(_loss(run) for run in runs if run["algorithm"] == each["name"])]
+            for each in document["algorithms"]
         ]
         lines += [*table(header, rows), ""]
     return [
@@ -143,10 +142,6 @@ def _lines(document: Mapping[str, Any], out: Path) -> list[str]:
         f"results  {out / 'results.json'}",
         f"release  {out / 'released.json'} (try: discreet release show {out / 'released.json'})",
     ]
-
-
-def _is(run: Mapping[str, Any], data: str, algorithm: str) -> bool:
-    return bool(run["data"] == data and run["algorithm"] == algorithm)
 
 
 def _loss(run: Mapping[str, Any]) -> str:

@@ -39,7 +39,7 @@ FIRST_ROUND = 16
 
 @dataclass(frozen=True)
 class Setting:
-    """One algorithm as it is played, whatever the data and ε."""
+    """One algorithm with its setting, for all data and every ε."""
 
     policy: Policy
     oracle: Oracle
@@ -126,7 +126,7 @@ def private_run(data: Dataset, path: Path) -> dict[str, Any]:
         "relation": spent.relation,
         "assumptions": list(spent.assumptions),
         "statement": (
-            f"A private run (the default, noise nobody can repeat): {count} releases, mean loss "
+            f"A private run (the default: secret noise): {count} releases, mean loss "
             f"{loss:.3f}, which may be told because the data are generated.\n"
             f"Its ledger: {guarantee_text(spent.epsilon, spent.delta)} for one {spent.unit}, when "
             f"neighbours {spent.relation}."

@@ -1,4 +1,4 @@
-"""One experiment, from flags, from a TOML file, or from a file that flags correct."""
+"""One experiment, from flags, from a TOML file, or from a file that flags change."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def from_arguments(args: argparse.Namespace) -> Experiment:
 
 
 def read_experiment(path: str) -> dict[str, Any]:
-    """The document of a TOML file; a data file is looked for beside it."""
+    """The document of a TOML file; a data file is relative to it."""
     document = read_toml(path, "experiment")
     data = document.get("data")
     if isinstance(data, str) and Path(data).suffix:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from discreet.cli.answer import Answer
 from discreet.cli.parser import Commands, command
 from discreet.errors import CorruptRelease, InvalidInput
-from discreet.formatting import guarantee_text
+from discreet.formatting import epsilon_text, guarantee_text
 from discreet.privacy.events import to_json
 from discreet.privacy.ledger import DISJOINT, Ledger
 from discreet.releases.canonical import read_document
@@ -138,7 +138,7 @@ def _saved(path: str) -> Mapping[str, Any]:
 
 
 def _signed(path: str) -> list[bytes] | None:
-    """The published documents of a file with one a line; None where it holds something else."""
+    """The published documents of a file, one per line; None where it holds something else."""
     from discreet.billboard.documents import FORMAT
 
     try:
@@ -184,7 +184,7 @@ def _of_chain(contents: list[bytes]) -> Mapping[str, Any]:
 
 
 def _of_releases(released: Released) -> Mapping[str, Any]:
-    """The ledger that releases imply: one charge a batch against the budget of the plan."""
+    """The ledger that releases imply: one charge per batch against the budget of the plan."""
     from discreet.billboard.chain import ADDS_UP
 
     plan: Any = released.plan
@@ -205,7 +205,7 @@ def _of_releases(released: Released) -> Mapping[str, Any]:
 
 
 def _own(document: Mapping[str, Any]) -> dict[str, float]:
-    """What the ledger itself says was spent, and what came with it, if anything did."""
+    """What the ledger itself says was spent, and what the answer says, if it says anything."""
     try:
         spent = Ledger.from_json(document).spent()
         own = {"epsilon": spent.epsilon, "delta": spent.delta}
@@ -224,17 +224,17 @@ def _complaints(
 ) -> list[str]:
     from discreet.audit.second_accountant import AGREE, agree
 
-    wrong = []
+    wrong, recomputed = [], epsilon_text(found.epsilon, 5)
     for name, told in (("epsilon", "the ledger's own ε"), ("said_epsilon", "the ε that was sent")):
         if name in own and not agree(own[name], found.epsilon):
-            wrong.append(f"{told} is {own[name]:.5g}, recomputed {found.epsilon:.5g}")
+            wrong.append(f"{told} is {epsilon_text(own[name], 5)}, recomputed {recomputed}")
     for name in ("delta", "said_delta"):
         if name in own and own[name] != found.delta:
             wrong.append(f"δ is {own[name]:g}, recomputed {found.delta:g}")
     budget = float(ledger["budget"]["epsilon"])
     if found.epsilon > budget * (1.0 + AGREE):
         wrong.append(
-            f"ε = {found.epsilon:.5g} on {found.partition!r} exceeds the budget {budget:g}"
+            f"ε = {recomputed} on {found.partition!r} exceeds the budget {epsilon_text(budget)}"
         )
     return wrong
 

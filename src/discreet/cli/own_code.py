@@ -1,4 +1,4 @@
-"""``--import``: the one place where code of users is named, by whoever types the command."""
+"""``--import``: the one way to name code of users, for the person who types the command."""
 
 from __future__ import annotations
 

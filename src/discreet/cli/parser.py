@@ -1,4 +1,4 @@
-"""How a command joins the command line: a parser that raises errors of ours, and ``command``."""
+"""How a command joins the command line: a parser that raises our errors, and ``command``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Commands = Any
 
 
 class Parser(argparse.ArgumentParser):
-    """Complaints become errors of ours, so that ``--json`` covers them too."""
+    """Complaints of argparse become our errors, so ``--json`` covers them too."""
 
     def error(self, message: str) -> NoReturn:
         raise InvalidInput(f"{message}. See {self.prog} --help.")

@@ -34,10 +34,10 @@ def add(commands: Commands) -> None:
     parser = command(commands, "plan", summary, plan, TEXT + EXAMPLES)
     experiment_flags(parser)
     flag = parser.add_argument
-    flag("--horizon", type=int, metavar="T", help="rounds, if known beforehand")
-    flag("--actions", type=int, dest="n_actions", metavar="A", help="without data")
-    flag("--dimension", type=int, metavar="D", help="numbers a context, without data")
-    flag("--records-per-person", type=int, metavar="K", help="also: what K records of one mean")
+    flag("--horizon", type=int, metavar="T", help="number of rounds, if known in advance")
+    flag("--actions", type=int, dest="n_actions", metavar="A", help="actions, without data")
+    flag("--dimension", type=int, metavar="D", help="numbers per context, without data")
+    flag("--records-per-person", type=int, metavar="K", help="also for a person with K records")
 
 
 def plan(args: argparse.Namespace) -> Answer:
@@ -150,7 +150,7 @@ def _lines(document: dict[str, Any]) -> list[str]:
 
 def _guarantee_lines(guarantee: dict[str, Any]) -> list[str]:
     if math.isinf(guarantee["epsilon"]):
-        return ["Guarantee  none: ε = ∞"]
+        return [f"Guarantee  none: {guarantee_text(math.inf, 0.0)}"]
     return [
         f"Guarantee  {guarantee_text(guarantee['epsilon'], guarantee['delta'])} for one "
         f"{guarantee['unit']}, when neighbours {guarantee['relation']}",

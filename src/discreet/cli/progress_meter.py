@@ -1,4 +1,4 @@
-"""How far a campaign is, on standard error: one line that changes, or one line a task."""
+"""How far a campaign is, on standard error: one line that changes, or one line per task."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Meter:
         self.latest = Progress()
 
     def begin(self) -> None:
-        """Before the first task is known; what comes next takes the line."""
+        """Before the first task is known; the next line replaces this one."""
         if self._in_place and not self._quiet:
             print("reading data …", end="", file=sys.stderr, flush=True)
 
@@ -47,7 +47,7 @@ def bar(progress: Progress) -> str:
 
 
 def words(progress: Progress) -> str:
-    """Tasks done, rounds a second, time left, the latest task."""
+    """Tasks done, rounds per second, time left, the latest task."""
     counted = f"{progress.tasks_done} of {progress.tasks} tasks"
     if not progress.tasks_done or not progress.seconds:
         return counted

@@ -17,7 +17,7 @@ from discreet.schedule import Schedule
 from discreet.simulate import evaluate
 
 FORMAT = "discreet-result/1"
-NOISE = "seeded: it has the scale of ε but protects nobody"
+NOISE = "seeded: the noise has the scale of ε but protects no one"
 EXAMPLES = """
 examples:
   discreet run --data fried --policy SquareCB --set scale=4 --epsilon 1 --seeds 10
@@ -33,11 +33,11 @@ def add(commands: Commands) -> None:
 
 
 def run(args: argparse.Namespace) -> Answer:
-    """Play, then say how it went."""
+    """Play every seed and report the losses."""
     experiment = from_arguments(args)
     if experiment.data is None:
         raise InvalidInput(
-            "data must be given to run; it is missing. Add --data fried, a file, or a data key."
+            "data must be given to run; none were named. Add --data fried, a file, or a data key."
         )
     document = play(experiment)
     if args.out:
@@ -76,7 +76,7 @@ def play(experiment: Experiment) -> dict[str, Any]:
 
 
 def standard_error(values: Any) -> float | None:
-    """Of the mean over seeds; None for one seed, which tells nothing of its spread."""
+    """Standard error of the mean over seeds; None for one seed, which has no spread."""
     if len(values) < 2:
         return None
     return float(np.std(values, ddof=1) / math.sqrt(len(values)))
@@ -95,9 +95,9 @@ def _lines(document: dict[str, Any], out: str | None) -> list[str]:
     best = data["best_loss"]
     return [
         f"{data['name']}: {document['rounds'][-1]:,} rounds, "
-        f"{data['dimension']} numbers a context, {data['n_actions']} actions",
+        f"{data['dimension']} numbers per context, {data['n_actions']} actions",
         f"{described(plan['policy'])} with {described(plan['oracle'])}",
-        "no noise: ε = ∞, not private" if math.isinf(epsilon) else noise,
+        f"no noise: {guarantee_text(epsilon, delta)}" if math.isinf(epsilon) else noise,
         "",
         *table(["rounds", "loss so far", "± s.e."], rows),
         "",

@@ -8,6 +8,7 @@ from pathlib import Path
 from discreet.cli.answer import Answer, write
 from discreet.cli.parser import Commands, command
 from discreet.errors import InvalidInput
+from discreet.validate import installed, whole
 
 TEXT = """\
 The first three commands of a new service:
@@ -58,11 +59,10 @@ def serve(args: argparse.Namespace) -> Answer:
         return _init(path, args.anchor)
     if args.anchor is not None:
         raise InvalidInput(
-            "--anchor must be given with --init; it is given alone. "
+            "--anchor must be given with --init; --init is missing. "
             "To move the anchor, stop the service, move the file, and write anchor = '…'."
         )
     from discreet.service.http.server import serve as run
-    from discreet.validate import whole
 
     run(path, host=args.host, port=args.port, workers=whole("workers", args.workers, 1))
     return Answer({"stopped": True}, "stopped")
@@ -107,14 +107,5 @@ def _init(path: Path, named: str | None) -> Answer:
 
 
 def need_extra() -> None:
-    try:
-        import jinja2  # noqa: F401
-        import msgspec  # noqa: F401
-        import prometheus_client  # noqa: F401
-        import starlette  # noqa: F401
-        import uvicorn  # noqa: F401
-    except ImportError as error:
-        raise InvalidInput(
-            f"{error.name} must be installed to serve; it is not. "
-            "Run pip install 'discreet[serve]'."
-        ) from None
+    libraries = ("jinja2", "msgspec", "prometheus_client", "starlette", "uvicorn")
+    installed("serve", "to serve", *libraries)

@@ -14,7 +14,7 @@ from discreet import theory
 from discreet.cli.answer import Answer, as_json, table, write
 from discreet.cli.parser import Commands, command
 from discreet.formatting import duration, guarantee_text
-from discreet.validate import positive
+from discreet.validate import installed, positive, whole
 
 SCALING = """\
 Regret against T (2^8 … 2^17), A (2 … 32), |F| (2 … 4096) and ε (0.1 … 10), one axis at a time: five
@@ -117,11 +117,11 @@ def _bound_lines(document: dict[str, Any], names: list[str]) -> list[str]:
 
 def scaling(args: argparse.Namespace) -> Answer:
     """Run the experiments, then write results, figures and the page."""
+    installed("campaign", "for the report", "matplotlib", "jinja2")
     from discreet.report.scaling_report import write_report
     from discreet.scaling.axes import AXES, QUICK
     from discreet.scaling.experiments import points
     from discreet.scaling.findings import document_of
-    from discreet.validate import whole
 
     axes = QUICK if args.quick else AXES
     seeds = whole("seeds", args.seeds, 2, "An interval needs at least two seeds.")

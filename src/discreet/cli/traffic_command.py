@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from discreet.cli.answer import Answer, table
 from discreet.cli.parser import Commands, command
 from discreet.errors import InvalidInput
+from discreet.formatting import duration
 from discreet.validate import in_range, positive, whole
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def add(commands: Commands) -> None:
     flag("--url", required=True, metavar="URL", help="where discreet serve listens")
     flag("--key", metavar="KEY", help="an API key with the scopes decide and observe")
     flag("--data", required=True, metavar="NAME|FILE", help="as for discreet run: linear, fried, …")
-    flag("--rate", type=float, default=100.0, metavar="R", help="decisions a second (default: 100)")
+    flag("--rate", type=float, default=100.0, metavar="R", help="decisions per second (100)")
     flag("--rows", type=int, metavar="N", help="how many rows are played (default: all)")
     flag("--late", type=float, default=0.0, metavar="SHARE", help="of losses that arrive late")
     flag("--late-by", type=float, metavar="SECONDS", help="how late (default: the window)")
@@ -101,7 +102,7 @@ def _lines(document: Mapping[str, Any]) -> list[str]:
     best = "" if document["best_loss"] is None else f", best possible {document['best_loss']:.3f}"
     lines = [
         f"{document['decided']:,} of {document['rows']:,} decisions on {document['data']} in "
-        f"{document['seconds']:.1f} s, {document['stored']:,} stored, "
+        f"{duration(document['seconds'])}, {document['stored']:,} stored, "
         f"{document['missing']:,} without an answer",
     ]
     if document["loss"] is not None:
@@ -110,7 +111,7 @@ def _lines(document: Mapping[str, Any]) -> list[str]:
         )
     rows = [
         [
-            f"{part['until']:.1f} s",
+            duration(part["until"]),
             f"{part['decisions']:,}",
             str(part["release"]),
             f"{part['loss']:.3f}",

@@ -1,6 +1,6 @@
 """Labelled sets from dense .arff files, the format of Weka and OpenML.
 
-A header of ``@attribute NAME TYPE`` lines, then ``@data`` and one record a line; ``?`` is missing
+A header of ``@attribute NAME TYPE`` lines, then ``@data`` and one record per line; ``?`` is missing
 and ``%`` begins a comment. Types are numeric (also real, integer) or a list of words in braces.
 [Weka manual, chapter "ARFF"]
 """
@@ -63,7 +63,7 @@ def _header(name: str, lines: list[str]) -> tuple[list[Attribute], int]:
         if text.lower().startswith("@attribute"):
             attributes.append(_attribute(f"{name}, line {place}", text))
     raise InvalidInput(
-        f"{name} must have at least two @attribute lines and then @data; it has not. "
+        f"{name} must have at least two @attribute lines and then @data; the file lacks them. "
         "Declare the features first and the class last."
     )
 
@@ -87,7 +87,7 @@ def _record(place: str, line: str, attributes: list[Attribute]) -> list[float]:
     values = _values(line)
     if line.startswith("{") or len(values) != len(attributes):
         raise InvalidInput(
-            f"{place} must have {len(attributes)} values, one an attribute; it has not. "
+            f"{place} must have {len(attributes)} values, one per attribute; it has more or fewer. "
             "Quote values that contain commas; a sparse file must be made dense first."
         )
     return [

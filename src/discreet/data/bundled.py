@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from discreet.data.dataset import Dataset, labelled
-from discreet.errors import InvalidInput
+from discreet.validate import installed
 
 BUNDLED = ("breast_cancer", "digits", "iris", "wine")
 
@@ -15,13 +15,10 @@ def bundled(name: str) -> Dataset:
 
     Source: ``sklearn.datasets``; the original sets are from the UCI repository.
     """
-    try:
-        from sklearn import datasets
-    except ImportError:
-        raise InvalidInput(
-            f"scikit-learn must be installed for {name!r}; it is not. "
-            "Run pip install 'discreet[campaign]', or use a generated set such as fried."
-        ) from None
+    instead = ", or use a generated set such as fried"
+    installed("campaign", f"for {name!r}", "sklearn", instead=instead)
+    from sklearn import datasets
+
     found = getattr(datasets, f"load_{name}")()
     data = labelled(name, found.data, found.target)
     return replace(data, classes=tuple(map(str, found.target_names)))

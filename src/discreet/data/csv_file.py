@@ -15,7 +15,7 @@ from discreet.errors import InvalidInput
 
 
 def read_csv(path: Path) -> Dataset:
-    """A header, then one record a line: numbers or categories, and the class in the last column."""
+    """A header, then a record per line: numbers or categories, and the class in the last column."""
     try:
         header, records, lines = _records(path)
     except OSError as error:
@@ -26,7 +26,7 @@ def read_csv(path: Path) -> Dataset:
         ) from None
     if not records:
         raise InvalidInput(
-            f"{path.name} must have records under its header; it has none. Add some."
+            f"{path.name} must have records under its header; the file has none. Add some."
         )
     texts = [[value.strip() for value in column] for column in zip(*records, strict=True)]
     features = []

@@ -46,7 +46,7 @@ class Dataset:
 
     @property
     def best_loss(self) -> float | None:
-        """Mean loss of the best policy that sees the context; None where nobody knows it."""
+        """Mean loss of the best policy that sees the context; None where it is unknown."""
         return None if self.expected is None else float(self.expected.min(axis=-1).mean())
 
     @cached_property

@@ -21,6 +21,7 @@ from discreet.data import cache
 from discreet.data.dataset import Dataset, labelled
 from discreet.data.table import Categories, Column, check_size, table
 from discreet.errors import InvalidInput
+from discreet.validate import installed
 
 PREFIX = "openml:"
 FORMAT = "discreet-openml/1"
@@ -49,8 +50,8 @@ def openml(number: int) -> Dataset:
         if not damaged:
             raise
         raise InvalidInput(
-            f"{path.name} in the cache must match its checksum; it does not, and it could not be "
-            f"fetched again: {error}"
+            f"{path.name} in the cache must match its checksum; the two differ, and the set could "
+            f"not be fetched again: {error}"
         ) from error.__cause__
     arrays = {"contexts": data.contexts, "labels": data.labels, "classes": data.classes}
     cache.keep(path, {"format": FORMAT, **arrays})
@@ -60,13 +61,9 @@ def openml(number: int) -> Dataset:
 def fetch(number: int) -> Dataset:
     """Download a set with scikit-learn's client; nothing is kept."""
     name = f"{PREFIX}{number}"
-    try:
-        from sklearn.datasets import fetch_openml
-    except ImportError:
-        raise InvalidInput(
-            f"scikit-learn must be installed to fetch {name}; it is not. "
-            "Run pip install 'discreet[campaign]', or use a file."
-        ) from None
+    installed("campaign", f"to fetch {name}", "sklearn", instead=", or use a file")
+    from sklearn.datasets import fetch_openml
+
     try:
         with warnings.catch_warnings():
             # The client tries again by itself; what came of it is said once, below.
@@ -75,13 +72,13 @@ def fetch(number: int) -> Dataset:
             found = fetch_openml(data_id=number, as_frame=False, parser="liac-arff", cache=False)
     except (OSError, http.client.HTTPException) as error:
         raise InvalidInput(
-            f"OpenML must be reachable to fetch {name}; it is not ({_reason(error)}). "
+            f"OpenML must be reachable to fetch {name}; the network failed ({_reason(error)}). "
             f"Run discreet data fetch {name} where there is a network, and copy its cache folder "
             f"to {cache.folder()}."
         ) from error
     except (ValueError, IndexError, KeyError) as error:
         raise InvalidInput(
-            f"{name} must be a set that scikit-learn can read as arrays; it says: "
+            f"{name} must be a set that scikit-learn can read as arrays; scikit-learn says: "
             f"{str(error).rstrip('.')}. Look at www.openml.org/d/{number}; if there is such a set, "
             "make a file of its numbers and categories."
         ) from None
@@ -96,7 +93,7 @@ def fetch(number: int) -> Dataset:
 
 
 def is_unreachable(error: InvalidInput) -> bool:
-    """Whether a set could not be had for want of a network, so that others cannot either."""
+    """Whether a set could not be fetched because there is no network, so others will fail too."""
     return isinstance(error.__cause__, (OSError, http.client.HTTPException))
 
 

@@ -11,18 +11,16 @@ from discreet.data.dataset import Dataset, labelled
 from discreet.data.reading import unreadable
 from discreet.data.table import Categories, Column, class_column, table
 from discreet.errors import InvalidInput
+from discreet.validate import installed
 
 
 def read_parquet(path: Path) -> Dataset:
     """Columns of numbers, truth values or text, null where one is missing; the class is last."""
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError:
-        raise InvalidInput(
-            f"pyarrow must be installed to read {path.name}; it is not. "
-            "Run pip install 'discreet[campaign]', or write the set as .npz or .csv."
-        ) from None
+    instead = ", or write the set as .npz or .csv"
+    installed("campaign", f"to read {path.name}", "pyarrow", instead=instead)
+    import pyarrow
+    import pyarrow.parquet
+
     try:
         with path.open("rb") as file:
             read = pyarrow.parquet.read_table(file)

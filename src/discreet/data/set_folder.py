@@ -1,8 +1,8 @@
 """Folders of sets, with or without an INDEX.csv that says what they hold.
 
 An index has a column ``slug``, the name of a set and of its file without the suffix, and may have
-``rows``, ``features``, ``classes`` and ``in_paper`` (1 for a set of the paper, else 0). What it
-does not list is not there.
+``rows``, ``features``, ``classes`` and ``in_paper`` (1 for a set of the paper, else 0). Sets
+that it does not list are ignored.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ def sets_in(folder: Path, only: str | None = None) -> list[Handle]:
         records = _records(index)
         if "in_paper" not in records[0]:
             raise InvalidInput(
-                f"{index} must have a column in_paper to pick the paper's sets; it has not. "
+                f"{index} must have a column in_paper for the paper's sets; the column is missing. "
                 "Add it, or name the sets one by one."
             )
         chosen = [each for each in records if each["in_paper"].strip() in ("1", "true", "True")]
         if not chosen:
             raise InvalidInput(
-                f"{index} must mark the paper's sets with 1 in its column in_paper; it marks none. "
+                f"{index} must mark the paper's sets with 1 in column in_paper; no set is marked. "
                 "Mark them, or name the sets one by one."
             )
         return [_indexed(folder, record) for record in chosen]
@@ -68,14 +68,14 @@ def _records(index: Path) -> list[dict[str, str]]:
         unreadable(index, error)
     except (UnicodeDecodeError, csv.Error):
         raise InvalidInput(
-            f"{index} must be UTF-8 text with commas; it is not. Save it as CSV (UTF-8)."
+            f"{index} must be UTF-8 text with commas; it has other bytes. Save it as CSV (UTF-8)."
         ) from None
     slugs = [record.get("slug", "").strip() for record in records]
     # A slug is a plain name: it must not lead out of the folder.
     if not slugs or any(not slug or Path(slug).name != slug for slug in slugs):
         raise InvalidInput(
-            f"{index} must have a column slug with the plain name of a set on every line; it has "
-            "not. Name each file without folder and suffix."
+            f"{index} must have a column slug with the plain name of a set on every line; a "
+            "line lacks one. Name each file without folder and suffix."
         )
     if twice := sorted({slug for slug in slugs if slugs.count(slug) > 1}):
         raise InvalidInput(

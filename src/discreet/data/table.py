@@ -7,7 +7,7 @@ Two rules, both of the whole set and both part of its definition:
 - A missing number becomes the median of its column. A column without any value is left out.
 
 The sets are public benchmarks, and encoding them is no private operation: words and medians are
-read from all rows. With people's data, declare them beforehand in a ``Schema`` instead.
+read from all rows. With people's data, declare them in advance in a ``Schema`` instead.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Categories:
 
     @classmethod
     def of(cls, values: Sequence[str | None]) -> Categories:
-        """From one word a row; None is missing."""
+        """From one word per row; None means missing."""
         words = [word for word in dict.fromkeys(values) if word is not None]
         places: dict[str | None, int] = {word: place for place, word in enumerate(words)}
         codes = np.fromiter((places.get(value, -1) for value in values), np.int64, len(values))

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import InvalidInput
+from discreet.formatting import guarantee_text
 from discreet.validate import in_range
 
 
@@ -41,6 +42,11 @@ class Budget:
     def none(cls) -> Budget:
         """The non-private setting."""
         return cls(epsilon=math.inf, delta=0.0)
+
+    @property
+    def text(self) -> str:
+        """``ε = 1, δ = 1e-05``."""
+        return guarantee_text(self.epsilon, self.delta)
 
     @property
     def private(self) -> bool:

@@ -54,8 +54,8 @@ def smallest_scale(event_at: Callable[[float], Event], budget: Budget, guess: fl
             low, widening = high, widening**2
             if low > 1e12:
                 raise InvalidInput(
-                    f"budget must be attainable; got ε = {budget.epsilon:g}, δ = {budget.delta:g}, "
-                    "for which no amount of noise is enough. Raise epsilon, delta or the ridge."
+                    f"budget must be attainable; no amount of noise attains {budget.text}. "
+                    "Raise epsilon, delta or the ridge."
                 )
     while high / low > _PRECISION:
         middle = (high * low) ** 0.5

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from discreet.errors import BudgetExceeded
+from discreet.formatting import epsilon_text
 from discreet.privacy import events
 from discreet.privacy.accounting import epsilon
 from discreet.privacy.budget import Budget
@@ -56,7 +57,7 @@ class Ledger:
     >>> ledger.charge("batch 2", release)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
-    discreet.errors.BudgetExceeded: charge on 'batch 2' must keep ε within 1 at δ = 1e-05...
+    discreet.errors.BudgetExceeded: charge on 'batch 2' must keep within the budget, ε = 1...
     """
 
     budget: Budget
@@ -72,8 +73,8 @@ class Ledger:
         cost = charged._cost_of(partition)
         if cost > self.budget.epsilon:
             raise BudgetExceeded(
-                f"charge on {partition!r} must keep ε within {self.budget.epsilon:g} at "
-                f"δ = {self.budget.delta:g}; it would reach {cost:.6g}. "
+                f"charge on {partition!r} must keep within the budget, {self.budget.text}; "
+                f"the total would reach ε = {epsilon_text(cost, 6)}. "
                 "Nothing was spent: raise the budget in a new plan, or use other records."
             )
         return charged

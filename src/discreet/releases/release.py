@@ -1,4 +1,4 @@
-"""One release: what an oracle made of a batch after noise, as canonical JSON with a digest.
+"""One release: the noisy result of a batch, as canonical JSON with a digest.
 
 Everything in this file is public by construction.
 """
@@ -62,7 +62,7 @@ class Gram:
 
 @dataclass(frozen=True)
 class Fit:
-    """What an oracle makes of a batch; it already carries its noise."""
+    """The result of a mechanism for a batch; its noise is already added."""
 
     predictor: Predictor
     gram: Gram | None = None
@@ -71,7 +71,7 @@ class Fit:
 
 @dataclass(frozen=True)
 class Release:
-    """One published fit: batch number, its public size, predictor, Gram if radii need it.
+    """One published fit: number and public size of its batch, predictor, Gram if radii need it.
 
     ``previous`` is the digest of the release before, or of the plan for the first one;
     ``statistics`` is the pool that the next fit adds to, if the oracle keeps one.
@@ -88,7 +88,7 @@ class Release:
 
     @classmethod
     def of(cls, fit: Fit, number: int, records: int, **rest: Any) -> Release:
-        """What is published of a fit; ``rest`` are the other fields."""
+        """The release of a fit; ``rest`` are the other fields."""
         made = cls(number, records, fit.predictor, fit.gram, **rest)
         return replace(made, statistics=fit.statistics)
 
@@ -96,18 +96,6 @@ class Release:
     def digest(self) -> str:
         """SHA-256 of the canonical JSON."""
         return digest_of(self.to_json())
-
-    def for_deciding(self) -> Release:
-        """Without what only the next fit reads; its digest stays that of the whole.
-
-        Of the pool the sums of the constant feature remain, which tell how people fared.
-        """
-        pool = self.statistics
-        if pool is None or pool.gram.shape[-1] == 1:
-            return self
-        light = replace(self, statistics=pool.of_the_constant())
-        vars(light)["digest"] = self.digest  # where the cached property looks first
-        return light
 
     def to_json(self) -> dict[str, Any]:
         """The document whose canonical bytes are hashed and signed."""
@@ -143,7 +131,7 @@ class Release:
                     "Read it with the version of discreet that wrote it."
                 )
             if document["predictor"]["link"] not in LINKS:
-                raise CorruptRelease("link must be a known one; it is not. Fetch it again.")
+                raise CorruptRelease("link must be a known one; this link is not. Fetch it again.")
             gram, pool = document["gram"], document.get("statistics")
             return cls(
                 number=int(document["number"]),
@@ -163,31 +151,52 @@ class Release:
             if isinstance(error, CorruptRelease):
                 raise
             raise CorruptRelease(
-                "release must be a document that discreet wrote; a part is missing or of another "
-                "kind. Fetch it again."
+                "release must be a document that discreet wrote; a part is missing or has another "
+                "type. Fetch it again."
             ) from None
 
 
+@dataclass(frozen=True)
+class DecidingRelease:
+    """What decisions read of a release; it cannot be saved or published, since it has no document.
+
+    Of the pool only the sums of the constant feature are kept: they tell how people fared.
+    """
+
+    number: int
+    records: int
+    predictor: Predictor
+    gram: Gram | None
+    statistics: Statistics | None
+    digest: str
+
+    @classmethod
+    def of(cls, whole: Release) -> DecidingRelease:
+        """The part of a release that decisions read, with the digest of the whole."""
+        pool = whole.statistics and whole.statistics.of_the_constant()
+        return cls(whole.number, whole.records, whole.predictor, whole.gram, pool, whole.digest)
+
+
 def following(document: Mapping[str, Any], number: int, plan: str, previous: str) -> Release:
-    """The release of a document in its place: number, digest of the plan, of the one before."""
+    """The release of a document, if number, plan and previous digest are as expected."""
     release = Release.from_json(document)
     place = (release.number, release.plan_digest, release.previous)
-    # The digest of what was understood: nothing may hide beside it.
+    # Compare digests, so that the document holds nothing that was not read.
     if place != (number, plan, previous) or digest_of(document) != release.digest:
         raise altered(number)
     return release
 
 
 def altered(number: int) -> CorruptRelease:
-    """What to say of a release that is not what it was."""
+    """The error for a release that was altered."""
     return CorruptRelease(
-        f"release {number} must match its digest and follow the one before; it does not. "
+        f"release {number} must match its digest and follow release {number - 1}; it does not. "
         "The file was altered: fetch it again."
     )
 
 
 def publishable(release: Release) -> Release:
-    """The release with its numbers rounded as they will be read: one value everywhere."""
+    """The release with numbers rounded as the document has them, so all readers agree."""
     predictor = replace(release.predictor, weights=_rounded(release.predictor.weights))
     gram = release.gram
     if gram is not None:

@@ -17,18 +17,18 @@ SHORT = {
 """The paper's BonusPO is the historical replay; the exact one comes after its seven rows."""
 
 REFERENCE = "Supervised"
-"""Sees the loss of every action, so it stands beside the contest."""
+"""Sees the loss of every action, so it does not compete."""
 
 
 def place(algorithm: str) -> tuple[int, str]:
-    """Where an algorithm stands: the paper's order, then strangers, the reference last."""
+    """Sort key of an algorithm: the paper's order, then unknown names, the reference last."""
     if algorithm == REFERENCE:
         return len(SHORT) + 1, algorithm
     return (list(SHORT).index(algorithm) if algorithm in SHORT else len(SHORT)), algorithm
 
 
 def short(algorithm: str) -> str:
-    """``bpo`` for ReplayBonusPO; a stranger keeps its name, in small letters."""
+    """``bpo`` for ReplayBonusPO; an unknown name stays, in small letters."""
     return SHORT.get(algorithm, algorithm.lower())
 
 

@@ -6,23 +6,21 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from discreet import __version__
 from discreet.errors import InvalidInput
 from discreet.report import loss_increase, selected_settings, selection, win_rates
-from discreet.report.campaign_page import Contents, campaign_page
+from discreet.report.campaign_page import Figures, campaign_page
 from discreet.report.campaign_results import Source
 from discreet.report.compare import Comparison, beside_published
 from discreet.report.curve_chart import curve_chart
 from discreet.report.curves import curves, shown
 from discreet.report.figure_style import Drawing
 from discreet.report.mean_loss import mean_loss
-from discreet.report.runtime import runtime
 from discreet.report.summary_text import missing, summary
 from discreet.report.tables import csv_text
 from discreet.report.win_rate_charts import heat_map, heat_maps, increase_chart
 
 INLINED = 2_000_000
-"""Bytes of curves inside the page; what does not fit stays in files of its own."""
+"""Bytes of curves inside the page; other curves stay in separate files."""
 
 
 def write(
@@ -31,7 +29,7 @@ def write(
     select: str = "seeds",
     curves_of: str | Sequence[str] = "paper",
 ) -> dict[str, Any]:
-    """Write ``index.html``, figures and tables into ``out``; say in a document what they say.
+    """Write ``index.html``, figures and tables into ``out``; return a document with their contents.
 
     ``select`` is ``seeds``, as the paper does, or ``split``: half the seeds select, half report.
     ``curves_of`` is ``paper`` (its six data sets, or else the first three), ``all`` or names.
@@ -50,35 +48,20 @@ def write(
     folder.write("loss_increase.csv", csv_text(loss_increase.COLUMNS, rows))
     folder.write("choices.csv", csv_text(selected_settings.COLUMNS, picked.rows()))
 
-    contest = len(rates.algorithms) > 1
-    if contest:
+    maps: dict[str, str] = {}
+    if len(rates.algorithms) > 1:
         folder.draw("win_rates", heat_maps(rates))
+        for i, level in enumerate(rates.levels):
+            maps[level.text] = heat_map(rates, i).inline(f"map{i}")
     increase_figure = ""
     if increase is not None:
         chart = increase_chart(increase)
         folder.draw("loss_increase", chart)
         increase_figure = chart.inline("increase")
-    inlined, more = _curves(source, best, drawn, folder)
-
+    figures = Figures(maps, increase_figure, *_curves(source, best, drawn, folder))
+    compared, written = _compared(best, source), ["index.html", *folder.written]
     page = campaign_page(
-        Contents(
-            source=source,
-            selection=best,
-            rates=rates,
-            means=means,
-            increase=increase,
-            choices=picked,
-            runtime=runtime(source.tasks, source.datasets),
-            comparison=_compared(best, source),
-            heat_maps=[
-                heat_map(rates, i).inline(f"map{i}") for i in range(len(rates.levels)) if contest
-            ],
-            increase_figure=increase_figure,
-            curve_figures=inlined,
-            more_curves=more,
-            version=__version__,
-            files=["index.html", *folder.written],
-        )
+        source, best, rates, means, increase, picked, compared, figures, files=written
     )
     folder.write("index.html", page)
     return {
@@ -94,7 +77,7 @@ def write(
 
 
 class _Folder:
-    """Where the report goes, and what went there."""
+    """The folder of a report, and the files written to it."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -142,6 +125,7 @@ def _curves(
 
 def _compared(best: selection.Selection, source: Source) -> Comparison | None:
     try:
-        return beside_published(best, source.datasets)
+        found = beside_published(best, source.datasets)
     except InvalidInput:  # nothing shared with the paper: nothing to say
         return None
+    return found if found.differences else None

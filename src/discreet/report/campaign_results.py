@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from discreet.campaign.results_folder import Folder, file_name
-from discreet.errors import InvalidInput
 from discreet.report import curves
 from discreet.report.runs import COLUMNS, Runs
+from discreet.validate import installed
 
 DATA = "data"
-"""In place of a family: reading the data set itself."""
+"""Stands for a family in tasks that read the data set itself."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +50,7 @@ class Source:
 
     @property
     def seeds(self) -> int:
-        """How many; a manifest may count or list them."""
+        """The number of seeds; a manifest may count or list them."""
         seeds = self.grid.get("seeds", 0)
         return len(seeds) if isinstance(seeds, list) else int(seeds)
 
@@ -61,11 +60,7 @@ class Source:
 
     def runs(self) -> Runs:
         """Every run of a file whose checksum holds, without its curve."""
-        if find_spec("pyarrow") is None:
-            raise InvalidInput(
-                "pyarrow must be installed to read results; it is not. "
-                "Run pip install 'discreet[campaign]'."
-            )
+        installed("campaign", "to read results", "pyarrow")
         from discreet.campaign.result_files import read
 
         return Runs.of(read(self._folder.root, columns=COLUMNS))

@@ -10,7 +10,7 @@ import numpy as np
 
 from discreet.errors import InvalidInput
 from discreet.formatting import epsilon_text
-from discreet.report.algorithm_names import listed
+from discreet.report.algorithm_names import bandits, listed
 from discreet.report.campaign_results import Source
 from discreet.report.paper_sets import paper_sets
 from discreet.report.paper_win_rates import CITATION, Published, published
@@ -24,6 +24,7 @@ SEED = 20260
 COVERAGE = 95
 CELLS = 210
 """Off the diagonal: 7 algorithms against 6 others at 5 privacy levels."""
+NO_PAIR = "The campaign has fewer than two of the paper's algorithms: no published rate compares."
 
 
 @dataclass(frozen=True)
@@ -36,16 +37,17 @@ class ComparedCell:
     column_algorithm: str
     datasets: int
     ours: float
-    published: float
+    published: float | None
+    """None where the paper lacks one of the two algorithms."""
 
     @property
-    def difference(self) -> float:
-        return self.ours - self.published
+    def difference(self) -> float | None:
+        return None if self.published is None else self.ours - self.published
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Ours and theirs; ``cells`` has at most 210."""
+    """Ours and theirs; the three statistics are NaN where no cell is published."""
 
     datasets: tuple[str, ...]
     cells: tuple[ComparedCell, ...]
@@ -53,7 +55,7 @@ class Comparison:
     interval: tuple[float, float]
     """95 % over resampled data sets: the bootstrap's spread, laid around the estimate."""
     by_chance: float
-    """Mean absolute change of a cell when the data sets are drawn anew: the noise of ours."""
+    """Mean absolute change of a cell when the data sets are drawn again: the noise of our rates."""
     first: dict[float, bool]
     """For each ε that is finite: does ReplayBonusPO win more than half against each other?"""
     missing: tuple[str, ...]
@@ -65,11 +67,16 @@ class Comparison:
         """ReplayBonusPO is first in every private regime that was run."""
         return bool(self.first) and all(self.first.values())
 
+    @property
+    def differences(self) -> list[tuple[float, float]]:
+        """(ε, difference) of the cells that the paper has too."""
+        return [(c.epsilon, c.difference) for c in self.cells if c.difference is not None]
+
     def by_epsilon(self) -> dict[float, float]:
         """Mean absolute difference at each ε."""
         found: dict[float, list[float]] = {}
-        for cell in self.cells:
-            found.setdefault(cell.epsilon, []).append(abs(cell.difference))
+        for epsilon, difference in self.differences:
+            found.setdefault(epsilon, []).append(abs(difference))
         return {epsilon: float(np.mean(each)) for epsilon, each in found.items()}
 
     def document(self) -> dict[str, Any]:
@@ -92,12 +99,14 @@ class Comparison:
 
     def sentences(self) -> list[str]:
         """For people: the difference, how sure it is, and who is first."""
+        if not self.differences:
+            return [NO_PAIR, *self.missing, self.statement]
         low, high = self.interval
         yes = [epsilon_text(epsilon) for epsilon, first in self.first.items() if first]
         no = [epsilon_text(epsilon) for epsilon, first in self.first.items() if not first]
         said = [
             f"Mean absolute difference to the published win rates: "
-            f"{self.mean_absolute_difference:.1f} points over {len(self.cells)} cells "
+            f"{self.mean_absolute_difference:.1f} points over {len(self.differences)} cells "
             f"({COVERAGE} % bootstrap interval {low:.1f} to {high:.1f}, "
             f"{len(self.datasets)} shared data sets).",
             f"Drawing {len(self.datasets)} data sets anew moves a cell by {self.by_chance:.1f} "
@@ -117,25 +126,27 @@ def compare(results_dir: Path, select_by: str = "seeds") -> Comparison:
 
 
 def beside_published(selection: Selection, about: dict[str, Any]) -> Comparison:
-    """As ``compare``, for a selection that is made already; refuses where nothing is shared."""
+    """Compare a selection; raise InvalidInput where the paper shares nothing with it."""
     theirs = published()
     shared = paper_sets({name: about.get(name, {}) for name in selection.datasets})
     among = np.asarray([name in shared for name in selection.datasets])
-    names = [name for name in theirs.algorithms if name in selection.algorithms]
+    names = bandits(selection.algorithms)
     levels = [level for level in theirs.levels if level in selection.levels]
     if not shared or len(names) < 2 or not levels:
         raise InvalidInput(
-            f"results must share data sets, two algorithms and an ε with the paper; got "
-            f"{len(shared)} data sets, {len(names)} algorithms, {len(levels)} ε. "
-            "Run two of the paper's algorithms on the collection 'paper'."
+            "results must have two bandit algorithms and share data sets and an ε with the paper; "
+            f"got {len(names)} algorithms, {len(shared)} shared data sets, {len(levels)} shared ε. "
+            "Run two algorithms on the collection 'paper', or see campaign report."
         )
     truth = _part(theirs, names, levels)
     score = _scores(selection, among, names, levels)
-    off = np.broadcast_to(~np.eye(len(names), dtype=bool), truth.shape)
     rates = _rates(score, np.ones((1, len(score))))[0]
-    known = off & np.isfinite(rates)
-    estimate = float(np.abs(rates - truth)[known].mean())
-    interval, by_chance = _bootstrap(score[:, known], truth[known], estimate)
+    known = np.isfinite(rates) & ~np.eye(len(names), dtype=bool)
+    both = known & np.isfinite(truth)
+    estimate, interval, by_chance = np.nan, (np.nan, np.nan), np.nan
+    if both.any():
+        estimate = float(np.abs(rates - truth)[both].mean())
+        interval, by_chance = _bootstrap(score[:, both], truth[both], estimate)
     counts = np.isfinite(score).sum(axis=0)
     cells = tuple(
         ComparedCell(
@@ -145,7 +156,7 @@ def beside_published(selection: Selection, about: dict[str, Any]) -> Comparison:
             names[k],
             int(counts[i, j, k]),
             round(float(rates[i, j, k]), 6),
-            float(truth[i, j, k]),
+            float(truth[i, j, k]) if both[i, j, k] else None,
         )
         for i, j, k in np.argwhere(known)
     )
@@ -155,15 +166,18 @@ def beside_published(selection: Selection, about: dict[str, Any]) -> Comparison:
         mean_absolute_difference=estimate,
         interval=interval,
         by_chance=by_chance,
-        first=_first(rates, names, levels),
-        missing=tuple(_missing(theirs, names, levels, len(cells))),
+        first=_first(rates, names, levels, theirs),
+        missing=tuple(_missing(theirs, names, levels, int(both.sum()))),
         statement=selection.statement,
     )
 
 
 def _part(theirs: Published, names: list[str], levels: list[Level]) -> Numbers:
-    kept = [theirs.algorithms.index(name) for name in names]
-    return theirs.percent[np.ix_([theirs.levels.index(level) for level in levels], kept, kept)]
+    """Their win rates in our order; NaN where they lack an algorithm."""
+    padded = np.pad(theirs.percent, ((0, 0), (0, 1), (0, 1)), constant_values=np.nan)
+    place = dict(zip(theirs.algorithms, range(len(theirs.algorithms)), strict=True))
+    kept = [place.get(name, -1) for name in names]
+    return padded[np.ix_([theirs.levels.index(level) for level in levels], kept, kept)]
 
 
 def _scores(selection: Selection, among: Any, names: list[str], levels: list[Level]) -> Numbers:
@@ -174,7 +188,7 @@ def _scores(selection: Selection, among: Any, names: list[str], levels: list[Lev
 
 
 def _rates(score: Numbers, weights: Numbers) -> Numbers:
-    """Weighted means over data sets, of those that are known: (resamples, …)."""
+    """Weighted means over the data sets with a known score: (resamples, …)."""
     flat = score.reshape(len(score), -1)
     known = np.isfinite(flat)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -201,19 +215,24 @@ def _bootstrap(
     return (max(0.0, estimate + float(low)), estimate + float(high)), float(moved)
 
 
-def _first(rates: Numbers, names: list[str], levels: list[Level]) -> dict[float, bool]:
-    """At each ε that is finite: does the leader win more than half against each other?"""
-    if LEADER not in names:
+def _first(
+    rates: Numbers, names: list[str], levels: list[Level], theirs: Published
+) -> dict[float, bool]:
+    """At each finite ε: does the leader win more than half against the paper's other algorithms?"""
+    rivals = [k for k, name in enumerate(names) if name in theirs.algorithms and name != LEADER]
+    if LEADER not in names or not rivals:
         return {}
-    leader = names.index(LEADER)
-    ahead = np.delete(rates[:, leader], leader, axis=-1) > 50
+    ahead = rates[:, names.index(LEADER), rivals] > 50
     return {level.epsilon: bool(ahead[i].all()) for i, level in enumerate(levels) if level.private}
 
 
 def _missing(theirs: Published, names: list[str], levels: list[Level], cells: int) -> list[str]:
     absent = [name for name in theirs.algorithms if name not in names]
     without = [level for level in theirs.levels if level not in levels]
+    own = [name for name in names if name not in theirs.algorithms]
     said = []
+    if own:
+        said.append(f"Not in the paper: {listed(own)}. --cells shows the win rates.")
     if absent:
         said.append(f"Not in this campaign: {listed(absent)}.")
     if without:

@@ -1,4 +1,4 @@
-"""Progressive-validation curves of the demo: a row for each data set, a column for each ε."""
+"""Progressive-validation curves of the demo."""
 
 from __future__ import annotations
 
@@ -12,17 +12,8 @@ from discreet.report.figure_style import Drawing, line_style, rounds_axis
 Results = Mapping[str, Any]
 
 
-def curves_png(results: Results) -> bytes:
-    """The figure on white, 200 dots an inch."""
-    return _drawing(results).png()
-
-
-def curves_svg(results: Results, *, inline: bool = False) -> str:
-    """The figure as SVG; ``inline`` takes its ink from the page around it."""
-    return _drawing(results).inline() if inline else _drawing(results).svg()
-
-
-def _drawing(results: Results) -> Drawing:
+def demo_figure(results: Results) -> Drawing:
+    """A row for each data set, a column for each ε."""
     size = (3.4 * len(results["epsilons"]), 0.9 + 2.6 * len(results["sets"]))
     return Drawing(size, partial(_draw, results))
 

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from discreet.errors import InvalidInput
-
 INK = "#222222"
 """In a page it becomes ``currentColor``, so that the figure is legible in light and dark."""
 
@@ -40,15 +38,15 @@ class Drawing:
     draw: Callable[[Any, str], None]
 
     def png(self) -> bytes:
-        """On white, 200 dots an inch."""
+        """On white, 200 dots per inch."""
         return self._saved("png", dpi=200)
 
     def svg(self) -> str:
-        """A file of its own, on white."""
+        """A separate file, on white."""
         return self._svg
 
     def inline(self, name: str = "") -> str:
-        """For a page: its ink, its size; ``name`` keeps the ids of two figures apart."""
+        """For a page, which sets ink and size; ``name`` keeps the ids of two figures apart."""
         text = self._svg[self._svg.index("<svg") :].replace(INK, "currentColor")
         text = re.sub(r'<g id="patch_1">.*?</g>', "", text, count=1, flags=re.DOTALL)  # the white
         # The page sizes the figure; a fixed size in points would win over its style sheet.
@@ -80,13 +78,8 @@ class Drawing:
         return figure
 
     def _style(self) -> Any:
-        try:
-            import matplotlib
-        except ImportError:
-            raise InvalidInput(
-                "matplotlib must be installed for figures; it is not. "
-                "Run pip install 'discreet[campaign]'."
-            ) from None
+        import matplotlib
+
         inks = ("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color")
         return matplotlib.rc_context(
             {

@@ -1,4 +1,4 @@
-"""The paper's own win rates, as its authors published them, to stand beside ours."""
+"""The paper's own win rates, as its authors published them."""
 
 from __future__ import annotations
 

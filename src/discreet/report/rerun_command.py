@@ -34,7 +34,7 @@ def command(manifest: Mapping[str, Any]) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """As it is after a journey through JSON."""
+    """The value as JSON returns it."""
     return list(value) if isinstance(value, tuple) else value
 
 

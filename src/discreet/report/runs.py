@@ -44,7 +44,7 @@ class Coded:
 
 @dataclass(frozen=True)
 class Level:
-    """One privacy level of the campaign; ε = ∞ is none."""
+    """One privacy level of the campaign; ε = ∞ is no privacy."""
 
     epsilon: float
     delta: float
@@ -102,7 +102,7 @@ class Runs:
 
 
 def _mechanism(mechanism: Coded, oracle: Coded) -> str:
-    """The one that the campaign chose; PooledRidge has its own, which is never chosen."""
+    """The mechanism that the campaign chose; PooledRidge always has its own."""
     pooled = np.asarray([name == POOLED for name in oracle.values])[oracle.codes]
     chosen = mechanism.codes if pooled.all() else mechanism.codes[~pooled]
     found = [mechanism.values[code] for code in np.unique(chosen)]
@@ -145,7 +145,7 @@ def _coded(table: Any, name: str, order: Callable[[Any], Any]) -> Coded:
 
 
 def _levels(epsilon: Coded, delta: Coded) -> Coded:
-    """Pairs (ε, δ), no privacy first and then ever more of it."""
+    """Pairs (ε, δ), from no privacy to the most privacy."""
     pairs = epsilon.codes * len(delta) + delta.codes
     present = np.flatnonzero(np.bincount(pairs, minlength=len(epsilon) * len(delta)))
     levels = [Level(epsilon.values[i // len(delta)], delta.values[i % len(delta)]) for i in present]

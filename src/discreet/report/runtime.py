@@ -21,13 +21,13 @@ class Share:
     rounds: int
 
     @property
-    def rounds_a_second(self) -> float:
+    def rounds_per_second(self) -> float:
         return self.rounds / self.seconds if self.seconds else float("nan")
 
 
 @dataclass(frozen=True)
 class Runtime:
-    """Seconds of computation, added over jobs; waiting and reading data are not in it."""
+    """Seconds of computation, summed over jobs; waiting and reading data do not count."""
 
     total: Share
     families: tuple[Share, ...]

@@ -59,27 +59,19 @@ def _horizons(results: Results, figure: Any, ink: str) -> None:
 
 
 def _others(results: Results, axes: Any, figure: Any, ink: str) -> None:
+    from matplotlib.ticker import LogLocator
+
     grid = figure.subplots(2, len(axes), squeeze=False, sharex="col", sharey=True)
     for row, rates in zip(grid, RATES, strict=True):
         for axis, about in zip(row, axes, strict=True):
             _lines(axis, results, about["name"], "hard", rates, ink)
             _finish(axis, about["words"] if rates == "practical" else "", ink)
-            _values_as_ticks(axis, about["values"])
+            axis.set_xticks(about["values"], [f"{each:g}" for each in about["values"]], fontsize=9)
         row[0].set_ylabel(f"regret, {RATES[rates]}")
-        row[0].yaxis.set_major_locator(_one_two_five())
+        # Ticks at 1, 2 and 5 of each decade: these axes span little more than one.
+        row[0].yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         row[0].yaxis.set_major_formatter(lambda value, _: short_number(value))
     _legend(figure, grid[0, 0])
-
-
-def _values_as_ticks(axis: Any, values: Any) -> None:
-    axis.set_xticks(values, [f"{value:g}" for value in values], fontsize=9)
-
-
-def _one_two_five() -> Any:
-    """Ticks at 1, 2 and 5 of each decade: these axes span little more than one."""
-    from matplotlib.ticker import LogLocator
-
-    return LogLocator(subs=(1.0, 2.0, 5.0))
 
 
 def _bounds(results: Results, figure: Any, ink: str) -> None:

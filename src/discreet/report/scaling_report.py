@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from html import escape
-from importlib.metadata import version
 from pathlib import Path
-from string import Template
 from typing import Any
 
+from markupsafe import Markup
+
 from discreet.releases.canonical import write_atomically
-from discreet.report.demo_page import template
 from discreet.report.figure_style import Drawing
 from discreet.report.scaling_chart import NAMES, RATES, axes_chart, bound_chart, horizon_chart
-from discreet.report.tables import csv_text, html_table, number
+from discreet.report.tables import Table, csv_text, number
+from discreet.report.templating import rendered
 
 Results = Mapping[str, Any]
 
@@ -25,11 +24,11 @@ HORIZONS = {
     ("T", "worst"): "worst of the three",
 }
 OTHERS = {("A", "hard"): "A", ("F", "hard"): "log |F|", ("epsilon", "hard"): "1 + 1/ε"}
-"""What regret is a power of, along each axis."""
+"""The quantity of which regret is a power, along each axis."""
 
 
 def write_report(results: Results, out: Path) -> list[str]:
-    """Write everything into a folder; the names of the files."""
+    """Write everything into a folder; return the names of the files."""
     figures = {
         "regret_against_T": horizon_chart(results),
         "regret_against_A_F_epsilon": axes_chart(results),
@@ -48,34 +47,24 @@ def write_report(results: Results, out: Path) -> list[str]:
 
 
 def scaling_page(results: Results, figures: Mapping[str, Drawing]) -> str:
-    """One self-contained page; no request leaves."""
-    sections = {
-        "In short": _list(summary(results)),
-        "Regret against T": _figure(figures["regret_against_T"], "t")
-        + _slopes(results, "Slopes in T; the theorems' order is ½.", HORIZONS),
-        "Regret against A, |F| and ε": _figure(figures["regret_against_A_F_epsilon"], "a")
-        + _slopes(results, "Slopes on the hard instance; the theorems' order is ½.", OTHERS),
-        "Bounds beside T": _figure(figures["bounds"], "b", "narrow") + _ratios(results),
-        "How this was made": _list(METHOD),
-    }
-    return Template(template("theory.html")).substitute(
-        style=template("style.css"),
-        subtitle=escape(
-            f"{results['seeds']} seeds a point. Finite classes with known truth; the regret is the "
-            "paper's, the expected gap at the observed contexts."
-        ),
-        sections="\n".join(
-            f"<section><h2>{escape(title)}</h2>\n{body}</section>"
-            for title, body in sections.items()
-        ),
-        version=escape(version("discreet")),
+    """One self-contained page that needs no network."""
+    return rendered(
+        "discreet.report",
+        "theory.html",
+        seeds=results["seeds"],
+        summary=summary(results),
+        figures=[drawing.inline(f"figure{i}") for i, drawing in enumerate(figures.values())],
+        horizons=_slopes(results, "Slopes in T; the theorems' order is ½.", HORIZONS),
+        others=_slopes(results, "Slopes on the hard instance; the theorems' order is ½.", OTHERS),
+        ratios=_ratios(results),
+        method=METHOD,
     )
 
 
 METHOD = (
     "One axis at a time from T = 8,192, A = 4, |F| = 64, δ = 0.05, ε = 1 for the private versions; "
-    "16 equally likely contexts; Bernoulli losses; one good action a context, known to the truth "
-    "alone. Each seed draws which function of the class is true.",
+    "16 equally likely contexts; Bernoulli losses; only the truth knows the one good "
+    "action of each context. Each seed draws which function of the class is true.",
     "Hard: the gap at which playing blindly costs ½√(A·T·log|F|·(1 + 1/ε)). It shrinks with T, so "
     "the same evidence is there at every T and a slope of ½ is the instance's own; an algorithm "
     "can be better than blind, but not leave that slope. Fixed gaps are the harder test: worst "
@@ -123,7 +112,7 @@ def summary(results: Results) -> list[str]:
         "classes are easier than their bound, since two functions name at most two actions, so "
         "growth with |F| begins from below.",
         f"The constants are large: over these T the bounds are {min(ratios):,.3g} to "
-        f"{max(ratios):,.3g} times T, so none of them says anything yet: regret is at most T.",
+        f"{max(ratios):,.3g} times T, so no bound says anything yet: regret is at most T.",
         f"Batched algorithms call the oracle exactly M − 1 times: {'yes' if exact else 'NO'}, at "
         f"all {len(batched)} points.",
     ]
@@ -134,7 +123,7 @@ def _growth(results: Results, axis: str, instance: str) -> list[Mapping[str, Any
     return [each for each in results["growth"] if (each["axis"], each["instance"]) == wanted]
 
 
-def _slopes(results: Results, caption: str, columns: Mapping[tuple[str, str], str]) -> str:
+def _slopes(results: Results, caption: str, columns: Mapping[tuple[str, str], str]) -> Table:
     """A row for each algorithm and kind of rates; each slope with its interval."""
     keys = ("axis", "instance", "algorithm", "rates")
     found = {tuple(each[key] for key in keys): each for each in results["growth"]}
@@ -142,19 +131,19 @@ def _slopes(results: Results, caption: str, columns: Mapping[tuple[str, str], st
     for algorithm, name in NAMES.items():
         for rates, words in RATES.items():
             lines = [found.get((*column, algorithm, rates)) for column in columns]
-            rows.append([name, escape(words), *map(_slope, lines)])
-    return html_table(escape(caption), ["", "rates", *map(escape, columns.values())], rows)
+            rows.append([name, words, *map(_slope, lines)])
+    return Table(caption, ["", "rates", *columns.values()], rows)
 
 
 def _slope(line: Mapping[str, Any] | None) -> str:
     if line is None:
         return ""
     interval = f"{number(line['low'], '.2f')} to {number(line['high'], '.2f')}"
-    return f"{number(line['slope'])} <small>{interval}</small>"
+    return Markup("{} <small>{}</small>").format(number(line["slope"]), interval)
 
 
-def _ratios(results: Results) -> str:
-    """The bounds hold for the rates of the theorems, so that only those stand beside them."""
+def _ratios(results: Results) -> Table:
+    """Regret beside the bounds, for the rates of the theorems: the bounds hold for no others."""
     shown = {
         (p["algorithm"], p["instance"], p["T"]): p
         for p in results["points"]
@@ -175,15 +164,7 @@ def _ratios(results: Results) -> str:
             )
         )
     head = ["", "hard instance", "gap 1/2", "bound", "bound ÷ T", "oracle calls"]
-    return html_table(f"Regret at T = {last:,} with the rates of the theorems.", head, rows)
-
-
-def _figure(drawing: Drawing, name: str, kind: str = "") -> str:
-    return f'<div class="figure {kind}">{drawing.inline(name)}</div>'
-
-
-def _list(sentences: Any) -> str:
-    return "<ul>" + "".join(f"<li>{escape(each)}</li>" for each in sentences) + "</ul>"
+    return Table(f"Regret at T = {last:,} with the rates of the theorems.", head, rows)
 
 
 def _csv(rows: list[Mapping[str, Any]]) -> bytes:

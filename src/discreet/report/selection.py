@@ -45,7 +45,7 @@ class Selection:
     """Mean final loss over the reporting seeds."""
     standard_error: Numbers
     selecting_loss: Numbers
-    """Mean final loss over the selecting seeds: the same, unless the seeds were split."""
+    """Mean final loss over the selecting seeds; equal to ``loss`` unless the seeds were split."""
     oracle: Numbers
     settings: Numbers
     oracles: tuple[str, ...]
@@ -61,7 +61,7 @@ class Selection:
     unfinished: int = 0
     """Configurations that lack a seed which the others have; they do not compete."""
     idle_seeds: int = 0
-    """Seeds (of a data set) that only some configurations have; nobody is judged by them."""
+    """Seeds of a data set that only some configurations have; they do not count."""
     mechanism: str = ""
 
     @property

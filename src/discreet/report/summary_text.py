@@ -14,7 +14,7 @@ from discreet.report.tables import number
 from discreet.report.win_rates import WinRates
 
 SHOWN = 6
-"""So many names are listed; the rest is counted."""
+"""How many names are listed; the others are counted."""
 
 
 def summary(selection: Selection, rates: WinRates, means: MeanLoss) -> list[str]:
@@ -61,7 +61,7 @@ def _wins(rates: WinRates, i: int) -> str:
     if first is None:
         leader = int(np.nanargmax(average))
         return (
-            "; nobody wins more than half against each of the others, and the highest win rate on "
+            "; none wins more than half against each of the others, and the highest win rate on "
             f"average is that of {rates.algorithms[leader]}, {average[leader]:.0f} %"
         )
     row = rates.algorithms.index(first)
@@ -76,7 +76,7 @@ def _wins(rates: WinRates, i: int) -> str:
 
 
 def missing(selection: Selection, source: Source) -> list[str]:
-    """What the grid promised and the folder does not have."""
+    """What the grid asks for and the folder lacks."""
     said = []
     absent = [name for name in source.algorithms if name not in selection.algorithms]
     if absent:
@@ -88,7 +88,7 @@ def missing(selection: Selection, source: Source) -> list[str]:
     unplayed = [name for name in source.datasets if name not in selection.datasets]
     if unplayed:
         said.append(f"No runs on {_some(unplayed)}.")
-    # Pairs of algorithm and ε that nobody ran are not the fault of a data set.
+    # Pairs of algorithm and ε that were never run are not gaps of a data set.
     gaps = np.argwhere(~selection.has & selection.has.any(axis=0))
     if len(gaps):
         named = [
@@ -180,7 +180,7 @@ def caveats(selection: Selection) -> list[str]:
 
 
 def _optimism(selection: Selection) -> str:
-    """What the paper's way would have hidden."""
+    """How much luck the paper's way of selecting hides."""
     more = np.nanmean((selection.loss - selection.selecting_loss)[selection.has])
     return (
         "On the reporting half, the selected configurations have a mean loss that is "

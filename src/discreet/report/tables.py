@@ -1,4 +1,4 @@
-"""Tables as CSV and as HTML."""
+"""Tables as CSV, and as what a page shows."""
 
 from __future__ import annotations
 
@@ -6,46 +6,48 @@ import csv
 import io
 import math
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from markupsafe import Markup, escape
 
 
 def csv_text(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Numbers with all their digits; what is not known is empty."""
+    """Numbers with all their digits; an unknown value is empty."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(columns)
-    writer.writerows(["" if _unknown(value) else value for value in row] for row in rows)
+    writer.writerows(
+        ["" if value is None or value != value else value for value in row] for row in rows
+    )
     return buffer.getvalue()
 
 
-def _unknown(value: object) -> bool:
-    return value is None or (isinstance(value, float) and math.isnan(value))
-
-
-def html_table(
-    caption: str,
-    head: Sequence[str],
-    rows: Iterable[Sequence[str]],
-    kind: str = "",
-    above: Sequence[tuple[str, int]] = (),
-) -> str:
-    """Cells are HTML already; the first of a row is its heading. A wide table scrolls alone.
+class Table(NamedTuple):
+    """What the macro ``table`` draws: cells are text or Markup, the first of a row its heading.
 
     ``above`` is a first line of headings, each with the number of columns that it spans.
     """
-    spans = "".join(f'<th colspan="{width}">{cell}</th>' for cell, width in above)
-    first = f'<tr class="spans">{spans}</tr>' if spans else ""
-    heads = "".join(f'<th scope="col">{cell}</th>' for cell in head)
-    body = "\n".join(
-        f'<tr><th scope="row">{first}</th>{"".join(f"<td>{cell}</td>" for cell in rest)}</tr>'
-        for first, *rest in rows
-    )
-    told = f"<figcaption>{caption}</figcaption>" if caption else ""
-    return (
-        f'<figure class="{kind}">{told}<div class="wide"><table><thead>{first}<tr>{heads}</tr>'
-        f"</thead><tbody>\n{body}\n</tbody></table></div></figure>"
-    )
+
+    caption: str
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    kind: str = ""
+    above: Sequence[tuple[str, int]] = ()
 
 
 def number(value: float, form: str = ".3f") -> str:
-    """A number for people, with a true minus sign; a dash where there is none."""
+    """A number for people, with a true minus sign; a dash for infinity and NaN."""
     return format(value, form).replace("-", "−") if math.isfinite(value) else "–"
+
+
+def bold(text: str, really: bool = True) -> str:
+    """Bold where ``really``."""
+    return Markup("<b>{}</b>").format(text) if really else text
+
+
+def with_error(mean: float, error: float, best: bool = False, form: str = ".3f") -> str:
+    """``0.123 ± 0.004``, the error in small letters; bold if it is the best."""
+    if not math.isfinite(mean):
+        return "–"
+    spread = Markup(" <small>± {:.3f}</small>").format(error) if math.isfinite(error) else ""
+    return escape(bold(number(mean, form), best)) + spread

@@ -11,9 +11,9 @@ from discreet.types import Array
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Batch:
-    """Private rows: what people brought and what was heard from them.
+    """Private rows: contexts and losses of people.
 
-    ``features`` (..., n, p); ``losses`` (..., n, A); ``observed`` (..., n, A) bool: one True a
+    ``features`` (..., n, p); ``losses`` (..., n, A); ``observed`` (..., n, A) bool: one True per
     row for bandit feedback, A for full information, none for a void slot. Losses that were
     not observed are never read.
     """

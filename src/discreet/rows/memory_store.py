@@ -1,4 +1,4 @@
-"""Where private rows wait for their release, and the one atomic step that ends the wait.
+"""Keeps private rows until their release, which is one atomic step.
 
 ``Store.release`` is the single place where private rows become a public release: ledger
 entry, release and deletion of the rows appear together or not at all.
@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from discreet.errors import DecisionClosed, InvalidInput, LossConflict, NotReady, UnknownDecision
+from discreet.errors import InvalidInput, NotReady
 from discreet.privacy.ledger import Ledger
 from discreet.releases.release import Release
 from discreet.releases.released import Released
 from discreet.rows.batch import Batch
+from discreet.rows.slot_rules import batch_over, refuse_other_loss, unknown_decision
 
 Compute = Callable[[Batch, Released, Ledger], tuple[Release, Ledger]]
 
@@ -24,8 +25,8 @@ Compute = Callable[[Batch, Released, Ledger], tuple[Release, Ledger]]
 class MemoryStore:
     """One open batch of numbered slots in memory.
 
-    A slot is taken when a decision is made, by count, so whatever happens later can only
-    change what is *in* a slot. Slot numbers run on through all batches and serve as ids.
+    A decision takes the next slot by count, so later events can only change what is *in* a slot.
+    Slot numbers continue through all batches and serve as ids.
     """
 
     def __init__(self, released: Released, ledger: Ledger, p: int, missing: float | None) -> None:
@@ -59,7 +60,7 @@ class MemoryStore:
         return self.sealed and (self.closed or self.unheard == 0)
 
     def take(self, features: np.ndarray[Any, Any], actions: np.ndarray[Any, Any]) -> Any:
-        """Slots for as many decisions as fit; ids (n,), −1 where there was no slot left."""
+        """Take slots for as many decisions as fit; ids (n,), −1 for decisions without a slot."""
         count = min(len(actions), self.size - self.taken)
         begin, end = self.taken, self.taken + count
         self._features[begin:end] = features[:count]
@@ -72,27 +73,26 @@ class MemoryStore:
         return ids
 
     def hear(self, ids: np.ndarray[Any, Any], losses: np.ndarray[Any, Any]) -> None:
-        """Losses (n,) of the chosen actions, or (n, A) of all; all are stored or none."""
+        """Store losses (n,) of the chosen actions, or (n, A) of all actions; or store nothing."""
         stored = ids != -1
-        if not stored.all():  # decisions without a slot: nothing to hear
+        if not stored.all():  # decisions without a slot have no loss to store
             ids, losses = ids[stored], losses[stored]
         slots = ids - self.start
         if slots.size:
             self._refuse_unknown_or_over(ids.min(), ids.max())
         if np.unique(slots).size != slots.size:
             raise InvalidInput(
-                "decision ids must be distinct in one call; some repeat. Report each once."
+                "decision ids must be distinct in one call; some repeat. Report each id once."
             )
         rows = self._rows_of(slots, losses)
         known = self._losses[slots]
         heard = ~np.isnan(known).all(axis=-1)
-        if not np.array_equal(known[heard], rows[heard], equal_nan=True):
-            raise _conflict()
+        refuse_other_loss(np.array_equal(known[heard], rows[heard], equal_nan=True))
         self._losses[slots] = rows
         self.unheard -= int((~heard).sum())
 
     def hear_one(self, id: int, loss: float) -> None:
-        """``hear`` for the one loss of one decision, without arrays: what a service does most."""
+        """``hear`` for one loss of one decision, faster, since it uses no arrays."""
         if id == -1:
             return
         self._refuse_unknown_or_over(id, id)
@@ -100,23 +100,16 @@ class MemoryStore:
         place = slot, self._actions[slot]
         known = self._losses[place]
         if known == known:  # not NaN: heard before
-            if known != loss:
-                raise _conflict()
+            refuse_other_loss(known == loss)
             return
         self._losses[place] = loss
         self.unheard -= 1
 
     def _refuse_unknown_or_over(self, lowest: int, highest: int) -> None:
         if highest >= self.start + self.taken or lowest < 0:
-            raise UnknownDecision(
-                "decision id must be one that decide() returned; it is not. Check where it "
-                "comes from: ids belong to one learner."
-            )
+            raise unknown_decision()
         if lowest < self.start or self.closed:
-            raise DecisionClosed(
-                "decision must belong to the open batch; its batch is over. "
-                "Nothing changed: drop the late loss."
-            )
+            raise batch_over()
 
     def _rows_of(self, slots: Any, losses: Any) -> np.ndarray[Any, Any]:
         if losses.ndim == 2:
@@ -126,7 +119,7 @@ class MemoryStore:
         return rows
 
     def close(self) -> None:
-        """Declare what is still unheard in the sealed batch missing."""
+        """Declare losses that the sealed batch still lacks missing."""
         if not self.sealed:
             raise NotReady(
                 "batch must be sealed before it is closed; slots are still free. "
@@ -135,15 +128,15 @@ class MemoryStore:
         self.closed = True
 
     def release(self, compute: Compute) -> Release:
-        """Fit, publish, charge and forget in one step; on any error nothing has happened."""
+        """Fit, publish, charge and delete rows in one step; an error changes nothing."""
         if not self.ready:
             raise NotReady(
-                "batch must be sealed and heard to be released; it is not. "
+                "batch must be full, with all losses, to be released; this one is not. "
                 "Observe the remaining losses, or declare them missing with close()."
             )
         release, ledger = compute(self._batch(), self.released, self.ledger)
         self.released, self.ledger = self.released.add(release), ledger
-        self._features.fill(0.0)  # the rows are gone before their memory is handed back
+        self._features.fill(0.0)  # overwrite the rows before their memory is freed
         self._losses.fill(0.0)
         self._actions.fill(0)
         self._open_batch()
@@ -162,7 +155,7 @@ class MemoryStore:
         }
 
     def continue_from(self, releases: tuple[Release, ...], ledger: Ledger, rows: Any) -> None:
-        """Go on where a saved store stopped."""
+        """Continue from a saved store."""
         self.released, self.ledger = replace(self.released, items=releases), ledger
         self._open_batch()
         count = len(rows["actions"])
@@ -178,17 +171,10 @@ def batch_of(
     actions: np.ndarray[Any, Any],
     missing: float | None,
 ) -> Batch:
-    """Slots as a batch. Losses (n, A) are NaN where nothing was heard: such a slot takes the
-    missing loss of its action, or is void; it is always void where the action is −1."""
+    """Slots as a batch. Losses (n, A) are NaN if they never came: such a slot takes the missing
+    loss for its action, or is void. A slot with the action −1 is always void."""
     if missing is not None:
         losses = losses.copy()  # a failed release must leave the rows as they were
         silent = np.flatnonzero(np.isnan(losses).all(axis=-1) & (actions >= 0))
         losses[silent, actions[silent]] = missing
     return Batch(features, np.nan_to_num(losses, nan=0.0), ~np.isnan(losses))
-
-
-def _conflict() -> LossConflict:
-    return LossConflict(
-        "loss must equal the one already stored for that decision; it differs. "
-        "The first one is kept."
-    )

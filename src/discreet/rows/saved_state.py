@@ -1,4 +1,4 @@
-"""The private file of a learner: written for its owner alone, read exactly once."""
+"""The private file of a learner: only its owner can read it, and it is loaded once."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _UNREADABLE = (LookupError, TypeError, ValueError, OSError, EOFError, RuntimeErr
 
 
 class Custody:
-    """A lock that refuses everyone once the state was handed over to a file, and every copy.
+    """A lock that refuses all use after the state was saved to a file, and in a forked copy.
 
-    Privacy: of two processes that hold the same rows, only the one that made the learner may go
-    on; otherwise two noises would be drawn for one batch.
+    Privacy: if two processes hold the same rows, only the one that made the learner may go on;
+    otherwise two noises would be drawn for one batch.
     [docs/privacy/transcript.md, "Proof"]
     """
 
@@ -38,7 +38,7 @@ class Custody:
         self.handed_over = False
 
     def __enter__(self) -> None:
-        # Before the lock: a thread that stayed behind in the other process may hold it.
+        # Checked before the lock: a thread of the other process may hold it for ever.
         if os.getpid() != self._process:
             raise StateClaimed(
                 "learner must be used in the process that made it; a fork copied it into this one. "
@@ -66,7 +66,7 @@ def write(path: str | Path, header: Mapping[str, Any], rows: Mapping[str, Any]) 
 
 @contextmanager
 def contents(path: str | Path) -> Iterator[None]:
-    """What fails in here fails because of the file's bytes, and the error says so."""
+    """Turns errors from altered bytes of the file into CorruptRelease."""
     try:
         yield
     except DiscreetError:
@@ -82,8 +82,8 @@ def contents(path: str | Path) -> Iterator[None]:
 def claim(path: str | Path) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
     """Header and rows of a saved state, which is removed when the caller has taken it over.
 
-    Renaming is the claim: of two processes that try, one finds the file gone. Where the file
-    cannot be read, or the caller cannot take it over, it is put back untouched.
+    Renaming is the claim: if two processes try, one does not find the file. If the file cannot be
+    read, or the caller fails, the file is put back untouched.
     """
     source, claimed = Path(path), Path(f"{path}.claimed")
     try:

@@ -1,38 +1,23 @@
 """Algorithm 1: VanillaPO with a fit after every round, for many seeds and rates at once.
 
 The one algorithm of this package that loops over rounds. Its policy depends on the sum of all
-predictors so far, which both oracles keep up to date instead of fitting anew.
+predictors so far, which the oracle keeps up to date instead of fitting anew.
 """
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from discreet.arrays.backend import softmax
 from discreet.policies.allocation import draw
-from discreet.releases.release import Predictor
 from discreet.scaling.known_bandits import Rounds, Truth
 from discreet.scaling.measured_regret import Regret
 from discreet.types import Floats
 
 
-class Incremental(Protocol):
-    """A regression oracle that takes one observation a round."""
-
-    def summed(self, contexts: Floats) -> Floats:
-        """Σ_{s<t} f̂_s(c, a) at each seed's context: (R, S, A)."""
-
-    @property
-    def predictor(self) -> Predictor:
-        """f̂_t, as the core's policies take it."""
-
-    def learn(self, contexts: Floats, actions: Floats, losses: Floats) -> None:
-        """One more observation a seed, and the next fit: contexts (S,), the rest (R, S)."""
-
-
-def vanilla_po(truth: Truth, rounds: Rounds, oracle: Incremental, rates: Any) -> Regret:
+def vanilla_po(truth: Truth, rounds: Rounds, oracle: LeastSquares, rates: Any) -> Regret:
     """Play T rounds: π_{t+1} ∝ π_t·exp(−η·f̂_t), that is softmax(−η·Σ_s f̂_s). [paper, Algorithm 1]
 
     ``rates`` (R,) are played side by side, on the same contexts and losses.
@@ -62,57 +47,19 @@ class LeastSquares:
     """
 
     def __init__(self, truth: Truth, seeds: int, rates: int = 1) -> None:
-        self._truth, self._predictions = truth, truth.predictions  # (C, A, F)
+        self._predictions = truth.predictions  # (C, A, F)
         shape = (rates, seeds, self._predictions.shape[-1])
         self.squares, self.counts = np.zeros(shape), np.zeros(shape)
         self._where = np.ix_(np.arange(rates), np.arange(seeds))
 
-    @property
-    def predictor(self) -> Predictor:
-        """The latest fit of every run and seed: weights (R, S, A, p)."""
-        assert self._truth.weights is not None
-        return Predictor(self._truth.weights[self.squares.argmin(axis=-1)], "clip")
-
     def summed(self, contexts: Floats) -> Floats:
+        """Σ_{s<t} f̂_s(c, a) at each seed's context: (R, S, A)."""
         return np.asarray(np.einsum("saf,rsf->rsa", self._predictions[contexts], self.counts))
 
     def learn(self, contexts: Floats, actions: Floats, losses: Floats) -> None:
+        """One more observation per seed, and the next fit: contexts (S,), the rest (R, S)."""
         said = self._predictions[contexts, actions]  # (R, S, F)
         said -= losses[..., None]
         said *= said
         self.squares += said
         self.counts[(*self._where, self.squares.argmin(axis=-1))] += 1.0
-
-
-class RidgeEveryRound:
-    """Ridge with a fixed penalty Λ: inverse Grams by rank-one updates, one an action.
-
-    (G + bbᵀ)⁻¹ = G⁻¹ − (G⁻¹b)(G⁻¹b)ᵀ/(1 + bᵀG⁻¹b). [Sherman and Morrison 1950]
-    """
-
-    def __init__(self, truth: Truth, seeds: int, rates: int = 1, *, penalty: float = 1.0) -> None:
-        self._features = truth.features
-        lead, p = (rates, seeds, truth.n_actions), truth.features.shape[1]
-        self.inverses = np.zeros((*lead, p, p)) + np.eye(p) / penalty
-        self.moments, self.weights, self._sums = (np.zeros((*lead, p)) for _ in range(3))
-        self._where = np.ix_(np.arange(rates), np.arange(seeds))
-
-    @property
-    def predictor(self) -> Predictor:
-        """The latest fit of every run and seed: weights (R, S, A, p)."""
-        return Predictor(self.weights, "identity")
-
-    def summed(self, contexts: Floats) -> Floats:
-        return np.asarray(np.einsum("sp,rsap->rsa", self._features[contexts], self._sums))
-
-    def learn(self, contexts: Floats, actions: Floats, losses: Floats) -> None:
-        b = self._features[contexts]
-        place = (*self._where, actions)
-        inverse = self.inverses[place]  # (R, S, p, p)
-        turned = np.einsum("rspq,sq->rsp", inverse, b)
-        length = 1.0 + np.einsum("sp,rsp->rs", b, turned)
-        inverse -= turned[..., :, None] * turned[..., None, :] / length[..., None, None]
-        self.inverses[place] = inverse
-        self.moments[place] += losses[..., None] * b
-        self.weights[place] = np.einsum("rspq,rsq->rsp", inverse, self.moments[place])
-        self._sums += self.weights

@@ -43,7 +43,7 @@ class Truth:
         """What each function of the class says of each context: (C, A, F)."""
         if self.weights is None:
             raise InvalidInput(
-                "truth must have a finite class for this; it has none. "
+                "truth must have a finite class; this truth has none. "
                 "Make one with random_class, gap_class or needle_class."
             )
         losses = Predictor(self.weights, "clip").losses(self.features)  # (F, C, A)
@@ -115,7 +115,7 @@ def gap_class(
 def worst_gap(T: int, A: int, F: int, epsilon: float = math.inf) -> float:
     """The gap at which playing blindly costs ½·√(A·T·log F·(1 + 1/ε)); at most 1/2.
 
-    T rounds can just not tell such gaps from none, so that no algorithm does much better.
+    T rounds barely fail to tell such gaps from none, so no algorithm does much better.
     """
     blind = 0.5 * math.sqrt(A * math.log(max(2, F)) * (1.0 + 1.0 / epsilon) / T)
     return min(0.5, blind * A / (A - 1))

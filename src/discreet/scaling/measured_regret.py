@@ -63,7 +63,7 @@ def play_known(plan: Playable, truth: Truth, rounds: Rounds, first_batch: int = 
         batch = Batch(truth.features[c][:, None], losses, chosen[..., None] == actions)
         fit = plan.mechanism.fit(batch, noise.for_batch(number), released.statistics)
         calls += 1
-        released = released.add(Release.of(fit, number, length)).compact()
+        released = released.add(Release.of(fit, number, length))._compact()
     return Regret(np.cumsum(schedule.lengths()), _together(observed), _together(population), calls)
 
 

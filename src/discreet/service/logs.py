@@ -1,4 +1,4 @@
-"""Structured logs with a fixed list of fields; no field can hold what a person said."""
+"""Structured logs with a fixed list of fields; no field can hold data of people."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 FIELDS = ("kind", "route", "status", "key", "batch", "release", "epoch", "worker", "seconds",
           "keys")  # fmt: skip
-"""Everything that a line may say besides its time and its event; keys are those of settings."""
+"""The fields that a line may have besides time and event; ``keys`` are names of settings."""
 
 
 def event(name: str, **fields: Any) -> None:
@@ -19,5 +19,5 @@ def event(name: str, **fields: Any) -> None:
     if unknown:
         raise TypeError(f"a log line has no field {sorted(unknown)}")
     line = {"time": round(time.time(), 3), "event": name, **fields}
-    with suppress(OSError):  # a full disk must not turn an answer into a failure
+    with suppress(OSError):  # a full disk must not make a request fail
         print(json.dumps(line), file=sys.stderr, flush=True)

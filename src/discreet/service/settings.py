@@ -20,24 +20,24 @@ MODES = ("online", "shadow", "frozen")
 SHORTEST = 0.01
 """Seconds of the shortest window."""
 LEAST_MEMORY = 60.0
-"""Seconds for which requests are remembered at least: clients try again for about a minute."""
+"""The least seconds that requests are remembered: clients try again for about a minute."""
 SCHEMES = ("postgresql://", "postgres://")
 
 
 class ServedPlan(Plan):
-    """A plan that the service runs: it knows users, and may promise the units that it enforces."""
+    """A plan in the service, which enforces more units of privacy than a ``Learner``."""
 
     enforced_units = UNITS
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """One experiment as it is served; seconds where nothing else is said.
+    """One experiment as it is served; times are in seconds.
 
-    ``window`` is how long losses are awaited after a batch is sealed, ``settle`` how long the fit
-    may take before its release is due, ``remember`` how long after that a request is known that
-    comes again with its Idempotency-Key. ``max_batches`` is for the unit ``user`` alone. ``direct``
-    lets small requests go past ASGI. [docs/decisions/0008-a-short-way-past-asgi.md]
+    The service awaits losses for ``window`` seconds after a batch is sealed; the release is due
+    ``settle`` seconds later. For ``remember`` seconds after the end of a batch a repeated
+    Idempotency-Key is recognised. Only the unit ``user`` has ``max_batches``. With ``direct`` small
+    requests go past ASGI. [docs/decisions/0008-a-short-way-past-asgi.md]
     """
 
     experiment: str
@@ -119,14 +119,14 @@ class Settings:
             )
         if self.journal == "observe" and plan.missing_loss is not None:
             raise InvalidInput(
-                "plan.missing_loss must be left out with journal = 'observe'; it is given. "
+                "plan.missing_loss must be left out with journal = 'observe'; the plan has one. "
                 "A decision that was not written cannot take a loss: use journal = 'decide'."
             )
         ideal = REAL_ARITHMETIC in assumptions(plan.event) or not plan.budget.private
         if ideal and not self.allow_idealised:
             raise InvalidInput(
-                "plan must protect people: mechanism 'structured' and a finite epsilon; it does "
-                "not. Correct it, or set allow_idealised = true where no real people are served."
+                "plan must have mechanism 'structured' and a finite epsilon to protect people; "
+                "this one does not. Correct it, or set allow_idealised = true for a test."
             )
         if (self.unit == "user") != (self.max_batches is not None):
             raise InvalidInput(
@@ -146,25 +146,25 @@ class Settings:
 
     @property
     def budget(self) -> Budget:
-        """What one unit may spend in all; the plan has the share of one release."""
+        """What one unit may spend in total; the plan has the share of one release."""
         share, parts = self.plan.budget, self.max_batches or 1
         return replace(share, epsilon=share.epsilon * parts, delta=share.delta * parts)
 
     @property
     def fixed(self) -> dict[str, Any]:
-        """What an experiment begins with and keeps for ever, by the keys of the file."""
+        """The settings that can never change, by the keys of the file."""
         plan = self.plan.to_config() | {"budget": to_config(self.budget)}
         del plan["unit"]  # the file has it at its top
         return {"plan": plan, "unit": self.unit, "max_batches": self.max_batches}
 
     @property
     def said(self) -> dict[str, Any]:
-        """Everything that the file says, by its keys; what it leaves out has its default."""
+        """All settings by the keys of the file; keys that the file leaves out have defaults."""
         names = {each.name for each in fields(self)} - {"folder"}
         return {name: getattr(self, name) for name in names} | self.fixed
 
     def place(self, name: str) -> Path:
-        """A path of the file, which is relative to the file."""
+        """A path that the file names, relative to the file."""
         return self.folder / name
 
     @classmethod
@@ -188,16 +188,16 @@ class Settings:
         for name in ("unit", "releases"):
             if name in planned:
                 raise InvalidInput(
-                    f"plan.{name} must be left out; it is given. The service sets it: write unit "
-                    "at the top of the file, and window for the time of releases."
+                    f"plan.{name} must be left out; the file has it. The service sets it: write "
+                    "unit at the top of the file, and window for the time of releases."
                 )
         unit, parts = given.get("unit", "decision"), given.get("max_batches")
         one_of("unit", unit, UNITS)
-        # Releases follow the service's public clock, never the answers.
+        # Releases follow the public clock of the service, never the answers.
         plan: Plan = ServedPlan.from_config(planned | {"unit": unit, "releases": "on_request"})
         if parts is not None:
             whole("max_batches", parts, 1)
-            # Privacy: a user enters at most so many batches, and ε and δ add up over them.
+            # Privacy: a user enters at most this many batches, and ε and δ add up over them.
             # [docs/privacy/service.md, "Users"]
             share = Budget(plan.budget.epsilon / parts, plan.budget.delta / parts)
             plan = replace(plan, budget=share)
@@ -213,13 +213,13 @@ def text_of(path: str | Path) -> str:
 def differing(one: Any, other: Any, key: str = "") -> list[str]:
     """The keys under which two settings differ, as in "plan.budget.epsilon"; never a value."""
     if isinstance(one, Mapping) and isinstance(other, Mapping):
-        if one.get("kind") != other.get("kind"):  # the other parameters have other names then
+        if one.get("kind") != other.get("kind"):  # then the other keys cannot be compared
             return [f"{key}.kind"]
         names = sorted(one.keys() | other.keys())
         parts = [(name, one.get(name), other.get(name)) for name in names]
     elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
         parts = [(str(i), *pair) for i, pair in enumerate(zip(one, other, strict=True))]
-        if not any(isinstance(part, Mapping) for part in one):  # one value that has parts
+        if not any(isinstance(part, Mapping) for part in one):  # plain values count as one
             return [] if one == other else [key]
     else:
         return [] if one == other else [key]

@@ -55,7 +55,7 @@ class JointRuns(Policy):
             return ask(self.members[0][0], released)
         answers, first = [], 0
         for policy, runs in self.members:
-            answer = ask(policy, released.runs(slice(first, first + runs)))
+            answer = ask(policy, released._runs(slice(first, first + runs)))
             shape = (answer.shape[0], runs, *answer.shape[2:])  # Uniform answers once for all
             answers.append(namespace(answer).broadcast_to(answer, shape))
             first += runs

@@ -127,7 +127,7 @@ def play(
         fit = plan.mechanism.fit(batch, noise.for_batch(number), released.statistics)
         event = noise.claim(plan.event)
         release = Release.of(fit, number, length, event=event)
-        released = released.add(release).compact()
+        released = released.add(release)._compact()
         yield chosen != labels[..., rows], release
 
 

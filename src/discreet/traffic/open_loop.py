@@ -16,7 +16,7 @@ from discreet.billboard.client import Client, Decision
 from discreet.errors import ServiceError
 
 THREADS = 64
-"""Requests under way at once; when all are, the wait counts as latency."""
+"""The most requests under way at once; waiting for a free place counts as latency."""
 
 T = TypeVar("T")
 

@@ -12,7 +12,7 @@ import dp_accounting  # noqa: F401
 import discreet.learner  # noqa: F401
 from discreet.service.runtime import fit_process
 from discreet.service.runtime.release_transaction import Publisher
-from discreet.service.runtime.worker_state import State
+from discreet.service.runtime.worker_state import WorkerState
 from discreet.service.settings import Settings
 from discreet.service.storage.batches import Wanted
 from discreet.service.storage.writer import Writer
@@ -28,7 +28,7 @@ def race(config, orders, answers, harm):
     if harm:
         getattr(sabotage, harm)()
     settings = Settings.read(config)
-    state = State(settings, workers=4)
+    state = WorkerState(settings, workers=4)
     database, vault, writer = state.database, state.vault, Writer(state.database)
     fit = partial(fit_process.fit, settings, database, vault)
     known = state.serving.chain

@@ -56,13 +56,13 @@ def chatty_log():
     """A loss is told to the log."""
     from discreet.service.runtime import decisions
 
-    honest = decisions.Engine.observe
+    honest = decisions.WorkerDecisions.observe
 
     async def observe(self, decision, loss, **rest):
         print("heard", loss, flush=True)
         return await honest(self, decision, loss, **rest)
 
-    decisions.Engine.observe = observe
+    decisions.WorkerDecisions.observe = observe
 
 
 def chatty_errors():

@@ -34,7 +34,7 @@ def wall(monkeypatch):
 
 
 async def sealed(service):
-    while (await service.engine.decide("caller", context(1))).stored:
+    while (await service.decisions.decide("caller", context(1))).stored:
         pass
     await service.state.refresh()
     return time.monotonic()

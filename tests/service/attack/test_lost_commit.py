@@ -59,9 +59,9 @@ async def release(service):
     """One batch to its release, and a look whether another one is made."""
     before = len(released(service))
     for number in range(service.settings.plan.schedule.length(before + 1)):
-        decision = await service.engine.decide("caller", context(number))
+        decision = await service.decisions.decide("caller", context(number))
         assert decision.stored
-        await service.engine.observe(decision.decision, 0.5)
+        await service.decisions.observe(decision.decision, 0.5)
     for _ in range(500):
         with suppress(*service.state.database.lost):  # as the loop of the service does
             await service.upkeep.once()

@@ -91,7 +91,7 @@ class Life(RuleBasedStateMachine):
     @rule(target=decisions, name=NAMES, number=some.integers(0, 9))
     def decide(self, name, number):
         batch, repeated = self.model.decide(name)
-        asked = self.service.engine.decide("key", context(number), idempotency=name)
+        asked = self.service.decisions.decide("key", context(number), idempotency=name)
         if repeated == "used":
             with pytest.raises(ServiceError, match="Idempotency-Key must be new"):
                 self.run(asked)
@@ -108,7 +108,7 @@ class Life(RuleBasedStateMachine):
     def observe(self, decision, loss):
         expected = self.model.observe(decision, loss)
         try:
-            stored = self.run(self.service.engine.observe(decision, loss))
+            stored = self.run(self.service.decisions.observe(decision, loss))
             assert expected == ("kept" if stored else "unstored")
         except DecisionClosed:
             assert expected == "over"
@@ -119,8 +119,9 @@ class Life(RuleBasedStateMachine):
     def forge(self, decision, place):
         at = place % len(decision)
         other = "A" if decision[at] != "A" else "B"
+        forged = decision[:at] + other + decision[at + 1 :]
         with pytest.raises(UnknownDecision):
-            self.run(self.service.engine.observe(decision[:at] + other + decision[at + 1 :], 0.5))
+            self.run(self.service.decisions.observe(forged, 0.5))
 
     @rule(seconds=some.sampled_from([1.0, 4.0, WINDOW, MEMORY]))
     def wait(self, seconds):

@@ -76,10 +76,10 @@ def history(settings, change, monkeypatch):
 async def person(service, place, change):
     """Everybody does the same, but for the one who changes."""
     number = 999_999 if change == "context" else place
-    decision = await service.engine.decide("caller", context(number))
+    decision = await service.decisions.decide("caller", context(number))
     assert decision.stored
     if change != "silence":
-        await service.engine.observe(decision.decision, 0.75 if change == "loss" else 0.25)
+        await service.decisions.observe(decision.decision, 0.75 if change == "loss" else 0.25)
 
 
 def rows(batch):

@@ -49,14 +49,14 @@ def visited(play, settings, scenario, **changes):
 
 
 async def fill(service, count, context=HERE):
-    return [await service.engine.decide("caller", context) for _ in range(count)]
+    return [await service.decisions.decide("caller", context) for _ in range(count)]
 
 
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"], indirect=True)
 def test_every_page_on_either_database(settings, play, released):
     async def scenario(visitor, service):
         for each in await fill(service, 4):
-            await service.engine.observe(each.decision, 0.5)
+            await service.decisions.observe(each.decision, 0.5)
         await released(service)
         await fill(service, 1)
         for path in (*SHOWN, "/ui/releases/1"):
@@ -223,7 +223,7 @@ def test_settings_change_what_they_say(settings, play, released):
         await released(service)
         assert (await visitor.send("/ui/settings/serving", release="0")).status == 303
         assert service.state.served() == 0
-        assert "Document 0 is served by choice" in (await visitor.get("/ui")).text
+        assert "An operator chose document 0" in (await visitor.get("/ui")).text
         await visitor.send("/ui/settings/serving", release="newest")
         assert service.state.served() == 1
         await visitor.send("/ui/settings/holdback", percent="12.5")
@@ -302,8 +302,8 @@ def test_the_explorer_agrees_with_the_policy(settings, play, released):
     async def scenario(visitor, service):
         contexts = [{"hour": hour, "device": "desk"} for hour in (1, 9, 17, 23)]
         for number, context in enumerate(contexts):
-            decision = await service.engine.decide("caller", context)
-            await service.engine.observe(decision.decision, number / 3)
+            decision = await service.decisions.decide("caller", context)
+            await service.decisions.observe(decision.decision, number / 3)
         made = await released(service)
         plan = service.settings.plan
         for hour, device, word in ((0, "phone", "phone"), (20, "x", "any but phone desk")):
@@ -333,7 +333,7 @@ async def changes_with_an_answer(visitor, service):
     """Pages that differ after one person answered; the session and all else stay."""
     decision, *_ = await fill(service, 2)
     before = [timeless((await visitor.get(at(path))).text) for path in SHOWN]
-    await service.engine.observe(decision.decision, 1.0)
+    await service.decisions.observe(decision.decision, 1.0)
     after = [timeless((await visitor.get(at(path))).text) for path in SHOWN]
     return [path for path, x, y in zip(SHOWN, before, after, strict=True) if x != y]
 

@@ -1,4 +1,4 @@
-"""The HTTP application: every route and page, and what starts and stops with it."""
+"""The HTTP application: every route and page; the service starts and stops with it."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ from discreet.service.ui.page_table import pages
 
 
 class Direct:
-    """Paths without a parameter go straight to their endpoint, everything else through Starlette.
+    """Sends paths without a parameter straight to their endpoint, others through Starlette.
 
-    An endpoint answers its own errors, so it needs nothing of what Starlette wraps around it.
+    An endpoint handles its own errors, so it does not need the layers of Starlette.
     """
 
     def __init__(self, app: Starlette, endpoints: dict[tuple[str, str], Endpoint]) -> None:
@@ -75,7 +75,7 @@ def make_app(service: Service) -> Starlette | Direct:
         await service.stop()
 
     origins = list(service.settings.cors_origins)
-    # Those that take a body look at nothing but their headers and that. [protocol.py]
+    # Endpoints that take a body read only their headers and their body. [protocol.py]
     direct = {
         (method.encode(), path.encode()): endpoint
         for (method, path), endpoint in endpoints.items()
@@ -93,14 +93,14 @@ def make_app(service: Service) -> Starlette | Direct:
         exception_handlers={404: _not_found, 405: _not_found},
         lifespan=lifespan,
     )
-    app.router.redirect_slashes = False  # a path is right or wrong; errors have one shape
+    app.router.redirect_slashes = False  # a wrong path is an error, in the one shape of errors
     return app if origins else Direct(app, endpoints)
 
 
 async def _not_found(request: Request, error: Exception) -> Response:  # noqa: ARG001
     status = getattr(error, "status_code", 404)
-    words = {404: "path must be one of the service's; it is not. GET /openapi.json lists them."}
-    said = words.get(status, "method must be one that the path has; it is not. Use another.")
+    words = {404: "path must be one of this service; there is no such path. See GET /openapi.json."}
+    said = words.get(status, "method must be allowed for the path; this one is not. Use another.")
     code = "not_found" if status == 404 else "method_not_allowed"
     failure = ServiceError(said, status=status, code=code)
     content = ENCODER.encode(Failure(problem_of(failure, ())[1]))
@@ -110,15 +110,15 @@ async def _not_found(request: Request, error: Exception) -> Response:  # noqa: A
 
 
 def from_environment() -> Starlette | Direct:
-    """The application of a worker process, which learns its settings from the environment."""
-    # Threads take turns more often, so that a commit need not wait for requests.
+    """The application of a worker process, which reads its settings from the environment."""
+    # Threads switch more often, so that a commit does not wait for requests.
     sys.setswitchinterval(0.001)
     config = Path(os.environ["DISCREET_CONFIG"])
     workers = int(os.environ.get("DISCREET_WORKERS", "1"))
     settings = Settings.of_text(os.environ.pop("DISCREET_EXPERIMENT"), config)
     service = Service(settings, config=config, workers=workers)
     app = make_app(service)
-    # What the start made lasts: collections need not look at it again, nor come so often.
+    # Objects of the start stay: garbage collections skip them, and run less often.
     gc.freeze()
     gc.set_threshold(20_000, 20, 50)
     return app

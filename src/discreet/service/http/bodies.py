@@ -1,4 +1,4 @@
-"""What requests and answers contain. Parsing is strict: no unknown key, no text for a number."""
+"""Shapes of requests and answers. Parsing is strict: no unknown key, no text for a number."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from discreet.plan import Plan
 from discreet.service.runtime.context_features import Invalid
 
 MOST = 1000
-"""Observations in one request."""
+"""The most observations in one request."""
 
 Text = Annotated[str, msgspec.Meta(min_length=1, max_length=65_536)]
 User = Annotated[str, msgspec.Meta(min_length=1, max_length=256)]
@@ -90,7 +90,7 @@ class Bodies:
     """The bodies whose shape the plan decides."""
 
     def __init__(self, plan: Plan) -> None:
-        # Strict numbers in an array; the fields of a schema complain themselves, by name.
+        # Arrays must hold numbers; the fields of a schema check themselves and name the field.
         context: Any = dict[str, Any]
         if isinstance(plan.features, UnitBall):
             d = plan.features.dimension
@@ -119,7 +119,7 @@ class Bodies:
 
 
 def parse(decoder: msgspec.json.Decoder[Any], content: bytes) -> Any:
-    """The body, or a complaint that says where it is wrong."""
+    """The body, or an error that says which part is wrong."""
     try:
         return decoder.decode(content)
     except msgspec.ValidationError as error:
@@ -129,6 +129,6 @@ def parse(decoder: msgspec.json.Decoder[Any], content: bytes) -> Any:
             place.strip(".`") or None,
         ) from None
     except (msgspec.DecodeError, UnicodeDecodeError):
-        raise Invalid("body must be JSON in UTF-8; it is not. Check it.", None) from None
+        raise Invalid("body must be JSON in UTF-8; it cannot be parsed. Check it.", None) from None
     except RecursionError:
-        raise Invalid("body must not be nested so deeply; it is. Send numbers.", None) from None
+        raise Invalid("body must be nearly flat; it is nested deeply. Flatten it.", None) from None

@@ -35,7 +35,7 @@ _EXTRA: dict[int, Headers] = {
 
 
 class HttpAnswer(NamedTuple):
-    """A whole answer, before it is put on the wire; all have ``HEADERS`` as well."""
+    """A whole answer before it is sent; ``HEADERS`` are added to each."""
 
     status: int
     content: bytes
@@ -44,7 +44,7 @@ class HttpAnswer(NamedTuple):
 
 
 class Endpoint:
-    """One route; ``answer`` does everything but read from and write to a connection."""
+    """One route; ``answer`` does everything except reading from and writing to a connection."""
 
     def __init__(self, route: Route, service: Service, metrics: Metrics, rate: RateLimit) -> None:
         self._route, self._service, self._metrics, self._rate = route, service, metrics, rate
@@ -73,7 +73,7 @@ class Endpoint:
         client: str = "",
         path: Mapping[str, Any] | None = None,
     ) -> HttpAnswer:
-        """What is said to a request, whatever happens."""
+        """The answer to a request, also if anything fails."""
         began = time.perf_counter()
         try:
             call = Call(self._service, self._metrics, self._admitted(headers), None, path or {})
@@ -92,7 +92,7 @@ class Endpoint:
         return answer
 
     def _admitted(self, headers: Mapping[bytes, bytes]) -> str:
-        """Who calls, if that one may."""
+        """The id of the caller; refuses one who may not call."""
         caller = "public"
         if not self._open:
             given = headers.get(b"authorization", b"").decode("latin-1")
@@ -114,7 +114,7 @@ def _check_kind(headers: Mapping[bytes, bytes]) -> None:
     kind = headers.get(b"content-type", b"application/json").split(b";")[0].strip().lower()
     if kind != b"application/json":
         raise ServiceError(
-            "Content-Type must be application/json; it is not. Send JSON.",
+            "Content-Type must be application/json; this request has another. Send JSON.",
             status=415,
             code="not_json",
         )
@@ -125,11 +125,11 @@ async def _content(receive: Receive, limit: int) -> bytes:
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":
-            raise ServiceError("the request must be complete; it is not.", status=400)
+            raise ServiceError("request must be complete; it was cut off. Repeat it.", status=400)
         content += message.get("body", b"")
         if len(content) > limit:
             raise ServiceError(
-                f"body must be at most {limit} bytes; it is larger. Send less at once.",
+                f"body must be at most {limit} bytes; this body is larger. Send less at once.",
                 status=413,
                 code="too_large",
             )

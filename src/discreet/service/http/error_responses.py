@@ -1,4 +1,4 @@
-"""Every error as one JSON shape with a status that a client can act on."""
+"""Turns every error into one JSON shape, with a status that a client can act on."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ _STATUS: dict[type[DiscreetError], tuple[int, str]] = {
 
 
 def problem_of(error: Exception, lost: tuple[type[Exception], ...]) -> tuple[int, ErrorDetail]:
-    """Status and problem; what is not ours is 503 where storage failed, else 500 and no detail."""
+    """Status and problem; other errors are 503 if storage failed, else 500 without detail."""
     if isinstance(error, ServiceError):
         return error.status or 500, ErrorDetail(error.code or "error", str(error), error.field)
     for kind, (status, code) in _STATUS.items():
         if isinstance(error, kind):
             return status, ErrorDetail(code, str(error), getattr(error, "field", None))
     if isinstance(error, (*lost, OSError)):
-        said = "storage must be available; it is not. Nothing was stored: try again."
+        said = "storage must be available; the database fails. Nothing was stored: try again."
         return 503, ErrorDetail("storage_unavailable", said)
     return 500, ErrorDetail(
-        "internal", "the service must not fail; it did. Nothing is known of why."
+        "internal", "the request must not fail; the service has a fault. Tell its operator."
     )

@@ -49,9 +49,11 @@ async def decide(call: Call) -> DecisionReply:
     given = call.headers.get(b"idempotency-key")
     name = None if given is None else given.decode("latin-1")
     if name is not None and not 1 <= len(name) <= 255:
-        raise InvalidInput("Idempotency-Key must have 1 to 255 characters; it has not. Change it.")
+        raise InvalidInput(
+            f"Idempotency-Key must have 1 to 255 characters; got {len(name)}. Change it."
+        )
     body = call.body
-    return await call.service.engine.decide(
+    return await call.service.decisions.decide(
         call.caller, body.context, user=body.user, deferred=body.deferred, idempotency=name
     )
 
@@ -61,7 +63,7 @@ async def observe(call: Call) -> Stored:
 
 
 async def observe_batch(call: Call) -> Results:
-    """Each observation by itself: one that is refused stops no other."""
+    """Each observation has its own result: a refused one does not stop the others."""
     lost = call.service.state.database.lost
     outcomes = await asyncio.gather(
         *(_observe(call, each) for each in call.body.observations), return_exceptions=True
@@ -79,40 +81,34 @@ async def observe_batch(call: Call) -> Results:
 
 
 async def _observe(call: Call, body: Any) -> bool:
-    return await call.service.engine.observe(
+    return await call.service.decisions.observe(
         body.decision, body.loss, context=body.context, action=body.action, user=body.user
     )
 
 
 async def activate(call: Call) -> Activated:
-    return Activated(await call.service.engine.activate(call.body.decision))
+    return Activated(await call.service.decisions.activate(call.body.decision))
 
 
 async def ticket(call: Call) -> TicketReply:
-    return await call.service.engine.ticket()
+    return await call.service.decisions.ticket()
 
 
 async def releases(call: Call) -> dict[str, Any]:
     state = call.service.state
-    links = state.serving.chain.links
     return {
         "experiment": call.service.settings.experiment,
         "key": state.serving.chain.key,
         "current": state.served(),
         "releases": [
-            {
-                "number": link.number,
-                "kind": link.kind,
-                "epoch": link.epoch,
-                "digest": link.digest,
-            }
-            for link in links
+            {name: getattr(link, name) for name in ("number", "kind", "epoch", "digest")}
+            for link in state.serving.chain.links
         ],
     }
 
 
 async def release(call: Call) -> Raw:
-    """The signed bytes of a document; those of a number never change."""
+    """The signed bytes of a document; the bytes of a number never change."""
     text = call.path["number"]
     current = text == "current"
     if not current and not (text.isascii() and text.isdigit() and len(text) < 10):
@@ -123,10 +119,10 @@ async def release(call: Call) -> Raw:
 
 async def document(call: Call, number: int, caching: bytes) -> Raw:
     state = call.service.state
-    if number > state.serving.newest:  # another worker may have told of it before we heard
+    if number > state.serving.newest:  # another worker may have published it already
         await state.refresh()
     body = await state.document(number)
-    if body is None:  # not there, or not yet confirmed
+    if body is None:  # missing, or not confirmed yet
         raise _no_release()
     tag = b'"' + digest(body).encode() + b'"'
     return Raw(body, headers=((b"etag", tag), (b"cache-control", caching)))
@@ -134,7 +130,7 @@ async def document(call: Call, number: int, caching: bytes) -> Raw:
 
 def _no_release() -> ServiceError:
     return ServiceError(
-        "release must be one of those listed; it is not. GET /v1/releases lists them.",
+        "release must be one that was published; this number was not. See GET /v1/releases.",
         status=404,
         code="unknown_release",
     )
@@ -196,11 +192,11 @@ async def public_metrics(call: Call) -> Raw:
 
 
 async def internal_metrics(call: Call) -> Raw:
-    """Exact figures that depend on people's answers: on this machine, if it was switched on."""
+    """Exact figures, which depend on people's answers: only on this machine, if switched on."""
     if not call.service.settings.internal_metrics or not on_this_machine(call.client):
         raise ServiceError(
-            "internal metrics must be switched on and read from this machine; they are not. "
-            "Set internal_metrics = true.",
+            "internal metrics must be switched on, and read from this machine; one of the two is "
+            "not so. Set internal_metrics = true, and ask from the machine that serves.",
             status=404,
             code="not_found",
         )
@@ -208,7 +204,7 @@ async def internal_metrics(call: Call) -> Raw:
 
 
 def on_this_machine(client: str) -> bool:
-    """Whether an address is this machine's own; what is no address is not."""
+    """Whether an address is a loopback address of this machine."""
     try:
         return ipaddress.ip_address(client).is_loopback
     except ValueError:
@@ -222,8 +218,8 @@ async def healthz(call: Call) -> dict[str, Any]:  # noqa: ARG001
 async def readyz(call: Call) -> dict[str, Any]:
     if not call.service.state.ready:
         raise ServiceError(
-            "service must have started, reach its database and be able to decide and release; it "
-            "does not. Wait, or read GET /v1/status.",
+            "service must have started, reach its database and hold every document that decides; "
+            "this worker does not. Wait, or read GET /v1/status.",
             status=503,
             code="not_ready",
         )

@@ -1,4 +1,4 @@
-"""Figures in two classes: public by the model, and exact ones for administrators alone."""
+"""Two classes of figures: public ones, and exact ones for administrators only."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
 SILENT = ("/v1/observe", "/v1/observe:batch", "/v1/activate")
-"""Routes whose number of requests tells how many people answered: never in public, nor is the
-number of those that failed."""
+"""Routes whose number of requests reveals how many people answered: neither requests nor errors
+are counted in public."""
 
 
 class Metrics:
-    """Counters of this process; gauges are read from the status when they are asked for."""
+    """Counters of this process; gauges are read from the status at each scrape."""
 
     def __init__(self, *, internal: bool) -> None:
         self._public, self._internal = CollectorRegistry(), CollectorRegistry()
-        # Workers share a port, and a scrape meets one of them: their counters must not mix.
+        # Workers share a port and a scrape reaches one of them, so each has its own label.
         self._worker = str(os.getpid())
         worker, route, status = "worker", "route", "status"
         self._latency = Histogram(
@@ -53,13 +53,13 @@ class Metrics:
         }
 
     def count(self, route: str, status: int, seconds: float) -> None:
-        """One answered request."""
+        """Count one answered request."""
         for note in self._notes(route, status):
             note(seconds)
 
     @cache  # noqa: B019
     def _notes(self, route: str, status: int) -> list[Callable[[float], Any]]:
-        """Where a request of this kind is counted; looking it up costs more than counting."""
+        """The counters for such a request; cached, since finding them costs more than counting."""
         notes: list[Callable[[float], Any]] = []
         if self._all:
             notes.append(self._all.labels(self._worker, route, status).observe)

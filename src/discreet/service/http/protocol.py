@@ -1,13 +1,12 @@
-"""uvicorn's HTTP protocol with bounded heads, and a short way for small requests.
+"""uvicorn's HTTP protocol with bounded request heads, and a shortcut for small requests.
 
-A head (request line and headers) that is too long or too slow is refused, and its connection
-closed, before it is kept; so are more requests than may wait. Neither uvicorn nor its parser has
-such limits.
+A head (request line and headers) that is too long or too slow is refused and its connection
+closed, before the head is kept in memory. The same happens if too many requests wait. Neither
+uvicorn nor its parser has such limits.
 
-On the short way there is no ASGI, and one write per answer. A request that is large, chunked,
-pipelined, or for any other path takes uvicorn's own way. On the short way its connection holds an
-``Exchange`` where uvicorn would hold a cycle of its own, with what uvicorn asks of one when the
-connection is lost or the server stops.
+The shortcut uses no ASGI and one write per answer. A request that is large, chunked, pipelined, or
+for any other path goes through uvicorn. On the shortcut a connection holds an ``Exchange`` in place
+of uvicorn's own cycle, with the attributes that uvicorn reads when it closes a connection.
 """
 
 from __future__ import annotations
@@ -42,13 +41,13 @@ class Protocol(HttpToolsProtocol):
     _head_timer: asyncio.TimerHandle | None = None
     _in_head = False
     _bytes = _lines = 0
-    """Of the headers of this request that are complete."""
+    """Bytes and lines of the complete headers of this request."""
     _unheard = 0
-    """Bytes since the parser told of anything but a URL: it may keep them, for all we know."""
+    """Bytes since the parser last reported anything but a URL: the parser may be keeping them."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        # Whoever connects and says nothing is not waited for longer than between two requests.
+        # A client that connects and sends nothing gets no more time than between two requests.
         self.timeout_keep_alive_task = self.loop.call_later(
             self.timeout_keep_alive, self.timeout_keep_alive_handler
         )
@@ -59,7 +58,7 @@ class Protocol(HttpToolsProtocol):
         self._end_of_head()
 
     def data_received(self, data: bytes) -> None:
-        if self.transport.is_closing():  # refused: what still comes is dropped
+        if self.transport.is_closing():  # refused: drop what still arrives
             return
         self._unheard += len(data)
         super().data_received(data)
@@ -79,7 +78,7 @@ class Protocol(HttpToolsProtocol):
         if len(self.url) > URL:
             self._stop(
                 ServiceError(
-                    f"URL must be at most {URL} bytes; it is longer. Send less.",
+                    f"URL must be at most {URL} bytes; this URL is longer. Shorten it.",
                     status=414,
                     code="url_too_long",
                 )
@@ -99,12 +98,12 @@ class Protocol(HttpToolsProtocol):
 
     def _head_is_late(self) -> None:
         self._head_timer = None
-        if self._busy():  # we may have stopped reading: it waits for us
+        if self._busy():  # we may have stopped reading: the client waits for us
             self._head_timer = self.loop.call_later(HEAD_SECONDS, self._head_is_late)
             return
         self._refuse(
             ServiceError(
-                f"headers must come within {HEAD_SECONDS:g} seconds; they do not. Send them.",
+                f"headers must arrive in {HEAD_SECONDS:g} seconds; they take longer. Retry.",
                 status=408,
                 code="too_slow",
             )
@@ -121,18 +120,18 @@ class Protocol(HttpToolsProtocol):
         return self.cycle is not None and not self.cycle.response_complete
 
     def _stop(self, refusal: ServiceError) -> None:
-        """Inside the parser: it stops, and uvicorn has an answer sent."""
+        """Called inside the parser: stop it, so that uvicorn calls ``send_400_response``."""
         self._refusal = refusal
         raise HttpParserError
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002
         invalid = ServiceError(
-            "request must be HTTP; it is not. Correct it.", status=400, code="not_http"
+            "request must be HTTP; it cannot be parsed. Correct it.", status=400, code="not_http"
         )
         self._refuse(self._refusal or invalid)
 
     def _refuse(self, refusal: ServiceError) -> None:
-        """Answer, where it is the turn of the request that is read, and close the connection."""
+        """Answer if no earlier request still waits for its answer, and close the connection."""
         if self._may_answer():
             status, problem = problem_of(refusal, ())
             dated = tuple(self.server_state.default_headers)
@@ -144,7 +143,7 @@ class Protocol(HttpToolsProtocol):
         self.transport.close()
 
     def _may_answer(self) -> bool:
-        """Whether it is the turn of the request that is read, and nothing was said to it yet."""
+        """Whether the request being read is next to be answered, and has no answer yet."""
         if self._in_head or self.cycle is None:
             return not self._busy()
         begun = self.cycle.response_complete or getattr(self.cycle, "response_started", False)
@@ -152,7 +151,7 @@ class Protocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         self._unheard = 0
-        if len(self.pipeline) >= WAITING:  # uvicorn reads on after each answer, whoever waits
+        if len(self.pipeline) >= WAITING:  # uvicorn itself sets no limit
             raise HttpParserError
         idle = self.cycle is None or self.cycle.response_complete
         endpoint = self._endpoint() if idle and not self.expect_100_continue else None
@@ -180,14 +179,14 @@ class Protocol(HttpToolsProtocol):
 
 def _too_large() -> ServiceError:
     return ServiceError(
-        f"headers must be at most {HEAD} bytes and {LINES} lines; they are more. Send fewer.",
+        f"headers must have at most {HEAD} bytes and {LINES} lines; these have more. Send fewer.",
         status=431,
         code="headers_too_large",
     )
 
 
 class _Unheard:
-    """The event by which uvicorn tells of more body: here the whole body is awaited."""
+    """Stands in for uvicorn's event "more body": here the whole body is awaited."""
 
     def set(self) -> None:
         """Nobody waits."""
@@ -205,7 +204,7 @@ class Exchange:
         self.response_complete = self.disconnected = self.begun = False
 
     def begin(self) -> None:
-        """Answer, now that the request is whole."""
+        """Start the answer; the request is complete."""
         self.begun = True
         self._task: asyncio.Task[Any] = self._protocol.loop.create_task(self._run())
         self._protocol.tasks.add(self._task)
@@ -241,7 +240,7 @@ def _bytes_of(answer: HttpAnswer, more: Headers) -> bytes:
 
 @lru_cache(maxsize=64)
 def _head(status: int, kind: bytes, headers: Headers) -> bytes:
-    """Everything before the length; answers of one second have it in common."""
+    """Everything before the length; answers within one second share it."""
     line = f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n".encode()
     lines = [b"%b: %b\r\n" % pair for pair in ((b"content-type", kind), *HEADERS, *headers)]
     return b"".join([line, *lines, b"content-length: "])

@@ -1,4 +1,4 @@
-"""How many requests a key may make: buckets that fill at a fixed rate, whatever is in them."""
+"""Limits the requests of a key with buckets that refill at a fixed rate."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from discreet.errors import ServiceError
 # Privacy: whether somebody answers is protected, and whether a decision gets a slot is public. So
 # answers never empty a bucket of decisions. [docs/privacy/service.md, "Slots do not move"]
 DECIDE, TICKET, ANSWER, OTHER, UNLIMITED = "decide", "ticket", "answer", "other", ""
-"""The bucket that a route takes from; health checks take from none."""
+"""The bucket that a route takes from; health checks have no limit."""
 
 
 class RateLimit:
@@ -23,7 +23,7 @@ class RateLimit:
         self._left: dict[tuple[str, str], tuple[float, float]] = {}
 
     def take(self, bucket: str, key: str) -> None:
-        """One request, or 429."""
+        """Count one request, or refuse it with 429."""
         if not self._rate or bucket == UNLIMITED:
             return
         now = time.monotonic()
@@ -31,7 +31,7 @@ class RateLimit:
         left = min(float(self._rate), left + (now - before) * self._rate)
         if left < 1.0:
             raise ServiceError(
-                f"requests must stay below {self._rate} per second; there are more. Send fewer.",
+                f"requests must stay below {self._rate} per second; this key sends more. Wait.",
                 status=429,
                 code="too_many_requests",
             )

@@ -1,4 +1,4 @@
-"""One table of routes: it makes the app, the OpenAPI document and the tests of access."""
+"""The table of routes, from which the app, the OpenAPI document and access tests are made."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ READ = ("release:read", "audit")
 
 @dataclass(frozen=True)
 class Route:
-    """A method and a path, who may call it, what it takes and what it gives."""
+    """A method and a path: who may call it, the shape of its body and of its answer."""
 
     method: str
     path: str
@@ -33,7 +33,7 @@ class Route:
     releases: bool = False
     """Open to everyone where the settings say that releases are public."""
     bucket: str = OTHER
-    """What its requests are counted with, for the rate limit."""
+    """The bucket of the rate limit that its requests take from."""
 
 
 def routes(shapes: Bodies) -> tuple[Route, ...]:
@@ -45,7 +45,7 @@ def routes(shapes: Bodies) -> tuple[Route, ...]:
         Route("POST", "/v1/observe", ("observe",), h.observe, "Report the loss of a decision",
               shapes.observe, bodies.Stored, bucket=ANSWER),
         Route("POST", "/v1/observe:batch", ("observe",), h.observe_batch,
-              "Report many losses; each is judged by itself", shapes.observe_batch,
+              "Report many losses; each has its own result", shapes.observe_batch,
               bodies.Results, bucket=ANSWER),
         Route("POST", "/v1/activate", ("decide", "observe"), h.activate,
               "Say that a deferred decision was shown", bodies.Activate, bodies.Activated,
@@ -58,7 +58,7 @@ def routes(shapes: Bodies) -> tuple[Route, ...]:
               "The signed bytes of a document, by number or current", releases=True),
         Route("GET", "/v1/schema", ANY, h.schema, "What a context must contain"),
         Route("GET", "/v1/ledger", ("audit",), h.ledger, "Every charge on the privacy budget"),
-        Route("GET", "/v1/status", ANY, h.status, "Where the experiment stands, in words"),
+        Route("GET", "/v1/status", ANY, h.status, "The state of the experiment, in words"),
         Route("POST", "/v1/admin/mode", admin, h.set_mode, "online, shadow or frozen",
               bodies.Mode),
         Route("POST", "/v1/admin/holdback", admin, h.set_holdback,
@@ -70,12 +70,12 @@ def routes(shapes: Bodies) -> tuple[Route, ...]:
         Route("GET", "/v1/admin/keys", admin, h.list_keys, "All keys, without their secrets"),
         Route("POST", "/v1/admin/keys", admin, h.create_key, "A new key, shown once",
               bodies.NewKey),
-        Route("POST", "/v1/admin/keys/revoke", admin, h.revoke_key, "A key stops working",
+        Route("POST", "/v1/admin/keys/revoke", admin, h.revoke_key, "Revoke a key",
               bodies.RevokedKey),
         Route("GET", "/metrics", ("audit",), h.public_metrics, "Public figures for Prometheus"),
         Route("GET", "/internal/metrics", admin, h.internal_metrics,
-              "Exact figures, on this machine alone"),
+              "Exact figures, on this machine only"),
         Route("GET", "/healthz", PUBLIC, h.healthz, "The process is alive", bucket=UNLIMITED),
-        Route("GET", "/readyz", PUBLIC, h.readyz, "The service takes requests",
+        Route("GET", "/readyz", PUBLIC, h.readyz, "The service can decide",
               bucket=UNLIMITED),
     )  # fmt: skip

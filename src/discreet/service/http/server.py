@@ -17,7 +17,7 @@ from discreet.service.settings import Settings, text_of
 from discreet.service.storage.locations import anchor_of, beside, open_database
 
 LARGEST = 100_000
-"""Bytes of an experiment file that workers are handed in their environment."""
+"""The most bytes of an experiment file, which workers get through their environment."""
 
 
 def serve(config: Path, *, host: str | None, port: int | None, workers: int) -> None:
@@ -26,7 +26,7 @@ def serve(config: Path, *, host: str | None, port: int | None, workers: int) -> 
     settings = Settings.of_text(text, config)
     if workers > 1 and len(text.encode()) > LARGEST:
         raise InvalidInput(
-            f"experiment file must have at most {LARGEST} bytes with several workers; it has more. "
+            f"experiment file must have at most {LARGEST} bytes for several workers; it has more. "
             "Shorten it, or serve it with one worker."
         )
     if workers > 1 and not settings.postgres:
@@ -38,18 +38,18 @@ def serve(config: Path, *, host: str | None, port: int | None, workers: int) -> 
     anchor = anchor_of(settings).path
     if beside(settings, anchor):
         told = (
-            f"warning: the anchor {anchor} lies beside what it guards: a copy of the folder that "
-            "is put back would not be noticed. Keep it on another disk: anchor = '…'"
+            f"warning: the anchor {anchor} lies beside what it guards: the service cannot notice "
+            "that a copy of the folder was put back. Keep it on another disk: anchor = '…'"
         )
         print(told, file=sys.stderr, flush=True)
     os.environ["DISCREET_CONFIG"] = str(config.resolve())
-    # What the file says now, so that a worker that is started later serves no other plan.
+    # The text as it is now, so that a worker that starts later serves the same plan.
     os.environ["DISCREET_EXPERIMENT"] = text
     os.environ["DISCREET_WORKERS"] = str(workers)
     place = (host or settings.host, settings.port if port is None else port)
     address = f"http://{place[0]}:{place[1]}"
     print(f"{settings.experiment}: {address}, dashboard {address}/ui", file=sys.stderr, flush=True)
-    # The server repeats a signal after its clean end; this one must not end us once more.
+    # uvicorn raises the signal again after its clean end; SIGTERM must not kill us then.
     signal.signal(signal.SIGTERM, lambda *_: None)
     uvicorn.run(
         "discreet.service.http.app:from_environment",
@@ -62,12 +62,12 @@ def serve(config: Path, *, host: str | None, port: int | None, workers: int) -> 
         log_level="warning",
         server_header=False,
         timeout_graceful_shutdown=10,
-        timeout_keep_alive=75,  # longer than what load balancers keep, so that none meets a reset
+        timeout_keep_alive=75,  # longer than load balancers, so that none is reset
     )
 
 
 def preflight(settings: Settings) -> None:
-    """Complain in one line before any process is started."""
+    """Check everything before any process starts, so that an error is one line."""
     database = open_database(settings)
     Vault(settings.place(settings.vault)).signing  # noqa: B018
     with database.guard(), closing(database.connect()) as connection:

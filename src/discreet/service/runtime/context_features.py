@@ -1,4 +1,4 @@
-"""From the context of a request to features; a complaint tells the rule, never what was sent."""
+"""Turn the context of a request into features. Errors state the rule, never the private value."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from discreet.plan import Plan
 
 
 class Invalid(InvalidInput):
-    """Invalid input with the field that is to blame."""
+    """Invalid input, and the field that breaks the rule."""
 
     def __init__(self, message: str, field: str | None) -> None:
         super().__init__(message)
@@ -20,25 +20,26 @@ class Invalid(InvalidInput):
 
 
 def features_of(plan: Plan, context: Any) -> np.ndarray[Any, Any]:
-    """The features of one context (p,); a complaint tells the rule, never what was sent."""
+    """The features of one context (p,); an error states the rule, never the private value."""
     if not plan.features.is_single(context):
-        raise Invalid("context must be a single one; it is not. Send one a request.", "context")
+        raise Invalid("context must be one context; this is a list. Send one context.", "context")
     try:
         features: np.ndarray[Any, Any] = plan.features.map(context)[0]
     except InvalidInput as error:
-        # Errors end up in logs: what the core says was given may be private there.
+        # Errors end up in logs, so the private value after "got" is left out.
         rule, given, _ = str(error).partition("; got ")
-        said = f"{rule}; it is not. Send it as GET /v1/schema says." if given else str(error)
+        broken = f"{rule}; this context breaks the rule. GET /v1/schema lists the rules."
+        said = broken if given else str(error)
         raise Invalid(said, _field(plan, rule)) from None
     return features
 
 
 def features_of_many(plan: Plan, contexts: list[Any]) -> list[np.ndarray[Any, Any] | Exception]:
-    """The features of each context, or what is wrong with it; one that is wrong spoils no other."""
+    """The features of each context, or its error; an invalid context does not affect the others."""
     if len(contexts) > 1:
         with suppress(InvalidInput):
             rows = plan.features.map(contexts)
-            if len(rows) == len(contexts):  # not one context that was taken apart
+            if len(rows) == len(contexts):  # otherwise map() read the list as one context
                 return list(rows)
     return [_features_or_error(plan, context) for context in contexts]
 
@@ -51,7 +52,7 @@ def _features_or_error(plan: Plan, context: Any) -> np.ndarray[Any, Any] | Excep
 
 
 def _field(plan: Plan, rule: str) -> str:
-    """Which part of a context a complaint is about."""
+    """The part of a context that an error is about."""
     names = [field.name for field in getattr(plan.features, "fields", ())]
     blamed = [name for name in names if rule.startswith(f"feature {name!r} ")]
     return ".".join(["context", *blamed])

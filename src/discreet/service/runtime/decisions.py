@@ -1,4 +1,4 @@
-"""The service without HTTP: decide, observe, activate, and what operators change."""
+"""Decide, hand out tickets, observe, activate: what callers ask of one worker, without HTTP."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from discreet.errors import DecisionClosed, InvalidInput, LossConflict, ServiceError
+from discreet.errors import InvalidInput, ServiceError
+from discreet.rows.slot_rules import batch_over, refuse_other_loss
 from discreet.service.kill_points import step
 from discreet.service.runtime.context_features import features_of, features_of_many
-from discreet.service.runtime.leased_slots import HeldSlots
+from discreet.service.runtime.leased_slots import LeasedSlots
 from discreet.service.runtime.shared_calls import SharedCalls
-from discreet.service.runtime.worker_state import State
+from discreet.service.runtime.worker_state import WorkerState
 from discreet.service.secrets import decision_ids
 from discreet.service.secrets.decision_ids import Id
 from discreet.service.secrets.sealing import (
@@ -35,9 +36,9 @@ from discreet.validate import loss as one_loss
 from discreet.validate import whole
 
 TOGETHER = 0.005
-"""Seconds between two evaluations while requests overlap; one that is alone does not wait."""
+"""Seconds between two evaluations while requests overlap; a single request does not wait."""
 REMEMBERED = 10_000
-"""Answers without a slot that are kept for a while, should their request come again."""
+"""How many answers without a slot are kept in case their request is sent again."""
 
 
 @dataclass(frozen=True)
@@ -59,14 +60,14 @@ class TicketReply:
     stored: bool
 
 
-class Engine:
+class WorkerDecisions:
     """Decisions and answers of one worker process, over the state that all workers share."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: WorkerState) -> None:
         self.state = state
         self.settings, self.plan = state.settings, state.settings.plan
         self._ids = decision_ids.Ids(state.vault.mac)
-        self._slots = HeldSlots(state)
+        self._slots = LeasedSlots(state)
         self._unstored: OrderedDict[Named, DecisionReply] = OrderedDict()
         self._sealers: dict[tuple[int, int], Sealer] = {}
         self._deciding = 0
@@ -91,7 +92,7 @@ class Engine:
         named = None if idempotency is None else self._named(caller, idempotency)
         self._deciding += 1
         try:
-            features = await self._mapped(context)  # refuses before anything is taken
+            features = await self._mapped(context)  # an invalid context takes no slot
             return await self._decide(features, user, deferred, named)
         finally:
             self._deciding -= 1
@@ -102,7 +103,7 @@ class Engine:
         if named is not None and named in self._unstored:
             return self._unstored[named]
         held_back = self._held_back(named)
-        # After a restore nobody knows whether a named request was made before.
+        # After a restore the service cannot know whether a named request was made before.
         slotless = held_back or (named is not None and self.state.names.incomplete)
         while not slotless and (taken := await self._slots.take()) is not None:
             lease, slot = taken
@@ -119,7 +120,7 @@ class Engine:
     async def _unstored_decision(
         self, features: np.ndarray[Any, Any], held_back: bool, named: Named | None
     ) -> DecisionReply:
-        """A decision while no batch is open, or for one who is held back."""
+        """A decision while no batch is open, or for a request that is held back."""
         release = self.state.served()
         action = self.settings.default_action
         if not held_back and self.state.mode != "shadow":
@@ -140,12 +141,12 @@ class Engine:
         deferred: bool,
         named: Named | None,
     ) -> DecisionReply | None:
-        """A decision in a slot; None if the batch of the lease is over."""
+        """A decision that takes a slot; None if the batch of the lease is over."""
         state, sealer = self.state, self._sealer(lease.epoch, lease.batch)
         if sealer is None:
             raise ServiceError(
-                f"the vault must hold the key of batch {lease.batch}; it does not. "
-                "Its rows cannot be kept: put the vault back, or burn the batch.",
+                f"the vault must hold the key of batch {lease.batch}; the key is missing. "
+                "Rows cannot be stored without it: put the vault back, or burn the batch.",
                 status=503,
                 code="vault_incomplete",
             )
@@ -171,20 +172,20 @@ class Engine:
         if outcome is KEPT:
             return decision
         if outcome is USED or isinstance(outcome, Known):
-            self._slots.put_back(lease, slot)  # nothing was written there
+            self._slots.put_back(lease, slot)  # nothing was written to this slot
             return self._repeated(outcome)
         self._slots.drop(lease)
         return None
 
     def _held_back(self, named: Named | None) -> bool:
-        """By chance, which no context has a part in; the same request has the same fate."""
+        """Random, independent of the context; a repeated request is treated as the first time."""
         share = self.state.holdback
         if named is None:
             return self.state.serving.chance(share)
         return int.from_bytes(named.name[:4], "big") < share * 2**32
 
     def _repeated(self, known: Known | Used) -> DecisionReply:
-        """The answer that the same request had before, while its batch is under way."""
+        """The answer that this request received before, while its batch is under way."""
         # Privacy: a request takes one slot, however often it is sent while it is remembered.
         # [docs/privacy/service.md, "Requests that are sent again"]
         packed = None
@@ -192,15 +193,15 @@ class Engine:
             packed = sealer.open(REPLY, known.slot, known.payload)
         if packed is None:  # the reply is deleted, or will be: its key is destroyed
             raise ServiceError(
-                "Idempotency-Key must be new or that of a batch under way; the batch of its "
-                "request is over. Its decision was made and counts once: drop the request.",
+                "Idempotency-Key must be new, or of a request in a batch under way; that batch "
+                "is over. The request counts once: do not send it again.",
                 status=409,
                 code="idempotency_key_used",
             )
         return DecisionReply(**json.loads(packed))
 
     async def ticket(self) -> TicketReply:
-        """A slot without a context."""
+        """Reserve a slot; the context comes later, with the loss."""
         taken = await self._slots.take()
         if taken is None:
             return TicketReply(self._ids.unstored(self.state.epoch), self.state.served(), False)
@@ -217,22 +218,22 @@ class Engine:
         action: Any = None,
         user: str | None = None,
     ) -> bool:
-        """The loss of a decision; False for one that took no slot. Durable when this returns."""
+        """Store the loss of a decision, durably; False if the decision took no slot."""
         id, value = self._ids.read(decision), one_loss(loss)
         if id.kind == decision_ids.UNSTORED:
             return False
         with_record = id.kind == decision_ids.TICKET
         if (context is not None) != with_record or (action is not None) != with_record:
             raise InvalidInput(
-                "context and action must be sent with the loss of a ticket, and only there; "
-                "they are not. Send them together."
+                "context and action must come with the loss of a ticket, and with no other loss; "
+                "this request differs. Send both for a ticket, and neither for a decision."
             )
         sealer = self._living(id)
         kind, packed = LOSS, pack_loss(value)
         if id.kind == decision_ids.TOKEN:
             row = sealer.open(ROW, id.slot, id.token)
-            if row is None:  # its key is not the one that sealed it
-                raise _over()
+            if row is None:  # another key sealed it
+                raise batch_over()
             kind, packed = WHOLE, row + packed
         elif with_record:
             kind, packed = WHOLE, self._record(sealer, context, action, user) + packed
@@ -245,19 +246,19 @@ class Engine:
         chosen = whole("action", action, 0)
         if chosen >= self.plan.n_actions:
             raise InvalidInput(
-                f"action must be below {self.plan.n_actions}; it is not. "
+                f"action must be below {self.plan.n_actions}; this action is not. "
                 "Send the action that was shown."
             )
         self._check_user(user)
         return Row(features, chosen, False, sealer.user(user)).pack()
 
     async def activate(self, decision: str) -> bool:
-        """A deferred decision was shown; False for one that took no slot."""
+        """Note that a deferred decision was shown; False if the decision took no slot."""
         id = self._ids.read(decision)
         if id.kind == decision_ids.UNSTORED:
             return False
         sealer = self._living(id)
-        if id.kind == decision_ids.WRITTEN:  # elsewhere a silent slot is void anyhow
+        if id.kind == decision_ids.WRITTEN:  # without a written row, a slot without a loss is void
             await self._hear(id, ACTIVATION, b"", sealer)
         return True
 
@@ -267,15 +268,12 @@ class Engine:
         outcome = await self.state.writer.write(self.state.journal.hear, item)
         step("observe:committed")
         if outcome is OVER:
-            raise _over()
-        if isinstance(outcome, Known) and sealer.open(kind, id.slot, outcome.payload) != packed:
-            raise LossConflict(
-                "loss must equal the one already stored for that decision; it differs. "
-                "The first one is kept."
-            )
+            raise batch_over()
+        if isinstance(outcome, Known):
+            refuse_other_loss(sealer.open(kind, id.slot, outcome.payload) == packed)
 
     def _forget(self) -> None:
-        """Something was published or changed: keys of batches that are over leave the memory."""
+        """After a change: drop slots and keys of batches that are over from memory."""
         self._slots.look()
         for place in [place for place in self._sealers if self.state.over(*place)]:
             del self._sealers[place]
@@ -284,11 +282,11 @@ class Engine:
     def _living(self, id: Id) -> Sealer:
         sealer = self._sealer(id.epoch, id.batch)
         if sealer is None:
-            raise _over()
+            raise batch_over()
         return sealer
 
     def _sealer(self, epoch: int, batch: int) -> Sealer | None:
-        """What seals rows of a batch; None where its key was destroyed."""
+        """Seals and opens rows of a batch; None if its key was destroyed."""
         sealer = self._sealers.get((epoch, batch))
         if sealer is None and (key := self.state.vault.batch(epoch, batch)) is not None:
             sealer = self._sealers[epoch, batch] = Sealer(key, epoch, batch)
@@ -298,18 +296,11 @@ class Engine:
         needed = self.settings.unit != "decision"
         if needed != (user is not None):
             raise InvalidInput(
-                f"user must be {'given' if needed else 'left out'}; it is not. "
-                f"The unit of privacy is {self.settings.unit!r}."
+                f"user must be {'given' if needed else 'left out'} with the unit of privacy "
+                f"{self.settings.unit!r}; this request does the opposite. Correct it."
             )
 
     def _named(self, caller: str, key: str) -> Named:
         """An Idempotency-Key in the scope of its API key, and a keyed hash of both."""
         request = f"{caller}\0{key}".encode()
         return Named(request, hmac.digest(self.state.vault.mac, request, "sha256"))
-
-
-def _over() -> DecisionClosed:
-    return DecisionClosed(
-        "decision must belong to a batch that still waits; its batch is over, or was set back. "
-        "Nothing changed: drop the late loss."
-    )

@@ -1,4 +1,4 @@
-"""The experiment file while it is served: looked at, compared, and not obeyed before a restart."""
+"""Compares the experiment file with what is served. An edit takes effect only after a restart."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from discreet.service.settings import Settings, differing
 
 
 class ExperimentFile:
-    """Whether the file still says what is served. Keys are told, values never: one is a password.
+    """Whether the file still says what is served. It reports keys only: a value may be a password.
 
-    ``differs`` are the keys whose values are others now; ``readable`` is False for a file that is
-    gone, or that no service could start from.
+    ``differs`` lists the keys whose values have changed; ``readable`` is False if the file is
+    missing, or if no service could start from it.
     """
 
     def __init__(self, path: Path, settings: Settings) -> None:
@@ -23,7 +23,7 @@ class ExperimentFile:
         self.readable = True
 
     def look(self) -> None:
-        """Compare the file if it was touched, and tell the log of what is new."""
+        """Compare the file if it was written to, and log what has changed."""
         seen = self._stamp()
         if seen == self._seen:
             return
@@ -44,7 +44,7 @@ class ExperimentFile:
             logs.event("experiment file as served")
 
     def _stamp(self) -> tuple[int, ...]:
-        """Changes with every write, also with one that sets the time of the file back."""
+        """Changes with every write, even if the write sets the time of the file back."""
         try:
             found = self._path.stat()
         except OSError:

@@ -1,9 +1,10 @@
-"""The only code of the service that reads rows of people in the clear.
+"""The only code of the service that decrypts the rows of a whole batch.
 
-It runs in a child process: decisions go on while it works, and nothing private enters the process
-that answers requests. The first line in holds the plan and the places, each further one names a
-batch, and a line out holds the release. The child never reads the experiment file: what that says
-may have changed since the start, and the parent verifies the release by the plan that it serves.
+It runs in a child process, so decisions go on while it works. The process that answers requests
+sees private data one request at a time: it receives contexts and losses, seals them, and opens a
+sealed row or loss only to answer the request that names it. The child reads one line with the plan
+and the places, then one line per batch; it answers each batch with one line, the release. It never
+reads the experiment file, which may have changed since the start.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from discreet.service.storage.locations import open_database
 from discreet.service.storage.sealed_batch import read_batch
 
 # Decisions come first, also while the child imports what it needs: one thread, and not urgent.
-# But not the last of all: on a machine that is always busy a release must be made some time.
+# But not the lowest priority: on a machine that is always busy a release must still be made.
 CHILD = """
 import os, sys
 os.nice(10)
@@ -52,8 +53,8 @@ def fit(
     key = vault.batch(epoch, batch)
     if key is None:
         raise NotReady(
-            f"key of batch {batch} must be in the vault; it is not. "
-            "Its rows cannot be read any more: burn the batch."
+            f"key of batch {batch} must be in the vault; the key is missing. "
+            "Without it the rows cannot be read: burn the batch."
         )
     with closing(database.connect()) as connection:
         chain = Chain(public_key(vault.signing)).extended(documents.after(connection, -1))
@@ -80,7 +81,10 @@ class Fitter:
         with self._lock:
             answer = self._ask({"epoch": epoch, "batch": batch, "size": size})
         if answer is None:
-            raise NotReady("fit must finish; it did not. It is tried again.")
+            raise NotReady(
+                f"the child process must return a release of batch {batch}; it failed or ended. "
+                "The service tries again; if this repeats, restart the service."
+            )
         return Release.from_json(answer)
 
     def _ask(self, question: dict[str, int]) -> Any:
@@ -92,7 +96,7 @@ class Fitter:
             return None
 
     def start(self) -> None:
-        """Import what a fit needs before it is due; nothing if that was done, or is."""
+        """Start the child before a fit is due, so that its imports are done; once only."""
         if self._child is None:
             with self._lock:
                 self._started()
@@ -103,18 +107,18 @@ class Fitter:
                 [sys.executable, "-c", CHILD],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,  # a warning of a library could tell of rows
+                stderr=subprocess.DEVNULL,  # a warning of a library could contain rows
                 text=True,
-                start_new_session=True,  # Ctrl-C is for the parent, which ends this one in time
+                start_new_session=True,  # Ctrl-C goes to the parent, which ends the child
                 env=self._environment,
             )
-            self._environment.pop("DISCREET_STEP", None)  # a test ends one child, not all
-            # Not as an argument: an address may hold a password, and everyone sees arguments.
+            self._environment.pop("DISCREET_STEP", None)  # a test kills one child only
+            # Not as an argument: everyone can read arguments, and an address may hold a password.
             print(self._terms, file=self._child.stdin, flush=True)
         return self._child
 
     def close(self) -> None:
-        """End the child; a fit that is under way is given up, and made again after the start."""
+        """End the child; a fit under way is dropped, and made again after the next start."""
         child, self._child = self._child, None
         if child is not None:
             child.kill()
@@ -122,7 +126,7 @@ class Fitter:
 
 
 def _written(settings: Settings) -> str:
-    """All that a fit needs to know of the settings, in one line."""
+    """The settings that a fit needs, in one line."""
     names = ("experiment", "database", "vault", "unit", "max_batches", "allow_idealised")
     terms: dict[str, Any] = {name: getattr(settings, name) for name in names}
     terms |= {"plan": settings.plan.to_config(), "folder": str(settings.folder.resolve())}
@@ -141,7 +145,7 @@ def main() -> None:
     database, vault = open_database(settings), Vault(settings.place(settings.vault))
     for line in sys.stdin:
         asked = json.loads(line)
-        # Nothing about a failure is told: it could depend on rows.
+        # The child reports no reason for a failure: the reason could depend on rows.
         answer = None
         try:
             made = fit(settings, database, vault, asked["epoch"], asked["batch"], asked["size"])

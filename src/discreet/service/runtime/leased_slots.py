@@ -1,4 +1,4 @@
-"""The slots that this process may hand out, and where it gets more."""
+"""The slots that this process may hand out; it leases more from the database."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ import math
 from discreet.errors import NotReady
 from discreet.service.event_loop import running_loop
 from discreet.service.kill_points import step
-from discreet.service.runtime.worker_state import State
+from discreet.service.runtime.worker_state import WorkerState
 from discreet.service.storage.batches import Lease, Wanted
 
 ASK_AGAIN = 0.25
-"""Seconds until a worker that was told of no open batch asks the database again."""
+"""Seconds until a worker that found no open batch asks the database again."""
 LASTS, TIMES = 0.25, 16
-"""A block that lasted less than so many seconds is followed by one of twice its length, up to so
-many times the ``lease`` of the settings: under load few requests wait for a block."""
+"""After a block that lasted less than ``LASTS`` seconds the next block is twice as long, at most
+``TIMES`` times the ``lease`` of the settings: under load few requests wait for a block."""
 
 
-class HeldSlots:
-    """One leased block at a time; what is left of it when the process ends is void."""
+class LeasedSlots:
+    """One leased block at a time; slots that are left when the process ends are void."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: WorkerState) -> None:
         self._state = state
         self._lease: Lease | None = None
         self._spare: list[tuple[Lease, int]] = []
@@ -48,7 +48,7 @@ class HeldSlots:
                 async with self._leasing:
                     if self._lease is lease and loop.time() >= self._idle_until:
                         await self._ask(loop.time())
-                    # Otherwise somebody else has asked meanwhile.
+                    # Otherwise another request has leased a block meanwhile.
             finally:
                 self._waiting -= 1
         return None
@@ -67,19 +67,19 @@ class HeldSlots:
         self._lease = leased
 
     async def _hear_of(self, release: int) -> None:
-        """This worker has not heard of the release that decides the batch."""
+        """Read the database again for the release that decides the batch of the lease."""
         await self._state.refresh()
         if release > self._state.serving.newest:
             raise NotReady(
-                f"document {release} must be confirmed before it decides; it is not. Try again."
+                f"document {release} must be confirmed before it decides; it is not yet. Try again."
             )
 
     def put_back(self, lease: Lease, slot: int) -> None:
-        """A slot in which nothing was written."""
+        """Return a slot to which nothing was written."""
         self._spare.append((lease, slot))
 
     def drop(self, lease: Lease) -> None:
-        """The batch of a lease is over."""
+        """Drop a lease whose batch is over."""
         if self._lease is lease:
             self._lease = None
 

@@ -1,4 +1,4 @@
-"""Begin an experiment, check it before it is served, begin a new epoch after a restore."""
+"""Begin an experiment, check it before serving, begin a new epoch after a restore."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from discreet.service.storage.migrations import migrate
 
 
 def begin(settings: Settings) -> str:
-    """Tables, secrets, document 0, its anchor, and an admin key, whose text is returned."""
+    """Make tables, secrets, document 0, the anchor and an admin key; return the text of the key."""
     database, vault = open_database(settings), Vault(settings.place(settings.vault))
     vault.create()
     anchor = anchor_of(settings)
@@ -40,7 +40,7 @@ def begin(settings: Settings) -> str:
         with database.transaction(connection):
             if connection.execute("SELECT 1 FROM experiment").fetchone():
                 raise StateClaimed(
-                    "database must be empty for a new experiment; it holds one. "
+                    "database must be empty for a new experiment; it already holds an experiment. "
                     "Serve it with discreet serve, or name another database."
                 )
             connection.execute(
@@ -61,23 +61,23 @@ def check(settings: Settings, database: Database, connection: Connection, anchor
     row = connection.execute("SELECT plan, clock FROM experiment").fetchone()
     if row is None:
         raise StateClaimed(
-            "database must hold an experiment; it holds none. "
+            "database must hold an experiment; this database holds none. "
             "Begin it with discreet serve --init --config FILE."
         )
     if row[0] != _plan(settings):
         keys = differing(json.loads(row[0]), settings.fixed)
         raise StateClaimed(
-            f"{', '.join(keys)} must stay as the experiment began; not so here. Put it back, or "
-            "begin a new experiment with another database: what people were promised cannot change."
+            f"{', '.join(keys)} must stay as the experiment began; the file differs. Undo the "
+            "edit, or begin a new experiment with another database: a plan never changes."
         )
     database.seen(float(row[1]))
-    with held(anchor) as book:  # what other workers commit and confirm waits for us
+    with held(anchor) as book:  # other workers wait with their commits and confirmations
         compare(book, document_table.committed(connection))
 
 
 @contextmanager
 def held(anchor: Anchor) -> Iterator[Book]:
-    """What the anchor says, and goes on to say meanwhile; a complaint where it is not there."""
+    """The content of the anchor, locked meanwhile; an error if the anchor cannot be read."""
     try:
         with anchor.held() as book:
             yield book
@@ -89,7 +89,7 @@ def held(anchor: Anchor) -> Iterator[Book]:
 
 
 def compare(book: Book, documents: list[tuple[int, str]]) -> None:
-    """The newest confirmed document is there, and none that the anchor does not know."""
+    """Refuse documents without the newest confirmed one, or with one unknown to the anchor."""
     pending, known = book.pending, documents
     if pending is not None and documents[-1:] == [(pending.number, pending.digest)]:
         # It was committed and is confirmed at once. If it is a restore, the one before is lost.
@@ -99,15 +99,15 @@ def compare(book: Book, documents: list[tuple[int, str]]) -> None:
     unknown = [number for number, digest in known if not book.holds(number, digest)]
     if unknown:
         raise StateClaimed(
-            f"document {unknown[0]} must be one that the anchor confirms; it is not. The anchor is "
-            "older than the database, or of another experiment: name the right one, or run "
-            "discreet restore."
+            f"document {unknown[0]} must be one that the anchor confirms; the anchor does not know "
+            "it. The anchor is older than the database, or belongs to another experiment: name the "
+            "right anchor, or run discreet restore."
         )
 
 
 @dataclass(frozen=True)
 class Restored:
-    """Batches that were given up, and lost documents whose releases are charged all the same."""
+    """Batches that were burned, and lost documents whose releases are still charged."""
 
     burned: list[int]
     charged: list[int]
@@ -116,7 +116,7 @@ class Restored:
 def restore(settings: Settings, *, anchor_lost: bool = False) -> Restored:
     """Begin a new epoch: batches under way are burned, lost releases are charged.
 
-    ``anchor_lost`` makes a new anchor of what the database holds: for one that is gone for good.
+    ``anchor_lost`` makes a new anchor from the database, for an anchor that is lost for good.
     """
     database, vault = open_database(settings), Vault(settings.place(settings.vault))
     anchor = anchor_of(settings)
@@ -128,7 +128,7 @@ def restore(settings: Settings, *, anchor_lost: bool = False) -> Restored:
             ).fetchone()
             if row is None or row[0] != _plan(settings):
                 raise StateClaimed(
-                    "database must hold the experiment of this file; it does not. "
+                    "database must hold the experiment of this file; it holds another or none. "
                     "Name the database that was restored."
                 )
             database.seen(float(row[1]))
@@ -154,8 +154,8 @@ def restore(settings: Settings, *, anchor_lost: bool = False) -> Restored:
                 finish(database, connection, batch, "burned")
                 forget(connection, batch.epoch, batch.id)
             connection.execute("DELETE FROM replies")
-            # Requests since the backup are unknown: until the time is over, one that comes with
-            # an Idempotency-Key may be one of them, and takes no slot. [names.py]
+            # Requests since the backup are unknown. For ``remember`` seconds a request with an
+            # Idempotency-Key may be one of them, and takes no slot. [request_names.py]
             connection.execute(
                 f"UPDATE experiment SET epoch = ?, serving = NULL, restored = {database.now}",
                 (mark.epoch,),
@@ -175,7 +175,7 @@ def restore(settings: Settings, *, anchor_lost: bool = False) -> Restored:
 
 
 def _reconcile(anchor: Anchor, connection: Connection) -> Mark:
-    """Make the documents of the database some of those of the anchor; the newest of these."""
+    """Make database and anchor agree on every document; return the newest confirmed one."""
     for number, digest in document_table.committed(connection):
         with held(anchor) as book:
             pending, meant = book.pending, [mark.digest for mark in book.intents]
@@ -183,21 +183,21 @@ def _reconcile(anchor: Anchor, connection: Connection) -> Mark:
             continue
         if pending is not None and (pending.number, pending.digest) == (number, digest):
             anchor.confirm([(number, digest)])
-        elif digest in meant:  # another one took its place before anybody was shown it
+        elif digest in meant:  # never shown: another document took its number
             _drop(connection, number)
-        elif number >= len(book.confirmed):  # the anchor is older: this may have been served
+        elif number >= len(book.confirmed):  # an older anchor: this may have been served
             _enter(anchor, connection, range(len(book.confirmed), number + 1))
         else:
             raise StateClaimed(
-                f"document {number} must be the one that the anchor confirms; it is another, of "
-                "another history. Name the anchor of this database, or begin a new experiment."
+                f"document {number} must be the one that the anchor confirms; the anchor confirms "
+                "another. Name the anchor of this database, or begin a new experiment."
             )
     with held(anchor) as book:
         return book.confirmed[-1]
 
 
 def _drop(connection: Connection, number: int) -> None:
-    """Forget a document that nobody was shown; its batch is given up with those under way."""
+    """Delete a document that was never shown; its batch is burned with those under way."""
     row = connection.execute(
         "SELECT epoch, batch FROM documents WHERE number = ?", (number,)
     ).fetchone()
@@ -207,7 +207,7 @@ def _drop(connection: Connection, number: int) -> None:
 
 
 def _enter(anchor: Anchor, connection: Connection, numbers: range) -> None:
-    """Tell the anchor of documents that it does not know; some were lost before."""
+    """Enter documents that the anchor does not know; some of them may have been lost."""
     epoch = 1
     for number in numbers:
         found = connection.execute(
@@ -223,8 +223,8 @@ def _enter(anchor: Anchor, connection: Connection, numbers: range) -> None:
 
 
 def _charge_lost(anchor: Anchor, connection: Connection) -> list[int]:
-    """Charge every release that was published and is not in the ledger; their documents."""
-    # Privacy: whoever may have been in a lost release pays for it as if it were here.
+    """Charge every published release that the ledger lacks; return their numbers."""
+    # Privacy: a lost release was published, so everyone who may be in it still pays for it.
     # [docs/privacy/service.md, "One fit for each batch"]
     rows = connection.execute("SELECT number FROM charges").fetchall()
     known = {int(row[0]) for row in rows}
@@ -236,5 +236,5 @@ def _charge_lost(anchor: Anchor, connection: Connection) -> list[int]:
 
 
 def _plan(settings: Settings) -> str:
-    """The plan with its unit and its number of batches, as the experiment's row keeps them."""
+    """The plan with its unit and number of batches, as the experiment table stores them."""
     return canonical(settings.fixed).decode()

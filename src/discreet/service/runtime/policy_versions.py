@@ -1,4 +1,4 @@
-"""What is served: the verified chain, and the policy as it was at any of its documents."""
+"""The verified chain, and the policy as it was after each document of the chain."""
 
 from __future__ import annotations
 
@@ -10,20 +10,22 @@ import numpy as np
 
 from discreet.billboard.chain import Chain
 from discreet.plan import Plan
-from discreet.releases.released import Released
+from discreet.releases.policy_view import PolicyView
+from discreet.releases.release import DecidingRelease, Release
 from discreet.service.runtime.shared_calls import SharedCalls
 
+Deciding = PolicyView[Release | DecidingRelease]
 HELD = 4
-"""Versions of the policy kept ready: the current one, a pinned one, one for a rollback."""
+"""Versions of the policy in memory: the current one, a pinned one, one for a rollback."""
 
 
-class Serving:
+class PolicyVersions:
     """Releases that were read from committed rows, and the actions of the policy on them."""
 
     def __init__(self, plan: Plan, key: str) -> None:
         self.plan = plan
         self.chain = Chain(key)
-        self._held: OrderedDict[int, Released] = OrderedDict()
+        self._held: OrderedDict[int, Deciding] = OrderedDict()
         self._together: SharedCalls[tuple[int, np.ndarray[Any, Any]], int] = SharedCalls(self._act)
         # Actions may come from an ordinary generator: privacy holds for every fixed draw.
         self._draws = np.random.default_rng()
@@ -36,51 +38,51 @@ class Serving:
     def extended(self, contents: list[bytes]) -> Chain:
         """The chain with more documents, verified and ready to decide."""
         chain = self.chain.extended(contents).for_deciding()
-        self._warm(chain.released)
+        self._warm(chain.deciding)
         return chain
 
     def adopt(self, chain: Chain) -> None:
-        """Serve a chain that ``extended`` made."""
+        """Serve a chain that ``extended`` returned."""
         self.chain = chain
-        self._hold(self.newest, chain.released)
+        self._hold(self.newest, chain.deciding)
 
-    def at(self, number: int) -> Released:
+    def at(self, number: int) -> Deciding:
         """The releases up to and including a document."""
         held = self._held.get(number)
         if held is None:
-            held = self.chain.until(number).released
+            held = self.chain.until(number).deciding
             self._hold(number, held)
         self._held.move_to_end(number)
         return held
 
-    def _hold(self, number: int, released: Released) -> None:
+    def _hold(self, number: int, released: Deciding) -> None:
         self._held[number] = released
         while len(self._held) > HELD:
             self._held.popitem(last=False)
 
-    def _warm(self, released: Released) -> None:
-        # One decision computes whatever the releases cache, so that no request waits for it.
-        self.plan.policy.probabilities(released, np.zeros((1, self.plan.features.p)))
+    def _warm(self, deciding: Deciding) -> None:
+        # One decision fills the caches of the releases, so that no request waits for them.
+        self.plan.policy.probabilities(deciding.as_released, np.zeros((1, self.plan.features.p)))
 
     def action(self, number: int, features: np.ndarray[Any, Any]) -> Awaitable[int]:
         """The action of the policy after document ``number`` for one row of features."""
         return self._together((number, features))
 
     def _act(self, asked: list[tuple[int, np.ndarray[Any, Any]]]) -> list[int | Exception]:
-        """Rows that came together are decided together: many cost little more than one."""
+        """Decide rows that arrived together in one call: many cost little more than one."""
         actions: list[int | Exception] = [0] * len(asked)
         for number in {number for number, _ in asked}:
             places = [place for place, each in enumerate(asked) if each[0] == number]
             rows = np.stack([asked[place][1] for place in places])
             draws = self._draws.random((len(rows), 2))
             try:
-                made = self.plan.policy.sample(self.at(number), rows, draws).tolist()
-            except Exception as error:  # of this document; those of another go on
+                made = self.plan.policy.sample(self.at(number).as_released, rows, draws).tolist()
+            except Exception as error:  # rows of other documents are still decided
                 made = [error] * len(rows)
             for place, action in zip(places, made, strict=True):
                 actions[place] = action
         return actions
 
     def chance(self, share: float) -> bool:
-        """True with a probability that no context has a part in."""
+        """True with probability ``share``, whatever the context."""
         return share > 0.0 and bool(self._draws.random() < share)

@@ -1,6 +1,6 @@
-"""What a fit returned, checked by the plan, the chain and the ledger before anything is written.
+"""Check what a fit returned against plan, chain and ledger, before anything is written.
 
-A child that fits by another plan, or is wrong in any other way, spends nothing and deletes nothing.
+A child that returns a wrong release spends no budget and deletes no row.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from discreet.service.storage.database import Connection
 
 
 class Refused(DiscreetError):  # noqa: N818
-    """A release that is not made; ``reason`` is one of a few words, none of which tells of rows."""
+    """A release was refused; ``reason`` is one of a few words that reveal nothing about rows."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(
-            f"release must have the {reason} that plan, chain and ledger say; it differs. "
-            "Nothing was spent and nothing deleted: it is fitted again."
+            f"release must have the {reason} that plan, chain and ledger demand; the fit returned "
+            "another. No budget was spent and no row deleted: the service fits again."
         )
         self.reason = reason
 
 
 def paid(connection: Connection, settings: Settings, batch: BatchState) -> Ledger:
-    """The ledger after a batch has paid for its release, by our own plan; or Refused."""
+    """The ledger after the charge for a batch, computed from our own plan; or Refused."""
     event = SecureNoise().claim(settings.plan.event)
     part = document_table.part(settings, batch.epoch, batch.id)
-    # Privacy: the charge is computed here, from our plan and from the charges that are committed;
-    # nothing that the child says enters it. [docs/privacy/service.md, "One fit for each batch"]
+    # Privacy: the charge is computed here, from our plan and the committed charges; nothing from
+    # the child enters it. [docs/privacy/service.md, "One fit for each batch"]
     try:
         return document_table.ledger_of(connection, settings).charge(part, event)
     except BudgetExceeded:
@@ -50,9 +50,9 @@ def verify(
     release: Release,
     ledger: Ledger,
 ) -> None:
-    """Refuse a release that is not the next of our chain, of our plan, or not the one paid for."""
+    """Refuse a release that does not continue our chain, or is not what the plan paid for."""
     plan, committed = settings.plan, _committed(connection, known)
-    before = committed.released.latest
+    before = committed.deciding.latest
     weights = release.predictor.weights
     checks = {
         "budget": settings.budget == committed.budget,  # as the genesis promised
@@ -71,7 +71,7 @@ def verify(
 
 
 def _committed(connection: Connection, known: Chain) -> Chain:
-    """The chain as it is in the database now, whose earlier part was verified before."""
+    """The chain as the database holds it now; ``known``, its earlier part, is verified."""
     number = known.number if known.links else -1
     try:
         committed = known.extended(document_table.after(connection, number))

@@ -29,7 +29,7 @@ from discreet.service.storage.journal import forget
 
 
 class Publisher:
-    """Makes the releases that are due; several processes may try, and one succeeds.
+    """Makes the releases that are due; if several processes try, one succeeds.
 
     ``known`` is a verified chain, which may be behind the database.
     """
@@ -50,8 +50,8 @@ class Publisher:
         self._fit, self._commit, self._pause = fit, commit, pause
 
     def release_next(self) -> bool:
-        """Release the oldest batch whose window is over; whether there was one for us."""
-        with self._anchor.held():  # without it the work would be in vain
+        """Release the oldest batch whose window is over; True if this process made a release."""
+        with self._anchor.held():  # without an anchor the release could not be committed
             pass
         made = self._database.release(self._claim, self._compute, self._write, self._commit)
         if made:
@@ -71,7 +71,7 @@ class Publisher:
             return None
         step("release:claimed")
         batch = BatchState(*row)
-        paid(connection, self._settings, batch)  # or no row is read
+        paid(connection, self._settings, batch)  # Refused before any row is read
         return batch
 
     def _compute(self, batch: BatchState) -> Release:
@@ -93,7 +93,7 @@ class Publisher:
                 AND due <= {self._database.now} {self._database.lock}""",
             place,
         ).fetchone()
-        if releasable is None:  # released or burned meanwhile: what was fitted is dropped
+        if releasable is None:  # released or burned meanwhile: drop the fit
             return False
         ledger = paid(connection, self._settings, batch)
         verify(connection, self._settings, self._known, batch, release, ledger)
@@ -114,7 +114,7 @@ class Publisher:
 
 
 def finish(database: Database, connection: Connection, batch: BatchState, state: str) -> None:
-    """The batch is over; the names of its requests are remembered from now on."""
+    """End a batch; from now on the names of its requests are remembered."""
     connection.execute(
         f"UPDATE batches SET state = ?, ended = {database.now} WHERE epoch = ? AND id = ?",
         (state, batch.epoch, batch.id),
@@ -122,7 +122,7 @@ def finish(database: Database, connection: Connection, batch: BatchState, state:
 
 
 def seconds_until(database: Database, connection: Connection, moment: float) -> float:
-    """How far away a moment is, by the database's clock."""
+    """Seconds until a moment, by the clock of the database."""
     now = connection.execute(f"SELECT {database.now}").fetchone()[0]
     return moment - float(now)
 
@@ -130,7 +130,7 @@ def seconds_until(database: Database, connection: Connection, moment: float) -> 
 def burn(
     database: Database, connection: Connection, vault: Vault, anchor: Anchor, batch: int
 ) -> None:
-    """Give up a batch without a release: its rows are deleted, and the chain says so."""
+    """Give up a batch without a release: delete its rows, and record that in the chain."""
     row = connection.execute(
         f"""SELECT {COLUMNS} FROM batches WHERE id = ? AND {UNDER_WAY}
             AND epoch = (SELECT epoch FROM experiment) {database.lock}""",
@@ -139,7 +139,7 @@ def burn(
     if row is None:
         raise InvalidInput(
             f"batch must be open or waiting to be burned; batch {batch} is not. "
-            "GET /v1/status names those that are."
+            "GET /v1/status lists the open and waiting batches."
         )
     found = BatchState(*row)
     mark = document_table.append(
@@ -153,7 +153,7 @@ def burn(
 
 
 def destroy_keys(vault: Vault, connection: Connection) -> None:
-    """What is left of batches that are over cannot be read from here on, wherever a copy is."""
+    """Destroy the keys of batches that are over: no copy of their rows can be read any more."""
     over = {
         tuple(row)
         for row in connection.execute(
@@ -162,7 +162,7 @@ def destroy_keys(vault: Vault, connection: Connection) -> None:
     }
     epoch = connection.execute("SELECT epoch FROM experiment").fetchone()[0]
     for place in vault.batches():
-        # A restore gave up all of the epochs before it, also what its database never knew.
+        # A restore ended all earlier epochs, even batches that its database does not know.
         if place in over or place[0] < epoch:
             vault.destroy(*place)
             step("release:key-destroyed")

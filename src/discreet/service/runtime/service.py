@@ -1,4 +1,4 @@
-"""One worker's service, without HTTP: what the app, the dashboard and the tests hold."""
+"""The service of one worker, without HTTP: the app, the dashboard and tests use it."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from typing import Any
 from discreet.errors import CorruptRelease, InvalidInput
 from discreet.service.kill_points import step
 from discreet.service.runtime import release_transaction
-from discreet.service.runtime.decisions import Engine
+from discreet.service.runtime.decisions import WorkerDecisions
 from discreet.service.runtime.file_watch import ExperimentFile
 from discreet.service.runtime.status import status
 from discreet.service.runtime.upkeep import Upkeep
-from discreet.service.runtime.worker_state import State
+from discreet.service.runtime.worker_state import WorkerState
 from discreet.service.settings import MODES, Settings
 from discreet.service.storage import api_keys
 from discreet.validate import in_range, one_of
 
 
 class Service:
-    """Decisions through ``engine``; the rest is what operators see and change.
+    """Decisions through ``decisions``; the rest is what operators see and change.
 
-    With the path of its settings file the fits run in a child process, and the file is watched;
-    without, they run in a thread.
+    With the path of its settings file, fits run in a child process and the file is watched.
+    Without a path, fits run in a thread.
     """
 
     def __init__(self, settings: Settings, *, config: Path | None = None, workers: int = 1) -> None:
         self.settings = settings
-        self.state = State(settings, workers=workers)
-        self.engine = Engine(self.state)
+        self.state = WorkerState(settings, workers=workers)
+        self.decisions = WorkerDecisions(self.state)
         if config is not None:
             self.state.file = ExperimentFile(config, settings)
         self.upkeep = Upkeep(self.state, child=config is not None)
@@ -40,7 +40,7 @@ class Service:
             self.upkeep.start()
 
     async def stop(self) -> None:
-        """Finish what was asked for and close everything."""
+        """Finish the requests under way and close everything."""
         await self.upkeep.stop()
         await self.state.stop()
 
@@ -49,7 +49,7 @@ class Service:
         return await status(self.state)
 
     async def ledger(self) -> dict[str, Any]:
-        """Every charge, and what they come to."""
+        """Every charge, and their total."""
         ledger = await self.state.ledger()
         spent = ledger.spent()
         return ledger.to_json() | {
@@ -100,14 +100,14 @@ class Service:
         return key.shown() | {"key": text}
 
     async def revoke_key(self, id: str) -> dict[str, Any]:
-        """A key that works no longer."""
+        """Revoke a key; it stops working."""
         state = self.state
         key = await state.write(lambda c: api_keys.revoke(state.database, c, id))
         await state.refresh()
         return key.shown()
 
     async def end_sessions(self, id: str) -> None:
-        """Every session of the dashboard that began with this key is over."""
+        """End every session of the dashboard that began with this key."""
         state = self.state
         await state.write(lambda c: api_keys.end_sessions(state.database, c, id))
         await state.refresh()

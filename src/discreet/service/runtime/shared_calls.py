@@ -1,4 +1,4 @@
-"""What requests that are under way at the same time have in common is done at once."""
+"""Joins the same work of requests that are under way at the same time into one call."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ Made = TypeVar("Made")
 
 
 class SharedCalls(Generic[Item, Made]):
-    """Calls of ``work`` for many items; a result that is an exception is raised to its caller.
+    """Calls ``work`` with many items at once; each caller gets its own result or exception.
 
-    Items wait for the end of this turn of the event loop, and while there are ``others``, until
-    ``pause`` seconds after the last call: the busier, the more of them share a call.
+    Items wait for the end of this turn of the event loop. While there are ``others``, they wait
+    until ``pause`` seconds after the last call: under load more items share a call.
     """
 
     def __init__(
@@ -31,7 +31,7 @@ class SharedCalls(Generic[Item, Made]):
         self._next = 0.0
 
     def __call__(self, item: Item) -> asyncio.Future[Made]:
-        """What ``work`` makes of this item."""
+        """The result of ``work`` for this item."""
         loop = running_loop()
         if not self._waiting:
             wait = self._next - loop.time() if self._others() else 0.0

@@ -1,16 +1,17 @@
-"""Where the experiment stands, in words and figures that are public by the model."""
+"""The state of the experiment, in words and figures that the privacy model calls public."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
-from discreet.service.runtime.worker_state import State
+from discreet.service.runtime.worker_state import WorkerState
 from discreet.service.storage.batches import BatchState, under_way
 from discreet.service.storage.database import Connection
 
 
-async def status(state: State) -> dict[str, Any]:
-    """Batch, slots taken of how many, when the next release is due, and why nothing changes yet."""
+async def status(state: WorkerState) -> dict[str, Any]:
+    """Batches, slots taken, when the next release is due, and what an operator should know."""
     now, live = await state.read(lambda connection: _facts(state, connection))
     file = state.file
     return {
@@ -40,27 +41,17 @@ async def status(state: State) -> dict[str, Any]:
 
 
 def shown(batch: BatchState) -> dict[str, Any]:
-    """A batch as it is shown: how many slots are taken is public, what is in them is not."""
-    return {
-        "epoch": batch.epoch,
-        "batch": batch.id,
-        "state": batch.state,
-        "slots": batch.size,
-        "taken": batch.taken,
-        "release": batch.release,
-        "opened": batch.opened,
-        "sealed": batch.sealed,
-        "closes": batch.closes,
-        "due": batch.due,
-    }
+    """The public facts of a batch: how many slots are taken, never what is in them."""
+    facts = asdict(batch)
+    return {"batch": facts.pop("id"), "slots": facts.pop("size"), **facts}
 
 
-def _facts(state: State, connection: Connection) -> tuple[float, list[BatchState]]:
+def _facts(state: WorkerState, connection: Connection) -> tuple[float, list[BatchState]]:
     now = connection.execute(f"SELECT {state.database.now}").fetchone()[0]
     return float(now), under_way(connection)
 
 
-def _sentences(state: State, live: list[BatchState], now: float) -> list[str]:
+def _sentences(state: WorkerState, live: list[BatchState], now: float) -> list[str]:
     said = _warnings(state)
     for batch in live:
         if batch.state == "open":
@@ -71,14 +62,14 @@ def _sentences(state: State, live: list[BatchState], now: float) -> list[str]:
             left = max(0.0, (batch.due or 0.0) - now)
             said.append(
                 f"Batch {batch.id} is full and waits for losses; its release is due in "
-                f"{left:,.0f} s, whoever answers."
+                f"{left:,.0f} s, however many people answer."
             )
     if state.mode == "frozen":
-        said.append("The experiment is frozen: the policy is served and nothing is stored.")
+        said.append("The experiment is frozen: decisions are served and not stored.")
     elif not live:
         said.append("No batch is open: the next decision opens one, unless the experiment is over.")
     elif all(batch.state == "sealed" for batch in live):
-        said.append("Until then decisions are served and not stored.")
+        said.append("Until that release, decisions are served and not stored.")
     if state.mode == "shadow":
         said.append("In shadow mode everyone receives the default action.")
     if state.names.incomplete:
@@ -88,14 +79,14 @@ def _sentences(state: State, live: list[BatchState], now: float) -> list[str]:
             "Idempotency-Key are served and not stored, since some may have been made before."
         )
     if state.alias is not None:
-        said.append(f"Document {state.alias} is served by choice, not the newest.")
+        said.append(f"An operator chose document {state.alias} to be served instead of the newest.")
     if state.anchor_beside:
-        said.append("The anchor lies beside what it guards: keep it on another disk.")
+        said.append("The anchor lies beside the files that it guards: move it to another disk.")
     return said
 
 
-def _warnings(state: State) -> list[str]:
-    """What an operator should look after, in words that hold no value of the file."""
+def _warnings(state: WorkerState) -> list[str]:
+    """What an operator should repair; no sentence contains a value of the file."""
     said, file = [], state.file
     if not state.whole:
         said.append(
@@ -105,16 +96,16 @@ def _warnings(state: State) -> list[str]:
     if state.refused is not None:
         said.append(
             f"The last fit was refused for its {state.refused}: nothing was spent and no row was "
-            "deleted. It is tried again; restart the service if it stays so."
+            "deleted. The service fits again; restart it if the refusal stays."
         )
     if file is not None and not file.readable:
         said.append(
-            "The experiment file is gone or cannot be read: what it said at the start is served, "
-            "and a restart fails. Put it right."
+            "The experiment file is missing or cannot be read: the service runs on what it said at "
+            "the start, and a restart would fail. Repair the file."
         )
     elif file is not None and file.differs:
         said.append(
-            f"The experiment file was edited ({', '.join(file.differs)}): what it said at the "
-            "start is served until a restart, which refuses another plan, unit or max_batches."
+            f"The experiment file was edited ({', '.join(file.differs)}). The edit has no effect "
+            "before a restart, and a restart refuses another plan, unit or max_batches."
         )
     return said

@@ -1,4 +1,4 @@
-"""What a worker does between requests: release what is due, erase, look what others did."""
+"""What a worker does between requests: release what is due, erase, see what has changed."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from discreet.service import logs
 from discreet.service.kill_points import step
 from discreet.service.runtime import fit_process, release_transaction
 from discreet.service.runtime.release_checks import Refused
-from discreet.service.runtime.worker_state import State
+from discreet.service.runtime.worker_state import WorkerState
 from discreet.service.secrets.vault import NAMES
 from discreet.service.storage import journal
 
 TICK = 0.5
-"""Seconds between two looks; how late a worker may hear of a release, a new key, a changed mode."""
+"""Seconds between two looks at the database: how late a worker may see a release or a new key."""
 
 
 class Upkeep:
-    """Background tasks; ``once`` does all that is due now."""
+    """Background tasks; ``once`` does everything that is due now."""
 
-    def __init__(self, state: State, *, child: bool = False) -> None:
+    def __init__(self, state: WorkerState, *, child: bool = False) -> None:
         self._state = state
         self._fitter = fit_process.Fitter(state.settings) if child else None
         self._tasks: list[asyncio.Task[None]] = []
@@ -32,13 +32,13 @@ class Upkeep:
         self._stopping = threading.Event()
 
     def start(self) -> None:
-        """Begin to look after the state until ``stop``."""
-        # A fit takes its time; what other workers and operators do is seen meanwhile.
+        """Run the background tasks until ``stop``."""
+        # A fit may take long; changes by other workers and operators are seen meanwhile.
         duties = (self._state.refresh, self.look, self.once)
         self._tasks = [asyncio.create_task(self._repeat(each)) for each in duties]
 
     async def stop(self) -> None:
-        """Give up what is under way: it is made again at the next start."""
+        """Drop a fit that is under way: it is made again at the next start."""
         self._stopping.set()
         if self._fitter:
             await asyncio.to_thread(self._fitter.close)
@@ -56,19 +56,19 @@ class Upkeep:
 
     def _pause(self, seconds: float) -> None:
         if self._stopping.wait(seconds):
-            raise NotReady("service must be running to release; it stops. It is made later.")
+            raise NotReady("service must be running to release; it is stopping. Start it again.")
 
     async def look(self) -> None:
-        """See whether somebody edited the experiment file."""
+        """Check whether somebody edited the experiment file."""
         if self._state.file is not None:
             await asyncio.to_thread(self._state.file.look)
 
     async def once(self) -> bool:
-        """Release what is due and erase what is over; whether a release was made."""
+        """Release what is due and erase what is over; True if a release was made."""
         state = self._state
         made = False
         if any(batch.state == "sealed" for batch in state.live):
-            # What was committed before, by a process that died, is confirmed before more follows.
+            # A document that a dead process committed is confirmed before another one follows.
             await state.refresh()
             if self._fitter:
                 await asyncio.to_thread(self._fitter.start)
@@ -78,8 +78,8 @@ class Upkeep:
         await state.refresh()
         if made:
             logs.event("released", release=state.serving.newest)
-        # A key that outlived its batch: the release was made by a process that died, or whose
-        # answer to COMMIT was lost.
+        # A key may outlive its batch if the process that released the batch died, or if the answer
+        # to its COMMIT was lost.
         left = any(state.over(*place) for place in state.vault.batches())
         await self._forget_names()
         if made or left or not self._erased:
@@ -87,8 +87,8 @@ class Upkeep:
         return made
 
     async def _forget_names(self) -> None:
-        """The keys of names whose time is over, then a slice of those names: a release that is
-        due meanwhile need not wait for all of them."""
+        """Destroy expired keys of names, then delete a slice of those names: a release that is due
+        meanwhile does not wait for all of them."""
         state = self._state
         expired = await state.read(state.names.expired)
         for place in expired:
@@ -103,10 +103,10 @@ class Upkeep:
         try:
             made = await asyncio.to_thread(self._publisher().release_next)
         except Refused as refused:
-            if refused.reason != state.refused:  # once, not with every attempt
+            if refused.reason != state.refused:  # log it once, not with every attempt
                 logs.event("release refused", kind=refused.reason)
             state.refused = refused.reason
-            if self._fitter:  # whatever is wrong with that process, the next is another
+            if self._fitter:  # that process may be broken: start a new one
                 await asyncio.to_thread(self._fitter.close)
             return False
         if made:
@@ -114,18 +114,18 @@ class Upkeep:
         return made
 
     async def erase(self) -> None:
-        """Destroy what is left of batches that are over; tried again until nothing is."""
+        """Erase what is left of batches that are over; repeated until nothing is left."""
         state = self._state
         await state.read(partial(release_transaction.destroy_keys, state.vault))
         while (left := await state.read(journal.left_over)) is not None:
             await asyncio.to_thread(self._forget, *left)
-        # Most of the work is done beside the thread that writes, which decisions wait for.
+        # Most of the work is done outside the writing thread, for which decisions wait.
         await asyncio.to_thread(state.database.prepare_erasure)
         self._erased = await asyncio.to_thread(state.writer.alone, state.database.erase)
         step("release:erased")
 
     def _forget(self, epoch: int, batch: int, size: int) -> None:
-        """Delete the rows of a batch slice by slice, so that no decision waits for all of it."""
+        """Delete the rows of a batch in slices, so that no decision waits for the whole batch."""
         state = self._state
         for first in range(0, size, journal.SLICE):
             slots = range(first, first + journal.SLICE)

@@ -1,4 +1,4 @@
-"""What a worker process holds: its database, its secrets, and a view of what all workers share."""
+"""What a worker process holds: its database, its secrets, and a view of the shared state."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from discreet.privacy.ledger import Ledger
 from discreet.service.kill_points import step
 from discreet.service.runtime.file_watch import ExperimentFile
 from discreet.service.runtime.lifecycle import check
-from discreet.service.runtime.policy_versions import Serving
+from discreet.service.runtime.policy_versions import PolicyVersions
 from discreet.service.secrets.vault import Vault
 from discreet.service.settings import Settings
 from discreet.service.storage import api_keys, document_table
@@ -31,10 +31,10 @@ from discreet.service.storage.writer import Writer
 
 T = TypeVar("T")
 STALE = 10.0
-"""Seconds without a look at the database after which a worker calls itself not ready."""
+"""A worker that has not read the database for so many seconds is not ready."""
 
 
-class State:
+class WorkerState:
     """Everything a worker needs, refreshed from the database a few times a second."""
 
     epoch: int
@@ -42,11 +42,11 @@ class State:
     holdback: float
     alias: int | None
     file: ExperimentFile | None = None
-    """The file that it was started from, if any."""
+    """The file that the service was started from, if any."""
     refused: str | None = None
-    """Why the fit of the batch that waits was refused, in one public word."""
+    """Why the last fit was refused, in one public word; None if it was not."""
     whole = False
-    """Whether every document that decides was read and verifies."""
+    """Whether every document that decides was read and verified."""
 
     def __init__(self, settings: Settings, *, workers: int = 1) -> None:
         self.settings = settings
@@ -54,7 +54,7 @@ class State:
         self.vault = Vault(settings.place(settings.vault))
         self.anchor: Anchor = anchor_of(settings)
         self.anchor_beside = beside(settings, self.anchor.path)
-        self.serving = Serving(settings.plan, public_key(self.vault.signing))
+        self.serving = PolicyVersions(settings.plan, public_key(self.vault.signing))
         self.names = Names(self.database, self.vault, settings.remember)
         self.journal = Journal(self.database, self.names)
         terms = Terms(
@@ -76,7 +76,7 @@ class State:
         self._open = ExitStack()
 
     async def start(self) -> None:
-        """Take the database over; refuses one that is newer, older, or of another plan."""
+        """Open the database; refuse one that is newer, was set back, or has another plan."""
         self._open.enter_context(self.database.guard())
         try:
             self._reader = self.database.connect()
@@ -93,12 +93,12 @@ class State:
         self._started = True
 
     async def stop(self) -> None:
-        """Finish what is being written and let the database go."""
+        """Finish pending writes and close the database."""
         self._started = False
         await asyncio.to_thread(self._open.close)
 
     async def read(self, operation: Callable[[Connection], T]) -> T:
-        """A read, away from the event loop."""
+        """Run a read outside the event loop."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._reading, self._read, operation)
 
@@ -110,7 +110,7 @@ class State:
             return operation(self._reader)
 
     async def write(self, operation: Callable[[Connection], T]) -> T:
-        """A rare write, durable when it returns."""
+        """Run a rare write; it is durable when this returns."""
         return await asyncio.to_thread(self.writer.run, operation)
 
     def served(self, pinned: int | None = None) -> int:
@@ -120,11 +120,11 @@ class State:
         return self.serving.newest if pinned is None else pinned
 
     async def refresh(self) -> None:
-        """Read what changed. A document is served after it was read back, verified, confirmed."""
+        """Read what changed. A document is served once it was read back, verified and confirmed."""
         async with self._refreshing:
             known = self.serving.newest
             row, last, live, keys, bodies = await self.read(lambda c: _view(c, known))
-            self.keys = {key.id: key for key in keys}  # also while the anchor is away
+            self.keys = {key.id: key for key in keys}  # even while the anchor cannot be reached
             await self.read(self.names.look)
             if bodies:
                 try:
@@ -150,11 +150,11 @@ class State:
         return extended
 
     def confirmed(self) -> dict[int, str]:
-        """Number and digest of every document that may be shown, on any page, in any form."""
+        """Number and digest of every document that may be shown anywhere."""
         return {link.number: link.digest for link in self.serving.chain.links}
 
     async def document(self, number: int) -> bytes | None:
-        """The signed bytes of a document that may be shown; None where there is none."""
+        """The signed bytes of a document that may be shown; None if there is none."""
         known = self.confirmed().get(number)
         if known is None:
             return None
@@ -166,18 +166,18 @@ class State:
         return bytes(row[0])
 
     async def ledger(self) -> Ledger:
-        """What the documents that may be shown were charged for."""
+        """The charges of all documents that may be shown."""
         newest = self.serving.newest
         return await self.read(lambda c: document_table.ledger_of(c, self.settings, newest))
 
     @property
     def ready(self) -> bool:
-        """Whether it has started, read its database a moment ago, and can decide and release."""
+        """Whether this worker can decide. After a refused fit it can: the last release decides."""
         fresh = time.monotonic() - self._fresh < STALE
-        return self._started and fresh and self.whole and self.refused is None
+        return self._started and fresh and self.whole
 
     def over(self, epoch: int, batch: int) -> bool:
-        """Whether a batch is over; one that opened after the last look is not."""
+        """Whether a batch is over; a batch that opened after the last look is not."""
         return (epoch, batch) not in self._live and (epoch, batch) <= self._last
 
     async def change(self, column: str, value: Any) -> None:

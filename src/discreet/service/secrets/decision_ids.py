@@ -1,4 +1,4 @@
-"""Decision ids: what a slot needs to be found again, with a MAC, so that none need be stored."""
+"""Decision ids: each holds the place of its slot and a MAC, so that ids need not be stored."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import secrets
 import struct
 from dataclasses import dataclass
 
-from discreet.errors import UnknownDecision
+from discreet.rows.slot_rules import unknown_decision
 
 UNSTORED, WRITTEN, TOKEN, TICKET = range(4)
 """No slot; written at decide; carries its sealed context; handed out without a context."""
@@ -46,14 +46,11 @@ class Ids:
         return self.write(Id(UNSTORED, epoch, 0, secrets.randbits(32)))
 
     def read(self, text: str) -> Id:
-        """The id, or the same complaint for a forged, altered or misspelt one."""
+        """The id; a forged, altered or misspelt one raises the same error."""
         body, mac = _split(text)
-        # Compared in any case, and in constant time: the answer tells nothing about the MAC.
+        # Always compared, and in constant time: the time reveals nothing about the MAC.
         if not hmac.compare_digest(self._mac(body), mac) or len(body) < _HEADER.size:
-            raise UnknownDecision(
-                "decision must be an id that this service returned; it is not. "
-                "Send the id of decide unchanged."
-            )
+            raise unknown_decision()
         kind, epoch, batch, slot, lease = _HEADER.unpack_from(body)
         return Id(kind, epoch, batch, slot, lease, body[_HEADER.size :])
 
@@ -67,6 +64,6 @@ def _split(text: str) -> tuple[bytes, bytes]:
         raw = base64.urlsafe_b64decode(given + b"=" * (-len(given) % 4))
     except (UnicodeEncodeError, binascii.Error, ValueError):
         return b"", bytes(_MAC)
-    if base64.urlsafe_b64encode(raw).rstrip(b"=") != given:  # one spelling an id
+    if base64.urlsafe_b64encode(raw).rstrip(b"=") != given:  # one spelling per id
         return b"", bytes(_MAC)
     return raw[:-_MAC], raw[-_MAC:].ljust(_MAC, b"\0")

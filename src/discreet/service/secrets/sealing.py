@@ -1,4 +1,4 @@
-"""Rows on their way to the database: packed, then encrypted under the key of their batch."""
+"""Packs rows and encrypts them under the key of their batch, for the database."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def unpack_loss(packed: bytes) -> float:
 
 
 class Sealer:
-    """AES-GCM under the key of one batch; what was sealed opens in its own place only."""
+    """AES-GCM under the key of one batch; a sealed row opens only in its own slot."""
 
     def __init__(self, key: bytes, epoch: int, batch: int) -> None:
         self._cipher, self._place = AESGCM(key), (epoch, batch)
@@ -63,7 +63,7 @@ class Sealer:
         return nonce + self._cipher.encrypt(nonce, packed, _PLACE.pack(kind, *self._place, slot))
 
     def open(self, kind: int, slot: int, sealed: bytes) -> bytes | None:
-        """What was sealed; None if it was altered or belongs elsewhere."""
+        """The content; None if it was altered or sealed for another place."""
         place = _PLACE.pack(kind, *self._place, slot)
         try:
             return self._cipher.decrypt(sealed[:12], sealed[12:], place)
@@ -71,7 +71,7 @@ class Sealer:
             return None
 
     def user(self, name: str | None) -> bytes:
-        """A keyed hash by which repeats are found; its key dies with the batch."""
+        """A keyed hash that finds repeated users; its key is destroyed with the batch."""
         if name is None:
             return NOBODY
         return hmac.digest(self._users, name.encode(), "sha256")[:16]

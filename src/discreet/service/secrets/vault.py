@@ -1,8 +1,8 @@
-"""Secrets that must not lie in the database: keys to sign and to mark, and two for each batch.
+"""Secrets that must not be in the database: a signing key, a MAC key, and two keys per batch.
 
-One of a batch encrypts its rows. Destroying it after the release erases every copy of them, also
-those in backups and write-ahead logs. The other hashes the names of its requests, and is destroyed
-when these are forgotten.
+One key of a batch encrypts its rows. Destroying it after the release erases every copy of them,
+also in backups and write-ahead logs. The other key hashes the names of the requests, and is
+destroyed when the names are forgotten.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Vault:
         return "Vault(secret)"
 
     def create(self) -> None:
-        """A new vault; one that is there already is kept."""
+        """Make a new vault; an existing one is kept."""
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         for name, secret in (("signing", new_private_key()), ("mac", secrets.token_bytes(32))):
             create_file(self.folder / f"{name}.key", secret)
@@ -58,19 +58,19 @@ class Vault:
         return self.folder / f"{kind}-{epoch}-{batch}.key"
 
     def make(self, epoch: int, batch: int) -> None:
-        """The keys of a batch that is about to open; of several makers one wins."""
+        """Make the keys of a new batch; if several processes try, one succeeds."""
         for kind in (BATCH, NAMES):
             create_file(self._path(epoch, batch, kind), secrets.token_bytes(32))
 
     def batch(self, epoch: int, batch: int) -> bytes | None:
-        """The key of a batch's rows, which is kept in memory; None where it was destroyed."""
+        """The key of a batch's rows, also kept in memory; None if it was destroyed."""
         known = self._known.get((epoch, batch))
         if known is None and (known := self.key(epoch, batch, BATCH)) is not None:
             self._known[epoch, batch] = known
         return known
 
     def key(self, epoch: int, batch: int, kind: str) -> bytes | None:
-        """A key of a batch, from its file; None where it was destroyed."""
+        """A key of a batch, from its file; None if it was destroyed."""
         try:
             return self._path(epoch, batch, kind).read_bytes()
         except FileNotFoundError:
@@ -81,12 +81,12 @@ class Vault:
         self._known.pop((epoch, batch), None)
 
     def batches(self, kind: str = BATCH) -> list[tuple[int, int]]:
-        """The batches whose keys are still there."""
+        """The batches whose keys still exist."""
         found = [path.stem.split("-") for path in self.folder.glob(f"{kind}-*.key")]
         return sorted((int(epoch), int(batch)) for _, epoch, batch in found)
 
     def destroy(self, epoch: int, batch: int, kind: str = BATCH) -> None:
-        """Overwrite and remove a key of a batch; nothing happens if it is gone."""
+        """Overwrite and remove a key of a batch, if it exists."""
         if kind == BATCH:
             self.forget(epoch, batch)
         path = self._path(epoch, batch, kind)
@@ -102,7 +102,7 @@ class Vault:
 
 
 def create_file(path: Path, content: bytes) -> None:
-    """The file appears whole and once: a link cannot replace one that is there."""
+    """The file appears whole, once: a link cannot replace an existing file."""
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(handle, "wb") as file:

@@ -1,10 +1,10 @@
-"""What was published, kept outside the database, so that an old copy of it is noticed.
+"""Records what was published, outside the database, to detect that the database was set back.
 
-Each document has two lines: its *intent*, on the disk before the commit, and its *confirmation*,
-on the disk after the committed row was read back and before anybody is shown it. So a document
-that was served is confirmed here, and a database without it was restored from a backup: going on
-would draw a second noise on rows that were released. An intent without a confirmation was never
-served; the next intent of that number takes its place.
+Each document has two lines: its *intent*, on disk before the commit, and its *confirmation*, on
+disk after the committed row was read back and before anybody sees the document. So every document
+that was served is confirmed here. A database without it was restored from a backup: to go on would
+draw a second noise for rows that were released. An intent without a confirmation was never served;
+the next intent with that number replaces it.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ class Mark:
 
 @dataclass(frozen=True)
 class Book:
-    """What an anchor says; ``confirmed[n]`` is document n, of whichever epoch."""
+    """The content of an anchor; ``confirmed[n]`` is document n, of any epoch."""
 
     confirmed: tuple[Mark, ...] = ()
     intents: tuple[Mark, ...] = ()
 
     @property
     def pending(self) -> Mark | None:
-        """The last intent, while it is not confirmed: it alone may be in the database."""
+        """The last intent if it is not confirmed: the only unconfirmed document that may exist."""
         last = self.intents[-1] if self.intents else None
         return last if last and last.number == len(self.confirmed) else None
 
@@ -54,13 +54,13 @@ class Book:
 
 
 class Anchor:
-    """An append-only file of one experiment; a lock of the file orders processes."""
+    """An append-only file of one experiment; processes take turns by a lock on the file."""
 
     def __init__(self, path: Path, experiment: str) -> None:
         self.path, self._experiment = path, experiment
 
     def create(self) -> None:
-        """An anchor for an experiment that begins; one that has a document is refused."""
+        """Make an anchor for a new experiment; refuse a file that already has a document."""
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         header = json.dumps({"format": FORMAT, "experiment": self._experiment})
         create_file(self.path, header.encode() + b"\n")
@@ -73,27 +73,27 @@ class Anchor:
 
     @contextmanager
     def held(self) -> Iterator[Book]:
-        """Everything that was intended and confirmed; nothing is added meanwhile."""
+        """All intents and confirmations; nobody can add any meanwhile."""
         with self._locked() as (_, book):
             yield book
 
     def intend(self, mark: Mark) -> None:
-        """The document is about to be committed; this is on the disk when it returns."""
+        """Record that a document is about to be committed; on disk when this returns."""
         with self._locked() as (file, book):
             following = len(book.confirmed)
             if mark.number < following:
                 raise behind()
             if mark.number > following:
                 raise NotReady(
-                    f"document {mark.number - 1} must be confirmed before another follows; it is "
-                    "not. Nothing was changed: try again in a second."
+                    f"document {mark.number - 1} must be confirmed before the next one; it is not "
+                    "confirmed yet. Nothing was changed: try again in a second."
                 )
             if book.pending != mark:
                 _append(file, {"intent": asdict(mark)})
             os.fsync(file.fileno())
 
     def confirm(self, documents: Iterable[tuple[int, str]]) -> None:
-        """Numbers and digests of committed documents may be served when this returns."""
+        """Record committed documents, which may be served when this returns."""
         with self._locked() as (file, book):
             for number, digest in documents:
                 if number < len(book.confirmed):
@@ -103,17 +103,17 @@ class Anchor:
                 mark = book.pending
                 if mark is None or (mark.number, mark.digest) != (number, digest):
                     raise StateClaimed(
-                        f"document {number} must be one that the anchor expects; it is not. The "
-                        "database or the anchor was restored: run discreet restore."
+                        f"document {number} must be the one that the anchor expects; it differs. "
+                        "The database or the anchor was restored: run discreet restore."
                     )
                 _append(file, {"confirmed": [mark.epoch, number, digest]})
                 book = replace(book, confirmed=(*book.confirmed, mark))
-            # Also if another process wrote the line: it may have died before it reached the disk.
+            # Also for lines of another process, which may have died before they were on disk.
             os.fsync(file.fileno())
 
     @contextmanager
     def _locked(self) -> Iterator[tuple[BinaryIO, Book]]:
-        # Never made here: an empty folder may be the place of a disk that is away.
+        # Never created here: an empty folder may be the mount point of a missing disk.
         handle = os.open(self.path, os.O_RDWR | os.O_APPEND)
         with os.fdopen(handle, "r+b") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
@@ -156,11 +156,11 @@ def _book(lines: Iterable[Mapping[str, Any]]) -> Book:
 
 
 def behind() -> StateClaimed:
-    """The database lacks, or holds otherwise, what the anchor confirms."""
+    """The error for a database that lacks or contradicts what the anchor confirms."""
     return StateClaimed(
-        "database must hold everything that its anchor names; it does not. It was restored "
-        "from a backup, or the vault is not its own: run discreet restore, or name the right "
-        "vault. Going on would draw a second noise on rows that were released."
+        "database must hold everything that its anchor names; a document is missing or differs. "
+        "The database was restored from a backup, or the vault is of another experiment: run "
+        "discreet restore, or name its vault. Going on would draw a second noise for released rows."
     )
 
 
@@ -173,7 +173,7 @@ def _append(file: BinaryIO, line: Mapping[str, Any]) -> None:
 
 
 def _lines(content: bytes) -> Iterator[dict[str, Any]]:
-    """The lines that are whole; one that a crash cut short is no JSON, and says nothing."""
+    """The complete lines; a line that a crash cut short is not JSON and is skipped."""
     for line in content.splitlines():
         try:
             found = json.loads(line)

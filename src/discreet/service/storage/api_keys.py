@@ -1,4 +1,4 @@
-"""API keys: ``dk_<id>_<secret>``, of which the database knows a hash, and what each may do."""
+"""API keys, ``dk_<id>_<secret>``, and their scopes; the database stores a hash of the secret."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Key:
     created: float
     revoked: float | None
     ended: float | None
-    """Sessions of the dashboard that began before are over."""
+    """Sessions of the dashboard that began before this moment are over."""
 
     def shown(self) -> dict[str, Any]:
         """What an operator may see."""
@@ -45,7 +45,7 @@ class Key:
 def create(
     database: Database, connection: Connection, scopes: Iterable[str], label: str = ""
 ) -> tuple[str, Key]:
-    """A new key; its text is shown once and cannot be had again."""
+    """A new key; its text is shown once and cannot be shown again."""
     wanted = list(dict.fromkeys(scopes))
     for scope in wanted:
         one_of("scope", scope, SCOPES)
@@ -53,8 +53,8 @@ def create(
         raise InvalidInput(
             f"scopes must be at least one of {', '.join(SCOPES)}; got none. Add one."
         )
-    if not label.isprintable():  # a database may refuse such text, too, but not say why
-        raise InvalidInput("label must be one line of plain text; it is not. Shorten it to words.")
+    if not label.isprintable():  # some databases refuse such text without a clear error
+        raise InvalidInput("label must be one line of plain text; this is not. Use plain words.")
     id, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
     connection.execute(
         f"INSERT INTO keys (id, hash, scopes, label, created) VALUES (?, ?, ?, ?, {database.now})",
@@ -82,7 +82,7 @@ def revoke(database: Database, connection: Connection, id: str) -> Key:
 
 
 def end_sessions(database: Database, connection: Connection, id: str) -> None:
-    """Whoever is logged in with this key is not any more."""
+    """End all sessions of the dashboard that began with this key."""
     connection.execute(f"UPDATE keys SET ended = {database.now} WHERE id = ?", (id,))
 
 
@@ -91,11 +91,11 @@ def bearer(keys: dict[str, Key], header: str | None) -> Key:
     scheme, _, text = (header or "").partition(" ")
     match = _KEY.fullmatch(text.strip()) if scheme.lower() == "bearer" else None
     known = keys.get(match[1]) if match else None
-    # Compared in any case, in constant time.
+    # Always compared, in constant time.
     same = hmac.compare_digest(_hash(match[2] if match else ""), known.hash if known else _NOBODY)
     if known is None or not same or known.revoked is not None:
         raise ServiceError(
-            "Authorization must be 'Bearer dk_…' with a key of this service; it is not. "
+            "Authorization must be 'Bearer dk_…' with a key of this service; no valid key came. "
             "Make one with discreet keys create.",
             status=401,
             code="unauthenticated",
@@ -104,12 +104,12 @@ def bearer(keys: dict[str, Key], header: str | None) -> Key:
 
 
 def permit(key: Key, scopes: Iterable[str]) -> None:
-    """403 unless the key has one of the scopes; ``admin`` has them all."""
+    """Refuse with 403 unless the key has one of the scopes; ``admin`` has all scopes."""
     allowed = set(scopes)
     if not key.scopes & (allowed | {"admin"}):
         raise ServiceError(
             f"key must have the scope {' or '.join(sorted(allowed) or ['admin'])}; "
-            "it has not. Use another key, or make one.",
+            "this key does not. Use another key, or create one.",
             status=403,
             code="forbidden",
         )

@@ -1,7 +1,7 @@
-"""Slots: handed out by count at decision time, leased to workers, sealed, awaited, burned.
+"""Hands out slots by count at decision time: leases for workers, open and sealed batches.
 
-Whatever happens later can only change what is *in* a slot, so batches are disjoint sets, and
-one person's silence moves nobody else.
+Later events can only change what is *in* a slot. So batches are disjoint sets, and the silence of
+one person moves nobody else to another slot.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ class BatchState:
 
 @dataclass
 class Lease:
-    """Slots of one batch that this process may hand out, with the policy that is theirs.
+    """Slots of one batch that this process may hand out, and the release that decides them.
 
-    Ids repeat the nonce, which the database keeps with the lease: a database that was set back
-    hands the same slots out again, and must not take content by ids of before.
+    Decision ids contain the nonce, which the database stores with the lease: a database that was
+    set back hands out the same slots again, and must refuse content for ids from before.
     """
 
     epoch: int
@@ -56,7 +56,7 @@ class Lease:
 
 
 class Wanted(NamedTuple):
-    """How many slots a process would like, and how many requests wait for one."""
+    """How many slots a process asks for, and how many requests wait for one."""
 
     slots: int
     waiting: int = 1
@@ -75,13 +75,13 @@ class Terms:
 
 
 class Slots:
-    """The bulk operation that leases slots: it opens a batch where there is none and seals it."""
+    """The bulk operation that leases slots; it opens a batch if none is open, and seals it."""
 
     def __init__(self, database: Database, vault: Vault, terms: Terms) -> None:
         self._database, self._vault, self._terms = database, vault, terms
 
     def lease(self, connection: Connection, asked: list[Wanted]) -> list[Lease | None]:
-        """A lease for each that asks; None while no batch is open."""
+        """One lease per request; None while no batch is open."""
         leases = [self._one(connection, wanted) for wanted in asked]
         step("lease:before-commit")
         return leases
@@ -98,8 +98,8 @@ class Slots:
         batch = self._open(connection, epoch)
         if batch is None:
             return None
-        # Ever fewer towards the end, so that no worker sits on the last slots of a batch; but
-        # those who wait need not come one by one.
+        # Leases become shorter towards the end, so that no worker keeps the last slots of a batch;
+        # but each covers all requests that wait.
         left = batch.size - batch.taken
         shared = max(wanted.waiting, left // (4 * terms.workers))
         count = min(wanted.slots, shared, left)
@@ -116,12 +116,12 @@ class Slots:
             )
         nonce = secrets.token_bytes(NONCE)
         connection.execute("INSERT INTO leases VALUES (?, ?, ?)", (nonce, epoch, batch.id))
-        # Handed out from the end: the list is reversed.
+        # Reversed, since slots are taken from the end of the list.
         free = list(range(taken - 1, batch.taken - 1, -1))
         return Lease(epoch, batch.id, batch.release, free, nonce)
 
     def _open(self, connection: Connection, epoch: int) -> BatchState | None:
-        """The open batch, or a new one if the schedule and those under way allow it."""
+        """The open batch, or a new one if schedule and batches under way allow it."""
         live = under_way(connection)
         for batch in live:
             if batch.state == "open":
@@ -148,16 +148,16 @@ class Slots:
         return BatchState(epoch, number, size, 0, "open", newest, 0.0, None, None, None)
 
     def left(self, connection: Connection) -> float:
-        """How many batches may yet be opened, by the promise made to a user."""
+        """How many more batches may be opened, by the promise made to a user."""
         if self._terms.max_batches is None:
             return math.inf
-        # Privacy: every release that was ever published has its charge, also one that a restored
-        # database does not hold. [docs/privacy/service.md, "Users"]
+        # Privacy: every release that was ever published has its charge here, even one that a
+        # restored database lacks. [docs/privacy/service.md, "Users"]
         charged = connection.execute("SELECT count(*) FROM charges").fetchone()[0]
         return self._terms.max_batches - int(charged) - len(under_way(connection))
 
     def size(self, number: int) -> int:
-        """Slots of the batch with that place in the schedule; 0 after its last."""
+        """Slots of a batch, by its place in the schedule; 0 after the last."""
         schedule = self._terms.schedule
         return schedule.length(number) if schedule.fitted(number) else 0
 
@@ -171,7 +171,7 @@ def under_way(connection: Connection) -> list[BatchState]:
 
 
 def accepting(database: Database, connection: Connection, leases: set[Leased]) -> set[Leased]:
-    """Which of these leases still accept content; they do until this transaction ends."""
+    """The leases that still accept content, and will until this transaction ends."""
     marks = ", ".join("?" for _ in leases)
     rows = connection.execute(
         f"""SELECT leases.epoch, leases.batch, leases.nonce FROM leases

@@ -8,8 +8,8 @@ import time
 class Clock:
     """Seconds since 1970, monotonic inside a process and never before ``seen``.
 
-    A system clock that is set forwards or backwards while the service runs moves no release;
-    after a restart time goes on from the latest moment that the database has seen.
+    Setting the system clock while the service runs does not move a release. After a restart the
+    clock continues from the latest moment in the database, or later.
     """
 
     def __init__(self, seen: float = 0.0) -> None:

@@ -1,7 +1,7 @@
 """What the service needs of a database; SQLite and PostgreSQL provide it.
 
-SQL is written once, with ``?`` for parameters; the few words in which the two differ are
-attributes.
+SQL is written once, with ``?`` for parameters; attributes hold the few words in which the two
+differ.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ class Connection(Protocol):
 
 
 Bulk = Callable[[Connection, list[Any]], list[Any]]
-"""Writes for many items at once; one result an item."""
+"""Writes many items at once; returns one result per item."""
 
 
 class Database(ABC):
     """Connections, transactions and the differences between dialects."""
 
     now: ClassVar[str]
-    """SQL for the database's own clock, in seconds: no other clock decides anything."""
+    """SQL for the clock of the database, in seconds: the only clock that decides anything."""
     whole: ClassVar[str]
     blob: ClassVar[str]
     real: ClassVar[str]
@@ -50,11 +50,11 @@ class Database(ABC):
     lock: ClassVar[str]
     """Ends a SELECT whose rows nobody else may change before the transaction ends."""
     claim: ClassVar[str]
-    """The same, but rows that somebody else holds are left out."""
+    """Like ``lock``, but skips rows that another transaction holds."""
     share: ClassVar[str]
-    """Ends a SELECT whose batches must stay what they are, though their counters may move."""
+    """Ends a SELECT whose batches must keep their state, though their counters may change."""
     lost: tuple[type[Exception], ...] = ()
-    """Errors after which the storage, not the request, is at fault."""
+    """Errors that mean a fault of the storage, not of the request."""
 
     @abstractmethod
     def connect(self) -> Connection:
@@ -62,11 +62,11 @@ class Database(ABC):
 
     @abstractmethod
     def guard(self) -> AbstractContextManager[None]:
-        """Held while a process serves; refuses a second process where only one may."""
+        """Held while a process serves; refuses a second process if only one may serve."""
 
     @contextmanager
     def transaction(self, connection: Connection) -> Iterator[Connection]:
-        """Everything inside happens, or nothing."""
+        """Everything inside happens, or nothing does."""
         connection.execute(self.begin)
         try:
             yield connection
@@ -76,17 +76,17 @@ class Database(ABC):
             raise
 
     def roll_back(self, connection: Connection) -> None:
-        """End a transaction that failed, also one that the database has ended already."""
+        """End a failed transaction, even if the database has ended it already."""
         try:
             connection.execute("ROLLBACK")
         except self.lost:
             return
 
     def alone(self, connection: Connection) -> None:  # noqa: B027
-        """Wait until no other transaction is in here; where only one can be, nothing."""
+        """Wait until no other transaction runs; does nothing if only one can."""
 
     def seen(self, moment: float) -> None:  # noqa: B027
-        """The latest moment that is stored: a clock of ours must not fall behind it."""
+        """Keep our clock from falling behind the latest stored moment."""
 
     def revived(self, connection: Connection) -> Connection:
         """The connection after an error, or a new one in its place."""

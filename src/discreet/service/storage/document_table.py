@@ -1,4 +1,4 @@
-"""The published documents in the database: the one way in, and the way out."""
+"""Writes published documents and charges to the database, and reads them."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ EVERY_BATCH = (
 def append(
     connection: Connection, document: Mapping[str, Any], key: bytes, batch: int | None = None
 ) -> Mark:
-    """Sign a document and insert it; its number and its batch can be used once.
+    """Sign a document and insert it; each number and each batch can be used once.
 
-    Before the commit the anchor must have the intent of what this returns.
+    Before the commit, the anchor must hold the returned mark as an intent.
     """
     body = sign(dict(document), key)
     mark = Mark(document["epoch"], document["number"], digest(body), batch)
@@ -72,7 +72,7 @@ def entry_of(ledger: Ledger) -> Mapping[str, Any]:
 
 
 def charge(connection: Connection, number: int, entry: Mapping[str, Any]) -> None:
-    """Insert the entry that document ``number`` made."""
+    """Insert the charge of document ``number``."""
     connection.execute("INSERT INTO charges VALUES (?, ?)", (number, canonical(entry).decode()))
 
 

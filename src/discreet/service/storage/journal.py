@@ -1,4 +1,4 @@
-"""What people bring and what is heard from them, as sealed rows: bulk writes, and deletion."""
+"""Writes decisions and answers as sealed rows, many at once, and deletes them."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from discreet.service.storage.database import Connection, Database
 from discreet.service.storage.request_names import Names, remember
 
 ROWS_OF_PEOPLE = ("records", "answers", "replies")
-"""The tables that a release, a burn or a restore empties."""
+"""The tables whose rows are deleted after a release, by a burn or by a restore."""
 SLICE = 4096
-"""Slots whose rows are deleted in one transaction after a release: decisions wait that long."""
+"""Slots per transaction when rows are deleted: limits how long decisions wait."""
 
 
 class Named(NamedTuple):
-    """A request that may come again: its text, and the key under which its reply is found."""
+    """A request that may be repeated: its text, and the key that finds its reply."""
 
     request: bytes
     name: bytes
 
 
 class Decided(NamedTuple):
-    """A decision to write: its sealed row; if it may be asked again, also its name, the sealed
-    answer, and the hash by which it is told after the end of its batch."""
+    """A decision to write: its sealed row. If the request may be repeated, also its name, the
+    sealed answer, and the hash that identifies the request after the end of its batch."""
 
     epoch: int
     batch: int
@@ -59,11 +59,11 @@ class Heard(NamedTuple):
 
 
 class Over(NamedTuple):
-    """The batch accepts nothing any more."""
+    """The batch accepts no more content."""
 
 
 class Kept(NamedTuple):
-    """It is written."""
+    """The item was written."""
 
 
 class Used(NamedTuple):
@@ -71,7 +71,7 @@ class Used(NamedTuple):
 
 
 class Known(NamedTuple):
-    """Something was written there before, and stays: where, and what."""
+    """An earlier item was written there and stays: its place and content."""
 
     epoch: int
     batch: int
@@ -84,13 +84,13 @@ Outcome = Over | Kept | Used | Known
 
 
 class Journal:
-    """Bulk writes, many items a statement."""
+    """Bulk writes with many items per statement."""
 
     def __init__(self, database: Database, names: Names) -> None:
         self._database, self._names = database, names
 
     def decide(self, connection: Connection, items: list[Decided]) -> list[Outcome]:
-        """Write decisions; one whose name is known gives the earlier answer and takes no slot."""
+        """Write decisions; a known name returns the earlier answer and takes no slot."""
         live = accepting(self._database, connection, {item.leased for item in items})
         outcomes: dict[int, Outcome] = {
             place: OVER for place, item in enumerate(items) if item.leased not in live
@@ -109,7 +109,7 @@ class Journal:
             if place not in outcomes and item.row is not None
         ]
         if rows:
-            # A conflict is the same row again, after an answer to COMMIT that was lost.
+            # A conflict is the same row again, after a COMMIT whose answer was lost.
             connection.execute(
                 f"INSERT INTO records VALUES {_marks(rows)} ON CONFLICT DO NOTHING", _flat(rows)
             )
@@ -119,8 +119,8 @@ class Journal:
     def _replies(
         self, connection: Connection, items: list[Decided], named: dict[Named, int]
     ) -> dict[int, Outcome]:
-        """Who was answered before. The order of statements matters where workers race: a reply
-        that a release deletes before we look for it is among the names when we look for those."""
+        """Requests that were answered before. Replies must be read before names: a release that
+        deletes a reply before we read it has stored its name by then."""
         rows = [
             (each.name, *items[place][:3], items[place].reply, items[place].later)
             for each, place in named.items()
@@ -132,7 +132,7 @@ class Journal:
         used = self._names.used(connection, [each.request for each in named])
         outcomes: dict[int, Outcome] = {}
         for place, item in enumerate(items):
-            if item.named not in named:  # it has none, or its batch is over
+            if item.named not in named:  # no name, or its batch is over
                 continue
             before = known.get(item.named.name)
             if item.named.request in used:
@@ -145,13 +145,13 @@ class Journal:
         return outcomes
 
     def find(self, named: Named, connection: Connection) -> Known | Used | None:
-        """What became of the same request before; None if it took no slot."""
+        """The earlier outcome of this request; None if it took no slot."""
         if known := _replies(connection, [named.name]).get(named.name):
             return known
         return USED if self._names.used_before(connection, named.request) else None
 
     def hear(self, connection: Connection, items: list[Heard]) -> list[Outcome]:
-        """Write answers; the first of a kind for a slot stays, and later ones are told of it."""
+        """Write answers; the first of each kind for a slot stays, and later ones return it."""
         live = accepting(self._database, connection, {item.leased for item in items})
         step("observe:before-write")
         first: dict[Any, Heard] = {}
@@ -202,7 +202,7 @@ def _replies(connection: Connection, names: list[bytes]) -> dict[bytes, Known]:
 
 
 def forget(connection: Connection, epoch: int, batch: int) -> None:
-    """Delete every row of a batch; of its requests the names are remembered for a while."""
+    """Delete every row of a batch; the names of its requests are remembered for a while."""
     remember(connection, (epoch, batch))
     for table in (*ROWS_OF_PEOPLE, "leases"):
         connection.execute(f"DELETE FROM {table} WHERE epoch = ? AND batch = ?", (epoch, batch))
@@ -219,7 +219,7 @@ def forget_slots(connection: Connection, epoch: int, batch: int, slots: range) -
 
 
 def left_over(connection: Connection) -> tuple[int, int, int] | None:
-    """A batch that is over and has rows: epoch, batch, slots; batches are over in order."""
+    """The oldest batch that is over and still has rows: epoch, batch, slots."""
     for table in (*ROWS_OF_PEOPLE, "leases"):
         found = connection.execute(
             f"""SELECT batches.epoch, batches.id, batches.size FROM batches

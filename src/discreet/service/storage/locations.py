@@ -1,4 +1,4 @@
-"""Where things are: the database and the anchor that a file of settings names."""
+"""Finds the database and the anchor that the settings name."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from discreet.service.storage.database import Database
 from discreet.service.storage.sqlite import Sqlite
 
 POINTER = "anchor.path"
-"""The file of the vault that says where ``--init`` has put the anchor."""
+"""The file in the vault that holds the path of the anchor which ``--init`` made."""
 
 
 def open_database(settings: Settings) -> Database:
@@ -26,14 +26,14 @@ def open_database(settings: Settings) -> Database:
         from discreet.service.storage.postgres import Postgres
     except ImportError:
         raise InvalidInput(
-            "psycopg must be installed for PostgreSQL; it is not. "
+            "psycopg must be installed for PostgreSQL; this Python lacks it. "
             "Run pip install 'discreet[serve,postgres]'."
         ) from None
     return Postgres(settings.database)
 
 
 def anchor_of(settings: Settings) -> Anchor:
-    """The anchor that the settings name; else where ``--init`` has put it; else in the vault."""
+    """The anchor that the settings name, or that ``--init`` made, or one in the vault."""
     if settings.anchor:
         return Anchor(settings.place(settings.anchor), settings.experiment)
     vault = settings.place(settings.vault)
@@ -45,7 +45,7 @@ def anchor_of(settings: Settings) -> Anchor:
 
 
 def beside(settings: Settings, path: Path) -> bool:
-    """Whether a copy of the folder with the database or the vault is a copy of this file too."""
+    """Whether a copy of the folder of settings, database or vault would include this file."""
     trees = [settings.folder, settings.place(settings.vault)]
     if not settings.postgres:
         trees.append(settings.place(settings.database).parent)
@@ -53,17 +53,17 @@ def beside(settings: Settings, path: Path) -> bool:
 
 
 def put_anchor(settings: Settings, named: str | None) -> Path:
-    """Choose where a new experiment keeps its anchor, and note it in the vault, which is there.
+    """Choose where a new experiment keeps its anchor, and write the path into the vault.
 
-    Away from the folder of the experiment if possible: a copy of that folder which is put back
-    must not bring back its own witness.
+    Outside the folder of the experiment if possible: a copy of that folder that is put back must
+    not bring an old anchor with it.
     """
     pointer = settings.place(settings.vault) / POINTER
     if settings.anchor or pointer.exists():
         known = anchor_of(settings).path
         if named is not None and Path(named).absolute() != known.absolute():
             raise InvalidInput(
-                f"--anchor must be left out where the anchor has a place; it is at {known}. "
+                f"--anchor must be left out if there is an anchor; there is one at {known}. "
                 "Leave it out, or begin with another vault."
             )
         return known
@@ -84,10 +84,10 @@ def put_anchor(settings: Settings, named: str | None) -> Path:
 
 
 def _in_state_home(settings: Settings) -> Path | None:
-    """A new place for this user's state; None where there is none outside the experiment."""
+    """A path in the state folder of this user; None if it would lie in the experiment."""
     try:
         home = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
-    except RuntimeError:  # nobody's home
+    except RuntimeError:  # this user has no home
         return None
     name = re.sub(r"[^A-Za-z0-9]+", "-", settings.experiment).strip("-").lower()
     folder = home / "discreet" / "anchors" / f"{name}-{secrets.token_hex(4)}"

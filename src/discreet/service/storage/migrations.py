@@ -1,4 +1,4 @@
-"""The tables, step by step: each step is a function, recorded in the transaction that ran it."""
+"""Makes the tables in steps: each step is a function, recorded in its own transaction."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from discreet.service.storage.database import Connection, Database
 
 
 def tables(connection: Connection, database: Database) -> None:
-    """The first tables. Rows of people are in records, answers, replies and names alone."""
+    """The first tables. Only records, answers, replies and names hold rows of people."""
     whole, blob, real = database.whole, database.blob, database.real
     place = f"epoch {whole} NOT NULL, batch {whole} NOT NULL"
     for table in (
@@ -22,7 +22,7 @@ def tables(connection: Connection, database: Database) -> None:
             taken {whole} NOT NULL, state TEXT NOT NULL, release {whole} NOT NULL,
             opened {real} NOT NULL, sealed {real}, closes {real}, due {real}, ended {real},
             PRIMARY KEY (epoch, id))""",
-        # Which leases handed slots out: content is taken by ids of these alone.
+        # Leases that handed out slots: only their decision ids can bring content.
         f"leases (nonce {blob} PRIMARY KEY, {place}) {database.clustered}",
         f"""records ({place}, slot {whole} NOT NULL, payload {blob} NOT NULL,
             PRIMARY KEY (epoch, batch, slot)) {database.clustered}""",
@@ -48,7 +48,7 @@ def tables(connection: Connection, database: Database) -> None:
 
 
 def ended_sessions(connection: Connection, database: Database) -> None:
-    """When somebody logged out of the dashboard with a key; what began before is over."""
+    """When a key logged out of the dashboard; its sessions from before are over."""
     connection.execute(f"ALTER TABLE keys ADD COLUMN ended {database.real}")
 
 
@@ -56,7 +56,7 @@ MIGRATIONS = (tables, ended_sessions)
 
 
 def migrate(database: Database, connection: Connection) -> None:
-    """Bring a database up to date; one that newer code wrote is refused."""
+    """Bring a database up to date; refuse one that newer code wrote."""
     with database.transaction(connection):
         database.alone(connection)
         connection.execute(
@@ -66,7 +66,7 @@ def migrate(database: Database, connection: Connection) -> None:
         done = connection.execute("SELECT count(*), max(number) FROM migrations").fetchone()
         if (done[1] or 0) > len(MIGRATIONS):
             raise StateClaimed(
-                f"database must be of version {len(MIGRATIONS)} or older; it is of {done[1]}. "
+                f"database must be of version {len(MIGRATIONS)} or older; this has {done[1]}. "
                 "A newer discreet wrote it: use that version."
             )
         for number, migration in enumerate(MIGRATIONS[done[0] :], start=done[0] + 1):

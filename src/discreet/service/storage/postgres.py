@@ -12,7 +12,7 @@ import psycopg
 from discreet.service.storage.database import Claim, Connection, Database, Made, Rows
 
 _LOCK = 0x6469736372656574
-"""The transaction-scoped advisory lock of migrations: the letters of our name."""
+"""The advisory lock of migrations; its number spells "discreet"."""
 
 
 class _Connection:
@@ -66,7 +66,7 @@ class Postgres(Database):
         write: Callable[[Connection, Claim, Made], bool],
         commit: Callable[[Callable[[Connection], Any]], Any],  # noqa: ARG002
     ) -> bool:
-        # The row stays locked from the claim to the commit: other workers pass it by.
+        # The row stays locked from the claim to the commit: other workers skip it.
         with closing(self.connect()) as connection, self.transaction(connection):
             claimed = claim(connection)
             return claimed is not None and write(connection, claimed, compute(claimed))

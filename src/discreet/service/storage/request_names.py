@@ -1,8 +1,8 @@
-"""Requests that took a slot, remembered for a while after their batch is over.
+"""Remembers requests that took a slot for a while after their batch is over.
 
-While a batch is under way, its replies tell that a request comes again [journal.py]. Afterwards a
-hash of the request does, under a key of its batch that is destroyed when the time is over. Without
-it a request that is sent again would be a second record of the same person, in another batch.
+While a batch is under way, its stored replies identify a repeated request [journal.py]. Afterwards
+a hash of the request does, under a key of its batch that is destroyed when the time is over.
+Without it, a repeated request would be a second record of the same person, in another batch.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from discreet.service.storage.database import Connection, Database
 
 Place = tuple[int, int]
 LENGTH = 16
-"""Bytes of a hash: two requests of an experiment share one with a chance below 2⁻⁶⁰."""
+"""Bytes of a hash: two requests of an experiment collide with a chance below 2⁻⁶⁰."""
 AT_ONCE = 8192
-"""Hashes that one statement looks for; SQLite takes 32,766."""
+"""Hashes per statement; SQLite allows 32,766."""
 SLICE = 5000
-"""Names that one transaction deletes: bounds how long decisions wait for it."""
+"""Names that one transaction deletes: limits how long decisions wait."""
 
 
 class Names:
@@ -38,11 +38,11 @@ class Names:
         """Whether a backup was restored so recently that names may be missing."""
 
     def hashed(self, place: Place, request: bytes) -> bytes:
-        """What is remembered of a request that takes a slot of this batch."""
+        """The hash to remember for a request that takes a slot of this batch."""
         key = self._key(place)
         if key is None:
             raise ServiceError(
-                f"the vault must hold the key names-{place[0]}-{place[1]}.key; it does not. "
+                f"the vault must hold names-{place[0]}-{place[1]}.key; this file is missing. "
                 "Put the vault back, or burn the batch.",
                 status=503,
                 code="vault_incomplete",
@@ -50,27 +50,27 @@ class Names:
         return _hash(key, request)
 
     def look(self, connection: Connection) -> None:
-        """Learn which batches are over and remembered; other keys leave the memory."""
+        """Read which batches are over and remembered; drop other keys from memory."""
         rows = connection.execute(
             f"""SELECT epoch, id, ended IS NOT NULL FROM batches
                 WHERE {UNDER_WAY} OR ended > {self._since}"""
         ).fetchall()
         known = {(row[0], row[1]) for row in rows}
         self._over = [(row[0], row[1]) for row in rows if row[2]]
-        kept = list(self._keys.items())  # other threads add to them
+        kept = list(self._keys.items())  # other threads add keys meanwhile
         self._keys = {place: key for place, key in kept if place in known}
         found = connection.execute(f"SELECT 1 FROM experiment WHERE restored > {self._since}")
         self.incomplete = found.fetchone() is not None
 
     def used(self, connection: Connection, requests: Collection[bytes]) -> set[bytes]:
-        """Which of these took a slot of a batch that is over, as this transaction sees it."""
+        """The requests that took a slot of a batch that is over, as this transaction sees it."""
         rows = connection.execute(
             f"SELECT epoch, id FROM batches WHERE ended > {self._since}"
         ).fetchall()
         return self._find(connection, [(row[0], row[1]) for row in rows], requests)
 
     def used_before(self, connection: Connection, request: bytes) -> bool:
-        """The same for one request that takes no slot, so that the last look is good enough."""
+        """Whether one request took a slot of a batch that was over at the last ``look``."""
         return bool(self._find(connection, self._over, [request]))
 
     def _find(
@@ -85,7 +85,7 @@ class Names:
             by_place: dict[Place, list[bytes]] = {}
             for epoch, batch, name in part:
                 by_place.setdefault((epoch, batch), []).append(name)
-            # One look at the index for each name, whatever a planner knows of the table.
+            # Written so that every query planner uses the index for each name.
             selects = " UNION ALL ".join(
                 f"""SELECT epoch, batch, name FROM names WHERE epoch = {epoch} AND batch = {batch}
                     AND name IN ({", ".join("?" for _ in names)})"""
@@ -102,14 +102,14 @@ class Names:
         return key
 
     def expired(self, connection: Connection) -> list[Place]:
-        """Batches whose names are no longer to be remembered, the oldest first."""
+        """Batches whose names must be forgotten now, the oldest first."""
         rows = connection.execute(
             f"SELECT epoch, id FROM batches WHERE ended <= {self._since} ORDER BY epoch, id"
         ).fetchall()
         return [(row[0], row[1]) for row in rows]
 
     def forget(self, connection: Connection, place: Place) -> bool:
-        """Delete a slice of the names of a batch; whether they are all gone."""
+        """Delete a slice of the names of a batch; True if none is left."""
         these = "names WHERE epoch = ? AND batch = ?"
         beyond = connection.execute(
             f"SELECT name FROM {these} ORDER BY name LIMIT 1 OFFSET ?", (*place, SLICE)
@@ -124,8 +124,8 @@ class Names:
 
 
 def remember(connection: Connection, place: Place, slots: range = range(2**31)) -> None:
-    """The names of a batch that is over, in the transaction that deletes its replies: a request
-    is found in one of the two tables at any moment. Nothing, if their time is over already."""
+    """Store the names of a batch that is over, in the transaction that deletes its replies: at any
+    moment a request is in one of the two tables. Does nothing if their time is over already."""
     connection.execute(
         """INSERT INTO names SELECT replies.epoch, replies.batch, later FROM replies
             JOIN batches ON batches.epoch = replies.epoch AND batches.id = replies.batch

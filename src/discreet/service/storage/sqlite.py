@@ -68,9 +68,9 @@ class Sqlite(Database):
         write: Callable[[Connection, Claim, Made], bool],
         commit: Callable[[Callable[[Connection], Any]], Any],
     ) -> bool:
-        # The file has one lock, and decisions must not wait for a fit. The claim is made by the
-        # thread that writes, after every answer that came in time; the window is over, so nothing
-        # changes the rows any more. State and keys are checked again when it is written.
+        # The file has one lock, and decisions must not wait for a fit. The writing thread makes the
+        # claim, after every answer that came in time; the window is over, so the rows do not change
+        # any more. State and keys are checked again when the release is written.
         claimed = commit(claim)
         if claimed is None:
             return False
@@ -78,13 +78,13 @@ class Sqlite(Database):
         return bool(commit(lambda connection: write(connection, claimed, made)))
 
     def prepare_erasure(self) -> None:
-        # A passive checkpoint stops no writer; what is left of the log afterwards is short.
+        # A passive checkpoint blocks no writer, and leaves little of the log.
         with closing(self.connect()) as connection:
             connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
 
     def erase(self, connection: Connection) -> bool:
-        # An open reader keeps old pages in the log: decisions must not wait for it. Then this
-        # reports failure, and is tried again.
+        # An open reader keeps old pages in the log, and decisions must not wait for it. Then this
+        # returns False, and upkeep tries again.
         connection.execute("PRAGMA busy_timeout = 0")
         try:
             busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]

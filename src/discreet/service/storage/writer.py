@@ -1,4 +1,4 @@
-"""One thread that writes: many small writes share one transaction, and are answered after it."""
+"""One thread writes: many small writes share a transaction, and are answered after its commit."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from discreet.service.storage.database import Bulk, Connection, Database
 
 T = TypeVar("T")
 LARGEST = 256
-"""Writes a transaction: bounds how long the first of them waits."""
+"""The most writes per transaction: limits how long the first of them waits."""
 
 
 class _Work(NamedTuple):
@@ -49,25 +49,25 @@ class Writer:
         done = loop.create_future()
         with self._asking:
             self._check()
-            if not self._gathered:  # whatever this turn of the loop asks for wakes us once
+            if not self._gathered:  # all writes of this turn of the loop wake the thread once
                 loop.call_soon(self._flush)
             self._gathered.append(_Work(bulk, item, done, loop))
         return done
 
     def run(self, operation: Callable[[Connection], T]) -> T:
-        """An operation in a transaction with others, from another thread; waits for it."""
+        """Run an operation in a transaction, possibly with others; blocks the calling thread."""
         done: Future[T] = Future()
         self._put(_Work(_each, operation, done, None))
         return done.result()
 
     def alone(self, operation: Callable[[Connection], T]) -> T:
-        """An operation of this thread outside any transaction; waits for it."""
+        """Run an operation on the writing thread outside any transaction; blocks the caller."""
         done: Future[T] = Future()
         self._put(_Work(None, operation, done, None))
         return done.result()
 
     def close(self) -> None:
-        """Finish what was asked for; nothing is taken any more."""
+        """Finish all pending writes; refuse new ones."""
         with self._asking:
             self._closed = True
             self._queue.put(self._gathered)
@@ -82,7 +82,7 @@ class Writer:
 
     def _check(self) -> None:
         if self._closed:
-            raise NotReady("service must be running to write; it has stopped. Ask another.")
+            raise NotReady("service must be running to write; it has stopped. Start it again.")
 
     def _flush(self) -> None:
         with self._asking:
@@ -113,10 +113,10 @@ class Writer:
             return work, None, error
 
     def _commit(self, works: list[_Work], *, again: bool = True) -> _Answers:
-        """One transaction for all; if it fails, one for each, so that none spoils another.
+        """One transaction for all; if it fails, one for each, so that one error affects one write.
 
-        After a broken connection nobody knows whether COMMIT was heard, and all is written once
-        more: what is there already stays as it is.
+        After a broken connection nobody knows whether COMMIT succeeded. Then everything is written
+        once more: rows that exist already stay as they are.
         """
         if not works or not self._revived():
             return [(work, None, _unreachable()) for work in works]
@@ -161,7 +161,7 @@ def _each(connection: Connection, operations: list[Any]) -> list[Any]:
 
 
 def _answer(answers: _Answers) -> None:
-    """Wake each event loop once for all that it waits for."""
+    """Deliver results; each event loop is woken once."""
     loops: dict[Any, list[tuple[Any, Any, Exception | None]]] = {}
     for work, result, error in answers:
         if work.loop is None:
@@ -171,7 +171,7 @@ def _answer(answers: _Answers) -> None:
     for loop, settled in loops.items():
         try:
             loop.call_soon_threadsafe(_settle_all, settled)
-        except RuntimeError:  # the loop is closed: nobody waits any more
+        except RuntimeError:  # the loop is closed: nobody waits
             continue
 
 

@@ -1,4 +1,4 @@
-"""Move a context's sliders and see how likely each action is, under any release."""
+"""A page with sliders for a context: how likely each action is, under any release."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from discreet.releases.released import Released
 from discreet.service.ui.page_frame import Asked
 
 POINTS = 41
-"""Values of the varied feature at which the curve is evaluated."""
+"""Points of the curve along the varied feature."""
 LATEST = 16
-"""Releases over which a context is followed."""
+"""How many releases the chart over time covers."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Control:
 
     @property
     def first(self) -> str:
-        """What it shows before anybody moved it."""
+        """The value before anybody moved the slider."""
         return self.values[0][0] if self.values else f"{(self.low + self.high) / 2:g}"
 
     @property
@@ -44,7 +44,7 @@ class Control:
         return (self.high - self.low) / 200
 
     def read(self, text: str) -> Any:
-        """The value of the feature that the form says."""
+        """The value of the feature in the form."""
         if self.values:
             return text
         try:
@@ -68,21 +68,22 @@ def _control(place: int, field: Number | Category) -> Control:
     if isinstance(field, Number):
         return Control(name, field.name, field.low, field.high)
     values = [(value, value) for value in field.values]
-    if field.other:  # longer than every word of the list, so it is none of them
+    if field.other:  # longer than every word of the list, so it equals none of them
         values.append(("any but " + " ".join(field.values), "any other"))
     return Control(name, field.name, values=tuple(values))
 
 
 async def explorer(asked: Asked) -> Response:
-    """The page; with a form sent, its answer, as a part where the page asks for that."""
+    """The page; or only its result, if the browser asks for a part."""
     state, plan = asked.service.state, asked.service.settings.plan
     inputs, chain = controls(plan), state.serving.chain
     numbers = [link.number for link in chain.links if link.kind in ("genesis", "release")]
     texts = {each.name: asked.given(each.name) or each.first for each in inputs}
-    release = asked.given("release") or str(_standing(numbers, state.served()))
+    served = state.served()  # the last document, which may be a burn
+    release = asked.given("release") or str(max(each for each in numbers if each <= served))
     if not release.isdecimal() or int(release) not in numbers:
         raise InvalidInput(
-            "release must be one of those listed; it is not. Choose it from the list."
+            "release must be one of those listed; no release has this number. Choose one."
         )
     sliders = [each for each in inputs if not each.values]
     varied = next((each for each in sliders if each.name == asked.given("vary")), None)
@@ -101,11 +102,6 @@ async def explorer(asked: Asked) -> Response:
         served=state.served(),
         **answer,
     )
-
-
-def _standing(numbers: list[int], served: int) -> int:
-    """The last of the numbers that holds at a document, which may be a burn."""
-    return max(number for number in numbers if number <= served)
 
 
 def _evaluated(
@@ -139,21 +135,21 @@ def _evaluated(
 
 
 def _features(plan: Plan, inputs: list[Control], rows: list[dict[str, Any]]) -> Any:
-    """The core's own map from contexts to features, which also refuses what is no context."""
+    """Contexts to features, by the map of the plan, which also refuses invalid contexts."""
     if isinstance(plan.features, UnitBall):
         return plan.features.map([[row[each.name] for each in inputs] for row in rows])
     return plan.features.map([{each.label: row[each.name] for each in inputs} for row in rows])
 
 
 def _probabilities(plan: Plan, chain: Chain, number: int, features: Any) -> Any:
-    # Not through ``Serving``, whose few held versions belong to the decisions.
+    # Not through ``PolicyVersions``, which keeps its few versions for decisions.
     until = chain.until(number)
     return plan.policy.probabilities(_released(_Version(until.links[-1].digest, until)), features)
 
 
 @dataclass(frozen=True)
 class _Version:
-    """A chain up to a document, whose digest stands for all of it."""
+    """A chain up to a document; the digest of the document identifies it."""
 
     digest: str
     chain: Chain = field(compare=False)
@@ -161,8 +157,8 @@ class _Version:
 
 @lru_cache(LATEST + 2)
 def _released(version: _Version) -> Released:
-    """The releases of a chain, read once for all moves of a slider."""
-    return version.chain.released
+    """The releases of a chain, cached for all moves of a slider."""
+    return version.chain.deciding.as_released
 
 
 def _chart(label: str, x: list[Any], probabilities: Any) -> dict[str, Any]:

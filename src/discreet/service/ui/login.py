@@ -20,9 +20,9 @@ async def log_in(asked: Asked) -> Response:
         key = api_keys.bearer(state.keys, f"Bearer {asked.given('key')}")
         api_keys.permit(key, READERS)
     except ServiceError as error:
-        said = "The key must be valid and have the scope audit or admin; it is not, or has not."
+        said = "The key must be valid, with scope audit or admin; this key is invalid or lacks it."
         return asked.page("login.html", error.status or 401, message=said)
-    # A new session, so that nobody can prepare one and wait for a log-in.
+    # A new session: a session that someone prepared before the log-in must not gain rights.
     now = await state.read(lambda c: c.execute(f"SELECT {state.database.now}").fetchone()[0])
     _, cookie = Sessions(state.vault.mac).begin(key.id, float(now))
     response = RedirectResponse("/ui", 303)
@@ -31,7 +31,7 @@ async def log_in(asked: Asked) -> Response:
 
 
 async def log_out(asked: Asked) -> Response:
-    """Also a copy of the cookie is worthless afterwards, as are other sessions of the same key."""
+    """Afterwards copies of the cookie are worthless, and so are other sessions of this key."""
     await asked.service.end_sessions(asked.session.key)
     response = RedirectResponse(LOG_IN, 303)
     response.delete_cookie(COOKIE, path="/ui", httponly=True, samesite="strict")
@@ -39,7 +39,7 @@ async def log_out(asked: Asked) -> Response:
 
 
 async def keys(asked: Asked) -> Response:
-    """All keys; a form makes one, whose text this one answer shows."""
+    """All keys; the form creates one, and only this answer shows its text."""
     made = None
     if asked.request.method == "POST":
         label = asked.given("label")[:200]

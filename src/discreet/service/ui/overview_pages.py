@@ -1,4 +1,4 @@
-"""Pages that show: status, batches, releases, ledger."""
+"""Pages that only show: status, batches, releases, ledger."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from discreet.service.ui.page_frame import Asked
 
 
 async def status(asked: Asked) -> Response:
-    """Where the experiment stands; asked again by the page every few seconds."""
+    """The state of the experiment; the page asks again every few seconds."""
     service = asked.service
     found = await service.status()
     ledger = await service.state.ledger()
@@ -59,10 +59,10 @@ async def releases(asked: Asked) -> Response:
 
 
 def _how_people_fared(asked: Asked) -> dict[int, Quality]:
-    """Mean losses by document, as anyone can read them from the releases."""
+    """Mean losses by document, computed from public releases."""
     chain = asked.service.state.serving.chain
     numbers = [link.number for link in chain.links if link.release is not None]
-    return {numbers[each.number - 1]: each for each in quality(chain.released)}
+    return {numbers[each.number - 1]: each for each in quality(chain.deciding.as_released)}
 
 
 async def release(asked: Asked) -> Response:
@@ -78,7 +78,7 @@ async def release(asked: Asked) -> Response:
 
 
 async def document(asked: Asked) -> Response:
-    """The signed bytes, for whoever wants to check them elsewhere."""
+    """The signed bytes, to check them elsewhere."""
     number = _number(asked)
     found = await asked.service.state.document(number)
     if found is None:
@@ -132,7 +132,7 @@ def _number(asked: Asked) -> int:
 
 def _no_document() -> ServiceError:
     return ServiceError(
-        "document must be one of those listed; it is not. See the page Releases.",
+        "document must be one of those listed; no document has this number. See the page Releases.",
         status=404,
         code="unknown_release",
     )

@@ -1,4 +1,4 @@
-"""What the pages show, read from the database: batches, documents, charges."""
+"""Reads what the pages show from the database: batches, documents, charges."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def batches(connection: Connection) -> list[BatchState]:
 
 
 def bodies(connection: Connection) -> list[tuple[int, bytes]]:
-    """Number and stored bytes of every document, also of one that may not be shown yet."""
+    """Number and stored bytes of every document, even those that may not be shown yet."""
     rows = connection.execute("SELECT number, body FROM documents ORDER BY number").fetchall()
     return [(int(row[0]), bytes(row[1])) for row in rows]
 
 
 @dataclass(frozen=True)
 class Checked:
-    """A stored document after its signature was checked here; ``wrong`` says what is off."""
+    """A stored document whose signature was checked; ``wrong`` says what is wrong."""
 
     number: int
     digest: str
@@ -36,13 +36,13 @@ class Checked:
 
 
 def check(number: int, body: bytes, key: str, known: str) -> Checked:
-    """The signature, and that these are the bytes which were published (``known``)."""
+    """Check the signature, and that the bytes have the published digest ``known``."""
     found, unreadable = digest(body), {"kind": "unreadable", "epoch": "–"}
     try:
         document = verify(body, key)
     except CorruptRelease as error:
         return Checked(number, found, unreadable, str(error))
-    if known != found:  # what was not confirmed is not shown, whoever signed it
+    if known != found:  # unconfirmed bytes are not shown, even if signed
         return Checked(number, found, unreadable, "The bytes differ from those that are served.")
     return Checked(number, found, document)
 
@@ -67,7 +67,7 @@ def timeline(all_batches: list[BatchState], now: float) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Line:
-    """A charge, what it costs alone, and what all up to here have cost one unit."""
+    """A charge: its own cost, and the total cost for one unit so far."""
 
     partition: str
     mechanism: str

@@ -1,4 +1,4 @@
-"""Around every page: log-in, permission, the token of forms, headers, errors."""
+"""What all pages share: log-in, permissions, the token of forms, headers, errors."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ HEADERS = {
     "Cache-Control": "no-store",
 }
 READERS = ("audit",)
-"""Who may look; ``admin`` may everything."""
+"""Who may look; ``admin`` may do everything."""
 LOG_IN = "/ui/login"
 
 
 @dataclass
 class Asked:
-    """One request of a person who may make it."""
+    """One permitted request to the dashboard."""
 
     request: Request
     service: Service
@@ -56,11 +56,11 @@ class Asked:
 
     @property
     def partial(self) -> bool:
-        """Whether a part of the page is asked for, to replace what is shown."""
+        """Whether the browser asks for a part of the page only."""
         return "hx-request" in self.request.headers
 
     def page(self, name: str, code: int = 200, **values: Any) -> Response:
-        """A template, with what every page shows."""
+        """Render a template with the values that every page shows."""
         text = rendered(
             name,
             **values,
@@ -130,7 +130,7 @@ class Page:
             content += part
             if len(content) > limit:
                 raise ServiceError(
-                    f"form must be at most {limit} bytes; it is larger. Send less.",
+                    f"form must be at most {limit} bytes; this form is larger. Send less.",
                     status=413,
                     code="too_large",
                 )
@@ -158,7 +158,7 @@ def set_cookie(request: Request, response: Response, text: str) -> None:
 
 
 def _log_in_first(request: Request) -> Response:
-    if "hx-request" in request.headers:  # the whole page goes there, not the part
+    if "hx-request" in request.headers:  # redirect the whole page, not a part of it
         return Response(status_code=204, headers={"HX-Redirect": LOG_IN})
     return RedirectResponse(LOG_IN, 303)
 
@@ -166,7 +166,7 @@ def _log_in_first(request: Request) -> Response:
 def _refuse_foreign(asked: Asked) -> None:
     if not asked.session.issued(asked.given("token")):
         raise ServiceError(
-            "form must come from this dashboard and be recent; it is not. "
+            "form must come from this dashboard and be recent; its token is foreign or old. "
             "Load the page again and send it once more.",
             status=403,
             code="foreign_form",

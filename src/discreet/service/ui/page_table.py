@@ -45,6 +45,6 @@ def pages(service: Service, metrics: Metrics, rate: RateLimit) -> list[BaseRoute
         for path, view, scopes, methods in PAGES
     ]
     static = StaticFiles(directory=Path(__file__).parent / "static")
-    # The address that people type with one stroke more.
+    # People also type the address with a slash at the end.
     home = Route("/ui/", RedirectResponse("/ui", 308), methods=["GET"])
     return [*made, home, Mount("/ui/static", static)]

@@ -12,7 +12,7 @@ from cryptography.fernet import Fernet, InvalidToken
 
 COOKIE = "discreet_session"
 SECONDS = 8 * 3600
-"""How long a log-in lasts; logging out, or revoking the key, ends it at once."""
+"""Seconds that a log-in lasts; logging out or revoking the key ends it immediately."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Session:
 
 
 class Sessions:
-    """Writes and reads cookies; every worker can, since the vault's secret is theirs alike."""
+    """Writes and reads cookies; every worker can, since all workers have the vault's secret."""
 
     def __init__(self, mac: bytes) -> None:
         secret = hmac.digest(mac, b"sessions of the dashboard", "sha256")
@@ -42,7 +42,7 @@ class Sessions:
         return session, self._box.encrypt(json.dumps(astuple(session)).encode()).decode()
 
     def read(self, cookie: str | None) -> Session | None:
-        """The session of a cookie that we wrote and that is not too old."""
+        """The session of a valid cookie that is not too old; otherwise None."""
         try:
             return Session(*json.loads(self._box.decrypt((cookie or "").encode(), ttl=SECONDS)))
         except (InvalidToken, TypeError):  # altered, too old, or of an older version

@@ -1,4 +1,4 @@
-"""What an administrator changes, and the exact figures for one who asks on this machine."""
+"""Pages where an administrator changes settings, and exact figures on this machine."""
 
 from __future__ import annotations
 
@@ -51,23 +51,23 @@ async def set_holdback(asked: Asked) -> Response:
     try:
         share = float(asked.given("percent")) / 100
     except ValueError:
-        raise InvalidInput("share must be a number of percent; it is not. Correct it.") from None
+        raise InvalidInput("share must be a number of percent; got text. Correct it.") from None
     await asked.service.set_holdback(share)
     return _done("holdback")
 
 
 async def burn(asked: Asked) -> Response:
-    """Only with the number of the batch typed once more: nothing brings its rows back."""
+    """Only with the number of the batch typed again: nothing brings its rows back."""
     if asked.given("batch") != asked.given("typed").strip():
         raise InvalidInput(
-            "batch must be confirmed by typing its number; it is not. Nothing was burned."
+            "batch must be confirmed by typing its number; the numbers differ. Nothing was burned."
         )
     await asked.service.burn(_whole("batch", asked.given("batch")))
     return _done("burn")
 
 
 async def exact(asked: Asked) -> Response:
-    """Requests of all routes with their answers, under the rule of /internal/metrics."""
+    """Requests of all routes by status, with the same protection as /internal/metrics."""
     request = asked.request
     host = request.client.host if request.client else ""
     caller = asked.key.id if asked.key else ""
@@ -101,5 +101,5 @@ def _done(what: str) -> Response:
 
 def _whole(name: str, text: str) -> int:
     if not (text.isascii() and text.isdecimal() and len(text) < 10):
-        raise InvalidInput(f"{name} must be a whole number; it is not. Choose it from the list.")
+        raise InvalidInput(f"{name} must be a whole number; got text. Choose it from the list.")
     return int(text)

@@ -8,31 +8,22 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment
 
-from discreet import __version__
-from discreet.formatting import duration, epsilon_text
+from discreet.report.templating import environment
 
 
 @cache
 def _environment() -> Environment:
-    made = Environment(
-        loader=PackageLoader(__package__),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    made = environment("discreet.service.ui")
     made.filters |= {
         "moment": moment,
         "later": later,
-        "span": duration,
         "number": lambda value: f"{value:,}",
         "share": lambda value: f"{100 * value:.1f} %",
-        "epsilon": epsilon_text,
         "plain": lambda value: f"{value:g}",
     }
-    made.globals |= {"version": __version__, "checksum": checksum}
+    made.globals["checksum"] = checksum
     return made
 
 

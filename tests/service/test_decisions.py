@@ -11,7 +11,7 @@ HERE = [0.3, -0.2]
 
 
 async def fill(service, count, **options):
-    return [await service.engine.decide("caller", HERE, **options) for _ in range(count)]
+    return [await service.decisions.decide("caller", HERE, **options) for _ in range(count)]
 
 
 def test_a_batch_is_decided_observed_and_released_once(settings, play, released):
@@ -20,12 +20,12 @@ def test_a_batch_is_decided_observed_and_released_once(settings, play, released)
         assert all(each.stored and each.release == 0 for each in decisions)
         assert len({each.decision for each in decisions}) == 4
         for each in decisions:
-            assert await service.engine.observe(each.decision, 0.5)
+            assert await service.decisions.observe(each.decision, 0.5)
         made = await released(service)
         assert len(made.items) == 1
         assert made.latest.records == 4
         assert not await service.upkeep.once()
-        later = await service.engine.decide("caller", HERE)
+        later = await service.decisions.decide("caller", HERE)
         assert (later.stored, later.release) == (True, 1)
         return await service.ledger()
 
@@ -36,28 +36,28 @@ def test_a_batch_is_decided_observed_and_released_once(settings, play, released)
 
 def test_the_table_of_events(settings, play, released):
     async def scenario(service):
-        engine = service.engine
+        decisions = service.decisions
         first, second, *_ = await fill(service, 4)
         with pytest.raises(InvalidInput):
-            await engine.observe(first.decision, 1.5)
-        assert await engine.observe(first.decision, 0.5)
-        assert await engine.observe(first.decision, 0.5)
+            await decisions.observe(first.decision, 1.5)
+        assert await decisions.observe(first.decision, 0.5)
+        assert await decisions.observe(first.decision, 0.5)
         with pytest.raises(LossConflict):
-            await engine.observe(first.decision, 0.25)
-        assert await engine.observe(first.decision, 0.5)
+            await decisions.observe(first.decision, 0.25)
+        assert await decisions.observe(first.decision, 0.5)
         forged = ("A" if second.decision[0] != "A" else "B") + second.decision[1:]
         messages = set()
         for bad in (forged, "", "x", "é", second.decision[:-1], second.decision + "!"):
             with pytest.raises(UnknownDecision) as refusal:
-                await engine.observe(bad, 0.5)
+                await decisions.observe(bad, 0.5)
             messages.add(str(refusal.value))
         assert len(messages) == 1
         await asyncio.sleep(0.25)
         with pytest.raises(DecisionClosed):  # the window is over, the release not yet made
-            await engine.observe(second.decision, 0.5)
+            await decisions.observe(second.decision, 0.5)
         await released(service)
         with pytest.raises(DecisionClosed):
-            await engine.observe(second.decision, 0.5)
+            await decisions.observe(second.decision, 0.5)
 
     play(settings(), scenario)
 
@@ -67,7 +67,7 @@ def test_answers_that_come_together_are_judged_one_by_one(settings, play):
         first, second, *_ = await fill(service, 4)
         asked = [(first, 0.5), (first, 0.5), (first, 0.75), (second, 1.0)]
         outcomes = await asyncio.gather(
-            *(service.engine.observe(each.decision, loss) for each, loss in asked),
+            *(service.decisions.observe(each.decision, loss) for each, loss in asked),
             return_exceptions=True,
         )
         assert outcomes[0] is outcomes[1] is outcomes[3] is True
@@ -78,7 +78,7 @@ def test_answers_that_come_together_are_judged_one_by_one(settings, play):
 
 def test_the_same_request_again_has_the_same_answer_and_one_slot(settings, play):
     async def scenario(service):
-        decide = service.engine.decide
+        decide = service.decisions.decide
         first = await decide("caller", HERE, idempotency="one")
         again = [decide("caller", HERE, idempotency="one") for _ in range(3)]
         assert [first] * 3 == await asyncio.gather(*again)
@@ -93,19 +93,19 @@ def test_the_same_request_again_has_the_same_answer_and_one_slot(settings, play)
 
 def test_the_same_request_after_a_restart(settings, play):
     chosen = settings(window=60)
-    first = play(chosen, lambda service: service.engine.decide("c", HERE, idempotency="one"))
-    again = play(chosen, lambda service: service.engine.decide("c", HERE, idempotency="one"))
+    first = play(chosen, lambda service: service.decisions.decide("c", HERE, idempotency="one"))
+    again = play(chosen, lambda service: service.decisions.decide("c", HERE, idempotency="one"))
     assert first == again
 
 
 def test_in_the_gap_decisions_take_no_slot(settings, play):
     async def scenario(service):
         await fill(service, 4)
-        waiting = await service.engine.decide("caller", HERE, idempotency="again")
+        waiting = await service.decisions.decide("caller", HERE, idempotency="again")
         assert not waiting.stored
-        assert await service.engine.decide("caller", HERE, idempotency="again") == waiting
-        assert await service.engine.observe(waiting.decision, 0.5) is False
-        assert await service.engine.activate(waiting.decision) is False
+        assert await service.decisions.decide("caller", HERE, idempotency="again") == waiting
+        assert await service.decisions.observe(waiting.decision, 0.5) is False
+        assert await service.decisions.activate(waiting.decision) is False
         return await service.status()
 
     status = play(settings(window=60), scenario)
@@ -119,7 +119,7 @@ def test_a_pipeline_opens_one_more_batch_with_the_policy_of_before(settings, pla
         second = await fill(service, 8)
         assert [each.stored for each in first + second] == [True] * 12
         assert not (await fill(service, 1))[0].stored  # one waits already
-        assert await service.engine.observe(second[0].decision, 0.5)
+        assert await service.decisions.observe(second[0].decision, 0.5)
         made = await released(service)
         assert made.latest.records == 4
         third = await fill(service, 1)
@@ -137,7 +137,7 @@ def test_a_slot_without_an_answer_is_void(settings, play, released, journal, mon
     async def scenario(service):
         decisions = await fill(service, 4)
         for each in decisions[:2]:
-            await service.engine.observe(each.decision, 1.0)
+            await service.decisions.observe(each.decision, 1.0)
         await released(service)
         return [each.action for each in decisions]
 
@@ -152,11 +152,11 @@ def test_a_declared_loss_stands_in_for_silence(settings, play, released, monkeyp
 
     async def scenario(service):
         shown, waiting, active, answered = [
-            await service.engine.decide("caller", HERE, deferred=place > 0) for place in range(4)
+            await service.decisions.decide("caller", HERE, deferred=place > 0) for place in range(4)
         ]
-        await service.engine.activate(active.decision)
-        await service.engine.activate(active.decision)
-        await service.engine.observe(answered.decision, 0.25)
+        await service.decisions.activate(active.decision)
+        await service.decisions.activate(active.decision)
+        await service.decisions.observe(answered.decision, 0.25)
         await released(service)
         return [each.action for each in (shown, waiting, active, answered)]
 
@@ -173,10 +173,10 @@ def test_a_users_second_slot_is_void(settings, play, released, journal, monkeypa
 
     async def scenario(service):
         for name in ("ann", "bob", "ann", "ann"):
-            each = await service.engine.decide("caller", HERE, user=name)
-            await service.engine.observe(each.decision, 1.0)
+            each = await service.decisions.decide("caller", HERE, user=name)
+            await service.decisions.observe(each.decision, 1.0)
         with pytest.raises(InvalidInput, match="user must be given"):
-            await service.engine.decide("caller", HERE)
+            await service.decisions.decide("caller", HERE)
         await released(service)
         return await service.ledger()
 
@@ -191,7 +191,7 @@ def test_a_users_budget_is_divided_and_adds_up(settings, play, released):
         for size in (4, 8):
             await fill(service, size, user="ann")
             await released(service)
-        over = await service.engine.decide("caller", HERE, user="ann")
+        over = await service.decisions.decide("caller", HERE, user="ann")
         assert (over.stored, over.release) == (False, 2)
         return await service.ledger()
 
@@ -206,19 +206,19 @@ def test_a_ticket_brings_context_action_and_loss_together(settings, play, releas
     seen = spy_on_fits(monkeypatch)
 
     async def scenario(service):
-        engine = service.engine
-        tickets = [await engine.ticket() for _ in range(4)]
+        decisions = service.decisions
+        tickets = [await decisions.ticket() for _ in range(4)]
         assert all(each.stored and each.release == 0 for each in tickets)
         record = {"context": HERE, "action": 2}
-        assert await engine.observe(tickets[0].ticket, 0.5, **record)
-        assert await engine.observe(tickets[0].ticket, 0.5, **record)
+        assert await decisions.observe(tickets[0].ticket, 0.5, **record)
+        assert await decisions.observe(tickets[0].ticket, 0.5, **record)
         with pytest.raises(LossConflict):
-            await engine.observe(tickets[0].ticket, 0.5, context=HERE, action=1)
+            await decisions.observe(tickets[0].ticket, 0.5, context=HERE, action=1)
         with pytest.raises(InvalidInput):
-            await engine.observe(tickets[1].ticket, 0.5)
+            await decisions.observe(tickets[1].ticket, 0.5)
         with pytest.raises(InvalidInput):
-            await engine.observe(tickets[1].ticket, 0.5, context=HERE, action=3)
-        assert not (await engine.ticket()).stored
+            await decisions.observe(tickets[1].ticket, 0.5, context=HERE, action=3)
+        assert not (await decisions.ticket()).stored
         await released(service)
 
     play(settings(), scenario)
@@ -268,7 +268,7 @@ def test_a_bad_context_takes_no_slot(settings, play):
     async def scenario(service):
         for bad in ([1.0], ["a", "b"], [float("nan"), 0.0], {"a": 1}, [[0.1, 0.2]] * 2):
             with pytest.raises(InvalidInput):
-                await service.engine.decide("caller", bad)
+                await service.decisions.decide("caller", bad)
         assert all(each.stored for each in await fill(service, 4))
 
     play(settings(window=60), scenario)
@@ -318,7 +318,7 @@ def test_a_view_from_before_a_batch_opened_takes_no_slots_away(settings, play):
     """A refresh that began earlier must not make a fresh lease void."""
 
     async def scenario(service):
-        first = await service.engine.decide("caller", HERE)
+        first = await service.decisions.decide("caller", HERE)
         service.state.on_change()  # with what was known before the batch opened
         rest = await fill(service, 15)
         assert first.stored
@@ -331,7 +331,7 @@ def test_a_view_from_before_a_batch_opened_takes_no_slots_away(settings, play):
 
 def test_decisions_that_come_together_are_all_different_slots(settings, play):
     async def scenario(service):
-        asked = [service.engine.decide("caller", HERE) for _ in range(100)]
+        asked = [service.decisions.decide("caller", HERE) for _ in range(100)]
         return await asyncio.gather(*asked)
 
     made = play(settings(plan={"first_batch": 64}, window=60), scenario)

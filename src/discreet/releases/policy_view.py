@@ -1,0 +1,109 @@
+"""What a policy reads of releases: predictions, radii, rounds. Nothing here can be saved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+
+from discreet.arrays.backend import as_like, at_least, lift, namespace
+from discreet.arrays.linear_algebra import identity, inverse, inverse_repaired, quadratic_forms
+from discreet.errors import InvalidInput
+from discreet.releases.release import DecidingRelease, Gram, Predictor, Release
+from discreet.schedule import Schedule
+from discreet.types import Array
+
+if TYPE_CHECKING:
+    from discreet.releases.released import Released
+
+Item = TypeVar("Item", bound=Release | DecidingRelease)
+
+
+@dataclass(frozen=True)
+class PolicyView(Generic[Item]):
+    """Releases as a policy reads them: whole ones in ``Released``, or the parts that decide."""
+
+    n_actions: int
+    schedule: Schedule = field(default_factory=Schedule)
+    items: tuple[Item, ...] = ()
+    plan: Mapping[str, Any] | None = field(default=None, repr=False)
+    _summed: Gram | None = field(default=None, repr=False)
+    # The sum of the Grams of releases that no longer carry their own: a simulation's.
+
+    @property
+    def as_released(self) -> Released:
+        """For the code that names ``Released`` and reads no more than this class has."""
+        return cast("Released", self)
+
+    @property
+    def latest(self) -> Item | None:
+        """The newest release; None before the first."""
+        return self.items[-1] if self.items else None
+
+    @cached_property
+    def rounds(self) -> int:
+        """Rounds finished before the batch that is now played."""
+        return sum(item.records for item in self.items)
+
+    @cached_property
+    def batch_length(self) -> int:
+        """B_m: nominal length of the batch that is now played."""
+        return self.schedule.nominal(len(self.items) + 1)
+
+    def losses_of_each(self, features: Array) -> Iterator[Array]:
+        """Predicted losses (..., n, A) of every release, the oldest first.
+
+        A single run asks all its predictors in one product; stacked runs go one by one, since
+        together they would not fit into memory.
+        """
+        if self._joined is None:
+            yield from (item.predictor.losses(features) for item in self.items)
+            return
+        together = self._joined.losses(features)
+        for first in range(0, together.shape[-1], self.n_actions):
+            yield together[..., first : first + self.n_actions]
+
+    @cached_property
+    def _joined(self) -> Predictor | None:
+        predictors = [item.predictor for item in self.items]
+        if any(each.weights.ndim > 2 or each.link != predictors[0].link for each in predictors):
+            return None
+        weights = [each.weights for each in predictors]
+        return Predictor(namespace(weights[0]).concat(weights, axis=0), predictors[0].link)
+
+    def radii(self, features: Array) -> Array:
+        """r_a = √max(φᵀ(ΣG̃ + I)⁻¹φ, 0): (..., n, p) -> (..., n, A). [paper, "Private radii"]"""
+        xp = namespace(features)
+        squares = quadratic_forms(features, as_like(self._inverse_blocks, features))
+        if squares.shape[-1] != self.n_actions:  # one block shared by all actions
+            squares = xp.concat([squares] * self.n_actions, axis=-1)
+        return xp.sqrt(at_least(squares, 0.0))
+
+    @cached_property
+    def _total_gram(self) -> Gram:
+        """ΣG̃ over all releases, with the newest one's repair step."""
+        grams = [item.gram for item in self.items if item.gram is not None]
+        if self._summed is None and len(grams) != len(self.items):
+            raise InvalidInput(
+                "radii must come from released Grams; a release has none. "
+                "Use a plan whose policy needs radii from the start."
+            )
+        if self._summed is not None:
+            grams = [self._summed, *grams]
+        return replace(grams[-1], values=sum(gram.values for gram in grams))
+
+    @cached_property
+    def _inverse_blocks(self) -> Array:
+        """Diagonal blocks of (ΣG̃ + I)⁻¹, (..., A or 1, p, p)."""
+        gram = self._total_gram
+        total, xp = gram.values, namespace(gram.values)
+        p = self.items[-1].predictor.weights.shape[-1]
+        if gram.dense:
+            dense = inverse(total + identity(total.shape[-1], total))
+            blocks = [
+                dense[..., a * p : (a + 1) * p, a * p : (a + 1) * p] for a in range(self.n_actions)
+            ]
+            return xp.stack(blocks, axis=-3)
+        step = lift(gram.step, total, 1)
+        return inverse_repaired(total + identity(p, total), step)
