@@ -115,7 +115,7 @@ function plainArray({ dimension }, context) {
   return Array.from(context);
 }
 
-function namedFields({ fields }, context) {
+function namedFields({ fields, squares }, context) {
   const need = (holds, name, rule) =>
     must(holds, `feature ${JSON.stringify(name)} must be ${rule}; it is not`, InvalidContext);
   const names = fields.map((field) => field.name);
@@ -127,14 +127,16 @@ function namedFields({ fields }, context) {
       const number = clip ? Math.min(Math.max(value, low), high) : value;
       const inside = Number.isFinite(value) && number >= low && number <= high;
       need(inside, name, `a number in [${+low}, ${+high}]`);
-      return [2 * ((number - low) / (high - low)) - 1];
+      const part = 2 * ((number - low) / (high - low)) - 1;
+      return squares ? [part, 1.5 * part ** 2 - 0.5] : [part];
     }
     const known = values.includes(value);
     need(known || (other && typeof value === "string"), name, `one of ${values.join(", ")}`);
     const hot = values.map((each) => (each === value ? 1 : 0));
     return other ? [...hot, known ? 0 : 1] : hot;
   });
-  return parts.map((part) => part / Math.sqrt(fields.length));
+  const squared = squares ? fields.filter(({ kind }) => kind === "Number").length : 0;
+  return parts.map((part) => part / Math.sqrt(fields.length + squared));
 }
 
 const LINKS = {

@@ -13,7 +13,7 @@ from wording import refused
 
 AGE = Number("age", 0, 100)
 DEVICE = Category("device", ["phone", "desk"])
-SCHEMA = Schema([AGE, DEVICE])
+SCHEMA = Schema([AGE, DEVICE], squares=False)
 GOOD = {"age": 75, "device": "desk"}
 
 
@@ -26,7 +26,7 @@ def unscaled(schema, context):
 
 def test_layout_is_bias_then_fields_in_declared_order():
     np.testing.assert_allclose(unscaled(SCHEMA, GOOD), [[1.0, 0.5, 0.0, 1.0]], rtol=EXACT)
-    turned = Schema([DEVICE, AGE])
+    turned = Schema([DEVICE, AGE], squares=False)
     np.testing.assert_allclose(unscaled(turned, GOOD), [[1.0, 0.0, 1.0, 0.5]], rtol=EXACT)
     assert SCHEMA.p == turned.p == 4
 
@@ -37,7 +37,9 @@ def test_the_order_of_keys_in_a_context_does_not_matter():
 
 @pytest.mark.parametrize(("value", "encoded"), [(0, -1.0), (50, 0.0), (100, 1.0), (25.0, -0.5)])
 def test_a_range_is_mapped_to_minus_one_to_one(value, encoded):
-    assert unscaled(Schema([AGE]), {"age": value})[0, 1] == pytest.approx(encoded, abs=EXACT)
+    assert unscaled(Schema([AGE], squares=False), {"age": value})[0, 1] == pytest.approx(
+        encoded, abs=EXACT
+    )
 
 
 def test_numpy_numbers_are_numbers():
@@ -130,8 +132,8 @@ def test_fields_have_distinct_names(fields):
 
 
 def test_a_schema_is_frozen_and_comparable():
-    assert Schema([AGE, DEVICE]) == SCHEMA
-    assert hash(Schema([AGE, DEVICE])) == hash(SCHEMA)
+    assert Schema([AGE, DEVICE], squares=False) == SCHEMA
+    assert hash(Schema([AGE, DEVICE], squares=False)) == hash(SCHEMA)
     with pytest.raises(AttributeError):
         SCHEMA.fields = ()
 
@@ -166,3 +168,28 @@ def test_every_legal_context_lies_in_the_unit_ball(both):
     assert np.isfinite(features).all()
     assert features[0, 0] == math.sqrt(0.5)
     assert np.linalg.norm(features) <= 1 + EXACT
+
+
+def test_the_square_of_a_number_follows_it_as_a_legendre_polynomial():
+    schema = Schema([AGE, DEVICE], squares=True)
+    features = schema.map(GOOD) * math.sqrt(2) * math.sqrt(3)
+    np.testing.assert_allclose(features[:, 1:], [[0.5, -0.125, 0.0, 1.0]], rtol=EXACT)
+    assert schema.p == 5
+
+
+def test_squares_are_for_few_numbers_by_default():
+    numbers = [Number(f"x{place}", -1, 1) for place in range(13)]
+    assert Schema([*numbers[:12], DEVICE]).squares is True
+    assert Schema([*numbers, DEVICE]).squares is False
+    assert Schema(numbers, squares=True).p == 27
+    with refused(InvalidInput, "squares"):
+        Schema(numbers, squares=1)
+
+
+@given(st.lists(st.floats(-1, 1), min_size=1, max_size=12))
+def test_with_squares_a_context_stays_in_the_ball_without_a_projection(values):
+    schema = Schema([Number(f"x{place}", -1, 1) for place in range(len(values))])
+    row = schema.map({f"x{place}": value for place, value in enumerate(values)})[0] * math.sqrt(2)
+    expected = np.array([[value, 1.5 * value**2 - 0.5] for value in values]).reshape(-1)
+    np.testing.assert_allclose(row[1:], expected / math.sqrt(2 * len(values)), atol=EXACT)
+    assert np.linalg.norm(row[1:]) <= 1.0 + EXACT

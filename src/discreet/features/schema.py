@@ -15,7 +15,7 @@ import numpy as np
 
 from discreet.errors import InvalidInput
 from discreet.features.unit_ball import with_bias
-from discreet.validate import nearest
+from discreet.validate import instance, nearest
 
 
 def _number(value: Any) -> float:
@@ -102,25 +102,34 @@ class Category:
 
 Field = Number | Category
 
+FEW_NUMBERS = 12
+"""Up to so many numbers their squares are worth their noise: docs/results/defaults.md."""
+
 
 @dataclass(frozen=True)
 class Schema:
     """Contexts are dicts with exactly these fields.
 
-    Every field contributes a vector of length at most 1; dividing by √(number of fields) puts
-    the context into the unit ball without a projection that depends on the person.
+    Every field contributes a vector of length at most 1, and each number's square, as (3x² − 1)/2,
+    one more where ``squares`` is set; so predictors can bend, and the best value of a number may lie
+    in the middle of its range. None sets it for up to 12 numbers. Dividing by √(vectors) puts the
+    context into the unit ball without a projection that depends on the person.
 
     >>> schema = Schema([Number("age", 0, 100), Category("device", ["phone", "desk"])])
     >>> schema.p
-    4
-    >>> (schema.map({"age": 75, "device": "desk"}) * 2).round(6)
-    array([[1.414214, 0.5     , 0.      , 1.      ]])
+    5
+    >>> (schema.map({"age": 75, "device": "desk"}) * 6**0.5).round(6)
+    array([[ 1.732051,  0.5     , -0.125   ,  0.      ,  1.      ]])
     """
 
     fields: tuple[Field, ...]
+    squares: bool | None = None
 
-    def __init__(self, fields: Sequence[Field]) -> None:
+    def __init__(self, fields: Sequence[Field], squares: bool | None = None) -> None:
         object.__setattr__(self, "fields", tuple(fields))
+        if squares is None:
+            squares = len(self._numbers) <= FEW_NUMBERS
+        object.__setattr__(self, "squares", instance("squares", squares, (bool,)))
         names = [field.name for field in self.fields]
         if not names or len(set(names)) != len(names):
             raise InvalidInput(
@@ -130,7 +139,15 @@ class Schema:
     @property
     def p(self) -> int:
         """Number of features, bias included."""
-        return 1 + sum(field.width for field in self.fields)
+        return 1 + sum(field.width for field in self.fields) + len(self._squared)
+
+    @property
+    def _numbers(self) -> list[Field]:
+        return [field for field in self.fields if isinstance(field, Number)]
+
+    @property
+    def _squared(self) -> list[Field]:
+        return self._numbers if self.squares else []
 
     def map(self, contexts: Any) -> np.ndarray[Any, Any]:
         """One dict, or a sequence of dicts -> features (n, p)."""
@@ -139,7 +156,7 @@ class Schema:
         encoded = np.zeros((len(rows), self.p - 1))
         for row, out in zip(rows, encoded, strict=True):
             self._write(row, out)
-        return with_bias(encoded / math.sqrt(len(self.fields)))
+        return with_bias(encoded / math.sqrt(len(self.fields) + len(self._squared)))
 
     def is_single(self, contexts: Any) -> bool:
         """Whether this is one context rather than a list of them."""
@@ -166,3 +183,6 @@ class Schema:
                 )
             field.write(row[field.name], out[start : start + field.width])
             start += field.width
+            if self.squares and isinstance(field, Number):
+                out[start] = 1.5 * out[start - 1] ** 2 - 0.5
+                start += 1
