@@ -77,7 +77,8 @@ class PooledStatistics(Calibrated["PooledRidge"]):
         """What follows from all that was released: the newest weights, and the next matrix."""
         oracle = self.oracle
         pool = pooled(statistics, oracle.clear)
-        floor = oracle.floor * pool.noise + oracle.ridge * pool.records
+        share, ridge = (lift(each, pool.noise, 0) for each in (oracle.floor, oracle.ridge))
+        floor = share * pool.noise + ridge * pool.records
         weights, following = solve_floored(pool.gram, pool.response, floor), None
         if pool.matrix is not None:
             # Linear in plain features: θ_a = Mᵀ θ'_a / c.
