@@ -1,17 +1,17 @@
-"""PooledRidge against a loop over releases; and that the pool is all that it knows of the past."""
+"""PooledRidge against a loop over releases; and that these are all that it knows of the past."""
 
 from __future__ import annotations
 
 import json
 import math
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
 
 import discreet as dc
 from catalogue import ACTIONS, DIMENSION, FEATURES, NONE, PRIVATE, WIDTH, OracleCase, batch_for
-from discreet.oracles.mechanisms import perturb, pooled_statistics
+from discreet.oracles.mechanisms import geometry, moments, perturb, pooled_statistics
 from discreet.releases.canonical import decode_array
 from discreet.releases.statistics import Statistics
 from discreet.rows.batch import Batch
@@ -29,11 +29,11 @@ CENTRE = math.sqrt(2.0)
 
 
 def chain(oracle, batches, noise=None, wrap=lambda batch: batch):
-    """Fits that go on from each other's pool, as those of a learner do."""
-    noise, pool, fits = noise or dc.SeededNoise(SEED), None, []
+    """Fits that go on from each other's statistics, as those of a learner do."""
+    noise, earlier, fits = noise or dc.SeededNoise(SEED), (), []
     for number, each in enumerate(batches, start=1):
-        fits.append(oracle.fit(wrap(each), noise.for_batch(number), pool))
-        pool = fits[-1].statistics
+        fits.append(oracle.fit(wrap(each), noise.for_batch(number), earlier))
+        earlier = (*earlier, fits[-1].statistics)
     return fits
 
 
@@ -52,22 +52,32 @@ def uncentred(theta, middle):
 # What it computes
 
 
-@pytest.mark.parametrize("budget", [NONE, PRIVATE, dc.Budget(50.0, 1e-5)], ids=str)
-@pytest.mark.parametrize("numbers", [(0.4, 1e-6, 10.0), (1.5, 0.3, 0.0)], ids=str)
-@pytest.mark.parametrize(("feedback", "losses"), SHAPES)
-def test_every_release_of_a_chain_is_the_literal_one(feedback, losses, numbers, budget):
-    floor, ridge, clear = numbers
-    oracle = dc.PooledRidge(floor=floor, ridge=ridge, clear=clear, response_weight=2.0)
-    case = OracleCase(oracle, budget, feedback, losses)
-    batches, scales = batches_for(case), case.calibrated
-    assert scales.response * (2.0 if feedback == "bandit" else 1.0) == scales.gram
-    blocks = 1 if feedback == "full" else ACTIONS
-    draws = []
+def standard_draws(feedback, batches):
+    """What each fit of a chain draws: for the Gram, the response, and what is told."""
+    blocks, draws = 1 if feedback == "full" else ACTIONS, []
     for number in range(1, len(batches) + 1):
         noise = dc.SeededNoise(SEED, number)
         packed = noise.normal("gram", (blocks, WIDTH * (WIDTH + 1) // 2))
-        draws.append((packed, noise.normal("response", (ACTIONS, WIDTH))))
-    middle = literal.middle(losses, ACTIONS)
+        told = () if feedback == "full" else (noise.normal("told", (2,)),)
+        draws.append((packed, noise.normal("response", (ACTIONS, WIDTH)), *told))
+    return draws
+
+
+@pytest.mark.parametrize("geometry", ["learned", "plain"])
+@pytest.mark.parametrize("budget", [NONE, PRIVATE, dc.Budget(50.0, 1e-5)], ids=str)
+@pytest.mark.parametrize("numbers", [(0.4, 1e-6, 10.0), (1.5, 0.3, 0.0)], ids=str)
+@pytest.mark.parametrize(("feedback", "losses"), SHAPES)
+def test_every_release_of_a_chain_is_the_literal_one(feedback, losses, numbers, budget, geometry):
+    floor, ridge, clear = numbers
+    oracle = dc.PooledRidge(
+        floor=floor, ridge=ridge, clear=clear, response_weight=2.0, geometry=geometry
+    )
+    case = OracleCase(oracle, budget, feedback, losses)
+    batches, scales = batches_for(case), case.calibrated
+    assert scales.response * (2.0 if feedback == "bandit" else 1.0) == scales.gram
+    stretched = geometry == "learned" and budget.private
+    assert scales.stretched == stretched
+    draws, middle = standard_draws(feedback, batches), literal.middle(losses, ACTIONS)
     expected = literal.pooled(
         [arrays(each) for each in batches],
         draws,
@@ -75,30 +85,70 @@ def test_every_release_of_a_chain_is_the_literal_one(feedback, losses, numbers, 
         *numbers,
         scales.gram,
         scales.response,
+        stretched,
     )
-    for fit, theta in zip(chain(case.calibrated, batches), expected, strict=True):
-        np.testing.assert_allclose(
-            fit.predictor.weights, uncentred(theta, middle), rtol=SOLVER, atol=SOLVER
-        )
+    matrix = np.eye(WIDTH) if stretched else None
+    fits = chain(case.calibrated, batches)
+    for data, fit, drawn, (theta, following) in zip(batches, fits, draws, expected, strict=True):
+        assert_close(fit.predictor.weights, uncentred(theta, middle))
         assert fit.predictor.link == "clip"
+        told = fit.statistics
+        assert (told.records, told.variance) == (data.records, scales.gram**2)
+        assert_close(told.matrix, matrix)
+        assert_close(told.following, following)
+        fared = None
+        if stretched and feedback == "bandit":
+            half = sum((data.losses[data.observed] - 0.5) / 2)
+            fared = np.array([half, data.observed.sum()]) + scales.gram * drawn[2]
+        assert_close(told.told, fared)
+        matrix = following
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        (Batch, "records", 11),
-        (pooled_statistics, "centre", lambda *_: 0.25),
-        (Statistics, "plus", lambda self, weight, other: other),  # noqa: ARG005
-        (perturb, "triangle", lambda p: (np.triu_indices(p)[0],) * 2),  # σ off the diagonal too
-    ],
-    ids=["another weight", "another centre", "no pool", "no svec"],
-)
+def assert_close(found, expected, tolerance=SOLVER):
+    assert (found is None) == (expected is None)
+    if expected is not None:
+        np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance)
+
+
+def normalised_less(features, weights, heard, matrix):
+    """Σ M b bᵀ Mᵀ: stretched, and as long as M makes them."""
+    rows = features @ matrix.mT
+    return np.einsum("ni,na,nj->aij", rows, weights, rows), heard.mT @ rows
+
+
+WRONG = {
+    "another weight": (Batch, "records", 11),
+    "another centre": (pooled_statistics, "centre", lambda *_: 0.25),
+    "no pool": (pooled_statistics, "pooled", lambda all_, clear: geometry.pooled(all_[-1:], clear)),
+    "no svec": (perturb, "triangle", lambda p: (np.triu_indices(p)[0],) * 2),  # σ off it too
+    "not stretched": (
+        moments,
+        "stretched_sums",
+        lambda *given: moments_stretched(*given[:-1], np.eye(WIDTH)),
+    ),
+    "not normalised": (moments, "stretched_sums", normalised_less),
+    "pooled in the wrong coordinates": (Statistics, "inverse", np.eye(WIDTH)),
+    "another floor of variances": (geometry, "FLOOR", 0.31),
+    "all slots heard": (Statistics, "heard", property(lambda self: self.records)),
+    "another matrix": (
+        geometry.Pool,
+        "following",
+        lambda self, right=geometry.Pool.following: 1.001 * right(self),
+    ),
+    "another length": (geometry.Pool, "typical_length", lambda self: self.records**0.0),
+}
+PLAIN_TOO = 4
+moments_stretched = moments.stretched_sums
+
+
+@pytest.mark.parametrize("wrong", WRONG)
 def test_a_wrong_release_is_caught(monkeypatch, wrong):
-    monkeypatch.setattr(*wrong)
-    with pytest.raises(AssertionError):
-        test_every_release_of_a_chain_is_the_literal_one(
-            "bandit", "general", (0.4, 1e-6, 10.0), PRIVATE
-        )
+    monkeypatch.setattr(*WRONG[wrong])
+    for kind in ["learned", "plain"] if wrong in list(WRONG)[:PLAIN_TOO] else ["learned"]:
+        with pytest.raises(AssertionError):
+            test_every_release_of_a_chain_is_the_literal_one(
+                "bandit", "general", (0.4, 1e-6, 10.0), dc.Budget(50.0, 1e-5), kind
+            )
 
 
 def joined(batches):
@@ -152,15 +202,20 @@ def stack_of(many):
     return Batch(*(np.stack(parts)[:, None] for parts in zip(*map(arrays, many), strict=True)))
 
 
+@pytest.mark.parametrize("geometry", ["learned", "plain"])
 @pytest.mark.parametrize(("feedback", "losses"), SHAPES)
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_a_stacked_chain_is_its_single_chains(feedback, losses, library):
-    """Seeds (S, 1) meet runs (R,): budgets, one of them infinite, floors and ridges differ."""
+def test_a_stacked_chain_is_its_single_chains(feedback, losses, library, geometry):
+    """Seeds (S, 1) meet runs (R,): budgets, floors and ridges differ.
+
+    One budget is infinite where rows are plain; without noise they are, whatever the geometry.
+    """
     wrap = (lambda data: data) if library == "numpy" else as_torch(pytest.importorskip("torch"))
-    epsilons, floors = (0.5, 2.0, 8.0, math.inf), (0.2, 0.4, 0.8, 0.4)
+    epsilons = (0.5, 2.0, 8.0, math.inf if geometry == "plain" else 50.0)
+    floors = (0.2, 0.4, 0.8, 0.4)
     cases = [
         OracleCase(
-            dc.PooledRidge(floor=floor, ridge=floor / 10),
+            dc.PooledRidge(floor=floor, ridge=floor / 10, geometry=geometry),
             dc.Budget(epsilon, 1e-5) if math.isfinite(epsilon) else NONE,
             feedback,
             losses,
@@ -179,8 +234,11 @@ def test_a_stacked_chain_is_its_single_chains(feedback, losses, library):
         for r, case in enumerate(cases):
             alone = chain(case.calibrated, data[s], dc.SeededNoise(seed))
             for one, many in zip(alone, together, strict=True):
-                cell = np.asarray(many.predictor.weights)[s, r]
-                np.testing.assert_allclose(cell, one.predictor.weights, rtol=SOLVER, atol=SOLVER)
+                assert_close(np.asarray(many.predictor.weights)[s, r], one.predictor.weights)
+                for name in ("gram", "response", "following", "told"):
+                    several = getattr(many.statistics, name)
+                    cell = None if several is None else np.asarray(several)[s, r]
+                    assert_close(cell, getattr(one.statistics, name))
 
 
 def as_torch(torch):
@@ -205,11 +263,17 @@ def labelled(rows):
 
 @pytest.mark.parametrize("policy", [dc.ReplayBonusPO(), dc.LinUCB()], ids=["plain", "radii"])
 def test_a_learner_pools_as_an_evaluation_does(policy):
-    """Round by round, through documents rounded to 52 bits: the same pools and predictors."""
+    """Round by round, through documents rounded to 52 bits: the same sums and predictors."""
     rows, seed = 63, 9
     contexts, labels = labelled(rows)
     plan = dc.Plan(
-        n_actions=ACTIONS, features=FEATURES, policy=policy, budget=PRIVATE, horizon=rows
+        n_actions=ACTIONS,
+        features=FEATURES,
+        policy=policy,
+        budget=PRIVATE,
+        horizon=rows,
+        first_batch=1,
+        growth=2.0,
     )
     played = dc.evaluate(plan, contexts, labels, seed=seed).released
     order, u = shuffle(seed, rows)
@@ -220,14 +284,13 @@ def test_a_learner_pools_as_an_evaluation_does(policy):
             learner.observe(decision.id, float(decision.action != labels[row]))
     assert len(learner.released.items) == len(played.items) == 5
     for mine, yours in zip(learner.released.items, played.items, strict=True):
-        for one, two in (
-            (mine.predictor.weights, yours.predictor.weights),
-            (mine.statistics.gram, yours.statistics.gram),
-            (mine.statistics.response, yours.statistics.response),
-            (mine.statistics.records, yours.statistics.records),
-            (mine.statistics.variance, yours.statistics.variance),
-        ):
-            np.testing.assert_allclose(one, two, rtol=SOLVER, atol=SOLVER)
+        assert_close(mine.predictor.weights, yours.predictor.weights)
+        assert (mine.statistics.matrix is None) == isinstance(policy, dc.LinUCB)
+        for name in SUMS:
+            assert_close(getattr(mine.statistics, name), getattr(yours.statistics, name))
+
+
+SUMS = [each.name for each in fields(Statistics)]
 
 
 # What it knows of the past, and of the batch
@@ -249,6 +312,8 @@ def published(policy=None, **change):
         policy=policy or dc.ReplayBonusPO(),
         budget=dc.Budget(2.0, 1e-5),
         horizon=rows,
+        first_batch=1,
+        growth=2.0,
         **change,
     )
     learner = dc.Learner(plan, noise=dc.SecureNoise(fast=True))
@@ -274,7 +339,8 @@ def unpacked(packed):
 
 
 FORMS = [
-    pytest.param({}, id="plain"),
+    pytest.param({}, id="learned"),
+    pytest.param({"oracle": dc.PooledRidge(geometry="plain")}, id="plain"),
     pytest.param({"policy": dc.LinUCB()}, id="radii"),
     pytest.param({"feedback": "full"}, id="full"),
     pytest.param({"feedback": "full", "losses": "one_label"}, id="labels"),
@@ -285,35 +351,41 @@ FORMS = [
 def test_releases_follow_from_published_numbers_alone(form):
     """A reader with the documents repeats every step after the noise.
 
-    Release m's pool less the one before is w_m times one noisy batch, and the predictor of
-    release m is that of its pool; weights, floors and the centre come from the plan.
+    Release m holds one noisy batch, in the coordinates that release m − 1 published for it.
+    Predictor and next matrix follow from all sums so far; weights, floors and the centre come
+    from the plan.
     """
     plan, documents, noisy = published(**form)
     assert len(documents) == len(noisy) == 5
     floor, ridge, clear = (float(plan["oracle"][name]) for name in ("floor", "ridge", "clear"))
     middle = literal.middle(form.get("losses", "general"), ACTIONS)
-    before = (0.0, 0.0, 0.0, 0.0)
-    for document, (gram, response) in zip(documents, noisy, strict=True):
-        n, event, pool = document["records"], document["event"], document["statistics"]
+    learned = plan["oracle"]["geometry"] == "learned" and "policy" not in form
+    matrix, history = np.eye(WIDTH) if learned else None, []
+    for document, (gram, response, told) in zip(documents, noisy, strict=True):
+        n, event, sums = document["records"], document["event"], document["statistics"]
         sigma = float(event["multiplier"]) * float(event["sensitivity"])
-        w = n / (n + clear * WIDTH * sigma**2)
-        now = (
-            unpacked(decode_array(pool["gram"])),
-            decode_array(pool["response"]),
-            float(pool["records"]),
-            float(pool["variance"]),
+        assert sums["records"] == n
+        assert float(sums["variance"]) == pytest.approx(sigma**2, rel=1e-12)
+        public = {
+            name: decode_array(sums[name]) if name in sums else None
+            for name in ("gram", "response", "matrix", "following", "told")
+        }
+        public["gram"] = unpacked(public["gram"])
+        for name, step in (("gram", gram), ("response", response), ("told", told)):
+            assert_close(public[name], step, 1e-12)
+        # What was fitted is the matrix that was published, to the last bit.
+        np.testing.assert_array_equal(public["matrix"], matrix)
+        heard = None if told is None else public["told"][1]
+        history.append(
+            literal.Sums(public["gram"], public["response"], n, sigma, public["matrix"], heard)
         )
-        steps = [one - two for one, two in zip(now, before, strict=True)]
-        for step, told in zip(steps, (gram, response, n, w * sigma**2), strict=True):
-            np.testing.assert_allclose(step / w, told, rtol=1e-9, atol=1e-9)
-        theta = uncentred(literal.pooled_weights(*now, floor, ridge), middle)
+        theta, following = literal.conclusion(history, floor, ridge, clear)
         weights = decode_array(document["predictor"]["weights"])
-        np.testing.assert_allclose(weights, theta, rtol=1e-9, atol=1e-9)
+        assert_close(weights, uncentred(theta, middle), 1e-9)
+        assert_close(public["following"], following, 1e-8)  # integers of 31 bits
         if document["gram"] is not None:
-            np.testing.assert_allclose(
-                decode_array(document["gram"]["values"]), steps[0] / w, rtol=1e-9, atol=1e-9
-            )
-        before = now
+            assert_close(decode_array(document["gram"]["values"]), public["gram"], 1e-12)
+        matrix = public["following"]
 
 
 class Sealable(Batch):
@@ -329,7 +401,7 @@ class Sealable(Batch):
         return object.__getattribute__(self, name)
 
 
-def sealed_after_noise(oracle, data, noise, monkeypatch):
+def sealed_after_noise(oracle, data, noise, monkeypatch, earlier=()):
     """A fit whose rows raise, and are not numbers, as soon as its noisy statistics exist."""
     batch = Sealable(data.features.copy(), data.losses.copy(), data.observed.copy())
     object.__setattr__(batch, "records", data.records)
@@ -342,8 +414,9 @@ def sealed_after_noise(oracle, data, noise, monkeypatch):
         object.__setattr__(given, "sealed", True)
         return found
 
-    monkeypatch.setattr(pooled_statistics, "noisy_statistics", then_seal)
-    return oracle.fit(batch, noise, None)
+    with monkeypatch.context() as patch:
+        patch.setattr(pooled_statistics, "noisy_statistics", then_seal)
+        return oracle.fit(batch, noise, earlier)
 
 
 @pytest.mark.parametrize("radii", [False, True])
@@ -351,17 +424,33 @@ def sealed_after_noise(oracle, data, noise, monkeypatch):
 def test_nothing_reads_a_row_after_the_noise(feedback, losses, radii, monkeypatch):
     case = OracleCase(dc.PooledRidge(), PRIVATE, feedback, losses, radii)
     data, noise = batch_for(case, 30), dc.SeededNoise(SEED, 1)
-    expected = case.calibrated.fit(data, noise)
-    found = sealed_after_noise(case.calibrated, data, noise, monkeypatch)
-    np.testing.assert_array_equal(found.predictor.weights, expected.predictor.weights)
-    np.testing.assert_array_equal(found.statistics.gram, expected.statistics.gram)
-    sealed_after_noise(case.calibrated, data, dc.SecureNoise(), monkeypatch)
+    before = (case.calibrated.fit(batch_for(case, 20), dc.SecureNoise(fast=True)).statistics,)
+    for earlier in ((), before):
+        expected = case.calibrated.fit(data, noise, earlier)
+        found = sealed_after_noise(case.calibrated, data, noise, monkeypatch, earlier)
+        np.testing.assert_array_equal(found.predictor.weights, expected.predictor.weights)
+        for name in SUMS:
+            one, two = (getattr(each.statistics, name) for each in (found, expected))
+            np.testing.assert_array_equal(one, two)
+        sealed_after_noise(case.calibrated, data, dc.SecureNoise(), monkeypatch, earlier)
+
+
+@pytest.mark.parametrize(("feedback", "losses"), SHAPES)
+def test_rows_are_stretched_by_what_was_published_before_them(feedback, losses):
+    """Whatever the rows: their matrix is the one of the release before, and no other object."""
+    case = OracleCase(dc.PooledRidge(), PRIVATE, feedback, losses)
+    first = case.calibrated.fit(batch_for(case, 20), dc.SecureNoise(fast=True)).statistics
+    np.testing.assert_array_equal(first.matrix, np.eye(WIDTH))
+    for seed in range(3):
+        later = case.calibrated.fit(batch_for(case, 30, seed), dc.SecureNoise(fast=True), (first,))
+        assert later.statistics.matrix is first.following
+        assert (later.statistics.following != first.following).any()
 
 
 class ByAnswers(pooled_statistics.PooledStatistics):
     """Weighs a batch by the losses that were heard, which are not public."""
 
-    def fit(self, batch, noise, earlier=None):
+    def fit(self, batch, noise, earlier=()):
         made = super().fit(batch, noise, earlier)
         return replace(made, statistics=replace(made.statistics, records=batch.observed.sum()))
 
@@ -378,9 +467,13 @@ def test_void_slots_count_in_the_weight():
     case = OracleCase(dc.PooledRidge(), PRIVATE)
     data = batch_for(case, 20)
     silent = replace(data, observed=np.zeros_like(data.observed))
-    pools = [chain(case.calibrated, [each])[0].statistics for each in (data, silent)]
-    assert pools[0].records == pools[1].records
-    assert pools[0].variance == pools[1].variance
+    sums = [chain(case.calibrated, [each])[0].statistics for each in (data, silent)]
+    assert sums[0].records == sums[1].records == 20
+    assert sums[0].variance == sums[1].variance
+    one, two = (geometry.pooled([each], 10.0) for each in sums)
+    assert (one.records, one.noise) == (two.records, two.noise)
+    # What was heard is read off the noisy count, and off nothing else.
+    assert [each.heard for each in sums] == [np.clip(each.told[1], 2.5, 20.0) for each in sums]
 
 
 @pytest.mark.parametrize(

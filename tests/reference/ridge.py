@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from scipy.linalg import sqrtm
 
 from reference.design import design
 
@@ -99,33 +102,89 @@ def raised(matrix, floor):
     return sum(max(v, floor) * np.outer(axes[:, i], axes[:, i]) for i, v in enumerate(values))
 
 
-def pooled_weights(gram, response, records, variance, floor, ridge):
-    """θ_a of a pool, for centred losses."""
-    p = gram.shape[-1]
-    least = floor * math.sqrt(2 * p * variance) + ridge * records
-    return np.array(
-        [
-            np.linalg.solve(raised(gram[a if len(gram) > 1 else 0], least), each)
-            for a, each in enumerate(response)
-        ]
-    )
+@dataclass
+class Sums:
+    """One batch as it was released: noisy Gram blocks, noisy responses, and their coordinates.
 
-
-def pooled(batches, draws, middle, floor, ridge, clear, sigma, response_sigma):
-    """θ_a after each batch, from the weighted sum of all noisy statistics so far.
-
-    ``batches`` are (features, losses, observed), ``draws`` (gram_noise, response_noise).
+    ``matrix`` M says that rows were v = M b/‖M b‖; with None they were b. ``heard`` is the noisy
+    number of losses, where it was told.
     """
-    grams, responses, records, variance, found = 0.0, 0.0, 0.0, 0.0, []
+
+    gram: Any
+    response: Any
+    records: int
+    sigma: float
+    matrix: Any = None
+    heard: float | None = None
+
+
+def stretched(features, matrix):
+    """Rows M b/‖M b‖."""
+    rows = [matrix @ b for b in features]
+    return np.array([row / math.sqrt(sum(x * x for x in row)) for row in rows])
+
+
+def noisy_sums(batch, draws, middle, sigma, response_sigma, matrix=None):
+    """One batch's sums in the coordinates of ``matrix``, with noise from standard draws."""
+    features, losses, observed = batch
+    rows = features if matrix is None else stretched(features, matrix)
+    blocks = [
+        noisy_block((rows, losses, observed), a, middle, sigma, response_sigma, *draws[:2])
+        for a in range(len(losses[0]))
+    ]
+    gram = np.array([each for each, _ in blocks[: len(draws[0])]])
+    heard = None
+    if matrix is not None and len(draws) > 2:
+        heard = observed.sum() + sigma * draws[2][1]
+    response = np.array([each for _, each in blocks])
+    return Sums(gram, response, len(features), sigma, matrix, heard)
+
+
+def conclusion(history, floor, ridge, clear):
+    """θ_a of plain features for centred losses, and the next matrix (None without geometry)."""
+    p, blocks = history[-1].response.shape[1], len(history[-1].gram)
+    M = np.eye(p) if history[-1].matrix is None else history[-1].matrix
+    back = np.linalg.inv(M)
+    S, r = np.zeros((blocks, p, p)), np.zeros(history[-1].response.shape)
+    variance = N = heard = 0.0
+    for each in history:
+        C = M @ np.linalg.inv(np.eye(p) if each.matrix is None else each.matrix)
+        kappa = max(1.0, sum(x * x for x in C.ravel()) / p)
+        n = each.records
+        w = n / (n + clear * p * (each.sigma * kappa) ** 2)
+        for a, block in enumerate(each.gram):
+            S[a] += w * C @ block @ C.T
+        for a, response in enumerate(each.response):
+            r[a] += w * C @ response
+        variance += (w * each.sigma * kappa) ** 2
+        N += w * n
+        heard += w * (n if each.heard is None else min(max(each.heard, n / 8), n))
+    s = math.sqrt(2 * p * variance)
+    theta = [
+        np.linalg.solve(raised(S[a if blocks > 1 else 0], floor * s + ridge * N), response)
+        for a, response in enumerate(r)
+    ]
+    if history[-1].matrix is None:
+        return np.array(theta), None
+    least = 0.3 * math.sqrt(blocks) * s
+    known = 2.0**-32 * (N + least) * np.trace(back @ back.T)
+    T = raised(sum(S) + known * M @ M.T, least)
+    # The constant feature is 1/√2: in plain coordinates its corner is ½ for each loss heard.
+    c = math.sqrt(0.5 * heard / (back @ T @ back.T)[0, 0])
+    following = math.sqrt(N / p) * np.linalg.inv(sqrtm(T)) @ M
+    return np.array([M.T @ each / c for each in theta]), following
+
+
+def pooled(batches, draws, middle, floor, ridge, clear, sigma, response_sigma, geometry):
+    """θ_a and the next matrix after each batch, from all noisy statistics so far.
+
+    ``batches`` are (features, losses, observed), ``draws`` standard normal: those of the Gram, the
+    response and, with bandit feedback, of what is told. ``geometry``: whether rows are stretched.
+    """
+    history, found = [], []
+    matrix = np.eye(batches[0][0].shape[1]) if geometry else None
     for batch, noise in zip(batches, draws, strict=True):
-        n, p = batch[0].shape
-        w = n / (n + clear * p * sigma**2)
-        blocks = [
-            noisy_block(batch, action, middle, sigma, response_sigma, *noise)
-            for action in range(batch[1].shape[1])
-        ]
-        grams = grams + w * np.array([gram for gram, _ in blocks])
-        responses = responses + w * np.array([response for _, response in blocks])
-        records, variance = records + w * n, variance + w**2 * sigma**2
-        found.append(pooled_weights(grams, responses, records, variance, floor, ridge))
+        history.append(noisy_sums(batch, noise, middle, sigma, response_sigma, matrix))
+        found.append(conclusion(history, floor, ridge, clear))
+        matrix = found[-1][1]
     return found

@@ -99,7 +99,8 @@ def pooled(statistics: Sequence[Statistics], clear: Any) -> Pool:
 def publishable(matrix: Array) -> np.ndarray[Any, Any]:
     """The matrix as it is published and used: small integers times a power of two.
 
-    Eigenvectors differ between machines in the last bits; what was published does not.
+    Rounded toward zero, since the largest entry must not reach the next power of two. Eigenvectors
+    differ between machines in the last bits; what was published does not.
     """
     unit = matrix_bits(matrix.shape[-1]) - math.frexp(float(np.abs(matrix).max()))[1]
-    return np.asarray(np.ldexp(np.rint(np.ldexp(matrix, unit)), -unit))
+    return np.asarray(np.ldexp(np.trunc(np.ldexp(matrix, unit)), -unit))

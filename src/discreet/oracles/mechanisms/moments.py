@@ -178,9 +178,9 @@ def integers_of(matrix: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     integers = np.ldexp(matrix, bits - math.frexp(float(np.abs(matrix).max()))[1])
     # Privacy: with exact products a row's image does not depend on the rows beside it.
     # [docs/privacy/arithmetic.md, "Stretched rows"]
-    if not np.array_equal(integers, np.rint(integers)):
+    if not (np.isfinite(integers) & (integers == np.rint(integers))).all():
         raise PrivateData(
-            f"matrix must be as a release publishes it, in integers of {bits} bits; it has more. "
+            f"matrix must be as a release publishes it, in integers of {bits} bits; it is not. "
             "Pass what geometry.publishable returns."
         )
     return np.asarray(integers)

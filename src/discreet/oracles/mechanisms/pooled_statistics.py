@@ -57,7 +57,7 @@ class PooledStatistics(Calibrated["PooledRidge"]):
 
     def fit(self, batch: Batch, noise: Noise, earlier: Sequence[Statistics] = ()) -> Fit:
         """Statistics → noise → pool → solve, and the matrix of the next batch."""
-        records = batch.records
+        records, like = batch.records, batch.features[..., :0, :]  # its type, and no row
         matrix = self._matrix(batch.features, earlier)
         gram, response, told = noisy_statistics(
             batch, self.problem, self.gram, self.response, noise, matrix
@@ -71,7 +71,7 @@ class PooledStatistics(Calibrated["PooledRidge"]):
         step = self.gram * math.sqrt(2 * gram.shape[-1]) + 1e-12 * records  # positive also at σ = 0
         kept = Gram(gram, dense=False, step=step) if self.problem.radii else None
         new = replace(new, following=following)
-        return Fit(Predictor(as_like(weights, batch.features), "clip"), kept, new)
+        return Fit(Predictor(as_like(weights, like), "clip"), kept, new)
 
     def conclusion(self, statistics: Sequence[Statistics]) -> tuple[Array, Array | None]:
         """What follows from all that was released: the newest weights, and the next matrix."""

@@ -1,0 +1,352 @@
+"""Rows stretched by a public matrix: exact, short enough, and worth it."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+import discreet as dc
+from catalogue import ACTIONS, DIMENSION, FEATURES, WIDTH, batch
+from discreet.errors import PrivateData
+from discreet.features.unit_ball import with_bias
+from discreet.oracles.mechanisms import geometry as geometry_module
+from discreet.oracles.mechanisms.geometry import publishable
+from discreet.oracles.mechanisms.moments import (
+    GRID,
+    exact_moments,
+    floating_moments,
+    integers_of,
+    legal_rows,
+    matrix_bits,
+    stretched_rows,
+)
+from discreet.privacy.sensitivities import centre
+from discreet.releases.statistics import Statistics
+from discreet.rows.batch import Batch
+from discreet.simulate.engine import Machine, run
+from tolerances import EXACT
+
+SHAPES = [("bandit", "general"), ("full", "general"), ("full", "one_label")]
+
+
+def matrices(p, seed=0):
+    """Published matrices, from harmless to nearly too large for a float."""
+    rng = np.random.default_rng([p, seed])
+    normal = rng.normal(size=(p, p))
+    scales = 10.0 ** rng.uniform(-6.0, 6.0, size=p)
+    made = {
+        "identity": np.eye(p),
+        "normal": normal,
+        "scaled columns": normal * scales,
+        "scaled rows": normal * scales[:, None],
+        "huge": normal * 1e150,
+        "tiny": normal * 1e-150,
+        "huge and tiny": normal * 10.0 ** rng.choice([-150.0, 150.0], size=(p, p)),
+        "all alike": np.ones((p, p)),
+        "one direction": np.outer(normal[0], normal[-1]),
+        "below a power of two": np.where(np.eye(p), 1.0 - 2.0**-45, normal / 9.0),
+        "largest": np.full((p, p), np.finfo(float).max),
+        "smallest": np.full((p, p), 2.0**-1000),
+    }
+    return {name: publishable(matrix) for name, matrix in made.items()}
+
+
+def grid_rows(n, p, seed=0):
+    """Rows of private releases: random ones, axes, and ones that are all constant."""
+    rng = np.random.default_rng([n, p, seed])
+    contexts = rng.normal(size=(n, p - 1)) * 10.0 ** rng.uniform(-7, 2, size=(n, 1))
+    contexts[: p - 1] = np.eye(p - 1)[:n]
+    contexts[p - 1 : p + 1] = 0.0
+    data = Batch(with_bias(contexts), np.zeros((n, 1)), np.ones((n, 1), dtype=bool))
+    return legal_rows(data, "bandit", "general").grid
+
+
+def whole(array):
+    """Python's integers, which never round."""
+    return np.array([int(x) for x in np.ravel(array)], dtype=object).reshape(np.shape(array))
+
+
+# Exact rows
+
+
+@pytest.mark.parametrize("p", [2, 5, 33])
+def test_a_row_has_the_same_bits_whatever_is_beside_it(p):
+    rows = grid_rows(400, p)
+    order = np.random.default_rng(1).permutation(400)
+    for matrix in matrices(p).values():
+        expected = stretched_rows(rows, matrix)
+        np.testing.assert_array_equal(stretched_rows(rows[order], matrix), expected[order])
+        for chunk in (1, 7, 150):
+            parts = [stretched_rows(rows[i : i + chunk], matrix) for i in range(0, 400, chunk)]
+            np.testing.assert_array_equal(np.concatenate(parts), expected)
+
+
+@pytest.mark.parametrize("p", [1, 2, 5, 33, 300])
+def test_no_row_is_longer_than_the_grid(p):
+    """In Python's integers, and with every product formed in them too."""
+    for seed in range(3 if p < 300 else 1):
+        rows = grid_rows(300 if p < 300 else 30, p, seed)
+        for name, matrix in matrices(p, seed).items():
+            z = stretched_rows(rows, matrix)
+            assert (z == np.trunc(z)).all()
+            lengths = (whole(z) ** 2).sum(axis=-1)
+            assert max(lengths) <= GRID**2, name
+            # No more is lost than rounding toward zero takes from each of p coordinates.
+            alive = np.array(lengths, dtype=float) > 0
+            assert (np.sqrt(np.array(lengths, dtype=float))[alive] > GRID - math.sqrt(p) - 1).all()
+
+
+@pytest.mark.parametrize("p", [1, 2, 5, 33])
+def test_rows_are_the_direction_of_the_product_rounded_toward_zero(p):
+    rows = grid_rows(60, p)
+    for matrix in matrices(p).values():
+        integers = integers_of(matrix)
+        assert np.abs(integers).max() < 2.0 ** matrix_bits(p)
+        products = whole(rows) @ whole(integers).T
+        assert (np.abs(products) <= 2**53).all()
+        for z, product in zip(stretched_rows(rows, matrix), products, strict=True):
+            largest = max(abs(x) for x in product)
+            if largest == 0:
+                assert not z.any()
+                continue
+            shift = largest.bit_length() - 20  # the largest has 20 bits then
+            t = [
+                int(math.copysign(abs(x) >> shift if shift > 0 else abs(x) << -shift, x))
+                for x in product
+            ]
+            length = math.sqrt(sum(x * x for x in t))
+            for found, x in zip(z, t, strict=True):
+                exact = GRID * abs(x) / length
+                assert found == 0 or (found > 0) == (x > 0)
+                assert exact - 1.0 - 1e-6 < abs(found) <= exact * (1.0 + EXACT)
+
+
+def test_rows_that_the_matrix_makes_nothing_of_are_void():
+    """M b = 0: no Gram, no response, and nobody heard."""
+    away = np.zeros((3, 3))
+    away[1:, 1:] = [[1.0, 1.0], [1.0, 1.0]]
+    contexts = np.array([[0.5, -0.5], [0.0, 0.0], [0.5, 0.25]])
+    data = Batch(with_bias(contexts), np.ones((3, 1)), np.ones((3, 1), dtype=bool))
+    for feedback, losses in SHAPES:
+        made = exact_moments(data, feedback, losses, publishable(away))
+        alone = exact_moments(
+            Batch(data.features[2:], data.losses[2:], data.observed[2:]),
+            feedback,
+            losses,
+            publishable(away),
+        )
+        np.testing.assert_array_equal(made.gram, alone.gram)
+        np.testing.assert_array_equal(made.response, alone.response)
+        if feedback == "bandit":
+            np.testing.assert_array_equal(made.told, [GRID**2 // 4, GRID**2])
+        empty = exact_moments(data, feedback, losses, np.zeros((3, 3)))
+        assert not empty.gram.any()
+        assert not empty.response.any()
+        assert empty.told is None or not empty.told.any()
+
+
+@pytest.mark.parametrize(
+    "matrix",
+    [
+        np.array([[1.0, 1.0 / 3.0], [0.0, 1.0]]),
+        np.array([[1.0, 2.0**-40], [0.0, 1.0]]),
+        np.array([[1.0, np.nan], [0.0, 1.0]]),
+        np.array([[np.inf, 0.0], [0.0, 1.0]]),
+        np.random.default_rng(0).normal(size=(2, 2)),
+    ],
+    ids=["a third", "too small a part", "not a number", "infinite", "not rounded"],
+)
+def test_a_matrix_that_is_not_as_published_is_refused(matrix):
+    with pytest.raises(PrivateData, match=r"must be as a release publishes it.*publishable"):
+        stretched_rows(np.full((1, 2), float(GRID)), matrix)
+    data = Batch(with_bias(np.ones((4, 1))), np.zeros((4, 1)), np.ones((4, 1), dtype=bool))
+    mechanism = dc.PooledRidge().calibrate(dc.Problem(1, 2), dc.Budget(1.0, 1e-5))
+    first = mechanism.fit(data, dc.SecureNoise(fast=True)).statistics
+    with pytest.raises(PrivateData):
+        mechanism.fit(
+            data, dc.SecureNoise(fast=True), (Statistics(**{**vars(first), "following": matrix}),)
+        )
+
+
+# Exact and floating sums
+
+
+@pytest.mark.parametrize(("feedback", "losses"), SHAPES)
+@pytest.mark.parametrize("rows", [1, 7, 5000])
+def test_exact_and_floating_sums_agree_within_the_grid(feedback, losses, rows):
+    """Two roundings move a row by at most 3√p·2^−20, and a centred label moves by 2^−20."""
+    data = batch(rows, feedback, 2, losses)
+    legal = legal_rows(data, feedback, losses)
+    same = Batch(legal.features, legal.targets, data.observed)
+    off = 3.0 * math.sqrt(WIDTH) * 2.0**-20
+    for name, matrix in matrices(WIDTH).items():
+        if name in ("huge and tiny", "one direction", "all alike", "largest", "smallest"):
+            continue  # floats of a simulation are for matrices that have an inverse
+        exact = exact_moments(data, feedback, losses, matrix)
+        floating = floating_moments(same, feedback, centre(losses, ACTIONS), matrix)
+        assert exact.gram_unit == exact.response_unit == 2.0**-40
+        gram = np.abs(exact.gram * exact.gram_unit - floating.gram).max()
+        assert gram <= rows * 2.0 * off
+        response = np.abs(exact.response * exact.response_unit - floating.response).max()
+        assert response <= rows * (off + 2.0**-20)
+        assert (exact.told is None) == (floating.told is None) == (feedback == "full")
+        if feedback == "bandit":
+            told = exact.told * exact.gram_unit
+            assert abs(told[0] - floating.told[0]) <= rows * 2.0**-21 + rows * EXACT
+            assert told[1] == floating.told[1] == rows
+
+
+@pytest.mark.parametrize(("feedback", "losses"), SHAPES)
+def test_floating_sums_are_those_of_a_loop(feedback, losses):
+    data, middle = batch(60, feedback, 4, losses), centre(losses, ACTIONS)
+    matrix = np.random.default_rng(0).normal(size=(WIDTH, WIDTH)) * 10.0 ** np.arange(WIDTH)
+    made = floating_moments(data, feedback, middle, matrix)
+    gram, response = np.zeros_like(made.gram), np.zeros_like(made.response)
+    for b, row_losses, observed in zip(data.features, data.losses, data.observed, strict=True):
+        v = matrix @ b / np.linalg.norm(matrix @ b)
+        for action in np.flatnonzero(observed):
+            response[action] += (row_losses[action] - middle) * v
+            if feedback == "bandit" or action == 0:
+                gram[action] += np.outer(v, v)
+    np.testing.assert_allclose(made.gram, gram, rtol=0, atol=60 * EXACT)
+    np.testing.assert_allclose(made.response, response, rtol=0, atol=60 * EXACT)
+
+
+# What is published
+
+
+@pytest.mark.parametrize("p", [1, 2, 5, 33, 70])
+def test_a_published_matrix_is_published_as_it_is(p):
+    """Rounding it again changes nothing, a fit takes it, and a document keeps every bit."""
+    for name, matrix in matrices(p).items():
+        np.testing.assert_array_equal(publishable(matrix), matrix, err_msg=name)
+        integers_of(matrix)
+        if name == "largest":
+            continue  # no document holds such numbers
+        gram, response = np.zeros((1, p, p)), np.zeros((1, p))
+        told = Statistics(gram, response, 4, 1.0, matrix, matrix.T, np.array([1.0, 3.0]))
+        read = Statistics.from_json(json.loads(json.dumps(told.to_json())))
+        np.testing.assert_array_equal(read.matrix, matrix, err_msg=name)
+        np.testing.assert_array_equal(read.following, matrix.T, err_msg=name)
+
+
+def test_publishing_moves_a_matrix_by_less_than_its_last_bit():
+    rng = np.random.default_rng(3)
+    for p in (1, 2, 5, 33):
+        matrix = rng.normal(size=(p, p))
+        moved = np.abs(publishable(matrix) - matrix).max()
+        assert moved < np.abs(matrix).max() * 2.0 ** (1 - matrix_bits(p))
+
+
+# A chain of releases
+
+COLUMNS = {
+    "a column of zeros": np.array([1.0, 0.3, 0.0, 0.1]),
+    "scales from 1e-6 to 1e6": 10.0 ** np.linspace(-6.0, 6.0, 4),
+    "alike": np.ones(4),
+}
+
+
+def lengths(count, growth=1.3):
+    return [math.ceil(16 * growth**i) for i in range(count)]
+
+
+def rows_of(scales, n, seed):
+    """Contexts in the ball: the longest possible one has norm one."""
+    rng = np.random.default_rng(seed)
+    contexts = rng.uniform(-1.0, 1.0, size=(n, len(scales))) * scales
+    return with_bias(contexts / np.linalg.norm(scales))
+
+
+@pytest.mark.parametrize("columns", COLUMNS)
+@pytest.mark.parametrize("epsilon", [0.5, 8.0, 1e4])
+@pytest.mark.parametrize("exact", [False, True], ids=["float", "exact"])
+@pytest.mark.parametrize("feedback", ["bandit", "full"])
+def test_matrices_stay_well_conditioned(columns, epsilon, exact, feedback):
+    """25 releases: a direction without any variance must not be stretched for ever."""
+    mechanism = dc.PooledRidge().calibrate(dc.Problem(2, 5, feedback), dc.Budget(epsilon, 1e-5))
+    source, earlier = dc.SecureNoise(fast=True) if exact else dc.SeededNoise(5), ()
+    rng = np.random.default_rng(6)
+    for number, n in enumerate(lengths(25), start=1):
+        observed = np.eye(2, dtype=bool)[rng.integers(2, size=n)] | (feedback == "full")
+        data = Batch(rows_of(COLUMNS[columns], n, number), rng.random((n, 2)), observed)
+        made = mechanism.fit(data, source.for_batch(number), earlier)
+        assert np.isfinite(made.predictor.weights).all()
+        assert np.linalg.cond(made.statistics.following) <= 2.0**17
+        earlier = (*earlier, made.statistics)
+
+
+def test_sabotage_without_a_least_variance_the_condition_number_grows(monkeypatch):
+    monkeypatch.setattr(geometry_module, "LEAST", 0.0)
+    with pytest.raises((AssertionError, np.linalg.LinAlgError)):
+        test_matrices_stay_well_conditioned("a column of zeros", 0.5, False, "bandit")
+
+
+def pooled_error(geometry, scales, epsilon, seed):
+    """Root mean squared error of predicted losses after twelve batches of one action."""
+    rng = np.random.default_rng([7, seed])
+    mechanism = dc.PooledRidge(geometry=geometry).calibrate(
+        dc.Problem(1, len(scales) + 1), dc.Budget(epsilon, 1e-5)
+    )
+    slopes = np.full(len(scales), 0.15)
+    predictor, earlier, error = None, (), math.nan
+    for number, n in enumerate(lengths(12, 1.7), start=1):
+        features = rows_of(scales, n, [8, seed, number])
+        even = features[:, 1:] * math.sqrt(2.0) * np.linalg.norm(scales) / scales  # in [−1, 1]
+        chance = 0.5 + even @ slopes
+        if predictor is not None:  # of rows that no fit has seen
+            error = math.sqrt(np.mean((predictor.losses(features)[:, 0] - chance) ** 2))
+        losses = (rng.random(n) < chance).astype(float)[:, None]
+        data = Batch(features, losses, np.ones((n, 1), dtype=bool))
+        made = mechanism.fit(data, dc.SeededNoise(seed, number), earlier)
+        predictor, earlier = made.predictor, (*earlier, made.statistics)
+    return error
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 8.0])
+def test_columns_on_different_scales_are_predicted_better_than_without_geometry(epsilon):
+    """Three columns, two of them below the noise; 40 seeds, each with the same rows and draws."""
+    scales = np.array([1.0, 0.05, 0.02])
+    errors = np.array(
+        [
+            [pooled_error(geometry, scales, epsilon, seed) for geometry in ("learned", "plain")]
+            for seed in range(40)
+        ]
+    )
+    gain = errors[:, 1] - errors[:, 0]
+    assert gain.mean() > 5.0 * gain.std() / math.sqrt(len(gain))
+    assert errors[:, 0].mean() < 0.75 * errors[:, 1].mean()
+
+
+# Many runs at once
+
+
+def test_runs_at_once_are_the_runs_alone():
+    """Budgets, floors, geometries and seeds, in the engine and one by one."""
+    rng = np.random.default_rng(4)
+    contexts = rng.normal(size=(150, DIMENSION)) * [1.0, 0.1, 0.01]
+    labels = (contexts[:, 0] > 0).astype(int) + (contexts[:, 1] > 0.05)
+    plans = [
+        dc.Plan(
+            n_actions=ACTIONS,
+            features=FEATURES,
+            budget=dc.Budget.none() if epsilon is None else dc.Budget(epsilon, 1e-5),
+            oracle=dc.PooledRidge(floor=floor, geometry=geometry),
+            feedback=feedback,
+        )
+        for feedback in ("bandit", "full")
+        for geometry in ("learned", "plain")
+        for epsilon, floor in ((1.0, 0.6), (30.0, 0.6), (30.0, 0.3), (None, 0.6))
+    ]
+    seeds = (0, 3, 4)
+    ends = np.array([16, 40, 76, 130, 150])
+    expected = [
+        [dc.evaluate(plan, contexts, labels, seed=seed).curve[ends - 1] for seed in seeds]
+        for plan in plans
+    ]
+    for memory in (2**31, 100_000):
+        made = run(plans, FEATURES.map(contexts), labels, seeds, Machine(memory=memory))
+        np.testing.assert_allclose(made, expected, rtol=0, atol=EXACT)
