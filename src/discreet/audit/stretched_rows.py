@@ -7,6 +7,8 @@ is computed again, or from the batch, is another one.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from discreet.audit.finding import FAILS, HOLDS, Finding
@@ -18,14 +20,14 @@ from discreet.releases.statistics import Statistics
 
 RECORDS = 60
 _NEAR = 16.0 / GRID
-"""How far entries of v vᵀ may lie off: rows are rounded twice, by two steps of 1/GRID and by one."""
+"""How far entries of v vᵀ may lie off: rows are rounded by two steps of 1/GRID, then by one."""
 
 
 def rows_as_published(subject: Subject) -> Finding:
     """The matrix that a release names and uses is the published one; rows have norm at most one."""
     rng, wrong = np.random.default_rng(3), []
     for earlier in _pasts(subject, rng):
-        matrix = earlier[-1].following if earlier else np.eye(subject.dimension + 1)
+        matrix: Any = earlier[-1].following if earlier else np.eye(subject.dimension + 1)
         for size in 10.0 ** rng.uniform(-6.0, 1.0, size=RECORDS):
             context = size * rng.normal(size=subject.dimension)
             record = subject.record(context, rng.integers(2, size=subject.n_actions))
