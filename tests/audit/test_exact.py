@@ -29,7 +29,6 @@ from discreet.oracles.mechanisms.perturbed_objective import TOLERANCE
 from discreet.privacy.accounting import epsilon
 from discreet.privacy.events import ExponentialMechanism, Gaussian, NonPrivate, compose, to_json
 from discreet.privacy.sensitivities import ridge_sensitivity
-from tolerances import SOLVER
 
 RIDGE = Subject("ridge-structured", "bandit", "general", 2.0)
 
@@ -44,7 +43,7 @@ def test_worst_pairs_attain_the_declared_distance(subject):
 
 @pytest.mark.parametrize("mechanism", ["ridge-structured", "ridge-pooled", "default-plan"])
 def test_the_reader_gets_back_what_was_summed(mechanism):
-    """Statistics read from a release without noise are those of its records."""
+    """Statistics read from a release without noise are those of its records, and what is told."""
     subject = replace(RIDGE, mechanism=mechanism)
     seen = GaussianRelease(subject, records=3)
     context, loss = np.array([0.6, 0.8]), 1.0
@@ -52,29 +51,54 @@ def test_the_reader_gets_back_what_was_summed(mechanism):
     b = np.array([1.0, 0.6, 0.8]) / math.sqrt(2)
     rows, columns = np.triu_indices(3)
     svec = np.outer(b, b)[rows, columns] * np.where(rows == columns, 1.0, math.sqrt(2.0))
-    expected = np.concatenate([np.zeros(6), svec, np.zeros(3), 0.5 * b])
+    told = [0.25, 1.0] if subject.stretched else []
+    expected = np.concatenate([np.zeros(6), svec, np.zeros(3), 0.5 * b, told])
     np.testing.assert_allclose(read, expected, atol=2e-6)
 
 
-def test_a_pool_is_read_as_the_batch_that_it_grew_by():
-    """What was pooled before does not show, whatever it was."""
+def test_what_was_released_before_does_not_show():
+    """Plain rows are those of the batch alone, whatever was pooled with them."""
     subject = replace(RIDGE, mechanism="ridge-pooled")
     read = GaussianRelease(subject).read
     first, second = subject.worst_pair()
     past = subject.calibrated.fit(first, dc.SecureNoise(fast=True)).statistics
     alone = read(subject.calibrated.fit(second, Chosen()))
-    later = read(subject.calibrated.fit(second, Chosen(), past), past)
-    np.testing.assert_allclose(later, alone, rtol=0, atol=SOLVER)
+    later = read(subject.calibrated.fit(second, Chosen(), (past,)))
+    np.testing.assert_array_equal(later, alone)
+
+
+def test_noise_is_declared_for_everything_that_is_told():
+    for mechanism, sizes in (("ridge-pooled", [12, 6]), ("ridge-stretched", [12, 6, 2])):
+        subject = replace(RIDGE, mechanism=mechanism)
+        read, made = GaussianRelease(subject).read, subject.calibrated
+        assert [part.stop - part.start for part in read.parts] == sizes
+        scales = zip((made.gram, made.response, made.gram), sizes, strict=False)
+        assert read.sigma.tolist() == [scale for scale, size in scales for _ in range(size)]
 
 
 @pytest.mark.parametrize(
-    ("mechanism", "weight"), [("ridge-structured", 1.0), ("ridge-pooled", 2.0)]
+    ("mechanism", "weight"),
+    [("ridge-structured", 1.0), ("ridge-pooled", 2.0), ("ridge-stretched", 2.0)],
 )
 def test_the_optimiser_finds_the_constant_of_the_proof(mechanism, weight):
     subject = replace(RIDGE, mechanism=mechanism)
     release = GaussianRelease(subject)
     found = largest_distance(subject, release.distance, starts=1) * subject.calibrated.gram
-    assert found == pytest.approx(ridge_sensitivity("bandit", 2, weight=weight), rel=1e-4)
+    proven = ridge_sensitivity("bandit", 2, weight=weight, normalised=subject.stretched)
+    assert found == pytest.approx(proven, rel=1e-4)
+
+
+def test_one_label_needs_rows_at_an_obtuse_angle():
+    """2 + 2N + N²/2, N = 1 − 1/A: plain rows, which meet at b·b' ≥ 0, do not reach it."""
+    subject = Subject("ridge-stretched", "full", "one_label", 2.0)
+    release, N = GaussianRelease(subject), 2 / 3
+    found = largest_distance(subject, release.distance, starts=1) * subject.calibrated.gram
+    assert found**2 == pytest.approx(2 + 2 * N + N**2 / 2, rel=1e-4)
+    without = replace(subject)
+    without.__dict__["earlier"] = ()
+    release = GaussianRelease(without)
+    least = largest_distance(without, release.distance, starts=1) * subject.calibrated.gram
+    assert least**2 < found**2 - 0.1
 
 
 def test_movement_without_noise_is_an_infinite_distance(monkeypatch):

@@ -16,7 +16,7 @@ from discreet import learner as learner_module
 from discreet.arrays.linear_algebra import unpack
 from discreet.audit import HOLDS, QUICK, answers, checks, proof_facts
 from discreet.audit.noise_sources import Chosen
-from discreet.audit.subjects import MECHANISMS
+from discreet.audit.subjects import MECHANISMS, joined
 from discreet.oracles import FiniteClass
 from discreet.oracles.mechanisms import (
     gaussian_scales,
@@ -198,7 +198,7 @@ def test_a_batch_used_twice_by_a_mechanism(monkeypatch):
     """Two fits of the same batch, of which the mean is released."""
     once = StructuredRidge.fit
 
-    def twice(self, batch, noise, earlier=None):  # noqa: ARG001
+    def twice(self, batch, noise, earlier=()):  # noqa: ARG001
         one, two = once(self, batch, noise), once(self, batch, noise)
         gram = replace(one.gram, values=(one.gram.values + two.gram.values) / 2)
         weights = (one.predictor.weights + two.predictor.weights) / 2
@@ -247,8 +247,8 @@ def test_a_gram_noised_after_a_choice_that_depends_on_the_data(monkeypatch):
     """Noise for the blocks in which there is somebody."""
     full = perturb.noisy_gram
 
-    def sparing(statistics, sigma, noise, like):
-        noisy = full(statistics, sigma, noise, like)
+    def sparing(statistics, sigma, noise):
+        noisy = full(statistics, sigma, noise)
         somebody = statistics.gram.any(axis=(-1, -2), keepdims=True)
         return np.where(somebody, noisy, 0.0)
 
@@ -261,7 +261,7 @@ def test_a_gram_noised_after_a_choice_that_depends_on_the_data(monkeypatch):
 def test_too_little_noise_off_the_diagonal(monkeypatch):
     """σ/2 in place of σ/√2: svec would not be an isometry."""
 
-    def careless(moments, sigma, noise, *_):
+    def careless(moments, sigma, noise):
         p = moments.gram.shape[-1]
         rows, columns = np.triu_indices(p)
         law = np.where(rows == columns, 1.0, 0.5) * sigma / moments.gram_unit
@@ -306,7 +306,7 @@ def fit_instead(monkeypatch, change):
     """``change(made, silent, batch)`` of a fit, and of the same fit without noise."""
     once = PooledStatistics.fit
 
-    def careless(self, batch, noise, earlier=None):
+    def careless(self, batch, noise, earlier=()):
         silent = once(self, batch, Chosen(), earlier)
         return change(once(self, batch, noise, earlier), silent, batch)
 
@@ -314,13 +314,19 @@ def fit_instead(monkeypatch, change):
 
 
 def raw(made, silent, _):
-    """A pool to which the Gram was added before its noise."""
-    pool = replace(made.statistics, gram=silent.statistics.gram + 0 * made.statistics.gram)
-    return replace(made, statistics=pool)
+    """A Gram that was released before its noise."""
+    gram = silent.statistics.gram + 0 * made.statistics.gram
+    return replace(made, statistics=replace(made.statistics, gram=gram))
+
+
+def told(made, silent, _):
+    """How people fared, released before its noise."""
+    heard = silent.statistics.told + 0 * made.statistics.told
+    return replace(made, statistics=replace(made.statistics, told=heard))
 
 
 @POOLED
-def test_a_pool_of_grams_without_noise(mechanism, monkeypatch):
+def test_grams_without_noise(mechanism, monkeypatch):
     fit_instead(monkeypatch, raw)
     failed = found(mechanism, "exact", "noise")
     assert caught(failed, "exact", "largest move")
@@ -328,24 +334,32 @@ def test_a_pool_of_grams_without_noise(mechanism, monkeypatch):
     assert caught(failed, "noise", "scale and shape")
 
 
-def test_a_transcript_of_pools_without_noise(monkeypatch):
-    """The Gram alone: a single projection of both would drown it in the noise of responses."""
-    fit_instead(monkeypatch, raw)
+def test_how_people_fared_without_noise(monkeypatch):
+    fit_instead(monkeypatch, told)
+    failed = found("ridge-stretched", "exact", "noise")
+    assert caught(failed, "exact", "largest move")
+    assert caught(failed, "exact", "nothing but")
+    assert caught(failed, "noise", "scale and shape")
+
+
+@pytest.mark.parametrize("change", [raw, told])
+def test_a_transcript_of_statistics_without_noise(change, monkeypatch):
+    """One part alone: a single projection of all would drown it in the noise of the others."""
+    fit_instead(monkeypatch, change)
     effort = replace(QUICK, epsilons=(), runs=((8.0, 60),))
     failed = found("default-plan", "transcript", effort=effort, only="slot=4")
     assert caught(failed, "transcript", "last batch")
 
 
-def test_a_pool_that_is_noised_anew_at_every_release(monkeypatch):
-    """Sums are kept as they are, and only the newest noise is in a pool: noises average out."""
+def test_sums_that_are_noised_anew_at_every_release(monkeypatch):
+    """Records are kept, and each release sums them all with new noise: noises average out."""
     once, kept = PooledStatistics.fit, []
 
-    def anew(self, batch, noise, earlier=None):
-        if earlier is None:
+    def anew(self, batch, noise, earlier=()):
+        if not earlier:
             kept.clear()
-        made = once(self, batch, noise, kept[-1] if kept else None)
-        kept.append(once(self, batch, Chosen(), kept[-1] if kept else None).statistics)
-        return made
+        kept.append(batch)
+        return once(self, joined(*kept), noise, earlier)
 
     monkeypatch.setattr(PooledStatistics, "fit", anew)
     effort = replace(QUICK, epsilons=())
@@ -355,7 +369,7 @@ def test_a_pool_that_is_noised_anew_at_every_release(monkeypatch):
 
 @POOLED
 def test_a_predictor_from_the_gram_without_noise(mechanism, monkeypatch):
-    """The published pool is right, and the weights tell more than it does."""
+    """The published statistics are right, and the weights tell more than they do."""
     fit_instead(monkeypatch, lambda made, silent, _: replace(made, predictor=silent.predictor))
     assert caught(found(mechanism, "exact"), "exact", "nothing but")
 
@@ -423,7 +437,7 @@ def test_the_whole_quick_audit_holds():
     findings = answers(checks(QUICK))
     assert [each for each in findings if each.verdict != HOLDS] == []
     bounds = [each for each in findings if each.measured is not None]
-    assert len(bounds) == 26
+    assert len(bounds) == 29
     for each in bounds:
         assert each.measured <= each.claimed
         if each.part == "black box":

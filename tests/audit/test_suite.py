@@ -22,9 +22,9 @@ def test_every_oracle_mechanism_and_feedback_is_a_subject():
     assert set(MECHANISMS) > {DEFAULT_PLAN}
     for mechanism in set(MECHANISMS) - {DEFAULT_PLAN}:
         assert {f"{mechanism}, bandit", f"{mechanism}, full information"} <= names
-    for mechanism in ("ridge-structured", "ridge-paper", "ridge-pooled"):
+    for mechanism in ("ridge-structured", "ridge-paper", "ridge-pooled", "ridge-stretched"):
         assert f"{mechanism}, full information, one label" in names
-    assert len(names) == 18
+    assert len(names) == 21
 
 
 def test_the_default_plan_is_a_subject_as_it_is():

@@ -12,7 +12,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -141,6 +141,8 @@ def flat(release: Published) -> np.ndarray[Any, Any]:
 
 
 def _pool(statistics: Statistics | None) -> list[Any]:
-    if statistics is None:
-        return []
-    return [statistics.gram, statistics.response, statistics.records, statistics.variance]
+    published = [] if statistics is None else [getattr(statistics, name) for name in _STATISTICS]
+    return [each for each in published if each is not None]
+
+
+_STATISTICS = tuple(each.name for each in fields(Statistics))

@@ -99,7 +99,7 @@ def _hits(
     hits = 0
     for start in range(0, trials, _AT_ONCE):
         count = min(_AT_ONCE, trials - start)
-        release = subject.calibrated.fit(world, Trials(noise or SecureNoise(), count))
+        release = subject.fit(world, Trials(noise or SecureNoise(), count))
         hits += int((plan.statistic(release) > plan.threshold).sum())
     return hits
 
@@ -184,7 +184,7 @@ def _choice_plan(subject: Subject, trials: int) -> AttackPlan:
 
     def rate(world: Batch, sharper: float) -> float:
         asked = Chosen()
-        subject.calibrated.fit(world, asked)
+        subject.fit(world, asked)
         logits = -sharper * asked.scores / asked.scale
         law = np.exp(logits - logits.max())
         return float(law[0] / law.sum())

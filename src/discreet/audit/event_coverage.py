@@ -77,7 +77,9 @@ def _sampler_is_paid(subject: Subject, mechanism: Any) -> bool:
         for context, loss, action in (([0.3, 0.4], 0.9, 0), ([-0.5, 0.2], 0.2, 1))
     )
     moved = np.flatnonzero(one != two)
-    noise = seen.read.sigma[moved] * GRID**2  # in steps that are finer than those of the sums
+    noise = seen.read.sigma[moved] * GRID**2  # in steps that are no coarser than those of the sums
+    if subject.stretched:  # there a step off the diagonal is √2 in svec
+        noise = noise / math.sqrt(2.0)
     distance = float((_LEADING / noise**2).sum())
     return distance <= float(mechanism.event.sampler_distance)
 

@@ -64,18 +64,21 @@ class GaussianRelease:
 
     def mean(self, record: Batch) -> np.ndarray[Any, Any]:
         """The statistics of a batch with this record, without noise."""
-        return self.read(self.mechanism.fit(self.read.batch(record), Chosen()))
+        return self.read(
+            self.mechanism.fit(self.read.batch(record), Chosen(), self.subject.earlier)
+        )
 
     @cached_property
     def covariance(self) -> np.ndarray[Any, Any]:
         """Covariance of the statistics, by one draw at a time on an empty batch."""
-        mechanism, empty = self.mechanism, self.read.batch()
-        silence = Chosen()
-        still = self.read(mechanism.fit(empty, silence))
+        mechanism, empty, silence = self.mechanism, self.read.batch(), Chosen()
+        still = self.read(mechanism.fit(empty, silence, self.subject.earlier))
         total = np.zeros((still.size, still.size))
         for name, shape in silence.asked.items():
             draws = np.eye(math.prod(shape)).reshape(-1, *shape)
-            moved = self.read(mechanism.fit(empty, Chosen({name: draws}))) - still
+            moved = (
+                self.read(mechanism.fit(empty, Chosen({name: draws}), self.subject.earlier)) - still
+            )
             total += moved.T @ moved
         return total
 
@@ -140,6 +143,10 @@ def largest_distance(subject: Subject, distance: Distance, starts: int = 3, seed
 def _first_losses(subject: Subject, rng: Any, start: int) -> Any:
     if subject.losses == "one_label":
         return (1.0 - np.eye(subject.n_actions))[[0, start % 2]]
+    if (
+        start == 0
+    ):  # opposite ones: alike they are a local maximum where losses are told beside rows
+        return np.repeat([[1.0], [0.0]], subject.n_actions, axis=1)
     return rng.random((2, subject.n_actions))
 
 

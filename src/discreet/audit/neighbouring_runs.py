@@ -59,6 +59,7 @@ class Play:
             features=UnitBall(DIMENSION),
             budget=Budget(self.epsilon, DELTA),
             first_batch=FIRST,
+            growth=2.0,
             horizon=ROUNDS,
             releases="on_request",
             **parts,
@@ -118,14 +119,13 @@ class Play:
             known = self._rows(past, contexts[rows], losses[rows], rows != self.scenario.slot)
             read = self._reader(length)
             drawn = noise[number - 1] * read.sigma if number <= len(noise) else 0.0
-            seen = read(release, past.statistics)
-            found.append(seen - self._silent(known, length) - drawn)
+            found.append(read(release) - self._silent(known, length, past) - drawn)
         return found
 
     def projections(self, released: Released) -> np.ndarray[Any, Any]:
         """Residuals along the difference of the two versions, in deviations of the noise.
 
-        Two numbers per release, for Gram and response: noise may be missing in one of them alone.
+        One number for each part of a release: noise may be missing in one of them alone.
         """
         left = self.residuals(released)
         one, two = (
@@ -134,10 +134,9 @@ class Play:
         )
         if self.batch <= len(left):
             left[self.batch - 1] = left[self.batch - 1] - (one + two) / 2
-        sigma = self._reader(self.plan.schedule.length(self.batch)).sigma
-        split = sigma.size - ACTIONS * (DIMENSION + 1)
-        directions = np.zeros((sigma.size, 2))
-        for column, part in enumerate((slice(split), slice(split, None))):
+        sigma, parts = self._own_reader.sigma, self._own_reader.parts
+        directions = np.zeros((sigma.size, len(parts)))
+        for column, part in enumerate(parts):
             apart = (two - one)[part] / sigma[part]
             directions[part, column] = apart / sigma[part] / (np.linalg.norm(apart) or 1.0)
         return np.concatenate([each @ directions for each in left])
@@ -155,7 +154,7 @@ class Play:
         heard = np.array([version.loss is not None])
         losses = np.full((1, ACTIONS), version.loss or 0.0)
         rows = self._rows(past, np.array([version.context]), losses, heard)
-        return self._silent(rows, self.plan.schedule.length(self.batch))
+        return self._silent(rows, self.plan.schedule.length(self.batch), past)
 
     def _rows(self, past: Released, contexts: Any, losses: Any, heard: Any) -> Batch:
         """Records with the actions that the policy takes after these releases."""
@@ -164,15 +163,19 @@ class Play:
         observed = (np.arange(ACTIONS) == actions[:, None]) & heard[:, None]
         return Batch(features, losses.astype(float), observed)
 
-    def _silent(self, rows: Batch, length: int) -> np.ndarray[Any, Any]:
+    def _silent(self, rows: Batch, length: int, past: Released) -> np.ndarray[Any, Any]:
         """Statistics of known records in a batch of this length, without noise.
 
-        Runs differ in the actions alone, of which there are few: most are known already.
+        Runs differ in the actions, of which there are few, and in the matrix that the release
+        before published, if it did: all other statistics are known already.
         """
-        key = (length, *(part.tobytes() for part in (rows.features, rows.losses, rows.observed)))
+        matrix = past.statistics[-1].following if past.statistics else None
+        parts = (rows.features, rows.losses, rows.observed)
+        key = (length, None if matrix is None else matrix.tobytes(), *(p.tobytes() for p in parts))
         if key not in self._known:
             read = self._reader(length)
-            self._known[key] = read(self.plan.mechanism.fit(read.batch(rows), Chosen()))
+            silent = self.plan.mechanism.fit(read.batch(rows), Chosen(), past.statistics)
+            self._known[key] = read(silent)
         return self._known[key]
 
     @cached_property
@@ -188,17 +191,22 @@ class Play:
     def _readers(self) -> dict[int, RidgeReader]:
         return {}
 
-    def shift(self) -> float:
-        """Deviations between the worlds if the record's batch shows as much as it may."""
+    def shift(self, released: Released) -> float:
+        """Deviations between the worlds in the release of the record's batch, after those before.
+
+        What is public by then decides about it: the action, and how rows are stretched.
+        """
         if not self.plan.schedule.fitted(self.batch):
             return 0.0
-        nothing = self.plan.nothing_released()
         one, two = (
-            self.statistics(version, nothing)
+            self.statistics(version, released)
             for version in (self.scenario.first, self.scenario.second)
         )
-        sigma = self._reader(self.plan.schedule.length(self.batch)).sigma
-        return float(np.linalg.norm((two - one) / sigma))
+        return float(np.linalg.norm((two - one) / self._own_reader.sigma))
+
+    @property
+    def _own_reader(self) -> RidgeReader:
+        return self._reader(self.plan.schedule.length(self.batch))
 
 
 class Crash(Exception):  # noqa: N818

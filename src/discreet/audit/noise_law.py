@@ -38,7 +38,7 @@ def standard_draws(subject: Subject, noise: Noise, releases: int = 0) -> Floats:
     """Noise of many releases (T, k), in declared standard deviations."""
     first, _ = subject.worst_pair()
     releases = releases or RELEASES * (1 if subject.ridge else 4)  # a few numbers per release
-    release = subject.calibrated.fit(first, Trials(noise, releases))
+    release = subject.fit(first, Trials(noise, releases))
     if subject.ridge:
         seen = GaussianRelease(subject)
         return np.asarray((seen.read(release) - seen.mean(first)) / seen.read.sigma)
@@ -207,10 +207,12 @@ def grid(subject: Subject, alpha: float, noise: Noise | None = None, name: str =
     seen, kept = GaussianRelease(subject), []
     first, _ = subject.worst_pair()
     rows, columns = np.triu_indices(subject.dimension + 1)
-    least = subject.calibrated.gram * math.sqrt(0.5) * 2.0 * GRID**2
+    steps_in_one = GRID**2 * (1.0 if subject.stretched else 2.0)
+    least = subject.calibrated.gram * math.sqrt(0.5) * steps_in_one
     for batch in (seen.read.batch(), first):
-        release = subject.calibrated.fit(batch, Trials(noise or SecureNoise(), RELEASES))
-        steps = (release.gram.values * (2.0 * GRID**2))[..., rows, columns]
+        release = subject.fit(batch, Trials(noise or SecureNoise(), RELEASES))
+        gram = release.statistics.gram if subject.stretched else release.gram.values
+        steps = (gram * steps_in_one)[..., rows, columns]
         kept += [bool((steps == np.rint(steps)).all()), uniform_bits(steps, least, alpha)]
     return _finding(
         subject,
@@ -255,7 +257,7 @@ def choice(subject: Subject, alpha: float, noise: Noise | None = None) -> Findin
     kept, said = [], []
     for world in subject.worst_pair():
         asked = Chosen()
-        subject.calibrated.fit(world, asked)
+        subject.fit(world, asked)
         law = np.exp(-(asked.scores - asked.scores.min()) / asked.scale)
         drawn = Trials(noise or SecureNoise(), 2 * RELEASES).choose(
             "finite class", asked.scores, np.asarray(asked.scale)

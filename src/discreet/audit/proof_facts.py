@@ -43,7 +43,7 @@ def blocks(subject: Subject) -> Finding:
     inside = np.kron(np.eye(A), np.ones((p, p))) > 0
     kept = True
     for rows in [3] * 20 + [1] * 20:
-        gram = subject.calibrated.fit(_wild(rng, rows, A, p, 1.0), Chosen()).gram
+        gram = subject.fit(_wild(rng, rows, A, p, 1.0), Chosen()).gram
         values = np.asarray(gram.values)
         if gram.dense:
             kept &= not values[~inside].any()
@@ -89,7 +89,7 @@ def exact_sums(subject: Subject) -> Finding:
     rows = UnitBall(p - 1).map(contexts), rng.random((MANY_ROWS, A)), observed
     order = np.argsort(contexts[:, 0])
     one, two = (
-        flat(subject.calibrated.fit(Batch(*parts), Chosen()))
+        flat(subject.fit(Batch(*parts), Chosen()))
         for parts in (rows, tuple(part[order] for part in rows))
     )
     return _fact(

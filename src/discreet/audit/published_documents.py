@@ -99,13 +99,19 @@ def _played(plan: Plan, subject: Subject, world: World) -> Learner:
 
 
 def _broken_links(plan: Plan, released: Released) -> list[str]:
-    """Each release names the whole document before it; this hashes that document again."""
-    found, before = [], _hash(plan.to_config())
+    """Each release names the whole document before it, and uses the matrix published there.
+
+    This hashes that document again.
+    """
+    found, before, matrix = [], _hash(plan.to_config()), None
     for item in released.items:
         document = item.to_json()
         if document["previous"] != before:
             found.append(f"release {item.number} does not name what came before it")
-        before = _hash(document)
+        statistics = document.get("statistics") or {}
+        if matrix is not None and statistics.get("matrix") != matrix:
+            found.append(f"release {item.number} uses another matrix than the one before published")
+        before, matrix = _hash(document), statistics.get("following")
         if item.digest != before:
             found.append(f"the digest of release {item.number} is not that of its document")
     return found
@@ -140,7 +146,7 @@ def tells_no_more(subject: Subject) -> Finding:
         plan = _with_large_ridge(subject, policy)
         past = plan.nothing_released()
         past = past.add(_release(plan, crowds[-1], Shared(seed=1), past))
-        target = _Target(subject, plan, crowds[0])
+        target = _Target(subject, plan, crowds[0], past)
         first, *others = (
             _release(plan, batch, target.noise_for(batch), past).to_json() for batch in crowds
         )
@@ -169,9 +175,10 @@ def _release(plan: Plan, batch: Batch, noise: Any, past: Released) -> Release:
 class _Target:
     """The noise that a batch needs to be released as the first one is with shared noise."""
 
-    def __init__(self, subject: Subject, plan: Plan, first: Batch) -> None:
+    def __init__(self, subject: Subject, plan: Plan, first: Batch, past: Released) -> None:
         self._subject, self._first = subject, first
         self._mechanism: Any = plan.mechanism
+        self._matrix = past.statistics[-1].following if subject.stretched else None
         self.on_grid = subject.mechanism not in (
             "ridge-paper",
             "logistic-gamma",
@@ -203,12 +210,13 @@ class _Target:
             if self._subject.ridge:
                 found["dense response"] = (one.response - two.response).ravel() / mechanism.response
             return found
-        one, two = (exact_moments(each, *kind) for each in (self._first, batch))
+        one, two = (exact_moments(each, *kind, self._matrix) for each in (self._first, batch))
         rows, columns = np.triu_indices(one.gram.shape[-1])
-        return {
+        found = {
             "gram": (one.gram - two.gram)[..., rows, columns],
             "response": one.response - two.response,
         }
+        return found if one.told is None else found | {"told": one.told - two.told}
 
     def _tilt(self, batch: Batch) -> dict[str, Any]:
         """The draw with which the minimiser is one that was chosen in advance."""

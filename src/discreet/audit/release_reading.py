@@ -1,8 +1,8 @@
 """What an attacker reads from a ridge release: the noisy statistics themselves.
 
 Weights solve (G̃ + ΛI + repair)θ = q̃ around a public offset, and G̃ is released, so whoever knows
-the plan gets q̃ back. The offset and Λ are found by asking the shipped fit without noise. Pools are
-released as they are: two of them in a row tell the noisy statistics of one batch.
+the plan gets q̃ back. The offset and Λ are found by asking the shipped fit without noise. A pooled
+mechanism publishes the noisy statistics of each batch as they are.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from discreet.arrays.linear_algebra import inverse_repaired
 from discreet.audit.noise_sources import Chosen
 from discreet.audit.subjects import joined
 from discreet.oracles.mechanisms.pooled_statistics import PooledStatistics
-from discreet.releases.statistics import Statistics
 from discreet.rows.batch import Batch
 
 
@@ -60,14 +59,24 @@ class RidgeReader:
         return offset, math.sqrt(square) / float(np.linalg.norm(moved)) - square
 
     @cached_property
+    def parts(self) -> tuple[slice, ...]:
+        """Where Gram, responses and what else is told lie in what is read."""
+        silent = self.mechanism.fit(self.batch(), Chosen())
+        size, told = self(silent).size, getattr(silent.statistics, "told", None)
+        rest = size if told is None else size - told.size
+        gram = rest - self.n_actions * self.p
+        ends = (0, gram, rest) if told is None else (0, gram, rest, size)
+        return tuple(map(slice, ends, ends[1:]))
+
+    @cached_property
     def sigma(self) -> np.ndarray[Any, Any]:
         """The declared standard deviation of each number that is read."""
-        silent = self(self.mechanism.fit(self.batch(), Chosen()))
-        responses = np.arange(silent.size) >= silent.size - self.n_actions * self.p
-        return np.asarray(np.where(responses, self.mechanism.response, self.mechanism.gram))
+        declared = np.full(self.parts[-1].stop, self.mechanism.gram)
+        declared[self.parts[1]] = self.mechanism.response
+        return declared
 
-    def __call__(self, release: Any, earlier: Statistics | None = None) -> np.ndarray[Any, Any]:  # noqa: ARG002
-        """Vectors (..., k), one per release; ``earlier`` is the pool that the release extends."""
+    def __call__(self, release: Any) -> np.ndarray[Any, Any]:
+        """Vectors (..., k), one per release."""
         offset, ridge = self._public
         gram, weights = release.gram, release.predictor.weights - offset
         values = np.asarray(gram.values)
@@ -87,24 +96,20 @@ class RidgeReader:
 
 @dataclass(frozen=True)
 class PoolReader(RidgeReader):
-    """(svec G̃, q̃) of a batch from two pools in a row: their difference over its weight."""
+    """(svec G̃, q̃) of a batch, and what else it tells, as they were released."""
 
-    def __call__(self, release: Any, earlier: Statistics | None = None) -> np.ndarray[Any, Any]:
-        pool = release.statistics
-        gram, response, records = (
-            getattr(pool, name) - (getattr(earlier, name) if earlier else 0.0)
-            for name in ("gram", "response", "records")
-        )
-        weight = records / self.records  # the pool counts w·n more records than before
-        read = _side_by_side(_svec(gram), response.reshape(*response.shape[:-2], -1))
-        return np.asarray(read / weight)
+    def __call__(self, release: Any) -> np.ndarray[Any, Any]:
+        seen = release.statistics
+        response = seen.response.reshape(*seen.response.shape[:-2], -1)
+        told = [] if seen.told is None else [seen.told]
+        return _side_by_side(_svec(seen.gram), response, *told)
 
 
 @dataclass(frozen=True)
 class GramReader(RidgeReader):
     """svec G̃ alone, of a mechanism that releases its Gram beside something else."""
 
-    def __call__(self, release: Any, earlier: Statistics | None = None) -> np.ndarray[Any, Any]:  # noqa: ARG002
+    def __call__(self, release: Any) -> np.ndarray[Any, Any]:
         values = np.asarray(release.gram.values)
         return _svec(values[..., None, :, :] if release.gram.dense else values)
 
@@ -115,9 +120,9 @@ def reader_of(mechanism: Any, records: int, n_actions: int, p: int) -> RidgeRead
     return kind(mechanism, records, n_actions, p)
 
 
-def _side_by_side(gram: np.ndarray[Any, Any], response: Any) -> np.ndarray[Any, Any]:
-    lead = np.broadcast_shapes(gram.shape[:-1], response.shape[:-1])
-    parts = [np.broadcast_to(each, (*lead, each.shape[-1])) for each in (gram, response)]
+def _side_by_side(*read: Any) -> np.ndarray[Any, Any]:
+    lead = np.broadcast_shapes(*(each.shape[:-1] for each in read))
+    parts = [np.broadcast_to(each, (*lead, each.shape[-1])) for each in read]
     return np.concatenate(parts, axis=-1)
 
 

@@ -14,11 +14,14 @@ from discreet.oracles import FiniteClass, Logistic, PooledRidge, Problem, Ridge
 from discreet.plan import Plan
 from discreet.policies import LinUCB, Policy, SquareCB
 from discreet.privacy.budget import Budget
+from discreet.releases.statistics import Statistics
 from discreet.rows.batch import Batch
 
 DELTA = 1e-5
 DEFAULT_PLAN = "default-plan"
 """``Plan(n_actions, features, budget)`` with the parts that it chooses."""
+SHRUNK = 2.0**-6
+"""The constant feature beside a context after it was stretched, where there is a past."""
 COPIES = 5
 """Copies of f = 1 beside one f = 0: this choice reveals most at 10,000 trials."""
 
@@ -34,7 +37,8 @@ def constants(values: Any, n_actions: int, p: int) -> np.ndarray[Any, Any]:
 _ORACLES: dict[str, tuple[Any, int, float]] = {
     "ridge-structured": (lambda _: Ridge(), 2, DELTA),
     "ridge-paper": (lambda _: Ridge(mechanism="paper"), 2, DELTA),
-    "ridge-pooled": (lambda _: PooledRidge(), 2, DELTA),
+    "ridge-pooled": (lambda _: PooledRidge(geometry="plain"), 2, DELTA),
+    "ridge-stretched": (lambda _: PooledRidge(), 2, DELTA),
     "logistic-gamma": (lambda _: Logistic(ridge=1e-4, noise="gamma"), 1, 0.0),
     "logistic-gaussian": (lambda _: Logistic(ridge=1e-4, noise="gaussian"), 1, DELTA),
     "logistic-paper": (lambda _: Logistic(ridge=1e-4, mechanism="paper"), 1, 0.0),
@@ -67,12 +71,17 @@ class Subject:
 
     @property
     def pooled(self) -> bool:
-        return self.mechanism in ("ridge-pooled", DEFAULT_PLAN)
+        return self.stretched or self.mechanism == "ridge-pooled"
+
+    @property
+    def stretched(self) -> bool:
+        """Whether rows are stretched by what earlier releases tell, and normalised."""
+        return self.mechanism in ("ridge-stretched", DEFAULT_PLAN)
 
     @property
     def with_gram(self) -> bool:
-        """Ridge releases its Gram too, as for a policy with radii; a plan follows its policy."""
-        return self.ridge and self.mechanism != DEFAULT_PLAN
+        """Ridge releases its Gram too, as for a policy with radii, where rows are plain."""
+        return self.ridge and not self.stretched
 
     @property
     def dimension(self) -> int:
@@ -94,6 +103,27 @@ class Subject:
         return self.bare_oracle.calibrate(self.problem, self.budget)
 
     @cached_property
+    def earlier(self) -> tuple[Statistics, ...]:
+        """What was public before: nothing, or a release whose matrix shrinks the constant feature.
+
+        Without the constant, contexts that are far apart have rows with v·v' < 0.
+        """
+        matrix = np.diag([SHRUNK] + [1.0] * self.dimension)
+        return self.past(matrix) if self.mechanism == "ridge-stretched" else ()
+
+    def past(self, following: Any) -> tuple[Statistics, ...]:
+        """One release that published a matrix, which its own statistics do not give."""
+        A, p = self.n_actions, self.dimension + 1
+        bandit, variance = self.feedback == "bandit", self.calibrated.gram**2
+        gram = np.stack([64.0 * np.eye(p)] * (A if bandit else 1))
+        told = np.array([0.0, 128.0]) if bandit else None
+        return (Statistics(gram, np.zeros((A, p)), 128, variance, np.eye(p), following, told),)
+
+    def fit(self, batch: Batch, noise: Any) -> Any:
+        """A fit of the mechanism as it ships, after what was public before."""
+        return self.calibrated.fit(batch, noise, self.earlier)
+
+    @cached_property
     def calibrated_with_gram(self) -> Any:
         """The mechanism as it is for a policy with radii."""
         problem = replace(self.problem, radii=True)
@@ -109,7 +139,7 @@ class Subject:
         """A policy without radii and, where the mechanism has a Gram to offer, one with them."""
         if self.mechanism == DEFAULT_PLAN:
             return (None,)  # its own
-        if self.mechanism in ("logistic-gamma", "finite"):
+        if self.mechanism in ("logistic-gamma", "finite", "ridge-stretched"):
             return (SquareCB(),)
         return SquareCB(), LinUCB()
 
@@ -154,7 +184,11 @@ class Subject:
         return joined(*made)
 
     def worst_pair(self) -> tuple[Batch, Batch]:
-        """Neighbours that lie one sensitivity apart, or that an attack tells apart best."""
+        """Neighbours that lie one sensitivity apart, or that an attack tells apart best.
+
+        Opposite losses attain the bound of rows with v·v' = ω²/8 for each loss that is heard, one
+        label that of different labels at 1/(2A); of stretched rows at −(1 − 1/A)/2, labels alike.
+        """
         if not self.ridge:
             return self._worst_labels()
         A = self.n_actions
@@ -165,11 +199,13 @@ class Subject:
             rows = label[0] if self.losses == "one_label" else np.ones(A)
             return self.record([1.0, 0.0], rows), self.record([-1.0, 0.0], rows)
         weight = (self.calibrated.gram / self.calibrated.response) ** 2  # ω²
+        constant = SHRUNK if self.earlier else 1.0
         if self.losses == "one_label":
-            meeting = _at(weight / (2 * A))
-            return self.record([1.0, 0.0], label[0]), self.record(meeting, label[1])
+            t, other = (-(1 - 1 / A) / 2, 0) if self.stretched else (weight / (2 * A), 1)
+            meeting = _at(t, constant)
+            return self.record([1.0, 0.0], label[0]), self.record(meeting, label[other])
         t = weight / 8 if self.feedback == "bandit" else weight * A / 8
-        return self.record([1.0, 0.0], 1.0), self.record(_at(t), 0.0)
+        return self.record([1.0, 0.0], 1.0), self.record(_at(t, constant), 0.0)
 
     def _worst_labels(self) -> tuple[Batch, Batch]:
         if self.feedback == "full" or self.mechanism in ("finite", "logistic-gaussian"):
@@ -177,9 +213,12 @@ class Subject:
         return self.record([1.0], 1.0, 0), self.record([1.0], 1.0, 1)
 
 
-def _at(t: float) -> list[float]:
-    """A unit context whose features meet those of (1, 0) at b·b' = t, or as near as can be."""
-    cosine = 2.0 * min(t, 1.0) - 1.0
+def _at(t: float, constant: float) -> list[float]:
+    """A unit context whose row meets that of (1, 0) at v·v' = t, or as near as can be.
+
+    Rows are (``constant``, c) with their norm taken away.
+    """
+    cosine = min(t, 1.0) * (1.0 + constant**2) - constant**2
     return [cosine, math.sqrt(1.0 - cosine**2)]
 
 

@@ -22,6 +22,7 @@ from discreet.audit.people import installed, one_row_each
 from discreet.audit.proof_facts import blocks, calibration, exact_sums, hostile, isometry
 from discreet.audit.published_documents import public_alike, tells_no_more
 from discreet.audit.scenarios import SCENARIOS
+from discreet.audit.stretched_rows import rows_as_published
 from discreet.audit.subjects import DEFAULT_PLAN, MECHANISMS, Subject, subjects
 from discreet.audit.transcript import enters_once, transcript
 from discreet.privacy.noise import SecureNoise
@@ -86,6 +87,7 @@ def _exact(subject: Subject, effort: Effort) -> list[Check]:
         facts = [isometry, hostile]
         facts += [blocks] * subject.with_gram
         facts += [exact_sums] * (subject.mechanism != "ridge-paper")  # which sums floats
+        facts += [rows_as_published] * (subject.mechanism == "ridge-stretched")
         asked += [partial(each, subject) for each in facts]
     elif subject.mechanism == "finite":
         asked.append(partial(exact_choice, subject))
@@ -112,6 +114,8 @@ def _noise(subject: Subject, effort: Effort) -> list[Check]:
     if subject.mechanism in ("ridge-structured", "ridge-pooled"):
         listed.append(_law(noise_law.grid, subject))
         listed += [_law(ask, subject, **_FAST) for ask in (*asked, noise_law.grid)]
+    if subject.mechanism == "ridge-stretched":
+        listed.append(_law(noise_law.grid, subject))
     if subject.mechanism == "ridge-pooled" and subject.feedback == "bandit":
         listed.append(_law(noise_law.tails, subject, count=MANY_DRAWS, **_FAST))
         listed.append(Check("noise", _Certain(partial(entropy_alone, subject, **_FAST))))
@@ -124,7 +128,7 @@ _TAILS = ("ridge-paper", "logistic-gamma", "logistic-gaussian", DEFAULT_PLAN)
 
 def _black_box(subject: Subject) -> Callable[[float], Finding]:
     """The pooled oracle meets both samplers: the default plan has the exact one."""
-    options = _FAST if subject.mechanism == "ridge-pooled" else {}
+    options = _FAST if subject.mechanism in ("ridge-pooled", "ridge-stretched") else {}
     return partial(black_box, subject, **options)
 
 

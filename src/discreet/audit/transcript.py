@@ -26,8 +26,9 @@ from discreet.audit.confidence_bounds import (
 from discreet.audit.finding import FAILS, HOLDS, POWER, ROUNDING, Finding, measured_verdict
 from discreet.audit.neighbouring_runs import Play
 from discreet.audit.noise_sources import Chosen
-from discreet.audit.scenarios import Scenario, Version
+from discreet.audit.scenarios import Scenario
 from discreet.privacy.events import Event
+from discreet.releases.released import Released
 
 
 @dataclass
@@ -45,9 +46,11 @@ class Remembered(Chosen):
         return self.kept[name][-1]
 
     def of_releases(self) -> list[np.ndarray[Any, Any]]:
-        """Draws for Gram and response, as they are read."""
-        pairs = zip(self.kept["gram"], self.kept["response"], strict=True)
-        return [np.concatenate([gram.reshape(-1), each.reshape(-1)]) for gram, each in pairs]
+        """Draws for Gram, response and what else is told, as they are read."""
+        drawn = [self.kept[name] for name in ("gram", "response", "told") if name in self.kept]
+        return [
+            np.concatenate([each.reshape(-1) for each in one]) for one in zip(*drawn, strict=True)
+        ]
 
 
 def enters_once(scenario: Scenario, epsilon: float) -> Finding:
@@ -79,17 +82,19 @@ def enters_once(scenario: Scenario, epsilon: float) -> Finding:
 
 def transcript(scenario: Scenario, epsilon: float, trials: int, alpha: float) -> Finding:
     """Lower bound on ε from whole transcripts of two neighbouring streams."""
-    play = Play(scenario, epsilon)
+    play, pilots = Play(scenario, epsilon), trials // 2
 
-    def seen(version: Version, count: int) -> list[np.ndarray[Any, Any]]:
-        return [play.projections(play.releases(version)) for _ in range(count)]
+    def runs(count: int) -> list[list[Released]]:
+        versions = scenario.first, scenario.second
+        return [[play.releases(version) for _ in range(count)] for version in versions]
 
-    rule = learnt_rule(
-        *(seen(version, trials // 2) for version in (scenario.first, scenario.second))
-    )
+    worlds = runs(pilots)
+    shift = float(np.mean([play.shift(each) for world in worlds for each in world]))
+    seen = [[play.projections(each) for each in world] for world in worlds]
+    rule = learnt_rule(*seen)
     one, two = (
-        sum(rule.statistic(each) > rule.threshold for each in seen(version, trials))
-        for version in (scenario.first, scenario.second)
+        sum(rule.statistic(play.projections(each)) > rule.threshold for each in world)
+        for world in runs(trials)
     )
     hits = Hits(one, two, trials)
     budget = play.plan.budget
@@ -97,8 +102,7 @@ def transcript(scenario: Scenario, epsilon: float, trials: int, alpha: float) ->
     def proven(some: Hits) -> float:
         return measured_epsilon(some, budget, alpha, gaussian=True)
 
-    shift = play.shift()
-    declared = gaussian_hits(_learnt(shift, trials // 2), trials)
+    declared = gaussian_hits(_learnt(shift, pilots, seen[0][0].size), trials)
     measured, attainable = proven(hits), proven(declared)
     halved = proven(gaussian_hits(2.0 * shift, trials))
     enough = min(POWER * attainable, unlucky(declared, proven, alpha))
@@ -120,14 +124,10 @@ def transcript(scenario: Scenario, epsilon: float, trials: int, alpha: float) ->
     )
 
 
-def _learnt(shift: float, pilots: int) -> float:
+def _learnt(shift: float, pilots: int, numbers: int) -> float:
     """The shift along a direction that was learnt from so many pilot runs of each world.
 
     Each further number among k dilutes it: its square keeps the share s/(s + k), s = shift²·n/2.
     """
     signal = shift**2 * pilots / 2
-    return shift * math.sqrt(signal / (signal + _NUMBERS)) if shift else 0.0
-
-
-_NUMBERS = 4
-"""Two projections for each release."""
+    return shift * math.sqrt(signal / (signal + numbers)) if shift else 0.0

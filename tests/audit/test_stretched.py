@@ -1,0 +1,106 @@
+"""Learned geometry as an auditor sees it: a public matrix, rows of norm one, one set of axes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import discreet as dc
+from discreet.audit import HOLDS
+from discreet.audit.noise_sources import Chosen, Shared
+from discreet.audit.published_documents import WORLDS, public_alike
+from discreet.audit.stretched_rows import rows_as_published
+from discreet.audit.subjects import Subject, subjects
+from discreet.errors import PrivateData
+from discreet.oracles.mechanisms.geometry import pooled, publishable
+from discreet.oracles.mechanisms.moments import GRID, stretched_rows
+from discreet.releases.statistics import Statistics
+
+BANDIT = Subject("ridge-stretched", "bandit", "general", 2.0)
+STRETCHED = [pytest.param(each, id=each.name) for each in subjects(["ridge-stretched"], [2.0])]
+SHRINKING = np.diag([2.0**-6, 1.0, 1.0])
+
+
+@pytest.mark.parametrize("subject", STRETCHED)
+def test_rows_are_stretched_by_the_published_matrix(subject):
+    assert rows_as_published(subject).verdict == HOLDS
+
+
+def test_plain_where_there_are_radii():
+    """So what is asked of ridge-pooled is asked of them too."""
+    problem = replace(BANDIT.problem, radii=True)
+    default, plain = (
+        dc.PooledRidge(geometry=name).calibrate(problem, BANDIT.budget)
+        for name in ("learned", "plain")
+    )
+    assert not default.stretched
+    assert replace(default, oracle=plain.oracle) == plain
+    assert BANDIT.calibrated.stretched
+
+
+@pytest.mark.parametrize("subject", STRETCHED)
+def test_no_batch_moves_the_matrix_it_meets(subject):
+    """The next matrix follows from noisy statistics alone: as they stand in a document."""
+    earlier = subject.past(SHRINKING)
+    for world in WORLDS:
+        batch = subject.crowd(world.answered(40), world.seed)
+        made = subject.calibrated.fit(batch, Shared(), earlier)
+        assert made.statistics.matrix.tobytes() == SHRINKING.tobytes()
+        read = Statistics.from_json(made.statistics.to_json())
+        weights, following = subject.calibrated.conclusion(
+            (*earlier, replace(read, following=None))
+        )
+        np.testing.assert_array_equal(made.predictor.weights, weights)
+        np.testing.assert_array_equal(made.statistics.following, publishable(following))
+        assert not np.array_equal(made.statistics.following, SHRINKING)
+
+
+def test_a_matrix_that_was_not_published_is_refused():
+    with pytest.raises(PrivateData, match="matrix"):
+        BANDIT.calibrated.fit(BANDIT.worst_pair()[0], Chosen(), BANDIT.past(SHRINKING * np.pi))
+
+
+@pytest.mark.parametrize("p", [2, 3, 50])
+def test_no_row_is_longer_than_the_grid(p):
+    rng = np.random.default_rng(p)
+    grid = np.concatenate(
+        [np.full((500, 1), float(GRID)), np.trunc(rng.uniform(-1, 1, (500, p - 1)) * GRID / p)], 1
+    )
+    for spread in (0.0, 4.0, 20.0):
+        matrix = publishable(rng.normal(size=(p, p)) * np.exp2(rng.uniform(-spread, spread, p)))
+        rows = stretched_rows(grid, matrix)
+        squares = [sum(int(entry) ** 2 for entry in row) for row in rows]
+        assert max(squares) <= GRID**2
+        assert min(squares) > (GRID - 3 * p) ** 2
+        assert (rows == np.rint(rows)).all()
+
+
+def test_statistics_are_pooled_in_the_newest_coordinates():
+    """The same sums, released in two sets of coordinates, add up as if in one."""
+    rng = np.random.default_rng(0)
+    first, second = rng.normal(size=(2, 3, 3))
+    x = rng.normal(size=(2, 20, 3))
+    plain, response = x.mT @ x, x.sum(axis=-2)
+    released = [
+        Statistics(each @ plain @ each.T, response @ each.T, 20, 0.0, each)
+        for each in (first, second)
+    ]
+    pool = pooled(released, 10.0)
+    np.testing.assert_allclose(pool.gram, 2 * second @ plain @ second.T)
+    np.testing.assert_allclose(pool.response, 2 * response @ second.T)
+    assert pool.records == 40
+
+
+@pytest.mark.parametrize("mechanism", ["ridge-stretched", "default-plan"])
+def test_learners_use_the_matrix_that_the_release_before_published(mechanism, monkeypatch):
+    """A learner that forgets what it published is noticed."""
+    subject = replace(BANDIT, mechanism=mechanism)
+    assert public_alike(subject).verdict == HOLDS
+    kind = type(subject.calibrated)
+    forgetful = kind._matrix
+    monkeypatch.setattr(kind, "_matrix", lambda self, features, _: forgetful(self, features, ()))
+    finding = public_alike(subject)
+    assert finding.failed
+    assert "another matrix" in finding.said
