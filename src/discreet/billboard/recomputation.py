@@ -18,6 +18,7 @@ from discreet.privacy.events import NonPrivate
 from discreet.releases.release import Release
 from discreet.releases.released import Released
 from discreet.releases.statistics import Statistics
+from discreet.types import Array
 
 TOLERANCE = 1e-9
 """Share of the largest number by which machines may differ: in the last bits of eigenvectors."""
@@ -40,7 +41,7 @@ def recompute(released: Released) -> dict[int, list[str]]:
     assert isinstance(mechanism, PooledStatistics)
     known: list[Statistics] = []
     for release in released.items:
-        part = misfit(mechanism, known[-1] if known else None, release)
+        part = misfit(mechanism, known[-1].following if known else None, release)
         if part is None and release.statistics is not None:
             known.append(release.statistics)
             part = _differing(mechanism, known, release)
@@ -53,10 +54,11 @@ def recompute(released: Released) -> dict[int, list[str]]:
     return {release.number: parts for release in released.items}
 
 
-def misfit(mechanism: Mechanism, before: Statistics | None, release: Release) -> str | None:
-    """The part of a release's statistics that plan, release or the release before contradict.
+def misfit(mechanism: Mechanism, matrix: Array | None, release: Release) -> str | None:
+    """The part of a release that does not fit its plan, or None; cheap, nothing is recomputed.
 
-    Cheap: shapes, copies and published form, and nothing for oracles that pool no statistics.
+    ``matrix`` is the one that the release before published for this one, None for the first.
+    Oracles that pool no statistics fit.
     """
     if not isinstance(mechanism, PooledStatistics):
         return None
@@ -83,8 +85,9 @@ def misfit(mechanism: Mechanism, before: Statistics | None, release: Release) ->
         "gram": same_gram if problem.radii else gram is None,
     }
     if stretched:
-        used: Any = np.eye(p) if before is None else before.following
-        holds["statistics.matrix"] = np.array_equal(new.matrix, used)
+        holds["statistics.matrix"] = np.array_equal(
+            new.matrix, np.eye(p) if matrix is None else matrix
+        )
         holds["statistics.following"] = isinstance(release.event, NonPrivate) or bool(
             np.any(new.following) and np.array_equal(publishable(new.following), new.following)
         )
