@@ -148,7 +148,7 @@ const LINKS = {
 /** All releases so far: scores, losses and radii of one row of features b. */
 class Released {
   constructor(plan, releases) {
-    Object.assign(this, { actions: plan.n_actions, first: plan.first_batch });
+    Object.assign(this, { actions: plan.n_actions, first: plan.first_batch, growth: +plan.growth });
     this.items = releases.map(({ records, predictor: { link, weights }, gram }) => ({
       records,
       link: LINKS[link],
@@ -160,7 +160,8 @@ class Released {
 
   scores = (b, item = this.items.at(-1)) => item.weights.map((row) => dot(row, b));
   losses = (b, item = this.items.at(-1)) => this.scores(b, item).map(item.link);
-  nominal = (batch) => Math.min(this.first * 2 ** (batch - 1), 2 ** 22); // B_m
+  nominal = (m) => (m > 1 ? this.longer(this.nominal(m - 1)) : this.first); // B_m
+  longer = (n) => Math.min(2 ** 22, Math.max(n + 1, Math.ceil(this.growth * n)));
 
   /** r_a = √max(φᵀ(ΣG̃ + I)⁻¹φ, 0). */
   radii(b) {
@@ -278,8 +279,7 @@ const POLICIES = {
     const [previous, length] = [released.nominal(items.length), released.nominal(items.length + 1)];
     const gamma = Math.min(length, Math.sqrt((actions * previous) / error_bound));
     const rate = rate_scale * Math.min(1, Math.sqrt((2 * Math.log(actions)) / length));
-    const losses = released.losses(b);
-    const gaps = losses.map((loss) => loss - Math.min(...losses));
+    const gaps = released.losses(b).map((loss, _, losses) => loss - Math.min(...losses));
     let [logits, mass] = [gaps.map(() => 0), gaps.map(() => 0)];
     for (let step = 0; step < length; step++) {
       const current = softmax(logits);

@@ -24,7 +24,7 @@ SCHEMA = dc.Schema(
 )
 
 
-def plan(policy, *, features=BALL, n_actions=3, first_batch=1):
+def plan(policy, *, features=BALL, n_actions=3, first_batch=1, growth=1.5):
     oracle = dc.Logistic() if policy.needs_bounded_losses else dc.Ridge()
     return dc.Plan(
         n_actions=n_actions,
@@ -32,6 +32,7 @@ def plan(policy, *, features=BALL, n_actions=3, first_batch=1):
         policy=policy,
         oracle=oracle,
         first_batch=first_batch,
+        growth=growth,
         budget=dc.Budget.none(),
     )
 
@@ -51,7 +52,9 @@ def released(of, count, *, link="identity", grams=None, ties=False, pooled=False
         made = Release(number, records, Predictor(weights, link), gram, plan_digest=of.digest)
         if pooled:
             blocks = _gram(rng, "block", A, p, records).values
-            made = replace(made, statistics=Statistics(blocks, _exact(rng, (A, p)), records, 2.5))
+            sums = Statistics(blocks, _exact(rng, (A, p)), records, 2.5)
+            matrices = {name: _exact(rng, (p, p)) for name in ("matrix", "following")}
+            made = replace(made, statistics=replace(sums, **matrices, told=_exact(rng, 2)))
         history = history.add(publishable(replace(made, previous=previous)))
     return history
 

@@ -1,5 +1,7 @@
 """Billboard: fetched once, verified always, evaluated as the core does."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -48,6 +50,22 @@ def test_probabilities_are_those_of_the_core():
     one = board.probabilities(PEOPLE[0])
     assert one.shape == (3,)
     np.testing.assert_allclose(one, expected[0], rtol=0, atol=EXACT)
+
+
+def test_what_is_in_force_can_be_recomputed():
+    made = dc.Plan(n_actions=2, features=dc.UnitBall(1), budget=dc.Budget(1.0, 1e-5), first_batch=2)
+    learner = dc.Learner(made)
+    for length in (2, 3, 5):
+        learner.observe(learner.decide(np.full((length, 1), 0.5)).id, np.ones(length))
+    learner.release()
+    signed = chain(made, learner.released)
+    assert Billboard(signed, KEY).recompute().keys() == {1, 2, 3}
+    second = learner.released.items[1]
+    weights = second.predictor.weights + 1e-6
+    wrong = replace(second, predictor=replace(second.predictor, weights=weights))
+    forged = [*signed[:2], resigned(documents.release_document(signed[1], wrong))]
+    with refused(dc.CorruptRelease, "predictor of release 2"):
+        Billboard(forged, KEY).recompute()
 
 
 def test_samples_follow_the_given_numbers():

@@ -94,6 +94,7 @@ MUTANTS = {
     "document.max_batches === M": "true",
     "rest[name] === first[name]": "true",
     "canonical(signed) === text": "true",
+    "Math.ceil(this.growth": "Math.round(this.growth",
     "2 * shift || step": "3 * shift || step",
     "1e-12 * (1 +": "1e-2 * (1 +",
     "Math.floor(u[0] * length)": "Math.round(u[0] * length)",

@@ -33,7 +33,8 @@ CASES = {
     "FastCB, clip": (dc.FastCB(scale=0.5, exponent=0.25), {"link": "clip"}, 3),
     "VanillaPO, one": (dc.VanillaPO(scale=2.0), {}, 1),
     "VanillaPO, short": (dc.VanillaPO(scale=8.0), {}, 4),
-    "VanillaPO, panels": (dc.VanillaPO(scale=512.0), {"first_batch": 37}, 5),
+    "VanillaPO, panels": (dc.VanillaPO(scale=512.0), {"first_batch": 37, "growth": 2.0}, 5),
+    "VanillaPO, slow": (dc.VanillaPO(scale=64.0), {"first_batch": 16, "growth": 1.3}, 9),
     "VanillaPO, longest": (dc.VanillaPO(scale=64.0), {"first_batch": 2**22}, 1),
     "VanillaPO, previous": (dc.VanillaPO(rollout="previous"), {"first_batch": 100}, 3),
     "BonusPO": (dc.BonusPO(error_bound=9.0, rate_scale=4.0, bonus_scale=0.05), {}, 6),
@@ -73,7 +74,7 @@ REFUSED_PEOPLE = [
 
 def case(name, policy, options, count):
     """Documents, contexts, and what the core makes of them."""
-    places = {key: options[key] for key in ("n_actions", "first_batch") if key in options}
+    places = {key: options[key] for key in ("n_actions", "first_batch", "growth") if key in options}
     drawn = {key: value for key, value in options.items() if key not in places}
     person = len(name) % 2 == 1  # about half of the cases with named features
     of = plan(policy, features=SCHEMA if person else BALL, **places)

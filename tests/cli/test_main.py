@@ -60,7 +60,7 @@ def document(call):
 @pytest.fixture
 def released(tmp_path):
     """A file of three releases, made with secure noise."""
-    plan = dc.Plan(n_actions=2, features=dc.UnitBall(2), budget=dc.Budget(1.0, 1e-5), horizon=15)
+    plan = dc.Plan(n_actions=2, features=dc.UnitBall(2), budget=dc.Budget(1.0, 1e-5), horizon=90)
     learner = dc.Learner(plan)
     for length in plan.schedule.lengths():
         decisions = learner.decide(np.full((length, 2), 0.25))
@@ -134,7 +134,7 @@ def test_run_says_what_evaluate_says(document):
     assert answer["losses"] == pytest.approx(losses, abs=EXACT)
     assert answer["mean_loss"] == pytest.approx(np.mean(losses), abs=EXACT)
     assert answer["standard_error"] == pytest.approx(abs(losses[0] - losses[1]) / 2, abs=EXACT)
-    assert answer["rounds"] == [1, 3, 7, 15, 31, 63, 127, 255, 300]
+    assert answer["rounds"] == [16, 40, 76, 130, 211, 300]
     curve = np.mean([each.curve for each in played], axis=0)[np.asarray(answer["rounds"]) - 1]
     assert answer["curve"] == pytest.approx(curve, abs=EXACT)
     assert "protects no one" in answer["noise"]
@@ -148,7 +148,7 @@ def test_run_and_evaluate_end_at_the_horizon(horizon, rounds, call, document, tm
     plan = dc.Plan(n_actions=2, features=dc.UnitBall(10), budget=budget, horizon=horizon)
     played = dc.evaluate(plan, data.contexts, data.labels, seed=0)
     assert len(played.losses) == len(played.curve) == rounds
-    assert len(played.released.items) == {50: 5, 100: 6}[rounds]
+    assert len(played.released.items) == {50: 2, 100: 3}[rounds]
     answer = document("run", file)
     assert answer["plan_digest"] == plan.digest
     assert answer["losses"] == pytest.approx([played.loss], abs=EXACT)
@@ -197,6 +197,7 @@ def test_run_from_toml_which_flags_correct(document, tmp_path):
     assert changed["plan"]["budget"] == {"kind": "Budget", "epsilon": "8.0", "delta": "1e-06"}
     assert changed["plan"]["policy"] == plan["policy"] | {"scale": "3.0"}
     assert changed["seeds"] == [0]
+    assert document("run", path, "--set", "growth=2")["plan"]["growth"] == "2.0"
     other = document("run", path, "--policy", "LinUCB", "--set", "missing_loss=none")["plan"]
     assert other["policy"]["kind"] == "LinUCB"
 
@@ -214,13 +215,8 @@ def test_plan_lists_batches_and_their_cost(document):
     shape = ["--actions", "2", "--dimension", "10", "--horizon", "1000"]
     answer = document("plan", *shape, "--epsilon", "1")
     lengths = [batch["records"] for batch in answer["batches"]]
-    assert (
-        lengths
-        == dc.Plan(
-            n_actions=2, features=dc.UnitBall(10), budget=dc.Budget.none(), horizon=1000
-        ).schedule.lengths()
-    )
-    assert [batch["fitted"] for batch in answer["batches"]] == [True] * 9 + [False]
+    assert lengths == [16, 24, 36, 54, 81, 122, 183, 275, 209]
+    assert [batch["fitted"] for batch in answer["batches"]] == [True] * 8 + [False]
     costs = [batch["release"]["epsilon"] for batch in answer["batches"][:-1]]
     # Calibration ends within 1e-5 of the budget and never beyond it.
     assert all(1 - 1e-5 < cost <= 1 for cost in costs)
@@ -236,7 +232,8 @@ def test_plan_knows_when_signal_passes_noise(document):
     sigma = answer["noise"]["scales"]["gram"]
     assert norm == pytest.approx(sigma * np.sqrt(2 * 11), rel=EXACT)
     first = answer["signal_exceeds_noise_from_batch"]
-    assert 2 ** (first - 1) / 4 > norm >= 2 ** (first - 2) / 4
+    before, after = (answer["batches"][place]["records"] / 4 for place in (first - 2, first - 1))
+    assert after > norm >= before
     less = document("plan", *flags, "--epsilon", "8")["signal_exceeds_noise_from_batch"]
     assert less < first
 
@@ -278,11 +275,11 @@ def test_plan_takes_the_horizon_from_the_data(document):
 
 def test_release_show(call, document, released):
     answer = document("release", "show", released)
-    assert [item["records"] for item in answer["releases"]] == [1, 2, 4]
+    assert [item["records"] for item in answer["releases"]] == [16, 24, 36]
     assert all(item["event"]["kind"] == "Gaussian" for item in answer["releases"])
     assert all(1 - 1e-5 < item["epsilon"] <= 1 for item in answer["releases"])
     out = call("release", "show", released)[1]
-    assert "3 releases from 7 rounds" in out
+    assert "3 releases from 76 rounds" in out
     assert answer["releases"][-1]["digest"][:12] in out
 
 
@@ -290,13 +287,15 @@ def test_release_verify(call, document, released):
     assert call("release", "verify", released)[0] == 0
     answer = document("release", "verify", released)
     assert (answer["valid"], answer["releases"]) == (True, 3)
+    assert [each["number"] for each in answer["recomputed"]] == [1, 2, 3]
+    assert answer["recomputed"][0]["parts"] == ["predictor", "matrix", "following"]
     assert answer["head"] == dc.Released.load(released).latest.digest
 
 
 def test_release_verify_finds_every_flipped_byte(call, released):
     good = released.read_bytes()
     assert len(good) > 1000
-    for position in range(0, len(good) - 1, 11):  # the last byte is the line's end
+    for position in range(0, len(good) - 1, 23):  # the last byte is the line's end
         flipped = bytearray(good)
         flipped[position] ^= 1
         released.write_bytes(bytes(flipped))
@@ -314,7 +313,7 @@ def test_release_verify_notices_what_was_taken_away(document, released):
 
 
 def test_release_show_says_what_is_not_private(call, tmp_path):
-    plan = dc.Plan(n_actions=2, features=dc.UnitBall(2), budget=dc.Budget(1.0, 1e-5))
+    plan = dc.Plan(n_actions=2, features=dc.UnitBall(2), budget=dc.Budget(1.0, 1e-5), first_batch=1)
     seeded = dc.Learner(plan, noise=dc.SeededNoise(0))
     seeded.observe(seeded.decide(np.zeros(2)).id, 1.0)
     seeded.release()
@@ -325,7 +324,7 @@ def test_release_show_says_what_is_not_private(call, tmp_path):
 
 
 def test_release_show_refuses_an_altered_file(call, released):
-    released.write_bytes(released.read_bytes().replace(b'"records":2', b'"records":3', 1))
+    released.write_bytes(released.read_bytes().replace(b'"records":24', b'"records":25', 1))
     code, out, err = call("release", "show", released)
     assert (code, out) == (2, "")
     assert err.startswith("error: ")

@@ -116,7 +116,7 @@ FIELDS = [{"kind": "Number", "name": "n", "low": 0, "high": high} for high in (1
 @pytest.mark.parametrize(
     ("one", "other", "keys"),
     [
-        ({}, {"plan": {"first_batch": 1}}, []),  # a default that is written out
+        ({}, {"plan": {"first_batch": 16, "growth": 1.5}}, []),  # a default that is written out
         ({"window": 3}, {"window": 3.0}, []),
         ({}, {"port": 9000, "window": 1.5}, ["port", "window"]),
         ({}, {"database": "postgresql://me:secret@host/name"}, ["database"]),

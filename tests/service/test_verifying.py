@@ -67,6 +67,10 @@ def weighing(release, weights):
     return replace(release, predictor=Predictor(weights, release.predictor.link))
 
 
+def summing(release, **changes):
+    return replace(release, statistics=replace(release.statistics, **changes))
+
+
 WRONG = {
     "plan of another": ("plan", lambda release: replace(release, plan_digest="0" * 64)),
     "number too high": ("number", lambda release: replace(release, number=2)),
@@ -84,6 +88,20 @@ WRONG = {
     ),
     "no number": ("weights", lambda release: weighing(release, release.predictor.weights * np.nan)),
     "no Gram": ("gram", lambda release: replace(release, gram=None)),
+    "no statistics": ("statistics", lambda release: replace(release, statistics=None)),
+    "another variance": ("statistics", lambda release: summing(release, variance=0.5)),
+    "records of the statistics": ("statistics", lambda release: summing(release, records=5)),
+    "sums of fewer actions": (
+        "statistics",
+        lambda release: summing(release, response=release.statistics.response[:2]),
+    ),
+    "nothing told": ("statistics", lambda release: summing(release, told=None)),
+    "a matrix of its own": ("statistics", lambda release: summing(release, matrix=2 * np.eye(3))),
+    "no next matrix": ("statistics", lambda release: summing(release, following=None)),
+    "a next matrix that no release may use": (
+        "statistics",
+        lambda release: summing(release, following=release.statistics.following / 3.0),
+    ),
 }
 
 
@@ -101,6 +119,29 @@ def test_a_wrong_release_is_dropped(settings, play, released, capsys, wrong):
 
     policy = {"policy": {"kind": "LinUCB"}, "oracle": {"kind": "Ridge"}} if reason == "gram" else {}
     play(settings(plan=policy), scenario)
+
+
+def test_a_matrix_that_the_release_before_did_not_publish_is_dropped(
+    settings, play, released, capsys
+):
+    """Also the identity, which only the first release may use."""
+    honest = fit_process.fit
+
+    async def scenario(service):
+        await fill(service)
+        await released(service)
+        capsys.readouterr()
+        await fill(service)
+        with pytest.MonkeyPatch.context() as patched:
+            plain = lambda *asked: summing(honest(*asked), matrix=np.eye(3))  # noqa: E731
+            patched.setattr(fit_process, "fit", plain)
+            await assert_refused(service, "statistics", capsys)
+        assert (await released(service)).latest.number == 2
+        bodies = await service.state.read(lambda c: document_table.after(c, 0))
+        first, second = (json.loads(body)["release"]["statistics"] for body in bodies)
+        assert second["matrix"] == first["following"] != first["matrix"]
+
+    play(settings(), scenario)
 
 
 OTHERS = {
@@ -275,6 +316,34 @@ def test_a_child_that_is_wrong_is_replaced(tmp_path, database, play, released, c
         await assert_mended(service, released)
 
     play(chosen, scenario, config=path)
+
+
+READING = """
+from discreet.service.runtime import fit_process
+after = fit_process.documents.after
+def spying(connection, number):
+    with open("read.txt", "a") as file:
+        print(number, file=file)
+    return after(connection, number)
+fit_process.documents.after = spying
+"""
+
+
+def test_a_child_reads_each_document_once(tmp_path, database, play, released, monkeypatch):
+    monkeypatch.setattr(fit_process, "CHILD", READING + fit_process.CHILD)
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "experiment.toml"
+    path.write_text(toml(database=database, window=0.2))
+    chosen = Settings.read(path)
+    lifecycle.begin(chosen)
+
+    async def scenario(service):
+        for _ in range(3):
+            await fill(service)
+            await released(service)
+
+    play(chosen, scenario, config=path)
+    assert (tmp_path / "read.txt").read_text().split() == ["-1", "0", "1"]
 
 
 def test_a_child_is_told_everything_and_reads_no_file(tmp_path, database, play, released):

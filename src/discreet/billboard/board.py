@@ -9,6 +9,7 @@ import numpy as np
 
 from discreet.billboard.chain import Chain
 from discreet.billboard.documents import digest
+from discreet.billboard.recomputation import recompute
 from discreet.billboard.signing import checked_public_key
 from discreet.billboard.transport import Transport, as_json
 from discreet.errors import CorruptRelease, InvalidInput
@@ -105,6 +106,10 @@ class Billboard:
     def documents(self) -> tuple[bytes, ...]:
         """The published bytes, in order: enough for another billboard."""
         return tuple(self._contents.values())
+
+    def recompute(self) -> dict[int, list[str]]:
+        """Recompute the releases in force from their statistics; the parts that were compared."""
+        return recompute(self.released)
 
     def probabilities(self, contexts: Any, *, release: int | None = None) -> np.ndarray[Any, Any]:
         """Probability of each action: (A,) for one context, (n, A) for many.

@@ -53,8 +53,8 @@ class Chain:
 
     @property
     def number(self) -> int:
-        """The number of the newest document."""
-        return self.links[-1].number
+        """The number of the newest document; −1 for a chain without any."""
+        return self.links[-1].number if self.links else -1
 
     def extended(self, contents: Iterable[bytes]) -> Chain:
         """This chain with the published bytes of more documents."""

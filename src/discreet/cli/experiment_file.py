@@ -25,7 +25,7 @@ Supervised is --policy Greedy --set feedback=full --set losses=one_label.
 """
 OWN_KEYS = ("data", "rows", "seeds")
 """What an experiment has beyond its plan."""
-WORDS = ("feedback", "losses", "first_batch", "missing_loss", "releases", "unit")
+WORDS = ("feedback", "losses", "first_batch", "growth", "missing_loss", "releases", "unit")
 """Keys of the plan itself that ``--set`` reaches."""
 DEFAULT = {"policy": "ReplayBonusPO", "oracle": "PooledRidge"}
 

@@ -20,8 +20,8 @@ from discreet.privacy.ledger import DISJOINT, RELATION
 from discreet.schedule import Schedule
 from discreet.validate import whole
 
-OPEN_ENDED = 20
-"""Batches listed when no horizon is known: a million rounds from a first batch of one."""
+OPEN_ENDED = 25
+"""Batches listed when no horizon is known: nearly a million rounds by default."""
 EXAMPLES = """
 examples:
   discreet plan --data digits --epsilon 4
@@ -207,7 +207,7 @@ def _batch_table(document: dict[str, Any]) -> list[str]:
 def _horizon_lines(document: dict[str, Any]) -> list[str]:
     lines = []
     if document["plan"]["horizon"] is None:
-        lines.append("No horizon: batches go on doubling, and every one is released.")
+        lines.append("No horizon: batches go on growing, and every one is released.")
     if document["noise"]["expected_norm"] and not document["signal_exceeds_noise_from_batch"]:
         lines.append("No batch has more signal than noise: expect little to be learnt.")
     return lines or ["The last batch is played and never fitted."]

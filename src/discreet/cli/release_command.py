@@ -7,6 +7,7 @@ import math
 from typing import Any
 
 from discreet.cli.answer import Answer, described, table
+from discreet.cli.own_code import import_flag
 from discreet.cli.parser import Commands, command
 from discreet.errors import CorruptRelease
 from discreet.formatting import epsilon_text, guarantee_text
@@ -23,25 +24,34 @@ def add(commands: Commands) -> None:
     kinds = release.add_subparsers(dest="kind", metavar="show|verify", required=True)
     for call, summary in (
         (show, "the plan, each release and what it cost"),
-        (verify, "check every digest and link; exit code 1 if one fails"),
+        (verify, "check digests and links, recompute predictors; exit code 1 if one fails"),
     ):
         name = call.__name__
         example = f"example:\n  discreet release {name} demo/released.json"
         kind = command(kinds, name, summary, call, example)
         kind.add_argument("file", metavar="FILE", help="a file that released.save() wrote")
+    import_flag(kind)
 
 
 def verify(args: argparse.Namespace) -> Answer:
-    """Every digest and every link of the chain, or exit code 1 and the reason."""
+    """Every digest, link, predictor and matrix of the chain, or exit code 1 and the reason."""
+    from discreet.billboard.recomputation import recompute
+
     try:
         released = Released.load(args.file)
+        recomputed = recompute(released)
     except CorruptRelease as error:
         document = {"file": args.file, "valid": False, "error": str(error)}
         return Answer(document, f"not valid: {error}", code=1)
     head = released.latest.digest if released.latest else None
     count = len(released.items)
     text = f"valid: {count} release{'s' * (count != 1)}, every digest and link holds"
+    if recomputed:
+        text += "; recomputed every predictor and matrix from the published statistics"
     document = {"file": args.file, "valid": True, "releases": count, "head": head}
+    document["recomputed"] = [
+        {"number": number, "parts": parts} for number, parts in recomputed.items()
+    ]
     return Answer(document, text + (f"\nhead {head}" if head else ""))
 
 

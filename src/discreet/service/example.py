@@ -24,7 +24,7 @@ port = 8000
 
 [plan]
 n_actions = 3
-first_batch = 64            # slots of the first batch; each batch is twice as long
+first_batch = 64            # slots of the first batch; each next one is half as long again
 # missing_loss = 1.0        # stands in for a loss that never comes; left out, the slot is void
 # policy and oracle are chosen from public numbers; [plan.policy] and [plan.oracle] choose others
 

@@ -30,7 +30,7 @@ from discreet.service.secrets.sealing import Sealer
 from discreet.service.secrets.vault import Vault
 from discreet.service.settings import ServedPlan, Settings
 from discreet.service.storage import document_table as documents
-from discreet.service.storage.database import Database
+from discreet.service.storage.database import Connection, Database
 from discreet.service.storage.locations import open_database
 from discreet.service.storage.sealed_batch import read_batch
 
@@ -46,8 +46,29 @@ main()
 """
 
 
+class Verified:
+    """The committed chain as far as this process has verified it.
+
+    A fit needs the statistics of all releases, which are large: each document is read once.
+    """
+
+    def __init__(self, vault: Vault) -> None:
+        self._chain = Chain(public_key(vault.signing))
+
+    def extended(self, connection: Connection) -> Chain:
+        """The chain with what was committed since the last call."""
+        self._chain = self._chain.extended(documents.after(connection, self._chain.number))
+        return self._chain
+
+
 def fit(
-    settings: Settings, database: Database, vault: Vault, epoch: int, batch: int, size: int
+    settings: Settings,
+    database: Database,
+    vault: Vault,
+    epoch: int,
+    batch: int,
+    size: int,
+    verified: Verified | None = None,
 ) -> Release:
     """Read a sealed batch, fit it, add the noise."""
     key = vault.batch(epoch, batch)
@@ -57,7 +78,7 @@ def fit(
             "Without it the rows cannot be read: burn the batch."
         )
     with closing(database.connect()) as connection:
-        chain = Chain(public_key(vault.signing)).extended(documents.after(connection, -1))
+        chain = (verified or Verified(vault)).extended(connection)
         ledger = documents.ledger_of(connection, settings)
         sealer = Sealer(key, epoch, batch)
         rows = read_batch(connection, settings.plan, sealer, epoch, batch, size)
@@ -143,13 +164,14 @@ def main() -> None:
     """Answer until the input ends, which also happens when the parent dies."""
     settings = _read(sys.stdin.readline())
     database, vault = open_database(settings), Vault(settings.place(settings.vault))
+    verified = Verified(vault)
     for line in sys.stdin:
         asked = json.loads(line)
         # The child reports no reason for a failure: the reason could depend on rows.
         answer = None
         try:
-            made = fit(settings, database, vault, asked["epoch"], asked["batch"], asked["size"])
-            answer = made.to_json()
+            place = asked["epoch"], asked["batch"], asked["size"]
+            answer = fit(settings, database, vault, *place, verified).to_json()
         except Exception:
             answer = None
         vault.forget(asked["epoch"], asked["batch"])

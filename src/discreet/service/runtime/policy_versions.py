@@ -33,11 +33,13 @@ class PolicyVersions:
     @property
     def newest(self) -> int:
         """The number of the newest document; −1 before any was read."""
-        return self.chain.links[-1].number if self.chain.links else -1
+        return self.chain.number
 
     def extended(self, contents: list[bytes]) -> Chain:
         """The chain with more documents, verified and ready to decide."""
-        chain = self.chain.extended(contents).for_deciding()
+        chain = self.chain
+        for content in contents:  # one by one: what only fits read would fill the memory
+            chain = chain.extended([content]).for_deciding()
         self._warm(chain.deciding)
         return chain
 

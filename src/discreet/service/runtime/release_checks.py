@@ -5,18 +5,23 @@ A child that returns a wrong release spends no budget and deletes no row.
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 
 from discreet.billboard.chain import Chain
 from discreet.billboard.documents import digest
+from discreet.billboard.recomputation import misfit
 from discreet.errors import BudgetExceeded, CorruptRelease, DiscreetError
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.noise import SecureNoise
+from discreet.releases.canonical import decode_array
 from discreet.releases.release import Release
 from discreet.service.settings import Settings
 from discreet.service.storage import document_table
 from discreet.service.storage.batches import BatchState
 from discreet.service.storage.database import Connection
+from discreet.types import Array
 
 
 class Refused(DiscreetError):  # noqa: N818
@@ -68,13 +73,28 @@ def verify(
     for reason, holds in checks.items():
         if not holds:
             raise Refused(reason)
+    # Not recomputed: that needs all statistics, in the process that answers requests. Everyone
+    # else can, from what is published. [docs/service.md, "What a release must fit"]
+    if misfit(plan.mechanism, _matrix(connection, committed), release):
+        raise Refused("statistics")
+
+
+def _matrix(connection: Connection, committed: Chain) -> Array | None:
+    """The matrix that the newest release published for this one; a chain in memory has none."""
+    numbered = [(link.number, link.digest) for link in committed.links if link.release]
+    if not numbered:
+        return None
+    body = document_table.body(connection, numbered[-1][0])
+    if body is None or digest(body) != numbered[-1][1]:
+        raise Refused("chain")
+    matrix = json.loads(body)["release"].get("statistics", {}).get("following")
+    return None if matrix is None else decode_array(matrix)
 
 
 def _committed(connection: Connection, known: Chain) -> Chain:
     """The chain as the database holds it now; ``known``, its earlier part, is verified."""
-    number = known.number if known.links else -1
     try:
-        committed = known.extended(document_table.after(connection, number))
+        committed = known.extended(document_table.after(connection, known.number))
     except CorruptRelease:
         raise Refused("chain") from None
     if committed.links[-1].digest != digest(document_table.newest(connection)):

@@ -158,12 +158,10 @@ class WorkerState:
         known = self.confirmed().get(number)
         if known is None:
             return None
-        row = await self.read(
-            lambda c: c.execute("SELECT body FROM documents WHERE number = ?", (number,)).fetchone()
-        )
-        if row is None or digest(bytes(row[0])) != known:
+        body = await self.read(lambda c: document_table.body(c, number))
+        if body is None or digest(body) != known:
             raise behind()
-        return bytes(row[0])
+        return body
 
     async def ledger(self) -> Ledger:
         """The charges of all documents that may be shown."""

@@ -54,6 +54,12 @@ def after(connection: Connection, number: int) -> list[bytes]:
     return [bytes(row[0]) for row in rows]
 
 
+def body(connection: Connection, number: int) -> bytes | None:
+    """The bytes of a document; None if there is none."""
+    row = connection.execute("SELECT body FROM documents WHERE number = ?", (number,)).fetchone()
+    return row and bytes(row[0])
+
+
 def committed(connection: Connection) -> list[tuple[int, str]]:
     """Number and digest of every document, in order."""
     rows = connection.execute("SELECT number, digest FROM documents ORDER BY number").fetchall()

@@ -1,0 +1,122 @@
+"""Recompute from published statistics what releases conclude: nobody has to believe a publisher."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from discreet.errors import CorruptRelease
+from discreet.oracles import Mechanism
+from discreet.oracles.mechanisms.geometry import publishable
+from discreet.oracles.mechanisms.moments import matrix_bits
+from discreet.oracles.mechanisms.pooled_statistics import PooledStatistics
+from discreet.plan import Plan
+from discreet.privacy.events import NonPrivate
+from discreet.releases.release import Release
+from discreet.releases.released import Released
+from discreet.releases.statistics import Statistics
+from discreet.types import Array
+
+TOLERANCE = 1e-9
+"""Share of the largest number by which machines may differ: in the last bits of eigenvectors."""
+WITHOUT_NOISE = 1e-6
+"""The same where no noise bounds how singular the sums are, only a ridge of 1e-8."""
+
+
+def recompute(released: Released) -> dict[int, list[str]]:
+    """The parts of each release that were recomputed; nothing if the oracle pools no statistics.
+
+    Predictor and next matrix of each release must follow from the statistics up to it, and the
+    statistics must fit the plan; else CorruptRelease names the release and the part that differs.
+    """
+    plan: Any = released.plan
+    oracle = plan.get("oracle")
+    if isinstance(oracle, Mapping) and oracle.get("kind") != "PooledRidge":
+        return {}
+    # The unit does not enter the noise, and a plan outside the service may promise only this one.
+    mechanism = Plan.from_config({**plan, "unit": "decision"}).mechanism
+    assert isinstance(mechanism, PooledStatistics)
+    known: list[Statistics] = []
+    for release in released.items:
+        part = misfit(mechanism, known[-1].following if known else None, release)
+        if part is None and release.statistics is not None:
+            known.append(release.statistics)
+            part = _differing(mechanism, known, release)
+        if part is not None:
+            raise CorruptRelease(
+                f"{part} of release {release.number} must follow from the plan and the published "
+                "statistics; recomputation gives another. Do not use the file: ask its publisher."
+            )
+    parts = ["predictor", "matrix", "following"] if mechanism.stretched else ["predictor"]
+    return {release.number: parts for release in released.items}
+
+
+def misfit(mechanism: Mechanism, matrix: Array | None, release: Release) -> str | None:
+    """The part of a release that does not fit its plan, or None; cheap, nothing is recomputed.
+
+    ``matrix`` is the one that the release before published for this one, None for the first.
+    Oracles that pool no statistics fit.
+    """
+    if not isinstance(mechanism, PooledStatistics):
+        return None
+    if release.statistics is None:
+        return "statistics"
+    new: Any = release.statistics  # its optional parts are there once their shapes hold
+    gram, problem = release.gram, mechanism.problem
+    p, stretched, bandit = problem.p, mechanism.stretched, problem.feedback == "bandit"
+    square = (p, p) if stretched else None
+    shapes: Mapping[str, tuple[int, ...] | None] = {
+        "gram": (problem.n_actions if bandit else 1, p, p),
+        "response": (problem.n_actions, p),
+        "matrix": square,
+        "following": square,
+        "told": (2,) if stretched and bandit else None,
+    }
+    for name, shape in shapes.items():
+        if getattr(getattr(new, name), "shape", None) != shape:
+            return f"statistics.{name}"
+    same_gram = gram is not None and not gram.dense and np.array_equal(gram.values, new.gram)
+    holds = {
+        "statistics.records": new.records == release.records,
+        "statistics.variance": math.isclose(new.variance, mechanism.gram**2, rel_tol=TOLERANCE),
+        "gram": same_gram if problem.radii else gram is None,
+    }
+    if stretched:
+        holds["statistics.matrix"] = np.array_equal(
+            new.matrix, np.eye(p) if matrix is None else matrix
+        )
+        holds["statistics.following"] = isinstance(release.event, NonPrivate) or bool(
+            np.any(new.following) and np.array_equal(publishable(new.following), new.following)
+        )
+    return next((part for part, good in holds.items() if not good), None)
+
+
+def _differing(
+    mechanism: PooledStatistics, statistics: Sequence[Statistics], release: Release
+) -> str | None:
+    """The part of a release that the statistics up to it do not give."""
+    try:
+        with np.errstate(all="ignore"):
+            weights, following = mechanism.conclusion(statistics)
+    except np.linalg.LinAlgError:
+        return "statistics"
+    share = TOLERANCE if mechanism.gram > 0.0 else WITHOUT_NOISE
+    if release.predictor.link != "clip" or _far(release.predictor.weights, weights, share):
+        return "predictor"
+    if following is not None:
+        # Published entries are rounded, to half of the last bit of their common integers.
+        share += 0.5 ** matrix_bits(following.shape[-1])
+        if _far(statistics[-1].following, following, share):
+            return "statistics.following"
+    return None
+
+
+def _far(published: Any, recomputed: Any, share: float) -> bool:
+    """Whether arrays differ by more than a share of the largest number; also if one is NaN."""
+    if np.shape(published) != np.shape(recomputed):
+        return True
+    allowed = share * max(1.0, float(np.abs(recomputed).max()))
+    return not bool((np.abs(published - recomputed) <= allowed).all())

@@ -1,0 +1,157 @@
+"""``discreet release verify`` recomputes what releases conclude, where every digest holds."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import discreet as dc
+from discreet.billboard.recomputation import recompute
+from discreet.cli.main import main
+from discreet.oracles.mechanisms.geometry import publishable
+from discreet.releases.released import Released
+
+PRIVATE = dc.Budget(8.0, 1e-5)
+SCALES = np.logspace(-4, 4, 6) / 1e4
+"""Columns of very different size: their statistics are stretched by four orders of magnitude."""
+PARTS = ["predictor", "matrix", "following"]
+
+
+def played(rounds=1200, noise=None, **words):
+    """The releases of a learner on columns of very different scales."""
+    given = {"n_actions": 3, "features": dc.UnitBall(6), "budget": PRIVATE, **words}
+    learner = dc.Learner(dc.Plan(**given), noise=noise)
+    contexts = np.random.default_rng(0).uniform(-0.4, 0.4, size=(rounds, 6)) * SCALES
+    while len(contexts):
+        made = learner.decide(contexts)
+        stored = int(np.sum(made.stored))
+        losses = (made.action[:stored] != (contexts[:stored, 5] > 0)).astype(float)
+        if words.get("feedback") == "full":
+            losses = 1.0 - np.eye(3)[made.action[:stored]]
+        learner.observe(made.id[:stored], losses)
+        contexts = contexts[stored:]
+    return learner.released
+
+
+HISTORY = played(growth=1.25, rounds=2000)
+
+
+@pytest.fixture
+def verify(tmp_path, capsys):
+    """Exit code and document of the command on releases."""
+
+    def answer(released):
+        released.save(tmp_path / "released.json")
+        code = main(["release", "verify", str(tmp_path / "released.json"), "--json"])
+        return code, json.loads(capsys.readouterr().out)
+
+    return answer
+
+
+def forged(number, predictor=None, **statistics):
+    """The history with a predictor or statistics changed in one release, and digests re-made."""
+    made = replace(HISTORY, items=())
+    for item in HISTORY.items:
+        if item.number == number:
+            changed = replace(item.statistics, **statistics)
+            item = replace(item, predictor=predictor or item.predictor, statistics=changed)
+        previous = made.latest.digest if made.latest else item.previous
+        made = made.add(replace(item, previous=previous))
+    return made
+
+
+def nudged(array, by):
+    """The array with its largest number changed by a share of it."""
+    changed = np.array(array)
+    changed.flat[np.abs(changed).argmax()] *= 1.0 + by
+    return changed
+
+
+def predictor(number, by):
+    known = HISTORY.items[number - 1].predictor
+    return replace(known, weights=nudged(known.weights, by))
+
+
+def sums(number):
+    return HISTORY.items[number - 1].statistics
+
+
+def test_an_honest_file_is_valid_and_lists_what_was_recomputed(verify):
+    assert len(HISTORY.items) >= 12
+    assert np.linalg.cond(HISTORY.latest.statistics.following) > 1e3
+    code, answer = verify(HISTORY)
+    assert (code, answer["valid"]) == (0, True)
+    numbers = range(1, len(HISTORY.items) + 1)
+    assert answer["recomputed"] == [{"number": number, "parts": PARTS} for number in numbers]
+
+
+@pytest.mark.parametrize(
+    ("words", "parts"),
+    [
+        ({"feedback": "full"}, PARTS),
+        ({"feedback": "full", "losses": "one_label"}, PARTS),
+        ({"oracle": dc.PooledRidge(geometry="plain")}, PARTS[:1]),
+        ({"policy": dc.LinUCB()}, PARTS[:1]),
+        ({"budget": dc.Budget.none()}, PARTS[:1]),
+        ({"noise": dc.SeededNoise(3)}, PARTS),
+        ({"oracle": dc.Ridge()}, None),
+    ],
+    ids=str,
+)
+def test_honest_files_of_other_plans_are_valid(words, parts):
+    made = played(rounds=300, **words)
+    found = recompute(made)
+    assert found == ({item.number: parts for item in made.items} if parts else {})
+    assert made.items
+
+
+def test_a_plan_with_users_is_recomputed_too():
+    plan = {**HISTORY.plan, "unit": "user"}
+    assert recompute(replace(HISTORY, plan=plan)).keys() == {item.number for item in HISTORY.items}
+
+
+FORGERIES = {
+    "a weight": (5, {"predictor": predictor(5, 1e-6)}, "predictor"),
+    "a weight of the first": (1, {"predictor": predictor(1, 1e-6)}, "predictor"),
+    "a link": (5, {"predictor": replace(predictor(5, 0.0), link="identity")}, "predictor"),
+    "a Gram": (7, {"gram": nudged(sums(7).gram, 1e-4)}, "predictor"),
+    "a response": (7, {"response": nudged(sums(7).response, 1e-4)}, "predictor"),
+    "what was told": (7, {"told": sums(7).told * [1.0, 0.9]}, "predictor"),
+    "a matrix": (6, {"matrix": publishable(nudged(sums(6).matrix, 1e-8))}, "statistics.matrix"),
+    "the first matrix": (1, {"matrix": 2.0 * np.eye(7)}, "statistics.matrix"),
+    "a next matrix": (
+        len(HISTORY.items),
+        {"following": publishable(nudged(HISTORY.latest.statistics.following, 1e-7))},
+        "statistics.following",
+    ),
+    "a next matrix of 53 bits": (
+        len(HISTORY.items),
+        {"following": HISTORY.latest.statistics.following / 3.0},
+        "statistics.following",
+    ),
+    "a next matrix of nothing": (12, {"following": np.zeros((7, 7))}, "statistics.following"),
+    "a variance": (4, {"variance": sums(4).variance * 1.001}, "statistics.variance"),
+    "records": (4, {"records": sums(4).records + 1}, "statistics.records"),
+    "no matrix": (4, {"matrix": None}, "statistics.matrix"),
+    "nothing told": (4, {"told": None}, "statistics.told"),
+    "too few actions": (4, {"gram": sums(4).gram[:1]}, "statistics.gram"),
+}
+
+
+@pytest.mark.parametrize("name", FORGERIES)
+def test_only_recomputation_sees_a_forgery_whose_digests_hold(name, verify, tmp_path):
+    number, changes, part = FORGERIES[name]
+    made = forged(number, **changes)
+    made.save(tmp_path / "forged.json")
+    Released.load(tmp_path / "forged.json")  # digests and links hold
+    code, answer = verify(made)
+    assert (code, answer["valid"]) == (1, False)
+    assert answer["error"].startswith(f"{part} of release {number} must follow from")
+
+
+def test_statistics_that_are_missing_are_noticed(verify):
+    items = tuple(replace(item, statistics=None) for item in HISTORY.items[:1])
+    code, answer = verify(replace(HISTORY, items=items))
+    assert code == 1
+    assert answer["error"].startswith("statistics of release 1 must")
