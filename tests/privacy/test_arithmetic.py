@@ -187,7 +187,7 @@ def test_every_coordinate_that_neighbours_touch_is_paid_for(feedback, touched, o
         moved += int((one.told != two.told).sum())
     # Two blocks, or one block and all responses; the bias corner, or the count, may be equal.
     assert touched - 1 <= moved <= touched
-    assert event.coordinates >= touched
+    assert event.coordinates == touched
     off_diagonal = oracle.gram * math.sqrt(0.5) / one.gram_unit
     fewest_steps = min(off_diagonal, oracle.response / one.response_unit)
     assert sampler_distance(touched, fewest_steps) <= event.sampler_distance * (1.0 + 1e-12)
