@@ -96,6 +96,8 @@ class OracleCase:
             budget=self.budget,
             feedback=self.feedback,
             losses=self.losses,
+            first_batch=1,
+            growth=2.0,
         )
 
 

@@ -25,7 +25,14 @@ NONE = dc.Budget.none()
 
 
 def plan(**changes):
-    base = {"n_actions": 3, "features": dc.UnitBall(2), "policy": dc.SquareCB(), "budget": NONE}
+    base = {
+        "n_actions": 3,
+        "features": dc.UnitBall(2),
+        "policy": dc.SquareCB(),
+        "budget": NONE,
+        "first_batch": 1,
+        "growth": 2.0,
+    }
     return dc.Plan(**{**base, **changes})
 
 

@@ -73,6 +73,8 @@ def plan_of(prior=10.0, level=8.0):
         policy=dc.SquareCB(),
         oracle=NoisyMeans(prior),
         budget=dc.Budget(level, 1e-5),
+        first_batch=1,
+        growth=2.0,
     )
 
 

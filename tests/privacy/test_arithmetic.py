@@ -13,6 +13,7 @@ from discreet.errors import InvalidInput
 from discreet.features.unit_ball import with_bias
 from discreet.oracles import PooledRidge, Problem, Ridge
 from discreet.oracles.mechanisms import moments as moments_module
+from discreet.oracles.mechanisms.geometry import publishable
 from discreet.oracles.mechanisms.moments import GRID, exact_moments
 from discreet.privacy.accounting import epsilon
 from discreet.privacy.budget import Budget
@@ -36,24 +37,35 @@ def reordered(batch, order):
     return Batch(batch.features[order], batch.losses[order], batch.observed[order])
 
 
-def test_sums_are_the_same_bits_in_any_order_and_chunking(monkeypatch):
+MATRIX = publishable(np.random.default_rng(2).normal(size=(6, 6)) * 10.0 ** np.arange(-3, 3))
+GEOMETRIES = pytest.mark.parametrize("matrix", [None, MATRIX], ids=["plain", "stretched"])
+
+
+@GEOMETRIES
+def test_sums_are_the_same_bits_in_any_order_and_chunking(matrix, monkeypatch):
     batch = batch_of(9000)
-    whole = exact_moments(batch, "bandit", "general")
+    whole = exact_moments(batch, "bandit", "general", matrix)
     shuffled = reordered(batch, np.random.default_rng(1).permutation(9000))
     for chunk in (4096, 1000, 7):
         monkeypatch.setattr(moments_module, "_EXACT_ROWS", chunk)
-        again = exact_moments(shuffled, "bandit", "general")
+        again = exact_moments(shuffled, "bandit", "general", matrix)
         np.testing.assert_array_equal(whole.gram, again.gram)
         np.testing.assert_array_equal(whole.response, again.response)
+        np.testing.assert_array_equal(whole.told, again.told)
 
 
-def test_sums_are_those_of_unbounded_integers():
+@GEOMETRIES
+def test_sums_are_those_of_unbounded_integers(matrix):
     batch = batch_of(300)
     legal = moments_module.legal_rows(batch, "bandit", "general")
-    rows = legal.grid.astype(np.int64).astype(object)
+    grid = legal.grid if matrix is None else moments_module.stretched_rows(legal.grid, matrix)
+    rows = grid.astype(np.int64).astype(object)
     centred = np.trunc((legal.targets - 0.5) * GRID).astype(np.int64).astype(object)
     weights = legal.weights.astype(np.int64).astype(object)
-    moments = exact_moments(batch, "bandit", "general")
+    moments = exact_moments(batch, "bandit", "general", matrix)
+    if matrix is not None:  # ½·Σ(y − ½) and the count, in steps of 2^−40
+        assert list(moments.told) == [(weights * centred).sum() * 2**19, 300 * 2**40]
+        assert moments.told.dtype == np.int64
     for action in range(3):
         gram = (weights[:, action, None] * rows).T @ rows
         np.testing.assert_array_equal(moments.gram[action].astype(object), gram)
@@ -84,6 +96,18 @@ def test_the_largest_batch_leaves_room_for_noise():
         scales = oracle.calibrate(Problem(50, 11, feedback), Budget(0.01, 1e-5))
         assert 2**62 / (scales.gram * 2 * GRID**2) > 1000
         assert 2**62 / (scales.response * math.sqrt(2) * GRID**2) > 1000
+
+
+def test_the_largest_stretched_sums_fit_too():
+    """A row has at most 2^20 in one coordinate, a count one step of 2^40 for each row."""
+    n = 2 * 4096 + 1
+    axis = np.zeros((n, 5))
+    axis[:, 1] = 1.0
+    batch = Batch(with_bias(axis), np.ones((n, 1)), np.ones((n, 1), dtype=bool))
+    moments = exact_moments(batch, "bandit", "general", np.diag([0.0, 0.0, 1.0, 0.0, 0.0, 0.0]))
+    assert moments.gram[0, 2, 2] == moments.told[1] == n * GRID**2
+    assert moments.response[0, 2] == n * GRID**2 // 2
+    assert moments.told[0] == n * GRID**2 // 4
 
 
 def test_a_larger_batch_is_refused_by_its_public_size(monkeypatch):
@@ -130,13 +154,22 @@ def test_a_sampler_that_takes_most_of_delta_is_refused():
     assert epsilon(Gaussian(4.0, 1.0, sampler_distance=4e-6), 1e-5) == math.inf
 
 
-@pytest.mark.parametrize(
-    "oracle", [Ridge(), PooledRidge(response_weight=2.0), PooledRidge(response_weight=0.125)]
-)
+ORACLES = [
+    Ridge(),
+    *(
+        PooledRidge(response_weight=weight, geometry=geometry)
+        for weight in (2.0, 0.125)
+        for geometry in ("learned", "plain")
+    ),
+]
+
+
+@pytest.mark.parametrize("oracle", ORACLES, ids=str)
 @pytest.mark.parametrize(
     ("feedback", "touched"), [("bandit", 2 * (6 * 7 // 2) + 2 * 6), ("full", 6 * 7 // 2 + 4 * 6)]
 )
 def test_every_coordinate_that_neighbours_touch_is_paid_for(feedback, touched, oracle):
+    matrix = MATRIX if getattr(oracle, "geometry", "plain") == "learned" else None
     oracle = oracle.calibrate(Problem(4, 6, feedback), Budget(1.0, 1e-5))
     event = oracle.event
     first, second = batch_of(1, 4, seed=1), batch_of(1, 4, seed=2)
@@ -144,16 +177,20 @@ def test_every_coordinate_that_neighbours_touch_is_paid_for(feedback, touched, o
     second = Batch(
         second.features, second.losses, np.eye(4, dtype=bool)[1:2] | (feedback == "full")
     )
-    one, two = (exact_moments(each, feedback, "general") for each in (first, second))
+    one, two = (exact_moments(each, feedback, "general", matrix) for each in (first, second))
     rows, columns = np.triu_indices(6)
     moved = int(
         (one.gram != two.gram)[:, rows, columns].sum() + (one.response != two.response).sum()
     )
-    # Two blocks, or one block and all responses; the bias corner is equal with full feedback.
+    if matrix is not None and feedback == "bandit":
+        touched += 2  # the count differs if one of the two slots is void
+        moved += int((one.told != two.told).sum())
+    # Two blocks, or one block and all responses; the bias corner, or the count, may be equal.
     assert touched - 1 <= moved <= touched
+    assert event.coordinates == touched
     off_diagonal = oracle.gram * math.sqrt(0.5) / one.gram_unit
     fewest_steps = min(off_diagonal, oracle.response / one.response_unit)
-    assert sampler_distance(touched, fewest_steps) <= event.sampler_distance
+    assert sampler_distance(touched, fewest_steps) <= event.sampler_distance * (1.0 + 1e-12)
     # On the safe side by √2 in steps, and by no more: with ω = 2 the halved steps are paid for.
     assert sampler_distance(touched, 0.7 * fewest_steps) > event.sampler_distance
 
@@ -163,3 +200,5 @@ def test_the_grid_is_what_the_proofs_say():
     moments = exact_moments(batch_of(1), "bandit", "general")
     assert (GRID_BITS, GRID) == (20, 2**20)
     assert (moments.gram_unit, moments.response_unit) == (unit.gram, unit.response)
+    stretched = exact_moments(batch_of(1), "bandit", "general", np.eye(6))
+    assert stretched.gram_unit == stretched.response_unit == 2.0**-40

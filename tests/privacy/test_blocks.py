@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -15,6 +15,7 @@ from discreet.oracles.mechanisms.perturb import (
     dense_noisy_gram,
     noisy_gram,
     noisy_response,
+    noisy_told,
 )
 from discreet.rows.batch import Batch
 from tolerances import EXACT
@@ -47,13 +48,9 @@ def empty(blocks, p, n_actions):
 @pytest.mark.parametrize(("blocks", "p"), [(1, 4), (3, 3)])
 def test_unit_draws_are_an_orthogonal_frame_of_symmetric_blocks(blocks, p):
     """Each coordinate of the draw moves the Gram by σ in Frobenius norm, at right angles."""
-    like = np.zeros((1, p))
     count = blocks * p * (p + 1) // 2
     moved = np.stack(
-        [
-            noisy_gram(empty(blocks, p, 3), SIGMA, UnitDraw(k), like).reshape(-1)
-            for k in range(count)
-        ]
+        [noisy_gram(empty(blocks, p, 3), SIGMA, UnitDraw(k)).reshape(-1) for k in range(count)]
     )
     np.testing.assert_allclose(moved @ moved.T, SIGMA**2 * np.eye(count), atol=EXACT * SIGMA**2)
     matrices = moved.reshape(count, blocks, p, p)
@@ -62,12 +59,16 @@ def test_unit_draws_are_an_orthogonal_frame_of_symmetric_blocks(blocks, p):
 
 def test_unit_draws_of_the_response_are_orthonormal_up_to_sigma():
     moved = np.stack(
-        [
-            noisy_response(empty(1, 2, 3), SIGMA, UnitDraw(k), np.zeros((1, 2))).reshape(-1)
-            for k in range(6)
-        ]
+        [noisy_response(empty(1, 2, 3), SIGMA, UnitDraw(k)).reshape(-1) for k in range(6)]
     )
     np.testing.assert_allclose(moved @ moved.T, SIGMA**2 * np.eye(6), atol=EXACT)
+
+
+def test_unit_draws_of_what_is_told_are_orthonormal_up_to_sigma():
+    told = replace(empty(3, 2, 3), told=np.zeros(2))
+    moved = np.stack([noisy_told(told, SIGMA, UnitDraw(k)) for k in range(2)])
+    np.testing.assert_allclose(moved, SIGMA * np.eye(2), atol=EXACT)
+    assert noisy_told(empty(3, 2, 3), SIGMA, UnitDraw(0)) is None
 
 
 def test_the_paper_noise_has_the_same_law_in_frobenius_coordinates():
@@ -112,3 +113,7 @@ def test_a_row_enters_one_block_even_if_several_actions_are_marked():
     assert weights.sum(axis=1).max() == 1
     gram = exact_moments(batch, "bandit", "general").gram
     assert gram[:, 0, 0].sum() == 47 * 2**40  # the bias corner counts rows: none twice
+    stretched = exact_moments(batch, "bandit", "general", np.diag([0.5, 1.0, 2.0, 4.0, 8.0]))
+    assert stretched.told[1] == 47 * 2**40  # so does the count of losses heard
+    traces = np.trace(stretched.gram, axis1=-2, axis2=-1)
+    assert 47 * (2**40 - 2**24) < traces.sum() <= 47 * 2**40

@@ -1,7 +1,7 @@
 """The noise that ridge oracles actually add: its scale, shape, independence and support.
 
 Each test keeps its false-alarm rate at or below 1e-6. Draws are the difference between the
-statistics before and after ``noisy_gram`` and ``noisy_response`` inside a fit.
+statistics before and after ``noisy_gram``, ``noisy_response`` and ``noisy_told`` inside a fit.
 """
 
 from __future__ import annotations
@@ -26,7 +26,11 @@ from discreet.rows.batch import Batch
 FALSE_ALARM = 1e-6
 A, P = 3, 8
 FITS = 24
-ORACLES = {"ridge": (Ridge(), 1.0), "pooled": (PooledRidge(response_weight=2.0), 2.0)}
+ORACLES = {
+    "ridge": (Ridge(), 1.0),
+    "plain": (PooledRidge(response_weight=2.0, geometry="plain"), 2.0),
+    "pooled": (PooledRidge(response_weight=2.0), 2.0),
+}
 """Each with its weight ω: responses carry σ/ω."""
 SOURCES = {"exact": SecureNoise(), "fast": SecureNoise(fast=True), "seeded": SeededNoise(seed=7)}
 
@@ -42,42 +46,44 @@ def calibrated(oracle):
 
 
 def added(oracle, source, batch, fits=FITS):
-    """Noise of several fits in natural units: gram (fits, A, P, P), response (fits, A, P)."""
+    """Noise of several fits in natural units: gram (fits, A, P, P), response (fits, A, P), told."""
     oracle = calibrated(oracle)
-    grams, responses = [], []
+    kept = {"gram": [], "response": [], "told": []}
     with pytest.MonkeyPatch.context() as patch:
-        for name, kept in (("noisy_gram", grams), ("noisy_response", responses)):
-            original = getattr(perturb, name)
+        for part in kept:
+            original = getattr(perturb, f"noisy_{part}")
 
-            def spy(moments, *rest, name=name, kept=kept, original=original):
+            def spy(moments, *rest, part=part, original=original):
                 noisy = original(moments, *rest)
-                part = name.removeprefix("noisy_")
-                values = getattr(moments, part) * getattr(moments, f"{part}_unit")
-                kept.append(noisy - values)
+                if noisy is not None:
+                    unit = moments.response_unit if part == "response" else moments.gram_unit
+                    kept[part].append(noisy - getattr(moments, part) * unit)
                 return noisy
 
-            patch.setattr(perturb, name, spy)
+            patch.setattr(perturb, f"noisy_{part}", spy)
         for number in range(1, fits + 1):
             oracle.fit(batch, source.for_batch(number))
-    return np.stack(grams), np.stack(responses), oracle.gram
+    return {part: np.stack(values) for part, values in kept.items() if values}, oracle.gram
 
 
 @pytest.fixture(scope="module", params=itertools.product(ORACLES, SOURCES), ids="-".join)
 def draws(request):
     """Standardised draws by kind: in svec coordinates everything has standard deviation σ.
 
-    σ is that of the Gram, and responses are taken times ω: one joint release.
+    σ is that of the Gram and of what is told, and responses are taken times ω: one joint release.
     """
     name, source = request.param
     oracle, weight = ORACLES[name]
-    gram, response, sigma = added(oracle, SOURCES[source], batch_of())
+    noise, sigma = added(oracle, SOURCES[source], batch_of())
     rows, columns = np.triu_indices(P)
-    packed = gram[..., rows, columns]
+    packed = noise["gram"][..., rows, columns]
     off = rows != columns
+    assert ("told" in noise) == (name == "pooled")
     return {
         "diagonal": packed[..., ~off] / sigma,
         "off-diagonal": packed[..., off] * math.sqrt(2.0) / sigma,
-        "response": weight * response / sigma,
+        "response": weight * noise["response"] / sigma,
+        **({"told": noise["told"] / sigma} if "told" in noise else {}),
     }
 
 
@@ -111,7 +117,7 @@ def test_fourth_moment_is_that_of_a_gaussian(draws):
 
 def test_entries_and_calls_are_independent(draws):
     """Products of different entries, and of the same entry in two fits, average to zero."""
-    limit = norm.isf(FALSE_ALARM / 2 / 6)  # six averages
+    limit = norm.isf(FALSE_ALARM / 2 / 8)  # eight averages
     for values in draws.values():
         flat = values.reshape(FITS, -1)
         entries = flat[:, :-1] * flat[:, 1:]
@@ -129,7 +135,7 @@ def test_gram_and_response_draws_are_different(draws):
 
 @pytest.fixture(scope="module", params=["exact", "fast"])
 def many(request):
-    """Noise of 600 releases of two actions and three features (600, 18), in σ."""
+    """Noise of 600 releases of two actions and three features (600, 20), in σ."""
     n, mechanism = (
         600,
         PooledRidge(response_weight=2.0).calibrate(
@@ -142,11 +148,19 @@ def many(request):
     law = np.where(rows == columns, 1.0, math.sqrt(0.5))
     gram = (pool.gram[..., rows, columns] / law / mechanism.gram).reshape(n, -1)
     response = (pool.response / mechanism.response).reshape(n, -1)
-    return np.concatenate([gram, response], axis=1) / pool.records
+    return np.concatenate([gram, response, pool.told / mechanism.gram], axis=1)
+
+
+def test_what_is_told_has_as_much_noise_as_the_gram(many):
+    """½·Σ(y − ½) and the count, each with deviation σ; nobody was heard."""
+    for values in many[:, -2:].T:
+        assert scale_accepted(values)
+        assert not scale_accepted(values, 2 / 3)
+        assert not scale_accepted(values, 3 / 2)
 
 
 def test_all_pairs_of_coordinates_are_independent_in_size_too(many):
-    """Correlations of draws and of magnitudes over all 153 pairs, at FALSE_ALARM for each kind."""
+    """Correlations of draws and of magnitudes over all 190 pairs, at FALSE_ALARM for each kind."""
     assert uncorrelated(many, FALSE_ALARM)
     assert uncorrelated(magnitudes(many), FALSE_ALARM)
 
@@ -232,15 +246,17 @@ def test_no_normal_occurs_twice():
 @pytest.mark.parametrize("source", ["exact", "fast"])
 def test_noisy_statistics_lie_on_the_grid_and_their_low_bits_say_nothing(source, name, monkeypatch):
     """Noise is whole numbers of grid steps; what is left modulo 16 is uniform for any data."""
-    kept = []
-    original = perturb.noisy_gram
+    kept, told = [], []
+    for part, into in (("noisy_gram", kept), ("noisy_told", told)):
+        original = getattr(perturb, part)
 
-    def spy(moments, *rest):
-        noisy = original(moments, *rest)
-        kept.append((noisy / moments.gram_unit).reshape(-1))
-        return noisy
+        def spy(moments, *rest, into=into, original=original):
+            noisy = original(moments, *rest)
+            if noisy is not None:
+                into.append((noisy / moments.gram_unit).reshape(-1))
+            return noisy
 
-    monkeypatch.setattr(perturb, "noisy_gram", spy)
+        monkeypatch.setattr(perturb, part, spy)
     oracle = calibrated(ORACLES[name][0])
     nobody = Batch(np.zeros((4, P)), np.zeros((4, A)), np.zeros((4, A), dtype=bool))
     for batch in (nobody, batch_of()):
@@ -251,6 +267,11 @@ def test_noisy_statistics_lie_on_the_grid_and_their_low_bits_say_nothing(source,
         np.testing.assert_array_equal(steps, np.rint(steps))
         rows, columns = np.triu_indices(P)
         free = steps.reshape(12, A, P, P)[:, :, rows, columns].astype(np.int64)
+        if name == "pooled":
+            fared = np.stack(told[-12:])
+            np.testing.assert_array_equal(fared, np.rint(fared))
+            assert (fared % 2 != 0).any()  # not on a coarser grid, which would tell the count
+            free = np.concatenate([free.reshape(-1), fared.astype(np.int64).reshape(-1)])
         counts = np.bincount(free.reshape(-1) % 16, minlength=16)
         expected = free.size / 16
         assert ((counts - expected) ** 2 / expected).sum() < chi2.isf(FALSE_ALARM / 4, 15)

@@ -45,6 +45,7 @@ SIMULATED = ("audit/", "scaling/", "simulate/")
 PUBLIC_PARTS = {
     "n_actions": "the plan",
     "p": "the plan",
+    "bits": "of a public matrix, by its shape",
     "shape": "shapes are public",
     "records": "the number of slots is public",
     "weights": "the weights of a FiniteClass are its public configuration",

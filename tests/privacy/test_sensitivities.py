@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from discreet.errors import InvalidInput
 from discreet.features.unit_ball import with_bias
 from discreet.oracles import PooledRidge, Problem, Ridge
 from discreet.oracles.mechanisms import paper_ridge, perturb
+from discreet.oracles.mechanisms.geometry import publishable
 from discreet.oracles.mechanisms.moments import GRID, exact_moments, floating_moments, legal_rows
 from discreet.oracles.mechanisms.perturb import block_diagonal
 from discreet.privacy.budget import Budget
@@ -39,28 +41,27 @@ def record(context, losses, action, n_actions):
     return Batch(with_bias(np.atleast_2d(context)), np.atleast_2d(losses), observed)
 
 
-def half_vectors(gram, response):
-    """(svec of every block, response) as one vector: the statistic that a release noises."""
-    p = gram.shape[-1]
-    rows, columns = np.triu_indices(p)
+def half_vectors(moments, weight):
+    """(svec of every block, response, told) as one vector: the statistic that a release noises."""
+    gram = moments.gram * moments.gram_unit
+    rows, columns = np.triu_indices(gram.shape[-1])
     root = np.where(rows == columns, 1.0, math.sqrt(2.0))
-    return np.concatenate([(gram[..., rows, columns] * root).ravel(), response.ravel()])
+    response = weight * moments.response * moments.response_unit
+    told = np.zeros(0) if moments.told is None else moments.told * moments.gram_unit
+    return np.concatenate([(gram[..., rows, columns] * root).ravel(), response.ravel(), told])
 
 
-def structured_exact(first, second, feedback, losses, weight=1.0):
-    difference = []
-    for batch in (first, second):
-        moments = exact_moments(batch, feedback, losses)
-        gram = moments.gram.astype(float) * moments.gram_unit
-        difference.append(half_vectors(gram, weight * moments.response * moments.response_unit))
-    return float(np.linalg.norm(difference[0] - difference[1]))
+def structured_exact(first, second, feedback, losses, weight=1.0, matrix=None):
+    moments = [exact_moments(batch, feedback, losses, matrix) for batch in (first, second)]
+    one, two = (half_vectors(each, weight) for each in moments)
+    return float(np.linalg.norm(one - two))
 
 
-def structured_floating(first, second, feedback, losses, weight=1.0):
+def structured_floating(first, second, feedback, losses, weight=1.0, matrix=None):
     middle = centre(losses, first.n_actions)
-    moments = [floating_moments(batch, feedback, middle) for batch in (first, second)]
-    stacked = [half_vectors(each.gram, weight * each.response) for each in moments]
-    return float(np.linalg.norm(stacked[0] - stacked[1]))
+    moments = [floating_moments(batch, feedback, middle, matrix) for batch in (first, second)]
+    one, two = (half_vectors(each, weight) for each in moments)
+    return float(np.linalg.norm(one - two))
 
 
 def paper_parts(first, second, feedback):
@@ -175,17 +176,168 @@ def test_beyond_its_peak_the_one_label_sensitivity_is_still_a_bound(weight):
     assert found < 0.99 * ridge_sensitivity("full", 2, True, weight)
 
 
+# Stretched rows
+
+SQUEEZED = publishable(np.diag([2.0**-6, 1.0, 1.0]))
+"""Makes the constant short, so that two rows may point in any two directions."""
+
+STRETCHED = [
+    *(("bandit", "general", 3, weight) for weight in (0.3, 1.0, 1.7, 2.0, math.sqrt(8.0))),
+    *(("full", "one_label", A, 1.0) for A in (2, 3, 4, 6, 10)),
+    ("full", "one_label", 3, 0.5),
+    *(("full", "general", A, 1.0) for A in (2, 5, 8, 12)),
+    *(("full", "general", A, weight) for A, weight in ((2, 0.5), (2, 2.0), (8, 0.7))),
+]
+
+
+@pytest.mark.parametrize(("feedback", "losses", "n_actions", "weight"), STRETCHED)
+def test_stretched_sensitivity_is_attained_and_never_exceeded(feedback, losses, n_actions, weight):
+    rows = one_zero_rows(n_actions) if losses == "one_label" else None
+    declared = ridge_sensitivity(feedback, n_actions, losses == "one_label", weight, True)
+    found, (first, second) = climb(
+        lambda one, two: structured_floating(one, two, feedback, losses, weight, SQUEEZED),
+        n_actions,
+        feedback,
+        rows,
+        starts=6,
+    )
+    assert_tight(found, declared)
+    assert_tight(structured_exact(first, second, feedback, losses, weight, SQUEEZED), declared)
+
+
+def worst_of_directions(one, two, n_actions, losses, weight, rows):
+    """The largest distance of two records' statistics, v and v' anywhere in the unit ball.
+
+    Written out from v, v' and what is heard, without the shipped sums; ``told`` with one action.
+    """
+    heard = [
+        np.array([action == a or action == "all" for a in range(n_actions)])
+        for action in (one, two)
+    ]
+    middle, bandit = centre(losses, n_actions), "all" not in (one, two)
+
+    def vector(v, y, told):
+        blocks = told if bandit else told[:1]
+        gram = [b * np.outer(v, v) for b in blocks]
+        response = [weight * h * (each - middle) * v for h, each in zip(told, y, strict=True)]
+        fared = [0.5 * (told * (y - middle)).sum(), told.sum()] if bandit else []
+        return np.concatenate([np.ravel(gram), np.ravel(response), fared])
+
+    def lost(x, y):
+        v, w = (each / max(1.0, np.linalg.norm(each)) for each in x.reshape(2, -1))
+        return -np.linalg.norm(vector(v, y[0], heard[0]) - vector(w, y[1], heard[1]))
+
+    rng, best = np.random.default_rng(3), 0.0
+    for y in rows:
+        for size in (0.5, 1.0, 3.0):
+            for _ in range(3):
+                made = minimize(lost, size * rng.normal(size=6), (np.array(y),), method="L-BFGS-B")
+                best = max(best, -made.fun)
+    return best
+
+
+def loss_rows(n_actions):
+    """Ends of [0, 1]: a squared distance is convex in losses."""
+    alike = [tuple(np.full(n_actions, each) for each in ends) for ends in ((0, 0), (0, 1), (1, 0))]
+    return [*alike, (np.arange(n_actions) % 2, np.arange(n_actions) % 2)]
+
+
+@pytest.mark.parametrize(
+    ("feedback", "losses", "n_actions", "weight"),
+    [each for each in STRETCHED if each[2] <= 6],
+)
+def test_no_directions_in_the_ball_and_no_slots_exceed_the_stretched_sensitivity(
+    feedback, losses, n_actions, weight
+):
+    """Same actions attain it; other actions and void slots stay below."""
+    rows = one_zero_rows(n_actions) if losses == "one_label" else loss_rows(n_actions)
+    declared = ridge_sensitivity(feedback, n_actions, losses == "one_label", weight, True)
+    for one, two in pairs(feedback):
+        found = worst_of_directions(one, two, n_actions, losses, weight, rows)
+        if one == two:
+            assert_tight(found, declared)
+        else:
+            assert found < (1.0 - 1e-5) * declared
+            known = {  # v alone; or v and v' in different blocks
+                (0, VOID): 2.0 + weight**2 / 4.0 + 1.0 / 16.0,
+                (0, 1): 2.0 + weight**2 / 2.0 + 0.25,
+            }
+            assert found**2 == pytest.approx(known.get((one, two), found**2), rel=1e-6)
+
+
+@pytest.mark.parametrize(("feedback", "losses", "n_actions", "weight"), STRETCHED)
+def test_exact_stretched_statistics_of_wild_records_and_matrices_stay_inside(
+    feedback, losses, n_actions, weight
+):
+    rng = np.random.default_rng(1)
+    declared = ridge_sensitivity(feedback, n_actions, losses == "one_label", weight, True)
+    for _ in range(200):
+        matrix = rng.normal(size=(DIMENSION + 1, DIMENSION + 1))
+        matrix *= 10.0 ** rng.uniform(-8, 8, size=matrix.shape) * 10.0 ** rng.uniform(-140, 140)
+        first, second = (wild_record(rng, n_actions) for _ in range(2))
+        arguments = (feedback, losses, weight, publishable(matrix))
+        assert structured_exact(first, second, *arguments) <= HIGH * declared
+
+
+@pytest.mark.parametrize("n_actions", [3, 6, 10])
+def test_sabotage_one_label_rows_exceed_the_sensitivity_of_plain_rows(n_actions):
+    """Stretched rows may have v·v' < 0, where equal labels are further apart than b·b' ≥ 0 lets
+    them be: 2 + 2N + N²/2, with N = 1 − 1/A, at v·v' = −N/2. Two actions have one bound only."""
+    plain = ridge_sensitivity("full", n_actions, one_zero=True)
+    found, (first, second) = climb(
+        lambda one, two: structured_floating(one, two, "full", "one_label", 1.0, SQUEEZED),
+        n_actions,
+        "full",
+        one_zero_rows(n_actions),
+    )
+    exact = structured_exact(first, second, "full", "one_label", 1.0, SQUEEZED)
+    assert min(found, exact) > 1.01 * plain
+    N = 1.0 - 1.0 / n_actions
+    assert exact**2 == pytest.approx(2.0 + 2.0 * N + N**2 / 2.0, rel=1e-4)
+    np.testing.assert_array_equal(first.losses, second.losses)
+    v, w = (SQUEEZED @ each.features[0] for each in (first, second))
+    assert v @ w / np.linalg.norm(v) / np.linalg.norm(w) == pytest.approx(-N / 2.0, abs=0.01)
+    # Nor would the bandit's do, with the weight of one that full information has.
+    assert exact > 1.1 * ridge_sensitivity("bandit", n_actions, normalised=True)
+
+
+def test_sabotage_rows_that_are_not_normalised_exceed_it():
+    """M b as long as M makes it: half as long again is twice too much."""
+
+    def longer(batch):
+        moments = floating_moments(batch, "bandit", 0.5, np.eye(3))
+        return half_vectors(replace(moments, gram=2.25 * moments.gram), 2.0)
+
+    found, _ = climb(lambda one, two: float(np.linalg.norm(longer(one) - longer(two))), 2, "bandit")
+    assert found > 1.3 * ridge_sensitivity("bandit", 2, weight=2.0, normalised=True)
+
+
+def test_sabotage_what_is_told_must_be_paid_for():
+    found, _ = climb(
+        lambda one, two: structured_floating(one, two, "bandit", "general", 2.0, SQUEEZED),
+        2,
+        "bandit",
+        starts=6,
+    )
+    assert found**2 == pytest.approx(4.75, rel=1e-3)
+    assert found > 1.02 * ridge_sensitivity("bandit", 2, weight=2.0)
+
+
 def test_oracles_calibrate_with_the_weight_that_they_use():
     """Noise over sensitivity is one multiplier for both parts, times ω for responses."""
-    for oracle, feedback, losses, weight in (
-        (Ridge(), "bandit", "general", 1.0),
-        (PooledRidge(response_weight=2.0), "bandit", "general", 2.0),
-        (PooledRidge(response_weight=0.5), "bandit", "general", 0.5),
-        (PooledRidge(), "full", "general", 1.0),
-        (PooledRidge(), "full", "one_label", 1.0),
+    for oracle, feedback, losses, weight, radii in (
+        (Ridge(), "bandit", "general", 1.0, False),
+        (PooledRidge(response_weight=2.0), "bandit", "general", 2.0, False),
+        (PooledRidge(response_weight=0.5), "bandit", "general", 0.5, False),
+        (PooledRidge(geometry="plain"), "bandit", "general", 2.0, False),
+        (PooledRidge(), "bandit", "general", 2.0, True),
+        (PooledRidge(), "full", "general", 1.0, False),
+        (PooledRidge(), "full", "one_label", 1.0, False),
+        (PooledRidge(geometry="plain"), "full", "one_label", 1.0, False),
     ):
-        scales = oracle.calibrate(Problem(3, 3, feedback, losses), Budget(1.0, 1e-5))
-        declared = ridge_sensitivity(feedback, 3, losses == "one_label", weight)
+        scales = oracle.calibrate(Problem(3, 3, feedback, losses, radii), Budget(1.0, 1e-5))
+        normalised = getattr(oracle, "geometry", "plain") == "learned" and not radii
+        declared = ridge_sensitivity(feedback, 3, losses == "one_label", weight, normalised)
         assert scales.event.sensitivity == declared
         assert scales.gram == pytest.approx(scales.event.multiplier * declared, rel=1e-12)
         assert scales.response * weight == pytest.approx(scales.gram, rel=1e-12)
@@ -218,15 +370,16 @@ def test_exact_statistics_of_random_and_illegal_records_stay_inside(
     """Whatever is passed (norms of 1e200, infinities, several actions) the bound holds."""
     rng = np.random.default_rng(1)
     declared = ridge_sensitivity(feedback, n_actions, losses == "one_label", weight)
-
-    def wild():
-        features = rng.normal(size=(1, DIMENSION + 1)) * 10.0 ** rng.uniform(-3, 200)
-        features[rng.random(features.shape) < 0.1] = rng.choice([np.nan, np.inf, -np.inf])
-        observed = rng.random((1, n_actions)) < 0.8
-        return Batch(features, rng.normal(size=(1, n_actions)) * 5.0, observed)
-
     for _ in range(300):
-        assert structured_exact(wild(), wild(), feedback, losses, weight) <= HIGH * declared
+        first, second = (wild_record(rng, n_actions) for _ in range(2))
+        assert structured_exact(first, second, feedback, losses, weight) <= HIGH * declared
+
+
+def wild_record(rng, n_actions):
+    features = rng.normal(size=(1, DIMENSION + 1)) * 10.0 ** rng.uniform(-3, 200)
+    features[rng.random(features.shape) < 0.1] = rng.choice([np.nan, np.inf, -np.inf])
+    observed = rng.random((1, n_actions)) < 0.8
+    return Batch(features, rng.normal(size=(1, n_actions)) * 5.0, observed)
 
 
 def test_the_declared_constants_are_those_of_the_proof():
@@ -238,6 +391,13 @@ def test_the_declared_constants_are_those_of_the_proof():
     assert squares == pytest.approx([25 / 8, 169 / 32, 8.0, 12.0])
     squares = [ridge_sensitivity("bandit", 7, weight=w) ** 2 for w in (1.0, 2.0, math.sqrt(8.0))]
     assert squares == pytest.approx([81 / 32, 9 / 2, 8.0])
+    # Stretched rows: what is told costs a quarter more, and one label has no v·v' ≥ 0.
+    assert ridge_sensitivity("bandit", 7, weight=2.0, normalised=True) ** 2 == pytest.approx(4.75)
+    squares = [ridge_sensitivity("full", A, True, normalised=True) ** 2 for A in (2, 3, 10)]
+    expected = [2 + 2 * N + N**2 / 2 for N in (1 / 2, 2 / 3, 9 / 10)]
+    assert squares == pytest.approx(expected, rel=1e-5)
+    squares = [ridge_sensitivity("full", A, normalised=True) ** 2 for A in (2, 5, 8, 12)]
+    assert squares == pytest.approx([25 / 8, 169 / 32, 8.0, 12.0])
 
 
 def test_general_label_range_follows_the_formula():

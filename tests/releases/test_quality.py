@@ -11,6 +11,17 @@ from discreet.releases.quality import quality
 WEIGHT = dc.PooledRidge().response_weight
 
 
+ORACLES = {"learned": dc.PooledRidge(), "plain": dc.PooledRidge(geometry="plain")}
+GEOMETRIES = pytest.mark.parametrize("geometry", ORACLES)
+
+
+class Silence(dc.SeededNoise):
+    """No noise at all, on statistics that are stretched and told as those of a private plan."""
+
+    def gaussian(self, name, shape, scale):
+        return 0.0 * super().gaussian(name, shape, scale)
+
+
 def play(budget, lengths, *, noise=None, oracle=None, silent=()):
     """A learner, and the mean of the losses that were heard in each batch."""
     plan = dc.Plan(
@@ -18,6 +29,7 @@ def play(budget, lengths, *, noise=None, oracle=None, silent=()):
         features=dc.UnitBall(2),
         budget=budget,
         first_batch=lengths[0],
+        growth=2.0,
         oracle=oracle or dc.PooledRidge(),
     )
     rng = np.random.default_rng(4)
@@ -42,21 +54,48 @@ def test_without_noise_it_is_the_mean_loss():
     assert all(each.standard_error == 0.0 for each in found)
 
 
+def test_without_noise_it_is_the_mean_loss_of_stretched_rows_too():
+    """By what is told, since stretched and normalised rows do not tell it."""
+    learner, means = play(dc.Budget(1.0, 1e-5), [8, 16, 32], noise=Silence(1))
+    found = quality(learner.released)
+    assert all(each.statistics.told is not None for each in learner.released.items)
+    assert [each.loss for each in found] == pytest.approx(means, abs=1e-5)
+    assert all(each.standard_error > 0.0 for each in found)  # as the plan's noise would cause
+
+
 def test_silent_slots_are_not_counted():
     learner, means = play(dc.Budget.none(), [8, 16, 32], silent=(2, 5))
     assert [each.loss for each in quality(learner.released)] == pytest.approx(means, abs=1e-5)
 
 
-def test_the_standard_error_is_that_of_the_noise():
+@GEOMETRIES
+def test_silent_slots_are_not_counted_with_a_budget_either(geometry):
+    learner, means = play(
+        dc.Budget(1.0, 1e-5),
+        [8, 16, 32],
+        noise=Silence(1),
+        silent=(2, 5),
+        oracle=ORACLES[geometry],
+    )
+    found = quality(learner.released)
+    assert [each.records for each in found] == [8, 16, 32]
+    assert [each.loss for each in found] == pytest.approx(means, abs=1e-5)
+
+
+@GEOMETRIES
+def test_the_standard_error_is_that_of_the_noise(geometry):
     """Over 300 seeds the scaled error has variance 1: chi-square bounds of 1e-6."""
     errors = []
     for seed in range(300):
-        learner, means = play(dc.Budget(1.0, 1e-5), [4096], noise=dc.SeededNoise(seed))
+        learner, means = play(
+            dc.Budget(1.0, 1e-5), [4096], noise=dc.SeededNoise(seed), oracle=ORACLES[geometry]
+        )
         [each] = quality(learner.released)
         errors.append((each.loss - means[0]) / each.standard_error)
     assert abs(np.mean(errors)) < 4.9 / math.sqrt(300)
     assert 0.63 < np.var(errors) < 1.45
-    wrong = np.var(errors) * (WEIGHT / 1.0) ** 2  # had the weight been forgotten
+    # Had the weight been forgotten, or that the sum is told by halves.
+    wrong = np.var(errors) * (WEIGHT if geometry == "plain" else 2.0) ** 2
     assert not 0.63 < wrong < 1.45
 
 

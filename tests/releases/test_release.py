@@ -29,7 +29,14 @@ from discreet.releases.statistics import Statistics
 from tolerances import EXACT
 from wording import refused
 
-PLAN = Plan(n_actions=2, features=UnitBall(2), policy=LinUCB(width=1.0), budget=Budget(1.0, 1e-5))
+DOUBLING = {"first_batch": 1, "growth": 2.0}
+PLAN = Plan(
+    n_actions=2,
+    features=UnitBall(2),
+    policy=LinUCB(width=1.0),
+    budget=Budget(1.0, 1e-5),
+    **DOUBLING,
+)
 
 
 def play(plan, decisions, seed=0):
@@ -170,7 +177,8 @@ def test_every_altered_byte_is_found(tmp_path):
 
     The only bytes without meaning are blanks between tokens; a canonical file has one, its last.
     """
-    released = play(Plan(n_actions=2, features=UnitBall(2), budget=Budget(1.0, 1e-5)), 5).released
+    plan = Plan(n_actions=2, features=UnitBall(2), budget=Budget(1.0, 1e-5), **DOUBLING)
+    released = play(plan, 5).released
     path = tmp_path / "released.json"
     released.save(path)
     original = path.read_bytes()

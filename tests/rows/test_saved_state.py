@@ -23,6 +23,8 @@ def plan(**changes):
         "features": dc.UnitBall(2),
         "policy": dc.SquareCB(scale=16),  # a whole number: the digest must survive the file
         "budget": dc.Budget(1.0, 1e-5),
+        "first_batch": 1,
+        "growth": 2.0,
     }
     return dc.Plan(**{**base, **changes})
 

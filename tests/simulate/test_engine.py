@@ -30,6 +30,8 @@ def grid():
             oracle=oracle,
             budget=budget,
             feedback="full" if isinstance(policies[1], dc.Greedy) else "bandit",
+            first_batch=1,
+            growth=2.0,
         )
         for budget in BUDGETS
         for policies in POLICIES.values()
@@ -89,6 +91,8 @@ def test_radii_without_noise_are_shared_by_the_first_batch(oracle, mechanism):
             budget=dc.Budget.none(),
             policy=policy,
             oracle=oracle(mechanism=mechanism),
+            first_batch=1,
+            growth=2.0,
         )
         for policy in (dc.LinUCB(width=0.5), dc.RegCB(width=0.1), dc.RegCB(width=1.0))
     ]

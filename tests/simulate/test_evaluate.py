@@ -28,7 +28,7 @@ def plan_of(policy, oracle=None, budget=None, **more):
         policy=policy,
         oracle=oracle or dc.Ridge(),
         budget=budget or dc.Budget.none(),
-        **more,
+        **{"first_batch": 1, "growth": 2.0, **more},
     )
 
 

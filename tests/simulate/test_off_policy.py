@@ -138,6 +138,8 @@ def test_propensities_of_a_learner_are_those_of_the_exact_mixture():
         features=dc.UnitBall(2),
         budget=dc.Budget.none(),
         policy=dc.VanillaPO(scale=16.0),
+        first_batch=1,
+        growth=2.0,
     )
     learner = dc.Learner(plan, draws=np.random.default_rng(0))
     rng = np.random.default_rng(1)

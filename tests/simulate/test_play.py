@@ -35,6 +35,8 @@ def plan_of(policy, oracle, budget, feedback="bandit"):
         oracle=oracle,
         budget=budget,
         feedback=feedback,
+        first_batch=1,
+        growth=2.0,
     )
 
 
