@@ -16,6 +16,7 @@ CHECKS = "service/runtime/release_checks.py"
 DOOR = "private_release.py"
 ENDPOINT = "service/http/endpoint.py"
 FINITE = "oracles/mechanisms/finite_choice.py"
+GEOMETRY = "oracles/mechanisms/geometry.py"
 GROUPS = "privacy/groups.py"
 JOURNAL = "service/storage/journal.py"
 LEDGER = "privacy/ledger.py"
@@ -67,6 +68,14 @@ class Fault:
 
 
 ANSWERS = "int(np.asarray(batch.observed).any(axis=-1).sum())"
+UNNOISED = "noisy_statistics(batch, self.problem, 0.0, 0.0, noise, matrix)"
+SECRET = (
+    f"        raw = {UNNOISED}\n"
+    "        own = Statistics(*raw[:2], records, self.gram**2, matrix, told=raw[2])\n"
+    "        secret = self.conclusion((*earlier, own))[1]\n"
+    "        secret = None if secret is None else publishable(secret)\n"
+)
+"""A matrix that reads the batch which it stretches."""
 
 FAULTS = (
     # Noise: where it comes from, its law, its independence.
@@ -121,8 +130,8 @@ FAULTS = (
         (
             Edit(
                 PERTURB,
-                "        noisy_response(moments, response, noise, batch.features),\n    )\n",
-                "        noisy_response(moments, response, Echo(noise), batch.features),\n    )\n",
+                "        noisy_response(moments, response, noise),\n",
+                "        noisy_response(moments, response, Echo(noise)),\n",
             ),
             Edit(
                 PERTURB,
@@ -189,8 +198,8 @@ FAULTS = (
         (
             Edit(
                 POOLED,
-                "math.sqrt(2 * p) + 1e-12 * records",
-                f"math.sqrt(2 * p) + 1e-12 * {ANSWERS}",
+                "math.sqrt(2 * gram.shape[-1]) + 1e-12 * records",
+                f"math.sqrt(2 * gram.shape[-1]) + 1e-12 * {ANSWERS}",
             ),
             Edit(POOLED, "import math\n", "import math\n\nimport numpy as np\n"),
         ),
@@ -392,7 +401,7 @@ FAULTS = (
     Fault(
         "a response weight that the sensitivity forgets",
         "(svec G, ω·q) has the declared sensitivity",
-        (Edit(SCALES, 'losses == "one_label", weight)', 'losses == "one_label")'),),
+        (Edit(SCALES, "one_label, weight, normalised)", "one_label, 1.0, normalised)"),),
         ("privacy/test_published.py::test_events_cover_all_that_a_record_touches",),
         ("default-plan", "exact"),
     ),
@@ -592,16 +601,153 @@ FAULTS = (
         ),
         ("privacy/test_events.py",),
     ),
+    # Learned geometry.
+    Fault(
+        "a matrix from the batch that it stretches",
+        "how rows are stretched follows from earlier releases",
+        (
+            Edit(
+                POOLED,
+                "        gram, response, told = noisy_statistics(\n",
+                f"{SECRET}        matrix = secret\n"
+                "        gram, response, told = noisy_statistics(\n",
+            ),
+        ),
+        ("audit/test_stretched.py::test_no_batch_moves_the_matrix_it_meets",),
+        ("ridge-stretched", "exact"),
+    ),
+    Fault(
+        "a batch stretched in secret by its own spread",
+        "how rows are stretched follows from earlier releases",
+        (
+            Edit(
+                POOLED,
+                "        gram, response, told = noisy_statistics(\n"
+                "            batch, self.problem, self.gram, self.response, noise, matrix\n",
+                f"{SECRET}        gram, response, told = noisy_statistics(\n"
+                "            batch, self.problem, self.gram, self.response, noise, secret\n",
+            ),
+        ),
+        ("privacy/test_published.py::test_after_the_noise_nothing_reads_the_batch",),
+        ("default-plan", "exact"),
+    ),
+    Fault(
+        "stretched rows that are not normalised",
+        "‖v‖ ≤ 1, whatever the matrix",
+        (
+            Edit(MOMENTS, "np.sqrt(np.where(squares > 0.0, squares, 1.0))", "GRID"),
+            Edit(MOMENTS, "    return _within_grid(z)\n", "    return z\n"),
+        ),
+        ("audit/test_stretched.py::test_no_row_is_longer_than_the_grid",),
+        ("ridge-stretched", "exact"),
+    ),
+    Fault(
+        "stretched rows rounded to the nearest",
+        "‖v‖ ≤ 1, whatever the matrix",
+        (
+            Edit(MOMENTS, "z = np.trunc(rows / np.sqrt(", "z = np.rint(rows / np.sqrt("),
+            Edit(MOMENTS, "    return _within_grid(z)\n", "    return z\n"),
+        ),
+        ("audit/test_stretched.py::test_no_row_is_longer_than_the_grid",),
+        ("ridge-stretched", "exact"),
+    ),
+    Fault(
+        "earlier statistics pooled in coordinates of their own",
+        "a pool has one set of coordinates",
+        (
+            Edit(
+                GEOMETRY,
+                "there @ one_gram @ there.mT, one_response @ change.mT",
+                "one_gram, one_response",
+            ),
+        ),
+        ("audit/test_stretched.py::test_statistics_are_pooled_in_the_newest_coordinates",),
+    ),
+    Fault(
+        "coordinates changed by a transposed matrix",
+        "a pool has one set of coordinates",
+        (
+            Edit(
+                GEOMETRY,
+                "there @ one_gram @ there.mT, one_response @ change.mT",
+                "there.mT @ one_gram @ there, one_response @ change",
+            ),
+        ),
+        ("audit/test_stretched.py::test_statistics_are_pooled_in_the_newest_coordinates",),
+    ),
+    Fault(
+        "a matrix with more bits than can be multiplied exactly",
+        "a private fit uses what was published",
+        (
+            Edit(POOLED, "following = publishable(following)", "following = following + 0.0"),
+            Edit(MOMENTS, "if not np.array_equal(integers, np.rint(integers)):", "if False:"),
+        ),
+        ("audit/test_stretched.py::test_a_matrix_that_was_not_published_is_refused",),
+        ("ridge-stretched", "exact"),
+    ),
+    Fault(
+        "a matrix computed again in place of the published one",
+        "a private fit uses what was published",
+        (
+            Edit(
+                POOLED,
+                "return earlier[-1].following",
+                "return publishable(self.conclusion(earlier)[1])",
+            ),
+        ),
+        ("audit/test_stretched.py::test_no_batch_moves_the_matrix_it_meets",),
+        ("ridge-stretched", "exact"),
+    ),
+    Fault(
+        "one label with the sensitivity of plain rows",
+        "v·v' of stretched rows may be negative",
+        (Edit(SENSITIVITIES, "(norm if normalised else inner)", "inner"),),
+        ("audit/test_exact.py::test_one_label_needs_rows_at_an_obtuse_angle",),
+        ("ridge-stretched", "exact"),
+    ),
+    Fault(
+        "one label with the sensitivity of bandit feedback",
+        "all centred losses of a record count",
+        (
+            Edit(
+                SCALES,
+                "ridge_sensitivity(feedback, n_actions, one_label,",
+                'ridge_sensitivity("bandit" if one_label else feedback, n_actions, False,',
+            ),
+        ),
+        ("audit/test_exact.py::test_worst_pairs_attain_the_declared_distance",),
+        ("ridge-stretched", "exact"),
+    ),
+    Fault(
+        "how people fared is told without noise",
+        "everything that is released is noisy",
+        (
+            Edit(
+                PERTURB,
+                "_exact_sum(moments.told, drawn,",
+                "_exact_sum(moments.told, 0 * drawn,",
+            ),
+        ),
+        ("audit/test_exact.py::test_worst_pairs_attain_the_declared_distance",),
+        ("default-plan", "exact"),
+    ),
+    Fault(
+        "how people fared is not in the sensitivity",
+        "(svec G, ω·q, told) has the declared sensitivity",
+        (Edit(SENSITIVITIES, "told = 0.25 if", "told = 0.0 if"),),
+        ("audit/test_exact.py::test_worst_pairs_attain_the_declared_distance",),
+        ("default-plan", "exact"),
+    ),
     # After the noise.
     Fault(
-        "a pool to which sums were added before their noise",
+        "statistics that were kept before their noise",
         "a pool consists of releases",
         (
             Edit(
                 POOLED,
-                "new = Statistics(gram, response, records, variance)",
-                "raw = noisy_statistics(batch, self.problem, 0.0, 0.0, noise)\n"
-                "        new = Statistics(*raw, records, variance)",
+                "new = Statistics(gram, response, records,",
+                f"gram, response, _ = {UNNOISED}\n"
+                "        new = Statistics(gram, response, records,",
             ),
         ),
         ("privacy/test_published.py::test_after_the_noise_nothing_reads_the_batch",),
@@ -613,9 +759,11 @@ FAULTS = (
         (
             Edit(
                 POOLED,
-                "weights = solve_floored(pool.gram, pool.response, floor)",
-                "raw = noisy_statistics(batch, self.problem, 0.0, 0.0, noise)\n"
-                "        weights = solve_floored(*raw, floor)",
+                "        step = self.gram",
+                f"        raw = {UNNOISED}\n"
+                "        known = replace(new, gram=raw[0], response=raw[1])\n"
+                "        weights, _ = self.conclusion((*earlier, known))\n"
+                "        step = self.gram",
             ),
         ),
         ("privacy/test_published.py::test_after_the_noise_nothing_reads_the_batch",),

@@ -14,6 +14,7 @@ import numpy as np
 from discreet.audit.finding import FAILS, HOLDS, Finding
 from discreet.audit.noise_sources import Chosen
 from discreet.audit.subjects import Subject
+from discreet.errors import PrivateData
 from discreet.oracles.mechanisms.geometry import publishable
 from discreet.oracles.mechanisms.moments import GRID, legal_rows
 from discreet.releases.statistics import Statistics
@@ -40,6 +41,11 @@ def rows_as_published(subject: Subject) -> Finding:
                 wrong.append("a row is longer than one")
             if np.abs(gram - np.outer(row, row) / (row @ row)).max() > _NEAR:
                 wrong.append("a row is not M b/‖M b‖ for the matrix M published before")
+    try:
+        subject.calibrated.fit(record, Chosen(), subject.past(np.pi * matrix))
+        wrong.append("a matrix with more bits than a release publishes is used")
+    except PrivateData:
+        pass
     return Finding(
         "exact",
         subject.name,
