@@ -23,6 +23,7 @@ NUMBERS = itertools.count()
 PLAN = {
     "n_actions": 3,
     "first_batch": 4,
+    "growth": 2.0,
     "features": {"kind": "UnitBall", "dimension": 2},
     "budget": {"epsilon": 1.0, "delta": 1e-6},
 }
