@@ -19,6 +19,7 @@ import numpy as np
 
 from discreet.arrays.backend import namespace, to_numpy
 from discreet.arrays.stacking import stack, structure
+from discreet.errors import InvalidInput
 from discreet.oracles import Mechanism
 from discreet.oracles.mechanisms.paper_logistic import PaperLogistic
 from discreet.oracles.mechanisms.paper_ridge import PaperRidge
@@ -112,9 +113,13 @@ def run(
 ) -> np.ndarray[Any, Any]:
     """Progressive-validation loss at the end of every batch: (plans, seeds, batches).
 
-    ``features`` (T, p) are mapped already; all plans share actions and first batch.
+    ``features`` (T, p) are mapped already; all plans share their actions and their batches.
     """
     machine = machine or Machine()
+    if len({(plan.first_batch, plan.growth) for plan in plans}) > 1:
+        raise InvalidInput(
+            "plans must have the same first_batch and growth; some differ. Run each kind alone."
+        )
     schedule = Schedule(plans[0].first_batch, len(features), plans[0].growth)
     ends = np.cumsum(schedule.lengths())
     results = np.full((len(plans), len(seeds), len(ends)), np.nan)
