@@ -29,13 +29,9 @@ def mean_losses(selection: Selection, means: MeanLoss, about: Mapping[str, Any])
         [name, *map(with_error, means.mean[a], means.standard_error[a], means.best == a)]
         for a, name in enumerate(selection.algorithms)
     ]
-    rows += [
-        [
-            name,
-            *(number(losses[common].sum() / (common.sum() or np.nan)) for common in means.common.T),
-        ]
-        for name, losses in without_contexts(about, selection.datasets).items()
-    ]
+    for name, losses in without_contexts(about, selection.datasets).items():
+        over = [losses[common].sum() / (common.sum() or np.nan) for common in means.common.T]
+        rows.append([name, *map(number, over)])
     counts = ["data sets", *(str(n) for n in means.datasets)]
     caption = (
         "Mean over the data sets that have every algorithm, ± one standard error over data sets; "
