@@ -2,6 +2,7 @@
 
     python bench/defaults.py --data FOLDER [--recipes default unpooled …] [--seeds 10]
                              [--epsilon 1 2 4 8 inf] [--max-columns 50] [--half develop|confirm]
+                             [--features raw|ranges|wide|standard] [--device numpy|cuda] [--jobs 2]
                              [--tuned best.csv …] [--choose NAME …] [--scores scores.csv]
                              [--figure sets.png]
 
@@ -12,10 +13,12 @@ differences are paired. ``--tuned`` names tables of ``discreet campaign report``
 every algorithm, chosen for each set on the very runs it is reported by. ``--choose`` picks one of
 several recipes for each set by the mean over all *other* sets. Scores are kept in a file and not
 computed again: delete the file after a change. ``--figure`` draws every set, the first recipe
-against the paper's tuned ReplayBonusPO.
+against the paper's tuned ReplayBonusPO. All ``--features`` but raw are read off the data (see
+``discreet.data.declared_ranges``), so they are for evaluation: not private.
 
 Printed for each level: mean loss, mean difference and its standard error over the sets (in
-brackets the part that is due to the seeds), and on how many sets the recipe is ahead.
+brackets the part that is due to the seeds), on how many sets the recipe is ahead, and what needs no
+contexts: the best fixed action of each set, and a uniform draw.
 """
 
 from __future__ import annotations
@@ -23,9 +26,11 @@ from __future__ import annotations
 import argparse
 import csv
 import math
+import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable
-from functools import partial
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -33,32 +38,70 @@ import numpy as np
 from joblib import Parallel, delayed
 
 import discreet as dc
-from discreet.campaign.presets import EPSILONS, budget_of
+from discreet.campaign.gpu_processes import shared_gpu
+from discreet.campaign.hardware import machine, one_thread
+from discreet.campaign.presets import DOUBLING, EPSILONS, budget_of
+from discreet.data.declared_ranges import FEATURES, scaled
+from discreet.oracles.mechanisms import geometry
 from discreet.simulate.engine import Machine, run
 
 RIVALS = ("ReplayBonusPO", "VanillaPO", "SquareCB", "FastCB")
 REPLAY = dc.ReplayBonusPO
 
 
-def recipe(policy: Any = None, oracle: Any = None) -> Callable[..., dc.Plan]:
-    """A plan from public numbers; what is not given is the default."""
-    given = {"policy": policy, "oracle": oracle}
-    return partial(dc.Plan, **{name: part for name, part in given.items() if part is not None})
+@dataclass(frozen=True)
+class Recipe:
+    """A plan from public numbers: parts that are not the default, functions of A where callable.
+
+    ``constants`` are those of ``oracles/mechanisms/geometry.py`` while the recipe is played.
+    """
+
+    parts: dict[str, Any] = field(default_factory=dict)
+    constants: dict[str, float] = field(default_factory=dict)
+
+    def plan(self, n_actions: int, **problem: Any) -> dc.Plan:
+        made = {
+            name: part(n_actions) if callable(part) else part for name, part in self.parts.items()
+        }
+        return dc.Plan(n_actions=n_actions, **problem, **made)
+
+    @property
+    def together(self) -> tuple[Any, ...]:
+        """Recipes that are equal here can be played together."""
+        batches = (self.parts.get(name) for name in ("first_batch", "growth"))
+        return (*batches, *sorted(self.constants.items()))
 
 
-RECIPES: dict[str, Callable[..., dc.Plan]] = {
+def recipe(policy: Any = None, oracle: Any = None, **parts: Any) -> Recipe:
+    given = {"policy": policy, "oracle": oracle, **parts}
+    return Recipe({name: part for name, part in given.items() if part is not None})
+
+
+PLAIN = dc.PooledRidge(geometry="plain", floor=0.4)
+RECIPES: dict[str, Recipe] = {
     "default": recipe(),
+    # What each part is worth.
+    "plain geometry": recipe(oracle=PLAIN),
+    "doubling": recipe(**DOUBLING),
+    "plain, doubling": recipe(oracle=PLAIN, **DOUBLING),
     # One thing changed at a time.
+    "first_batch=1": recipe(first_batch=1),
+    "first_batch=64": recipe(first_batch=64),
+    **{f"growth={each:g}": recipe(growth=each) for each in (1.3, 1.4, 1.7, 3.0)},
     "unpooled": recipe(oracle=dc.Ridge(ridge=1e-6, noise_ridge=0.25)),
     "equal weights": recipe(oracle=dc.PooledRidge(clear=0.0)),
-    "clear=100": recipe(oracle=dc.PooledRidge(clear=100.0)),
-    "response_weight=1": recipe(oracle=dc.PooledRidge(response_weight=1.0)),
-    "response_weight=2.8": recipe(oracle=dc.PooledRidge(response_weight=2.8)),
-    "floor=0.1": recipe(oracle=dc.PooledRidge(floor=0.1)),
-    "floor=1": recipe(oracle=dc.PooledRidge(floor=1.0)),
-    "learning_rate=0.1": recipe(REPLAY(learning_rate=0.1)),
-    "learning_rate=1": recipe(REPLAY(learning_rate=1.0)),
-    "bonus=0.1": recipe(REPLAY(bonus=0.1)),
+    **{f"clear={each:g}": recipe(oracle=dc.PooledRidge(clear=each)) for each in (3, 30, 100)},
+    **{
+        f"response_weight={each:g}": recipe(oracle=dc.PooledRidge(response_weight=each))
+        for each in (1.0, 1.4, 1.7, 2.8)
+    },
+    **{f"floor={each:g}": recipe(oracle=dc.PooledRidge(floor=each)) for each in (0.1, 0.4, 1.0)},
+    **{f"learning_rate={each:g}": recipe(REPLAY(learning_rate=each)) for each in (0.1, 1.0)},
+    "learning_rate=0.2/A": recipe(lambda actions: REPLAY(learning_rate=0.2 / actions)),
+    "learning_rate=1/A": recipe(lambda actions: REPLAY(learning_rate=1.0 / actions)),
+    **{f"bonus={each:g}": recipe(REPLAY(bonus=each)) for each in (0.001, 0.1)},
+    **{f"FLOOR={each:g}": Recipe(constants={"FLOOR": each}) for each in (0.1, 0.6)},
+    **{f"LEAST=2^-{bits}": Recipe(constants={"LEAST": 2.0**-bits}) for bits in (24, 40)},
     # Other policies and oracles.
     "VanillaPO": recipe(dc.VanillaPO(scale=8.0, rollout="previous")),
     "BonusPO": recipe(dc.BonusPO(rate_scale=10.0, bonus_scale=0.01)),
@@ -66,7 +109,8 @@ RECIPES: dict[str, Callable[..., dc.Plan]] = {
     "logistic": recipe(oracle=dc.Logistic(ridge=1e-4)),
     "plain ridge": recipe(REPLAY(learning_rate=0.1), dc.Ridge(ridge=0.01, noise_ridge=2.0)),
 }
-"""``plain ridge`` fits every batch alone, with the paper's usual settings."""
+"""``plain, doubling`` is the default before geometry was learned; ``plain ridge`` fits every batch
+alone, with the paper's usual settings."""
 
 
 def indexed(folder: Path, half: str, max_columns: int, max_rows: int) -> list[str]:
@@ -82,24 +126,47 @@ def indexed(folder: Path, half: str, max_columns: int, max_rows: int) -> list[st
     return chosen
 
 
-def play(folder: Path, name: str, wanted: list[tuple[str, float]], seeds: int) -> list[tuple]:
+@contextmanager
+def constants_set(values: dict[str, float]) -> Iterator[None]:
+    """The geometry with other constants."""
+    before = {name: getattr(geometry, name) for name in values}
+    try:
+        for name, value in values.items():
+            setattr(geometry, name, value)
+        yield
+    finally:
+        for name, value in before.items():
+            setattr(geometry, name, value)
+
+
+def play(
+    folder: Path, kind: str, name: str, wanted: list[tuple[str, float]], seeds: int, where: Machine
+) -> list[tuple]:
     """Every seed's mean loss of some recipes at some levels on one set."""
     with np.load(folder / f"{name}.npz") as data:
         x, y = data["X"].astype(np.float64), data["y"].astype(np.int64)
     features, actions = dc.UnitBall(x.shape[1]), int(y.max()) + 1
-    plans = [
-        RECIPES[each](n_actions=actions, features=features, budget=budget_of(epsilon))
-        for each, epsilon in wanted
-    ]
-    losses = run(plans, features.map(x), y, range(seeds), Machine())[:, :, -1]
-    return [
-        (each, name, repr(epsilon), *map(repr, map(float, row)))
-        for (each, epsilon), row in zip(wanted, losses, strict=True)
-    ]
+    rows = features.map(scaled(x, kind))
+    groups = defaultdict(list)
+    for each, epsilon in wanted:
+        groups[RECIPES[each].together].append((each, epsilon))
+    found = []
+    for group in groups.values():
+        plans = [
+            RECIPES[each].plan(actions, features=features, budget=budget_of(epsilon))
+            for each, epsilon in group
+        ]
+        with constants_set(RECIPES[group[0][0]].constants), one_thread(where.device):
+            losses = run(plans, rows, y, range(seeds), where)[:, :, -1]
+        found += [
+            (each, kind, name, repr(epsilon), *map(repr, map(float, row)))
+            for (each, epsilon), row in zip(group, losses, strict=True)
+        ]
+    return found
 
 
 class Scores:
-    """(recipe, set, ε) -> losses of the seeds, kept in a file."""
+    """(recipe, features, set, ε) -> losses of the seeds, kept in a file."""
 
     def __init__(self, path: Path | None) -> None:
         self.path, self.of = path, {}
@@ -108,35 +175,40 @@ class Scores:
                 self._take(csv.reader(file))
 
     def _take(self, rows: Iterable[Any]) -> None:
-        for each, name, epsilon, *losses in rows:
-            self.of[each, name, float(epsilon)] = np.array(losses, dtype=float)
+        for each, kind, name, epsilon, *losses in rows:
+            self.of[each, kind, name, float(epsilon)] = np.array(losses, dtype=float)
 
     def complete(self, options: argparse.Namespace, names: list[str], sets: list[str]) -> None:
         """Play what is missing, large sets first."""
-        missing = defaultdict(list)
-        for key in ((r, s, e) for s in sets for r in names for e in options.epsilon):
+        kind, missing = options.features, defaultdict(list)
+        for key in ((r, kind, s, e) for s in sets for r in names for e in options.epsilon):
             if len(self.of.get(key, ())) < options.seeds:
-                missing[key[1]].append((key[0], key[2]))
+                missing[key[2]].append((key[0], key[3]))
         order = sorted(missing, key=lambda s: -(options.data / f"{s}.npz").stat().st_size)
-        tasks = (delayed(play)(options.data, s, missing[s], options.seeds) for s in order)
+        if not order:
+            return
+        where = machine(options.device, options.jobs)
+        given = ((options.data, kind, s, missing[s], options.seeds, where) for s in order)
         parallel = Parallel(n_jobs=options.jobs, return_as="generator_unordered")
-        for done, rows in enumerate(parallel(tasks), start=1):
-            self._take(rows)
-            print(f"\r{done} of {len(order)} sets played", end="", flush=True)
-            if self.path:
-                with self.path.open("a", newline="") as file:
-                    csv.writer(file).writerows(rows)
-        if order:
-            print()
+        start = time.perf_counter()
+        with shared_gpu(options.device, options.jobs):
+            for done, rows in enumerate(parallel(delayed(play)(*each) for each in given), start=1):
+                self._take(rows)
+                print(f"\r{done} of {len(order)} sets played", end="", flush=True)
+                if self.path:
+                    with self.path.open("a", newline="") as file:
+                        csv.writer(file).writerows(rows)
+        print(f" in {time.perf_counter() - start:.1f} s")
 
-    def table(self, name: str, sets: list[str], epsilon: float, seeds: int) -> np.ndarray:
+    def table(self, name: str, sets: list[str], epsilon: float, given: Any) -> np.ndarray:
         """(sets, seeds)."""
-        return np.stack([self.of[name, each, epsilon][:seeds] for each in sets])
+        keys = ((name, given.features, each, epsilon) for each in sets)
+        return np.stack([self.of[key][: given.seeds] for key in keys])
 
 
-def chosen_elsewhere(scores: Scores, names: list[str], sets: list[str], epsilon: float, seeds: int):
+def chosen_elsewhere(scores: Scores, sets: list[str], epsilon: float, options: Any) -> np.ndarray:
     """(sets, seeds): for each set the recipe with the least mean over the other sets."""
-    tables = np.stack([scores.table(name, sets, epsilon, seeds) for name in names])
+    tables = np.stack([scores.table(name, sets, epsilon, options) for name in options.choose])
     means = tables.mean(axis=2)
     others = means.sum(axis=1, keepdims=True) - means
     return tables[others.argmin(axis=0), np.arange(len(sets))]
@@ -164,21 +236,32 @@ def against(ours: np.ndarray, theirs: np.ndarray) -> str:
     return f"{by_set.mean():+.4f} ± {error:.4f} ({due_to_seeds:.4f})  ahead {ahead:4.0%}"
 
 
+def without_contexts(folder: Path, sets: list[str]) -> dict[str, np.ndarray]:
+    """Losses that need no contexts: of the best fixed action, and of a uniform draw."""
+    found = []
+    for name in sets:
+        with np.load(folder / f"{name}.npz") as data:
+            counts = np.bincount(data["y"].astype(np.int64))
+        found.append((1 - counts.max() / counts.sum(), 1 - 1 / len(counts)))
+    return dict(zip(("best fixed action", "uniform"), np.array(found).T, strict=True))
+
+
 def report(options: argparse.Namespace, scores: Scores, half: str, sets: list[str]) -> None:
     tuned = tuned_of(options.tuned)
+    about = f"{len(sets)} sets, {options.seeds} seeds, {options.features} columns"
+    if options.features != "raw":
+        about += " (NonPrivate: scaled with the data's own numbers)"
     for epsilon in options.epsilon:
-        print(f"\n{half}, ε = {epsilon:g}, {len(sets)} sets, {options.seeds} seeds")
-        tables = {
-            name: scores.table(name, sets, epsilon, options.seeds) for name in options.recipes
-        }
+        print(f"\n{half}, ε = {epsilon:g}, {about}")
+        tables = {name: scores.table(name, sets, epsilon, options) for name in options.recipes}
         if options.choose:
-            tables["chosen on the other sets"] = chosen_elsewhere(
-                scores, options.choose, sets, epsilon, options.seeds
-            )
+            tables["chosen on the other sets"] = chosen_elsewhere(scores, sets, epsilon, options)
         base = tables[options.recipes[0]]
         for name, table in tables.items():
             line = f"  {name:26} {table.mean():.4f}"
             print(line if table is base else f"{line}   {against(table, base)}")
+        for name, losses in without_contexts(options.data, sets).items():
+            print(f"  {name:26} {losses.mean():.4f}")
         for rival in RIVALS:
             known = [i for i, each in enumerate(sets) if (rival, each, epsilon) in tuned]
             if len(known) > 1:
@@ -202,7 +285,7 @@ def draw(options: argparse.Namespace, scores: Scores, halves: dict[str, list[str
         for (half, sets), mark in zip(halves.items(), ("o", "^"), strict=False):
             known = [each for each in sets if (RIVALS[0], each, epsilon) in tuned]
             theirs = [tuned[RIVALS[0], each, epsilon] for each in known]
-            ours = [scores.of[first, each, epsilon][: options.seeds].mean() for each in known]
+            ours = scores.table(first, known, epsilon, options).mean(axis=1)
             panel.plot(theirs, ours, mark, ms=4, alpha=0.75, label=f"{half}, {len(known)} sets")
         panel.axline((0, 0), slope=1, color="0.5", lw=0.8)
         panel.set(
@@ -229,6 +312,8 @@ def main() -> None:
     add("--max-rows", type=int, default=10**9)
     add("--half", choices=("develop", "confirm", "both"), default="both")
     add("--tuned", nargs="+", type=Path, default=[])
+    add("--features", choices=(*FEATURES, "standard"), default="raw")
+    add("--device", choices=("numpy", "cuda"), default="numpy")
     add("--scores", type=Path)
     add("--figure", type=Path)
     add("--jobs", type=int, default=2)

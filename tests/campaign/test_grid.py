@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 import discreet as dc
-from discreet.campaign.grid import ALGORITHMS, FAMILIES, Grid, keys
+from discreet.campaign.grid import ALGORITHMS, FAMILIES, PRESETS, Grid, keys, schedule
 from discreet.campaign.presets import PAPER_POLICIES, QUICK_POLICIES
 from wording import refused
 
@@ -17,12 +17,28 @@ def count(grid, family=None):
 
 
 def test_the_paper_has_800_configurations_at_each_of_five_levels():
-    grid = Grid.of("paper")
+    grid = Grid.of("paper", algorithms=PAPER_POLICIES)
     assert count(grid) == 4000
     for epsilon in grid.epsilons:
         assert count(replace(grid, epsilons=(epsilon,))) == 800
     assert grid.seeds == 10
     assert len(grid.epsilons) == 5
+
+
+def test_every_preset_plays_the_default_plan():
+    for preset in PRESETS:
+        grid = Grid.of(preset)
+        assert count(grid, "PooledRidge.predictions") == len(grid.epsilons)
+        assert "Default" in grid.algorithms
+
+
+def test_the_papers_batches_double_and_those_of_the_default_plan_are_its_own():
+    grid = Grid.of("quick", algorithms=ALGORITHMS)
+    for family in FAMILIES:
+        batches = {(plan.first_batch, plan.growth) for _, plan in grid.plans(family, 2, 2)}
+        assert batches == ({(16, 1.5)} if family.startswith("Pooled") else {(1, 2.0)})
+        found = schedule(grid, family)
+        assert batches == {(found.first, found.growth)}
 
 
 def test_quick_lies_within_the_paper():
@@ -101,7 +117,7 @@ def test_a_grid_has_one_order_and_one_digest():
 
 
 def test_documents_and_back():
-    grid = Grid.of("paper", mechanism="structured")
+    grid = Grid.of("paper", mechanism="structured", features="wide")
     document = json.loads(json.dumps(grid.to_document(), allow_nan=False))
     assert Grid.from_document(document) == grid
     assert document["delta"] == 1e-5
@@ -120,6 +136,8 @@ def test_a_union_holds_both():
     [
         ({"preset": "papr"}, "Did you mean 'paper'?"),
         ({"mechanism": "structure"}, "Did you mean 'structured'?"),
+        ({"features": "range"}, "Did you mean 'ranges'?"),
+        ({"features": "standard"}, "raw"),
         ({"algorithms": ["SqareCB"]}, "Did you mean 'SquareCB'?"),
         ({"epsilons": (0.0,)}, "epsilon"),
         ({"ridges": (-1.0,)}, "ridges"),

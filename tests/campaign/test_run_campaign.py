@@ -1,9 +1,11 @@
 """A campaign computes what is missing, once, and keeps what it has, whatever happens."""
 
 import json
+import math
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -72,9 +74,26 @@ def test_the_manifest_says_what_was_done(tmp_path):
     assert manifest["device"].split()[-1] in ("core", "cores")
     data = load("linear", rows=100)
     facts = {"digest": data.digest, "rows": 100, "features": 3, "actions": 3}
+    facts["best_fixed"] = 1 - max(np.bincount(data.labels)) / 100
     assert manifest["datasets"]["linear:100"] == facts
     written = [path.read_text() for path in (tmp_path / "out").rglob("*.json")]
     assert not any(str(tmp_path) in text for text in written)
+
+
+def test_columns_scaled_by_their_ranges_are_played_and_marked(tmp_path):
+    asked = grid(algorithms=["Default"], epsilons=(math.inf,), seeds=1, features="ranges")
+    play(tmp_path / "out", data=["linear:60"], grid=asked)
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    assert manifest["event"]["kind"] == "NonPrivate"
+    assert "own ranges" in manifest["event"]["reason"]
+    data, (row,) = load("linear", rows=60), table(tmp_path / "out").values()
+    low, high = data.contexts.min(axis=0), data.contexts.max(axis=0)
+    contexts = (2 * (data.contexts - low) / (high - low) - 1) / math.sqrt(data.dimension)
+    plan = dc.Plan(n_actions=3, features=dc.UnitBall(data.dimension), budget=dc.Budget.none())
+    assert row["loss"] == pytest.approx(dc.evaluate(plan, contexts, data.labels).loss, abs=1e-6)
+    assert (row["first_batch"], row["growth"]) == (plan.first_batch, plan.growth)
+    with refused(dc.InvalidInput, "features must be 'ranges'", "--out"):
+        play(tmp_path / "out", data=["linear:60"], grid=replace(asked, features="raw"))
 
 
 def test_structured_noise_and_exact_bonus_po(tmp_path):

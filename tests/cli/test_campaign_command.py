@@ -217,7 +217,7 @@ def test_ctrl_c_keeps_what_is_done(jobs, tmp_path):
         env={**os.environ, "PYTHONUTF8": "1"},
         start_new_session=True,
     )
-    assert started.stderr.readline().startswith(b"1 of 18 tasks")
+    assert started.stderr.readline().startswith(b"1 of 21 tasks")
     os.killpg(started.pid, signal.SIGINT)  # as a terminal does: to every process
     out, err = started.communicate(timeout=60)
     assert started.returncode == 130

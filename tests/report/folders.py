@@ -20,6 +20,8 @@ SCHEMA = pa.schema(
         ("seed", pa.int32()),
         ("settings", pa.string()),
         ("rounds", pa.int32()),
+        ("first_batch", pa.int32()),
+        ("growth", pa.float64()),
         ("loss", pa.float32()),
         ("curve", pa.list_(pa.float32())),
     ]
@@ -52,6 +54,8 @@ def run(dataset, algorithm, epsilon, seed, loss, *, oracle="Ridge", rounds=1000,
         "seed": seed,
         "settings": settings(),
         "rounds": rounds,
+        "first_batch": 1,
+        "growth": 2.0,
         "loss": loss,
         "curve": falling.tolist(),
     } | changes
@@ -207,6 +211,8 @@ def _table(name, oracle, keys, curve, rounds):
             "seed": pa.array(np.tile(np.arange(seeds, dtype=np.int32), plans)),
             "settings": each(text, pa.string()),
             "rounds": pa.repeat(pa.scalar(int(rounds), pa.int32()), n),
+            "first_batch": pa.repeat(pa.scalar(1, pa.int32()), n),
+            "growth": pa.repeat(pa.scalar(2.0), n),
             "loss": pa.array(flat[:, -1]),
             "curve": pa.ListArray.from_arrays(
                 pa.array(np.arange(0, flat.size + 1, batches, dtype=np.int32)),

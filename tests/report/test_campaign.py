@@ -14,16 +14,21 @@ import pytest
 
 from discreet.errors import InvalidInput
 from discreet.report import campaign_report
+from discreet.report import campaign_tables as tables
 from discreet.report.campaign_report import write
 from discreet.report.campaign_results import Source
+from discreet.report.compare import compare
 from discreet.report.curves import curves
+from discreet.report.mean_loss import mean_loss
 from discreet.report.runs import COLUMNS, Runs
 from discreet.report.selection import select
 from report.folders import (
     ALGORITHMS,
     BANDITS,
     SCHEMA,
+    about,
     ends,
+    grid,
     realistic,
     run,
     settings,
@@ -53,8 +58,8 @@ TABLES = tuple(HEADS)
 def written(tmp_path_factory):
     """A campaign that has everything, and its report."""
     root = tmp_path_factory.mktemp("campaign")
-    tables, datasets, grid = realistic(SETS, seeds=4)
-    write_tables(root / "results", tables, datasets=datasets, grid=grid)
+    files, datasets, asked = realistic(SETS, seeds=4)
+    write_tables(root / "results", files, datasets=datasets, grid=asked)
     document = write(root / "results", root / "report")
     return root / "results", root / "report", document
 
@@ -164,7 +169,7 @@ def test_the_page_says_what_must_be_said(written):
     text = page(written[1])
     for said in (
         "same seeds that are reported here, as the paper does",
-        "discreet campaign run --preset paper --mechanism paper --seeds 4",
+        f"--preset paper --mechanism paper --algorithms {' '.join(ALGORITHMS)} --seeds 4",
         "two x86 cores",
         "ReplayBonusPO is first at every ε",
         "ε is a noise scale here",
@@ -231,9 +236,60 @@ def test_curves_by_hand(tmp_path):
     rows += [run("a", "VanillaPO", 1.0, seed, 0.9, rounds=10, oracle="Logistic") for seed in (0, 1)]
     source = Source(write_rows(tmp_path / "results", rows))
     found = curves(source.curves("a"), select(source.runs()), "a")
-    assert found.ends.tolist() == [1, 3, 7, 10] == ends(10)
+    assert found.ends.tolist() == [[1, 3, 7, 10]] == [ends(10)]
     assert found.mean[0, 0] == pytest.approx([0.5, 0.6, 0.4, 0.3], abs=1e-7)
     assert found.standard_error[0, 0] == pytest.approx([0.5, 0.2, 0.2, 0.1], abs=1e-7)
+
+
+def test_algorithms_with_batches_of_their_own(tmp_path):
+    """Batches of 4, 6 and 2 rounds, beside doubling ones."""
+    own = {"first_batch": 4, "growth": 1.5, "curve": [1.0, 0.5, 0.25]}
+    rows = [run("a", "VanillaPO", 1.0, 0, 0.4, rounds=12, curve=[1.0, 0.8, 0.6, 0.4])]
+    rows.append(run("a", "Default", 1.0, 0, 0.25, rounds=12, oracle="PooledRidge", **own))
+    folder = write_rows(tmp_path / "results", rows)
+    source = Source(folder)
+    found = curves(source.curves("a"), select(source.runs()), "a")
+    assert found.algorithms == ("VanillaPO", "Default")
+    assert found.ends.tolist()[0] == ends(12)
+    assert found.ends.tolist()[1][:3] == [4, 10, 12]
+    assert found.mean[1, 0].tolist()[:3] == own["curve"]
+    assert np.isnan([found.ends[1, 3], found.mean[1, 0, 3]]).all()
+    write(folder, tmp_path / "report")
+    assert "double from 1" in page(tmp_path / "report")
+
+
+def test_losses_stand_beside_those_that_need_no_contexts(tmp_path):
+    """Means over the same data sets; a set that lacks an algorithm counts for none."""
+    rows = [run(name, "VanillaPO", 1.0, 0, 0.3) for name in "abc"]
+    rows += [run(name, "SquareCB", 1.0, 0, 0.2) for name in "ab"]
+    facts = about(rows)
+    facts["a"] |= {"actions": 4, "best_fixed": 0.6}
+    facts["b"] |= {"best_fixed": 0.2}
+    facts["c"] |= {"best_fixed": 0.01}
+    folder = write_rows(tmp_path / "results", rows, datasets=facts)
+    best = select(Source(folder).runs())
+    table = tables.mean_losses(best, mean_loss(best), facts)
+    assert table.rows[2:4] == [["best fixed action", "0.400"], ["uniform", "0.625"]]
+    (each,) = tables.by_dataset(best, facts).values()
+    assert each.head[-2:] == ["best fixed action", "uniform"]
+    assert each.rows[0][-2:] == ["0.600", "0.750"]
+
+
+def test_columns_scaled_by_the_data_are_marked(tmp_path):
+    rows = [run("phoneme", name, 1.0, 0, 0.3, rounds=5404) for name in ("VanillaPO", "SquareCB")]
+    folder = write_rows(tmp_path / "results", rows, grid={**grid(rows), "features": "wide"})
+    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest["event"] = {"kind": "NonPrivate", "reason": "columns were scaled"}
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    document = write(folder, tmp_path / "report")
+    assert (document["features"], document["event"]) == ("wide", manifest["event"])
+    text = page(tmp_path / "report")
+    assert "NonPrivate: columns were scaled." in text
+    assert "wide (NonPrivate: columns were scaled)" in text
+    assert "--features wide" in text
+    assert "Beside the paper" not in text
+    with refused(InvalidInput, "features must be 'raw'"):
+        compare(folder)
 
 
 def test_curves_of_another_length_are_refused(tmp_path):

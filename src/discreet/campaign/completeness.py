@@ -30,6 +30,7 @@ class Status:
     running: bool
     datasets: dict[str, SetStatus]
     unreadable: dict[str, str]
+    not_private: str
 
 
 def status(out: Path) -> Status:
@@ -43,7 +44,8 @@ def status(out: Path) -> Status:
         for task in folder.tasks()
         if task.endswith(".data")
     }
-    return Status(grid, manifest["device"], folder.busy(), datasets, unreadable)
+    not_private = str(manifest.get("event", {}).get("reason", ""))
+    return Status(grid, manifest["device"], folder.busy(), datasets, unreadable, not_private)
 
 
 def _of(dataset: str, folder: Folder, grid: Grid) -> SetStatus:

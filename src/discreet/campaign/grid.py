@@ -20,26 +20,27 @@ from discreet.campaign.presets import (
     paper_plans,
 )
 from discreet.config import to_config
+from discreet.data.declared_ranges import FEATURES
 from discreet.plan import Plan
 from discreet.privacy.budget import Budget
 from discreet.registry import ORACLES, POLICIES
 from discreet.releases.canonical import digest_of
+from discreet.schedule import Schedule
 from discreet.validate import one_of, positive, whole
 
 ALGORITHMS = (*PAPER_POLICIES, "BonusPO", "Default")
 MECHANISMS = ("paper", "structured")
 PRESETS: Mapping[str, Mapping[str, Any]] = {
-    "paper": {"epsilons": EPSILONS, "ridges": RIDGES, "seeds": 10},
+    "paper": {"epsilons": EPSILONS, "seeds": 10},
     "quick": {"epsilons": (math.inf, 4.0, 1.0), "ridges": (1e-6, 0.1), "seeds": 3},
     "default": {
         "epsilons": EPSILONS,
-        "ridges": RIDGES,
         "seeds": 10,
         "algorithms": ("Default",),
         "mechanism": "structured",
     },
 }
-"""``default`` is the one plan that discreet makes when it is told nothing, untuned."""
+"""``Default``, in all of them, is the plan that discreet makes when it is told nothing, untuned."""
 FAMILIES = tuple(f"{o}.{k}" for o in ("Ridge", "Logistic") for k in ("predictions", "radii"))
 FAMILIES += ("Ridge.supervised", "Logistic.supervised", "PooledRidge.predictions")
 
@@ -62,12 +63,14 @@ class Grid:
     epsilons: tuple[float, ...]
     ridges: tuple[float, ...]
     seeds: int
+    features: str = "raw"
     own: tuple[type[Any], ...] = field(init=False, repr=False, default=())
     """The classes of users among the algorithms: they travel to the workers with the grid."""
 
     def __post_init__(self) -> None:
         one_of("preset", self.preset, PRESETS)
         one_of("mechanism", self.mechanism, MECHANISMS)
+        one_of("features", self.features, FEATURES)
         for algorithm in self.algorithms:
             if _own(algorithm) is None:
                 one_of("algorithms", algorithm, (*ALGORITHMS, *POLICIES.own, *ORACLES.own))
@@ -95,6 +98,7 @@ class Grid:
         epsilons: Sequence[float] | None = None,
         ridges: Sequence[float] | None = None,
         seeds: int | None = None,
+        features: str = "raw",
     ) -> Grid:
         """A preset, with what is given in place of its own."""
         own = PRESETS[one_of("preset", preset, PRESETS)]
@@ -102,11 +106,14 @@ class Grid:
             preset=preset,
             mechanism=own.get("mechanism", "paper") if mechanism is None else mechanism,
             algorithms=tuple(
-                own.get("algorithms", PAPER_POLICIES) if algorithms is None else algorithms
+                own.get("algorithms", (*PAPER_POLICIES, "Default"))
+                if algorithms is None
+                else algorithms
             ),
             epsilons=tuple(own["epsilons"] if epsilons is None else epsilons),
-            ridges=tuple(own["ridges"] if ridges is None else ridges),
+            ridges=tuple(own.get("ridges", RIDGES) if ridges is None else ridges),
             seeds=own["seeds"] if seeds is None else seeds,
+            features=features,
         )
 
     def union(self, other: Grid) -> Grid:
@@ -128,8 +135,8 @@ class Grid:
             "epsilons": ["inf" if math.isinf(epsilon) else epsilon for epsilon in self.epsilons],
             "ridges": list(self.ridges),
         }
-        numbers = {"preset": self.preset, "mechanism": self.mechanism, "seeds": self.seeds}
-        return {**numbers, **lists, "delta": DELTA}
+        words = {name: getattr(self, name) for name in ("preset", "mechanism", "features", "seeds")}
+        return {**words, **lists, "delta": DELTA}
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> Grid:
@@ -181,6 +188,12 @@ def _plans_of(grid: Grid, algorithm: str, n_actions: int, dimension: int) -> tup
         ridges=grid.ridges,
     )
     return tuple(plan for _, plan in made)
+
+
+@lru_cache(maxsize=64)
+def schedule(grid: Grid, family: str) -> Schedule:
+    """The batches of a family: the paper's double, the default plan has its own."""
+    return grid.plans(family, 2, 1)[0][1].schedule
 
 
 @lru_cache(maxsize=64)

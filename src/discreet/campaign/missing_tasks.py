@@ -21,6 +21,7 @@ class Facts:
     rows: int
     features: int
     actions: int
+    best_fixed: float
 
 
 @dataclass
@@ -60,7 +61,8 @@ def survey(handles: Sequence[Any], max_columns: int | None) -> Survey:
     for handle in handles:
         try:
             data = handle.load()
-            facts = Facts(data.digest, data.rows, data.dimension, data.n_actions)
+            shape = (data.rows, data.dimension, data.n_actions)
+            facts = Facts(data.digest, *shape, data.best_fixed)
         except Exception as error:
             if isinstance(error, DiscreetError):
                 refused = refused or error

@@ -28,6 +28,8 @@ from discreet.privacy.budget import Budget
 
 EPSILONS = (math.inf, 8.0, 4.0, 2.0, 1.0)
 DELTA = 1e-5
+DOUBLING: Mapping[str, Any] = {"first_batch": 1, "growth": 2.0}
+"""The batches of the paper. [paper, Algorithm 2]"""
 RIDGES = (1e-6, 1e-4, 1e-2, 1e-1, 1.0)
 
 PAPER_POLICIES: dict[str, list[Any]] = {
@@ -104,6 +106,7 @@ def paper_plans(
                 oracle=oracle,
                 feedback="full" if full else "bandit",
                 losses="one_label" if full else "general",
+                **DOUBLING,
             )
             plans.append((algorithm, plan))
     return plans

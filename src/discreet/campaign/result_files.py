@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from discreet.campaign.grid import Grid, Key, keys
+from discreet.campaign.grid import Grid, Key, keys, schedule
 from discreet.campaign.results_folder import Folder
 from discreet.campaign.tasks import Part
 
@@ -26,11 +26,14 @@ SCHEMA = pa.schema(
         ("seed", pa.int32()),
         ("settings", pa.string()),
         ("rounds", pa.int32()),
+        ("first_batch", pa.int32()),
+        ("growth", pa.float64()),
         ("loss", pa.float32()),
         ("curve", pa.list_(pa.float32())),
     ]
 )
-"""``loss`` is the last value of ``curve``: progressive-validation loss at every batch end."""
+"""``loss`` is the last value of ``curve``: progressive-validation loss at every batch end, which
+``rounds``, ``first_batch`` and ``growth`` give."""
 STRINGS = [each.name for each in SCHEMA if each.type == pa.string()]
 ORDER = [(name, "ascending") for name in ("algorithm", "epsilon", "settings", "seed")]
 
@@ -80,12 +83,14 @@ def tabulate(
         for (indices, seeds), curves in zip(parts, losses, strict=True)
     ]
     table = pa.concat_tables(tables)
-    oracle = family.partition(".")[0]
+    oracle, batches = family.partition(".")[0], schedule(grid, family)
     constant = {
         "dataset": dataset,
         "oracle": oracle,
         "mechanism": "structured" if oracle == "PooledRidge" else grid.mechanism,
         "rounds": rounds,
+        "first_batch": batches.first,
+        "growth": batches.growth,
     }
     for name, value in constant.items():
         kind = SCHEMA.field(name).type

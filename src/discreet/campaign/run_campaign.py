@@ -24,7 +24,9 @@ from discreet.campaign.results_folder import FORMAT, NOTHING, Folder
 from discreet.campaign.tasks import Outcome, Task, reason, runs
 from discreet.campaign.workers import Workers, outcomes, workers
 from discreet.data import resolve
+from discreet.data.declared_ranges import NOT_PRIVATE
 from discreet.errors import InvalidInput
+from discreet.privacy.events import NonPrivate, to_json
 from discreet.simulate.engine import Machine
 from discreet.validate import positive, whole
 
@@ -111,11 +113,13 @@ def _manifest(
     if known is None:
         known = {"grid": grid.to_document(), "code_version": version, "device": "", "datasets": {}}
     before = Grid.from_document(known["grid"])
-    if before.mechanism != grid.mechanism:
-        raise InvalidInput(
-            f"mechanism must be {before.mechanism!r} in this folder, as before; got "
-            f"{grid.mechanism!r}. Choose another --out."
-        )
+    for name in ("mechanism", "features"):
+        was, asked = getattr(before, name), getattr(grid, name)
+        if was != asked:
+            raise InvalidInput(
+                f"{name} must be {was!r} in this folder, as before; got {asked!r}. "
+                "Choose another --out."
+            )
     if known["code_version"] != version:
         raise InvalidInput(
             f"folder must be of discreet {version}; this one is of {known['code_version']}. "
@@ -136,6 +140,7 @@ def _manifest(
         "code_version": version,
         "device": known["device"],
         "datasets": datasets,
+        **({} if both.features == "raw" else {"event": to_json(NonPrivate(NOT_PRIVATE))}),
     }
 
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from discreet.campaign.grid import Grid
 from discreet.campaign.hardware import LEAST, described, one_thread
+from discreet.data.declared_ranges import scaled
 from discreet.features.unit_ball import UnitBall
 from discreet.registry import register
 from discreet.simulate import engine
@@ -71,7 +72,7 @@ def compute(task: Task) -> Outcome:
 
 def _play(task: Task) -> tuple[np.ndarray[Any, Any], ...]:
     dimension = task.contexts.shape[1]
-    features = UnitBall(dimension).map(task.contexts)
+    features = UnitBall(dimension).map(scaled(task.contexts, task.grid.features))
     plans = [plan for _, plan in task.grid.plans(task.family, task.n_actions, dimension)]
     played, machine = [], task.machine
     for indices, seeds in task.parts:

@@ -70,13 +70,15 @@ def _run_flags(parser: argparse.ArgumentParser) -> None:
     import_flag(parser)
     flag("--data", nargs="+", metavar="NAME", help="folders, files, openml:ID, paper, fried, …")
     flag("--out", metavar="DIR", help="the folder of results; new, or one to go on with")
-    presets = "800 settings per level, a few, or the untuned default plan (default: paper)"
+    presets = "800 settings per level, a few, or the untuned plan alone (default: paper)"
     flag("--preset", metavar="paper|quick|default", help=presets)
-    flag("--algorithms", nargs="+", metavar="NAME", help="default: the paper's eight; also Default")
+    flag("--algorithms", nargs="+", metavar="NAME", help="default: the paper's eight and Default")
     flag("--epsilon", nargs="+", metavar="E", help="noise scales; inf for none")
     flag("--ridges", nargs="+", metavar="R", help="regularisation, λ")
     flag("--seeds", type=int, metavar="N", help="0 … N−1 (default: paper 10, quick 3)")
     flag("--mechanism", metavar="paper|structured", help="kind of noise (default: paper)")
+    columns = "as they are, or scaled by the data's own ranges, for evaluation (default: raw)"
+    flag("--features", metavar="raw|ranges|wide", help=columns)
     flag("--device", metavar="auto|numpy|cpu|cuda", help="cpu is torch without a GPU")
     processes = "processes (default: one per core, at most 8 on a GPU)"
     flag("--jobs", type=int, metavar="N", help=processes)
@@ -156,6 +158,7 @@ def status(args: argparse.Namespace) -> Answer:
         "expected": expected,
         "device": found.device,
         "grid": grid,
+        "not_private": found.not_private,
         "datasets": sets,
         "unreadable": found.unreadable,
     }
@@ -166,7 +169,8 @@ def status(args: argparse.Namespace) -> Answer:
     levels = ", ".join(epsilon_text(epsilon) for epsilon in found.grid.epsilons)
     lines = [
         f"{runs:,} of {expected:,} runs are there" + ("; the campaign is running" * found.running),
-        f"preset {found.grid.preset}, mechanism {found.grid.mechanism}, ε = {levels}, "
+        f"preset {found.grid.preset}, mechanism {found.grid.mechanism}, features "
+        f"{found.grid.features}{' (NonPrivate)' * bool(found.not_private)}, ε = {levels}, "
         f"{found.grid.seeds} seeds; made on {found.device or 'nothing yet'}",
         *(["", *table(["data set", "runs", "of", "seconds", "state"], rows)] if rows else []),
         *(

@@ -24,6 +24,7 @@ class Request:
     out: str
     preset: str = "paper"
     mechanism: str | None = None
+    features: str = "raw"
     algorithms: list[str] | None = None
     epsilon: list[Any] | None = None
     ridges: list[Any] | None = None
@@ -48,6 +49,7 @@ class Request:
             epsilons=_numbers("epsilon", self.epsilon),
             ridges=_numbers("ridges", self.ridges),
             seeds=self.seeds,
+            features=self.features,
         )
         return Campaign(
             grid=grid,

@@ -49,6 +49,11 @@ class Dataset:
         """Mean loss of the best policy that sees the context; None where it is unknown."""
         return None if self.expected is None else float(self.expected.min(axis=-1).mean())
 
+    @property
+    def best_fixed(self) -> float:
+        """Mean loss of the best action that ignores the context: 1 − the largest class share."""
+        return 1.0 - float(np.bincount(self.labels).max()) / self.rows
+
     @cached_property
     def digest(self) -> str:
         """SHA-256 of contexts and labels; the name does not enter."""

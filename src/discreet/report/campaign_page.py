@@ -43,6 +43,7 @@ def campaign_page(
     """One self-contained HTML file, light and dark, for screens, phones and paper."""
     spent, manifest = runtime(source.tasks, source.datasets), source.manifest
     device = manifest.get("device") or ", ".join(spent.devices) or "unknown device"
+    not_private = f" (NonPrivate: {source.not_private})" if source.not_private else ""
     levels = ", ".join(level.text.removeprefix("ε = ") for level in selection.levels)
     return rendered(
         "discreet.report",
@@ -55,17 +56,17 @@ def campaign_page(
         statement=selection.statement,
         summary=summary(selection, rates, means),
         missing=missing(selection, source),
-        caveats=caveats(selection),
+        caveats=caveats(selection, source),
         figures=figures,
         sizes=source.datasets,
-        mean_losses=tables.mean_losses(selection, means),
+        mean_losses=tables.mean_losses(selection, means, source.datasets),
         average_win_rates=tables.average_win_rates(rates),
         comparison=comparison,
         differences=tables.differences(comparison) if comparison else None,
         relative_to=increase.relative_to.text if increase else None,
         increases=tables.increases(increase) if increase else None,
         choices=tables.chosen(choices),
-        by_dataset=tables.by_dataset(selection),
+        by_dataset=tables.by_dataset(selection, source.datasets),
         times=tables.times(spent),
         command=command(manifest),
         facts={
@@ -73,6 +74,7 @@ def campaign_page(
             "Code": f"discreet {manifest.get('code_version', 'of unknown version')}",
             "Grid": manifest.get("grid_digest", "without a digest"),
             "Mechanisms": selection.mechanism,
+            "Features": f"{source.features}{not_private}",
             "Files": ", ".join(files),
         },
     )

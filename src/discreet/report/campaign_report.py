@@ -72,6 +72,8 @@ def write(
         "epsilons": [level.epsilon for level in best.levels],
         "summary": summary(best, rates, means),
         "missing": missing(best, source),
+        "features": source.features,
+        "event": source.manifest.get("event"),
         "files": [str(folder.root / name) for name in folder.written],
     }
 
@@ -124,6 +126,8 @@ def _curves(
 
 
 def _compared(best: selection.Selection, source: Source) -> Comparison | None:
+    if source.features != "raw":  # the paper's columns are as they are
+        return None
     try:
         found = beside_published(best, source.datasets)
     except InvalidInput:  # nothing shared with the paper: nothing to say

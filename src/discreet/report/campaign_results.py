@@ -55,6 +55,15 @@ class Source:
         return len(seeds) if isinstance(seeds, list) else int(seeds)
 
     @property
+    def features(self) -> str:
+        return str(self.grid.get("features", "raw"))
+
+    @property
+    def not_private(self) -> str:
+        """Why the results look at the data beyond the noise of ε; empty where they do not."""
+        return str(self.manifest.get("event", {}).get("reason", ""))
+
+    @property
     def datasets(self) -> dict[str, Any]:
         return dict(self.manifest.get("datasets", {}))
 

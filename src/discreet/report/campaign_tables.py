@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from markupsafe import Markup
@@ -10,7 +12,7 @@ from markupsafe import Markup
 from discreet.report.algorithm_names import REFERENCE
 from discreet.report.compare import Comparison
 from discreet.report.loss_increase import LossIncrease
-from discreet.report.mean_loss import MeanLoss
+from discreet.report.mean_loss import MeanLoss, without_contexts
 from discreet.report.runs import Level
 from discreet.report.runtime import Runtime, Share
 from discreet.report.selected_settings import Choices
@@ -21,16 +23,19 @@ from discreet.report.win_rates import WinRates
 SLOWEST = 10
 
 
-def mean_losses(selection: Selection, means: MeanLoss) -> Table:
+def mean_losses(selection: Selection, means: MeanLoss, about: Mapping[str, Any]) -> Table:
     """Algorithms by ε; the best bandit of a column is bold."""
     rows = [
         [name, *map(with_error, means.mean[a], means.standard_error[a], means.best == a)]
         for a, name in enumerate(selection.algorithms)
     ]
+    for name, losses in without_contexts(about, selection.datasets).items():
+        over = [losses[common].sum() / (common.sum() or np.nan) for common in means.common.T]
+        rows.append([name, *map(number, over)])
     counts = ["data sets", *(str(n) for n in means.datasets)]
     caption = (
         "Mean over the data sets that have every algorithm, ± one standard error over data sets; "
-        "the best bandit of each column is bold."
+        "the best bandit of each column is bold. The last two rows need no contexts."
     )
     return Table(caption, ["", *(level.text for level in selection.levels)], [*rows, counts])
 
@@ -85,9 +90,10 @@ def chosen(choices: Choices) -> list[Table]:
     return made
 
 
-def by_dataset(selection: Selection) -> dict[str, Table]:
+def by_dataset(selection: Selection, about: Mapping[str, Any]) -> dict[str, Table]:
     """For each ε, data sets by algorithm."""
     contest = [name != REFERENCE for name in selection.algorithms]
+    others = without_contexts(about, selection.datasets)
     made = {}
     for i, level in enumerate(selection.levels):
         loss = selection.loss[:, :, i]
@@ -99,10 +105,11 @@ def by_dataset(selection: Selection) -> dict[str, Table]:
                     bold(number(loss[d, a]), contest[a] and loss[d, a] == least[d])
                     for a in range(len(contest))
                 ),
+                *(number(losses[d]) for losses in others.values()),
             ]
             for d in np.flatnonzero(np.isfinite(loss).any(axis=1))
         ]
-        made[level.text] = Table("", ["", *selection.algorithms], rows, "small")
+        made[level.text] = Table("", ["", *selection.algorithms, *others], rows, "small")
     return made
 
 

@@ -122,6 +122,11 @@ class Comparison:
 def compare(results_dir: Path, select_by: str = "seeds") -> Comparison:
     """The campaign's win rates beside the published ones."""
     source = Source(results_dir)
+    if source.features != "raw":
+        raise InvalidInput(
+            f"features must be 'raw', as the paper's are; this campaign has {source.features!r}. "
+            "Run it with --features raw and another --out."
+        )
     return beside_published(select(source.runs(), select_by), source.datasets)
 
 

@@ -64,8 +64,9 @@ def _draw(curves: Curves, algorithms: Any, levels: Any, rows: int, figure: Any, 
 def _line(axis: Any, curves: Curves, a: int, i: int, label: str, style: Any) -> None:
     """A curve at batch ends, in a band of one standard error over seeds."""
     mean, error = curves.mean[a, i], np.nan_to_num(curves.standard_error[a, i])
-    late = (curves.ends >= min(FIRST_ROUND, curves.ends[-1])) & np.isfinite(mean)
-    ends, mean, error = curves.ends[late], mean[late], error[late]
+    ends = curves.ends[a]
+    late = (ends >= min(FIRST_ROUND, np.nanmax(ends))) & np.isfinite(mean)
+    ends, mean, error = ends[late], mean[late], error[late]
     axis.plot(ends, mean, label=label, **style)
     if error.any():
         axis.fill_between(

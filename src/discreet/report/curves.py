@@ -15,18 +15,22 @@ from discreet.report.selection import Selection
 from discreet.schedule import Schedule
 from discreet.validate import one_of
 
-COLUMNS = ("dataset", "algorithm", "oracle", "epsilon", "delta", "seed", "settings", "curve")
+NAMED = ("dataset", "algorithm", "oracle", "epsilon", "delta", "seed", "settings")
+COLUMNS = (*NAMED, "first_batch", "growth", "curve")
 
 
 @dataclass(frozen=True)
 class Curves:
-    """One data set: mean loss so far and its standard error, (algorithms, levels, batches)."""
+    """One data set: mean loss so far and its standard error, (algorithms, levels, batches).
+
+    Algorithms may have batches of their own; after its last batch an algorithm has NaN.
+    """
 
     dataset: str
     algorithms: tuple[str, ...]
     levels: tuple[Level, ...]
     ends: Numbers
-    """(batches,): rounds played when a batch ends."""
+    """(algorithms, batches): rounds played when a batch ends."""
     mean: Numbers
     standard_error: Numbers
 
@@ -45,15 +49,14 @@ def shown(selection: Selection, wanted: str | Sequence[str], about: Mapping[str,
     return names
 
 
-def curves(table: Any, selection: Selection, dataset: str, first_batch: int = 1) -> Curves | None:
+def curves(table: Any, selection: Selection, dataset: str) -> Curves | None:
     """Mean over the reporting seeds; None where the data set has no winner at all."""
     import pyarrow.compute as pc
 
     d = selection.datasets.index(dataset)
     names, levels = selection.algorithms, selection.levels
     rows = table.filter(pc.equal(table["dataset"], dataset))
-    shape = selection.loss.shape[1:]
-    pieces = {}
+    pieces, stops = {}, {}
     for a, i in np.argwhere(selection.has[d]):
         level = levels[i]
         wanted = {
@@ -66,21 +69,23 @@ def curves(table: Any, selection: Selection, dataset: str, first_batch: int = 1)
         found = rows
         for column, value in wanted.items():
             found = found.filter(pc.equal(found[column], value))
-        pieces[a, i] = _of_the_seeds(found, selection, d)
+        pieces[a, i] = piece = _of_the_seeds(found, selection, d)
+        first, growth = (found[column][0].as_py() for column in ("first_batch", "growth"))
+        stops[a] = np.cumsum(Schedule(first, int(selection.rounds[d]), growth).lengths())
+        if piece.shape[1] != len(stops[a]):
+            raise InvalidInput(
+                f"curves of {dataset} must have a value for each of {len(stops[a])} batches; "
+                "some have another length. Delete the result files and run the campaign again."
+            )
     if not pieces:
         return None
-    ends = np.cumsum(Schedule(first_batch, int(selection.rounds[d])).lengths())
-    if any(piece.shape[1] != len(ends) for piece in pieces.values()):
-        raise InvalidInput(
-            f"curves of {dataset} must have a value for each of {len(ends)} batches; some have "
-            "another length. Delete the result files and run the campaign again."
-        )
-    mean = np.full((*shape, len(ends)), np.nan)
-    error = np.full((*shape, len(ends)), np.nan)
-    for place, piece in pieces.items():
-        mean[place] = piece.mean(axis=0)
+    mean = np.full((len(names), len(levels), max(map(len, stops.values()))), np.nan)
+    error, ends = mean.copy(), mean[:, 0].copy()
+    for (a, i), piece in pieces.items():
+        batches = len(stops[a])
+        ends[a, :batches], mean[a, i, :batches] = stops[a], piece.mean(axis=0)
         if len(piece) > 1:
-            error[place] = piece.std(axis=0, ddof=1) / np.sqrt(len(piece))
+            error[a, i, :batches] = piece.std(axis=0, ddof=1) / np.sqrt(len(piece))
     return Curves(dataset, names, levels, ends, mean, error)
 
 

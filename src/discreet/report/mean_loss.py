@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +22,8 @@ class MeanLoss:
     datasets: Numbers
     best: Numbers
     """(levels,): index of the bandit with the least mean; −1 where there is none."""
+    common: Numbers
+    """(data sets, levels): the data sets over which the means are taken."""
 
 
 def mean_loss(selection: Selection) -> MeanLoss:
@@ -36,4 +40,13 @@ def mean_loss(selection: Selection) -> MeanLoss:
     bandit = np.asarray([name != REFERENCE for name in selection.algorithms])
     contest = np.where(bandit[:, None] & np.isfinite(mean), mean, np.inf)
     best = np.where(np.isfinite(contest).any(axis=0), contest.argmin(axis=0), -1)
-    return MeanLoss(mean, error, n, best)
+    return MeanLoss(mean, error, n, best, common)
+
+
+def without_contexts(about: Mapping[str, Any], datasets: Sequence[str]) -> dict[str, Numbers]:
+    """Losses (data sets,) that need no contexts, for comparison; NaN where a manifest has none."""
+    facts = [about.get(name, {}) for name in datasets]
+    return {
+        "best fixed action": np.asarray([each.get("best_fixed", np.nan) for each in facts]),
+        "uniform": np.asarray([1 - 1 / each.get("actions", np.nan) for each in facts]),
+    }

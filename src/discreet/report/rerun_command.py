@@ -9,6 +9,7 @@ from discreet.campaign.grid import PRESETS, Grid
 
 FLAGS = {
     "mechanism": "--mechanism",
+    "features": "--features",
     "algorithms": "--algorithms",
     "epsilons": "--epsilon",
     "ridges": "--ridges",

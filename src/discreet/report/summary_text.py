@@ -146,7 +146,7 @@ def _failed(source: Source) -> list[str]:
     return said
 
 
-def caveats(selection: Selection) -> list[str]:
+def caveats(selection: Selection, source: Source) -> list[str]:
     """What a reader must know before quoting a number."""
     mechanism = {
         "paper": "The mechanisms are the paper's: Gaussian noise on the whole Gram matrix, "
@@ -156,6 +156,8 @@ def caveats(selection: Selection) -> list[str]:
     }.get(selection.mechanism, f"The mechanisms are of the kind {selection.mechanism}.")
     if selection.mechanism == "paper" and POOLED in selection.oracles:
         mechanism += " Only the default plan adds discreet's own noise."
+    if POOLED in selection.oracles and len(selection.oracles) > 1:
+        mechanism += " Its batches grow by half from 16 records; those of the others double from 1."
     sets = len(selection.datasets)
     said = [
         selection.statement,
@@ -172,6 +174,8 @@ def caveats(selection: Selection) -> list[str]:
     ]
     if selection.how == "split":
         said.insert(1, _optimism(selection))
+    if source.not_private:
+        said.insert(1, f"NonPrivate: {source.not_private}.")
     if "shuttle2000" in selection.datasets:
         said.append(
             "shuttle2000 is a stratified rebuild of OpenML 44743, not the file the paper used."

@@ -19,6 +19,7 @@ import numpy as np
 
 from discreet.arrays.backend import namespace, to_numpy
 from discreet.arrays.stacking import stack, structure
+from discreet.errors import InvalidInput
 from discreet.oracles import Mechanism
 from discreet.oracles.mechanisms.paper_logistic import PaperLogistic
 from discreet.oracles.mechanisms.paper_ridge import PaperRidge
@@ -36,6 +37,10 @@ HELD_PER_ROW = 14
 """Numbers that a run holds at once for each row and action, measured on the widest rules."""
 HELD_PER_ENTRY = 6
 """Numbers that a run holds at once for each entry of its matrices."""
+HELD_PER_MATRIX = 3
+"""A batch's matrix, its inverse and the matrix of the next batch."""
+HELD_STRETCHED = 4
+"""Numbers more for each row and action, where rows are stretched."""
 
 
 @dataclass(frozen=True)
@@ -112,9 +117,13 @@ def run(
 ) -> np.ndarray[Any, Any]:
     """Progressive-validation loss at the end of every batch: (plans, seeds, batches).
 
-    ``features`` (T, p) are mapped already; all plans share actions and first batch.
+    ``features`` (T, p) are mapped already; all plans share their actions and their batches.
     """
     machine = machine or Machine()
+    if len({(plan.first_batch, plan.growth) for plan in plans}) > 1:
+        raise InvalidInput(
+            "plans must have the same first_batch and growth; some differ. Run each kind alone."
+        )
     schedule = Schedule(plans[0].first_batch, len(features), plans[0].growth)
     ends = np.cumsum(schedule.lengths())
     results = np.full((len(plans), len(seeds), len(ends)), np.nan)
@@ -169,7 +178,8 @@ def parts(
         groups[structure(plan.mechanism), plan.feedback, _dense(plan)].append(i)
     for members in groups.values():
         members.sort(key=lambda i: repr(structure(plans[i].policy)))
-        each = _held_by_a_run(plans[members[0]], shape, schedule) * np.dtype(machine.dtype).itemsize
+        itemsize = np.dtype(machine.dtype).itemsize
+        each = _held_by_a_run(plans[members[0]], shape, schedule, itemsize)
         together = max(1, machine.memory // each)
         seeds_at_once = min(seeds, together)
         runs_at_once = max(1, together // seeds_at_once)
@@ -189,12 +199,17 @@ def _dense(plan: Plan) -> bool:
     return plan.budget.private and isinstance(plan.mechanism, with_gram)
 
 
-def _held_by_a_run(plan: Plan, shape: tuple[int, ...], schedule: Schedule) -> int:
-    """Numbers that one run of one seed holds at its largest batch."""
+def _held_by_a_run(plan: Plan, shape: tuple[int, ...], schedule: Schedule, itemsize: int) -> int:
+    """Bytes that one run of one seed holds at its largest batch."""
     rows, p = max(schedule.lengths()), shape[1]
     blocks = plan.n_actions * p * p
     if _dense(plan):
         blocks *= 2 * plan.n_actions  # a dense matrix is also copied, factored and inverted
+    held = itemsize * (HELD_PER_ROW * rows * plan.n_actions + HELD_PER_ENTRY * blocks)
     if isinstance(plan.mechanism, PooledStatistics):
-        blocks *= 2  # the pool, and eigenvectors in double precision
-    return HELD_PER_ROW * rows * plan.n_actions + HELD_PER_ENTRY * blocks
+        # In double precision: the statistics and matrices of all batches, the pool, and the rows'
+        # weights, losses and lengths where they are stretched.
+        matrices = HELD_PER_MATRIX * p * p * plan.mechanism.stretched
+        kept = len(schedule.lengths()) * (blocks + matrices) + HELD_PER_ENTRY * blocks
+        held += 8 * (kept + HELD_STRETCHED * rows * plan.n_actions * plan.mechanism.stretched)
+    return held

@@ -1,0 +1,37 @@
+"""Columns scaled by ranges, for evaluation: a labelled set comes without declared ranges.
+
+A deployer declares public ranges (``Schema``). Here the least and the greatest value of a column
+stand for them, which looks at the data, so results are not private. [docs/data.md]
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+FEATURES = ("raw", "ranges", "wide")
+NOT_PRIVATE = "columns were scaled with the data's own ranges, which is not private"
+
+
+def scaled(contexts: np.ndarray[Any, Any], features: str) -> np.ndarray[Any, Any]:
+    """Contexts (n, d) whose columns are scaled, still to be mapped by ``UnitBall``.
+
+    ``raw`` leaves them alone. ``ranges`` maps each column to [−1, 1] by its own range and divides
+    by √d, as ``Schema`` does with declared ranges; ``wide`` takes ranges three times as wide, which
+    reach further above the data than below. ``standard`` takes means and deviations, as a bound.
+
+    >>> scaled(np.array([[0.0], [1.0], [4.0]]), "ranges").ravel()
+    array([-1. , -0.5,  1. ])
+    """
+    if features == "raw":
+        return contexts
+    low, high = contexts.min(axis=0), contexts.max(axis=0)
+    width = high - low
+    if features == "wide":
+        low, high = low - 0.5 * width, high + 1.5 * width
+    middle, half = (low + high) / 2, (high - low) / 2
+    if features == "standard":
+        middle, half = contexts.mean(axis=0), contexts.std(axis=0)
+    half = np.where(width > 0.0, half, np.inf)  # a constant column says nothing
+    return np.asarray((contexts - middle) / half / contexts.shape[1] ** 0.5)
