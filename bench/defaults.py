@@ -2,7 +2,8 @@
 
     python bench/defaults.py --data FOLDER [--recipes default unpooled …] [--seeds 10]
                              [--epsilon 1 2 4 8 inf] [--max-columns 50] [--half develop|confirm]
-                             [--features raw|ranges|wide|standard] [--device numpy|cuda] [--jobs 2]
+                             [--features raw|ranges|wide|linear|standard]
+                             [--device numpy|cuda] [--jobs 2]
                              [--tuned best.csv …] [--choose NAME …] [--scores scores.csv]
                              [--figure sets.png]
 
@@ -145,8 +146,9 @@ def play(
     """Every seed's mean loss of some recipes at some levels on one set."""
     with np.load(folder / f"{name}.npz") as data:
         x, y = data["X"].astype(np.float64), data["y"].astype(np.int64)
-    features, actions = dc.UnitBall(x.shape[1]), int(y.max()) + 1
-    rows = features.map(scaled(x, kind))
+    contexts, actions = scaled(x, kind), int(y.max()) + 1
+    features = dc.UnitBall(contexts.shape[1])
+    rows = features.map(contexts)
     groups = defaultdict(list)
     for each, epsilon in wanted:
         groups[RECIPES[each].together].append((each, epsilon))
@@ -312,7 +314,7 @@ def main() -> None:
     add("--max-rows", type=int, default=10**9)
     add("--half", choices=("develop", "confirm", "both"), default="both")
     add("--tuned", nargs="+", type=Path, default=[])
-    add("--features", choices=(*FEATURES, "standard"), default="raw")
+    add("--features", choices=(*FEATURES, "linear", "standard"), default="raw")
     add("--device", choices=("numpy", "cuda"), default="numpy")
     add("--scores", type=Path)
     add("--figure", type=Path)

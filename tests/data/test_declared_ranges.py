@@ -17,7 +17,7 @@ def test_features_are_those_of_a_schema_that_declares_the_ranges(features, below
     names = "abc"
     schema = dc.Schema([dc.Number(*field) for field in zip(names, low, high, strict=True)])
     rows = [dict(zip(names, row, strict=True)) for row in CONTEXTS]
-    found = dc.UnitBall(3).map(scaled(CONTEXTS, features))
+    found = dc.UnitBall(6).map(scaled(CONTEXTS, features))
     assert found == pytest.approx(schema.map(rows), abs=1e-9)
 
 
@@ -31,7 +31,13 @@ def test_standard_columns_have_mean_zero_and_deviation_one_over_the_root_of_thei
     assert found.std(axis=0) == pytest.approx(3**-0.5, rel=EXACT)
 
 
-@pytest.mark.parametrize("features", [*FEATURES[1:], "standard"])
+def test_linear_columns_and_many_columns_have_no_squares():
+    assert scaled(CONTEXTS, "linear").shape == (40, 3)
+    many = np.random.default_rng(4).normal(size=(5, 13))
+    assert scaled(many, "ranges").shape == (5, 13)
+
+
+@pytest.mark.parametrize("features", [*FEATURES[1:], "linear", "standard"])
 def test_a_constant_column_says_nothing(features):
     contexts = np.column_stack([np.full(40, 0.1), CONTEXTS[:, 0]])
     found = scaled(contexts, features)

@@ -71,8 +71,9 @@ def compute(task: Task) -> Outcome:
 
 
 def _play(task: Task) -> tuple[np.ndarray[Any, Any], ...]:
-    dimension = task.contexts.shape[1]
-    features = UnitBall(dimension).map(scaled(task.contexts, task.grid.features))
+    contexts = scaled(task.contexts, task.grid.features)
+    dimension = contexts.shape[1]
+    features = UnitBall(dimension).map(contexts)
     plans = [plan for _, plan in task.grid.plans(task.family, task.n_actions, dimension)]
     played, machine = [], task.machine
     for indices, seeds in task.parts:

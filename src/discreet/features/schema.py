@@ -110,10 +110,10 @@ FEW_NUMBERS = 12
 class Schema:
     """Contexts are dicts with exactly these fields.
 
-    Every field contributes a vector of length at most 1, and each number's square, as (3x² − 1)/2,
-    one more where ``squares`` is set; so predictors can bend, and the best value of a number may lie
-    in the middle of its range. None sets it for up to 12 numbers. Dividing by √(vectors) puts the
-    context into the unit ball without a projection that depends on the person.
+    Every field contributes a vector of length at most 1. With ``squares`` each number contributes
+    (3x² − 1)/2 as well, so that the best value may lie in the middle of a range; None means: for up
+    to 12 numbers. Dividing by √(all of these) puts the context into the unit ball without a
+    projection that depends on the person.
 
     >>> schema = Schema([Number("age", 0, 100), Category("device", ["phone", "desk"])])
     >>> schema.p
