@@ -75,6 +75,7 @@ def test_the_first_eight_lines_run_as_promised():
         policy=dc.ReplayBonusPO(learning_rate=0.1, bonus=0.01),
         oracle=dc.Ridge(ridge=0.01),
         budget=dc.Budget(epsilon=1.0, delta=1e-5),
+        first_batch=1,
     )
     learner = dc.Learner(plan)
     decision = learner.decide(np.zeros(10))
@@ -555,7 +556,7 @@ def test_a_policy_is_evaluated_from_its_releases_in_another_process(policy, tmp_
 # One person's data and everyone else's batches
 
 
-def world(policy, person=None, oracle=None, **change):
+def world(policy, person=None, oracle=None, budget=NONE, **change):
     """A stream of 40 people, one of whom differs; each batch is closed when it is sealed."""
     rng = np.random.default_rng(11)
     contexts, losses = rng.normal(size=(40, 2)), rng.random(40).round(3)
@@ -563,7 +564,7 @@ def world(policy, person=None, oracle=None, **change):
         contexts[person] = change["context"]
     if "loss" in change:
         losses[person] = change["loss"]
-    made = plan(policy=policy, oracle=oracle or dc.PooledRidge())
+    made = plan(policy=policy, oracle=oracle or dc.PooledRidge(), budget=budget)
     one = dc.Learner(made, noise=dc.SeededNoise(3), draws=np.random.default_rng(5))
     slots = []
     for number, row in enumerate(contexts):
@@ -604,16 +605,33 @@ def test_later_releases_depend_on_a_person_through_the_release_alone(change):
 
 
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: next(iter(change)))
-def test_what_a_batch_adds_to_the_pool_depends_on_its_own_people(change):
-    """With a policy that ignores releases; later pools differ by what batch 4 published."""
-    pools = [
-        [item.statistics for item in world(dc.Uniform(), 9, **some)[1]] for some in ({}, change)
-    ]
-    added = [
-        [later.response - earlier.response for earlier, later in pairwise(each)] for each in pools
-    ]
-    same = [np.allclose(here, there, atol=1e-9) for here, there in zip(*added, strict=True)]
-    assert same == [True, True, False, True]
+@pytest.mark.parametrize("geometry", ["learned", "plain"])
+def test_what_a_batch_tells_depends_on_its_own_people(change, geometry):
+    """With a policy that ignores releases: what batch 4 published changes coordinates alone."""
+    fixed = {"oracle": dc.PooledRidge(geometry=geometry), "budget": dc.Budget(1.0, 1e-5)}
+    here, there = (
+        [item.statistics for item in world(dc.Uniform(), 9, **fixed, **some)[1]]
+        for some in ({}, change)
+    )
+
+    def same(name):
+        return [
+            np.array_equal(getattr(one, name), getattr(two, name))
+            for one, two in zip(here, there, strict=True)
+        ]
+
+    if geometry == "plain":
+        assert same("response") == [True, True, True, False, True]
+        return
+    assert same("told") == [True, True, True, "context" in change, True]
+    # A loss that is heard says nothing of how contexts are spread.
+    alike = "loss" in change
+    assert same("response") == [True, True, True, False, alike]
+    assert same("matrix") == [True, True, True, True, alike]
+    assert same("following") == [True, True, True, alike, alike]
+    for run in (here, there):
+        for before, after in pairwise(run):
+            np.testing.assert_array_equal(after.matrix, before.following)
 
 
 # Threads

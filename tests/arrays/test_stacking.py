@@ -75,20 +75,30 @@ def test_what_does_not_stack_is_refused(items):
         dc.stack(items)
 
 
-def plan_of(scale, budget):
+def plan_of(scale, budget, geometry="learned"):
     return dc.Plan(
-        n_actions=ACTIONS, features=FEATURES, policy=dc.SquareCB(scale=scale), budget=budget
+        n_actions=ACTIONS,
+        features=FEATURES,
+        policy=dc.SquareCB(scale=scale),
+        budget=budget,
+        oracle=dc.PooledRidge(geometry=geometry),
     )
 
 
 def test_plans_stack_across_budgets_with_zero_noise_at_infinity():
     budgets = [dc.Budget(1.0, 1e-5), dc.Budget(8.0, 1e-5), dc.Budget.none()]
-    plans = [plan_of(scale, budget) for scale, budget in zip((1.0, 2.0, 4.0), budgets, strict=True)]
+    pairs = list(zip((1.0, 2.0, 4.0), budgets, strict=True))
+    plans = [plan_of(scale, budget, "plain") for scale, budget in pairs]
     stacked = dc.stack(plans)
     np.testing.assert_array_equal(stacked.policy.scale, [1.0, 2.0, 4.0])
     np.testing.assert_array_equal(stacked.mechanism.gram, [plan.mechanism.gram for plan in plans])
     assert stacked.mechanism.gram[2] == 0.0
     assert stacked.n_actions == ACTIONS
+    # Without noise rows are not stretched, so a learned geometry stacks among finite budgets.
+    learned = [plan_of(scale, budget) for scale, budget in pairs]
+    assert dc.stack(learned[:2]).mechanism.stretched
+    with pytest.raises(dc.InvalidInput, match="stretched"):
+        _ = dc.stack(learned).mechanism
 
 
 def test_a_stack_claims_no_privacy():

@@ -77,7 +77,12 @@ def releases(draw):
     squares = hnp.arrays(np.float64, (actions, p, p), elements=finite)
     gram = st.none() | st.builds(Gram, squares, dense=st.booleans(), step=finite)
     symmetric = squares.map(lambda each: np.triu(each) + np.triu(each, 1).swapaxes(-1, -2))
-    pool = st.none() | st.builds(Statistics, symmetric, numbers, finite, finite)
+    square = st.none() | hnp.arrays(np.float64, (p, p), elements=finite)
+    told = st.none() | hnp.arrays(np.float64, (2,), elements=finite)
+    slots = st.integers(1, 2**22)
+    pool = st.none() | st.builds(
+        Statistics, symmetric, numbers, slots, finite, square, square, told
+    )
     return Release(
         number=draw(st.integers(1, 60)),
         records=draw(st.integers(1, 2**59)),
@@ -318,11 +323,16 @@ def test_statistics_that_fit_no_predictor_are_refused():
 
 
 def test_compact_keeps_what_a_fit_needs_and_no_more():
-    pool = Statistics(np.eye(1)[None], np.ones((2, 1)), 1.0, 1.0)
-    each = Release(1, 1, Predictor(np.ones((2, 1)), "clip"), statistics=pool)
-    both = Released(2).add(each).add(each)._compact()
-    assert [item.statistics for item in both.items] == [None, pool]
-    assert both.statistics is pool
+    """All statistics, each in its own coordinates; of the Grams their sum."""
+    first, second = (Statistics(n * np.eye(1)[None], np.ones((2, 1)), n, 1.0) for n in (1, 2))
+    both = Released(2)
+    for each in (first, second):
+        gram = Gram(each.gram, dense=False, step=1.0)
+        both = both.add(Release(1, 1, Predictor(np.ones((2, 1)), "clip"), gram, statistics=each))
+    small = both._compact()
+    assert small.statistics == both.statistics == (first, second)
+    assert [item.gram for item in small.items] == [None, None]
+    np.testing.assert_array_equal(small.radii(np.ones((1, 1))), both.radii(np.ones((1, 1))))
 
 
 def test_releases_without_a_plan_are_not_saved(tmp_path):
