@@ -240,11 +240,15 @@ def second_moments(features: Array, weights: Array, products: Array | None = Non
 def stretched_sums(
     features: Array, weights: Array, heard: Array, matrix: Array
 ) -> tuple[Array, Array]:
-    """Σ w·v vᵀ and Σ h·v with v = M b/‖M b‖, as M (Σ b bᵀ·w/‖M b‖²) Mᵀ: runs share their rows.
+    """Σ w·v vᵀ and Σ h·v with v = M b/‖M b‖, as M (Σ b bᵀ·w/‖M b‖²) Mᵀ where runs share their rows.
 
     In chunks, so that products b ⊗ b are formed once for both the lengths and the sums.
     """
     xp = namespace(features)
+    if not share_rows(features, weights):
+        v = xp.astype(features, xp.float64) @ matrix.mT
+        v = v / xp.sqrt((v * v).sum(-1))[..., None]
+        return second_moments(v, weights), weighted_sums(heard, v)
     rows, p = features.shape[-2:]
     squared = matrix.mT @ matrix
     held = math.prod(features.shape[:-2]) * p * (p + 1) // 2
