@@ -13,12 +13,14 @@ import argparse
 import itertools
 import json
 import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 import discreet as dc
 from discreet.arrays.backend import to_numpy
+from discreet.campaign.presets import DOUBLING
 from discreet.data import load
 from discreet.policies.bonus_updates import average_of_updates
 from discreet.simulate.engine import Machine, run
@@ -38,6 +40,7 @@ def plans(count: int) -> list[dc.Plan]:
             policy=dc.BonusPO(bonus_scale=float(bonus), rate_scale=float(rate)),
             oracle=dc.Ridge(ridge=0.01),
             budget=dc.Budget.none(),
+            **DOUBLING,
         )
         for bonus, rate in grid
     ]
@@ -94,9 +97,7 @@ def main() -> None:
     losses = run(chosen, features, data.labels, seeds, machine)[..., -1]
     seconds = time.perf_counter() - start
     runs = losses.size
-    lengths = dc.Plan(
-        n_actions=2, features=dc.UnitBall(10), budget=dc.Budget.none(), horizon=data.rows
-    ).schedule
+    lengths = replace(chosen[0], horizon=data.rows).schedule
     steps = sum(
         length * lengths.nominal(number)
         for number, length in enumerate(lengths.lengths(), start=1)

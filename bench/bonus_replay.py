@@ -19,6 +19,7 @@ import numpy as np
 
 import discreet as dc
 from discreet import theory
+from discreet.campaign.presets import DOUBLING
 from discreet.data import Dataset, load
 from discreet.simulate.engine import Machine, run
 
@@ -54,6 +55,7 @@ def losses(
             policy=policy,
             oracle=dc.Ridge(ridge=0.01),
             budget=budget,
+            **DOUBLING,
         )
         for policy in policies
     ]

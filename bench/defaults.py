@@ -205,7 +205,8 @@ class Scores:
     def table(self, name: str, sets: list[str], epsilon: float, given: Any) -> np.ndarray:
         """(sets, seeds)."""
         keys = ((name, given.features, each, epsilon) for each in sets)
-        return np.stack([self.of[key][: given.seeds] for key in keys])
+        losses = [self.of[key][: given.seeds] for key in keys]
+        return np.array(losses).reshape(len(sets), given.seeds)
 
 
 def chosen_elsewhere(scores: Scores, sets: list[str], epsilon: float, options: Any) -> np.ndarray:

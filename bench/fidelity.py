@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 import discreet as dc
+from discreet.campaign.presets import DOUBLING
 
 SETS = ("banknote", "phoneme", "cardiotocography3", "shuttle2000")
 ALGORITHMS = {
@@ -80,6 +81,7 @@ def plan_of(row: dict[str, str], n_actions: int, dimension: int) -> dc.Plan:
         budget=dc.Budget(epsilon, float(row["delta"])) if private else dc.Budget.none(),
         feedback="full" if supervised else "bandit",
         losses="one_label" if supervised else "general",
+        **DOUBLING,
     )
 
 

@@ -15,6 +15,7 @@ from discreet.data import load
 from discreet.simulate import engine
 from discreet.simulate.engine import Machine
 from tolerances import EXACT
+from wording import refused
 
 FAMILY = "Ridge.predictions"
 
@@ -215,3 +216,11 @@ def test_hardware_is_told_as_a_class(monkeypatch):
     assert hardware.described("numpy") == "one ARM core"
     monkeypatch.setattr(hardware, "cores", lambda: 64)
     assert hardware.described("numpy") == "64 ARM cores"
+
+
+def test_the_engine_refuses_plans_with_different_batches():
+    """One result has one row of batch ends: plans with other batches would be read wrongly."""
+    problem = {"n_actions": 2, "features": dc.UnitBall(1), "budget": dc.Budget.none()}
+    plans = [dc.Plan(**problem), dc.Plan(**problem, growth=2.0)]
+    with refused(dc.InvalidInput, "growth", "some differ"):
+        engine.run(plans, np.ones((4, 2)), np.array([0, 1, 0, 1]), [0])

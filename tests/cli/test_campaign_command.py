@@ -159,6 +159,19 @@ def test_a_file_that_is_not_there(call):
     assert (code, "nowhere.toml" in err) == (2, True)
 
 
+def test_features_that_look_at_the_data_are_marked(call, document):
+    call("run", *SMALL, *HERE, "--features", "ranges", "--out", "out")
+    found = document("status", "out")
+    assert found["grid"]["features"] == "ranges"
+    assert "own ranges, which is not private" in found["not_private"]
+    assert "features ranges (NonPrivate)" in call("status", "out")[1]
+    call("report", "out", "--curves", "fried:200")
+    assert document("report", "out")["event"]["kind"] == "NonPrivate"
+    code, _, err = call("run", *SMALL, *HERE, "--out", "out")
+    assert code == 2
+    assert "features must be 'ranges' in this folder" in err
+
+
 def test_a_preset_is_a_start(call, tmp_path):
     call("run", *SMALL, *HERE, "--out", "out")
     found = status(tmp_path / "out").grid

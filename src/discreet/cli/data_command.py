@@ -53,7 +53,7 @@ def show(args: argparse.Namespace) -> Answer:
     document = {
         **_summary(data),
         "class_rows": classes,
-        "constant_loss": float(1 - counts.max() / data.rows),
+        "constant_loss": data.best_fixed,
         "best_loss": data.best_loss,
     }
     rows = [[str(each["label"]), each["name"], f"{each['rows']:,}"] for each in classes]

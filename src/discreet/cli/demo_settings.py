@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from discreet.campaign.presets import DOUBLING
 from discreet.cli.answer import described
 from discreet.cli.run_command import standard_error
 from discreet.config import to_config
@@ -45,6 +46,7 @@ class Setting:
     oracle: Oracle
     feedback: str = "bandit"
     losses: str = "general"
+    batches: Mapping[str, Any] = field(default_factory=lambda: DOUBLING)
 
     def plan(self, data: Dataset, epsilon: float, horizon: int | None = None) -> Plan:
         return Plan(
@@ -56,6 +58,7 @@ class Setting:
             feedback=self.feedback,
             losses=self.losses,
             horizon=horizon,
+            **self.batches,
         )
 
     @property
@@ -68,7 +71,7 @@ _RIDGE = Ridge(ridge=1e-4, noise_ridge=1.0)
 # Found once by a small search on fried and digits, on other seeds than those of the demo, for
 # the mean over ε ∈ {1, 4, ∞}. Only Default is what a plan chooses by itself, and was not searched.
 ALGORITHMS = {
-    "Default": Setting(ReplayBonusPO(), PooledRidge()),
+    "Default": Setting(ReplayBonusPO(), PooledRidge(), batches={}),
     "VanillaPO": Setting(VanillaPO(scale=2.0), _RIDGE),
     "ReplayBonusPO": Setting(ReplayBonusPO(learning_rate=0.1, bonus=0.01), _RIDGE),
     "SquareCB": Setting(SquareCB(scale=1.0, exponent=0.5), _RIDGE),
