@@ -10,7 +10,7 @@ from discreet.cli.main import main
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 SAYS = {
-    "first_steps.py": "6 releases, ε = 1.000 at δ = 1e-05",
+    "first_steps.py": "3 releases, ε = 1.000 at δ = 1e-05",
     "decide_from_releases.py": "action probabilities",
     "compare.py": "noise scale of ε = inf",
     "audit_broken_mechanisms.py": "8 of 8 are caught",
