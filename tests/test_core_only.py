@@ -15,7 +15,8 @@ EXTRAS = ("sklearn", "pyarrow", "matplotlib", "joblib", "uvicorn", "cryptography
 PLAY = """
 import importlib.util, json, sys, numpy as np
 import discreet as dc
-plan = dc.Plan(n_actions=3, features=dc.UnitBall(2), budget=dc.Budget(epsilon=1.0, delta=1e-5))
+plan = dc.Plan(n_actions=3, features=dc.UnitBall(2), budget=dc.Budget(epsilon=1.0, delta=1e-5),
+               first_batch=1, growth=2.0)
 learner = dc.Learner(plan)
 for context in np.random.default_rng(0).uniform(-0.7, 0.7, size=(20, 2)):
     decision = learner.decide(context)

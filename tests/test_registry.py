@@ -47,6 +47,8 @@ def plan_of(own, **changes):
         "budget": dc.Budget(1.0, 1e-5),
         "policy": own.EpsilonGreedy(0.3),
         "oracle": own.NoisyMeans(5.0),
+        "first_batch": 1,
+        "growth": 2.0,
     }
     return dc.Plan(**{**given, **changes})
 
@@ -145,7 +147,7 @@ def test_save_refuses_what_would_come_back_as_something_else(folder):
 
     plan = dc.Plan(n_actions=2, features=dc.UnitBall(2), budget=dc.Budget.none(), policy=Stateful())
     learner = played(dc.Learner(plan))
-    with refused(dc.InvalidInput, "read back", "goes on"):
+    with refused(dc.InvalidInput, "same after saving and loading", "stays usable"):
         learner.save(folder / "state")
     assert not (folder / "state").exists()
     played(learner)
