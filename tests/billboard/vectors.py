@@ -1,5 +1,6 @@
 """What the clients in other languages must agree with; run as a script, it writes the file."""
 
+import itertools
 import json
 from pathlib import Path
 
@@ -49,6 +50,10 @@ CASES = {
     **{f"LinUCB, {form}": (dc.LinUCB(width=0.25), {"grams": form}, 3) for form in RADII},
     **{f"RegCB, {form}": (dc.RegCB(width=0.2), {"grams": form}, 2) for form in RADII},
     **{f"AdaCB, {form}": (dc.AdaCB(width=0.3), {"grams": form}, 2) for form in RADII},
+    **{
+        f"{kind.__name__}, indefinite, width {width:g}": (kind(width), {"grams": "indefinite"}, 4)
+        for kind, width in itertools.product((dc.LinUCB, dc.RegCB, dc.AdaCB), (0.02, 0.1, 1.0))
+    },
     "LinUCB, logistic": (dc.LinUCB(width=0.1), {"grams": "block", "link": "logistic"}, 1),
     "two actions": (dc.SquareCB(), {"n_actions": 2}, 2),
     "eleven actions": (dc.ReplayBonusPO(), {"n_actions": 11}, 3),
