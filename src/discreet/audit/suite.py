@@ -105,8 +105,11 @@ def _noise(subject: Subject, effort: Effort) -> list[Check]:
     if subject.mechanism == "finite":
         return [alone, _law(noise_law.choice, subject)]
     asked = [noise_law.scale_and_shape, noise_law.independence]
+    if subject.mechanism == "ridge-stretched":  # it draws as ridge-pooled and the default plan do
+        asked = [noise_law.scale_and_shape, *[noise_law.grid] * (subject.feedback == "bandit")]
     listed = [_law(ask, subject) for ask in asked]
-    if subject.feedback == "bandit":  # what is drawn is the same with full information
+    if subject.feedback == "bandit" and subject.mechanism != "ridge-stretched":
+        # What is drawn is the same with full information.
         listed.append(alone)
     if subject.mechanism in _TAILS and subject.feedback == "bandit":
         count = effort.draws if subject.mechanism == DEFAULT_PLAN else MANY_DRAWS
@@ -114,8 +117,6 @@ def _noise(subject: Subject, effort: Effort) -> list[Check]:
     if subject.mechanism in ("ridge-structured", "ridge-pooled"):
         listed.append(_law(noise_law.grid, subject))
         listed += [_law(ask, subject, **_FAST) for ask in (*asked, noise_law.grid)]
-    if subject.mechanism == "ridge-stretched":
-        listed.append(_law(noise_law.grid, subject))
     if subject.mechanism == "ridge-pooled" and subject.feedback == "bandit":
         listed.append(_law(noise_law.tails, subject, count=MANY_DRAWS, **_FAST))
         listed.append(Check("noise", _Certain(partial(entropy_alone, subject, **_FAST))))
