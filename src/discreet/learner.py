@@ -33,7 +33,8 @@ class Learner:
 
     >>> import numpy as np
     >>> from discreet import Budget, UnitBall
-    >>> learner = Learner(Plan(n_actions=2, features=UnitBall(2), budget=Budget.none()))
+    >>> plan = Plan(n_actions=2, features=UnitBall(2), budget=Budget.none(), first_batch=1)
+    >>> learner = Learner(plan)
     >>> decision = learner.decide(np.array([0.5, -0.5]))
     >>> decision.id, decision.propensity
     (0, 0.5)

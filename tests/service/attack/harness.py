@@ -22,6 +22,9 @@ PLAN = """
 n_actions = 3
 first_batch = {first_batch}
 {missing}
+[plan.oracle]
+kind = "PooledRidge"
+geometry = "{geometry}"
 [plan.budget]
 epsilon = 1.0
 delta = 1e-6
@@ -55,7 +58,9 @@ def context(number):
     return {"n": number, "device": ("phone", "desk", "watch")[number % 3]}
 
 
-def write_settings(folder, database="discreet.db", *, first_batch=4, missing=None, **words):
+def write_settings(
+    folder, database="discreet.db", *, first_batch=4, missing=None, geometry="learned", **words
+):
     """An ``experiment.toml``; whatever is not said is quick and unlimited."""
     said = {"experiment": "attack", "database": database, "window": 0.3, "settle": 0.1}
     said |= {"rate_limit": 0} | words
@@ -63,7 +68,8 @@ def write_settings(folder, database="discreet.db", *, first_batch=4, missing=Non
     filling = "" if missing is None else f"missing_loss = {missing}"
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "experiment.toml"
-    path.write_text("\n".join(lines) + PLAN.format(first_batch=first_batch, missing=filling))
+    plan = PLAN.format(first_batch=first_batch, missing=filling, geometry=geometry)
+    path.write_text("\n".join(lines) + plan)
     return Settings.read(path)
 
 

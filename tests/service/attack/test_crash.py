@@ -65,7 +65,7 @@ def attack(new, steps, draws, **options):
     """Kill at each of the steps, in a few experiments; how often each was hit, and all kills."""
     hits, again = Counter(), 0
     for count, step in enumerate(steps):
-        if count % 8 == 0:  # batches double: begin anew before they are long
+        if count % 8 == 0:  # batches grow: begin anew before they are long
             odd = count // 8 % 2
             words = {"journal": ("decide", "observe")[odd], "waiting": ("gap", "pipeline")[odd]}
             place, account = new(f"experiment-{count}", **words), Account()
