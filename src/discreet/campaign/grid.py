@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
+from discreet.campaign.declared_ranges import FEATURES
 from discreet.campaign.presets import (
     DELTA,
     EPSILONS,
@@ -20,7 +21,6 @@ from discreet.campaign.presets import (
     paper_plans,
 )
 from discreet.config import to_config
-from discreet.data.declared_ranges import FEATURES
 from discreet.plan import Plan
 from discreet.privacy.budget import Budget
 from discreet.registry import ORACLES, POLICIES

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 import discreet
+from discreet.campaign.declared_ranges import NOT_PRIVATE
 from discreet.campaign.gpu_processes import PROCESSES, shared_gpu
 from discreet.campaign.grid import Grid
 from discreet.campaign.hardware import choose, cores, machine
@@ -24,7 +25,6 @@ from discreet.campaign.results_folder import FORMAT, NOTHING, Folder
 from discreet.campaign.tasks import Outcome, Task, reason, runs
 from discreet.campaign.workers import Workers, outcomes, workers
 from discreet.data import resolve
-from discreet.data.declared_ranges import NOT_PRIVATE
 from discreet.errors import InvalidInput
 from discreet.privacy.events import NonPrivate, to_json
 from discreet.simulate.engine import Machine

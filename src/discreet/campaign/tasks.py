@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from discreet.campaign.declared_ranges import scaled
 from discreet.campaign.grid import Grid
 from discreet.campaign.hardware import LEAST, described, one_thread
-from discreet.data.declared_ranges import scaled
 from discreet.features.unit_ball import UnitBall
 from discreet.registry import register
 from discreet.simulate import engine
