@@ -402,7 +402,7 @@ def test_contexts_may_be_dicts():
         one.decide({"agee": 40, "device": "phone"})
     assert state(one) == before
     one.observe([0, 1, 2], [0.0, 0.5, 1.0])
-    assert one.release().predictor.weights.shape == (3, 4)
+    assert one.release().predictor.weights.shape == (3, 5)
 
 
 # The ledger
