@@ -1,1 +1,1 @@
-"""What is public: one release, all of them, the pool of their statistics, canonical documents."""
+"""What is public: one release, all of them, the statistics they carry, canonical documents."""

@@ -74,7 +74,7 @@ class Release:
     """One published fit: number and public size of its batch, predictor, Gram if radii need it.
 
     ``previous`` is the digest of the release before, or of the plan for the first one;
-    ``statistics`` is the pool that the next fit adds to, if the oracle keeps one.
+    ``statistics`` are the noisy sums of its batch, which later fits use again, if the oracle pools.
     """
 
     number: int
@@ -132,7 +132,7 @@ class Release:
                 )
             if document["predictor"]["link"] not in LINKS:
                 raise CorruptRelease("link must be a known one; this link is not. Fetch it again.")
-            gram, pool = document["gram"], document.get("statistics")
+            gram, sums = document["gram"], document.get("statistics")
             return cls(
                 number=int(document["number"]),
                 records=int(document["records"]),
@@ -145,7 +145,7 @@ class Release:
                 event=events.from_json(document["event"]),
                 plan_digest=document["plan"],
                 previous=document["previous"],
-                statistics=None if pool is None else Statistics.from_json(pool),
+                statistics=None if sums is None else Statistics.from_json(sums),
             )
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             if isinstance(error, CorruptRelease):
@@ -160,7 +160,7 @@ class Release:
 class DecidingRelease:
     """What decisions read of a release; it cannot be saved or published, since it has no document.
 
-    Of the pool only the sums of the constant feature are kept: they tell how people fared.
+    Of the statistics it keeps what tells how people fared.
     """
 
     number: int
@@ -173,8 +173,8 @@ class DecidingRelease:
     @classmethod
     def of(cls, whole: Release) -> DecidingRelease:
         """The part of a release that decisions read, with the digest of the whole."""
-        pool = whole.statistics and whole.statistics.of_the_constant()
-        return cls(whole.number, whole.records, whole.predictor, whole.gram, pool, whole.digest)
+        told = whole.statistics and whole.statistics.of_the_constant()
+        return cls(whole.number, whole.records, whole.predictor, whole.gram, told, whole.digest)
 
 
 def following(document: Mapping[str, Any], number: int, plan: str, previous: str) -> Release:
@@ -201,10 +201,10 @@ def publishable(release: Release) -> Release:
     gram = release.gram
     if gram is not None:
         gram = replace(gram, values=_rounded(gram.values), step=float(gram.step))
-    pool = release.statistics
-    if pool is not None:
-        pool = Statistics.from_json(pool.to_json())
-    return replace(release, predictor=predictor, gram=gram, statistics=pool)
+    statistics = release.statistics
+    if statistics is not None:
+        statistics = Statistics.from_json(statistics.to_json())
+    return replace(release, predictor=predictor, gram=gram, statistics=statistics)
 
 
 def _rounded(array: Array) -> np.ndarray[Any, Any]:
