@@ -15,7 +15,7 @@ from discreet.audit.stretched_rows import rows_as_published
 from discreet.audit.subjects import Subject, subjects
 from discreet.errors import PrivateData
 from discreet.oracles.mechanisms.geometry import pooled, publishable
-from discreet.oracles.mechanisms.moments import GRID, stretched_rows
+from discreet.oracles.mechanisms.legal_rows import GRID, stretched_rows
 from discreet.releases.statistics import Statistics
 
 BANDIT = Subject("ridge-stretched", "bandit", "general", 2.0)

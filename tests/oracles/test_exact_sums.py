@@ -17,7 +17,7 @@ from discreet.oracles.mechanisms import exact_sums as sums
 from discreet.oracles.mechanisms import newton, perturbed_objective
 from discreet.oracles.mechanisms import structured_logistic as logistic
 from discreet.oracles.mechanisms.exact_sums import UNIT, attainable_norm, exact_scores, exact_sums
-from discreet.oracles.mechanisms.moments import GRID, legal_rows
+from discreet.oracles.mechanisms.legal_rows import GRID, legal_rows
 from discreet.oracles.mechanisms.perturbed_objective import TOLERANCE
 from discreet.privacy import noise as noise_module
 from discreet.rows.batch import Batch
@@ -387,6 +387,6 @@ def test_secure_draws_have_a_largest_size(word, monkeypatch):
 
 
 def test_a_batch_beyond_the_proof_is_refused_before_data_are_read(monkeypatch):
-    monkeypatch.setattr("discreet.oracles.mechanisms.moments.LARGEST_BATCH", 100)
+    monkeypatch.setattr("discreet.oracles.mechanisms.legal_rows.LARGEST_BATCH", 100)
     with pytest.raises(dc.InvalidInput, match="at most 100 records"):
         oracle("gamma").fit(batch(0, "random", 102), dc.SecureNoise())

@@ -14,15 +14,14 @@ from discreet.errors import PrivateData
 from discreet.features.unit_ball import with_bias
 from discreet.oracles.mechanisms import geometry as geometry_module
 from discreet.oracles.mechanisms.geometry import publishable
-from discreet.oracles.mechanisms.moments import (
+from discreet.oracles.mechanisms.legal_rows import (
     GRID,
-    exact_moments,
-    floating_moments,
     integers_of,
     legal_rows,
     matrix_bits,
     stretched_rows,
 )
+from discreet.oracles.mechanisms.moments import exact_moments, floating_moments
 from discreet.privacy.sensitivities import centre
 from discreet.releases.statistics import Statistics
 from discreet.rows.batch import Batch

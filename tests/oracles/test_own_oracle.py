@@ -13,7 +13,7 @@ import discreet as dc
 from catalogue import ACTIONS, FEATURES, contexts
 from discreet.cli.experiment_file import Experiment
 from discreet.cli.plan_command import outlook
-from discreet.oracles.mechanisms.moments import legal_rows
+from discreet.oracles.mechanisms.legal_rows import legal_rows
 from discreet.privacy.accounting import epsilon
 from discreet.privacy.calibration import gaussian_multiplier, smallest_scale
 from discreet.privacy.events import NO_BUDGET, STACKED, Event, Gaussian

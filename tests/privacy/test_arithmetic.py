@@ -12,9 +12,11 @@ from scipy.special import ndtr
 from discreet.errors import InvalidInput
 from discreet.features.unit_ball import with_bias
 from discreet.oracles import PooledRidge, Problem, Ridge
+from discreet.oracles.mechanisms import legal_rows as legal_rows_module
 from discreet.oracles.mechanisms import moments as moments_module
 from discreet.oracles.mechanisms.geometry import publishable
-from discreet.oracles.mechanisms.moments import GRID, exact_moments
+from discreet.oracles.mechanisms.legal_rows import GRID
+from discreet.oracles.mechanisms.moments import exact_moments
 from discreet.privacy.accounting import epsilon
 from discreet.privacy.budget import Budget
 from discreet.privacy.events import Gaussian
@@ -57,8 +59,8 @@ def test_sums_are_the_same_bits_in_any_order_and_chunking(matrix, monkeypatch):
 @GEOMETRIES
 def test_sums_are_those_of_unbounded_integers(matrix):
     batch = batch_of(300)
-    legal = moments_module.legal_rows(batch, "bandit", "general")
-    grid = legal.grid if matrix is None else moments_module.stretched_rows(legal.grid, matrix)
+    legal = legal_rows_module.legal_rows(batch, "bandit", "general")
+    grid = legal.grid if matrix is None else legal_rows_module.stretched_rows(legal.grid, matrix)
     rows = grid.astype(np.int64).astype(object)
     centred = np.trunc((legal.targets - 0.5) * GRID).astype(np.int64).astype(object)
     weights = legal.weights.astype(np.int64).astype(object)
@@ -111,7 +113,7 @@ def test_the_largest_stretched_sums_fit_too():
 
 
 def test_a_larger_batch_is_refused_by_its_public_size(monkeypatch):
-    monkeypatch.setattr(moments_module, "LARGEST_BATCH", 8)
+    monkeypatch.setattr(legal_rows_module, "LARGEST_BATCH", 8)
     exact_moments(batch_of(8), "bandit", "general")
     with pytest.raises(InvalidInput, match="at most 8 records"):
         exact_moments(batch_of(9), "bandit", "general")

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from discreet.features.unit_ball import with_bias
-from discreet.oracles.mechanisms.moments import Moments, exact_moments, floating_moments, legal_rows
+from discreet.oracles.mechanisms.legal_rows import legal_rows
+from discreet.oracles.mechanisms.moments import Moments, exact_moments, floating_moments
 from discreet.oracles.mechanisms.perturb import (
     block_diagonal,
     dense_noisy_gram,

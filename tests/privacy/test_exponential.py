@@ -12,7 +12,7 @@ from discreet.audit import Chosen, exponential
 from discreet.audit.subjects import constants
 from discreet.features.unit_ball import with_bias
 from discreet.oracles import FiniteClass, Problem
-from discreet.oracles.mechanisms.moments import GRID
+from discreet.oracles.mechanisms.legal_rows import GRID
 from discreet.privacy import noise as noise_module
 from discreet.privacy.budget import Budget
 from discreet.rows.batch import Batch

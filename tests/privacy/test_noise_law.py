@@ -13,7 +13,13 @@ import numpy as np
 import pytest
 from scipy.stats import chi2, norm, poisson
 
-from discreet.audit.noise_law import magnitudes, no_gaps, uncorrelated, uniform_bits
+from discreet.audit.noise_law import (
+    magnitudes,
+    no_gaps,
+    no_value_twice,
+    uncorrelated,
+    uniform_bits,
+)
 from discreet.audit.noise_sources import Trials
 from discreet.features.unit_ball import with_bias
 from discreet.oracles import PooledRidge, Problem, Ridge
@@ -234,6 +240,14 @@ def test_every_bit_below_the_noise_is_uniform(source):
     assert uniform_bits(drawn, GRAM_SCALE, FALSE_ALARM)
     assert not uniform_bits(np.float32(drawn), GRAM_SCALE, FALSE_ALARM)
     assert not uniform_bits((drawn >> 30 << 30) + drawn % 1024, GRAM_SCALE, FALSE_ALARM)
+
+
+@pytest.mark.parametrize("source", GAUSSIAN)
+def test_no_noise_on_sums_occurs_twice(source):
+    """Sums of two tables far apart have 2e5 likely values: 5,000 draws then agree 60 times."""
+    drawn = GAUSSIAN[source](GRAM_SCALE, 5_000)[:, None]
+    assert no_value_twice(drawn, GRAM_SCALE, FALSE_ALARM)
+    assert not no_value_twice(drawn >> 25, GRAM_SCALE, FALSE_ALARM)
 
 
 def test_no_normal_occurs_twice():

@@ -21,7 +21,8 @@ from discreet.features.unit_ball import with_bias
 from discreet.oracles import PooledRidge, Problem, Ridge
 from discreet.oracles.mechanisms import paper_ridge, perturb
 from discreet.oracles.mechanisms.geometry import publishable
-from discreet.oracles.mechanisms.moments import GRID, exact_moments, floating_moments, legal_rows
+from discreet.oracles.mechanisms.legal_rows import GRID, legal_rows
+from discreet.oracles.mechanisms.moments import exact_moments, floating_moments
 from discreet.oracles.mechanisms.perturb import block_diagonal
 from discreet.privacy.budget import Budget
 from discreet.privacy.noise import SecureNoise

@@ -20,7 +20,7 @@ from discreet.audit.noise_sources import Chosen
 from discreet.audit.objective import Objective
 from discreet.audit.second_accountant import AGREE, epsilon_of
 from discreet.audit.subjects import Subject
-from discreet.oracles.mechanisms.moments import GRID
+from discreet.oracles.mechanisms.legal_rows import GRID
 from discreet.oracles.mechanisms.perturbed_objective import TOLERANCE
 from discreet.privacy.events import to_json
 

@@ -17,7 +17,7 @@ from discreet.audit.gaussian import GaussianRelease
 from discreet.audit.noise_sources import Chosen, Trials
 from discreet.audit.objective import Objective
 from discreet.audit.subjects import Subject
-from discreet.oracles.mechanisms.moments import GRID
+from discreet.oracles.mechanisms.legal_rows import GRID
 from discreet.privacy.noise import Noise, SecureNoise
 from discreet.types import Floats
 
@@ -30,7 +30,7 @@ FAR = 3.5
 """Deviations beyond which a float made of 52 random bits shows its gaps."""
 _AT_ONCE = 100_000
 """Numbers that are drawn and solved for together."""
-STATEMENTS = {"scale_and_shape": 3, "independence": 8, "grid": 2, "choice": 2, "tails": 7}
+STATEMENTS = {"scale_and_shape": 3, "independence": 8, "grid": 4, "choice": 2, "tails": 7}
 """How many statements each question makes, for the error budget of a suite."""
 
 
@@ -213,14 +213,18 @@ def grid(subject: Subject, alpha: float, noise: Noise | None = None, name: str =
         release = subject.fit(batch, Trials(noise or SecureNoise(), RELEASES))
         gram = release.statistics.gram if subject.stretched else release.gram.values
         steps = (gram * steps_in_one)[..., rows, columns]
-        kept += [bool((steps == np.rint(steps)).all()), uniform_bits(steps, least, alpha)]
+        kept += [
+            bool((steps == np.rint(steps)).all()),
+            uniform_bits(steps, least, alpha),
+            no_value_twice(steps.reshape(RELEASES, -1), least, alpha),
+        ]
     return _finding(
         subject,
         f"noise on the grid of the sums{name}",
         all(kept),
         "noisy sums are whole numbers of steps; their bits below the noise say nothing of the batch"
         if all(kept)
-        else "low bits of noisy sums depend on the batch",
+        else "noisy sums repeat, or their low bits depend on the batch",
         alpha,
     )
 
@@ -237,6 +241,18 @@ def uniform_bits(steps: Floats, scale: float, alpha: float) -> bool:
         if float(((counts - expected) ** 2 / expected).sum()) > limit:
             return False
     return True
+
+
+def no_value_twice(steps: Floats, scale: float, alpha: float) -> bool:
+    """Whether no number of a column (T, k) repeats: noise that leaps over values soon does.
+
+    Two draws agree with probability 1/(2√π·scale) at most; so many columns are read that one of
+    their pairs agrees with probability α at most.
+    """
+    trials, width = steps.shape
+    columns = int(alpha * 2 * math.sqrt(math.pi) * scale / (trials * (trials - 1) / 2))
+    ordered = np.sort(steps[:, : min(columns, width)], axis=0)
+    return bool(np.diff(ordered, axis=0).all())
 
 
 def no_gaps(sizes: Floats, alpha: float) -> bool:

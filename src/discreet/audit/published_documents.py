@@ -22,7 +22,8 @@ from discreet.audit.noise_sources import Shared
 from discreet.audit.objective import Objective
 from discreet.audit.subjects import Subject
 from discreet.learner import Learner
-from discreet.oracles.mechanisms.moments import exact_moments, floating_moments, legal_batch
+from discreet.oracles.mechanisms.legal_rows import legal_batch
+from discreet.oracles.mechanisms.moments import exact_moments, floating_moments
 from discreet.oracles.mechanisms.perturb import block_diagonal
 from discreet.plan import Plan
 from discreet.privacy.ledger import Ledger

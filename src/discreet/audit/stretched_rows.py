@@ -16,7 +16,7 @@ from discreet.audit.noise_sources import Chosen
 from discreet.audit.subjects import Subject
 from discreet.errors import PrivateData
 from discreet.oracles.mechanisms.geometry import publishable
-from discreet.oracles.mechanisms.moments import GRID, legal_rows
+from discreet.oracles.mechanisms.legal_rows import GRID, legal_rows
 from discreet.releases.statistics import Statistics
 
 RECORDS = 60

@@ -11,7 +11,7 @@ import numpy as np
 from discreet.errors import CorruptRelease
 from discreet.oracles import Mechanism
 from discreet.oracles.mechanisms.geometry import publishable
-from discreet.oracles.mechanisms.moments import matrix_bits
+from discreet.oracles.mechanisms.legal_rows import matrix_bits
 from discreet.oracles.mechanisms.pooled_statistics import PooledStatistics
 from discreet.plan import Plan
 from discreet.privacy.events import NonPrivate

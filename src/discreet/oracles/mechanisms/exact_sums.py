@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.oracles.mechanisms.moments import GRID
+from discreet.oracles.mechanisms.legal_rows import GRID
 
 UNIT = 2.0**-53
 """Relative error of one floating-point operation."""

@@ -12,7 +12,7 @@ import numpy as np
 from discreet.arrays.backend import as_like, namespace, to_numpy
 from discreet.errors import InvalidInput
 from discreet.oracles.contract import Calibrated
-from discreet.oracles.mechanisms.moments import GRID, fitted_rows
+from discreet.oracles.mechanisms.legal_rows import GRID, fitted_rows
 from discreet.oracles.problem import Problem
 from discreet.privacy.budget import Budget
 from discreet.privacy.events import NO_BUDGET, Event, ExponentialMechanism

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 
-from discreet.oracles.mechanisms.moments import GRID
+from discreet.oracles.mechanisms.legal_rows import GRID
 from discreet.oracles.problem import Problem
 from discreet.privacy.budget import Budget
 from discreet.privacy.calibration import gaussian_multiplier, need_delta, smallest_scale

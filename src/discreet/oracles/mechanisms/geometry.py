@@ -18,7 +18,7 @@ import numpy as np
 
 from discreet.arrays.backend import as_like, at_least, lift
 from discreet.arrays.linear_algebra import raised_eigenvalues
-from discreet.oracles.mechanisms.moments import matrix_bits
+from discreet.oracles.mechanisms.legal_rows import matrix_bits
 from discreet.releases.statistics import Statistics
 from discreet.types import Array
 
@@ -45,7 +45,7 @@ class Pool:
     inverse: Any
 
     def following(self) -> Array:
-        """The matrix of the next batch: M · T₊^(−½) · √(N/p), so that pooled rows are round."""
+        """The matrix of the next batch: √(N/p)·T₊^(−½)·M, so that pooled rows are round."""
         raised, axes = self._spread
         half = lift(self.records / axes.shape[-1], axes) ** 0.5 * raised[..., None, :] ** -0.5
         return (axes * half) @ axes.mT @ self.matrix

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from discreet.oracles.contract import Calibrated
-from discreet.oracles.mechanisms.moments import floating_moments, legal_batch
+from discreet.oracles.mechanisms.legal_rows import legal_batch
+from discreet.oracles.mechanisms.moments import floating_moments
 from discreet.oracles.mechanisms.newton import CURVATURE
 from discreet.oracles.mechanisms.perturb import dense_noisy_gram
 from discreet.oracles.mechanisms.perturbed_objective import perturbed_minimum, public_tolerance

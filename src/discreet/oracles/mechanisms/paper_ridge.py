@@ -12,7 +12,8 @@ import numpy as np
 from discreet.arrays.backend import as_like, lift
 from discreet.arrays.linear_algebra import identity, solve_vector
 from discreet.oracles.contract import Calibrated
-from discreet.oracles.mechanisms.moments import floating_moments, legal_batch
+from discreet.oracles.mechanisms.legal_rows import legal_batch
+from discreet.oracles.mechanisms.moments import floating_moments
 from discreet.oracles.mechanisms.perturb import dense_noisy_gram
 from discreet.oracles.problem import Problem
 from discreet.privacy.budget import Budget

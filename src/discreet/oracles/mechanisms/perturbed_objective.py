@@ -9,7 +9,7 @@ import numpy as np
 
 from discreet.arrays.backend import as_like, lift
 from discreet.oracles.mechanisms.exact_sums import attainable_norm
-from discreet.oracles.mechanisms.moments import fitted_rows
+from discreet.oracles.mechanisms.legal_rows import fitted_rows
 from discreet.oracles.mechanisms.newton import minimise, ridge_like
 from discreet.oracles.problem import Problem
 from discreet.rows.batch import Batch

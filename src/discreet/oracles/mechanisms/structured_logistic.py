@@ -13,7 +13,8 @@ import numpy as np
 from discreet.arrays.backend import as_like, lift
 from discreet.errors import InvalidInput
 from discreet.oracles.contract import Calibrated
-from discreet.oracles.mechanisms.moments import GRID, exact_moments, floating_moments
+from discreet.oracles.mechanisms.legal_rows import GRID
+from discreet.oracles.mechanisms.moments import exact_moments, floating_moments
 from discreet.oracles.mechanisms.newton import CURVATURE
 from discreet.oracles.mechanisms.perturb import noisy_gram
 from discreet.oracles.mechanisms.perturbed_objective import perturbed_minimum, public_tolerance
