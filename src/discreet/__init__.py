@@ -3,6 +3,7 @@
 Docstrings cite as [Name Year], or [paper, …]; docs/references.md says what is meant.
 """
 
+from discreet.advice import Advice
 from discreet.arrays.stacking import stack
 from discreet.errors import (
     BudgetExceeded,
@@ -36,6 +37,7 @@ from discreet.simulate.off_policy import Logs, OfflineEvaluation, evaluate_offli
 __version__ = "0.1.0"
 
 __all__ = [
+    "Advice",
     "Budget",
     "BudgetExceeded",
     "Category",

@@ -225,24 +225,24 @@ def test_plan_lists_batches_and_their_cost(document):
     assert any("disjoint" in sentence for sentence in answer["guarantee"]["assumptions"])
 
 
-def test_plan_knows_when_signal_passes_noise(document):
+def test_plan_knows_from_where_on_predictions_help(document):
     flags = ["--actions", "4", "--dimension", "10", "--horizon", "100000"]
     answer = document("plan", *flags)
     norm = answer["noise"]["expected_norm"]
     sigma = answer["noise"]["scales"]["gram"]
     assert norm == pytest.approx(sigma * np.sqrt(2 * 11), rel=EXACT)
-    first = answer["signal_exceeds_noise_from_batch"]
-    before, after = (answer["batches"][place]["records"] / 4 for place in (first - 2, first - 1))
-    assert after > norm >= before
-    less = document("plan", *flags, "--epsilon", "8")["signal_exceeds_noise_from_batch"]
-    assert less < first
+    first = answer["helpful_from_batch"]
+    noise = [batch["prediction_noise"] for batch in answer["batches"]]
+    assert noise[first - 2] > 0.5 >= noise[first - 1]
+    assert noise[-1] is None  # the last batch is never fitted
+    assert document("plan", *flags, "--epsilon", "8")["helpful_from_batch"] < first
 
 
 def test_plan_without_enough_people_says_so(call):
     code, out, _ = call("plan", "--actions", "10", "--dimension", "64", "--horizon", "1797")
     assert code == 0
-    assert "No batch has more signal than noise" in out
-    assert "← more signal" not in out
+    assert "unlikely to beat the best fixed action within 1,797 rounds" in out
+    assert "← from here" not in out
 
 
 def test_plan_without_a_horizon_goes_on(call, document):

@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 import math
 from dataclasses import replace
+from itertools import zip_longest
 from typing import Any
 
 from discreet.cli.answer import Answer, described, table
 from discreet.cli.experiment_file import TEXT, Experiment, experiment_flags, from_arguments
 from discreet.cli.parser import Commands, command
 from discreet.formatting import epsilon_text, guarantee_text
-from discreet.oracles import FiniteClass
+from discreet.outlook import HELPFUL, prediction_noise, too_noisy
 from discreet.plan import Plan
 from discreet.privacy.accounting import epsilon
 from discreet.privacy.events import assumptions, to_json
@@ -51,11 +52,7 @@ def plan(args: argparse.Namespace) -> Answer:
 
 
 def outlook(experiment: Experiment) -> dict[str, Any]:
-    """Batches, noise, cost of each release, and from where on there is more signal than noise.
-
-    Signal against noise is a rule of thumb: the records of an action over the expected norm of
-    the noise on its fit. Learning shows a few batches after it passes 1.
-    """
+    """Batches, noise, the cost of each release, and the noise of a predicted loss after it."""
     plan = experiment.plan
     rows = experiment.data.rows if experiment.data else experiment.rows
     if plan.horizon is None and rows is not None:
@@ -63,8 +60,12 @@ def outlook(experiment: Experiment) -> dict[str, Any]:
     schedule = plan.schedule
     count = len(schedule.lengths()) if plan.horizon else OPEN_ENDED
     norm = plan.mechanism.noise_norm
-    batches = [_batch(plan, schedule, number, norm) for number in range(1, count + 1)]
-    clear = [each["number"] for each in batches if (each["signal_per_noise"] or 0.0) > 1.0]
+    sizes = prediction_noise(plan, count) or []
+    batches = [
+        _batch(plan, schedule, number, size)
+        for number, size in zip_longest(range(1, count + 1), sizes)
+    ]
+    helpful = [number for number, size in enumerate(sizes, start=1) if size <= HELPFUL]
     event = plan.event
     return {
         "format": "discreet-outlook/1",
@@ -79,12 +80,13 @@ def outlook(experiment: Experiment) -> dict[str, Any]:
             "assumptions": [DISJOINT, *assumptions(event)] if plan.budget.private else [],
         },
         "noise": {"scales": _scales(plan), "expected_norm": norm, "event": to_json(event)},
-        "signal_exceeds_noise_from_batch": clear[0] if clear else None,
+        "helpful_from_batch": helpful[0] if helpful else None,
+        "warning": too_noisy(plan),
         "batches": batches,
     }
 
 
-def _batch(plan: Plan, schedule: Schedule, number: int, norm: float) -> dict[str, Any]:
+def _batch(plan: Plan, schedule: Schedule, number: int, noise: float | None) -> dict[str, Any]:
     records, fitted = schedule.length(number), schedule.fitted(number)
     return {
         "number": number,
@@ -92,14 +94,8 @@ def _batch(plan: Plan, schedule: Schedule, number: int, norm: float) -> dict[str
         "records": records,
         "fitted": fitted,
         "release": _cost(plan, plan.event) if fitted else None,
-        "signal_per_noise": _signal(plan, records) / norm if fitted and norm > 0 else None,
+        "prediction_noise": noise,
     }
-
-
-def _signal(plan: Plan, records: int) -> float:
-    """Records that one fit can count on: those of an action, unless all actions share them."""
-    shared = plan.feedback == "full" or isinstance(plan.oracle, FiniteClass)
-    return records if shared else records / plan.n_actions
 
 
 def _cost(plan: Plan, event: Any) -> dict[str, float]:
@@ -176,16 +172,16 @@ def _noise_lines(noise: dict[str, Any]) -> list[str]:
     listed = ", ".join(f"{name} {value:.4g}" for name, value in noise["scales"].items() if value)
     return [
         f"Noise      calibrated to {listed}",
-        f"           expected norm {noise['expected_norm']:.4g}, beside the records of an action",
+        f"           expected norm {noise['expected_norm']:.4g}",
     ]
 
 
 def _batch_table(document: dict[str, Any]) -> list[str]:
-    clear = document["signal_exceeds_noise_from_batch"]
-    private = bool(document["noise"]["expected_norm"])
+    helpful = document["helpful_from_batch"]
+    known = any(each["prediction_noise"] for each in document["batches"])
     rows = []
     for each in document["batches"]:
-        release = each["release"]
+        release, noise = each["release"], each["prediction_noise"]
         rows.append(
             [
                 str(each["number"]),
@@ -194,20 +190,18 @@ def _batch_table(document: dict[str, Any]) -> list[str]:
                 "yes" if each["fitted"] else "no, the last",
                 epsilon_text(release["epsilon"]) if release else "–",
                 f"{release['delta']:g}" if release else "–",
-                f"{each['signal_per_noise']:.2f}" if private and release else "–",
+                *([f"±{noise:.2f}" if noise else "–"] * known),
             ]
         )
-    header = ["batch", "rounds before", "records", "released", "ε", "δ", "signal / noise"]
-    lines = table(header, rows)
-    if private and clear:
-        lines[clear + 1] += "  ← more signal than noise"
+    header = ["batch", "rounds before", "records", "released", "ε", "δ"]
+    lines = table([*header, *["noise of a predicted loss"] * known], rows)
+    if helpful:
+        lines[helpful + 1] += "  ← from here, half of 111 public sets gained"
     return lines
 
 
 def _horizon_lines(document: dict[str, Any]) -> list[str]:
-    lines = []
+    lines = ["The last batch is played and never fitted."]
     if document["plan"]["horizon"] is None:
-        lines.append("No horizon: batches go on growing, and every one is released.")
-    if document["noise"]["expected_norm"] and not document["signal_exceeds_noise_from_batch"]:
-        lines.append("No batch has more signal than noise: expect little to be learnt.")
-    return lines or ["The last batch is played and never fitted."]
+        lines = ["No horizon: batches go on growing, and every one is released."]
+    return lines + [f"Warning: {words}" for words in (document["warning"],) if words]

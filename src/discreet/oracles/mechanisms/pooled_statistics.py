@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import TYPE_CHECKING, Self
 
 from discreet.arrays.backend import as_like, lift, namespace
@@ -54,6 +55,19 @@ class PooledStatistics(Calibrated["PooledRidge"]):
     def noise_norm(self) -> float:
         """Expected operator norm of the noise on one batch."""
         return float(self.gram * math.sqrt(2 * self.problem.p))
+
+    def prediction_noise(self, lengths: Sequence[int]) -> list[float]:
+        """The privacy noise of a predicted loss after each of these batches, as a deviation.
+
+        σ/ω·√Σw²·A·p/Σwn: an action has n/A records, and rows that the geometry made round have
+        the variance 1/p in each direction. Rows that are not round have more noise than that.
+        """
+        p, share = self.problem.p, 1 if self.problem.feedback == "full" else self.problem.n_actions
+        weights = [n / (n + self.oracle.clear * p * self.gram**2) for n in lengths]
+        squares = accumulate(w * w for w in weights)
+        records = accumulate(w * n for w, n in zip(weights, lengths, strict=True))
+        size = self.response * share * p
+        return [size * math.sqrt(s) / n for s, n in zip(squares, records, strict=True)]
 
     def fit(self, batch: Batch, noise: Noise, earlier: Sequence[Statistics] = ()) -> Fit:
         """Statistics → noise → pool → solve, and the matrix of the next batch."""
