@@ -118,12 +118,14 @@ function plainArray({ dimension }, context) {
 function namedFields({ fields, squares, products = [] }, context) {
   const need = (holds, name, rule) =>
     must(holds, `feature ${JSON.stringify(name)} must be ${rule}; it is not`, InvalidContext);
+  const named = typeof context === "object" && context !== null && !Array.isArray(context);
+  must(named, "context must be an object with named features; it is not", InvalidContext);
   const names = fields.map((field) => field.name);
-  for (const name of Object.keys(Object(context))) need(names.includes(name), name, "in the schema");
+  for (const name of Object.keys(context)) need(names.includes(name), name, "in the schema");
   const vectors = new Map(); // of each field, its indicator included and its square left out
   const all = fields.flatMap((field) => {
     const { kind, name, stand_in, indicator } = field;
-    let value = Object.hasOwn(Object(context), name) ? context[name] : undefined;
+    let value = Object.hasOwn(context, name) ? context[name] : undefined;
     if (isMissing(value)) value = typed(field, stand_in);
     const gap = isMissing(value);
     need(!gap || indicator, name, "given");
