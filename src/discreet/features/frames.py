@@ -138,11 +138,11 @@ def frame_like(like: Any, columns: Mapping[str, np.ndarray[Any, Any]]) -> Any:
 
 
 def _indexed(made: Any, source: Any) -> Any:
-    narwhals = _narwhals()
-    index = narwhals.maybe_get_index(source)  # None where a library has no index
+    index = _narwhals().maybe_get_index(source)  # None where a library has no index
+    native = made.to_native()
     if index is not None:
-        made = narwhals.maybe_set_index(made, index=index)
-    return made.to_native()
+        native.index = index
+    return native
 
 
 def _narwhals() -> Any:
@@ -168,8 +168,8 @@ def _read(series: nw.Series[Any]) -> Column:
             return Column(values, missing)
     elif isinstance(dtype, narwhals.Datetime):  # as written: the clock of its own zone
         return Column(series.dt.replace_time_zone(None).to_numpy(), missing)
-    elif dtype == narwhals.Date:
-        return Column(series.to_numpy().astype("datetime64[D]"), missing)
+    elif dtype == narwhals.Date and (days := series.to_numpy()).dtype.kind == "M":
+        return Column(days.astype("datetime64[D]"), missing)
     listed = series.to_list()
     values = np.fromiter(listed, dtype=object, count=len(listed))
     return Column(values, missing)

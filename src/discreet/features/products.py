@@ -43,7 +43,8 @@ class Product:
         vectors = [rows[:, span.start : span.start + span.width] for span in self.spans]
         made = vectors[0]
         for vector in vectors[1:]:
-            made = (made[:, :, None] * vector[:, None, :]).reshape(len(rows), -1)
+            width = made.shape[1] * vector.shape[1]
+            made = (made[:, :, None] * vector[:, None, :]).reshape(len(rows), width)
         rows[:, self.start : self.start + self.width] = made
 
 
