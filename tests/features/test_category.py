@@ -1,6 +1,7 @@
 """Category: declared words, or declared whole numbers."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from discreet import Category, InvalidInput, Schema
@@ -41,6 +42,11 @@ def test_other_is_of_the_same_kind():
 def test_the_message_fits_what_was_given(field, value, words):
     with refused(InvalidInput, "feature 'rank' must be one of", *words):
         Schema([field]).map({"rank": value})
+
+
+def test_a_column_tells_a_flag_from_the_number_one():
+    with refused(InvalidInput, "row 1: feature 'rank'", "got True"):
+        Schema([Category("rank", [1, 2])]).map(pd.DataFrame({"rank": [1, True]}, dtype=object))
 
 
 @pytest.mark.parametrize("values", [[1, 1.0], [1, True], [True, False], [0.5], [2**53], 7, None])
