@@ -5,8 +5,8 @@ import asyncio
 import numpy as np
 import pytest
 
+from discreet import Category, Number, Schema
 from discreet.errors import InvalidInput
-from discreet.features.schema import Category, Number, Schema
 from discreet.features.unit_ball import UnitBall
 from discreet.plan import Plan
 from discreet.privacy.budget import Budget
