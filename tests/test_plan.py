@@ -26,6 +26,7 @@ from discreet import (
     PooledRidge,
     RegCB,
     ReplayBonusPO,
+    Reward,
     Ridge,
     Schema,
     SecureNoise,
@@ -153,6 +154,8 @@ OTHER = {
     "first_batch": 2,
     "growth": 2.5,
     "missing_loss": 1.0,
+    "actions": ("none", "mail", "call"),
+    "outcome": Reward(0, 50),
     "releases": "on_request",
     "unit": "user",
 }
@@ -235,7 +238,7 @@ def test_the_digest_of_a_plan_is_a_promise():
         policy=SquareCB(scale=4.0, exponent=0.5),
         oracle=Ridge(ridge=0.01, mechanism="structured", noise_ridge=1.0),
     )
-    assert pinned.digest == "5ac03cc31b4568dc3d5cdcc6b1c3ac412e6191fd2f7a6c3fd035ea5af38935b1"
+    assert pinned.digest == "3703b84318c8d4063a36c88afa2e7068602e2af74e37d14f048ec73c6b83211f"
 
 
 def test_the_digest_is_the_same_in_another_process():
@@ -321,3 +324,22 @@ def test_a_plan_of_the_service_is_for_the_service(unit):
 def test_the_service_promises_no_other_units():
     with refused(InvalidInput, "unit must be 'decision' or 'user_per_batch' or 'user'; got 'team'"):
         ServedPlan(**{**BASE, "unit": "team"})
+
+
+def test_names_count_the_actions():
+    rest = {"features": UnitBall(2), "budget": PRIVATE}
+    named = Plan(actions=["none", "mail", "call"], **rest)
+    assert (named.n_actions, named.actions) == (3, ("none", "mail", "call"))
+    assert Plan(n_actions=3, actions=("none", "mail", "call"), **rest) == named
+    assert replace(named, horizon=7).actions == named.actions
+    assert Plan(n_actions=3, **rest).to_config()["actions"] is None
+    with refused(InvalidInput, "n_actions must be 3", "got 2", "Leave n_actions out"):
+        Plan(n_actions=2, actions=["none", "mail", "call"], **rest)
+    with refused(InvalidInput, "n_actions must be given, or actions"):
+        Plan(**rest)
+    with refused(InvalidInput, "actions must be two or more distinct words", "['mail', 'mail']"):
+        Plan(actions=["mail", "mail"], **rest)
+    with refused(InvalidInput, "outcome must be one of Loss, Reward"):
+        Plan(n_actions=3, outcome="reward", **rest)
+    with refused(InvalidInput, "plan.outcome.kind must be one of Loss, Reward", "'Reward'"):
+        Plan.from_config(named.to_config() | {"outcome": {"kind": "Rewards", "low": 0, "high": 1}})
