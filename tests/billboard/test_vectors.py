@@ -98,6 +98,7 @@ MUTANTS = {
     "2 * shift || step": "3 * shift || step",
     "1e-12 * (1 +": "1e-2 * (1 +",
     "Math.floor(u[0] * length)": "Math.round(u[0] * length)",
+    "return this.actions[this.index(context, u)]": "return this.index(context, u)",
 }
 
 
