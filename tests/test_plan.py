@@ -69,7 +69,7 @@ def finite(n_actions=3, p=11):
         ({"feedback": "ful"}, ["feedback", "'ful'", "Did you mean 'full'?"]),
         ({"losses": "one_labels"}, ["losses", "Did you mean 'one_label'?"]),
         ({"losses": "one_label"}, ["losses must be 'general' with bandit feedback"]),
-        ({"missing_loss": 1.5}, ["loss must be a number in [0, 1]", "1.5"]),
+        ({"missing_loss": 1.5}, ["missing_loss must be a number in [0, 1]", "1.5"]),
         ({"missing_loss": 1.0, "feedback": "full"}, ["missing_loss must be None", "full"]),
         ({"policy": FastCB()}, ["FastCB", "Ridge", "Logistic or FiniteClass"]),
         ({"policy": FastCB(), "oracle": Ridge(mechanism="paper")}, ["FastCB", "Ridge"]),

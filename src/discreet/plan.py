@@ -101,7 +101,7 @@ class Plan:
             )
         Schedule(self.first_batch, self.horizon, self.growth)  # checks all three
         if self.missing_loss is not None:
-            object.__setattr__(self, "missing_loss", loss(self.missing_loss))
+            object.__setattr__(self, "missing_loss", loss(self.missing_loss, "missing_loss"))
         if self.missing_loss is not None and self.feedback == "full":
             raise InvalidInput(
                 f"missing_loss must be None with full feedback; got {self.missing_loss!r}. "

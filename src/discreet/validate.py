@@ -81,9 +81,15 @@ def nearest(word: Any, options: Iterable[str]) -> str:
     return f"Did you mean {close[0]!r}?" if close else "Choose one of them."
 
 
-def loss(value: Any) -> float:
-    """A single loss in [0, 1]."""
-    return UNIT_LOSS.loss_of(value)
+def loss(value: Any, name: str = "loss") -> float:
+    """A single loss in [0, 1], as losses are inside, whatever people report."""
+    try:
+        return UNIT_LOSS.loss_of(value)
+    except InvalidInput:
+        raise InvalidInput(
+            f"{name} must be a number in [0, 1]; got {value!r}. "
+            "0 stands for the best outcome that the plan declares, and 1 for the worst."
+        ) from None
 
 
 def matrix(name: str, value: Any, columns: int, step: str) -> np.ndarray[Any, Any]:
