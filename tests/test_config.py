@@ -137,7 +137,7 @@ def test_an_unknown_key_names_the_nearest_at_its_level(changes, words):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"n_actions": None}, ["plan.n_actions must be given"]),
+        ({"n_actions": None}, ["n_actions must be given, or actions"]),
         ({"features": None}, ["plan.features must be given"]),
         ({"budget": None}, ["plan.budget must be given"]),
         ({"budget": {"delta": 1e-5}}, ["plan.budget.epsilon must be given"]),

@@ -26,6 +26,7 @@ from discreet import (
     PooledRidge,
     RegCB,
     ReplayBonusPO,
+    Reward,
     Ridge,
     Schema,
     SecureNoise,
@@ -68,7 +69,7 @@ def finite(n_actions=3, p=11):
         ({"feedback": "ful"}, ["feedback", "'ful'", "Did you mean 'full'?"]),
         ({"losses": "one_labels"}, ["losses", "Did you mean 'one_label'?"]),
         ({"losses": "one_label"}, ["losses must be 'general' with bandit feedback"]),
-        ({"missing_loss": 1.5}, ["loss must be a number in [0, 1]", "1.5"]),
+        ({"missing_loss": 1.5}, ["missing_loss must be a number in [0, 1]", "1.5"]),
         ({"missing_loss": 1.0, "feedback": "full"}, ["missing_loss must be None", "full"]),
         ({"policy": FastCB()}, ["FastCB", "Ridge", "Logistic or FiniteClass"]),
         ({"policy": FastCB(), "oracle": Ridge(mechanism="paper")}, ["FastCB", "Ridge"]),
@@ -153,6 +154,8 @@ OTHER = {
     "first_batch": 2,
     "growth": 2.5,
     "missing_loss": 1.0,
+    "actions": ("none", "mail", "call"),
+    "outcome": Reward(0, 50),
     "releases": "on_request",
     "unit": "user",
 }
@@ -321,3 +324,22 @@ def test_a_plan_of_the_service_is_for_the_service(unit):
 def test_the_service_promises_no_other_units():
     with refused(InvalidInput, "unit must be 'decision' or 'user_per_batch' or 'user'; got 'team'"):
         ServedPlan(**{**BASE, "unit": "team"})
+
+
+def test_names_count_the_actions():
+    rest = {"features": UnitBall(2), "budget": PRIVATE}
+    named = Plan(actions=["none", "mail", "call"], **rest)
+    assert (named.n_actions, named.actions) == (3, ("none", "mail", "call"))
+    assert Plan(n_actions=3, actions=("none", "mail", "call"), **rest) == named
+    assert replace(named, horizon=7).actions == named.actions
+    assert "actions" not in Plan(n_actions=3, **rest).to_config()
+    with refused(InvalidInput, "n_actions must be 3", "got 2", "Leave n_actions out"):
+        Plan(n_actions=2, actions=["none", "mail", "call"], **rest)
+    with refused(InvalidInput, "n_actions must be given, or actions"):
+        Plan(**rest)
+    with refused(InvalidInput, "actions must be two or more distinct words", "['mail', 'mail']"):
+        Plan(actions=["mail", "mail"], **rest)
+    with refused(InvalidInput, "outcome must be one of Loss, Reward"):
+        Plan(n_actions=3, outcome="reward", **rest)
+    with refused(InvalidInput, "plan.outcome.kind must be one of Loss, Reward", "'Reward'"):
+        Plan.from_config(named.to_config() | {"outcome": {"kind": "Rewards", "low": 0, "high": 1}})

@@ -60,12 +60,15 @@ def test_propensities_are_computed_once_and_on_demand():
         calls.append(1)
         return np.array([[0.25, 0.75], [0.5, 0.5]])
 
-    many = Decisions(np.array([0, 1]), np.array([1, 0]), np.array([True, True]), probabilities)
+    index = np.array([1, 0])
+    many = Decisions(
+        np.array([0, 1]), np.array(["b", "a"]), np.array([True, True]), index, probabilities
+    )
     assert not calls
     np.testing.assert_array_equal(many.propensity, [0.75, 0.5])
     np.testing.assert_array_equal(many.propensity, [0.75, 0.5])
     assert len(calls) == 1
-    one = Decisions(0, 1, True, lambda: np.array([[0.25, 0.75]]))
+    one = Decisions(0, "b", True, 1, lambda: np.array([[0.25, 0.75]]))
     assert one.propensity == 0.75
     assert type(one.propensity) is float
 

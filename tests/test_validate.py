@@ -101,8 +101,8 @@ BAD_LOSSES = [
 
 @pytest.mark.parametrize("value", BAD_LOSSES, ids=lambda value: str(value)[:12])
 def test_a_bad_loss_is_refused(value):
-    with refused(InvalidInput, "loss must be a number in [0, 1]", "fixed public range"):
-        loss(value)
+    with refused(InvalidInput, "x must be a number in [0, 1]", "1 for the worst"):
+        loss(value, "x")
 
 
 def test_matrix_accepts_finite_terms_with_an_infinite_sum():

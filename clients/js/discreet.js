@@ -456,6 +456,7 @@ export class Billboard {
     const [{ plan, max_batches }, { number, epoch }] = [links[0].document, links.at(-1).document];
     const releases = links.map((link) => link.document.release).filter(Boolean);
     Object.assign(this, { plan, number, epoch, released: new Released(plan, releases) });
+    this.actions = plan.actions ?? Array.from({ length: plan.n_actions }, (_, action) => action);
     const all = (text) => text.replace("inf", "Infinity") * (max_batches ?? 1);
     this.budget = { epsilon: all(plan.budget.epsilon), delta: all(plan.budget.delta) };
     this.kind = releases.length ? plan.policy.kind : "Uniform"; // before the first: all alike
@@ -463,14 +464,18 @@ export class Billboard {
     this.parameters = Object.fromEntries(Object.entries(plan.policy).map(read));
   }
 
-  /** The probability of each action. */
+  /** The probability of each action, in the order of ``actions``. */
   probabilities(context) {
     const b = featuresOf(this.plan.features, context);
     return POLICIES[this.kind](this.parameters, this.released, b);
   }
 
-  /** An action; two numbers ``u`` in [0, 1) make it repeat. */
+  /** An action, by its name if it has one; two numbers ``u`` in [0, 1) make it repeat. */
   sample(context, u = [uniform(), uniform()]) {
+    return this.actions[this.index(context, u)];
+  }
+
+  index(context, u) {
     if (this.kind !== "VanillaPO") return draw(this.probabilities(context), u[0]);
     const { length, rate } = vanilla(this.parameters, this.released);
     const k = Math.floor(u[0] * length); // one of its B updates, then one softmax

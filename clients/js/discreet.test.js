@@ -20,6 +20,7 @@ for (const { name, documents, contexts, probabilities, actions } of vectors.case
   test(`the same probabilities and actions: ${name}`, async () => {
     const board = await Billboard.from(documents, vectors.key);
     assert.equal(board.number, documents.length - 1);
+    assert.equal(board.actions.length, probabilities[0].length);
     contexts.forEach((context, row) => {
       assertClose(board.probabilities(context), probabilities[row], name);
       const sampled = vectors.draws.map((u) => board.sample(context, u));
@@ -101,6 +102,15 @@ for (const { name, features, contexts, expected, refused } of vectors.schemas) {
     }
   });
 }
+
+test("actions have the names of the plan", async () => {
+  const { documents, actions } = vectors.cases.find((each) => each.name === "named actions");
+  const board = await Billboard.from(documents, vectors.key);
+  assert.deepEqual(board.actions, ["none", "mail", "appeler ☎"]);
+  assert.ok(actions.flat().every((action) => board.actions.includes(action)));
+  const numbered = await Billboard.from(vectors.cases[0].documents, vectors.key);
+  assert.deepEqual(numbered.actions, [0, 1, 2]);
+});
 
 test("draws come from the platform and follow the probabilities", async () => {
   const { documents, contexts } = vectors.cases.find((each) => each.name === "VanillaPO, short");

@@ -27,6 +27,7 @@ from discreet.features.schema import Schema
 from discreet.features.unit_ball import UnitBall
 from discreet.learner import Learner
 from discreet.oracles import FiniteClass, Logistic, Mechanism, Oracle, PooledRidge, Problem, Ridge
+from discreet.outcome import Loss, Reward
 from discreet.plan import Plan
 from discreet.policies import *  # noqa: F403
 from discreet.policies.allocation import Policy
@@ -59,6 +60,7 @@ __all__ = [
     "Ledger",
     "Logistic",
     "Logs",
+    "Loss",
     "LossConflict",
     "Mechanism",
     "NotReady",
@@ -72,6 +74,7 @@ __all__ = [
     "Problem",
     "Release",
     "Released",
+    "Reward",
     "Ridge",
     "Schema",
     "SecureNoise",

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from discreet.action_names import action_name
 from discreet.errors import BudgetExceeded, InvalidInput
 from discreet.plan import Plan
 from discreet.privacy.accounting import epsilon
@@ -24,7 +25,6 @@ from discreet.releases.released import Released
 from discreet.rows import saved_state
 from discreet.rows.memory_store import MemoryStore
 from discreet.types import Decisions
-from discreet.validate import loss as one_loss
 from discreet.validate import observations
 
 
@@ -96,22 +96,26 @@ class Learner:
             ids = self._store.take(features, actions)
         chances = lambda: policy.probabilities(released, features)  # noqa: E731
         if self.plan.features.is_single(contexts):
-            return Decisions(int(ids[0]), int(actions[0]), bool(ids[0] >= 0), chances)
-        return Decisions(ids, actions, ids >= 0, chances)
+            one = int(actions[0])
+            named = action_name(self.plan, one)
+            return Decisions(int(ids[0]), named, bool(ids[0] >= 0), one, chances)
+        return Decisions(ids, action_name(self.plan, actions), ids >= 0, actions, chances)
 
-    def observe(self, id: Any, loss: Any) -> None:
+    def observe(self, id: Any, loss: Any = None, *, reward: Any = None) -> None:
         """Report the loss of a decision, late and in any order; arrays for many decisions.
 
-        With full feedback a decision has a row of A losses. Reporting the same loss again changes
+        Where the plan declares ``outcome=Reward(low, high)``, report ``reward=…`` instead. With
+        full feedback a decision has a row of A losses or rewards. Reporting the same again changes
         nothing; another loss is refused, and the first one is kept.
         """
-        full = self.plan.feedback == "full"
+        full, outcome = self.plan.feedback == "full", self.plan.outcome
+        told = outcome.told(loss, reward)
         if isinstance(id, (int, np.integer)) and not isinstance(id, bool) and not full:
-            value = one_loss(loss)
+            value = outcome.loss_of(told)
             with self._custody:
                 self._store.hear_one(int(id), value)
             return
-        ids, losses = observations(id, loss, self.plan.n_actions if full else None)
+        ids, losses = observations(id, told, self.plan.n_actions if full else None, outcome)
         with self._custody:
             self._store.hear(ids, losses)
 

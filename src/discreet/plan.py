@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from discreet.action_names import checked_names
 from discreet.arrays.stacking import one_run, stack
 from discreet.config import Registry, build, fields_to_config, from_config
 from discreet.errors import InvalidInput
@@ -23,6 +24,7 @@ from discreet.features.schema import Schema
 from discreet.features.unit_ball import UnitBall
 from discreet.oracles import Mechanism, Oracle, PooledRidge, Problem
 from discreet.oracles.mechanisms.pooled_statistics import PooledStatistics
+from discreet.outcome import OUTCOMES, UNIT_LOSS, Loss, Outcome, Reward
 from discreet.policies import Policy, ReplayBonusPO
 from discreet.privacy import events
 from discreet.privacy.budget import Budget
@@ -30,6 +32,7 @@ from discreet.registry import ORACLES, POLICIES, refuse_unregistered
 from discreet.releases.canonical import digest_of
 from discreet.releases.released import Released
 from discreet.schedule import Schedule
+from discreet.types import added_later
 from discreet.validate import instance, loss, one_of, whole
 
 FORMAT = "discreet-plan/1"
@@ -52,12 +55,15 @@ class Plan:
 
     Problem and budget are enough: the default policy and oracle follow from these public numbers
     and need no tuning (``explain`` says what was chosen; docs/results/defaults.md how well it
-    works). ``feedback`` is "bandit", or "full" where each record has all A losses. ``losses`` is
-    "general" or "one_label" (full feedback with exactly one zero per row, which needs less noise).
-    ``horizon`` None means no end. ``missing_loss`` replaces the loss of an unanswered slot; None
-    makes the slot void. ``releases`` is "automatic" (at the first decision after a batch is
-    complete) or "on_request" (only when ``release`` is called, so that a public clock, and no
-    person's answer, sets the time). ``unit`` is what the ledger's ε protects; a library that sees
+    works). Instead of ``n_actions`` you may give ``actions``, their names, which then stand
+    wherever people read or send an action. ``outcome`` is what people report: ``Loss(low, high)``
+    or ``Reward(low, high)``, by default a loss in [0, 1]. ``feedback`` is "bandit", or "full"
+    where each record has all A losses. ``losses`` is "general" or "one_label" (full feedback
+    with exactly one zero per row, which needs less noise). ``horizon`` None means no end.
+    ``missing_loss`` replaces the loss of an unanswered slot; None makes the slot void.
+    ``releases`` is "automatic" (at the first decision after a batch is complete) or
+    "on_request" (only when ``release`` is called, so that a public clock, and no person's
+    answer, sets the time). ``unit`` is what the ledger's ε protects; a library that sees
     records, not persons, can promise this only for one "decision".
 
     >>> plan = Plan(n_actions=3, features=UnitBall(10), budget=Budget.none(),
@@ -66,7 +72,8 @@ class Plan:
     True
     """
 
-    n_actions: int
+    n_actions: int = None  # type: ignore[assignment]  # after construction it is a number
+    actions: tuple[str, ...] | None = added_later(None)
     features: UnitBall | Schema
     budget: Budget
     policy: Policy = field(default_factory=ReplayBonusPO)
@@ -77,6 +84,7 @@ class Plan:
     first_batch: int = 16
     growth: float = 1.5
     missing_loss: float | None = None
+    outcome: Outcome = added_later(UNIT_LOSS)  # noqa: RUF009
     releases: str = "automatic"
     unit: str = "decision"
 
@@ -84,7 +92,8 @@ class Plan:
     """Units that the code which runs the plan enforces, so that the plan may promise them."""
 
     def __post_init__(self) -> None:
-        whole("n_actions", self.n_actions, 2)
+        self._count_actions()
+        instance("outcome", self.outcome, (Loss, Reward))
         instance("features", self.features, (UnitBall, Schema))
         instance("budget", self.budget, (Budget,))
         self.refuse_unregistered()
@@ -101,7 +110,7 @@ class Plan:
             )
         Schedule(self.first_batch, self.horizon, self.growth)  # checks all three
         if self.missing_loss is not None:
-            object.__setattr__(self, "missing_loss", loss(self.missing_loss))
+            object.__setattr__(self, "missing_loss", loss(self.missing_loss, "missing_loss"))
         if self.missing_loss is not None and self.feedback == "full":
             raise InvalidInput(
                 f"missing_loss must be None with full feedback; got {self.missing_loss!r}. "
@@ -118,6 +127,24 @@ class Plan:
                 f"got {type(self.oracle).__name__}. Use Logistic or FiniteClass."
             )
         _ = self.event  # refuses now, before the first person, what cannot be calibrated
+
+    def _count_actions(self) -> None:
+        if self.actions is not None:
+            names = checked_names(self.actions)
+            object.__setattr__(self, "actions", names)
+            if self.n_actions is None:
+                object.__setattr__(self, "n_actions", len(names))
+            elif self.n_actions != len(names):
+                raise InvalidInput(
+                    f"n_actions must be {len(names)}, the number of names in actions; "
+                    f"got {self.n_actions!r}. Leave n_actions out."
+                )
+        elif self.n_actions is None:
+            raise InvalidInput(
+                "n_actions must be given, or actions; the plan has neither. "
+                "Write n_actions=3, or actions=['none', 'mail', 'call']."
+            )
+        whole("n_actions", self.n_actions, 2)
 
     def refuse_unregistered(self) -> None:
         """Refuse a policy or an oracle whose class a document cannot name."""
@@ -172,7 +199,13 @@ class Plan:
                 f"plan.format must be {FORMAT!r}; got {document['format']!r}. "
                 "Read it with the version of discreet that wrote it."
             )
-        parts = {"features": FEATURES, "policy": POLICIES, "oracle": ORACLES, "budget": BUDGETS}
+        parts: dict[str, Registry] = {
+            "features": FEATURES,
+            "policy": POLICIES,
+            "oracle": ORACLES,
+            "budget": BUDGETS,
+            "outcome": OUTCOMES,
+        }
         for name, registry in parts.items():
             if name in given:
                 part = given[name]
@@ -204,8 +237,20 @@ def _explained(plan: Plan) -> str:
 
 def _problem(plan: Plan) -> str:
     heard = "the chosen action" if plan.feedback == "bandit" else "every action"
-    size = f"{plan.n_actions} actions, {plan.features.p - 1} numbers per context"
-    return f"{size}; feedback is the loss of {heard}."
+    named = "" if plan.actions is None else f" ({', '.join(plan.actions)})"
+    size = f"{plan.n_actions} actions{named}, {plan.features.p - 1} numbers per context"
+    word, outcome = plan.outcome.word, ""
+    if plan.outcome != UNIT_LOSS:
+        refused = "clipped" if plan.outcome.clip else "refused"
+        outcome = f" in {plan.outcome.range}; what lies outside is {refused}"
+    return f"{size}; feedback is the {word} of {heard}{outcome}.{_missing(plan)}"
+
+
+def _missing(plan: Plan) -> str:
+    if plan.missing_loss is None:
+        return ""
+    value = plan.outcome.value_of(plan.missing_loss)
+    return f" An answer that never comes counts as a {plan.outcome.word} of {value:g}."
 
 
 def _privacy(plan: Plan) -> str:

@@ -31,6 +31,8 @@ def added_later(default: Any) -> Any:
 class Decisions:
     """What ``Learner.decide`` returns: scalars for one context, arrays for many.
 
+    ``action`` is the name of the chosen action where the plan has names, else its number, which
+    ``action_index`` always is.
     ``id`` names the slot for ``observe``; it is −1 where nothing is stored (``stored`` False):
     the loss of such a decision is not needed, and reporting it changes nothing. A call with more
     contexts than the open batch has slots stores as many as fit; printing says how many.
@@ -39,6 +41,7 @@ class Decisions:
     id: Any
     action: Any
     stored: Any
+    action_index: Any
     _probabilities: Callable[[], np.ndarray[Any, Any]] = field(repr=False)
 
     def __repr__(self) -> str:
@@ -52,6 +55,6 @@ class Decisions:
         Computed when first asked for: the exact mixture of VanillaPO costs more than a draw.
         """
         probabilities = self._probabilities()
-        if np.ndim(self.action) == 0:
-            return float(probabilities[0, self.action])
-        return np.take_along_axis(probabilities, self.action[:, None], axis=-1)[:, 0]
+        if np.ndim(self.action_index) == 0:
+            return float(probabilities[0, self.action_index])
+        return np.take_along_axis(probabilities, self.action_index[:, None], axis=-1)[:, 0]

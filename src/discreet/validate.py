@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import InvalidInput
+from discreet.outcome import UNIT_LOSS, Outcome
 
 
 def _numbers(name: str, value: Any, rule: str, step: str) -> np.ndarray[Any, Any]:
@@ -80,18 +81,15 @@ def nearest(word: Any, options: Iterable[str]) -> str:
     return f"Did you mean {close[0]!r}?" if close else "Choose one of them."
 
 
-def loss(value: Any) -> float:
-    """A single loss in [0, 1]."""
-    if type(value) is float and 0.0 <= value <= 1.0:
-        return value
-    if isinstance(value, (bool, np.bool_)):
-        return float(value)
-    if not isinstance(value, (int, float, np.integer, np.floating)) or not 0.0 <= value <= 1.0:
+def loss(value: Any, name: str = "loss") -> float:
+    """A single loss in [0, 1], as losses are inside, whatever people report."""
+    try:
+        return UNIT_LOSS.loss_of(value)
+    except InvalidInput:
         raise InvalidInput(
-            f"loss must be a number in [0, 1]; got {value!r}. "
-            "Rescale losses with a fixed public range before you report them."
-        )
-    return float(value)
+            f"{name} must be a number in [0, 1]; got {value!r}. "
+            "0 stands for the best outcome that the plan declares, and 1 for the worst."
+        ) from None
 
 
 def matrix(name: str, value: Any, columns: int, step: str) -> np.ndarray[Any, Any]:
@@ -117,7 +115,9 @@ def matrix(name: str, value: Any, columns: int, step: str) -> np.ndarray[Any, An
     return array
 
 
-def observations(id: Any, loss_or_losses: Any, n_actions: int | None) -> tuple[Any, Any]:
+def observations(
+    id: Any, values: Any, n_actions: int | None, outcome: Outcome = UNIT_LOSS
+) -> tuple[Any, Any]:
     """Ids (n,) with losses (n,), or (n, n_actions) where each record has all its losses."""
     single = np.ndim(id) == 0
     ids = np.atleast_1d(np.asarray(id))
@@ -127,18 +127,9 @@ def observations(id: Any, loss_or_losses: Any, n_actions: int | None) -> tuple[A
             "Pass decision.id."
         )
     if single and n_actions is None:
-        return ids, np.asarray([loss(loss_or_losses)])
-    try:
-        losses = np.asarray(loss_or_losses)
-        losses = losses.astype(np.float64) if losses.dtype.kind in "fiub" else np.asarray(np.nan)
-    except (TypeError, ValueError):
-        losses = np.asarray(np.nan)
+        return ids, np.asarray([outcome.loss_of(values)])
     expected = (*([] if single else [len(ids)]), *([] if n_actions is None else [n_actions]))
-    if losses.shape != expected or not bool(((losses >= 0) & (losses <= 1)).all()):
-        raise InvalidInput(
-            f"losses must be numbers in [0, 1] of shape {expected}; got shape {losses.shape}, or "
-            "a number outside. Rescale losses with a fixed public range."
-        )
+    losses = outcome.losses_of(values, expected)
     return ids, losses[None] if single else losses
 
 

@@ -24,7 +24,7 @@ SCHEMA = dc.Schema(
 )
 
 
-def plan(policy, *, features=BALL, n_actions=3, first_batch=1, growth=1.5):
+def plan(policy, *, features=BALL, n_actions=3, first_batch=1, growth=1.5, **named):
     oracle = dc.Logistic() if policy.needs_bounded_losses else dc.Ridge()
     return dc.Plan(
         n_actions=n_actions,
@@ -34,6 +34,7 @@ def plan(policy, *, features=BALL, n_actions=3, first_batch=1, growth=1.5):
         first_batch=first_batch,
         growth=growth,
         budget=dc.Budget.none(),
+        **named,
     )
 
 

@@ -129,6 +129,7 @@ MUTANTS = {
     "[number, low, high].map(Math.log)": "[number, low, high]",
     "need(!gap || indicator": "need(true",
     "...units.values(), squared, ...areas": "...units.values(), squared, areas.length",
+    "return this.actions[this.index(context, u)]": "return this.index(context, u)",
 }
 
 

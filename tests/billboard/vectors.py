@@ -9,6 +9,7 @@ import numpy as np
 import discreet as dc
 from billboard.chains import BALL, KEY, SCHEMA, broken, budgets, chain, histories, plan, released
 from billboard.columns import COLUMNS
+from discreet.action_names import action_name
 from discreet.config import to_config
 from discreet.releases.canonical import canonical
 
@@ -21,6 +22,7 @@ PEOPLE = [
 ROWS = [[0.5, -0.25, 0.125], [3.0, 4.0, 12.0], [0.0, 0.0, 0.0], [-1e300, 1e300, 5.0], [1e-9, 2, 0]]
 DRAWS = np.random.default_rng(5).integers(0, 2**53, size=(8, 2)) / 2**53
 
+NAMES = ("none", "mail", "appeler ☎")
 RADII = ["block", "shared", "dense", "indefinite"]
 CASES = {
     "nothing released": (dc.SquareCB(), {}, 0),
@@ -59,6 +61,8 @@ CASES = {
     "LinUCB, logistic": (dc.LinUCB(width=0.1), {"grams": "block", "link": "logistic"}, 1),
     "two actions": (dc.SquareCB(), {"n_actions": 2}, 2),
     "eleven actions": (dc.ReplayBonusPO(), {"n_actions": 11}, 3),
+    "named actions": (dc.VanillaPO(scale=8.0), {"actions": NAMES, "outcome": dc.Reward(0, 50)}, 3),
+    "named actions, nothing released": (dc.SquareCB(), {"actions": NAMES}, 0),
 }
 TEXTS = ["", 'a"\\/b', "\b\f\n\r\t\x00\x1f\x7f", "é☃😀", "\ud800"]
 REFUSED_ROWS = [[1.0, 2.0], [1.0, 2.0, 3.0, 4.0], ["1", 2.0, 3.0], [1.0, None, 3.0], "abc", None, 7]
@@ -81,7 +85,8 @@ REFUSED_PEOPLE = [
 
 def case(name, policy, options, count):
     """Documents, contexts, and what the core makes of them."""
-    places = {key: options[key] for key in ("n_actions", "first_batch", "growth") if key in options}
+    of_plan = ("n_actions", "actions", "outcome", "first_batch", "growth")
+    places = {key: options[key] for key in of_plan if key in options}
     drawn = {key: value for key, value in options.items() if key not in places}
     person = len(name) % 2 == 1  # about half of the cases with named features
     of = plan(policy, features=SCHEMA if person else BALL, **places)
@@ -95,7 +100,7 @@ def case(name, policy, options, count):
         "documents": texts(chain(of, history)),
         "contexts": contexts,
         "probabilities": of.policy.probabilities(history, features).tolist(),
-        "actions": actions.reshape(len(contexts), -1).tolist(),
+        "actions": action_name(of, actions.reshape(len(contexts), -1)).tolist(),
     }
 
 

@@ -225,6 +225,35 @@ def test_plan_lists_batches_and_their_cost(document):
     assert any("disjoint" in sentence for sentence in answer["guarantee"]["assumptions"])
 
 
+def test_plan_takes_a_count_or_names(call, document):
+    rest = ["--dimension", "4", "--horizon", "100"]
+    plan = document("plan", "--actions", "none,mail,call", *rest)["plan"]
+    assert (plan["actions"], plan["n_actions"]) == (["none", "mail", "call"], 3)
+    counted = document("plan", "--actions", "3", *rest)["plan"]
+    assert counted | {"actions": plan["actions"]} == plan
+    assert (
+        "3 actions (none, mail, call), 5 features"
+        in call("plan", "--actions", "none,mail,call", *rest)[1]
+    )
+    code, _, err = call("plan", "--actions", "none,none", *rest)
+    assert code == 2
+    assert "actions must be two or more distinct words" in err
+
+
+def test_an_experiment_file_has_names_and_rewards(document, tmp_path):
+    text = """actions = ["none", "mail"]
+outcome = { kind = "Reward", low = 0, high = 50, clip = true }
+features = { kind = "UnitBall", dimension = 3 }
+budget = { epsilon = 1, delta = 1e-6 }
+"""
+    plan = document("plan", experiment(tmp_path, text))["plan"]
+    assert plan["actions"] == ["none", "mail"]
+    assert plan["outcome"] == {"kind": "Reward", "low": "0.0", "high": "50.0", "clip": True}
+    other = document("plan", experiment(tmp_path, text), "--actions", "4")["plan"]
+    assert other["n_actions"] == 4
+    assert "actions" not in other
+
+
 def test_plan_knows_from_where_on_predictions_help(document):
     flags = ["--actions", "4", "--dimension", "10", "--horizon", "100000"]
     answer = document("plan", *flags)
@@ -310,6 +339,29 @@ def test_release_verify_notices_what_was_taken_away(document, released):
     answer = document("release", "verify", released, code=1)
     assert answer["valid"] is False
     assert "release 1" in answer["error"]
+
+
+def test_release_show_speaks_of_rewards_and_names(call, document, tmp_path):
+    plan = dc.Plan(
+        actions=["none", "mail"],
+        outcome=dc.Reward(0, 50),
+        features=dc.UnitBall(2),
+        budget=dc.Budget.none(),
+    )
+    learner = dc.Learner(plan)
+    made = learner.decide(np.zeros((16, 2)))
+    learner.observe(made.id, reward=[10.0] * 8 + [20.0] * 8)
+    learner.release()
+    path = tmp_path / "released.json"
+    learner.released.save(path)
+    found = document("release", "show", path)["releases"][0]
+    assert found["mean_reward"] == pytest.approx(15.0, abs=1e-3)
+    assert found["mean_reward_error"] == 0.0
+    assert "mean_loss" not in found
+    out = call("release", "show", path)[1]
+    assert "2 actions (none, mail)" in out
+    assert "mean reward" in out
+    assert "15.00 ± 0.00" in out
 
 
 def test_release_show_says_what_is_not_private(call, tmp_path):

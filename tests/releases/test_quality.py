@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.releases.quality import quality
+from discreet.releases.quality import Quality, quality
 
 WEIGHT = dc.PooledRidge().response_weight
 
@@ -102,3 +102,12 @@ def test_the_standard_error_is_that_of_the_noise(geometry):
 def test_other_oracles_publish_none():
     learner, _ = play(dc.Budget.none(), [8, 16], oracle=dc.Ridge())
     assert quality(learner.released) == []
+
+
+def test_in_the_units_of_the_outcome():
+    found = Quality(1, 100, 0.25, 0.01, dc.Reward(0, 50))
+    assert (found.mean, found.mean_error) == pytest.approx((37.5, 0.5))
+    assert found.text == "37.50 ± 0.50"
+    assert Quality(1, 100, 0.25, 0.01).text == "0.250 ± 0.010"
+    assert Quality(1, 100, 0.25, 0.01, dc.Loss(0, 2000)).text == "500 ± 20"
+    assert Quality(1, 4, 0.25, 0.51, dc.Reward(0, 50)).text == "–"  # noise larger than any loss

@@ -27,6 +27,7 @@ MOMENTS = "oracles/mechanisms/moments.py"
 NEWTON = "oracles/mechanisms/newton.py"
 NOISE = "privacy/noise.py"
 OBJECTIVE = "oracles/mechanisms/perturbed_objective.py"
+OUTCOME = "outcome.py"
 PERTURB = "oracles/mechanisms/perturb.py"
 PLAN = "plan.py"
 POOLED = "oracles/mechanisms/pooled_statistics.py"
@@ -830,6 +831,18 @@ FAULTS = (
         "a plan promises what is enforced",
         (Edit(PLAN, "if self.unit not in self.enforced_units:", "if not self.unit:"),),
         ("test_plan.py::test_forty_records_of_a_customer_are_not_one_unit",),
+    ),
+    Fault(
+        "a reward that counts the wrong way round",
+        "a high reward is a low loss",
+        (Edit(OUTCOME, 'best: ClassVar[str] = "high"', 'best: ClassVar[str] = "low"'),),
+        ("test_outcome.py::test_a_high_reward_is_a_low_loss",),
+    ),
+    Fault(
+        "a reward outside its range is clipped unasked",
+        "bad input is refused to its sender, unless clipping was declared",
+        (Edit(OUTCOME, "if self.clip and math.isfinite(number):", "if math.isfinite(number):"),),
+        ("test_outcome.py::test_a_value_outside_is_refused_or_clipped_as_declared",),
     ),
     Fault(
         "a learner goes on in a forked child",

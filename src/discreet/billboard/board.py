@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from discreet.action_names import action_name
 from discreet.billboard.chain import Chain
 from discreet.billboard.documents import digest
 from discreet.billboard.recomputation import recompute
@@ -98,6 +99,11 @@ class Billboard:
         return self._in_force.released
 
     @property
+    def actions(self) -> tuple[Any, ...]:
+        """What ``sample`` returns, in the order of ``probabilities``: names, or numbers."""
+        return self.released.actions or tuple(range(self.released.n_actions))
+
+    @property
     def budget(self) -> Budget:
         """What all releases together may cost one unit, as the genesis promised."""
         return self._chain.budget
@@ -121,7 +127,10 @@ class Billboard:
         return np.asarray(rows[0] if chain.features.is_single(contexts) else rows)
 
     def sample(self, contexts: Any, u: Any = None, *, release: int | None = None) -> Any:
-        """An action for one context, (n,) for many; fixed by ``u`` (2,) or (n, 2) in [0, 1)."""
+        """An action for one context, (n,) for many; fixed by ``u`` (2,) or (n, 2) in [0, 1).
+
+        It is a name where the plan has names, else a number.
+        """
         chain = self._at(release)
         features = chain.features.map(contexts)
         # Privacy: an ordinary generator is enough, since privacy holds for every fixed draw.
@@ -129,7 +138,8 @@ class Billboard:
         drawn = np.random.default_rng().random((len(features), 2)) if u is None else u
         uniforms = np.asarray(drawn, dtype=np.float64).reshape(len(features), 2)
         actions = chain.policy.sample(chain.released, features, uniforms)
-        return int(actions[0]) if chain.features.is_single(contexts) else actions
+        one = chain.features.is_single(contexts)
+        return action_name(chain.released, int(actions[0]) if one else actions)
 
     def _at(self, release: int | None) -> Chain:
         """The chain up to a document; decoded once."""

@@ -183,4 +183,6 @@ class Chain:
         """What a policy reads of every release of the chain."""
         plan = self.config
         schedule = Schedule(int(plan["first_batch"]), plan["horizon"], float(plan["growth"]))
-        return PolicyView(int(plan["n_actions"]), schedule, self.releases, plan)
+        view = PolicyView(int(plan["n_actions"]), schedule, self.releases, plan)
+        _ = view.actions, view.outcome  # fail now, if at all
+        return view

@@ -22,12 +22,13 @@ __all__ = ["Billboard", "Client", "Decision", "Ticket"]
 class Decision:
     """What the service chose; report the loss with ``id``.
 
-    ``release`` is the number of the document whose policy chose. If ``stored`` is False, the
-    loss is not needed, and reporting it changes nothing.
+    ``action`` is a name where the service's plan has names, else a number. ``release`` is the
+    number of the document whose policy chose. If ``stored`` is False, the loss is not needed, and
+    reporting it changes nothing.
     """
 
     id: str
-    action: int
+    action: int | str
     release: int
     stored: bool
 
@@ -70,24 +71,42 @@ class Client:
     def observe(
         self,
         decision: Decision | Ticket | str,
-        loss: float,
+        loss: float | None = None,
         *,
+        reward: float | None = None,
         context: Any = None,
-        action: int | None = None,
+        action: int | str | None = None,
         user: str | None = None,
     ) -> None:
-        """Report the loss in [0, 1] of a decision; reporting it again changes nothing.
+        """Report the loss of a decision, or its reward where the plan of the service has rewards.
 
+        The plan declares the range: by default losses in [0, 1]. Reporting again changes nothing.
         A ticket needs its context and action as well: they are sent only now.
         """
         self._transport.post(
             "/v1/observe",
-            _given(decision=_id(decision), loss=loss, context=context, action=action, user=user),
+            _given(
+                decision=_id(decision),
+                loss=loss,
+                reward=reward,
+                context=context,
+                action=action,
+                user=user,
+            ),
         )
 
-    def observe_many(self, losses: Iterable[tuple[Decision | str, float]]) -> list[dict[str, Any]]:
-        """Report many losses in one request; returns status, and error if any, for each."""
-        listed = [{"decision": _id(decision), "loss": loss} for decision, loss in losses]
+    def observe_many(
+        self,
+        losses: Iterable[tuple[Decision | str, float]] = (),
+        *,
+        rewards: Iterable[tuple[Decision | str, float]] = (),
+    ) -> list[dict[str, Any]]:
+        """Report many losses, or rewards, in one request; status, and error if any, of each."""
+        listed = [
+            {"decision": _id(decision), word: value}
+            for word, values in (("loss", losses), ("reward", rewards))
+            for decision, value in values
+        ]
         answer = self._transport.post("/v1/observe:batch", {"observations": listed})
         results: list[dict[str, Any]] = answer["results"]
         return results

@@ -53,7 +53,7 @@ def experiment_flags(parser: argparse.ArgumentParser) -> None:
     flag("--delta", type=float, metavar="D", help="0 for pure mechanisms (default: 1e-5)")
     flag("--seeds", type=int, metavar="N", help="runs, seeded 0 … N−1 (default: 5)")
     import_flag(parser)
-    parser.set_defaults(horizon=None, n_actions=None, dimension=None)
+    parser.set_defaults(horizon=None, actions=None, dimension=None)
 
 
 def from_arguments(args: argparse.Namespace) -> Experiment:
@@ -78,9 +78,11 @@ def from_arguments(args: argparse.Namespace) -> Experiment:
         raise InvalidInput(f"data must be a name or a path; got {name!r}. Write it as text.")
     data = None if name is None else load(name, rows=rows)
     if data is not None:
-        document.setdefault("n_actions", data.n_actions)
+        if "actions" not in document:
+            document.setdefault("n_actions", data.n_actions)
         document.setdefault("features", {"kind": "UnitBall", "dimension": data.dimension})
-    missing = [key for key in ("n_actions", "features") if key not in document]
+    named = {"n_actions"} if "actions" in document else set()  # names are counted
+    missing = [key for key in ("n_actions", "features") if key not in document.keys() | named]
     if missing:
         raise InvalidInput(
             f"{' and '.join(missing)} must be known; no data were named. "
@@ -100,9 +102,13 @@ def read_experiment(path: str) -> dict[str, Any]:
 
 def apply_flags(document: dict[str, Any], args: argparse.Namespace) -> None:
     """Flags win over the file."""
-    for name in ("data", "rows", "seeds", "horizon", "n_actions"):
+    for name in ("data", "rows", "seeds", "horizon"):
         if getattr(args, name) is not None:
             document[name] = getattr(args, name)
+    if args.actions is not None:  # a count or names, instead of those in the file
+        for name in ("n_actions", "actions"):
+            document.pop(name, None)
+        document["n_actions" if isinstance(args.actions, int) else "actions"] = args.actions
     if args.dimension is not None:
         document["features"] = {"kind": "UnitBall", "dimension": args.dimension}
     for part in DEFAULT:

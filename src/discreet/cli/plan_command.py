@@ -26,7 +26,8 @@ OPEN_ENDED = 25
 EXAMPLES = """
 examples:
   discreet plan --data digits --epsilon 4
-  discreet plan --actions 3 --dimension 10 --horizon 100000 --epsilon 1"""
+  discreet plan --actions 3 --dimension 10 --horizon 100000 --epsilon 1
+  discreet plan --actions none,mail,call --dimension 10 --epsilon 1"""
 
 
 def add(commands: Commands) -> None:
@@ -36,9 +37,18 @@ def add(commands: Commands) -> None:
     experiment_flags(parser)
     flag = parser.add_argument
     flag("--horizon", type=int, metavar="T", help="number of rounds, if known in advance")
-    flag("--actions", type=int, dest="n_actions", metavar="A", help="actions, without data")
+    flag(
+        "--actions",
+        type=_count_or_names,
+        metavar="A|NAMES",
+        help="how many actions, or their names (none,mail,call), without data",
+    )
     flag("--dimension", type=int, metavar="D", help="numbers per context, without data")
     flag("--records-per-person", type=int, metavar="K", help="also for a person with K records")
+
+
+def _count_or_names(text: str) -> int | list[str]:
+    return int(text) if text.isdecimal() else text.split(",")
 
 
 def plan(args: argparse.Namespace) -> Answer:
@@ -127,8 +137,9 @@ def _scales(plan: Plan) -> dict[str, float]:
 def _lines(document: dict[str, Any]) -> list[str]:
     plan, noise = document["plan"], document["noise"]
     dimension = document["features"] - 1
+    named = f" ({', '.join(plan['actions'])})" if "actions" in plan else ""
     return [
-        f"Plan {document['plan_digest'][:12]}: {plan['n_actions']} actions, "
+        f"Plan {document['plan_digest'][:12]}: {plan['n_actions']} actions{named}, "
         f"{document['features']} features ({dimension} from the context, and the bias)",
         f"{described(plan['policy'])} with {described(plan['oracle'])}",
         "",

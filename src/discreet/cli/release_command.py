@@ -61,7 +61,8 @@ def show(args: argparse.Namespace) -> Answer:
     plan: Any = released.plan
     delta = float(plan["budget"]["delta"])
     known = {each.number: each for each in quality(released)}
-    releases = [_summary(item, delta, known.get(item.number)) for item in released.items]
+    word = released.outcome.word
+    releases = [_summary(item, delta, known.get(item.number), word) for item in released.items]
     said = [sentence for item in released.items for sentence in assumptions(item.event)]
     document = {
         "file": args.file,
@@ -70,10 +71,11 @@ def show(args: argparse.Namespace) -> Answer:
         "assumptions": list(dict.fromkeys(said)),
         "releases": releases,
     }
-    return Answer(document, "\n".join(_lines(document)))
+    fared = {number: each.text for number, each in known.items()}
+    return Answer(document, "\n".join(_lines(document, released, fared)))
 
 
-def _summary(item: Release, delta: float, known: Quality | None) -> dict[str, Any]:
+def _summary(item: Release, delta: float, known: Quality | None, word: str) -> dict[str, Any]:
     pure = epsilon(item.event, 0.0)
     cost, at = (pure, 0.0) if math.isfinite(pure) else (epsilon(item.event, delta), delta)
     return {
@@ -85,13 +87,13 @@ def _summary(item: Release, delta: float, known: Quality | None) -> dict[str, An
         "link": item.predictor.link,
         "shape": list(item.predictor.weights.shape),
         "gram": item.gram is not None,
-        "mean_loss": None if known is None else known.loss,
-        "mean_loss_error": None if known is None else known.standard_error,
+        f"mean_{word}": None if known is None else known.mean,
+        f"mean_{word}_error": None if known is None else known.mean_error,
         "digest": item.digest,
     }
 
 
-def _lines(document: dict[str, Any]) -> list[str]:
+def _lines(document: dict[str, Any], released: Released, fared: dict[int, str]) -> list[str]:
     plan, budget = document["plan"], document["plan"]["budget"]
     rows = [
         [
@@ -100,27 +102,23 @@ def _lines(document: dict[str, Any]) -> list[str]:
             epsilon_text(each["epsilon"]),
             f"{each['delta']:g}" if math.isfinite(each["epsilon"]) else "–",
             each["event"]["kind"],
-            _mean_loss(each),
+            fared.get(each["number"], "–"),
             each["digest"][:12],
         ]
         for each in document["releases"]
     ]
-    header = ["release", "records", "ε", "δ", "event", "mean loss", "digest"]
+    header = ["release", "records", "ε", "δ", "event", f"mean {released.outcome.word}", "digest"]
     asked = guarantee_text(float(budget["epsilon"]), float(budget["delta"]))
+    named = "" if released.actions is None else f" ({', '.join(released.actions)})"
     return [
-        f"{len(rows)} releases from {document['rounds']:,} rounds; {plan['n_actions']} actions",
+        f"{len(rows)} releases from {document['rounds']:,} rounds; "
+        f"{plan['n_actions']} actions{named}",
         f"{described(plan['policy'])} with {described(plan['oracle'])}",
         *_not_private(document["releases"]),
         f"budget of the plan: {asked} for one {plan['unit']}",
         *(f"assumes {sentence}" for sentence in document["assumptions"]),
         *(["", *table(header, rows)] if rows else []),
     ]
-
-
-def _mean_loss(each: dict[str, Any]) -> str:
-    """From the published statistics; where the noise is larger than any loss it says nothing."""
-    error = each["mean_loss_error"]
-    return "–" if error is None or error > 0.5 else f"{each['mean_loss']:.3f} ± {error:.3f}"
 
 
 def _not_private(releases: list[dict[str, Any]]) -> list[str]:

@@ -15,12 +15,14 @@ from discreet.validate import in_range, positive, whole
 
 if TYPE_CHECKING:
     from discreet.data.dataset import Dataset
+    from discreet.outcome import Outcome
 
 TEXT = """\
 Requests leave at the given rate, however long answers take. The loss of an action is 0 where it is
-the label of the row, else 1. Late losses arrive after --late-by seconds: the window of the service
-unless said. Without --key the environment's DISCREET_API_KEY is used. Exit code 1 if a request
-failed; 410, for a loss that came too late, is no failure.
+the label of the row, else 1; a service that hears rewards gets its highest and its lowest reward.
+Late losses arrive after --late-by seconds: the window of the service unless said. Without --key the
+environment's DISCREET_API_KEY is used. Exit code 1 if a request failed; 410, for a loss that came
+too late, is no failure.
 
 example:
   discreet simulate-traffic --url http://127.0.0.1:8000 --key dk_… --data linear \\
@@ -47,7 +49,8 @@ def add(commands: Commands) -> None:
 def traffic(args: argparse.Namespace) -> Answer:
     """Loss over time, latency percentiles and answers by code."""
     from discreet.billboard.client import Client
-    from discreet.traffic.contexts import contexts
+    from discreet.outcome import declared
+    from discreet.traffic.contexts import contexts, labels
     from discreet.traffic.open_loop import Habits, play
     from discreet.traffic.summary import summary
 
@@ -62,8 +65,9 @@ def traffic(args: argparse.Namespace) -> Answer:
         played = play(
             client,
             contexts(data, schema),
-            data.labels.tolist(),
+            labels(data, schema),
             rate=rate,
+            outcome=declared(schema),
             habits=Habits(args.late, late_by, args.missing, args.duplicates),
             users=status["unit"] != "decision",
             seed=args.seed,
@@ -75,11 +79,14 @@ def traffic(args: argparse.Namespace) -> Answer:
         "data": data.name,
         "rows": data.rows,
         "rate": rate,
+        "outcome": schema["outcome"],
         "chance_loss": 1 - 1 / schema["n_actions"],
         "best_loss": data.best_loss,
         **found,
     }
-    return Answer(document, "\n".join(_lines(document)), code=1 if found["errors"] else 0)
+    return Answer(
+        document, "\n".join(_lines(document, declared(schema))), code=1 if found["errors"] else 0
+    )
 
 
 def _data(name: str, rows: int | None) -> Dataset:
@@ -98,8 +105,14 @@ def _data(name: str, rows: int | None) -> Dataset:
     return replace(data, contexts=data.contexts[:rows], labels=data.labels[:rows], expected=known)
 
 
-def _lines(document: Mapping[str, Any]) -> list[str]:
-    best = "" if document["best_loss"] is None else f", best possible {document['best_loss']:.3f}"
+def _lines(document: Mapping[str, Any], outcome: Outcome) -> list[str]:
+    """Losses are shown as the service's people would read them: in the declared units."""
+
+    def shown(loss: float) -> str:
+        return f"{outcome.value_of(loss):.3f}"
+
+    known = document["best_loss"]
+    best = "" if known is None else f", best possible {shown(known)}"
     lines = [
         f"{document['decided']:,} of {document['rows']:,} decisions on {document['data']} in "
         f"{duration(document['seconds'])}, {document['stored']:,} stored, "
@@ -107,18 +120,19 @@ def _lines(document: Mapping[str, Any]) -> list[str]:
     ]
     if document["loss"] is not None:
         lines.append(
-            f"mean loss {document['loss']:.3f} (by chance {document['chance_loss']:.3f}{best})"
+            f"mean {outcome.word} {shown(document['loss'])} "
+            f"(by chance {shown(document['chance_loss'])}{best})"
         )
     rows = [
         [
             duration(part["until"]),
             f"{part['decisions']:,}",
             str(part["release"]),
-            f"{part['loss']:.3f}",
+            shown(part["loss"]),
         ]
         for part in document["loss_over_time"]
     ]
-    lines += ["", *table(["until", "decisions", "release", "mean loss"], rows), ""]
+    lines += ["", *table(["until", "decisions", "release", f"mean {outcome.word}"], rows), ""]
     rows = [
         [kind, *(f"{value:.1f}" for value in times.values())]
         for kind, times in document["latency_ms"].items()

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
+from discreet.action_names import checked_names
 from discreet.arrays.backend import as_like, at_least, lift, namespace
 from discreet.arrays.linear_algebra import identity, inverse, inverse_repaired, quadratic_forms
-from discreet.errors import InvalidInput
+from discreet.errors import CorruptRelease, InvalidInput
+from discreet.outcome import Outcome, declared
 from discreet.releases.release import DecidingRelease, Gram, Predictor, Release
 from discreet.schedule import Schedule
 from discreet.types import Array
@@ -40,6 +43,25 @@ class PolicyView(Generic[Item]):
     def latest(self) -> Item | None:
         """The newest release; None before the first."""
         return self.items[-1] if self.items else None
+
+    @cached_property
+    def actions(self) -> tuple[str, ...] | None:
+        """The names of the actions, in the order of their numbers; None if the plan has none."""
+        named = (self.plan or {}).get("actions")
+        if named is None:
+            return None
+        with suppress(InvalidInput):
+            if len(names := checked_names(named)) == self.n_actions:
+                return names
+        raise CorruptRelease(
+            f"actions of the plan must be {self.n_actions} distinct words; they are not. "
+            "Read it with the version of discreet that wrote it."
+        )
+
+    @cached_property
+    def outcome(self) -> Outcome:
+        """What people reported under the plan, and in which range."""
+        return declared(self.plan)
 
     @cached_property
     def rounds(self) -> int:

@@ -1,7 +1,8 @@
 """How people fared, batch by batch, from what is published anyway.
 
 A release holds noisy sums of centred losses and noisy counts, which give the mean loss of its
-batch. This is post-processing: no budget is spent on it.
+batch, or the mean reward where the plan declares rewards. This is post-processing: no budget is
+spent on it.
 """
 
 from __future__ import annotations
@@ -12,18 +13,40 @@ from typing import Any
 
 import numpy as np
 
+from discreet.outcome import UNIT_LOSS, Outcome
 from discreet.releases.released import Released
 from discreet.releases.statistics import Statistics
 
 
 @dataclass(frozen=True)
 class Quality:
-    """The mean loss of a batch, with the standard error that its noise causes."""
+    """The mean loss of a batch in [0, 1], with the standard error that its noise causes.
+
+    ``mean`` and ``mean_error`` are the same in the units that the plan's ``outcome`` declares.
+    """
 
     number: int
     records: int
     loss: float
     standard_error: float
+    outcome: Outcome = UNIT_LOSS
+
+    @property
+    def mean(self) -> float:
+        return float(self.outcome.value_of(self.loss))
+
+    @property
+    def mean_error(self) -> float:
+        return float(self.outcome.error_of(self.standard_error))
+
+    @property
+    def text(self) -> str:
+        """``0.312 ± 0.044``; a dash where the noise is larger than anything that it could say."""
+        if self.standard_error > 0.5:
+            return "–"
+        span = self.outcome.high - self.outcome.low
+        digits = max(0, 3 - math.floor(math.log10(span)))
+        return f"{self.mean:,.{digits}f} ± {self.mean_error:,.{digits}f}"
 
 
 def quality(released: Released) -> list[Quality]:
@@ -34,13 +57,15 @@ def quality(released: Released) -> list[Quality]:
     plan: Any = released.plan or {}
     weight = float(plan.get("oracle", {}).get("response_weight", 1.0))
     return [
-        _of(item.number, item.records, item.statistics, weight)
+        _of(item.number, item.records, item.statistics, weight, released.outcome)
         for item in released.items
         if item.statistics is not None and item.statistics.gram.shape[-3] == released.n_actions
     ]
 
 
-def _of(number: int, records: int, statistics: Statistics, response_weight: float) -> Quality:
+def _of(
+    number: int, records: int, statistics: Statistics, response_weight: float, outcome: Outcome
+) -> Quality:
     if statistics.told is not None:  # ½·Q and N, each with noise σ
         half, count = (float(each) for each in statistics.told)
         total, total_variance, count_variance = 2.0 * half, 4.0, 1.0
@@ -54,4 +79,5 @@ def _of(number: int, records: int, statistics: Statistics, response_weight: floa
     excess = total / heard
     variance = total_variance + count_variance * min(abs(excess), 0.5) ** 2
     loss = min(max(0.5 + excess, 0.0), 1.0)
-    return Quality(number, records, loss, math.sqrt(statistics.variance * variance) / heard)
+    error = math.sqrt(statistics.variance * variance) / heard
+    return Quality(number, records, loss, error, outcome)

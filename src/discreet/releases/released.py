@@ -110,7 +110,9 @@ class Released(PolicyView[Release]):
             raise CorruptRelease(
                 "released file must have a plan and releases; a part is missing. Fetch it again."
             ) from None
-        return cls(n_actions, schedule, tuple(items), plan)
+        read = cls(n_actions, schedule, tuple(items), plan)
+        _ = read.actions, read.outcome  # fail now, if at all
+        return read
 
 
 def _some_runs(array: Array, some: slice, axes: int) -> Array:

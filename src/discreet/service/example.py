@@ -15,7 +15,7 @@ waiting = "gap"             # meanwhile decisions are not stored; "pipeline" ope
 journal = "decide"          # write at decide; "observe" writes once, when the loss comes
 unit = "decision"           # what is protected; or "user_per_batch", or "user" with max_batches
 mode = "online"             # at the start; or "shadow", "frozen"
-default_action = 0          # of shadow mode and of those held back
+default_action = 0          # number, or name, of the action of shadow mode and of those held back
 holdback = 0.0              # share of requests that receive it and are not stored
 public_releases = false     # whether releases can be read without a key
 
@@ -23,7 +23,8 @@ host = "127.0.0.1"
 port = 8000
 
 [plan]
-n_actions = 3
+n_actions = 3               # or actions = ["plain", "friendly", "brief"]: then answers have names
+# outcome = { kind = "Reward", low = 0, high = 50 }    # people send rewards, not losses in [0, 1]
 first_batch = 64            # slots of the first batch; each next one is half as long again
 # missing_loss = 1.0        # stands in for a loss that never comes; left out, the slot is void
 # policy and oracle are chosen from public numbers; [plan.policy] and [plan.oracle] choose others

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
+from discreet.action_names import action_index
 from discreet.billboard.documents import refuse_unevaluated
 from discreet.config import build, parse_toml, read_text, to_config
 from discreet.errors import InvalidInput
@@ -36,8 +37,9 @@ class Settings:
 
     The service awaits losses for ``window`` seconds after a batch is sealed; the release is due
     ``settle`` seconds later. For ``remember`` seconds after the end of a batch a repeated
-    Idempotency-Key is recognised. Only the unit ``user`` has ``max_batches``. With ``direct`` small
-    requests go past ASGI. [docs/decisions/0008-a-short-way-past-asgi.md]
+    Idempotency-Key is recognised. ``default_action`` may be given by name. Only the unit
+    ``user`` has ``max_batches``. With ``direct`` small requests go past ASGI.
+    [docs/decisions/0008-a-short-way-past-asgi.md]
     """
 
     experiment: str
@@ -105,13 +107,13 @@ class Settings:
         whole("body_limit", self.body_limit, 1024)
         whole("rate_limit", self.rate_limit, 0, "Requests per second, key and kind; 0 is no limit.")
         whole("lease", self.lease, 1)
-        whole("default_action", self.default_action, 0)
         self._refuse_what_cannot_be_had()
 
     def _refuse_what_cannot_be_had(self) -> None:
         plan = self.plan
         refuse_unevaluated(plan)
-        in_range("default_action", self.default_action, 0, plan.n_actions - 1)
+        default = action_index(plan, self.default_action, "default_action")
+        object.__setattr__(self, "default_action", default)
         if plan.feedback != "bandit":
             raise InvalidInput(
                 f"plan.feedback must be 'bandit' in a service; got {plan.feedback!r}. "

@@ -39,6 +39,13 @@ def contexts(data: Dataset, schema: Mapping[str, Any]) -> list[Any]:
     return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
+def labels(data: Dataset, schema: Mapping[str, Any]) -> list[int | str]:
+    """The right action of every row, as the service calls it: class 0 is its first action."""
+    names = schema["actions"]
+    numbers: list[int] = data.labels.tolist()
+    return [number if names is None else names[number] for number in numbers]
+
+
 def _column(field: Mapping[str, Any], values: np.ndarray[Any, Any]) -> list[Any]:
     if field["kind"] == "Number":
         low, high = float(field["low"]), float(field["high"])

@@ -14,6 +14,7 @@ import numpy as np
 
 from discreet.billboard.client import Client, Decision
 from discreet.errors import ServiceError
+from discreet.outcome import UNIT_LOSS, Outcome
 
 THREADS = 64
 """The most requests under way at once; waiting for a free place counts as latency."""
@@ -48,25 +49,35 @@ class Played:
 def play(
     client: Client,
     contexts: Sequence[Any],
-    labels: Sequence[int],
+    labels: Sequence[int | str],
     *,
     rate: float,
     habits: Habits,
+    outcome: Outcome = UNIT_LOSS,
     users: bool = False,
     seed: int = 0,
 ) -> Played:
-    """Ask for every context and report its loss: 0 where the action is the label, else 1."""
-    return asyncio.run(_Player(client, habits, users, seed).play(contexts, labels, rate))
+    """Ask for every context and report its loss: 0 where the action is the label, else 1.
+
+    Where the service hears rewards, those are the highest and the lowest reward.
+    """
+    player = _Player(client, habits, outcome, users, seed)
+    return asyncio.run(player.play(contexts, labels, rate))
 
 
 class _Player:
-    def __init__(self, client: Client, habits: Habits, users: bool, seed: int) -> None:
+    def __init__(
+        self, client: Client, habits: Habits, outcome: Outcome, users: bool, seed: int
+    ) -> None:
         self._client, self._habits, self._users = client, habits, users
+        self._outcome = outcome
         self._draws = np.random.default_rng(seed)
         self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="traffic")
         self._played = Played()
 
-    async def play(self, contexts: Sequence[Any], labels: Sequence[int], rate: float) -> Played:
+    async def play(
+        self, contexts: Sequence[Any], labels: Sequence[int | str], rate: float
+    ) -> Played:
         began = time.monotonic()
         people = []
         for row, (context, label) in enumerate(zip(contexts, labels, strict=True)):
@@ -81,7 +92,7 @@ class _Player:
         return self._played
 
     async def _person(
-        self, row: int, context: Any, label: int, due: float, since: float, draws: Any
+        self, row: int, context: Any, label: int | str, due: float, since: float, draws: Any
     ) -> None:
         """One decision and what becomes of its loss."""
         played, habits = self._played, self._habits
@@ -99,9 +110,10 @@ class _Player:
             return
         if draws[1] < habits.late:
             await asyncio.sleep(habits.late_by)
+        told = {self._outcome.word: self._outcome.value_of(loss)}
         for _ in range(1 + (draws[2] < habits.duplicates)):
             await self._ask(
-                "observe", time.monotonic(), lambda: self._client.observe(decision, loss)
+                "observe", time.monotonic(), lambda: self._client.observe(decision, **told)
             )
 
     async def _ask(self, kind: str, due: float, request: Callable[[], T]) -> T | None:

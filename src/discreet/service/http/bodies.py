@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -95,7 +95,13 @@ class Bodies:
         if isinstance(plan.features, UnitBall):
             d = plan.features.dimension
             context = Annotated[list[float], msgspec.Meta(min_length=d, max_length=d)]
-        chosen = Annotated[int, msgspec.Meta(ge=0, lt=plan.n_actions)]
+        chosen: Any = Annotated[int, msgspec.Meta(ge=0, lt=plan.n_actions)]
+        if plan.actions is not None:
+            chosen = Literal[plan.actions]
+        self.outcome = plan.outcome
+        value: Any = float
+        if not plan.outcome.clip:
+            value = Annotated[float, msgspec.Meta(ge=plan.outcome.low, le=plan.outcome.high)]
         self.decide = msgspec.defstruct(
             "Decide",
             [("context", context), ("user", User | None, None), ("deferred", bool, False)],
@@ -105,12 +111,17 @@ class Bodies:
             "Observe",
             [
                 ("decision", Text),
-                ("loss", Share),
+                ("value", value),
                 ("context", context | None, None),
                 ("action", chosen | None, None),
                 ("user", User | None, None),
             ],
             bases=(Body,),
+            rename={"value": plan.outcome.word},
+        )
+        self.decided = msgspec.defstruct(
+            "DecisionReply",
+            [("decision", str), ("action", chosen), ("release", int), ("stored", bool)],
         )
         many = Annotated[list[self.observe], msgspec.Meta(min_length=1, max_length=MOST)]  # type: ignore[name-defined]
         self.observe_batch = msgspec.defstruct(
@@ -125,10 +136,20 @@ def parse(decoder: msgspec.json.Decoder[Any], content: bytes) -> Any:
     except msgspec.ValidationError as error:
         problem, _, place = str(error).partition(" - at `$")
         raise Invalid(
-            f"body must be as the OpenAPI document says: {problem}. Correct it.",
+            f"body must be as the OpenAPI document says: {problem}. "
+            f"{_other_word(decoder.type, problem) or 'Correct it.'}",
             place.strip(".`") or None,
         ) from None
     except (msgspec.DecodeError, UnicodeDecodeError):
         raise Invalid("body must be JSON in UTF-8; it cannot be parsed. Check it.", None) from None
     except RecursionError:
         raise Invalid("body must be nearly flat; it is nested deeply. Flatten it.", None) from None
+
+
+def _other_word(shape: Any, problem: str) -> str | None:
+    """What to do where a loss was sent to an experiment that hears rewards, or the reverse."""
+    words = {"loss": "reward", "reward": "loss"}
+    sent = problem.removeprefix("Object contains unknown field").strip(" `")
+    if shape.__name__ not in ("Observe", "ObserveBatch") or sent not in words:
+        return None
+    return f"This experiment hears the {words[sent]} of a decision: send {words[sent]!r} instead."

@@ -82,7 +82,7 @@ async def observe_batch(call: Call) -> Results:
 
 async def _observe(call: Call, body: Any) -> bool:
     return await call.service.decisions.observe(
-        body.decision, body.loss, context=body.context, action=body.action, user=body.user
+        body.decision, body.value, context=body.context, action=body.action, user=body.user
     )
 
 
@@ -137,11 +137,14 @@ def _no_release() -> ServiceError:
 
 
 async def schema(call: Call) -> dict[str, Any]:
-    features = to_config(call.service.settings.plan.features)
+    plan = call.service.settings.plan
+    features = to_config(plan.features)
     return {
         "digest": digest_of(features),
         "features": features,
-        "n_actions": call.service.settings.plan.n_actions,
+        "n_actions": plan.n_actions,
+        "actions": plan.actions,
+        "outcome": to_config(plan.outcome),
     }
 
 

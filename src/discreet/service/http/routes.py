@@ -10,7 +10,7 @@ from discreet.service.http import bodies, handlers
 from discreet.service.http.bodies import Bodies
 from discreet.service.http.handlers import Call
 from discreet.service.http.rate_limit import ANSWER, DECIDE, OTHER, TICKET, UNLIMITED
-from discreet.service.runtime.decisions import DecisionReply, TicketReply
+from discreet.service.runtime.decisions import TicketReply
 from discreet.service.storage.api_keys import SCOPES
 
 ANY = SCOPES
@@ -38,14 +38,15 @@ class Route:
 
 def routes(shapes: Bodies) -> tuple[Route, ...]:
     """Every route; the busiest come first."""
-    h, admin = handlers, ("admin",)
+    h, admin, outcome = handlers, ("admin",), shapes.outcome
     return (
         Route("POST", "/v1/decide", ("decide",), h.decide, "Choose an action for a context",
-              shapes.decide, DecisionReply, bucket=DECIDE),
-        Route("POST", "/v1/observe", ("observe",), h.observe, "Report the loss of a decision",
-              shapes.observe, bodies.Stored, bucket=ANSWER),
+              shapes.decide, shapes.decided, bucket=DECIDE),
+        Route("POST", "/v1/observe", ("observe",), h.observe,
+              f"Report the {outcome.word} of a decision", shapes.observe, bodies.Stored,
+              bucket=ANSWER),
         Route("POST", "/v1/observe:batch", ("observe",), h.observe_batch,
-              "Report many losses; each has its own result", shapes.observe_batch,
+              f"Report many {outcome.plural}; each has its own result", shapes.observe_batch,
               bodies.Results, bucket=ANSWER),
         Route("POST", "/v1/activate", ("decide", "observe"), h.activate,
               "Say that a deferred decision was shown", bodies.Activate, bodies.Activated,

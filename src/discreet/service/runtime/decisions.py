@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from discreet.action_names import action_index, action_name
 from discreet.errors import InvalidInput, ServiceError
 from discreet.rows.slot_rules import batch_over, refuse_other_loss
 from discreet.service.kill_points import step
@@ -32,8 +33,6 @@ from discreet.service.secrets.sealing import (
 )
 from discreet.service.storage.batches import Lease
 from discreet.service.storage.journal import KEPT, OVER, USED, Decided, Heard, Known, Named, Used
-from discreet.validate import loss as one_loss
-from discreet.validate import whole
 
 TOGETHER = 0.005
 """Seconds between two evaluations while requests overlap; a single request does not wait."""
@@ -43,10 +42,13 @@ REMEMBERED = 10_000
 
 @dataclass(frozen=True)
 class DecisionReply:
-    """The answer to decide: the id to report the loss with, and the document that decided."""
+    """The answer to decide: the id to report the loss with, and the document that decided.
+
+    The action is a name where the plan has names, else a number.
+    """
 
     decision: str
-    action: int
+    action: int | str
     release: int
     stored: bool
 
@@ -125,7 +127,8 @@ class WorkerDecisions:
         action = self.settings.default_action
         if not held_back and self.state.mode != "shadow":
             action = await self.state.serving.action(release, features)
-        decision = DecisionReply(self._ids.unstored(self.state.epoch), action, release, False)
+        id, named_action = self._ids.unstored(self.state.epoch), action_name(self.plan, action)
+        decision = DecisionReply(id, named_action, release, False)
         if named is not None:
             self._unstored[named] = decision
             if len(self._unstored) > REMEMBERED:
@@ -159,7 +162,8 @@ class WorkerDecisions:
         written = self.settings.journal == "decide"
         kind, token = (decision_ids.WRITTEN, b"") if written else (decision_ids.TOKEN, sealed)
         id = Id(kind, *place, lease.nonce, token)
-        decision = DecisionReply(self._ids.write(id), action, release, True)
+        shown = action_name(self.plan, action)
+        decision = DecisionReply(self._ids.write(id), shown, release, True)
         if not written and named is None:
             return decision
         item = Decided(*place, sealed if written else None, lease.nonce)
@@ -212,14 +216,17 @@ class WorkerDecisions:
     async def observe(
         self,
         decision: str,
-        loss: Any,
+        value: Any,
         *,
         context: Any = None,
         action: Any = None,
         user: str | None = None,
     ) -> bool:
-        """Store the loss of a decision, durably; False if the decision took no slot."""
-        id, value = self._ids.read(decision), one_loss(loss)
+        """Store the loss of a decision, durably; False if the decision took no slot.
+
+        ``value`` is the loss or the reward that the plan declares; only losses are stored.
+        """
+        id, loss = self._ids.read(decision), self.plan.outcome.loss_of(value)
         if id.kind == decision_ids.UNSTORED:
             return False
         with_record = id.kind == decision_ids.TICKET
@@ -229,7 +236,7 @@ class WorkerDecisions:
                 "this request differs. Send both for a ticket, and neither for a decision."
             )
         sealer = self._living(id)
-        kind, packed = LOSS, pack_loss(value)
+        kind, packed = LOSS, pack_loss(loss)
         if id.kind == decision_ids.TOKEN:
             row = sealer.open(ROW, id.slot, id.token)
             if row is None:  # another key sealed it
@@ -243,12 +250,7 @@ class WorkerDecisions:
 
     def _record(self, sealer: Sealer, context: Any, action: Any, user: str | None) -> bytes:
         features = features_of(self.plan, context)
-        chosen = whole("action", action, 0)
-        if chosen >= self.plan.n_actions:
-            raise InvalidInput(
-                f"action must be below {self.plan.n_actions}; this action is not. "
-                "Send the action that was shown."
-            )
+        chosen = action_index(self.plan, action)
         self._check_user(user)
         return Row(features, chosen, False, sealer.user(user)).pack()
 

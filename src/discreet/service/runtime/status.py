@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+from discreet.action_names import action_name
+from discreet.config import to_config
 from discreet.service.runtime.worker_state import WorkerState
 from discreet.service.storage.batches import BatchState, under_way
 from discreet.service.storage.database import Connection
@@ -17,6 +19,8 @@ async def status(state: WorkerState) -> dict[str, Any]:
     return {
         "experiment": state.settings.experiment,
         "unit": state.settings.unit,
+        "actions": state.settings.plan.actions,
+        "outcome": to_config(state.settings.plan.outcome),
         "epoch": state.epoch,
         "mode": state.mode,
         "holdback": state.holdback,
@@ -52,7 +56,7 @@ def _facts(state: WorkerState, connection: Connection) -> tuple[float, list[Batc
 
 
 def _sentences(state: WorkerState, live: list[BatchState], now: float) -> list[str]:
-    said = _warnings(state)
+    said, heard = _warnings(state), state.settings.plan.outcome.plural
     for batch in live:
         if batch.state == "open":
             said.append(
@@ -61,7 +65,7 @@ def _sentences(state: WorkerState, live: list[BatchState], now: float) -> list[s
         else:
             left = max(0.0, (batch.due or 0.0) - now)
             said.append(
-                f"Batch {batch.id} is full and waits for losses; its release is due in "
+                f"Batch {batch.id} is full and waits for {heard}; its release is due in "
                 f"{left:,.0f} s, however many people answer."
             )
     if state.mode == "frozen":
@@ -71,7 +75,9 @@ def _sentences(state: WorkerState, live: list[BatchState], now: float) -> list[s
     elif all(batch.state == "sealed" for batch in live):
         said.append("Until that release, decisions are served and not stored.")
     if state.mode == "shadow":
-        said.append("In shadow mode everyone receives the default action.")
+        plan, default = state.settings.plan, state.settings.default_action
+        named = "" if plan.actions is None else f", {action_name(plan, default)}"
+        said.append(f"In shadow mode everyone receives the default action{named}.")
     if state.names.incomplete:
         hours = state.settings.remember / 3600
         said.append(

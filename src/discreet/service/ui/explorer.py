@@ -159,14 +159,14 @@ def _evaluated(
         at = np.linspace(varied.low, varied.high, POINTS)
         rows = [values | {varied.name: float(value)} for value in at]
         curves = _probabilities(plan, chain, release, _features(plan, inputs, rows))
-        along = _chart(varied.label, at.tolist(), curves)
+        along = _chart(plan, varied.label, at.tolist(), curves)
     followed = [number for number in numbers if number <= release][-LATEST:]
     row = _features(plan, inputs, [values])
     history = np.concatenate([_probabilities(plan, chain, each, row) for each in followed])
     return {
-        "probabilities": here[0].tolist(),
+        "shares": list(zip(_labels(plan), here[0].tolist(), strict=True)),
         "along": along,
-        "history": _chart("document", followed, history) | {"whole": True}
+        "history": _chart(plan, "document", followed, history) | {"whole": True}
         if len(followed) > 1
         else None,
     }
@@ -205,9 +205,15 @@ def _released(version: _Version) -> Released:
     return version.chain.deciding.as_released
 
 
-def _chart(label: str, x: list[Any], probabilities: Any) -> dict[str, Any]:
+def _labels(plan: Plan) -> list[str]:
+    """What each action is called on the page."""
+    return list(plan.actions or (f"action {number}" for number in range(plan.n_actions)))
+
+
+def _chart(plan: Plan, label: str, x: list[Any], probabilities: Any) -> dict[str, Any]:
+    columns = np.asarray(probabilities).T.tolist()
     lines = [
-        {"label": f"action {action}", "values": column}
-        for action, column in enumerate(np.asarray(probabilities).T.tolist())
+        {"label": action, "values": column}
+        for action, column in zip(_labels(plan), columns, strict=True)
     ]
     return {"x": x, "label": label, "lines": lines, "from": 0, "to": 1}

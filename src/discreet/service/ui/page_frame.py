@@ -65,6 +65,7 @@ class Asked:
             name,
             **values,
             experiment=self.service.settings.experiment,
+            outcome=self.service.settings.plan.outcome,
             token=self.session.token,
             key=self.key,
             admin=self.admin,
