@@ -50,7 +50,7 @@ def _column(field: Mapping[str, Any], values: np.ndarray[Any, Any]) -> list[Any]
         return numbers
     words: list[Any] = {
         "Flag": [False, True],
-        "Category": field.get("values"),
+        "Category": field.get("values", []),
         "Hashed": [f"word {place}" for place in range(10)],
         "Date": [f"2026-01-{1 + hour:02}T{hour:02}:00" for hour in range(24)],
     }[field["kind"]]
