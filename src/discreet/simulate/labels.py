@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from discreet.data.reading import in_order
 from discreet.errors import InvalidInput
 from discreet.validate import nearest
 
@@ -136,5 +135,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _sorted(words: set[str]) -> list[str]:
+    from discreet.data.reading import in_order  # as files do; discreet alone needs no data
+
     unordered = list(words)
     return [unordered[place] for place in in_order(unordered)]
