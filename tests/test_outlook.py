@@ -32,8 +32,8 @@ def drawn_noise(made):
     for seed in range(SEEDS):
         released = Released(2, made.schedule)
         noise = SeededNoise(seed)
-        last = [release for _, release in play(made, released, rows, truth, u, noise) if release]
-        scores.append(last[-1].predictor.scores(rows[:500]))
+        *_, last, _ = play(made, released, rows, truth, u, noise)
+        scores.append(last.release.predictor.scores(rows[:500]))
     return float(np.sqrt(np.var(scores, axis=0).mean()))
 
 

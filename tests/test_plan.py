@@ -71,7 +71,7 @@ def finite(n_actions=3, p=11):
         ({"losses": "one_label"}, ["losses must be 'general' with bandit feedback"]),
         ({"missing_loss": 1.5}, ["missing_loss must be a number in [0, 1]", "1.5"]),
         ({"missing_loss": 1.0, "feedback": "full"}, ["missing_loss must be None", "full"]),
-        ({"policy": FastCB()}, ["FastCB", "Ridge", "Logistic or FiniteClass"]),
+        ({"policy": FastCB()}, ["FastCB", "Ridge", "Use PooledRidge, Logistic or FiniteClass"]),
         ({"policy": FastCB(), "oracle": Ridge(mechanism="paper")}, ["FastCB", "Ridge"]),
         ({"budget": Budget(1.0)}, ["delta must be above 0", "Gaussian noise", "0.0"]),
         ({"budget": Budget(1.0), "oracle": Ridge(mechanism="paper")}, ["delta must be above 0"]),
@@ -90,11 +90,19 @@ def finite(n_actions=3, p=11):
         ({"oracle": finite(), "policy": AdaCB()}, ["radii", "FiniteClass"]),
         ({"oracle": finite(n_actions=2)}, ["weights", "(F, 3, 11)", "(2, 2, 11)"]),
         ({"oracle": finite(p=10)}, ["weights", "(F, 3, 11)", "(2, 3, 10)"]),
-        ({"features": 10}, ["features must be one of UnitBall, Schema", "10"]),
-        ({"policy": "SquareCB"}, ["policy", "'SquareCB'"]),
-        ({"policy": SquareCB}, ["policy"]),
-        ({"oracle": "Ridge"}, ["oracle", "'Ridge'"]),
-        ({"budget": 1.0}, ["budget must be one of Budget", "1.0"]),
+        (
+            {"features": 10},
+            ["features must be one of UnitBall, Schema", "got 10", "Pass UnitBall(10)."],
+        ),
+        ({"features": "UnitBall"}, ["got 'UnitBall'", "Pass UnitBall(dimension)"]),
+        ({"features": []}, ["got []", "Pass Schema([...])"]),
+        ({"policy": "SquareCB"}, ["policy", "the text 'SquareCB'", "Pass SquareCB(), without"]),
+        ({"policy": SquareCB}, ["policy", "the class 'SquareCB'", "Pass SquareCB()"]),
+        ({"policy": "Square"}, ["policy must be one of", "'Square'"]),
+        ({"oracle": "Ridge"}, ["oracle", "the text 'Ridge'", "Pass Ridge()"]),
+        ({"oracle": "FiniteClass"}, ["oracle", "Pass FiniteClass(...)"]),
+        ({"budget": 1.0}, ["budget must be one of Budget", "Pass Budget(1.0, delta=1e-5)"]),
+        ({"budget": "1"}, ["got '1'", "Pass Budget(1.0, delta=1e-5)"]),
     ],
 )
 def test_the_impossible_is_refused_before_any_data(changes, words):
@@ -102,10 +110,15 @@ def test_the_impossible_is_refused_before_any_data(changes, words):
         plan(**changes)
 
 
-@pytest.mark.parametrize("epsilon", [0, -1.0, float("nan"), "1", True, None, [1, 2]])
+@pytest.mark.parametrize("epsilon", [0, -1.0, float("nan"), True, None, [1, 2]])
 def test_epsilon_is_above_zero(epsilon):
     with refused(InvalidInput, "epsilon must be above 0", repr(epsilon), "Budget.none()"):
         Budget(epsilon, 1e-5)
+
+
+def test_epsilon_is_no_text():
+    with refused(InvalidInput, "must be a number", "the text '1'", "without quotes"):
+        Budget("1", 1e-5)
 
 
 @pytest.mark.parametrize("delta", [-1e-9, 1.0, 2.0, float("nan"), "0", None])

@@ -37,7 +37,7 @@ from discreet.privacy.noise import SecureNoise, SeededNoise
 from discreet.registry import POLICIES, register
 from discreet.releases.release import Release
 from discreet.releases.released import Released
-from discreet.simulate import Evaluation, evaluate
+from discreet.simulate import Evaluation, PrivacyCurve, evaluate, privacy_curve
 from discreet.simulate.off_policy import Logs, OfflineEvaluation, evaluate_offline
 
 __version__ = "0.1.0"
@@ -70,6 +70,7 @@ __all__ = [
     "Plan",
     "Policy",
     "PooledRidge",
+    "PrivacyCurve",
     "PrivateData",
     "Problem",
     "Release",
@@ -85,6 +86,7 @@ __all__ = [
     "UnknownDecision",
     "evaluate",
     "evaluate_offline",
+    "privacy_curve",
     "register",
     "stack",
 ]

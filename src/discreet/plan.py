@@ -94,8 +94,8 @@ class Plan:
     def __post_init__(self) -> None:
         self._count_actions()
         instance("outcome", self.outcome, (Loss, Reward))
-        instance("features", self.features, (UnitBall, Schema))
-        instance("budget", self.budget, (Budget,))
+        instance("features", self.features, (UnitBall, Schema), _instead_of(self.features))
+        instance("budget", self.budget, (Budget,), _budget_instead_of(self.budget))
         self.refuse_unregistered()
         one_of("feedback", self.feedback, ("bandit", "full"))
         one_of("losses", self.losses, ("general", "one_label"))
@@ -124,7 +124,7 @@ class Plan:
         if self.policy.needs_bounded_losses and not self.oracle.bounded:
             raise InvalidInput(
                 f"oracle must predict losses in [0, 1] for {type(self.policy).__name__}; "
-                f"got {type(self.oracle).__name__}. Use Logistic or FiniteClass."
+                f"got {type(self.oracle).__name__}. Use PooledRidge, Logistic or FiniteClass."
             )
         _ = self.event  # refuses now, before the first person, what cannot be calibrated
 
@@ -218,6 +218,20 @@ class Plan:
     def digest(self) -> str:
         """SHA-256 of the canonical configuration: the root of the release chain."""
         return digest_of(self.to_config())
+
+
+def _instead_of(features: Any) -> str:
+    """What to pass where features were written in another way."""
+    if isinstance(features, (int, np.integer)) and not isinstance(features, bool) and features > 0:
+        return f"Pass UnitBall({features})."
+    if isinstance(features, (list, tuple)):
+        return "Pass Schema([...]) with its fields."
+    return "Pass UnitBall(dimension), or Schema([...]) with its fields."
+
+
+def _budget_instead_of(budget: Any) -> str:
+    number = isinstance(budget, (int, float)) and not isinstance(budget, bool) and budget > 0
+    return f"Pass Budget({budget if number else 1.0}, delta=1e-5), or Budget.none()."
 
 
 def _explained(plan: Plan) -> str:

@@ -13,7 +13,7 @@ import inspect
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from typing import Any, TypeVar
 
 from discreet import oracles, policies
@@ -105,6 +105,17 @@ def register(kind: C) -> C:
 
 def refuse_unregistered(name: str, item: Any, registry: Registry) -> None:
     """Refuse an object whose class a document cannot name."""
+    word = str(item if isinstance(item, str) else getattr(item, "__name__", ""))
+    if word in registry and not registry.holds(item):
+        kind = "the text" if isinstance(item, str) else "the class"
+        needs = any(
+            each.default is MISSING and each.default_factory is MISSING
+            for each in fields(registry[word])
+        )
+        raise InvalidInput(
+            f"{name} must be an object; got {kind} {word!r}. "
+            f"Pass {word}({'...' * needs}), without quotes."
+        )
     if not registry.holds(item):
         raise InvalidInput(
             f"{name} must be one of {', '.join(registry)}; got {item!r}. Make one and pass it, "

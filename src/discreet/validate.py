@@ -58,11 +58,13 @@ def whole(name: str, value: Any, minimum: int, step: str = "") -> int:
     return int(value)
 
 
-def instance(name: str, value: Any, kinds: tuple[type, ...]) -> Any:
+def instance(
+    name: str, value: Any, kinds: tuple[type, ...], step: str = "Make one and pass it."
+) -> Any:
     """An object of one of a few classes."""
     if not isinstance(value, kinds):
         listed = ", ".join(kind.__name__ for kind in kinds)
-        raise InvalidInput(f"{name} must be one of {listed}; got {value!r}. Make one and pass it.")
+        raise InvalidInput(f"{name} must be one of {listed}; got {value!r}. {step}")
     return value
 
 

@@ -56,7 +56,8 @@ def client(monkeypatch):
 
 def call(command, **arguments):
     """The answer; its document must be JSON and its text words."""
-    answer = getattr(commands, command)(argparse.Namespace(json=True, **arguments))
+    given = {"json": True, "target": None, **arguments}
+    answer = getattr(commands, command)(argparse.Namespace(**given))
     assert answer.text.strip()
     assert json.loads(as_json(answer.document))
     return answer
@@ -119,6 +120,22 @@ def test_show(folder):
     assert document["class_rows"][2] == {"label": 2, "name": "2", "rows": 3}
     assert document["constant_loss"] == pytest.approx(2 / 3)
     assert document["best_loss"] is None
+
+
+def test_show_says_which_column_is_the_class_and_that_there_is_no_header(tmp_path):
+    path = tmp_path / "iris.csv"
+    path.write_text("5.1,3.5,a\n4.9,3.0,b\n4.7,3.2,b\n")
+    answer = call("show", name=str(path))
+    assert answer.document["rows"] == 3
+    assert answer.document["header"] is False
+    assert "no header" in answer.text
+    assert "the class is 'column 3'" in answer.text
+    path.write_text("length,width,kind\n5,3.5,a\n4,3.0,b\n4,3.2,b\n")
+    answer = call("show", name=str(path), target="length")
+    assert answer.document["target"] == "length"
+    assert answer.document["columns"] == ["width", "kind"]
+    assert "header" not in answer.text
+    assert "the class is 'length'" in answer.text
 
 
 def test_show_knows_the_truth_of_generated_sets():

@@ -162,7 +162,37 @@ def test_run_in_words(call):
     assert "noise scale of ε = 1, δ = 1e-05; seeded noise, not private" in out
     assert "ReplayBonusPO(learning_rate=None, bonus=0.01) with PooledRidge(" in out
     assert "over 2 seeds; the best possible is 0." in out
+    assert "for comparison: the best fixed action 0." in out
     assert "no noise" in call("run", *SMALL, "--epsilon", "inf")[1]
+
+
+def test_run_without_data_names_only_flags_that_it_has(call):
+    code, _, err = call("run")
+    assert code == 2
+    assert "--data fried" in err
+    assert "--actions" not in err
+
+
+def test_run_shows_what_needs_no_context(document):
+    answer = document("run", *SMALL)
+    labels = load("fried", rows=answer["data"]["rows"]).labels
+    shares = np.bincount(labels) / len(labels)
+    assert answer["best_fixed"] == pytest.approx(1 - shares.max(), abs=EXACT)
+    assert answer["uniform"] == pytest.approx(1 - 1 / len(shares), abs=EXACT)
+
+
+def test_run_and_plan_take_the_class_from_a_column(document, tmp_path):
+    file = tmp_path / "sales.csv"
+    lines = [f"{'no' if n % 3 else 'yes'},{n % 3},{n % 2}" for n in range(60)]
+    file.write_text("\n".join(["bought,size,other", *lines]))
+    by_flag = document("run", "--data", file, "--target", "bought", "--seeds", 1)
+    assert by_flag["data"]["n_actions"] == 2
+    assert by_flag["best_fixed"] == pytest.approx(1 / 3, abs=EXACT)
+    (tmp_path / "e.toml").write_text(
+        'data = "sales.csv"\ntarget = 1\nseeds = 1\nbudget = {epsilon = 1.0, delta = 1e-5}\n'
+    )
+    assert document("run", tmp_path / "e.toml")["losses"] == by_flag["losses"]
+    assert document("plan", "--data", file, "--target", 2)["plan"]["n_actions"] == 3
 
 
 def test_one_seed_has_no_standard_error(document, call):
@@ -389,6 +419,8 @@ WRONG = [
     (["run", "--bogus"], "--bogus"),
     (["release"], "show|verify"),
     (["run"], "--data"),
+    (["run", "--target", "y"], "--data"),
+    (["run", "--data", "fried", "--target", "y"], "target must be left out"),
     (["plan"], "--actions"),
     (["run", "--data", "freid"], "Did you mean 'fried'?"),
     (["run", "--data", "nowhere.csv"], "nowhere.csv"),

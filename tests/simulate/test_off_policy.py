@@ -177,7 +177,7 @@ def changed(**parts):
     ("parts", "word"),
     [
         ({"features": np.zeros(ROWS)}, "features"),
-        ({"actions": np.zeros(3, dtype=int)}, "actions"),
+        ({"actions": np.zeros(3, dtype=int)}, "actions must be one per row.* entry per decision"),
         ({"actions": np.full(ROWS, -1)}, "actions"),
         ({"actions": np.zeros(ROWS)}, "actions"),
         ({"losses": np.full(ROWS, 1.5)}, "losses"),
@@ -202,3 +202,53 @@ def test_bad_logs_are_refused_in_words(parts, word):
 def test_bad_policies_are_refused_in_words(policy):
     with pytest.raises(InvalidInput, match="policy"):
         dc.evaluate_offline(logs_of(0), policy)
+
+
+@pytest.fixture(scope="module")
+def learner():
+    plan = dc.Plan(n_actions=2, features=dc.UnitBall(3), budget=dc.Budget.none())
+    learner = dc.Learner(plan, draws=np.random.default_rng(0))
+    for _ in range(2):
+        decisions = learner.decide(CONTEXTS[:16])
+        learner.observe(decisions.id[decisions.stored], np.zeros(decisions.stored.sum()))
+    return learner
+
+
+CONTEXTS = np.random.default_rng(3).normal(size=(40, 3))
+LOGGED = (np.arange(40) % 2, (np.arange(40) % 3 == 0).astype(float), np.full(40, 0.5))
+
+
+def test_a_learner_its_releases_and_its_policy_are_the_same_target(learner):
+    logs = dc.Logs.of(learner.plan, CONTEXTS, *LOGGED)
+    rule = partial(learner.plan.policy.probabilities, learner.released)
+    expected = dc.evaluate_offline(logs, rule)
+    assert len(learner.released.items) == 1
+    for target in (learner, learner.released):
+        assert dc.evaluate_offline(logs, target) == expected
+    policy = learner.plan.policy
+    assert dc.evaluate_offline(logs, policy, released=learner.released) == expected
+    assert expected != dc.evaluate_offline(logs, dc.Uniform(), released=learner.released)
+
+
+def test_raw_contexts_are_refused_with_advice_that_works(learner):
+    wide = np.random.default_rng(4).normal(size=(40, 4))  # as wide as the features are
+    for contexts in (CONTEXTS, wide):
+        for target in (learner, learner.released):
+            with pytest.raises(InvalidInput, match=r"Logs\.of\(plan, contexts, actions, losses"):
+                dc.evaluate_offline(dc.Logs(contexts, *LOGGED), target)
+    with pytest.raises(InvalidInput, match=r"Logs\.of\(plan, contexts"):
+        dc.Logs([{"age": 3}] * 40, *LOGGED)
+
+
+@pytest.mark.parametrize(
+    ("target", "said"),
+    [
+        (dc.SquareCB(), r"released must be given with a policy.*released=learner\.released"),
+        (dc.SquareCB, "policy must be a Learner"),
+        ("SquareCB", "policy must be a Learner"),
+        (Released(A), "do not say which plan made them"),
+    ],
+)
+def test_targets_that_lack_something_are_refused_in_words(target, said):
+    with pytest.raises(InvalidInput, match=said):
+        dc.evaluate_offline(logs_of(0), target)

@@ -42,7 +42,7 @@ def plan_of(policy, oracle, budget, feedback="bandit"):
 
 def losses_of(plan, x, y, u, noise):
     released = Released(ACTIONS, Schedule(horizon=ROWS))
-    parts = [np.asarray(lost) for lost, _ in play(plan, released, x, y, u, noise)]
+    parts = [np.asarray(batch.incurred) for batch in play(plan, released, x, y, u, noise)]
     lead = np.broadcast_shapes(*(part.shape[:-1] for part in parts))
     spread = [np.broadcast_to(part, (*lead, part.shape[-1])) for part in parts]
     return np.concatenate(spread, axis=-1).astype(float)

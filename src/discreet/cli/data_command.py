@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet.cli.answer import Answer, table
+from discreet.cli.experiment_file import target_flag
 from discreet.cli.parser import Commands, command
 from discreet.errors import InvalidInput
 
@@ -29,6 +30,7 @@ def add(commands: Commands) -> None:
     example = "example:\n  discreet data show fried"
     shown = command(kinds, "show", "size, classes and digest of one set", show, example)
     shown.add_argument("name", metavar="NAME", help="fried, digits, openml:901, a file, DIR:NAME")
+    target_flag(shown)
     examples = "examples:\n  discreet data fetch openml:901\n  discreet data fetch paper"
     fetched = command(kinds, "fetch", "get sets from OpenML and keep them", fetch, examples)
     fetched.add_argument("names", nargs="+", metavar="NAME", help="openml:901, or paper for all")
@@ -43,7 +45,7 @@ def show(args: argparse.Namespace) -> Answer:
     """One set: its size, its classes, simple losses, and its digest."""
     from discreet.data import load
 
-    data = load(args.name)
+    data = load(args.name, target=args.target)
     counts = np.bincount(data.labels, minlength=data.n_actions)
     names = data.classes or tuple(map(str, range(data.n_actions)))
     classes: list[dict[str, Any]] = [
@@ -53,6 +55,9 @@ def show(args: argparse.Namespace) -> Answer:
     document = {
         **_summary(data),
         "class_rows": classes,
+        "columns": None if data.source is None else list(data.source.titles),
+        "target": None if data.source is None else data.source.target,
+        "header": None if data.source is None else data.source.header,
         "constant_loss": data.best_fixed,
         "best_loss": data.best_loss,
     }
@@ -60,6 +65,7 @@ def show(args: argparse.Namespace) -> Answer:
     best = [] if data.best_loss is None else [f"the best rule has loss {data.best_loss:.4f}"]
     lines = [
         f"{data.name}: {data.rows:,} rows, {data.dimension} features, {data.n_actions} classes",
+        *_columns(data),
         "",
         *table(["label", "class", "rows"], rows),
         "",
@@ -68,6 +74,18 @@ def show(args: argparse.Namespace) -> Answer:
         f"digest {data.digest}",
     ]
     return Answer(document, "\n".join(lines))
+
+
+def _columns(data: Dataset) -> list[str]:
+    """Where the class was found, and whether the file names its columns."""
+    if data.source is None:
+        return []
+    source = data.source
+    unnamed = "the file has no header: its first line is a record, and its columns have numbers"
+    return [
+        *([] if source.header else [unnamed]),
+        f"the class is {source.target!r}, one of the {len(source.titles) + 1} columns of the file",
+    ]
 
 
 def fetch(args: argparse.Namespace) -> Answer:

@@ -23,7 +23,7 @@ and the oracle PooledRidge unless said otherwise: they need no tuning. --set rea
 parameter of policy, oracle and plan: scale=16, ridge=0.001, mechanism=paper, first_batch=64.
 Supervised is --policy Greedy --set feedback=full --set losses=one_label.
 """
-OWN_KEYS = ("data", "rows", "seeds")
+OWN_KEYS = ("data", "target", "rows", "seeds")
 """What an experiment has beyond its plan."""
 WORDS = ("feedback", "losses", "first_batch", "growth", "missing_loss", "releases", "unit")
 """Keys of the plan itself that ``--set`` reaches."""
@@ -45,6 +45,7 @@ def experiment_flags(parser: argparse.ArgumentParser) -> None:
     flag = parser.add_argument
     flag("file", nargs="?", metavar="experiment.toml", help="keys of a plan, and data, rows, seeds")
     flag("--data", metavar="NAME|FILE", help="fried, linear, logistic, digits, …, .npz or .csv")
+    target_flag(parser)
     flag("--rows", type=int, metavar="N", help="size of a generated set")
     flag("--policy", metavar="NAME", help=", ".join(POLICIES))
     flag("--oracle", metavar="NAME", help=", ".join(ORACLES))
@@ -56,8 +57,14 @@ def experiment_flags(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(horizon=None, actions=None, dimension=None)
 
 
-def from_arguments(args: argparse.Namespace) -> Experiment:
-    """The experiment of ``discreet run`` or ``discreet plan``."""
+def target_flag(parser: argparse.ArgumentParser) -> None:
+    """Which column of a file is the class."""
+    words = "the class of a file: a column's name or number from 1 (default: the last)"
+    parser.add_argument("--target", metavar="COLUMN", help=words)
+
+
+def from_arguments(args: argparse.Namespace, *, needs_data: bool = False) -> Experiment:
+    """The experiment of ``discreet run``, which needs data, or of ``discreet plan``."""
     from discreet.data import load
 
     document: dict[str, Any] = {"budget": {"epsilon": 1.0, "delta": 1e-5}}
@@ -71,12 +78,22 @@ def from_arguments(args: argparse.Namespace) -> Experiment:
                 f"experiment must have only known keys; got {name!r}. {nearest(name, known)}"
             )
     name, rows = document.pop("data", None), document.pop("rows", None)
+    target = document.pop("target", None)
     seeds = whole("seeds", document.pop("seeds", 5), 1)
     if rows is not None:
         whole("rows", rows, 1)
     if name is not None and not isinstance(name, str):
         raise InvalidInput(f"data must be a name or a path; got {name!r}. Write it as text.")
-    data = None if name is None else load(name, rows=rows)
+    if name is None and needs_data:
+        raise InvalidInput(
+            "data must be given to run; none were named. Add --data fried, --data FILE.csv, or the "
+            "key data to the experiment file."
+        )
+    if name is None and target is not None:
+        raise InvalidInput(
+            f"target must come with data; got {target!r} alone. Add --data FILE.csv."
+        )
+    data = None if name is None else load(name, rows=rows, target=target)
     if data is not None:
         if "actions" not in document:
             document.setdefault("n_actions", data.n_actions)
@@ -102,7 +119,7 @@ def read_experiment(path: str) -> dict[str, Any]:
 
 def apply_flags(document: dict[str, Any], args: argparse.Namespace) -> None:
     """Flags win over the file."""
-    for name in ("data", "rows", "seeds", "horizon"):
+    for name in ("data", "target", "rows", "seeds", "horizon"):
         if getattr(args, name) is not None:
             document[name] = getattr(args, name)
     if args.actions is not None:  # a count or names, instead of those in the file

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from discreet.cli import (
     audit_command,
     campaign_command,
+    curve_command,
     data_command,
     demo_command,
     keys_command,
@@ -41,6 +42,7 @@ COMMANDS = (
     demo_command,
     run_command,
     plan_command,
+    curve_command,
     data_command,
     campaign_command,
     serve_command,

@@ -11,7 +11,6 @@ import numpy as np
 from discreet.cli.answer import Answer, as_json, described, table, write
 from discreet.cli.experiment_file import TEXT, Experiment, experiment_flags, from_arguments
 from discreet.cli.parser import Commands, command
-from discreet.errors import InvalidInput
 from discreet.formatting import guarantee_text
 from discreet.schedule import Schedule
 from discreet.simulate import evaluate
@@ -34,11 +33,7 @@ def add(commands: Commands) -> None:
 
 def run(args: argparse.Namespace) -> Answer:
     """Play every seed and report the losses."""
-    experiment = from_arguments(args)
-    if experiment.data is None:
-        raise InvalidInput(
-            "data must be given to run; none were named. Add --data fried, a file, or a data key."
-        )
+    experiment = from_arguments(args, needs_data=True)
     document = play(experiment)
     if args.out:
         write(args.out, as_json(document) + "\n")
@@ -50,9 +45,10 @@ def play(experiment: Experiment) -> dict[str, Any]:
     plan, data = experiment.plan, experiment.data
     assert data is not None
     seeds = list(range(experiment.seeds))
-    curves = [evaluate(plan, data.contexts, data.labels, seed=seed).curve for seed in seeds]
-    ends = np.cumsum(Schedule(plan.first_batch, len(curves[0]), plan.growth).lengths())
-    at_ends = np.stack(curves)[:, ends - 1]
+    results = [evaluate(plan, data.contexts, data.labels, seed=seed) for seed in seeds]
+    rounds = len(results[0].losses)
+    ends = np.cumsum(Schedule(plan.first_batch, rounds, plan.growth).lengths())
+    at_ends = np.stack([result.curve for result in results])[:, ends - 1]
     return {
         "format": FORMAT,
         "data": {
@@ -69,6 +65,8 @@ def play(experiment: Experiment) -> dict[str, Any]:
         "losses": at_ends[:, -1].tolist(),
         "mean_loss": float(at_ends[:, -1].mean()),
         "standard_error": standard_error(at_ends[:, -1]),
+        "best_fixed": float(np.mean([result.best_fixed for result in results])),
+        "uniform": float(np.mean([result.uniform for result in results])),
         "rounds": ends.tolist(),
         "curve": at_ends.mean(axis=0).tolist(),
         "curve_standard_error": [standard_error(column) for column in at_ends.T],
@@ -104,6 +102,8 @@ def _lines(document: dict[str, Any], out: str | None) -> list[str]:
         f"mean loss {document['mean_loss']:.4f} {_plus_minus(document['standard_error'])} "
         f"over {len(document['seeds'])} seed{'s' * (len(document['seeds']) > 1)}"
         + ("" if best is None else f"; the best possible is {best:.4f}"),
+        f"for comparison: the best fixed action {document['best_fixed']:.4f}, "
+        f"uniform actions {document['uniform']:.4f}",
         *([f"written to {out}"] if out else []),
     ]
 

@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from discreet.data.dataset import Dataset, labelled
+from discreet.data.dataset import Dataset, from_columns
 from discreet.data.reading import number, unreadable
-from discreet.data.table import Categories, Column, class_column, table
+from discreet.data.source_columns import split_target
+from discreet.data.table import Categories, Column
 from discreet.errors import InvalidInput
 
 QUOTED = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
@@ -27,8 +28,8 @@ Attribute = tuple[str, dict[str, int] | None]
 """A name, and the place of each declared word; None for numbers."""
 
 
-def read_arff(path: Path) -> Dataset:
-    """Numeric and nominal attributes; the last one is the class."""
+def read_arff(path: Path, target: str | None = None) -> Dataset:
+    """Numeric and nominal attributes; the last one is the class unless ``target`` names it."""
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     except OSError as error:
@@ -47,8 +48,9 @@ def read_arff(path: Path) -> Dataset:
         raise InvalidInput(f"{path.name} must have records after @data; it has none. Add some.")
     values = np.asarray(records, dtype=np.float64)
     columns = [_column(values[:, place], words) for place, (_, words) in enumerate(attributes)]
-    contexts = table(path.stem, columns[:-1])
-    return labelled(path.stem, contexts, class_column(path.name, columns[-1]))
+    titles = [title for title, _ in attributes]
+    source, classes = split_target(path.name, titles, columns, target)
+    return from_columns(path.stem, path.name, source, classes)
 
 
 def _header(name: str, lines: list[str]) -> tuple[list[Attribute], int]:

@@ -8,64 +8,103 @@ from pathlib import Path
 
 import numpy as np
 
-from discreet.data.dataset import Dataset, labelled
+from discreet.data.dataset import Dataset, from_columns
 from discreet.data.reading import MISSING, number, unreadable
-from discreet.data.table import Categories, Column, class_column, table
+from discreet.data.source_columns import split_target
+from discreet.data.table import Categories, Column
 from discreet.errors import InvalidInput
 
+FEW_COLUMNS = 3
+"""With fewer columns 0, 1 is more often a record than a header."""
 
-def read_csv(path: Path) -> Dataset:
-    """A header, then a record per line: numbers or categories, and the class in the last column."""
+
+def read_csv(path: Path, target: str | None = None) -> Dataset:
+    """A record per line, of numbers or categories; the class is last unless ``target`` names it.
+
+    The first line is a header, unless it is a record itself: numbers in all columns of numbers.
+    """
     try:
-        header, records, lines = _records(path)
+        records, lines = _records(path)
     except OSError as error:
         unreadable(path, error)
     except (UnicodeDecodeError, csv.Error):
         raise InvalidInput(
             f"file must be UTF-8 text with commas; {path} is not. Save it as CSV (UTF-8)."
         ) from None
+    header = not _is_record(records)
+    titles = [f"column {place}" for place in range(1, len(records[0]) + 1)]
+    if header:
+        titles = [title.strip() for title in records[0]]
+        records, lines = records[1:], lines[1:]
     if not records:
         raise InvalidInput(
             f"{path.name} must have records under its header; the file has none. Add some."
         )
     texts = [[value.strip() for value in column] for column in zip(*records, strict=True)]
-    features = []
-    for title, text in zip(header[:-1], texts[:-1], strict=True):
-        numbers = _numbers(text)
-        odd = _odd(numbers)
-        if odd is not None:
+    numbers = [_numbers(text) for text in texts]
+    columns = [_column(text, read) for text, read in zip(texts, numbers, strict=True)]
+    source, classes = split_target(path.name, titles, columns, target, header)
+    for title, text, read, column in zip(titles, texts, numbers, columns, strict=True):
+        odd = _odd(read)
+        if odd is not None and column is not classes:
             raise InvalidInput(
                 f"{path.name}, line {lines[odd]}, column {title!r} must be a number, as others in "
                 f"that column are; got {text[odd]!r}. Correct it, write all categories as words, "
                 "or make 0/1 columns."
             )
-        features.append(_column(text, numbers))
-    labels = class_column(path.name, _column(texts[-1], _numbers(texts[-1])))
-    return labelled(path.stem, table(path.stem, features), labels)
+    return from_columns(path.stem, path.name, source, classes)
 
 
-def _records(path: Path) -> tuple[list[str], list[list[str]], list[int]]:
-    """The header, the records, and the line that each one ends on."""
+def _records(path: Path) -> tuple[list[list[str]], list[int]]:
+    """All lines, the header too, and the place in the file where each one ends."""
     records, lines = [], []
     with path.open(newline="", encoding="utf-8-sig") as file:
         reader = csv.reader(file)
-        header = next(reader, [])
-        if len(header) < 2:
-            raise InvalidInput(
-                f"{path.name} must have a header with at least two columns; it has "
-                f"{len(header)}. Write features first and the class last, with commas."
-            )
+        width = 0
         for record in reader:
-            if not record:  # blank lines are no records
+            if width and not record:  # blank lines are no records
                 continue
-            if len(record) != len(header):
+            if not width and len(record) < 2:
+                break
+            width = width or len(record)
+            if len(record) != width:
                 raise InvalidInput(
-                    f"{path.name}, line {reader.line_num} must have {len(header)} columns, as the "
+                    f"{path.name}, line {reader.line_num} must have {width} columns, as the "
                     f"header; it has {len(record)}. Quote values that contain commas."
                 )
             records.append(record)
             lines.append(reader.line_num)
-    return header, records, lines
+    if not records:
+        raise InvalidInput(
+            f"{path.name} must have a header with at least two columns; the first line has not. "
+            "Write one record per line, with commas."
+        )
+    return records, lines
+
+
+def _is_record(records: list[list[str]]) -> bool:
+    """Whether the first line is a record: numbers, where all other lines have numbers.
+
+    A table without names is often written with 0, 1, 2, … or 1, 2, 3, … above its columns.
+    """
+    first, *rest = records
+    for start in (0, 1):
+        counted = [str(place) for place in range(start, start + len(first))]
+        if len(first) >= FEW_COLUMNS and [each.strip() for each in first] == counted:
+            return False
+    found = False
+    for word, others in zip(first, zip(*rest, strict=True), strict=True) if rest else ():
+        if _all_numbers([other.strip() for other in others]):
+            if _numbers([word.strip()]) == [None]:
+                return False
+            found = found or word.strip() not in MISSING
+    return found
+
+
+def _all_numbers(texts: list[str]) -> bool:
+    """Without a word, and not all of them missing."""
+    numbers = _numbers(texts)
+    return None not in numbers and any(each == each for each in numbers)
 
 
 def _numbers(texts: list[str]) -> list[float | None]:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from discreet.data.reading import in_order
+from discreet.data.source_columns import SourceColumns
+from discreet.data.table import Column, class_column, table
 from discreet.errors import InvalidInput
 
 FORMAT = b"discreet-data/1"
@@ -25,7 +27,8 @@ class Dataset:
     Action a has loss 0 where the label is a, and 1 otherwise. Generated sets know more:
     ``expected`` (n, A) is the expected loss of each action in each context, and ``weights``
     (A, d + 1) the θ_a behind it, for features (1, c̄)/√2. Sets from elsewhere know what their
-    labels were called: ``classes``, in the order of the labels.
+    labels were called: ``classes``, in the order of the labels. Files with named columns keep them
+    as ``source``, as they were before they became numbers.
     """
 
     name: str
@@ -35,6 +38,7 @@ class Dataset:
     expected: np.ndarray[Any, Any] | None = field(default=None, repr=False)
     weights: np.ndarray[Any, Any] | None = field(default=None, repr=False)
     classes: tuple[str, ...] = field(default=(), repr=False)
+    source: SourceColumns | None = field(default=None, repr=False)
 
     @property
     def rows(self) -> int:
@@ -88,6 +92,12 @@ def labelled(name: str, contexts: Any, labels: Any) -> Dataset:
     )
 
 
+def from_columns(name: str, file_name: str, source: SourceColumns, target: Column) -> Dataset:
+    """The set that the columns of a file make."""
+    labels = class_column(file_name, target)
+    return replace(labelled(name, table(name, source.columns), labels), source=source)
+
+
 def _check_contexts(name: str, contexts: np.ndarray[Any, Any]) -> None:
     if contexts.ndim != 2 or contexts.dtype.kind not in "fiub" or 0 in contexts.shape:
         raise InvalidInput(
@@ -105,7 +115,7 @@ def _check_classes(name: str, classes: np.ndarray[Any, Any], rows: int) -> None:
     if classes.dtype.kind == "f" and not (classes == np.floor(classes)).all():
         raise InvalidInput(
             f"labels of {name} must be classes, words or whole numbers; got fractions. "
-            "Put the class in the last column, or cut a target into classes first."
+            "Name the column of the class with --target, or cut a target into classes first."
         )
     if len(classes) < 2:
         raise InvalidInput(
@@ -115,12 +125,13 @@ def _check_classes(name: str, classes: np.ndarray[Any, Any], rows: int) -> None:
     if len(classes) >= rows:
         raise InvalidInput(
             f"labels of {name} must name fewer classes than there are rows; got {len(classes)} "
-            f"classes in {rows} rows. Put the class in the last column, and not an identifier."
+            f"classes in {rows} rows. Name the column of the class with --target; it is no "
+            "identifier."
         )
     if len(classes) > MOST_CLASSES:
         raise InvalidInput(
             f"labels of {name} must name at most {MOST_CLASSES} classes; got {len(classes)}. "
-            "Put the class in the last column, or cut a target into classes first."
+            "Name the column of the class with --target, or cut a target into classes first."
         )
 
 

@@ -11,7 +11,7 @@ from discreet.data.dataset import Dataset
 from discreet.data.npz_file import read_npz
 from discreet.data.parquet_file import read_parquet
 
-READERS: Mapping[str, Callable[[Path], Dataset]] = {
+READERS: Mapping[str, Callable[[Path, str | None], Dataset]] = {
     ".npz": read_npz,
     ".csv": read_csv,
     ".parquet": read_parquet,
@@ -26,6 +26,6 @@ def is_file_name(name: str | Path) -> bool:
     return Path(name).suffix.lower() in READERS
 
 
-def read_file(path: str) -> Dataset:
-    """The set in a file; it is named after the file."""
-    return READERS[Path(path).suffix.lower()](Path(path))
+def read_file(path: str, target: str | None = None) -> Dataset:
+    """The set in a file, named after it; ``target`` is the column of the class, else the last."""
+    return READERS[Path(path).suffix.lower()](Path(path), target)

@@ -29,8 +29,13 @@ ROWS = 20_000
 """Size of a generated set unless it is said."""
 
 
-def load(name_or_path: str | Path, *, rows: int | None = None) -> Dataset:
-    """One set: by name, from a file, or from OpenML. ``rows`` is for generated sets only.
+def load(
+    name_or_path: str | Path, *, rows: int | None = None, target: str | int | None = None
+) -> Dataset:
+    """One set: by name, from a file, or from OpenML.
+
+    ``rows`` is for generated sets only. ``target`` is the column of the class in a file, by name or
+    by number from 1; it is the last unless it is said.
 
     >>> load("linear", rows=300)
     Dataset(name='linear', n_actions=3)
@@ -42,6 +47,13 @@ def load(name_or_path: str | Path, *, rows: int | None = None) -> Dataset:
             f"data must be one set; {name!r} names {len(found)}. "
             f"Name one of them, such as {_one_of(name, found[0])!r}."
         )
+    if target is not None:
+        if found[0].kind != "file":
+            raise InvalidInput(
+                f"target must be left out for {name!r}, whose class is fixed; got {target!r}. "
+                "Only files have columns to choose from."
+            )
+        return found[0].load(str(target))
     if rows is None:
         return found[0].load()
     if name not in GENERATORS:

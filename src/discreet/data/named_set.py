@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 from discreet.data.dataset import Dataset
 from discreet.errors import InvalidInput
@@ -14,13 +13,14 @@ from discreet.errors import InvalidInput
 class Handle:
     """Reading waits until ``load()``, which may happen in another process.
 
-    ``kind`` is generated, bundled, file or openml; ``reader(place)`` reads the set. ``rows``,
+    ``kind`` is generated, bundled, file or openml; ``reader(place)`` reads the set, and
+    that of a file also takes the column of the class. ``rows``,
     ``features`` and ``classes`` are what an index says of a set before it is read, or None.
     """
 
     name: str
     kind: str
-    reader: Callable[[Any], Dataset]
+    reader: Callable[..., Dataset]
     place: str | int
     rows: int | None = None
     features: int | None = None
@@ -31,9 +31,10 @@ class Handle:
         """Where it comes from, in words."""
         return str(self.place) if self.kind == "file" else f"the {self.kind} set"
 
-    def load(self) -> Dataset:
-        """The set itself, under the name of the handle."""
-        data = replace(self.reader(self.place), name=self.name)
+    def load(self, target: str | None = None) -> Dataset:
+        """The set itself, under the name of the handle; ``target`` is for files."""
+        chosen = () if target is None else (target,)
+        data = replace(self.reader(self.place, *chosen), name=self.name)
         found = {"rows": data.rows, "classes": data.n_actions}
         for what, count in found.items():
             said = getattr(self, what)

@@ -14,8 +14,13 @@ from discreet.data.table import table
 from discreet.errors import InvalidInput
 
 
-def read_npz(path: Path) -> Dataset:
+def read_npz(path: Path, target: str | None = None) -> Dataset:
     """Arrays ``X`` (n, d) of numbers, NaN where one is missing, and ``y`` (n,) of classes."""
+    if target is not None:
+        raise InvalidInput(
+            f"target must be left out for {path.name}, whose array y is the class; got {target!r}. "
+            "Write another y, or use a .csv file."
+        )
     try:
         with np.load(path, allow_pickle=False) as file:
             arrays = {name: file[name] for name in ("X", "y") if name in file.files}

@@ -7,15 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from discreet.data.dataset import Dataset, labelled
+from discreet.data.dataset import Dataset, from_columns
 from discreet.data.reading import unreadable
-from discreet.data.table import Categories, Column, class_column, table
+from discreet.data.source_columns import split_target
+from discreet.data.table import Categories, Column
 from discreet.errors import InvalidInput
 from discreet.validate import installed
 
 
-def read_parquet(path: Path) -> Dataset:
-    """Columns of numbers, truth values or text, null where one is missing; the class is last."""
+def read_parquet(path: Path, target: str | None = None) -> Dataset:
+    """Columns of numbers, truth values or text, null where one is missing; one is the class."""
     instead = ", or write the set as .npz or .csv"
     installed("campaign", f"to read {path.name}", "pyarrow", instead=instead)
     import pyarrow
@@ -39,8 +40,8 @@ def read_parquet(path: Path) -> Dataset:
         _column(f"{path.name}, column {title!r}", read.column(place))
         for place, title in enumerate(read.column_names)
     ]
-    contexts = table(path.stem, columns[:-1])
-    return labelled(path.stem, contexts, class_column(path.name, columns[-1]))
+    source, classes = split_target(path.name, read.column_names, columns, target)
+    return from_columns(path.stem, path.name, source, classes)
 
 
 def _column(place: str, column: Any) -> Column:

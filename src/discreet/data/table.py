@@ -75,7 +75,7 @@ def check_size(name: str, rows: int, width: int) -> None:
 
 
 def class_column(name: str, column: Column) -> Any:
-    """Labels (n,) from the last column of the set ``name``."""
+    """Labels (n,) from the class column of the set ``name``."""
     if isinstance(column, Categories):
         missing = column.codes < 0
         labels = np.asarray([*column.words, ""])[column.codes]

@@ -28,6 +28,10 @@ class Budget:
 
     def __post_init__(self) -> None:
         epsilon: Any = self.epsilon
+        if isinstance(epsilon, str):
+            raise InvalidInput(
+                f"epsilon must be a number; got the text {epsilon!r}. Write it without quotes."
+            )
         number = isinstance(epsilon, (int, float, np.integer, np.floating))
         if isinstance(epsilon, bool) or not number or not epsilon > 0:
             raise InvalidInput(

@@ -111,26 +111,29 @@ class Machine:
 def run(
     plans: Sequence[Plan],
     features: np.ndarray[Any, Any],
-    labels: np.ndarray[Any, Any],
+    truth: np.ndarray[Any, Any],
     seeds: Sequence[int],
     machine: Machine | None = None,
+    rounds: int | None = None,
 ) -> np.ndarray[Any, Any]:
     """Progressive-validation loss at the end of every batch: (plans, seeds, batches).
 
-    ``features`` (T, p) are mapped already; all plans share their actions and their batches.
+    ``features`` (T, p) are mapped already, and ``truth`` are labels (T,) or losses (T, A); all
+    plans share their actions and their batches. ``rounds`` ends each run before its rows end.
     """
     machine = machine or Machine()
     if len({(plan.first_batch, plan.growth) for plan in plans}) > 1:
         raise InvalidInput(
             "plans must have the same first_batch and growth; some differ. Run each kind alone."
         )
-    schedule = Schedule(plans[0].first_batch, len(features), plans[0].growth)
+    rounds = min(rounds or len(features), len(features))
+    schedule = Schedule(plans[0].first_batch, rounds, plans[0].growth)
     ends = np.cumsum(schedule.lengths())
     results = np.full((len(plans), len(seeds), len(ends)), np.nan)
 
     @lru_cache(maxsize=1)
     def rows_of(chosen_seeds: tuple[int, ...]) -> tuple[Array, Array, Array]:
-        return _shuffled(features, labels, chosen_seeds, machine)
+        return _shuffled(features, truth, chosen_seeds, machine, rounds)
 
     for indices, some_seeds in parts(plans, features.shape, schedule, len(seeds), machine):
         chosen = [plans[i] for i in indices]
@@ -141,14 +144,15 @@ def run(
 
 
 def _shuffled(
-    features: Any, labels: Any, seeds: Sequence[int], machine: Machine
+    features: Any, truth: Any, seeds: Sequence[int], machine: Machine, rounds: int
 ) -> tuple[Array, Array, Array]:
-    """Features (S, 1, T, p), labels (S, 1, T) and uniforms (S, 1, T, 2) in each seed's order."""
-    orders, uniforms = zip(*(shuffle(seed, len(features)) for seed in seeds), strict=True)
+    """Features (S, 1, T, p), truth (S, 1, T, …) and uniforms (S, 1, T, 2) in each seed's order."""
+    drawn = [shuffle(seed, len(features)) for seed in seeds]
+    orders, uniforms = zip(*((order[:rounds], u[:rounds]) for order, u in drawn), strict=True)
     below_one = np.nextafter(np.asarray(1.0, machine.dtype), np.asarray(0.0, machine.dtype))
     u = np.minimum(np.stack(uniforms)[:, None], float(below_one))
     order = machine.array(np.stack(orders))
-    x, y = machine.array(features), machine.array(labels)
+    x, y = machine.array(features), machine.array(truth)
     return x[order][:, None], y[order][:, None], machine.array(u)
 
 
@@ -159,10 +163,10 @@ def _play_family(
     rows: tuple[Array, Array, Array],
     seeds: Sequence[int],
 ) -> np.ndarray[Any, Any]:
-    """Lost rounds of each batch: (seeds, batches, runs)."""
+    """Losses of each batch, summed: (seeds, batches, runs)."""
     released = Released(n_actions, schedule)
     played = play(family, released, *rows, SeededNoise(tuple(seeds)))
-    batches = [incurred.sum(-1) for incurred, _ in played]
+    batches = [batch.incurred.sum(-1) for batch in played]
     runs = max(batch.shape[1] for batch in batches)
     counted = [np.broadcast_to(to_numpy(batch), (len(seeds), runs)) for batch in batches]
     return np.stack(counted, axis=1)

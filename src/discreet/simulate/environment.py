@@ -1,11 +1,11 @@
-"""A classification set as a bandit: loss 0 for the right label, 1 for a wrong one."""
+"""A labelled set as a bandit: loss 0 for the right label and 1 for a wrong one, or given losses."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from discreet.releases.release import Release
 from discreet.releases.released import Released
 from discreet.rows.batch import Batch
 from discreet.schedule import Schedule
+from discreet.simulate.labels import label_actions, loss_table
 from discreet.types import Array
 
 
@@ -40,12 +41,21 @@ class Playable(Protocol):
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What one run did: losses round by round, the releases, and what may be claimed."""
+    """What one run did: losses round by round, the releases, and what may be claimed.
+
+    ``losses`` and ``actions`` (T,) are those of the rounds, in the order of play. ``best_fixed`` is
+    the mean loss of the best action that ignores the context, and ``uniform`` that of actions drawn
+    at random, both on the rounds that were played: a policy that learns stays below both.
+    ``noise_scale_of`` is the budget whose noise was added; the ledger says what may be claimed.
+    """
 
     losses: np.ndarray[Any, Any] = field(repr=False)
     released: Released = field(repr=False)
     ledger: Ledger = field(repr=False)
     noise_scale_of: Budget
+    actions: np.ndarray[Any, Any] = field(repr=False)
+    best_fixed: float
+    uniform: float
 
     @cached_property
     def curve(self) -> np.ndarray[Any, Any]:
@@ -60,9 +70,19 @@ class Evaluation:
 
 
 def evaluate(
-    plan: Plan, contexts: Any, labels: Any, *, seed: int = 0, noise: Noise | None = None
+    plan: Plan,
+    contexts: Any,
+    labels: Any = None,
+    *,
+    losses: Any = None,
+    seed: int = 0,
+    noise: Noise | None = None,
 ) -> Evaluation:
     """Play a labelled set once, in an order that the seed shuffles, until the plan's horizon.
+
+    ``labels`` are actions 0 … A−1, or words: the right one has loss 0, the others 1. ``losses``
+    (n, A) in [0, 1] says instead what each action costs in each context; with bandit feedback the
+    learner hears only that of the action it chose.
 
     The seed gives permutation, action draws and noise, so runs of different plans are paired
     and repeatable; seeded noise has the scale that the budget asks for but protects nobody, and
@@ -76,7 +96,7 @@ def evaluate(
     True
     """
     features = plan.features.map(contexts)
-    labels = _checked_labels(labels, len(features), plan.n_actions)
+    truth = truth_of(plan, len(features), labels, losses)
     rounds = min(len(features), plan.horizon or len(features))
     order, u = (drawn[:rounds] for drawn in shuffle(seed, len(features)))
     noise = noise or SeededNoise(seed)
@@ -86,11 +106,42 @@ def evaluate(
         ledger = ledger.charge(f"batch {number}", noise.claim(plan.event))
     released = Released(plan.n_actions, schedule)
     batches = []
-    for incurred, release in play(plan, released, features[order], labels[order], u, noise):
-        batches.append(incurred)
-        if release is not None:
-            released = released.add(release)
-    return Evaluation(np.concatenate(batches).astype(float), released, ledger, plan.budget)
+    for batch in play(plan, released, features[order], truth[order], u, noise):
+        batches.append(batch)
+        if batch.release is not None:
+            released = released.add(batch.release)
+    best_fixed, uniform = without_contexts(truth[order], plan.n_actions)
+    return Evaluation(
+        losses=np.concatenate([batch.incurred for batch in batches]).astype(float),
+        released=released,
+        ledger=ledger,
+        noise_scale_of=plan.budget,
+        actions=np.concatenate([batch.chosen for batch in batches]),
+        best_fixed=best_fixed,
+        uniform=uniform,
+    )
+
+
+def truth_of(plan: Plan, rows: int, labels: Any, losses: Any) -> np.ndarray[Any, Any]:
+    """What ``play`` takes as truth: labels (rows,) as actions, or losses (rows, A)."""
+    if (labels is None) == (losses is None):
+        got = "neither" if labels is None else "both"
+        raise InvalidInput(
+            f"labels or losses must be given, and not both; got {got}. Pass labels for the right "
+            "action of each context, or losses= for what each action costs."
+        )
+    if losses is not None:
+        return loss_table(losses, rows, plan.n_actions, plan.losses)
+    return label_actions(labels, rows, plan.n_actions, getattr(plan, "actions", None))
+
+
+def without_contexts(truth: np.ndarray[Any, Any], n_actions: int) -> tuple[float, float]:
+    """Mean losses of the best fixed action and of uniform actions: no context is needed."""
+    if truth.ndim == 2:
+        means = truth.mean(axis=0)
+    else:
+        means = 1.0 - np.bincount(truth, minlength=n_actions) / len(truth)
+    return float(means.min()), float(means.mean())
 
 
 def shuffle(seed: int, rows: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
@@ -99,16 +150,29 @@ def shuffle(seed: int, rows: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any,
     return rng.permutation(rows), rng.random((rows, 2))
 
 
-def play(
-    plan: Playable, released: Released, features: Array, labels: Array, u: Array, noise: Noise
-) -> Iterator[tuple[Array, Release | None]]:
-    """Batch by batch, without a loop over rounds: which rounds were lost, and the release.
+class PlayedBatch(NamedTuple):
+    """Actions and losses (..., n) of a batch, and what was released of it; the last has none.
 
-    ``features`` (..., T, p), ``labels`` (..., T) and ``u`` (..., T, 2) may have leading axes
-    (seeds, 1) that meet the (runs,) of a stacked policy and mechanism. Yields (..., n) of bool.
+    With labels the losses are bool: which rounds were lost.
+    """
+
+    chosen: Array
+    incurred: Array
+    release: Release | None
+
+
+def play(
+    plan: Playable, released: Released, features: Array, truth: Array, u: Array, noise: Noise
+) -> Iterator[PlayedBatch]:
+    """Batch by batch, without a loop over rounds.
+
+    ``features`` (..., T, p) and ``u`` (..., T, 2) may have leading axes (seeds, 1) that meet the
+    (runs,) of a stacked policy and mechanism. ``truth`` are labels (..., T), or the losses of all
+    actions (..., T, A).
     """
     xp = namespace(features)
     schedule = released.schedule
+    labels = truth.ndim < features.ndim
     actions = np.arange(released.n_actions)[:, None]
     if xp is not np:
         actions = xp.asarray(actions, device=features.device)
@@ -116,34 +180,22 @@ def play(
         rows = slice(schedule.start(number), schedule.start(number) + length)
         x = features[..., rows, :]
         chosen = plan.policy.sample(released, x, u[..., rows, :])
-        if not schedule.fitted(number):
-            yield chosen != labels[..., rows], None
-            return
         # Stored with the rows contiguous, as the predictions are.
-        wrong = (labels[..., None, rows] != actions).mT
         taken = (chosen[..., None, :] == actions).mT
+        if labels:
+            incurred = chosen != truth[..., rows]
+        else:
+            losses = truth[..., rows, :]
+            incurred = xp.where(taken, losses, xp.zeros_like(losses)).sum(-1)
+        if not schedule.fitted(number):
+            yield PlayedBatch(chosen, incurred, None)
+            return
+        if labels:
+            losses = xp.astype((truth[..., None, rows] != actions).mT, features.dtype)
         observed = taken if plan.feedback == "bandit" else taken | ~taken
-        batch = Batch(x, xp.astype(wrong, features.dtype), observed)
+        batch = Batch(x, losses, observed)
         fit = plan.mechanism.fit(batch, noise.for_batch(number), released.statistics)
         event = noise.claim(plan.event)
         release = Release.of(fit, number, length, event=event)
         released = released.add(release)._compact()
-        yield chosen != labels[..., rows], release
-
-
-def _checked_labels(labels: Any, rows: int, n_actions: int) -> np.ndarray[Any, Any]:
-    array = np.asarray(labels)
-    whole = array.dtype.kind in "iub" or (
-        array.dtype.kind == "f" and bool((array == np.floor(array)).all())
-    )
-    if array.shape != (rows,) or not whole:
-        raise InvalidInput(
-            f"labels must be {rows} whole numbers, one per context; got shape {array.shape} of "
-            f"{array.dtype}. Encode the classes as 0 … {n_actions - 1}."
-        )
-    if rows == 0 or array.min() < 0 or array.max() >= n_actions:
-        raise InvalidInput(
-            f"labels must be actions 0 … {n_actions - 1}, at least one; got others. "
-            "Set n_actions to the number of classes."
-        )
-    return array.astype(np.int64)
+        yield PlayedBatch(chosen, incurred, release)

@@ -7,29 +7,31 @@ the result is not private, and its ``event`` says so. Private releases leave no 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from discreet.errors import InvalidInput
+from discreet.learner import Learner
 from discreet.oracles import Problem, Ridge
+from discreet.plan import Plan
+from discreet.policies.allocation import Policy
 from discreet.privacy.budget import Budget
 from discreet.privacy.events import Event, NonPrivate
 from discreet.privacy.noise import SeededNoise
+from discreet.releases.released import Released
 from discreet.rows.batch import Batch
+from discreet.simulate.target_policy import Rule, rule_of
 from discreet.types import Floats
 from discreet.validate import in_range, whole
-
-Rule = Callable[[Floats], Any]
-"""Features (n, p) to a number for each action (n, A): probabilities, or predicted losses."""
 
 
 @dataclass(frozen=True, eq=False)
 class Logs:
     """Logged decisions: features (n, p), actions, losses and propensities (n,) each.
 
+    Features are mapped contexts, ``plan.features.map(contexts)``; ``Logs.of`` maps raw ones.
     A propensity is the probability with which the logging policy chose the action that it chose:
     ``decisions.propensity``. It is the policy's, not that of a sampled component.
     """
@@ -40,11 +42,15 @@ class Logs:
     propensities: Floats = field(repr=False)
 
     def __post_init__(self) -> None:
-        features = np.asarray(self.features, dtype=np.float64)
+        try:
+            features = np.asarray(self.features, dtype=np.float64)
+        except (TypeError, ValueError):
+            features = np.empty(0)
         if features.ndim != 2:
             raise InvalidInput(
-                f"features must be rows of numbers; got shape {features.shape}. "
-                "Log plan.features.map(contexts)."
+                "features must be rows of numbers, as the plan maps them; got something else. "
+                "Make logs of raw contexts with "
+                "Logs.of(plan, contexts, actions, losses, propensities)."
             )
         object.__setattr__(self, "features", features)
         n = len(features)
@@ -52,8 +58,8 @@ class Logs:
             values = np.asarray(getattr(self, name))
             if values.shape != (n,) or n < 2:
                 raise InvalidInput(
-                    f"{name} must be one a row, and rows at least two; got shape {values.shape} "
-                    f"for {n} rows. Log one entry a decision."
+                    f"{name} must be one per row, for at least two rows; got shape {values.shape} "
+                    f"for {n} rows. Log one entry per decision."
                 )
             object.__setattr__(self, name, values)
         in_range("losses", self.losses, 0.0, 1.0, "Rescale them with a fixed public range.")
@@ -67,6 +73,11 @@ class Logs:
             raise InvalidInput(
                 "actions must be whole numbers from 0 on; they are not. Log them so."
             )
+
+    @classmethod
+    def of(cls, plan: Plan, contexts: Any, actions: Any, losses: Any, propensities: Any) -> Logs:
+        """Logs of raw contexts, which the plan maps to features."""
+        return cls(plan.features.map(contexts), actions, losses, propensities)
 
 
 @dataclass(frozen=True)
@@ -99,18 +110,20 @@ class OfflineEvaluation:
 
 def evaluate_offline(
     logs: Logs,
-    policy: Rule,
+    policy: Rule | Policy | Learner | Released,
     *,
+    released: Released | None = None,
     predictor: Rule | None = None,
     confidence: float = 0.95,
     folds: int = 5,
 ) -> OfflineEvaluation:
     """The mean loss that ``policy`` would have had on the contexts of the logs.
 
-    ``policy`` maps features to probabilities (n, A), as ``partial(SquareCB().probabilities,
-    released)`` does. ``predictor`` maps features to expected losses (n, A) for the doubly robust
-    estimate; by default ridge regressions, each fitted without the fold that it predicts. Intervals
-    are normal approximations: they need many effective rows.
+    ``policy`` is a ``Learner``, as it would decide now; its ``released``; a policy, with the
+    ``released`` that it reads; or a function from features to probabilities (n, A). ``predictor``
+    maps features to expected losses (n, A) for the doubly robust estimate; by default ridge
+    regressions, each fitted without the fold that it predicts. Intervals are normal
+    approximations: they need many effective rows.
     [Horvitz and Thompson 1952; Swaminathan and Joachims 2015; Dudík et al. 2011]
 
     >>> rng = np.random.default_rng(0)
@@ -122,7 +135,7 @@ def evaluate_offline(
     """
     in_range("confidence", confidence, 0.0, 1.0, open_high=True)
     n = len(logs.features)
-    chances = _checked(policy(logs.features), n)
+    chances = _checked(rule_of(policy, released, logs.features)(logs.features), n)
     if int(logs.actions.max()) >= chances.shape[1]:
         raise InvalidInput(
             f"policy must know all logged actions; it gives {chances.shape[1]} probabilities and "
@@ -165,8 +178,7 @@ def _checked(chances: Any, rows: int) -> Floats:
     if not on_simplex or not np.allclose(array.sum(axis=-1), 1.0, atol=1e-8) or array.min() < 0:
         raise InvalidInput(
             f"policy must give {rows} rows of probabilities; it gives something else of shape "
-            f"{array.shape}. Pass a function of features, such as partial(policy.probabilities, "
-            "released)."
+            f"{array.shape}. Pass a function of features, or a learner."
         )
     return array
 

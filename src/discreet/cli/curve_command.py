@@ -1,0 +1,184 @@
+"""``discreet curve``: loss against ε on a public set, before the first person comes."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from discreet.cli.answer import Answer, as_json, table, write
+from discreet.cli.experiment_file import target_flag
+from discreet.cli.parser import Commands, command
+from discreet.errors import InvalidInput
+from discreet.formatting import epsilon_text
+from discreet.validate import installed, one_of, whole
+
+if TYPE_CHECKING:
+    from discreet.data import Dataset
+    from discreet.simulate import PrivacyCurve
+
+FORMAT = "discreet-curve/1"
+NOISE = "Runs have seeded noise of the scale of each ε, and the set is looked at: not private."
+COLUMNS = ("raw", "ranges")
+TEXT = """\
+The default plan plays a public or simulated set at several ε. Never give it people's private data:
+the result depends on every row. --horizon is the number of people you expect.
+
+examples:
+  discreet curve --data fried --horizon 5000
+  discreet curve --data public.csv --target bought --features ranges --out curve
+"""
+
+
+def add(commands: Commands) -> None:
+    """A set, the ε to try, and where the page goes."""
+    summary = "loss against ε on a public set, to choose ε beforehand"
+    parser = command(commands, "curve", summary, curve, TEXT)
+    flag = parser.add_argument
+    flag("--data", required=True, metavar="NAME|FILE", help="a public set: fried, …, FILE.csv")
+    target_flag(parser)
+    flag("--rows", type=int, metavar="N", help="size of a generated set, or rows drawn from a file")
+    flag("--horizon", type=int, metavar="T", help="rounds of a run (default: all rows)")
+    flag("--features", default="raw", metavar="raw|ranges", help="columns as in campaigns")
+    flag("--epsilon", type=float, nargs="+", metavar="E", help="default: 0.5 1 2 4 8 inf")
+    flag("--seeds", type=int, default=10, metavar="N", help="runs per ε (default: 10)")
+    flag("--out", metavar="DIR", help="also write curve.png, curve.json and index.html here")
+
+
+def curve(args: argparse.Namespace) -> Answer:
+    """Play the set at every ε, print the table, and write figure and page."""
+    from discreet.simulate import privacy_curve
+    from discreet.simulate.privacy_curve import EPSILONS
+
+    data = _data(args)
+    found = privacy_curve(
+        _contexts(data, args.features),
+        data.labels,
+        epsilons=args.epsilon or EPSILONS,
+        seeds=args.seeds,
+        horizon=args.horizon,
+    )
+    notes = _notes(args)
+    document = _document(found, data, args.features, notes)
+    if args.out:
+        document["files"] = _write(Path(args.out), found, data.name, notes, document, args)
+    return Answer(document, "\n".join(_lines(document)))
+
+
+def _data(args: argparse.Namespace) -> Dataset:
+    """The set; a file is cut to rows drawn at random, since files are often sorted by class."""
+    from dataclasses import replace
+
+    from discreet.data import load
+    from discreet.data.lookup import GENERATORS
+
+    if args.rows is None or args.data in GENERATORS:
+        return load(args.data, rows=args.rows, target=args.target)
+    data = load(args.data, target=args.target)
+    rows = min(whole("rows", args.rows, 1), data.rows)
+    some = np.random.default_rng(0).permutation(data.rows)[:rows]
+    return replace(data, contexts=data.contexts[some], labels=data.labels[some], source=None)
+
+
+def _contexts(data: Dataset, features: str) -> Any:
+    from discreet.campaign.declared_ranges import scaled
+
+    return scaled(data.contexts, one_of("features", features, COLUMNS))
+
+
+def _notes(args: argparse.Namespace) -> list[str]:
+    if args.features == "raw":
+        return [NOISE]
+    from discreet.campaign.declared_ranges import NOT_PRIVATE
+
+    return [NOISE, f"The {NOT_PRIVATE}: with people, declare public ranges in a Schema."]
+
+
+def _document(
+    found: PrivacyCurve, data: Dataset, features: str, notes: list[str]
+) -> dict[str, Any]:
+    return {
+        "format": FORMAT,
+        "data": {"name": data.name, "rows": data.rows, "n_actions": data.n_actions},
+        "features": features,
+        "rounds": found.rounds,
+        "seeds": found.seeds,
+        "confidence": found.confidence,
+        "table": [point._asdict() for point in found.table],
+        "best_fixed": found.best_fixed,
+        "uniform": found.uniform,
+        "helps_from": found.helps_from,
+        "verdict": found.verdict,
+        "plan": found.plan.to_config(),
+        "notes": notes,
+    }
+
+
+def _write(
+    out: Path,
+    found: PrivacyCurve,
+    name: str,
+    notes: list[str],
+    document: dict[str, Any],
+    args: argparse.Namespace,
+) -> list[str]:
+    installed("campaign", "for figures", "matplotlib", "jinja2")
+    from discreet.report.privacy_page import privacy_figure, privacy_page
+
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidInput(
+            f"--out must be a folder to write to; {out} is not ({error.strerror}). "
+            "Choose another place."
+        ) from None
+    page = privacy_page(found, name, notes, _again(args))
+    files: dict[str, str | bytes] = {
+        "index.html": page,
+        "curve.png": privacy_figure(found).png(),
+        "curve.json": as_json(document) + "\n",
+    }
+    for file, content in files.items():
+        write(out / file, content)
+    return [str(out / file) for file in files]
+
+
+def _again(args: argparse.Namespace) -> str:
+    """The command that makes the same page."""
+    words = ["discreet", "curve", "--data", args.data]
+    for name in ("target", "rows", "horizon", "features", "epsilon", "seeds"):
+        value = getattr(args, name)
+        if value is not None:
+            many = value if isinstance(value, list) else [value]
+            written = (f"{each:g}" if isinstance(each, float) else str(each) for each in many)
+            words += [f"--{name}", *written]
+    return shlex.join([*words, "--out", "DIR"])
+
+
+def _lines(document: dict[str, Any]) -> list[str]:
+    best = document["best_fixed"]
+    rows = [
+        [
+            epsilon_text(point["epsilon"]),
+            f"{point['loss']:.4f}",
+            f"{point['low']:.4f} … {point['high']:.4f}",
+            "yes" if point["high"] < best else "no",
+        ]
+        for point in document["table"]
+    ]
+    plain = {"best fixed": best, "uniform": document["uniform"]}
+    rows += [[name, f"{level:.4f}", "", ""] for name, level in plain.items()]
+    interval = f"{document['confidence']:.0%} interval"
+    return [
+        f"{document['data']['name']}: {document['rounds']:,} rounds, "
+        f"{document['data']['n_actions']} actions, {document['seeds']} seeds",
+        "",
+        *table(["ε", "mean loss", interval, "below best fixed"], rows),
+        "",
+        document["verdict"],
+        *document["notes"],
+        *(f"written to {file}" for file in document.get("files", ())),
+    ]

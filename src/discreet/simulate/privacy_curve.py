@@ -1,0 +1,184 @@
+"""What each ε would cost: the same plan at several ε on a public or simulated set.
+
+This is for choosing ε before the first person comes. The set is looked at freely, so it must hold
+no one's private data.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from discreet.errors import InvalidInput
+from discreet.features.unit_ball import UnitBall
+from discreet.formatting import epsilon_text
+from discreet.plan import Plan
+from discreet.privacy.budget import Budget
+from discreet.simulate import engine
+from discreet.simulate.environment import shuffle, truth_of, without_contexts
+from discreet.simulate.privacy_verdict import verdict
+from discreet.validate import in_range, whole
+
+EPSILONS = (0.5, 1.0, 2.0, 4.0, 8.0, math.inf)
+DELTA = 1e-5
+
+
+class PrivacyPoint(NamedTuple):
+    """One ε: mean loss over seeds, its standard error and its interval."""
+
+    epsilon: float
+    loss: float
+    standard_error: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, eq=False)
+class PrivacyCurve:
+    """Loss against ε. ``losses`` (epsilons, seeds) are mean losses of whole runs.
+
+    ``best_fixed`` and ``uniform`` need no contexts: the mean losses of the best single action and
+    of random actions on the same rounds. Intervals say how runs differ in their order, their draws
+    and their noise; they do not say how another set would differ.
+    """
+
+    epsilons: tuple[float, ...]
+    losses: np.ndarray[Any, Any] = field(repr=False)
+    best_fixed: float
+    uniform: float
+    rounds: int
+    plan: Plan = field(repr=False)
+    """The plan that was played, at the largest ε."""
+    confidence: float = 0.95
+
+    @property
+    def seeds(self) -> int:
+        return int(self.losses.shape[1])
+
+    @cached_property
+    def table(self) -> tuple[PrivacyPoint, ...]:
+        """One line per ε, the smallest first; Student's t over seeds gives the intervals."""
+        from scipy.special import stdtrit
+
+        wide = float(stdtrit(self.seeds - 1, 0.5 + self.confidence / 2))
+        means = self.losses.mean(axis=1)
+        errors = self.losses.std(axis=1, ddof=1) / math.sqrt(self.seeds)
+        columns = means, errors, means - wide * errors, means + wide * errors
+        lines = zip(self.epsilons, *(column.tolist() for column in columns), strict=True)
+        return tuple(PrivacyPoint(*line) for line in lines)
+
+    @property
+    def helps_from(self) -> float | None:
+        """The least ε from which on every interval lies below the best fixed action, or None."""
+        found = None
+        for point in reversed(self.table):
+            if not point.high < self.best_fixed:
+                break
+            found = point.epsilon
+        return found
+
+    @property
+    def verdict(self) -> str:
+        """Which ε is enough, or that the set is too small for any, in words."""
+        return verdict(self)
+
+    def plot(self, axes: Any = None) -> Any:
+        """Draw the curve on matplotlib axes, new ones unless some are given; return them."""
+        from discreet.simulate.privacy_plot import draw
+
+        return draw(self, axes)
+
+    def __repr__(self) -> str:
+        lines = [f"{'ε':>5}  {'loss':>6}  {f'{self.confidence:.0%} interval':>16}"]
+        for point in self.table:
+            interval = f"{point.low:.4f} … {point.high:.4f}"
+            lines.append(f"{epsilon_text(point.epsilon):>5}  {point.loss:.4f}  {interval:>16}")
+        lines.append(f"best fixed action {self.best_fixed:.4f}, uniform {self.uniform:.4f}")
+        return "\n".join([*lines, self.verdict])
+
+
+def privacy_curve(
+    contexts: Any,
+    labels: Any = None,
+    *,
+    losses: Any = None,
+    plan: Plan | None = None,
+    epsilons: Sequence[float] = EPSILONS,
+    seeds: int = 10,
+    horizon: int | None = None,
+    confidence: float = 0.95,
+) -> PrivacyCurve:
+    """Play a *public* set at several ε, all seeds at once, and say which ε is enough.
+
+    ``contexts`` and ``labels``, or ``losses`` (n, A), are those of ``evaluate``; ``contexts`` may
+    also be the name of a set, or a file. The plan is the default one for them, or ``plan``, whose
+    budget is set aside. ``horizon`` ends runs earlier: as many rounds as you expect people.
+
+    >>> curve = privacy_curve("linear", epsilons=[1, math.inf], seeds=3, horizon=2000)
+    >>> curve.epsilons, curve.rounds
+    ((1.0, inf), 2000)
+    """
+    in_range("confidence", confidence, 0.0, 1.0, open_high=True)
+    whole("seeds", seeds, 2, "Take at least 2: intervals are over seeds.")
+    if isinstance(contexts, (str, Path)):
+        from discreet.data import load
+
+        data = load(contexts)
+        contexts, labels = data.contexts, data.labels
+    plan = plan or _default(contexts, labels, losses)
+    features = plan.features.map(contexts)
+    truth = truth_of(plan, len(features), labels, losses)
+    rounds = min(whole("horizon", horizon or plan.horizon or len(features), 1), len(features))
+    levels = sorted({float(Budget(epsilon).epsilon) for epsilon in epsilons})
+    if not levels:
+        raise InvalidInput("epsilons must name at least one ε; got none. Leave it out for six.")
+    delta = plan.budget.delta or DELTA
+    plans = [replace(plan, budget=_budget(epsilon, delta)) for epsilon in levels]
+    played = engine.run(plans, features, truth, list(range(seeds)), rounds=rounds)
+    plain = [
+        without_contexts(truth[shuffle(seed, len(features))[0][:rounds]], plan.n_actions)
+        for seed in range(seeds)
+    ]
+    best_fixed, uniform = map(float, np.mean(plain, axis=0))
+    return PrivacyCurve(
+        epsilons=tuple(levels),
+        losses=played[:, :, -1],
+        best_fixed=best_fixed,
+        uniform=uniform,
+        rounds=rounds,
+        plan=plans[-1],
+        confidence=confidence,
+    )
+
+
+def _default(contexts: Any, labels: Any, losses: Any) -> Plan:
+    """What discreet does when only the problem is named."""
+    table = np.asarray(contexts)
+    if table.ndim != 2 or table.dtype.kind not in "fiub":
+        raise InvalidInput(
+            "contexts must be a table of numbers unless a plan is given; got something else. Add "
+            "plan=Plan(..., features=Schema([...])) to say what the columns mean."
+        )
+    if losses is not None:
+        n_actions = np.shape(losses)[-1] if np.ndim(losses) == 2 else 2
+    else:
+        n_actions = _classes(labels)
+    return Plan(n_actions=n_actions, features=UnitBall(table.shape[1]), budget=Budget.none())
+
+
+def _classes(labels: Any) -> int:
+    """Whole numbers count up to the largest; of words there are as many as occur."""
+    array = np.asarray(labels)
+    if array.dtype.kind in "iuf" and array.size and np.isfinite(array).all():
+        return max(2, int(array.max()) + 1)
+    return max(2, len({str(each) for each in array.ravel()}))
+
+
+def _budget(epsilon: float, delta: float) -> Budget:
+    return Budget(epsilon, delta) if math.isfinite(epsilon) else Budget.none()

@@ -1,0 +1,168 @@
+"""Labels of any kind as actions, losses of all actions, and what a run is compared with."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import discreet as dc
+from discreet.simulate import engine
+from discreet.simulate.labels import label_actions
+from tolerances import EXACT
+
+ROWS = 300
+rng = np.random.default_rng(7)
+CONTEXTS = rng.normal(size=(ROWS, 2))
+LABELS = (CONTEXTS[:, 0] > 0).astype(int) + (CONTEXTS[:, 1] > 0.5)
+
+
+def plan(n_actions=3, epsilon=4.0, **parts):
+    budget = dc.Budget(epsilon, 1e-5)
+    return dc.Plan(n_actions=n_actions, features=dc.UnitBall(2), budget=budget, **parts)
+
+
+@given(
+    st.lists(st.integers(0, 3)).map(lambda some: [0, 1, 2, 3, *some]),
+    st.sets(st.text("abcß ", min_size=1), min_size=4, max_size=4),
+)
+def test_words_are_actions_in_sorted_order(actions, words):
+    ordered = sorted(words)
+    found = label_actions([ordered[action] for action in actions], len(actions), 4)
+    assert found.tolist() == actions
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        np.array(["a", "b", "c"])[LABELS],
+        np.array(["a", "b", "c"], dtype=object)[LABELS],
+        np.array(["9", "10", "11"])[LABELS],
+        LABELS.astype(object),
+        LABELS.astype(float),
+        LABELS.astype(np.uint8).tolist(),
+        np.array([b"a", b"b", b"c"])[LABELS],
+    ],
+    ids=["text", "objects", "digits", "object numbers", "floats", "list", "bytes"],
+)
+def test_labels_of_any_kind_give_the_same_run(labels):
+    plain = dc.evaluate(plan(), CONTEXTS, LABELS, seed=1)
+    np.testing.assert_array_equal(
+        dc.evaluate(plan(), CONTEXTS, labels, seed=1).losses, plain.losses
+    )
+
+
+def test_names_of_actions_map_by_name_and_not_by_order():
+    names = ["none", "mail", "call"]
+    found = label_actions(np.array(names)[LABELS], ROWS, 3, names)
+    np.testing.assert_array_equal(found, LABELS)
+    assert label_actions(["call"], 1, 3, names).tolist() == [2]  # not all must occur
+    with pytest.raises(dc.InvalidInput, match="Did you mean 'mail'"):
+        label_actions(["mial"], 1, 3, names)
+
+
+def test_labels_from_one_are_refused_with_advice_that_works():
+    counted = (LABELS + 1).tolist()
+    with pytest.raises(dc.InvalidInput, match=r"got 1 … 3\. Count from 0: pass") as caught:
+        dc.evaluate(plan(), CONTEXTS, counted)
+    advice = str(caught.value).partition("pass ")[2].rstrip(".")
+    dc.evaluate(plan(), CONTEXTS, eval(advice, {"np": np, "labels": counted}))
+
+
+def test_scattered_numbers_are_refused_with_advice_that_works():
+    scattered = np.array([10, 20, 70])[LABELS]
+    with pytest.raises(dc.InvalidInput, match=r"got 10 … 70\. Number the classes") as caught:
+        dc.evaluate(plan(), CONTEXTS, scattered)
+    advice = str(caught.value).partition("pass ")[2].rstrip(".")
+    numbered = eval(advice, {"np": np, "labels": scattered})
+    np.testing.assert_array_equal(numbered, LABELS)
+
+
+@pytest.mark.parametrize(
+    ("labels", "said"),
+    [
+        (["a", "b"] * 150, r"3 classes, one for each action; got 2: a, b\. Encode"),
+        (["a", "b", "c", "d", "e"] * 60, r"got 5: a, b, c, d, e\. Make the plan with n_actions=5"),
+        ([None, *["a"] * 299], "missing"),
+        ([float("nan"), *["a"] * 299], "missing"),
+        ([[1, 2], [3]], r"one class per context, 300 of them; got shape \(0, 0\)"),
+    ],
+)
+def test_labels_that_fit_no_plan_say_why(labels, said):
+    with pytest.raises(dc.InvalidInput, match=said):
+        dc.evaluate(plan(), CONTEXTS, labels)
+
+
+@pytest.mark.parametrize("epsilon", [4.0, np.inf])
+@pytest.mark.parametrize("feedback", ["bandit", "full"])
+def test_losses_of_zero_and_one_are_labels(epsilon, feedback):
+    wrong = (np.arange(3) != LABELS[:, None]).astype(float)
+    by_label = dc.evaluate(plan(epsilon=epsilon, feedback=feedback), CONTEXTS, LABELS, seed=2)
+    by_loss = dc.evaluate(plan(epsilon=epsilon, feedback=feedback), CONTEXTS, losses=wrong, seed=2)
+    np.testing.assert_array_equal(by_loss.losses, by_label.losses)
+    np.testing.assert_array_equal(by_loss.actions, by_label.actions)
+    assert by_loss.best_fixed == pytest.approx(by_label.best_fixed, abs=EXACT)
+    assert by_loss.uniform == pytest.approx(by_label.uniform, abs=EXACT)
+
+
+def test_the_learner_hears_only_the_loss_of_the_action_it_chose():
+    losses = np.random.default_rng(0).random((ROWS, 3))
+    result = dc.evaluate(plan(first_batch=ROWS), CONTEXTS, losses=losses, seed=3)
+    order = np.random.default_rng([3, 2**31]).permutation(ROWS)
+    heard = losses[order][np.arange(ROWS), result.actions]
+    np.testing.assert_array_equal(result.losses, heard)
+    unheard = losses.copy()
+    untaken = np.arange(3) != result.actions[np.argsort(order)][:, None]
+    first = order[:100]
+    unheard[first] = np.where(untaken[first], 1.0 - unheard[first], unheard[first])
+    again = dc.evaluate(plan(first_batch=100), CONTEXTS, losses=unheard, seed=3)
+    before = dc.evaluate(plan(first_batch=100), CONTEXTS, losses=losses, seed=3)
+    np.testing.assert_array_equal(again.losses, before.losses)
+
+
+def test_the_engine_plays_losses_as_evaluate_does():
+    losses = np.random.default_rng(1).random((ROWS, 3))
+    one = plan()
+    stacked = engine.run([one], one.features.map(CONTEXTS), losses, [0, 1])
+    alone = [dc.evaluate(one, CONTEXTS, losses=losses, seed=seed).loss for seed in (0, 1)]
+    np.testing.assert_allclose(stacked[0, :, -1], alone, rtol=0, atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("losses", "said"),
+    [
+        (np.zeros((ROWS, 2)), "a column per action; got shape"),
+        (LABELS, r"pass labels instead"),
+        (np.full((ROWS, 3), 1.5), r"in \[0, 1\]; some are not"),
+        (np.full((ROWS, 3), np.nan), r"in \[0, 1\]; some are not"),
+        ([["a"] * 3] * ROWS, "losses must be numbers"),
+    ],
+)
+def test_bad_losses_are_refused(losses, said):
+    with pytest.raises(dc.InvalidInput, match=said):
+        dc.evaluate(plan(), CONTEXTS, losses=losses)
+
+
+def test_labels_or_losses_and_not_both():
+    with pytest.raises(dc.InvalidInput, match="got neither"):
+        dc.evaluate(plan(), CONTEXTS)
+    with pytest.raises(dc.InvalidInput, match="got both"):
+        dc.evaluate(plan(), CONTEXTS, LABELS, losses=np.zeros((ROWS, 3)))
+
+
+def test_a_plan_for_one_label_takes_only_such_losses():
+    supervised = plan(policy=dc.Greedy(), feedback="full", losses="one_label")
+    wrong = (np.arange(3) != LABELS[:, None]).astype(float)
+    dc.evaluate(supervised, CONTEXTS, losses=wrong)
+    with pytest.raises(dc.InvalidInput, match="one_label"):
+        dc.evaluate(supervised, CONTEXTS, losses=wrong / 2)
+
+
+def test_best_fixed_and_uniform_are_of_the_rounds_that_were_played():
+    result = dc.evaluate(plan(horizon=40), CONTEXTS, LABELS, seed=5)
+    order = np.random.default_rng([5, 2**31]).permutation(ROWS)[:40]
+    shares = np.bincount(LABELS[order], minlength=3) / 40
+    assert len(result.actions) == 40
+    assert result.best_fixed == pytest.approx(1 - shares.max(), abs=EXACT)
+    assert result.uniform == pytest.approx(2 / 3, abs=EXACT)
