@@ -121,6 +121,8 @@ def observations(id: Any, loss_or_losses: Any, n_actions: int | None) -> tuple[A
     """Ids (n,) with losses (n,), or (n, n_actions) where each record has all its losses."""
     single = np.ndim(id) == 0
     ids = np.atleast_1d(np.asarray(id))
+    if ids.shape == (0,):  # an empty list: nobody has answered yet
+        ids = ids.astype(np.int64)
     if ids.ndim != 1 or ids.dtype.kind not in "iu":
         raise InvalidInput(
             f"id must be a decision's id or an array of them; got {type(id).__name__}. "

@@ -37,6 +37,7 @@ SCALES = "oracles/mechanisms/gaussian_scales.py"
 SEALED_BATCH = "service/storage/sealed_batch.py"
 SENSITIVITIES = "privacy/sensitivities.py"
 SETTINGS = "service/settings.py"
+SLOTS = "rows/batch_slots.py"
 STORE = "rows/memory_store.py"
 TRANSACTION = "service/runtime/release_transaction.py"
 WORKER = "service/runtime/worker_state.py"
@@ -818,7 +819,7 @@ FAULTS = (
     Fault(
         "rows stay in memory after their release",
         "a batch is forgotten",
-        (Edit(STORE, "        self._losses.fill(0.0)\n", ""),),
+        (Edit(SLOTS, "        self.losses.fill(0.0)\n", ""),),
         ("rows/test_memory_store.py",),
     ),
     Fault(
