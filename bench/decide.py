@@ -93,7 +93,7 @@ def bulk(policy: object, x: np.ndarray, y: np.ndarray, releases: int) -> float:
         wrong = (decisions.action != y[take]).astype(float)
         learner.observe(decisions.id[kept], loss=wrong[kept])
         row = (row + int(kept.sum())) % (len(x) - 4096)
-        if learner._store.ready:
+        if learner._store.ready():
             learner.release()
     rows = np.resize(x, (10_000, x.shape[1]))
     best = 0.0

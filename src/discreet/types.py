@@ -24,8 +24,8 @@ class Decisions:
     """What ``Learner.decide`` returns: scalars for one context, arrays for many.
 
     ``id`` names the slot for ``observe``; it is −1 where nothing is stored (``stored`` False):
-    the loss of such a decision is not needed, and reporting it changes nothing. A call with more
-    contexts than the open batch has slots stores as many as fit; printing says how many.
+    the loss of such a decision is not needed, and reporting it changes nothing. Printing says how
+    many were stored.
     """
 
     id: Any
