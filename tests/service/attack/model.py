@@ -28,7 +28,7 @@ class Model:
 
     first: int
     window: float
-    depth: int
+    waiting: str
     memory: float
     now: float = 0.0
     mode: str = "online"
@@ -54,7 +54,7 @@ class Model:
             return spare
         batch = next((batch for batch in self.live if batch.state == "open"), None)
         if batch is None:
-            if len(self.live) >= self.depth:
+            if self.waiting == "gap" and self.live:
                 return None
             kept = sum(batch.state != "burned" for batch in self.batches)
             batch = Batch(len(self.batches) + 1, self.first << kept)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+from discreet.rows.batch_status import UNSTORED, full_sentence, open_sentence
 from discreet.service.runtime.worker_state import WorkerState
 from discreet.service.storage.batches import BatchState, under_way
 from discreet.service.storage.database import Connection
+from discreet.window import may_open
 
 
 async def status(state: WorkerState) -> dict[str, Any]:
@@ -55,21 +57,20 @@ def _sentences(state: WorkerState, live: list[BatchState], now: float) -> list[s
     said = _warnings(state)
     for batch in live:
         if batch.state == "open":
-            said.append(
-                f"Batch {batch.id} is open: {batch.taken:,} of {batch.size:,} slots are taken."
-            )
+            said.append(open_sentence(batch.id, batch.taken, batch.size))
         else:
             left = max(0.0, (batch.due or 0.0) - now)
-            said.append(
-                f"Batch {batch.id} is full and waits for losses; its release is due in "
-                f"{left:,.0f} s, however many people answer."
-            )
+            due = f"its release is due in {left:,.0f} s, however many people answer."
+            said.append(full_sentence(batch.id, due))
     if state.mode == "frozen":
         said.append("The experiment is frozen: decisions are served and not stored.")
-    elif not live:
-        said.append("No batch is open: the next decision opens one, unless the experiment is over.")
     elif all(batch.state == "sealed" for batch in live):
-        said.append("Until that release, decisions are served and not stored.")
+        if may_open(state.settings.waiting, len(live)):
+            said.append(
+                "No batch is open: the next decision opens one, unless the experiment is over."
+            )
+        else:
+            said.append(UNSTORED)
     if state.mode == "shadow":
         said.append("In shadow mode everyone receives the default action.")
     if state.names.incomplete:
