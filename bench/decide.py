@@ -84,7 +84,7 @@ def vowpal_row_by_row(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
 
 def bulk(policy: object, x: np.ndarray, y: np.ndarray, releases: int) -> float:
     """Decisions per second for 10,000 rows in one call, after ``releases`` releases."""
-    learner = dc.Learner(plan_for(policy))
+    learner = dc.Learner(plan_for(policy), waiting="gap")
     row = 0
     while len(learner.released.items) < releases:
         take = slice(row, row + 4096)

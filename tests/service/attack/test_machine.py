@@ -70,7 +70,9 @@ class Life(RuleBasedStateMachine):
             waiting=waiting,
         )
         lifecycle.begin(self.settings)
-        self.model = Model(FIRST, WINDOW, self.settings.waiting, MEMORY)
+        self.model = Model(
+            self.settings.plan.schedule.length, WINDOW, self.settings.waiting, MEMORY
+        )
         self._start()
 
     def _start(self):
