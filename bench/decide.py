@@ -84,7 +84,7 @@ def vowpal_row_by_row(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
 
 def bulk(policy: object, x: np.ndarray, y: np.ndarray, releases: int) -> float:
     """Decisions per second for 10,000 rows in one call, after ``releases`` releases."""
-    learner = dc.Learner(plan_for(policy))
+    learner = dc.Learner(plan_for(policy), waiting="gap")
     row = 0
     while len(learner.released.items) < releases:
         take = slice(row, row + 4096)
@@ -93,7 +93,7 @@ def bulk(policy: object, x: np.ndarray, y: np.ndarray, releases: int) -> float:
         wrong = (decisions.action != y[take]).astype(float)
         learner.observe(decisions.id[kept], loss=wrong[kept])
         row = (row + int(kept.sum())) % (len(x) - 4096)
-        if learner._store.ready:
+        if learner._store.ready():
             learner.release()
     rows = np.resize(x, (10_000, x.shape[1]))
     best = 0.0

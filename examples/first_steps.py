@@ -15,10 +15,11 @@ for context, label in zip(data.contexts[:100], data.labels[:100], strict=True):
     decision = learner.decide(context)
     learner.observe(decision.id, loss=float(decision.action != label))
 
-# … or many at once: each batch is open until its slots are taken.
+# … or many at once: they take slots in as many batches as they need, decided by the newest release.
 decisions = learner.decide(data.contexts[100:])
 learner.observe(decisions.id, np.not_equal(decisions.action, data.labels[100:]).astype(float))
-print(f"{np.count_nonzero(decisions.stored)} of 900 decisions found a slot in the open batch")
+print(f"{np.count_nonzero(decisions.stored)} of 900 decisions were stored")
+print(learner.status())
 
 spent = learner.ledger.spent()
 print(f"{len(learner.released.items)} releases, ε = {spent.epsilon:.3f} at δ = {spent.delta:g}")

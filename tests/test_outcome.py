@@ -11,6 +11,7 @@ import discreet as dc
 from discreet import InvalidInput, Loss, Reward
 from discreet.errors import CorruptRelease, LossConflict
 from discreet.outcome import declared
+from discreet.rows.saved_rows import private_rows
 from tolerances import EXACT
 from wording import refused
 
@@ -136,7 +137,7 @@ def test_explained_in_the_words_of_the_plan():
 
 
 def rows(learner):
-    return learner._store.rows()
+    return private_rows(learner._store)
 
 
 def test_a_learner_hears_rewards_as_losses():

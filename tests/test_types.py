@@ -75,7 +75,7 @@ def test_propensities_are_computed_once_and_on_demand():
 
 def test_decisions_say_how_many_of_them_are_stored():
     plan = dc.Plan(n_actions=2, features=dc.UnitBall(2), budget=dc.Budget.none(), first_batch=27)
-    many = dc.Learner(plan).decide(np.zeros((900, 2)))
+    many = dc.Learner(plan, waiting="gap").decide(np.zeros((900, 2)))
     assert "27 of 900 stored" in repr(many)
     assert (many.stored.sum(), (many.id == -1).sum()) == (27, 873)
     assert "1 of 1 stored" in str(dc.Learner(plan).decide(np.zeros(2)))

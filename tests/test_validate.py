@@ -143,7 +143,12 @@ def test_losses_that_do_not_fit_their_ids_are_refused(ids, losses, n_actions):
         observations(ids, losses, n_actions)
 
 
-@pytest.mark.parametrize("ids", [1.0, "1", None, [1.5], [[1]], True, [], 2**70, [None]])
+@pytest.mark.parametrize("ids", [1.0, "1", None, [1.5], [[1]], True, 2**70, [None]])
 def test_ids_are_whole_numbers(ids):
     with refused(InvalidInput, "id must be a decision's id"):
         observations(ids, [0.5], None)
+
+
+def test_nobody_has_answered_yet_is_no_mistake():
+    ids, losses = observations([], [], None)
+    assert (ids.shape, losses.shape, ids.dtype) == ((0,), (0,), np.int64)

@@ -6,6 +6,8 @@ batch comes out, and it is differentially private.
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ import numpy as np
 
 from discreet.action_names import action_name
 from discreet.errors import BudgetExceeded, InvalidInput
+from discreet.outlook import warn_if_too_noisy
 from discreet.plan import Plan
 from discreet.privacy.accounting import epsilon
 from discreet.privacy.budget import Budget
@@ -22,14 +25,21 @@ from discreet.privacy.noise import Noise, SecureNoise
 from discreet.private_release import private_release
 from discreet.releases.release import Release
 from discreet.releases.released import Released
-from discreet.rows import saved_state
+from discreet.rows import saved_rows, saved_state
+from discreet.rows.batch_status import LearnerStatus, learner_status
 from discreet.rows.memory_store import MemoryStore
 from discreet.types import Decisions
-from discreet.validate import observations
+from discreet.validate import observations, one_of
+from discreet.window import WAITING, Window
 
 
 class Learner:
     """A private contextual bandit.
+
+    Losses may come late. While a full batch waits for them the next one opens (``waiting`` is
+    "pipeline"), or decisions are served and not stored ("gap"). A batch waits for as many more
+    decisions as ``window`` says, or for a time such as "6h"; slots that were not heard from are
+    then missing. With None it waits until ``close()``. ``clock`` returns seconds.
 
     >>> import numpy as np
     >>> from discreet import Budget, UnitBall
@@ -44,12 +54,22 @@ class Learner:
     1
     """
 
-    def __init__(self, plan: Plan, *, noise: Noise | None = None, draws: Any = None) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        *,
+        waiting: str = "pipeline",
+        window: int | str | None = 1_000,
+        noise: Noise | None = None,
+        draws: Any = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
         if plan.unit != "decision":
             raise InvalidInput(
                 f"plan must have the unit 'decision' for a Learner; got {plan.unit!r}. "
                 "Only the service enforces other units: run discreet serve."
             )
+        warn_if_too_noisy(plan)
         self.plan = plan
         self._noise: Noise = noise or SecureNoise()
         # Actions may come from an ordinary generator: privacy holds for every fixed draw.
@@ -63,8 +83,15 @@ class Learner:
             )
         ledger = Ledger(budget, unit=plan.unit)
         self._store = MemoryStore(
-            plan.nothing_released(), ledger, plan.features.p, plan.missing_loss
+            plan.nothing_released(),
+            ledger,
+            plan.features.p,
+            plan.missing_loss,
+            waiting=one_of("waiting", waiting, WAITING),
+            window=Window(window),
+            clock=clock,
         )
+        self._fit = partial(private_release, plan, self._noise)
         self._custody = saved_state.Custody()
 
     @property
@@ -78,19 +105,17 @@ class Learner:
         return self._store.ledger
 
     def decide(self, contexts: Any) -> Decisions:
-        """Choose an action for one context or for many; each takes a slot of the open batch.
+        """Choose an action for one context or for many; each takes a slot of a batch.
 
-        A batch that is complete is released first, so one call fills one batch at most: of 900
-        contexts those that find a slot are stored. The same policy decides the others, with
-        ``stored`` False and id −1, as it does while a sealed batch waits for losses.
-        The result says how many were stored ("27 of 900 stored"). To learn from all 900, decide
-        them in smaller calls and observe in between.
+        Batches that are complete are released first, and the newest release decides the whole
+        call. Contexts that find no slot (in a "gap", or at the end of the horizon) are decided
+        as well, with ``stored`` False and id −1; the result says how many were stored.
         """
         features = self.plan.features.map(contexts)
         policy = self.plan.policy
         with self._custody:
-            if self._store.ready and self.plan.releases == "automatic":
-                self.release()
+            if self.plan.releases == "automatic":
+                self._store.release_ready(self._fit, coming=len(features))
             released = self._store.released
             actions = policy.sample(released, features, self._draws.random((len(features), 2)))
             ids = self._store.take(features, actions)
@@ -120,14 +145,22 @@ class Learner:
             self._store.hear(ids, losses)
 
     def close(self) -> None:
-        """Declare the unheard slots of the sealed batch missing (void, or the declared loss)."""
+        """Declare the unheard slots of the oldest full batch missing: void, or the plan's
+        ``missing_loss``."""
         with self._custody:
             self._store.close()
 
     def release(self) -> Release:
-        """Fit the complete batch, charge the ledger, publish and delete the rows, in one step."""
+        """Fit the oldest batch if it is complete, charge, publish and delete its rows, in one
+        step."""
         with self._custody:
-            return self._store.release(partial(private_release, self.plan, self._noise))
+            return self._store.release(self._fit)
+
+    def status(self) -> LearnerStatus:
+        """Why nothing changes yet, and what happens next; from public counts and clocks alone."""
+        with self._custody:
+            automatic = self.plan.releases == "automatic"
+            return learner_status(self._store, automatic, self.plan.outcome.plural)
 
     def save(self, path: str | Path) -> None:
         """Write everything, private rows included, to a file only its owner can read.
@@ -148,19 +181,30 @@ class Learner:
                 "plan": config,
                 "ledger": self.ledger.to_json(),
                 "releases": [item.to_json() for item in self.released.items],
+                "batches": saved_rows.waiting_facts(self._store),
             }
-            saved_state.write(path, header, self._store.rows())
+            saved_state.write(path, header, saved_rows.private_rows(self._store))
             self._custody.handed_over = True
 
     @classmethod
-    def load(cls, path: str | Path, *, noise: Noise | None = None, draws: Any = None) -> Learner:
+    def load(
+        cls,
+        path: str | Path,
+        *,
+        noise: Noise | None = None,
+        draws: Any = None,
+        clock: Callable[[], float] = time.time,
+    ) -> Learner:
         """Continue from a saved state. The file is renamed, then removed: it loads once."""
         with saved_state.claim(path) as (header, rows):
             with saved_state.contents(path):
                 config = dict(header["plan"])
                 releases = tuple(Release.from_json(item) for item in header["releases"])
                 ledger = Ledger.from_json(header["ledger"])
-            learner = cls(Plan.from_config(config), noise=noise, draws=draws)
+                facts = dict(header["batches"])
+                words = {"waiting": facts["waiting"], "window": facts["window"]}
+            plan = Plan.from_config(config)
+            learner = cls(plan, **words, noise=noise, draws=draws, clock=clock)
             with saved_state.contents(path):
-                learner._store.continue_from(releases, ledger, rows)
+                saved_rows.restore(learner._store, releases, ledger, facts, rows)
         return learner

@@ -34,8 +34,8 @@ class Decisions:
     ``action`` is the name of the chosen action where the plan has names, else its number, which
     ``action_index`` always is.
     ``id`` names the slot for ``observe``; it is −1 where nothing is stored (``stored`` False):
-    the loss of such a decision is not needed, and reporting it changes nothing. A call with more
-    contexts than the open batch has slots stores as many as fit; printing says how many.
+    the loss of such a decision is not needed, and reporting it changes nothing. Printing says how
+    many were stored.
     """
 
     id: Any

@@ -123,6 +123,8 @@ def observations(
     """Ids (n,) with losses (n,), or (n, n_actions) where each record has all its losses."""
     single = np.ndim(id) == 0
     ids = np.atleast_1d(np.asarray(id))
+    if ids.shape == (0,):  # an empty list: nobody has answered yet
+        ids = ids.astype(np.int64)
     if ids.ndim != 1 or ids.dtype.kind not in "iu":
         raise InvalidInput(
             f"id must be a decision's id or an array of them; got {type(id).__name__}. "

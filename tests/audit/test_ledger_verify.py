@@ -35,8 +35,8 @@ def played(oracle=None, noise=None, budget=None):
         first_batch=2,
     )
     learner = dc.Learner(plan, noise=noise)
-    for _ in range(3):
-        length = learner._store.size
+    for number in (1, 2, 3):
+        length = plan.schedule.length(number)
         decided = learner.decide(np.zeros((length, 2)))
         learner.observe(decided.id, np.ones(length))
         learner.release()

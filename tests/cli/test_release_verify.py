@@ -21,7 +21,7 @@ PARTS = ["predictor", "matrix", "following"]
 def played(rounds=1200, noise=None, **words):
     """The releases of a learner on columns of very different scales."""
     given = {"n_actions": 3, "features": dc.UnitBall(6), "budget": PRIVATE, **words}
-    learner = dc.Learner(dc.Plan(**given), noise=noise)
+    learner = dc.Learner(dc.Plan(**given), noise=noise, waiting="gap")
     contexts = np.random.default_rng(0).uniform(-0.4, 0.4, size=(rounds, 6)) * SCALES
     while len(contexts):
         made = learner.decide(contexts)

@@ -32,7 +32,10 @@ PRIVATE_PATH = sorted(
         *SOURCE.rglob("oracles/**/*.py"),
         SOURCE / "privacy" / "noise.py",
         SOURCE / "private_release.py",
+        SOURCE / "rows" / "batch_slots.py",
+        SOURCE / "rows" / "batch_status.py",
         SOURCE / "rows" / "memory_store.py",
+        SOURCE / "rows" / "saved_rows.py",
         SOURCE / "service" / "storage" / "sealed_batch.py",
     ]
 )
@@ -211,7 +214,7 @@ def test_whatever_a_release_runs_before_it_is_public_is_silent(name):
     """From the rows in the store to the fit, which carries its noise."""
     learner = ready(*ORACLES[name])
     mechanism, noise = learner.plan.mechanism, discreet.SecureNoise()
-    reached = traced(lambda: mechanism.fit(learner._store._batch(), noise))
+    reached = traced(lambda: mechanism.fit(learner._store.batches[0].batch(None), noise))
     assert len(reached) > 12
     known = 0
     for path, line in reached:

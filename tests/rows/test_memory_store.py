@@ -20,14 +20,15 @@ from discreet.privacy.events import NonPrivate
 from discreet.releases.release import Predictor
 from discreet.rows.memory_store import MemoryStore
 from discreet.schedule import Schedule
+from store_state import state_of
 from wording import refused
 
 ACTIONS, P = 3, 2
 
 
-def store(first=4, horizon=None, missing=None):
+def store(first=4, horizon=None, missing=None, **words):
     released = Released(ACTIONS, Schedule(first, horizon))
-    return MemoryStore(released, Ledger(Budget.none()), P, missing)
+    return MemoryStore(released, Ledger(Budget.none()), P, missing, **words)
 
 
 def take(store, count, action=1):
@@ -42,40 +43,37 @@ def fit(batch, released, ledger):
     return release, ledger.charge(f"batch {number}", NonPrivate("a test"))
 
 
-def state(store):
-    """Everything that an error must leave alone."""
-    rows = {name: value.tobytes() for name, value in store.rows().items()}
-    counts = (store.number, store.start, store.size, store.taken, store.unheard, store.closed)
-    return rows, counts, store.ledger, store.released
-
-
 def test_slots_are_counted_through_all_batches():
-    one = store(first=2)
-    assert take(one, 5).tolist() == [0, 1, -1, -1, -1]
-    one.hear(np.array([0, 1]), np.array([0.0, 1.0]))
-    one.release(fit)
-    assert take(one, 5).tolist() == [2, 3, 4, 5, -1]
-    assert (one.number, one.start, one.size) == (2, 2, 4)
+    gap, pipeline = store(first=2, waiting="gap"), store(first=2)
+    assert take(gap, 5).tolist() == [0, 1, -1, -1, -1]
+    gap.hear(np.array([0, 1]), np.array([0.0, 1.0]))
+    gap.release(fit)
+    assert take(gap, 5).tolist() == [2, 3, 4, 5, -1]
+    assert take(pipeline, 5).tolist() == [0, 1, 2, 3, 4]
+    shown = [(each.number, each.start, each.size, each.taken) for each in pipeline.batches]
+    assert shown == [(1, 0, 2, 2), (2, 2, 4, 3)]
 
 
 def test_a_batch_that_is_never_fitted_has_no_slots():
     last = store(first=4, horizon=4)
     assert take(last, 3).tolist() == [-1, -1, -1]
-    assert not last.sealed
-    assert not last.ready
+    assert last.batches == []
+    assert not last.ready()
+    with refused(UnknownDecision):
+        last.hear_one(0, 0.5)
 
 
 def test_sealed_by_count_and_ready_by_hearing():
     one = store(first=2)
     take(one, 1)
-    assert not one.sealed
+    assert one.batches[0].sealed is None
     take(one, 1)
-    assert one.sealed
-    assert not one.ready
+    assert one.batches[0].sealed is not None
+    assert not one.ready()
     one.hear_one(0, 0.5)
-    assert not one.ready
+    assert not one.ready()
     one.hear_one(1, 0.5)
-    assert one.ready
+    assert one.ready()
 
 
 @given(
@@ -100,32 +98,32 @@ def test_one_by_one_is_in_bulk(reports):
             except LossConflict as error:
                 answers.append(str(error))
         assert answers[0] == answers[1]
-        assert state(one)[:2] == state(bulk)[:2]
+        assert state_of(one) == state_of(bulk)
 
 
 @pytest.mark.parametrize("id", [4, 100, -2, -(2**62), 2**62])
 def test_an_id_that_was_never_handed_out_is_unknown(id):
     one = store()
     take(one, 4)
-    before = state(one)
+    before = state_of(one)
     for call in (
         lambda: one.hear_one(id, 0.5),
         lambda: one.hear(np.array([0, id]), np.array([0.5, 0.5])),
     ):
         with refused(UnknownDecision, "decide returned"):
             call()
-    assert state(one) == before
+    assert state_of(one) == before
 
 
 def test_a_closed_batch_hears_nothing_more():
     one = store(first=2)
     take(one, 2)
     one.close()
-    before = state(one)
+    before = state_of(one)
     for call in (lambda: one.hear_one(0, 0.5), lambda: one.hear(np.array([1]), np.array([0.5]))):
         with refused(DecisionClosed, "its batch is over"):
             call()
-    assert state(one) == before
+    assert state_of(one) == before
 
 
 def test_an_earlier_batch_hears_nothing_more():
@@ -134,47 +132,47 @@ def test_an_earlier_batch_hears_nothing_more():
     one.hear_one(0, 0.5)
     one.release(fit)
     take(one, 2)
-    before = state(one)
+    before = state_of(one)
     for call in (
         lambda: one.hear_one(0, 0.5),
         lambda: one.hear(np.array([1, 0]), np.array([0.5, 0.5])),
     ):
         with refused(DecisionClosed):
             call()
-    assert state(one) == before
+    assert state_of(one) == before
 
 
 def test_ids_repeat_in_one_call_only_where_nothing_is_stored():
     one = store()
     take(one, 4)
     one.hear(np.array([-1, -1, 2]), np.array([0.5, 0.75, 1.0]))
-    assert one.unheard == 3
-    before = state(one)
+    assert one.batches[0].unheard == 3
+    before = state_of(one)
     with refused(InvalidInput, "distinct"):
         one.hear(np.array([1, 1]), np.array([0.5, 0.5]))
-    assert state(one) == before
+    assert state_of(one) == before
 
 
 def test_a_conflict_in_bulk_stores_nothing():
     one = store()
     take(one, 4)
     one.hear_one(2, 0.5)
-    before = state(one)
+    before = state_of(one)
     with refused(LossConflict, "first one is kept") as caught:
         one.hear(np.array([1, 2]), np.array([0.5, 0.75]))
-    assert state(one) == before
+    assert state_of(one) == before
     assert "0.5" not in str(caught.value)
     one.hear(np.array([1, 2]), np.array([0.25, 0.5]))  # the same again, and a new one
-    assert one.unheard == 2
+    assert one.batches[0].unheard == 2
 
 
 def test_closing_waits_for_the_count():
     one = store(first=2)
     take(one, 1)
-    before = state(one)
+    before = state_of(one)
     with refused(NotReady, "sealed"):
         one.close()
-    assert state(one) == before
+    assert state_of(one) == before
 
 
 def seen_by_fit(one):
@@ -228,14 +226,14 @@ def test_a_failed_fit_changes_nothing_and_may_be_tried_again(missing):
     take(one, 2)
     one.hear_one(0, 0.5)
     one.close()
-    before = state(one)
+    before = state_of(one)
 
     def fail(*_):
         raise MemoryError
 
     with pytest.raises(MemoryError):
         one.release(fail)
-    assert state(one) == before
+    assert state_of(one) == before
     one.release(fit)
     assert len(one.released.items) == len(one.ledger.entries) == 1
 
@@ -244,17 +242,17 @@ def test_nothing_is_released_before_its_time():
     one = store(first=2)
     for step in (lambda: None, lambda: take(one, 2), lambda: one.hear_one(0, 0.5)):
         step()
-        before = state(one)
+        before = state_of(one)
         with refused(NotReady, "close()"):
             one.release(fit)
-        assert state(one) == before
+        assert state_of(one) == before
 
 
 def test_the_memory_of_released_rows_is_overwritten():
     one = store(first=2)
     take(one, 2)
     one.hear(np.array([0, 1]), np.array([0.5, 0.5]))
-    kept = (one._features, one._losses, one._actions)
+    kept = (one.batches[0].features, one.batches[0].losses, one.batches[0].actions)
     assert all(array.any() for array in kept)
     one.release(fit)
     assert not any(array.any() for array in kept)
@@ -264,3 +262,4 @@ def test_a_store_shows_no_values():
     one = store()
     take(one, 4)
     assert repr(one) == str(one) == "MemoryStore(private)"
+    assert repr(one.batches) == "[BatchSlots(private), BatchSlots(private)]"

@@ -12,6 +12,7 @@ import pytest
 
 import discreet as dc
 from discreet.rows import saved_state
+from store_state import state_of
 from wording import refused
 
 RACES = 20
@@ -42,11 +43,7 @@ def halfway(**changes):
 
 
 def state(learner):
-    store = learner._store
-    rows = {name: value.tobytes() for name, value in store.rows().items()}
-    counts = (store.number, store.start, store.size, store.taken, store.unheard, store.closed)
-    digests = [item.digest for item in learner.released.items]
-    return rows, counts, learner.ledger.to_json(), digests
+    return state_of(learner._store)
 
 
 @pytest.fixture
@@ -243,16 +240,16 @@ def test_a_file_cut_short_is_refused_and_put_back(path, share):
 
 def test_another_version_of_the_format_is_refused_and_put_back(path, monkeypatch):
     with monkeypatch.context() as patched:
-        patched.setattr(saved_state, "FORMAT", "discreet-state/2")
+        patched.setattr(saved_state, "FORMAT", "discreet-state/3")
         halfway().save(path)
         with monkeypatch.context() as today:
-            today.setattr(saved_state, "FORMAT", "discreet-state/1")
+            today.setattr(saved_state, "FORMAT", "discreet-state/2")
             with refused(dc.CorruptRelease, "Learner.save"):
                 dc.Learner.load(path)
         assert len(dc.Learner.load(path).released.items) == 2  # whoever wrote it goes on
 
 
-@pytest.mark.parametrize("part", ["plan", "ledger", "releases", "format"])
+@pytest.mark.parametrize("part", ["plan", "ledger", "releases", "batches", "format"])
 def test_a_missing_part_is_refused_and_put_back(path, part):
     halfway().save(path)
     with np.load(path) as file:

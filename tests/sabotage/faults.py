@@ -39,6 +39,7 @@ SCALES = "oracles/mechanisms/gaussian_scales.py"
 SEALED_BATCH = "service/storage/sealed_batch.py"
 SENSITIVITIES = "privacy/sensitivities.py"
 SETTINGS = "service/settings.py"
+SLOTS = "rows/batch_slots.py"
 STORE = "rows/memory_store.py"
 TRANSACTION = "service/runtime/release_transaction.py"
 WORKER = "service/runtime/worker_state.py"
@@ -78,6 +79,8 @@ SECRET = (
     "        secret = None if secret is None else publishable(secret)\n"
 )
 """A matrix that reads the batch which it stretches."""
+HASTY = "min(self.batches, key=lambda b: (b.sealed is None, b.unheard), default=None)"
+"""The batch that was answered soonest."""
 
 FAULTS = (
     # Noise: where it comes from, its law, its independence.
@@ -236,7 +239,7 @@ FAULTS = (
         "the number of records is that of slots",
         (
             Edit(
-                STORE,
+                SLOTS,
                 "    return Batch(features, np.nan_to_num(losses, nan=0.0), ~np.isnan(losses))",
                 "    heard = ~np.isnan(losses).all(axis=-1)\n"
                 "    features, losses = features[heard], losses[heard]\n"
@@ -816,7 +819,7 @@ FAULTS = (
     Fault(
         "rows stay in memory after their release",
         "a batch is forgotten",
-        (Edit(STORE, "        self._losses.fill(0.0)\n", ""),),
+        (Edit(SLOTS, "        self.losses.fill(0.0)\n", ""),),
         ("rows/test_memory_store.py",),
     ),
     Fault(
@@ -824,6 +827,44 @@ FAULTS = (
         "a batch is fitted once",
         (Edit(SAVED_STATE, "    claimed.unlink()", "    os.rename(claimed, source)"),),
         ("rows/test_saved_state.py::test_a_state_is_loaded_once",),
+    ),
+    # Late losses: batches that wait.
+    Fault(
+        "a batch released before an older one",
+        "releases follow the order of the batches",
+        (
+            Edit(STORE, "oldest = self.batches[0] if self.batches else None", f"oldest = {HASTY}"),
+            Edit(
+                STORE,
+                "oldest, others = self.batches[0], self.batches[1:]",
+                f"oldest = {HASTY}\n        others = [b for b in self.batches if b is not oldest]",
+            ),
+        ),
+        ("rows/test_late_losses.py::test_releases_are_made_in_the_order_of_the_batches",),
+    ),
+    Fault(
+        "a window that counts answers",
+        "the end of a batch is public",
+        (
+            Edit(
+                STORE,
+                "decisions = now.decisions + coming - batch.sealed.decisions",
+                "decisions = now.decisions + coming - batch.sealed.decisions - batch.unheard",
+            ),
+        ),
+        ("rows/test_late_losses.py::test_who_answered_moves_no_window",),
+    ),
+    Fault(
+        "a late loss counts after its batch was closed",
+        "the end of a batch is public",
+        (
+            Edit(
+                STORE,
+                "        if self.over(batch):\n            raise batch_over()\n        batch.hear_",
+                "        batch.hear_",
+            ),
+        ),
+        ("rows/test_late_losses.py::test_a_loss_after_the_window_is_refused",),
     ),
     # The edges: units, forks, and the service.
     Fault(

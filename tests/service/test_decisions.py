@@ -88,7 +88,7 @@ def test_the_same_request_again_has_the_same_answer_and_one_slot(settings, play)
         assert all(each.stored for each in rest)  # 1 + 1 + 2 slots
         assert not (await fill(service, 1))[0].stored
 
-    play(settings(window=60), scenario)
+    play(settings(window=60, waiting="gap"), scenario)
 
 
 def test_the_same_request_after_a_restart(settings, play):
@@ -108,24 +108,28 @@ def test_in_the_gap_decisions_take_no_slot(settings, play):
         assert await service.decisions.activate(waiting.decision) is False
         return await service.status()
 
-    status = play(settings(window=60), scenario)
+    status = play(settings(window=60, waiting="gap"), scenario)
     assert [each["state"] for each in status["batches"]] == ["sealed"]
     assert "waits for losses" in status["text"]
+    assert "Until that release, decisions are served and not stored." in status["text"]
 
 
-def test_a_pipeline_opens_one_more_batch_with_the_policy_of_before(settings, play, released):
+def test_batches_open_while_any_number_waits_each_with_the_policy_of_its_opening(
+    settings, play, released
+):
     async def scenario(service):
-        first = await fill(service, 4)
-        second = await fill(service, 8)
-        assert [each.stored for each in first + second] == [True] * 12
-        assert not (await fill(service, 1))[0].stored  # one waits already
-        assert await service.decisions.observe(second[0].decision, 0.5)
-        made = await released(service)
-        assert made.latest.records == 4
-        third = await fill(service, 1)
-        assert (third[0].stored, third[0].release) == (True, 1)
-        assert all(each.release == 0 for each in second)
+        early = await fill(service, 4 + 8 + 16 + 1)
+        assert all(each.stored and each.release == 0 for each in early)
+        status = await service.status()
+        assert [each["state"] for each in status["batches"]] == ["sealed"] * 3 + ["open"]
+        assert [each["slots"] for each in status["batches"]] == [4, 8, 16, 32]
+        assert await service.decisions.observe(early[12].decision, 0.5)
+        assert (await released(service)).latest.records == 4  # the oldest first
+        rest = await fill(service, 31)  # the open batch stays with the document of its opening
+        assert all(each.stored and each.release == 0 for each in rest)
+        assert (await fill(service, 1))[0].release >= 1
         assert (await released(service)).latest.records == 8
+        assert (await released(service)).latest.records == 16
 
     play(settings(waiting="pipeline", window=0.4), scenario)
 
@@ -221,7 +225,7 @@ def test_a_ticket_brings_context_action_and_loss_together(settings, play, releas
         assert not (await decisions.ticket()).stored
         await released(service)
 
-    play(settings(), scenario)
+    play(settings(waiting="gap"), scenario)
     assert seen[0].observed.tolist()[0] == [False, False, True]
     assert not seen[0].observed[1:].any()
 
@@ -336,4 +340,4 @@ def test_decisions_that_come_together_are_all_different_slots(settings, play):
 
     made = play(settings(plan={"first_batch": 64}, window=60), scenario)
     stored = [each.decision for each in made if each.stored]
-    assert len(stored) == len(set(stored)) == 64
+    assert len(stored) == len(set(stored)) == 100

@@ -6,8 +6,9 @@ entry, release and deletion of the rows appear together or not at all.
 
 from __future__ import annotations
 
+import time
+from bisect import bisect_right
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,59 +18,101 @@ from discreet.privacy.ledger import Ledger
 from discreet.releases.release import Release
 from discreet.releases.released import Released
 from discreet.rows.batch import Batch
-from discreet.rows.slot_rules import batch_over, refuse_other_loss, unknown_decision
+from discreet.rows.batch_slots import BatchSlots, Moment
+from discreet.rows.slot_rules import batch_over, unknown_decision
+from discreet.window import Window, may_open
 
 Compute = Callable[[Batch, Released, Ledger], tuple[Release, Ledger]]
 
 
 class MemoryStore:
-    """One open batch of numbered slots in memory.
+    """Batches of numbered slots in memory: one that is open, and those that wait for losses.
 
     A decision takes the next slot by count, so later events can only change what is *in* a slot.
-    Slot numbers continue through all batches and serve as ids.
+    Slot numbers continue through all batches and serve as ids. ``batches`` are under way, the
+    oldest first; all but the last are sealed. They are released in that order.
     """
 
-    def __init__(self, released: Released, ledger: Ledger, p: int, missing: float | None) -> None:
-        self.released, self.ledger = released, ledger
-        self._p, self._missing = p, missing
-        self._open_batch()
+    def __init__(
+        self,
+        released: Released,
+        ledger: Ledger,
+        p: int,
+        missing: float | None,
+        *,
+        waiting: str = "pipeline",
+        window: Window = Window(1_000),  # noqa: B008 (it is frozen)
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.waiting, self.window, self._clock = waiting, window, clock
+        self.p, self._missing = p, missing
+        self.decisions, self.seconds = 0, 0.0
+        self.begin_after(released, ledger)
 
     def __repr__(self) -> str:
         return "MemoryStore(private)"
 
-    def _open_batch(self) -> None:
-        number = len(self.released.items) + 1
-        schedule, A = self.released.schedule, self.released.n_actions
-        self.number = number
-        self.start = schedule.start(number)
-        self.size = schedule.length(number) if schedule.fitted(number) else 0
-        self.taken = self.unheard = 0
-        self.closed = False
-        self._features = np.empty((self.size, self._p))
-        self._losses = np.empty((self.size, A))
-        self._actions = np.empty(self.size, dtype=np.int64)
+    def begin_after(self, released: Released, ledger: Ledger) -> None:
+        """Open the batch that follows these releases; nothing else is under way."""
+        self.released, self.ledger = released, ledger
+        self.batches = self._with_room([], len(released.items), 0)
+
+    def _with_room(self, batches: list[BatchSlots], last: int, rows: int) -> list[BatchSlots]:
+        """These batches and new ones after number ``last``, as the rules allow, until one slot
+        more is free than there are rows."""
+        schedule, batches = self.released.schedule, list(batches)
+        free = batches[-1].free if batches else 0
+        while free <= rows and may_open(self.waiting, len(batches)) and schedule.fitted(last + 1):
+            last += 1
+            place = last, schedule.start(last), schedule.length(last)
+            batches.append(BatchSlots(*place, self.p, self.released.n_actions))
+            free += batches[-1].size
+        return batches
+
+    def now(self) -> Moment:
+        """The public moment by which windows end; a clock that is set back shows the old time."""
+        if self.window.seconds is not None:
+            self.seconds = max(self.seconds, float(self._clock()))
+        return Moment(self.decisions, self.seconds)
+
+    def over(self, batch: BatchSlots, coming: int = 0) -> bool:
+        """Whether a batch hears no more losses: somebody closed it, or its window is over when
+        ``coming`` more decisions are made."""
+        if batch.closed or batch.sealed is None:
+            return batch.closed
+        now = self.now()
+        decisions = now.decisions + coming - batch.sealed.decisions
+        return self.window.over(decisions, now.seconds - batch.sealed.seconds)
+
+    def ready(self, coming: int = 0) -> bool:
+        """Whether the oldest batch is sealed, and all its slots were heard from or are missing."""
+        oldest = self.batches[0] if self.batches else None
+        if oldest is None or oldest.sealed is None:
+            return False
+        return oldest.unheard == 0 or self.over(oldest, coming)
 
     @property
-    def sealed(self) -> bool:
-        """Every slot of the batch is taken."""
-        return self.taken == self.size > 0
-
-    @property
-    def ready(self) -> bool:
-        """Sealed, and every slot was heard from or declared missing."""
-        return self.sealed and (self.closed or self.unheard == 0)
+    def end(self) -> int:
+        """The id of the next slot."""
+        if self.batches:
+            return self.batches[-1].end
+        return self.released.schedule.start(len(self.released.items) + 1)
 
     def take(self, features: np.ndarray[Any, Any], actions: np.ndarray[Any, Any]) -> Any:
-        """Take slots for as many decisions as fit; ids (n,), −1 for decisions without a slot."""
-        count = min(len(actions), self.size - self.taken)
-        begin, end = self.taken, self.taken + count
-        self._features[begin:end] = features[:count]
-        self._actions[begin:end] = actions[:count]
-        self._losses[begin:end] = np.nan
-        self.taken += count
-        self.unheard += count
-        ids = np.full(len(actions), -1, dtype=np.int64)
-        ids[:count] = np.arange(self.start + begin, self.start + end)
+        """Take slots for as many decisions as find one; ids (n,), −1 for decisions without."""
+        rows, done = len(actions), 0
+        ids = np.full(rows, -1, dtype=np.int64)
+        ids_from = self.end
+        last = self.batches[-1].number if self.batches else len(self.released.items)
+        batches = self._with_room(self.batches, last, rows)  # before any row is written
+        sealed = Moment(self.decisions + rows, self.now().seconds)
+        for batch in batches:
+            if count := min(batch.free, rows - done):
+                batch.take(features[done : done + count], actions[done : done + count])
+                done += count
+                batch.sealed = None if batch.free else sealed
+        ids[:done] = np.arange(ids_from, ids_from + done)
+        self.batches, self.decisions = batches, sealed.decisions
         return ids
 
     def hear(self, ids: np.ndarray[Any, Any], losses: np.ndarray[Any, Any]) -> None:
@@ -77,104 +120,70 @@ class MemoryStore:
         stored = ids != -1
         if not stored.all():  # decisions without a slot have no loss to store
             ids, losses = ids[stored], losses[stored]
-        slots = ids - self.start
-        if slots.size:
-            self._refuse_unknown_or_over(ids.min(), ids.max())
-        if np.unique(slots).size != slots.size:
+        if not ids.size:
+            return
+        self._refuse_unknown_or_past(ids.min(), ids.max())
+        parts = []
+        for batch in self.batches:
+            inside = (ids >= batch.start) & (ids < batch.end)
+            if inside.any():
+                if self.over(batch):
+                    raise batch_over()
+                parts.append((batch, inside))
+        if np.unique(ids).size != ids.size:
             raise InvalidInput(
                 "decision ids must be distinct in one call; some repeat. Report each id once."
             )
-        rows = self._rows_of(slots, losses)
-        known = self._losses[slots]
-        heard = ~np.isnan(known).all(axis=-1)
-        refuse_other_loss(np.array_equal(known[heard], rows[heard], equal_nan=True))
-        self._losses[slots] = rows
-        self.unheard -= int((~heard).sum())
+        news = [(batch, batch.news(ids[inside], losses[inside])) for batch, inside in parts]
+        for batch, checked in news:  # nothing is written before everything was checked
+            batch.hear(checked)
 
     def hear_one(self, id: int, loss: float) -> None:
         """``hear`` for one loss of one decision, faster, since it uses no arrays."""
         if id == -1:
             return
-        self._refuse_unknown_or_over(id, id)
-        slot = id - self.start
-        place = slot, self._actions[slot]
-        known = self._losses[place]
-        if known == known:  # not NaN: heard before
-            refuse_other_loss(known == loss)
-            return
-        self._losses[place] = loss
-        self.unheard -= 1
+        self._refuse_unknown_or_past(id, id)
+        batch = self.batches[bisect_right(self.batches, id, key=_start) - 1]
+        if self.over(batch):
+            raise batch_over()
+        batch.hear_one(id, loss)
 
-    def _refuse_unknown_or_over(self, lowest: int, highest: int) -> None:
-        if highest >= self.start + self.taken or lowest < 0:
+    def _refuse_unknown_or_past(self, lowest: int, highest: int) -> None:
+        if highest >= self.end or lowest < 0:
             raise unknown_decision()
-        if lowest < self.start or self.closed:
+        if not self.batches or lowest < self.batches[0].start:
             raise batch_over()
 
-    def _rows_of(self, slots: Any, losses: Any) -> np.ndarray[Any, Any]:
-        if losses.ndim == 2:
-            return np.asarray(losses)
-        rows = np.full((len(slots), self._losses.shape[1]), np.nan)
-        rows[np.arange(len(slots)), self._actions[slots]] = losses
-        return rows
-
     def close(self) -> None:
-        """Declare losses that the sealed batch still lacks missing."""
-        if not self.sealed:
+        """Declare losses that the oldest sealed batch still lacks missing."""
+        if not self.batches or self.batches[0].sealed is None:
             raise NotReady(
                 "batch must be sealed before it is closed; slots are still free. "
                 "Go on deciding: a batch is closed by count, never by who answered."
             )
-        self.closed = True
+        self.batches[0].closed = True
 
-    def release(self, compute: Compute) -> Release:
-        """Fit, publish, charge and delete rows in one step; an error changes nothing."""
-        if not self.ready:
+    def release(self, compute: Compute, coming: int = 0) -> Release:
+        """Fit the oldest batch, publish, charge and delete its rows in one step; an error changes
+        nothing, and the other batches are never touched."""
+        if not self.ready(coming):
             raise NotReady(
                 "batch must be full, with all losses, to be released; this one is not. "
                 "Observe the remaining losses, or declare them missing with close()."
             )
-        release, ledger = compute(self._batch(), self.released, self.ledger)
+        oldest, others = self.batches[0], self.batches[1:]
+        release, ledger = compute(oldest.batch(self._missing), self.released, self.ledger)
+        batches = self._with_room(others, others[-1].number if others else oldest.number, 0)
         self.released, self.ledger = self.released.add(release), ledger
-        self._features.fill(0.0)  # overwrite the rows before their memory is freed
-        self._losses.fill(0.0)
-        self._actions.fill(0)
-        self._open_batch()
+        self.batches = batches
+        oldest.forget()
         return release
 
-    def _batch(self) -> Batch:
-        return batch_of(self._features, self._losses, self._actions, self._missing)
-
-    def rows(self) -> dict[str, np.ndarray[Any, Any]]:
-        """The private rows of the open batch, for Learner.save."""
-        return {
-            "features": self._features[: self.taken],
-            "losses": self._losses[: self.taken],
-            "actions": self._actions[: self.taken],
-            "closed": np.asarray(self.closed),
-        }
-
-    def continue_from(self, releases: tuple[Release, ...], ledger: Ledger, rows: Any) -> None:
-        """Continue from a saved store."""
-        self.released, self.ledger = replace(self.released, items=releases), ledger
-        self._open_batch()
-        count = len(rows["actions"])
-        self.take(rows["features"], rows["actions"])
-        self._losses[:count] = rows["losses"]
-        self.unheard = int(np.isnan(rows["losses"]).all(axis=-1).sum())
-        self.closed = bool(rows["closed"])
+    def release_ready(self, compute: Compute, coming: int) -> None:
+        """Release what is ready when ``coming`` more decisions are made, the oldest first."""
+        while self.ready(coming):
+            self.release(compute, coming)
 
 
-def batch_of(
-    features: np.ndarray[Any, Any],
-    losses: np.ndarray[Any, Any],
-    actions: np.ndarray[Any, Any],
-    missing: float | None,
-) -> Batch:
-    """Slots as a batch. Losses (n, A) are NaN if they never came: such a slot takes the missing
-    loss for its action, or is void. A slot with the action −1 is always void."""
-    if missing is not None:
-        losses = losses.copy()  # a failed release must leave the rows as they were
-        silent = np.flatnonzero(np.isnan(losses).all(axis=-1) & (actions >= 0))
-        losses[silent, actions[silent]] = missing
-    return Batch(features, np.nan_to_num(losses, nan=0.0), ~np.isnan(losses))
+def _start(batch: BatchSlots) -> int:
+    return batch.start

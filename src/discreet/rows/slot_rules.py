@@ -26,5 +26,6 @@ def batch_over() -> DecisionClosed:
     """The error for whatever comes after the end of a batch."""
     return DecisionClosed(
         "decision must belong to a batch under way; its batch is over, or not known any more. "
-        "Nothing changed: drop the late loss."
+        "Nothing changed: drop the late loss. If losses often come so late, begin with a longer "
+        "window."
     )

@@ -9,9 +9,9 @@ database = "discreet.db"    # or postgresql://user@host/name, for several worker
 vault = "vault"             # secrets: never in a backup together with the database
 # anchor = "/mnt/other/welcome.jsonl"    # notices restored backups; --init says where it lies
 
-window = 60                 # seconds that losses are awaited after a batch is full
+window = 60                 # seconds that losses are awaited after a batch is full; or "6h", "7d"
 settle = 1                  # seconds after that in which the fit is made
-waiting = "gap"             # meanwhile decisions are not stored; "pipeline" opens the next batch
+waiting = "pipeline"        # meanwhile the next batch opens; with "gap" nothing is stored
 journal = "decide"          # write at decide; "observe" writes once, when the loss comes
 unit = "decision"           # what is protected; or "user_per_batch", or "user" with max_batches
 mode = "online"             # at the start; or "shadow", "frozen"

@@ -15,6 +15,8 @@ from discreet.plan import Plan
 from discreet.privacy.budget import Budget
 from discreet.privacy.events import REAL_ARITHMETIC, assumptions
 from discreet.validate import in_range, one_of, whole
+from discreet.window import UNITS as UNITS_OF_TIME
+from discreet.window import WAITING, seconds_of
 
 UNITS = ("decision", "user_per_batch", "user")
 MODES = ("online", "shadow", "frozen")
@@ -33,7 +35,7 @@ class ServedPlan(Plan):
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """One experiment as it is served; times are in seconds.
+    """One experiment as it is served; times are in seconds, or in words such as "6h".
 
     The service awaits losses for ``window`` seconds after a batch is sealed; the release is due
     ``settle`` seconds later. For ``remember`` seconds after the end of a batch a repeated
@@ -51,7 +53,7 @@ class Settings:
     window: float = 3600.0
     settle: float = 1.0
     remember: float = 86_400.0
-    waiting: str = "gap"
+    waiting: str = "pipeline"
     journal: str = "decide"
     unit: str = "decision"
     max_batches: int | None = None
@@ -99,7 +101,7 @@ class Settings:
             "A request that is sent again after that counts a second time.",
         )
         in_range("holdback", self.holdback, 0.0, 1.0)
-        one_of("waiting", self.waiting, ("gap", "pipeline"))
+        one_of("waiting", self.waiting, WAITING)
         one_of("journal", self.journal, ("decide", "observe"))
         one_of("unit", self.unit, UNITS)
         one_of("mode", self.mode, MODES)
@@ -140,11 +142,6 @@ class Settings:
     def postgres(self) -> bool:
         """Whether the database is a PostgreSQL server."""
         return self.database.startswith(SCHEMES)
-
-    @property
-    def depth(self) -> int:
-        """How many batches may be under way: the open one, and one that waits for losses."""
-        return 2 if self.waiting == "pipeline" else 1
 
     @property
     def budget(self) -> Budget:
@@ -203,6 +200,9 @@ class Settings:
             # [docs/privacy/service.md, "Users"]
             share = Budget(plan.budget.epsilon / parts, plan.budget.delta / parts)
             plan = replace(plan, budget=share)
+        for name in ("window", "settle", "remember"):
+            if isinstance(given.get(name), str) and given[name][-1:] in UNITS_OF_TIME:
+                given[name] = seconds_of(name, given[name])
         given["cors_origins"] = tuple(given.get("cors_origins", ()))
         return build(cls, given | {"plan": plan, "folder": folder}, "experiment", {})
 

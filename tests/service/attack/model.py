@@ -1,5 +1,6 @@
 """What the service must do, in a hundred lines: slots, windows, answers, releases."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 
@@ -26,9 +27,10 @@ class Batch:
 class Model:
     """One process with leases of one slot: what is taken is handed out."""
 
-    first: int
+    length: Callable
+    """Slots of a batch, by its place in the schedule."""
     window: float
-    depth: int
+    waiting: str
     memory: float
     now: float = 0.0
     mode: str = "online"
@@ -54,10 +56,10 @@ class Model:
             return spare
         batch = next((batch for batch in self.live if batch.state == "open"), None)
         if batch is None:
-            if len(self.live) >= self.depth:
+            if self.waiting == "gap" and self.live:
                 return None
             kept = sum(batch.state != "burned" for batch in self.batches)
-            batch = Batch(len(self.batches) + 1, self.first << kept)
+            batch = Batch(len(self.batches) + 1, self.length(kept + 1))
             self.batches.append(batch)
         batch.taken += 1
         if batch.taken == batch.size:

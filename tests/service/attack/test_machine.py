@@ -70,7 +70,9 @@ class Life(RuleBasedStateMachine):
             waiting=waiting,
         )
         lifecycle.begin(self.settings)
-        self.model = Model(FIRST, WINDOW, self.settings.depth, MEMORY)
+        self.model = Model(
+            self.settings.plan.schedule.length, WINDOW, self.settings.waiting, MEMORY
+        )
         self._start()
 
     def _start(self):
@@ -130,7 +132,8 @@ class Life(RuleBasedStateMachine):
 
     @rule()
     def upkeep(self):
-        for _ in range(4):  # it may have to look first, and one release is made at a time
+        # It may have to look first, and one release is made at a time.
+        for _ in range(3 + len(self.model.live)):
             self.run(self.service.upkeep.once())
         self.model.upkeep()
         self.run(self.service.upkeep.once())

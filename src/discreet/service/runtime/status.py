@@ -7,9 +7,11 @@ from typing import Any
 
 from discreet.action_names import action_name
 from discreet.config import to_config
+from discreet.rows.batch_status import UNSTORED, full_sentence, open_sentence
 from discreet.service.runtime.worker_state import WorkerState
 from discreet.service.storage.batches import BatchState, under_way
 from discreet.service.storage.database import Connection
+from discreet.window import may_open
 
 
 async def status(state: WorkerState) -> dict[str, Any]:
@@ -59,21 +61,20 @@ def _sentences(state: WorkerState, live: list[BatchState], now: float) -> list[s
     said, heard = _warnings(state), state.settings.plan.outcome.plural
     for batch in live:
         if batch.state == "open":
-            said.append(
-                f"Batch {batch.id} is open: {batch.taken:,} of {batch.size:,} slots are taken."
-            )
+            said.append(open_sentence(batch.id, batch.taken, batch.size))
         else:
             left = max(0.0, (batch.due or 0.0) - now)
-            said.append(
-                f"Batch {batch.id} is full and waits for {heard}; its release is due in "
-                f"{left:,.0f} s, however many people answer."
-            )
+            due = f"its release is due in {left:,.0f} s, however many people answer."
+            said.append(full_sentence(batch.id, heard, due))
     if state.mode == "frozen":
         said.append("The experiment is frozen: decisions are served and not stored.")
-    elif not live:
-        said.append("No batch is open: the next decision opens one, unless the experiment is over.")
     elif all(batch.state == "sealed" for batch in live):
-        said.append("Until that release, decisions are served and not stored.")
+        if may_open(state.settings.waiting, len(live)):
+            said.append(
+                "No batch is open: the next decision opens one, unless the experiment is over."
+            )
+        else:
+            said.append(UNSTORED)
     if state.mode == "shadow":
         plan, default = state.settings.plan, state.settings.default_action
         named = "" if plan.actions is None else f", {action_name(plan, default)}"

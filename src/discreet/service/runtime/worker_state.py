@@ -59,7 +59,7 @@ class WorkerState:
         self.journal = Journal(self.database, self.names)
         terms = Terms(
             settings.plan.schedule,
-            settings.depth,
+            settings.waiting,
             settings.window,
             settings.settle,
             workers,

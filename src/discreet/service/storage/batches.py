@@ -15,6 +15,7 @@ from discreet.schedule import Schedule
 from discreet.service.kill_points import step
 from discreet.service.secrets.vault import Vault
 from discreet.service.storage.database import Connection, Database
+from discreet.window import may_open
 
 NONCE = 8
 """Bytes of the nonce of a lease."""
@@ -67,7 +68,7 @@ class Terms:
     """What the settings say about batches."""
 
     schedule: Schedule
-    depth: int
+    waiting: str
     window: float
     settle: float
     workers: int
@@ -126,7 +127,7 @@ class Slots:
         for batch in live:
             if batch.state == "open":
                 return batch
-        if len(live) >= self._terms.depth:
+        if not may_open(self._terms.waiting, len(live)):
             return None
         highest = connection.execute(
             "SELECT coalesce(max(id), 0) FROM batches WHERE epoch = ?", (epoch,)

@@ -9,7 +9,7 @@ import numpy as np
 
 from discreet.plan import Plan
 from discreet.rows.batch import Batch
-from discreet.rows.memory_store import batch_of
+from discreet.rows.batch_slots import batch_of
 from discreet.service.secrets.sealing import (
     ACTIVATION,
     LOSS,

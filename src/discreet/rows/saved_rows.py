@@ -1,0 +1,100 @@
+"""What a saved learner says of its batches under way: to arrays, and back with every check."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from discreet.privacy.ledger import Ledger
+from discreet.releases.release import Release
+from discreet.rows.batch_slots import Moment
+from discreet.rows.memory_store import MemoryStore
+
+Arrays = dict[str, np.ndarray[Any, Any]]
+
+
+def waiting_facts(store: MemoryStore) -> dict[str, Any]:
+    """The public state beside rows: how batches wait, and what was counted since the start."""
+    now = store.now()
+    return {
+        "waiting": store.waiting,
+        "window": store.window.said,
+        "decisions": now.decisions,
+        "seconds": now.seconds,
+    }
+
+
+def private_rows(store: MemoryStore) -> Arrays:
+    """The rows of all batches under way, in the order of their slots."""
+    batches, no_features = store.batches, np.empty((0, store.p))
+    no_losses, no_actions = np.empty((0, store.released.n_actions)), np.empty(0, np.int64)
+    sealed = [batch.sealed for batch in batches if batch.sealed is not None]
+    return {
+        "features": np.vstack([no_features, *(b.features[: b.taken] for b in batches)]),
+        "losses": np.vstack([no_losses, *(b.losses[: b.taken] for b in batches)]),
+        "actions": np.hstack([no_actions, *(b.actions[: b.taken] for b in batches)]),
+        "sealed_decisions": np.array([moment.decisions for moment in sealed], dtype=np.int64),
+        "sealed_seconds": np.array([moment.seconds for moment in sealed], dtype=np.float64),
+        "closed": np.asarray(bool(batches) and batches[0].closed),
+    }
+
+
+def restore(
+    store: MemoryStore,
+    releases: tuple[Release, ...],
+    ledger: Ledger,
+    facts: Mapping[str, Any],
+    rows: Arrays,
+) -> None:
+    """Make a new store go on where a saved one stopped; ValueError for an impossible state."""
+    _refuse_impossible_rows(store, rows)
+    _require([item.number for item in releases] == list(range(1, len(releases) + 1)))
+    _require(len(ledger.entries) == len(releases))
+    store.begin_after(replace(store.released, items=releases), ledger)
+    start = store.end
+    ids = store.take(rows["features"], rows["actions"])
+    _require((ids >= 0).all())  # each has a slot: of a batch that opens while others wait
+    store.decisions, store.seconds = int(facts["decisions"]), float(facts["seconds"])
+    for batch in store.batches:
+        losses = rows["losses"][batch.start - start : batch.end - start]
+        batch.losses[: batch.taken] = losses
+        batch.unheard = int(np.isnan(losses).all(axis=-1).sum())
+    _restore_moments(store, rows)
+
+
+def _restore_moments(store: MemoryStore, rows: Arrays) -> None:
+    sealed = [batch for batch in store.batches if batch.sealed is not None]
+    decisions = [int(each) for each in rows["sealed_decisions"]]
+    seconds = [float(each) for each in rows["sealed_seconds"]]
+    _require(len(decisions) == len(seconds) == len(sealed))
+    _require(sorted(decisions) == decisions and sorted(seconds) == seconds)
+    _require(max([store.end, *decisions]) <= store.decisions)
+    _require(all(0.0 <= each <= store.seconds < np.inf for each in [0.0, *seconds]))
+    for batch, moment in zip(sealed, map(Moment, decisions, seconds), strict=True):
+        _require(batch.end <= moment.decisions)
+        batch.sealed = moment
+    if rows["closed"].item():
+        _require(bool(sealed))
+        store.close()
+
+
+def _refuse_impossible_rows(store: MemoryStore, rows: Arrays) -> None:
+    features, losses, actions = rows["features"], rows["losses"], rows["actions"]
+    _require(actions.ndim == 1 and actions.dtype == np.int64 and rows["closed"].dtype == np.bool_)
+    _require(features.shape == (len(actions), store.p))
+    _require(losses.shape == (len(actions), store.released.n_actions))
+    _require(bool(np.isfinite(features).all()))
+    _require(bool(((actions >= 0) & (actions < losses.shape[1])).all()))
+    heard = ~np.isnan(losses)
+    own = np.arange(losses.shape[1]) == actions[:, None]
+    none_or_own_or_all = ~heard.any(1) | (heard == own).all(1) | heard.all(1)
+    _require(bool(none_or_own_or_all.all()))
+    _require(bool(((losses >= 0.0) & (losses <= 1.0))[heard].all()))
+
+
+def _require(possible: bool) -> None:
+    if not possible:
+        raise ValueError  # the caller names the file; nothing is said of its rows

@@ -1,0 +1,80 @@
+"""How long losses are awaited: a number of decisions, or a time such as "90s" or "7d"."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from discreet.errors import InvalidInput
+from discreet.validate import whole
+
+WAITING = ("pipeline", "gap")
+"""What happens while a sealed batch waits: the next one opens, or nothing is stored."""
+UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
+_TEXT = re.compile(r"\s*(\d{1,9}(?:\.\d{1,9})?)\s*([smhd])\s*")
+
+
+def may_open(waiting: str, under_way: int) -> bool:
+    """Whether a batch may open while so many others wait for losses.
+
+    Privacy: this is decided by public counts, so no answer moves a slot to another batch.
+    [docs/privacy/transcript.md, "Several batches at once"]
+    """
+    return waiting == "pipeline" or under_way == 0
+
+
+def seconds_of(name: str, text: str) -> float:
+    """Seconds of a time in words.
+
+    >>> [seconds_of("window", text) for text in ("90s", "15m", "6h", "7d")]
+    [90.0, 900.0, 21600.0, 604800.0]
+    """
+    match = _TEXT.fullmatch(text)
+    seconds = float(match[1]) * UNITS[match[2]] if match else 0.0
+    if seconds <= 0.0:
+        raise InvalidInput(
+            f"{name} must be a number above zero with a unit, s, m, h or d; got {text!r}. "
+            "Write '90s', '15m', '6h' or '7d'."
+        )
+    return seconds
+
+
+@dataclass(frozen=True)
+class Window:
+    """The public rule that ends the waiting for losses of a sealed batch.
+
+    ``said`` is a number of decisions, a time in words, or None for a window without an end.
+
+    >>> Window(1_000).over(1_000, 0.0), Window(1_000).over(1_001, 0.0)
+    (False, True)
+    >>> Window("15m").over(10**6, 899.0), Window("15m").over(0, 900.0)
+    (False, True)
+    """
+
+    said: int | str | None
+    decisions: int | None = field(init=False, default=None)
+    seconds: float | None = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        said: Any = self.said
+        if isinstance(said, str):
+            object.__setattr__(self, "seconds", seconds_of("window", said))
+        elif isinstance(said, (int, np.integer)):
+            step = "Give a number of decisions, or a time such as '6h'."
+            object.__setattr__(self, "decisions", whole("window", said, 0, step))
+            object.__setattr__(self, "said", self.decisions)
+        elif said is not None:
+            raise InvalidInput(
+                "window must be a whole number of decisions, a time in words, or None; "
+                f"got {said!r}. Write 1_000, '6h', or None to close batches yourself."
+            )
+
+    def over(self, decisions: int, seconds: float) -> bool:
+        """Whether it is over when so many decisions were made, and so many seconds went by,
+        since the batch was sealed. Nothing else is asked: who answered does not count."""
+        if self.decisions is not None:
+            return decisions > self.decisions
+        return self.seconds is not None and seconds >= self.seconds
