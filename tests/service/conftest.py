@@ -83,6 +83,7 @@ def settings(tmp_path, database):
             "database": database,
             "window": 0.2,
             "settle": 0.0,
+            "waiting": "gap",  # most tests fill a batch until nothing more is stored
             "plan": PLAN | (plan or {}),
         } | changes
         made = Settings.from_config(document, tmp_path)
@@ -231,7 +232,7 @@ def server():
 
 def toml(**changes):
     """The text of an experiment file with the plan of these tests."""
-    values = {"experiment": "test", "window": 0.5, "settle": 0.0} | changes
+    values = {"experiment": "test", "window": 0.5, "settle": 0.0, "waiting": "gap"} | changes
     lines = [f"{name} = {json.dumps(value)}" for name, value in values.items()]
     return "\n".join(
         [

@@ -338,6 +338,7 @@ def test_decisions_that_come_together_are_all_different_slots(settings, play):
         asked = [service.decisions.decide("caller", HERE) for _ in range(100)]
         return await asyncio.gather(*asked)
 
-    made = play(settings(plan={"first_batch": 64}, window=60), scenario)
+    chosen = settings(plan={"first_batch": 64}, window=60, waiting="pipeline")
+    made = play(chosen, scenario)
     stored = [each.decision for each in made if each.stored]
     assert len(stored) == len(set(stored)) == 100

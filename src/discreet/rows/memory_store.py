@@ -100,9 +100,12 @@ class MemoryStore:
 
     def take(self, features: np.ndarray[Any, Any], actions: np.ndarray[Any, Any]) -> Any:
         """Take slots for as many decisions as find one; ids (n,), −1 for decisions without."""
-        rows, done = len(actions), 0
+        rows, done, first = len(actions), 0, self.end
+        if self.batches and rows < self.batches[-1].free:  # the usual call: nothing is sealed
+            self.batches[-1].take(features, actions)
+            self.decisions += rows
+            return np.arange(first, first + rows)
         ids = np.full(rows, -1, dtype=np.int64)
-        ids_from = self.end
         last = self.batches[-1].number if self.batches else len(self.released.items)
         batches = self._with_room(self.batches, last, rows)  # before any row is written
         sealed = Moment(self.decisions + rows, self.now().seconds)
@@ -111,7 +114,7 @@ class MemoryStore:
                 batch.take(features[done : done + count], actions[done : done + count])
                 done += count
                 batch.sealed = None if batch.free else sealed
-        ids[:done] = np.arange(ids_from, ids_from + done)
+        ids[:done] = np.arange(first, first + done)
         self.batches, self.decisions = batches, sealed.decisions
         return ids
 
@@ -143,7 +146,9 @@ class MemoryStore:
         if id == -1:
             return
         self._refuse_unknown_or_past(id, id)
-        batch = self.batches[bisect_right(self.batches, id, key=_start) - 1]
+        batch = self.batches[-1]
+        if id < batch.start:
+            batch = self.batches[bisect_right(self.batches, id, key=_start) - 1]
         if self.over(batch):
             raise batch_over()
         batch.hear_one(id, loss)

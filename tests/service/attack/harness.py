@@ -63,7 +63,7 @@ def write_settings(
 ):
     """An ``experiment.toml``; whatever is not said is quick and unlimited."""
     said = {"experiment": "attack", "database": database, "window": 0.3, "settle": 0.1}
-    said |= {"rate_limit": 0} | words
+    said |= {"rate_limit": 0, "waiting": "gap"} | words
     lines = [f"{name} = {json.dumps(value)}" for name, value in said.items()]
     filling = "" if missing is None else f"missing_loss = {missing}"
     folder.mkdir(parents=True, exist_ok=True)
