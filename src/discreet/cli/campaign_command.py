@@ -73,6 +73,7 @@ def _run_flags(parser: argparse.ArgumentParser) -> None:
     presets = "800 settings per level, a few, or the untuned plan alone (default: paper)"
     flag("--preset", metavar="paper|quick|default", help=presets)
     flag("--algorithms", nargs="+", metavar="NAME", help="default: the paper's eight and Default")
+    flag("--oracles", nargs="+", metavar="NAME", help="of the grid: Ridge, Logistic or both")
     flag("--epsilon", nargs="+", metavar="E", help="noise scales; inf for none")
     flag("--ridges", nargs="+", metavar="R", help="regularisation, λ")
     flag("--seeds", type=int, metavar="N", help="0 … N−1 (default: paper 10, quick 3)")

@@ -13,19 +13,24 @@ from discreet.config import build, read_toml
 from discreet.data import NAMES
 from discreet.errors import InvalidInput
 
-LISTS = ("data", "algorithms", "epsilon", "ridges")
+LISTS = ("data", "algorithms", "oracles", "epsilon", "ridges")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """The keys of a campaign file, which are the flags of the command."""
+    """The keys of a campaign file: the flags of the command, and ``plans`` of one's own.
+
+    Without a preset the grid is the paper's; with ``plans`` it is the default plan beside them.
+    """
 
     data: list[str]
     out: str
-    preset: str = "paper"
+    preset: str | None = None
+    plans: list[Any] | None = None
     mechanism: str | None = None
     features: str = "raw"
     algorithms: list[str] | None = None
+    oracles: list[str] | None = None
     epsilon: list[Any] | None = None
     ridges: list[Any] | None = None
     seeds: int | None = None
@@ -39,17 +44,19 @@ class Request:
         """The same, checked."""
         for name in ("out", "scheduler"):
             _text(name, getattr(self, name))
-        for name in ("data", "algorithms"):
+        for name in ("data", "algorithms", "oracles"):
             for each in getattr(self, name) or ():
                 _text(name, each)
         grid = Grid.of(
-            self.preset,
+            self.preset or ("default" if self.plans else "paper"),
             mechanism=self.mechanism,
             algorithms=self.algorithms,
             epsilons=_numbers("epsilon", self.epsilon),
             ridges=_numbers("ridges", self.ridges),
             seeds=self.seeds,
             features=self.features,
+            oracles=self.oracles,
+            plans=self.plans or (),
         )
         return Campaign(
             grid=grid,
@@ -67,7 +74,7 @@ def from_arguments(args: argparse.Namespace) -> Campaign:
     """Flags win over the file."""
     document = read(args.file) if args.file else {}
     for each in fields(Request):
-        given = getattr(args, each.name)
+        given = getattr(args, each.name, None)  # plans have no flag
         if given is not None:
             document[each.name] = given
     for name, example in (("data", "fried"), ("out", "results")):
