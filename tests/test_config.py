@@ -190,6 +190,17 @@ def test_every_registered_name_is_its_class():
         assert all(name == cls.__name__ for name, cls in registry.items())
 
 
+def test_what_was_added_later_is_written_only_where_it_says_something():
+    """Documents of before keep their bytes, and so their digests."""
+    plain = {"kind": "Number", "name": "a", "low": "0.0", "high": "1.0", "clip": False}
+    assert to_config(Number("a", 0, 1)) == plain
+    assert to_config(Number("a", 0, 1, stand_in=0)) == {**plain, "stand_in": "0.0"}
+    pair = [Number("a", 0, 1, indicator=True), Number("b", 0, 1)]
+    assert to_config(pair[0]) == {**plain, "indicator": True}
+    assert "products" not in to_config(Schema(pair))
+    assert to_config(Schema(pair, products=[("a", "b")]))["products"] == [["a", "b"]]
+
+
 def test_optional_numbers_may_be_absent():
     @dataclass(frozen=True)
     class Part:

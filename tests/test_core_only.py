@@ -11,7 +11,10 @@ from packaging.requirements import Requirement
 
 import discreet
 
-EXTRAS = ("sklearn", "pyarrow", "matplotlib", "joblib", "uvicorn", "cryptography", "dask", "torch")
+EXTRAS = (
+    *("sklearn", "pyarrow", "matplotlib", "joblib", "uvicorn", "cryptography", "dask", "torch"),
+    *("narwhals", "pandas", "polars"),
+)
 PLAY = """
 import importlib.util, json, sys, numpy as np
 import discreet as dc

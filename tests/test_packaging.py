@@ -15,7 +15,18 @@ import discreet
 
 ROOT = Path(__file__).parents[1]
 CORE = {"numpy", "scipy", "array-api-compat", "opendp", "dp-accounting"}
-EXTRAS = {"campaign", "serve", "client", "postgres", "dask", "torch", "bench", "dev", "all"}
+EXTRAS = {
+    "campaign",
+    "serve",
+    "client",
+    "frames",
+    "postgres",
+    "dask",
+    "torch",
+    "bench",
+    "dev",
+    "all",
+}
 
 
 @pytest.fixture(scope="module")

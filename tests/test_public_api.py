@@ -12,7 +12,10 @@ import pytest
 
 import discreet
 
-HEAVY = ("scipy", "opendp", "dp_accounting", "matplotlib", "torch", "sklearn", "pyarrow", "dask")
+HEAVY = (
+    *("scipy", "opendp", "dp_accounting", "matplotlib", "torch", "sklearn", "pyarrow", "dask"),
+    *("narwhals", "pandas", "polars"),
+)
 ISSUE = [
     "AdaCB",
     "BonusPO",

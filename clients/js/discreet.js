@@ -115,28 +115,107 @@ function plainArray({ dimension }, context) {
   return Array.from(context);
 }
 
-function namedFields({ fields, squares }, context) {
+function namedFields({ fields, squares, products = [] }, context) {
   const need = (holds, name, rule) =>
     must(holds, `feature ${JSON.stringify(name)} must be ${rule}; it is not`, InvalidContext);
+  const named = typeof context === "object" && context !== null && !Array.isArray(context);
+  must(named, "context must be an object with named features; it is not", InvalidContext);
   const names = fields.map((field) => field.name);
-  for (const name of Object.keys(Object(context))) need(names.includes(name), name, "in the schema");
-  const parts = fields.flatMap(({ kind, name, low, high, clip, values, other }) => {
-    need(Object.hasOwn(Object(context), name), name, "given");
-    const value = context[name];
-    if (kind === "Number") {
-      const number = clip ? Math.min(Math.max(value, low), high) : value;
-      const inside = Number.isFinite(value) && number >= low && number <= high;
-      need(inside, name, `a number in [${+low}, ${+high}]`);
-      const part = 2 * ((number - low) / (high - low)) - 1;
-      return squares ? [part, 1.5 * part ** 2 - 0.5] : [part];
-    }
-    const known = values.includes(value);
-    need(known || (other && typeof value === "string"), name, `one of ${values.join(", ")}`);
-    const hot = values.map((each) => (each === value ? 1 : 0));
-    return other ? [...hot, known ? 0 : 1] : hot;
+  for (const name of Object.keys(context)) need(names.includes(name), name, "in the schema");
+  const vectors = new Map(); // of each field, its indicator included and its square left out
+  const all = fields.flatMap((field) => {
+    const { kind, name, stand_in, indicator } = field;
+    let value = Object.hasOwn(context, name) ? context[name] : undefined;
+    if (isMissing(value)) value = typed(field, stand_in);
+    const gap = isMissing(value);
+    need(!gap || indicator, name, "given");
+    const vector = gap ? new Array(WIDTHS[kind](field)).fill(0) : ENCODERS[kind](field, value, need);
+    vectors.set(name, indicator ? [...vector, gap ? 1 : 0] : vector);
+    if (!squares || kind !== "Number") return vectors.get(name);
+    return [...vectors.get(name), gap ? 0 : 1.5 * vector[0] ** 2 - 0.5];
   });
+  const units = new Map(fields.map(({ name, parts }) => [name, parts?.length ?? 1]));
   const squared = squares ? fields.filter(({ kind }) => kind === "Number").length : 0;
-  return parts.map((part) => part / Math.sqrt(fields.length + squared));
+  const outer = (left, right) => left.flatMap((value) => right.map((each) => value * each));
+  const made = products.flatMap((each) => each.map((name) => vectors.get(name)).reduce(outer));
+  const areas = products.map((each) => each.reduce((area, name) => area * units.get(name), 1));
+  const length = Math.sqrt(sum([...units.values(), squared, ...areas]));
+  return [...all, ...made].map((part) => part / length);
+}
+
+const isMissing = (value) => value === undefined || value === null || Number.isNaN(value);
+/** The stand-in of a number is written as text, as all decimals are. */
+const typed = ({ kind }, value) => (kind === "Number" && value != null ? Number(value) : value);
+const oneHot = (width, place) => Array.from({ length: width }, (_, i) => (i === place ? 1 : 0));
+const WIDTHS = {
+  Number: () => 1,
+  Flag: () => 1,
+  Category: ({ values, other }) => values.length + (other ? 1 : 0),
+  Hashed: ({ width }) => width,
+  Date: ({ parts }) => 2 * parts.length,
+};
+
+/** (field, value, need) -> coordinates, by the rules of discreet.features. */
+const ENCODERS = {
+  Number({ name, clip, log, ...field }, value, need) {
+    const [low, high] = [Number(field.low), Number(field.high)];
+    const number = clip ? Math.min(Math.max(value, low), high) : value;
+    const inside = Number.isFinite(value) && number >= low && number <= high;
+    need(inside, name, `a number in [${low}, ${high}]`);
+    const [at, from, to] = log ? [number, low, high].map(Math.log) : [number, low, high];
+    return [2 * ((at - from) / (to - from)) - 1];
+  },
+  Flag({ name }, value, need) {
+    need([true, false, 1, 0].includes(value), name, "true or false, or 1 or 0");
+    return [value ? 1 : -1];
+  },
+  Category({ name, values, other }, value, need) {
+    const words = typeof values[0] === "string";
+    const alike = words ? typeof value === "string" : Number.isInteger(value);
+    need(values.includes(value) || (other && alike), name, `one of ${values.join(", ")}`);
+    const place = values.includes(value) ? values.indexOf(value) : values.length;
+    return oneHot(values.length + (other ? 1 : 0), place);
+  },
+  Hashed({ name, width }, value, need) {
+    const known = typeof value === "string" || Number.isSafeInteger(value);
+    need(known, name, "a word or a whole number below 2**53");
+    return oneHot(width, hash(`${name}=${value}`) % width);
+  },
+  Date({ name, parts }, value, need) {
+    const found = typeof value === "string" ? placesOf(value) : {};
+    need(parts.every((part) => found[part] !== undefined), name, "an ISO 8601 date, with its time");
+    const turns = parts.map((part) => (2 * Math.PI * found[part]) / CYCLES[part]);
+    return turns.flatMap((turn) => [Math.cos(turn), Math.sin(turn)]);
+  },
+};
+
+/** CRC-32 of the UTF-8 bytes, mixed by the finaliser of MurmurHash3. */
+function hash(text) {
+  let h = -1;
+  for (const byte of encoded(text)) {
+    h ^= byte;
+    for (let bit = 0; bit < 8; bit++) h = (h >>> 1) ^ (h & 1 ? 0xedb88320 : 0);
+  }
+  h = ~h;
+  h = Math.imul(h ^ (h >>> 16), 0x85ebca6b);
+  h = Math.imul(h ^ (h >>> 13), 0xc2b2ae35);
+  return (h ^ (h >>> 16)) >>> 0;
+}
+
+const CYCLES = { month: 12, day: 31, weekday: 7, hour: 24 };
+const DAY = /^([1-9]\d{3})-(\d\d)-(\d\d)/;
+const TIME = /^(?:[T ](\d\d):(\d\d)(?::(\d\d)(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?$/;
+
+/** The place of each part in its cycle, read as written; none for text that is no date. */
+function placesOf(text) {
+  const [, year, month, day] = DAY.exec(text) ?? [];
+  const time = TIME.exec(text.slice(10));
+  const date = new Date(Date.UTC(year, month - 1, day)); // NaN if there is no year
+  if (!time || date.getUTCMonth() !== month - 1 || date.getUTCDate() !== Number(day)) return {};
+  const [hour, minute, second] = time.slice(1, 4).map((each) => Number(each ?? 0));
+  if (hour > 23 || minute > 59 || second > 59) return {};
+  const places = { month: month - 1, day: day - 1, weekday: (date.getUTCDay() + 6) % 7 };
+  return time[1] === undefined ? places : { ...places, hour };
 }
 
 const LINKS = {

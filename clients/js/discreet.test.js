@@ -88,6 +88,20 @@ for (const [kind, [contexts, expected, refused]] of Object.entries(vectors.featu
   });
 }
 
+for (const { name, features, contexts, expected, refused } of vectors.schemas) {
+  test(`the same columns: ${name}`, () => {
+    contexts.forEach((context, row) =>
+      assertClose(discreet.featuresOf(features, context), expected[row], `${name}: ${row}`),
+    );
+  });
+  test(`columns that break the schema: ${name}`, () => {
+    for (const context of refused) {
+      const said = JSON.stringify(context);
+      assert.throws(() => discreet.featuresOf(features, context), InvalidContext, said);
+    }
+  });
+}
+
 test("draws come from the platform and follow the probabilities", async () => {
   const { documents, contexts } = vectors.cases.find((each) => each.name === "VanillaPO, short");
   const board = await Billboard.from(documents, vectors.key);

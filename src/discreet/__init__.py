@@ -17,7 +17,12 @@ from discreet.errors import (
     StateClaimed,
     UnknownDecision,
 )
-from discreet.features.schema import Category, Number, Schema
+from discreet.features.category import Category
+from discreet.features.date import Date
+from discreet.features.flag import Flag
+from discreet.features.hashed import Hashed
+from discreet.features.number import Number
+from discreet.features.schema import Schema
 from discreet.features.unit_ball import UnitBall
 from discreet.learner import Learner
 from discreet.oracles import FiniteClass, Logistic, Mechanism, Oracle, PooledRidge, Problem, Ridge
@@ -40,10 +45,13 @@ __all__ = [
     "BudgetExceeded",
     "Category",
     "CorruptRelease",
+    "Date",
     "DecisionClosed",
     "DiscreetError",
     "Evaluation",
     "FiniteClass",
+    "Flag",
+    "Hashed",
     "InvalidInput",
     "Learner",
     "Ledger",

@@ -40,11 +40,16 @@ def to_config(item: Any) -> Any:
 
 
 def fields_to_config(item: Any) -> dict[str, Any]:
-    """The public parameters of a dataclass; 8 and 8.0 are written alike."""
+    """The public parameters of a dataclass; 8 and 8.0 are written alike.
+
+    One that was added later (``types.added_later``) is left out where it has its default.
+    """
     hints = typing.get_type_hints(type(item))
     written = {}
     for each in fields(item):
         value = getattr(item, each.name)
+        if "added_later" in each.metadata and value == each.default:
+            continue
         decimal = float in _options(hints[each.name]) and isinstance(value, (int, np.integer))
         written[each.name] = to_config(float(value) if decimal else value)
     return written

@@ -14,7 +14,12 @@ import numpy as np
 from discreet.arrays.stacking import one_run, stack
 from discreet.config import Registry, build, fields_to_config, from_config
 from discreet.errors import InvalidInput
-from discreet.features.schema import Category, Number, Schema
+from discreet.features.category import Category
+from discreet.features.date import Date
+from discreet.features.flag import Flag
+from discreet.features.hashed import Hashed
+from discreet.features.number import Number
+from discreet.features.schema import Schema
 from discreet.features.unit_ball import UnitBall
 from discreet.oracles import Mechanism, Oracle, PooledRidge, Problem
 from discreet.oracles.mechanisms.pooled_statistics import PooledStatistics
@@ -33,7 +38,10 @@ FEATURES: Registry = {
     "UnitBall": UnitBall,
     "Schema": Schema,
     "Number": Number,
+    "Flag": Flag,
     "Category": Category,
+    "Hashed": Hashed,
+    "Date": Date,
 }
 BUDGETS: Registry = {"Budget": Budget}
 

@@ -19,6 +19,14 @@ Floats = np.ndarray[Any, Any]
 """A NumPy array of numbers, where no other kind of array comes."""
 
 
+def added_later(default: Any) -> Any:
+    """A parameter that documents name only where it differs from its default.
+
+    It did not exist when the first documents were written, which so keep their bytes and digests.
+    """
+    return field(default=default, metadata={"added_later": True})
+
+
 @dataclass(frozen=True, eq=False)
 class Decisions:
     """What ``Learner.decide`` returns: scalars for one context, arrays for many.

@@ -3,6 +3,7 @@
 import json
 import shutil
 import subprocess
+import typing
 
 import numpy as np
 import pytest
@@ -12,6 +13,9 @@ from billboard import vectors
 from billboard.chains import BALL, KEY, SCHEMA
 from discreet.billboard.client import Billboard
 from discreet.billboard.documents import EVALUATED
+from discreet.config import from_config
+from discreet.features.schema import Field
+from discreet.plan import FEATURES
 from discreet.releases.release import LINKS
 from tolerances import EXACT
 
@@ -66,6 +70,28 @@ def test_python_refuses_the_same_contexts(features, kind):
             features.map(context)
 
 
+@pytest.mark.parametrize("case", VECTORS["schemas"], ids=lambda case: case["name"])
+def test_python_maps_the_same_columns_and_refuses_the_same(case):
+    features = from_config(FEATURES, case["features"], "features")
+    for context, expected in zip(case["contexts"], case["expected"], strict=True):
+        np.testing.assert_allclose(features.map(context)[0], expected, rtol=0, atol=EXACT)
+    for context in case["refused"]:
+        with pytest.raises(dc.InvalidInput):
+            features.map(context)
+
+
+def test_every_kind_of_column_is_covered():
+    fields = [each for case in VECTORS["schemas"] for each in case["features"]["fields"]]
+    kinds = {each["kind"] for each in fields}
+    assert kinds == {kind.__name__ for kind in typing.get_args(Field)}
+    for kind in kinds:
+        for option in ("stand_in", "indicator"):
+            assert any(field["kind"] == kind and option in field for field in fields), (
+                kind,
+                option,
+            )
+
+
 def node(folder):
     """The tests of the JavaScript client in a folder."""
     return subprocess.run(
@@ -98,6 +124,11 @@ MUTANTS = {
     "2 * shift || step": "3 * shift || step",
     "1e-12 * (1 +": "1e-2 * (1 +",
     "Math.floor(u[0] * length)": "Math.round(u[0] * length)",
+    "(h ^ (h >>> 13), 0xc2b2ae35)": "(h ^ (h >>> 12), 0xc2b2ae35)",
+    "(date.getUTCDay() + 6) % 7": "date.getUTCDay()",
+    "[number, low, high].map(Math.log)": "[number, low, high]",
+    "need(!gap || indicator": "need(true",
+    "...units.values(), squared, ...areas": "...units.values(), squared, areas.length",
 }
 
 
@@ -117,7 +148,7 @@ def test_the_javascript_tests_see_what_is_broken(line, tmp_path):
 
 def test_the_javascript_client_is_small_and_needs_nothing():
     source = (CLIENT / "discreet.js").read_text()
-    assert len(source.splitlines()) < 410
+    assert len(source.splitlines()) < 490
     assert "import " not in source
     described = json.loads((CLIENT / "package.json").read_text())
     assert described["version"] == dc.__version__

@@ -8,6 +8,8 @@ import numpy as np
 
 import discreet as dc
 from billboard.chains import BALL, KEY, SCHEMA, broken, budgets, chain, histories, plan, released
+from billboard.columns import COLUMNS
+from discreet.config import to_config
 from discreet.releases.canonical import canonical
 
 FILE = Path(__file__).parents[2] / "clients" / "js" / "vectors.json"
@@ -119,6 +121,16 @@ def vectors():
             "UnitBall": [ROWS, BALL.map(ROWS).tolist(), REFUSED_ROWS],
             "Schema": [PEOPLE, SCHEMA.map(PEOPLE).tolist(), REFUSED_PEOPLE],
         },
+        "schemas": [
+            {
+                "name": name,
+                "features": to_config(schema),
+                "contexts": contexts,
+                "expected": schema.map(contexts).tolist(),
+                "refused": refused,
+            }
+            for name, (schema, contexts, refused) in COLUMNS.items()
+        ],
     }
 
 

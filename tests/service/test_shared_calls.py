@@ -5,8 +5,8 @@ import asyncio
 import numpy as np
 import pytest
 
+from discreet import Category, Date, Flag, Number, Schema
 from discreet.errors import InvalidInput
-from discreet.features.schema import Category, Number, Schema
 from discreet.features.unit_ball import UnitBall
 from discreet.plan import Plan
 from discreet.privacy.budget import Budget
@@ -82,8 +82,15 @@ def test_a_busy_one_gathers_for_a_while_and_a_lone_one_does_not(busy, calls):
             [{"age": 75, "device": "desk"}, {"age": 0, "device": "phone"}],
             [{"age": 271, "device": "desk"}, {"age": 1}, [1, 2], None],
         ),
+        (
+            Schema(
+                [Number("age", 0, 100, stand_in=40), Flag("member", indicator=True), Date("at")]
+            ),
+            [{"at": "2026-03-29T10:00"}, {"age": 3, "member": None, "at": "2026-03-29T10:00Z"}],
+            [{"age": 3}, {"at": "2026-03-29"}, {"member": "yes", "at": "2026-03-29T10:00"}, [], {}],
+        ),
     ],
-    ids=["ball", "line", "schema"],
+    ids=["ball", "line", "schema", "gaps"],
 )
 def test_many_contexts_are_mapped_as_each_would_be(features, good, bad):
     chosen = plan(features)

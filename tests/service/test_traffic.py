@@ -9,8 +9,10 @@ from collections import Counter
 import numpy as np
 import pytest
 
+import discreet as dc
 from discreet.billboard.client import Client, Decision
 from discreet.cli.main import main
+from discreet.config import to_config
 from discreet.data import load
 from discreet.data.dataset import Dataset
 from discreet.errors import ServiceError
@@ -136,6 +138,15 @@ def test_columns_become_the_fields_of_a_schema():
     ]
     same = Dataset("same", np.ones((3, 2)), np.array([0, 1, 2]), 3)
     assert {row["hour"] for row in contexts(same, WORDS)} == {0.0}
+
+
+def test_every_kind_of_field_gets_values_that_it_takes():
+    fields = [dc.Number("n", 1, 9, log=True), dc.Flag("f"), dc.Category("c", [1, 2])]
+    schema = dc.Schema([*fields, dc.Hashed("h", 4), dc.Date("t")])
+    data = Dataset("many", np.random.default_rng(0).normal(size=(60, 5)), np.arange(60) % 3, 3)
+    rows = contexts(data, {"n_actions": 3, "features": to_config(schema)})
+    assert len(np.unique(schema.map(rows), axis=0)) > 20
+    assert {row["f"] for row in rows} == {True, False}
 
 
 @pytest.mark.parametrize(

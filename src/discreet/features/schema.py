@@ -9,111 +9,51 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from discreet.errors import InvalidInput
+from discreet.features import frames
+from discreet.features.category import Category
+from discreet.features.date import Date
+from discreet.features.flag import Flag
+from discreet.features.hashed import Hashed
+from discreet.features.missing_values import is_missing
+from discreet.features.number import Number
+from discreet.features.products import Product, Span, checked_products, placed_products
+from discreet.features.refusals import missing
 from discreet.features.unit_ball import with_bias
+from discreet.types import added_later
 from discreet.validate import instance, nearest
 
-
-def _number(value: Any) -> float:
-    """The value as a float; NaN for a word, a flag or a number too large for a float."""
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
-        return math.nan
-    try:
-        return float(value)
-    except OverflowError:
-        return math.nan
-
-
-@dataclass(frozen=True)
-class Number:
-    """A number in [low, high], mapped to [−1, 1]. ``clip`` clamps instead of refusing."""
-
-    name: str
-    low: float
-    high: float
-    clip: bool = False
-
-    def __post_init__(self) -> None:
-        if not 0 < _number(self.high) - _number(self.low) < math.inf:  # false for NaN, ∞ − ∞
-            raise InvalidInput(
-                f"range of {self.name!r} must be two finite numbers low < high; "
-                f"got {self.low!r}, {self.high!r}. Declare a public range."
-            )
-
-    @property
-    def width(self) -> int:
-        return 1
-
-    def write(self, value: Any, out: np.ndarray[Any, Any]) -> None:
-        number = _number(value)
-        if not math.isfinite(number):
-            raise InvalidInput(
-                f"feature {self.name!r} must be a finite number; got {value!r}. "
-                "Send a JSON number, not a string."
-            )
-        if self.clip:
-            number = min(max(number, self.low), self.high)
-        if not self.low <= number <= self.high:
-            raise InvalidInput(
-                f"feature {self.name!r} must be in [{self.low:g}, {self.high:g}]; got {value!r}. "
-                "Clamp it yourself, or declare the number with clip=True."
-            )
-        out[0] = 2.0 * ((number - self.low) / (self.high - self.low)) - 1.0
-
-
-@dataclass(frozen=True)
-class Category:
-    """One of a declared list of words, one-hot; ``other`` adds a slot for any other word."""
-
-    name: str
-    values: tuple[str, ...]
-    other: bool = False
-
-    def __post_init__(self) -> None:
-        # Python would read a single word as a list of letters.
-        values = () if isinstance(self.values, str) else tuple(self.values)
-        words = all(isinstance(value, str) for value in values)
-        if not values or not words or len(set(values)) != len(values):
-            raise InvalidInput(
-                f"values of {self.name!r} must be a list of distinct words; got {self.values!r}. "
-                "Declare every category once."
-            )
-        object.__setattr__(self, "values", values)
-
-    @property
-    def width(self) -> int:
-        return len(self.values) + self.other
-
-    def write(self, value: Any, out: np.ndarray[Any, Any]) -> None:
-        if isinstance(value, str) and value in self.values:
-            out[self.values.index(value)] = 1.0
-        elif isinstance(value, str) and self.other:
-            out[-1] = 1.0
-        else:
-            raise InvalidInput(
-                f"feature {self.name!r} must be one of {list(self.values)}; got {value!r}. "
-                f"{nearest(value, self.values)}"
-            )
-
-
-Field = Number | Category
+Field = Number | Flag | Category | Hashed | Date
 
 FEW_NUMBERS = 12
 """Up to so many numbers their squares are worth their noise: docs/results/defaults.md."""
+MOST_FEATURES = 4096
+"""A release holds p² numbers for each action: with so many features, 128 MB."""
+
+
+class _Place(NamedTuple):
+    """Where a field stands: its coordinates, its indicator and its square, if it has them."""
+
+    field: Field
+    start: int
+    gap: int | None
+    square: int | None
 
 
 @dataclass(frozen=True)
 class Schema:
-    """Contexts are dicts with exactly these fields.
+    """Contexts are dicts with these fields, or the rows of a frame with these columns.
 
-    Every field contributes a vector of length at most 1. With ``squares`` each number contributes
-    (3x² − 1)/2 as well, so that the best value may lie in the middle of a range; None means: for up
-    to 12 numbers. Dividing by √(all of these) puts the context into the unit ball without a
-    projection that depends on the person.
+    Every field contributes a vector of length at most 1 (a ``Date`` one per part). With ``squares``
+    each number contributes (3x² − 1)/2 as well, so that the best value may lie in the middle of a
+    range; None means: for up to 12 numbers. ``products`` names fields whose outer product is added:
+    [("age", "device")] lets the effect of the age differ between devices. Dividing by √(all of
+    these) puts the context into the unit ball without a projection that depends on the person.
 
     >>> schema = Schema([Number("age", 0, 100), Category("device", ["phone", "desk"])])
     >>> schema.p
@@ -124,65 +64,193 @@ class Schema:
 
     fields: tuple[Field, ...]
     squares: bool | None = None
+    products: tuple[tuple[str, ...], ...] = added_later(())
 
-    def __init__(self, fields: Sequence[Field], squares: bool | None = None) -> None:
+    def __init__(
+        self,
+        fields: Sequence[Field],
+        squares: bool | None = None,
+        products: Sequence[Sequence[str]] = (),
+    ) -> None:
         object.__setattr__(self, "fields", tuple(fields))
+        for place, field in enumerate(self.fields):
+            instance(f"fields[{place}]", field, (Number, Flag, Category, Hashed, Date))
         if squares is None:
-            squares = len(self._numbers) <= FEW_NUMBERS
+            numbers = [field for field in self.fields if isinstance(field, Number)]
+            squares = len(numbers) <= FEW_NUMBERS
         object.__setattr__(self, "squares", instance("squares", squares, (bool,)))
         names = [field.name for field in self.fields]
         if not names or len(set(names)) != len(names):
             raise InvalidInput(
                 f"fields must be one or more, with distinct names; got {names}. Rename one."
             )
+        object.__setattr__(self, "products", checked_products(products, names))
+        if self.p > MOST_FEATURES:
+            raise InvalidInput(
+                f"schema must have at most {MOST_FEATURES} features; got {self.p}. "
+                "Hash wide categories into fewer slots, or leave out products of wide fields."
+            )
 
-    @property
+    @cached_property
     def p(self) -> int:
         """Number of features, bias included."""
-        return 1 + sum(field.width for field in self.fields) + len(self._squared)
-
-    @property
-    def _numbers(self) -> list[Field]:
-        return [field for field in self.fields if isinstance(field, Number)]
-
-    @property
-    def _squared(self) -> list[Field]:
-        return self._numbers if self.squares else []
+        return 1 + self._fields_end + sum(product.width for product in self._products)
 
     def map(self, contexts: Any) -> np.ndarray[Any, Any]:
-        """One dict, or a sequence of dicts -> features (n, p)."""
-        many = isinstance(contexts, Iterable) and not self.is_single(contexts)
-        rows = list(contexts) if many else [contexts]
-        encoded = np.zeros((len(rows), self.p - 1))
-        for row, out in zip(rows, encoded, strict=True):
-            self._write(row, out)
-        return with_bias(encoded / math.sqrt(len(self.fields) + len(self._squared)))
+        """One dict, a sequence of dicts, or a frame -> features (n, p)."""
+        if self.is_single(contexts):
+            encoded = np.zeros((1, self.p - 1))
+            self._write(contexts, encoded[0])
+        elif frames.is_frame(contexts):
+            encoded = self._of_frame(contexts)
+        else:
+            encoded = self._of_rows(contexts)
+        for product in self._products:
+            product.write(encoded)
+        encoded /= self._length
+        return with_bias(encoded)
 
     def is_single(self, contexts: Any) -> bool:
-        """Whether this is one context rather than a list of them."""
-        return isinstance(contexts, Mapping)
+        """Whether this is one context rather than many."""
+        return type(contexts) is dict or isinstance(contexts, Mapping)
+
+    @cached_property
+    def _places(self) -> list[_Place]:
+        places, end = [], 0
+        for field in self.fields:
+            start, end = end, end + field.width
+            gap = end if field.indicator else None
+            end += field.indicator
+            square = end if self.squares and isinstance(field, Number) else None
+            end += square is not None
+            places.append(_Place(field, start, gap, square))
+        return places
+
+    @property
+    def _squared(self) -> int:
+        return sum(place.square is not None for place in self._places)
+
+    @cached_property
+    def _fields_end(self) -> int:
+        widths = [field.width + field.indicator for field in self.fields]
+        return sum(widths) + self._squared
+
+    @cached_property
+    def _products(self) -> list[Product]:
+        spans = {
+            each.field.name: Span(
+                each.start, each.field.width + each.field.indicator, each.field.units
+            )
+            for each in self._places
+        }
+        return placed_products(self.products, spans, self._fields_end)
+
+    @cached_property
+    def _length(self) -> float:
+        """No context is longer than this before the division."""
+        parts = (*self.fields, *self._products)
+        return math.sqrt(sum(part.units for part in parts) + self._squared)
+
+    @cached_property
+    def _names(self) -> frozenset[str]:
+        return frozenset(field.name for field in self.fields)
+
+    def _of_rows(self, contexts: Any) -> np.ndarray[Any, Any]:
+        if frames.is_series(contexts):
+            raise InvalidInput(
+                f"context must be a dict or a frame; got a {type(contexts).__name__}. "
+                "Call to_dict() on a row of a pandas frame."
+            )
+        if not isinstance(contexts, Iterable) or isinstance(contexts, (str, bytes)):
+            raise _no_dict(contexts)
+        rows = list(contexts)
+        encoded = np.zeros((len(rows), self.p - 1))
+        for number, (row, out) in enumerate(zip(rows, encoded, strict=True)):
+            try:
+                self._write(row, out)
+            except InvalidInput as error:
+                raise InvalidInput(f"row {number}: {error}") from None
+        return encoded
 
     def _write(self, row: Any, out: np.ndarray[Any, Any]) -> None:
-        if not isinstance(row, Mapping):
+        """The fields of one context, without products."""
+        if not self.is_single(row):
+            raise _no_dict(row)
+        if not row.keys() <= self._names:
+            names = [field.name for field in self.fields]
+            name = next(name for name in row if name not in names)
             raise InvalidInput(
-                f"context must be a dict of features; got {type(row).__name__}. "
-                "Pass {name: value} with the names of the schema."
+                f"feature {name!r} must be in the schema; it is unknown. {nearest(name, names)}"
             )
-        names = [field.name for field in self.fields]
-        for name in row:
-            if name not in names:
-                raise InvalidInput(
-                    f"feature {name!r} must be in the schema; it is unknown. {nearest(name, names)}"
-                )
-        start = 0
-        for field in self.fields:
-            if field.name not in row:
-                raise InvalidInput(
-                    f"feature {field.name!r} must be given; it is missing. "
-                    "Send every feature of the schema."
-                )
-            field.write(row[field.name], out[start : start + field.width])
-            start += field.width
-            if self.squares and isinstance(field, Number):
-                out[start] = 1.5 * out[start - 1] ** 2 - 0.5
-                start += 1
+        for field, start, gap, square in self._places:
+            name = field.name
+            value = row.get(name)
+            if is_missing(value):
+                if gap is not None:
+                    out[gap] = 1.0
+                    continue
+                if field.stand_in is None:
+                    raise missing(name, field.rule, value) if name in row else _absent(name)
+                value = field.stand_in
+            field.write(value, out, start)
+            if square is not None:
+                out[square] = 1.5 * out[start] ** 2 - 0.5
+
+    def _of_frame(self, contexts: Any) -> np.ndarray[Any, Any]:
+        frame = frames.opened(contexts)
+        encoded = np.zeros((len(frame), self.p - 1))
+        for place in self._places:
+            self._write_column(place, frames.column(frame, place.field.name), encoded)
+        return encoded
+
+    def _write_column(
+        self, place: _Place, column: frames.Column, encoded: np.ndarray[Any, Any]
+    ) -> None:
+        """One field of every row, without products."""
+        field = place.field
+        gaps, present = np.flatnonzero(column.missing), np.flatnonzero(~column.missing)
+        out = encoded[:, place.start : place.start + field.width]
+        if len(gaps) and place.gap is not None:
+            encoded[gaps, place.gap] = 1.0
+        elif len(gaps):
+            if field.stand_in is None:
+                raise InvalidInput(f"row {gaps[0]}: {missing(field.name, field.rule, None)}")
+            filled = np.zeros(field.width)
+            field.write(field.stand_in, filled, 0)
+            out[gaps] = filled
+        values = column.values[present]
+        written = np.zeros((len(present), field.width)) if len(gaps) else out
+        try:
+            field.write_column(values, written)
+        except InvalidInput:
+            _refuse_first(field, present, values)
+            raise
+        if len(gaps):
+            out[present] = written
+        if place.square is not None:
+            known = slice(None) if place.gap is None else present
+            encoded[known, place.square] = 1.5 * encoded[known, place.start] ** 2 - 0.5
+
+
+def _refuse_first(field: Field, rows: np.ndarray[Any, Any], values: np.ndarray[Any, Any]) -> None:
+    """Raise the error of the first row that the field refuses."""
+    scratch = np.zeros(field.width)
+    for row, value in zip(rows, values, strict=True):
+        try:
+            field.write(value, scratch, 0)
+        except InvalidInput as error:
+            raise InvalidInput(f"row {row}: {error}") from None
+
+
+def _no_dict(row: Any) -> InvalidInput:
+    return InvalidInput(
+        f"context must be a dict of features; got {type(row).__name__}. "
+        "Pass {name: value} with the names of the schema."
+    )
+
+
+def _absent(name: str) -> InvalidInput:
+    return InvalidInput(
+        f"feature {name!r} must be given; it is missing. Send every feature of the schema, or "
+        "declare this one with stand_in=… or indicator=True."
+    )

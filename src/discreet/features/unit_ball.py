@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from discreet.features import frames
 from discreet.validate import matrix, whole
 
 SQRT_HALF = math.sqrt(0.5)
@@ -53,11 +54,13 @@ class UnitBall:
         return self.dimension + 1
 
     def map(self, contexts: Any) -> np.ndarray[Any, Any]:
-        """One context (d,) or many (n, d) -> features (n, p)."""
+        """One context (d,), many (n, d), or a frame of d numeric columns -> features (n, p)."""
+        if frames.is_frame(contexts):
+            contexts = frames.numeric_rows(contexts, self.dimension)
         step = "Pass finite numbers in the order that UnitBall was declared for."
         rows = matrix("context", contexts, self.dimension, step)
         return with_bias(rows if rows.ndim == 2 else rows[None])
 
     def is_single(self, contexts: Any) -> bool:
         """Whether this is one context rather than a list of them."""
-        return np.ndim(contexts) == 1
+        return not frames.is_frame(contexts) and np.ndim(contexts) == 1

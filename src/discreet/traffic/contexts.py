@@ -15,7 +15,8 @@ def contexts(data: Dataset, schema: Mapping[str, Any]) -> list[Any]:
     """Every row as a context that the service accepts.
 
     An array service takes the numbers as they are. Else the first field takes the first column,
-    and so on: a number is stretched to the declared range, a category is cut at quantiles.
+    and so on: a number is stretched to the declared range, all else is cut at quantiles: a
+    category into its values, a flag into two, a hashed word into ten, a date into hours.
     """
     if data.n_actions > schema["n_actions"]:
         raise InvalidInput(
@@ -47,6 +48,11 @@ def _column(field: Mapping[str, Any], values: np.ndarray[Any, Any]) -> list[Any]
             low + (high - low) * (values - values.min()) / spread, low, high
         ).tolist()
         return numbers
-    words = field["values"]
+    words: list[Any] = {
+        "Flag": [False, True],
+        "Category": field.get("values", []),
+        "Hashed": [f"word {place}" for place in range(10)],
+        "Date": [f"2026-01-{1 + hour:02}T{hour:02}:00" for hour in range(24)],
+    }[field["kind"]]
     cuts = np.quantile(values, np.arange(1, len(words)) / len(words))
     return [words[place] for place in np.searchsorted(cuts, values, side="right")]

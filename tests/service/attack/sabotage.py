@@ -142,14 +142,14 @@ def open_doors():
 
 def lax_parsing():
     """A number may come as text, and what is too large is made smaller."""
-    from discreet.features import schema
+    from discreet.features import number
 
-    honest = schema.Number.write
+    honest = number.Number.write
 
-    def write(self, value, out):
+    def write(self, value, out, at):
         try:
-            honest(self, value, out)
-        except schema.InvalidInput:
-            out[0] = 0.0
+            honest(self, value, out, at)
+        except number.InvalidInput:
+            out[at] = 0.0
 
-    schema.Number.write = write
+    number.Number.write = write

@@ -325,6 +325,54 @@ def test_the_explorer_agrees_with_the_policy(settings, play, released):
     visited(play, settings, scenario, plan={"features": SCHEMA})
 
 
+EVERY_KIND = {
+    "kind": "Schema",
+    "fields": [
+        {"kind": "Number", "name": "n", "low": 1, "high": 100, "log": True, "indicator": True},
+        {"kind": "Flag", "name": "f", "stand_in": True},
+        {"kind": "Category", "name": "c", "values": [1, 2], "other": True},
+        {"kind": "Hashed", "name": "h", "width": 4, "indicator": True},
+        {"kind": "Date", "name": "t"},
+    ],
+    "products": [["n", "f"]],
+}
+
+
+def test_the_explorer_has_an_input_for_every_kind_of_column(settings, play, released):
+    async def scenario(visitor, service):
+        at = "2026-03-29T14:05"
+        contexts = [{"n": n, "f": n > 9, "c": 1, "h": f"{n}", "t": at} for n in (1, 5, 20, 90)]
+        for number, context in enumerate(contexts):
+            decision = await service.decisions.decide("caller", context)
+            await service.decisions.observe(decision.decision, number / 3)
+        made = await released(service)
+        plan = service.settings.plan
+        page = (await visitor.get("/ui/explorer")).text
+        assert [page.count(f'type="{kind}"') for kind in ("range", "text", "datetime-local")] == [
+            1
+        ] * 3
+        for form, context in (
+            (
+                {"x0": "50", "x1": "false", "x2": "2", "x3": "Bern", "x4": at},
+                {"n": 50, "f": False, "c": 2, "h": "Bern", "t": at},
+            ),
+            (
+                {"x2": "3", "x4": at, **{f"x{place}-given": "missing" for place in (0, 1, 3)}},
+                {"c": 9, "t": at},
+            ),
+        ):
+            given = {"token": visitor.token, "release": 1, **form}
+            page = await visitor.ask("POST", "/ui/explorer", given, hx_request="true")
+            assert page.status == 200, page.text
+            expected = plan.policy.probabilities(made, plan.features.map(context))[0]
+            found = [float(text) for text in re.findall(r'max="1" value="([^"]+)"', page.text)]
+            assert found == pytest.approx(expected.tolist(), abs=1e-15)
+        for form in ({"x2": "two"}, {"x4": "noon"}):
+            assert (await visitor.send("/ui/explorer", **form)).status == 422, form
+
+    visited(play, settings, scenario, plan={"features": EVERY_KIND})
+
+
 def timeless(text):
     return re.sub(r"\d{10}\.\d+", "time", text)
 

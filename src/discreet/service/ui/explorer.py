@@ -12,7 +12,11 @@ from starlette.responses import Response
 
 from discreet.billboard.chain import Chain
 from discreet.errors import InvalidInput
-from discreet.features.schema import Category, Number
+from discreet.features.category import Category
+from discreet.features.date import Date
+from discreet.features.flag import Flag
+from discreet.features.number import Number
+from discreet.features.schema import Field
 from discreet.features.unit_ball import UnitBall
 from discreet.plan import Plan
 from discreet.releases.released import Released
@@ -22,22 +26,29 @@ POINTS = 41
 """Points of the curve along the varied feature."""
 LATEST = 16
 """How many releases the chart over time covers."""
+GIVEN = (("given", "given"), ("missing", "missing"))
+"""What may be said of a value that a context may lack."""
 
 
 @dataclass(frozen=True)
 class Control:
-    """One input of the form: a slider with a range, or a list of words."""
+    """One input of the form: a slider with a range, a list of words, a date or a word."""
 
     name: str
     label: str
     low: float = 0.0
     high: float = 0.0
     values: tuple[tuple[str, str], ...] = ()
+    kind: str = "range"
+    start: str = ""
+    feature: Field | None = None
 
     @property
     def first(self) -> str:
         """The value before anybody moved the slider."""
-        return self.values[0][0] if self.values else f"{(self.low + self.high) / 2:g}"
+        if self.kind == "range":
+            return f"{(self.low + self.high) / 2:g}"
+        return self.values[0][0] if self.values else self.start
 
     @property
     def step(self) -> float:
@@ -45,13 +56,16 @@ class Control:
 
     def read(self, text: str) -> Any:
         """The value of the feature in the form."""
-        if self.values:
+        if isinstance(self.feature, Flag):
+            return text == "true"
+        whole = isinstance(self.feature, Category) and not self.feature.of_words
+        if self.kind != "range" and not whole:
             return text
         try:
-            return float(text)
+            return int(text) if whole else float(text)
         except ValueError:
             raise InvalidInput(
-                f"feature {self.label!r} must be a number; got {text!r}. Move its slider."
+                f"feature {self.label!r} must be a number; got {text!r}. Choose another value."
             ) from None
 
 
@@ -60,17 +74,41 @@ def controls(plan: Plan) -> list[Control]:
     if isinstance(plan.features, UnitBall):
         each = range(plan.features.dimension)
         return [Control(f"x{place}", f"number {place}", -1.0, 1.0) for place in each]
-    return [_control(place, field) for place, field in enumerate(plan.features.fields)]
+    found = []
+    for place, feature in enumerate(plan.features.fields):
+        found.append(_control(f"x{place}", feature))
+        if feature.indicator or feature.stand_in is not None:
+            found.append(Control(_gap(found[-1]), f"{feature.name} is", values=GIVEN, kind="list"))
+    return found
 
 
-def _control(place: int, field: Number | Category) -> Control:
-    name = f"x{place}"
-    if isinstance(field, Number):
-        return Control(name, field.name, field.low, field.high)
-    values = [(value, value) for value in field.values]
-    if field.other:  # longer than every word of the list, so it equals none of them
-        values.append(("any but " + " ".join(field.values), "any other"))
-    return Control(name, field.name, values=tuple(values))
+def _control(name: str, feature: Field) -> Control:
+    if isinstance(feature, Number):
+        return Control(name, feature.name, feature.low, feature.high, feature=feature)
+    if isinstance(feature, Flag):
+        values = [("true", "true"), ("false", "false")]
+    elif isinstance(feature, Category):
+        values = [(str(value), str(value)) for value in feature.values]
+        if feature.other:
+            values.append((_other(feature), "any other"))
+    else:
+        kind, start = "text", "any word"
+        if isinstance(feature, Date):
+            kind, start = "datetime-local", "2026-01-01T12:00"
+        return Control(name, feature.name, kind=kind, start=start, feature=feature)
+    return Control(name, feature.name, values=tuple(values), kind="list", feature=feature)
+
+
+def _other(feature: Category) -> str:
+    """A value of the same kind that is not in the list."""
+    if feature.of_words:  # longer than every word of the list, so it equals none of them
+        return "any but " + " ".join(map(str, feature.values))
+    return str(1 + max(map(int, feature.values)))
+
+
+def _gap(control: Control) -> str:
+    """The name of the input that says whether a value is missing."""
+    return f"{control.name}-given"
 
 
 async def explorer(asked: Asked) -> Response:
@@ -85,7 +123,7 @@ async def explorer(asked: Asked) -> Response:
         raise InvalidInput(
             "release must be one of those listed; no release has this number. Choose one."
         )
-    sliders = [each for each in inputs if not each.values]
+    sliders = [each for each in inputs if each.kind == "range"]
     varied = next((each for each in sliders if each.name == asked.given("vary")), None)
     varied = varied or next(iter(sliders), None)
     answer = await asyncio.to_thread(
@@ -138,7 +176,13 @@ def _features(plan: Plan, inputs: list[Control], rows: list[dict[str, Any]]) -> 
     """Contexts to features, by the map of the plan, which also refuses invalid contexts."""
     if isinstance(plan.features, UnitBall):
         return plan.features.map([[row[each.name] for each in inputs] for row in rows])
-    return plan.features.map([{each.label: row[each.name] for each in inputs} for row in rows])
+    named = [each for each in inputs if each.feature is not None]
+    return plan.features.map(
+        [
+            {each.label: row[each.name] for each in named if row.get(_gap(each)) != "missing"}
+            for row in rows
+        ]
+    )
 
 
 def _probabilities(plan: Plan, chain: Chain, number: int, features: Any) -> Any:

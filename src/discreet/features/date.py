@@ -1,0 +1,154 @@
+"""A column of dates and times, as places in the year, the month, the week and the day."""
+
+from __future__ import annotations
+
+import datetime
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from discreet.errors import InvalidInput
+from discreet.features.distinct_values import distinct_values
+from discreet.features.missing_values import check_declaration
+from discreet.features.refusals import refusal
+from discreet.types import added_later
+
+CYCLES = {"month": 12, "day": 31, "weekday": 7, "hour": 24}
+"""The parts of a date, and how many places each has."""
+
+TEXT = re.compile(
+    r"([1-9]\d{3})-(\d\d)-(\d\d)"
+    r"(?:[T ](\d\d):(\d\d)(?::(\d\d)(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?",
+    re.ASCII,
+)
+"""2026-03-29, or 2026-03-29T14:05:59.25+02:00 with seconds, decimals and zone as one likes."""
+
+_CIRCLES = {
+    part: [(math.cos(2 * math.pi * k / n), math.sin(2 * math.pi * k / n)) for k in range(n)]
+    for part, n in CYCLES.items()
+}
+_TABLES = {part: np.array(circle) for part, circle in _CIRCLES.items()}
+
+
+@dataclass(frozen=True)
+class Date:
+    """Parts of a date, each as (cos, sin) of its place in its cycle, so that 23 h is near 0 h.
+
+    Parts are "month", "day" (of the month, a cycle of 31), "weekday" (from Monday) and "hour".
+    A value is ISO 8601 text, a date, a datetime or a datetime64. It is read as written: the zone
+    is not converted, so 14:05+02:00 is the hour 14. Each part has length 1.
+
+    >>> out = np.zeros(2)
+    >>> Date("at", parts=["hour"]).write("2026-03-29T06:30", out, 0)
+    >>> out.round(6)
+    array([0., 1.])
+    """
+
+    name: str
+    parts: tuple[str, ...] = ("weekday", "hour")
+    stand_in: str | None = added_later(None)
+    indicator: bool = added_later(False)
+
+    def __post_init__(self) -> None:
+        listed = isinstance(self.parts, Sequence) and not isinstance(self.parts, str)
+        parts = tuple(self.parts) if listed else ()
+        if not parts or not set(parts) <= CYCLES.keys() or len(set(parts)) != len(parts):
+            raise InvalidInput(
+                f"parts of {self.name!r} must be a list of {', '.join(CYCLES)}, each at most once; "
+                f"got {self.parts!r}. Choose the parts that may matter."
+            )
+        object.__setattr__(self, "parts", parts)
+        if isinstance(self.stand_in, datetime.date):  # a datetime is one too
+            object.__setattr__(self, "stand_in", self.stand_in.isoformat())
+        check_declaration(self)
+
+    @property
+    def width(self) -> int:
+        return 2 * len(self.parts)
+
+    @property
+    def units(self) -> int:
+        return len(self.parts)
+
+    def write(self, value: Any, out: np.ndarray[Any, Any], at: int) -> None:
+        """Put the coordinates of a value at their places."""
+        for part, place in zip(self.parts, self._places(value), strict=True):
+            out[at], out[at + 1] = _CIRCLES[part][place]
+            at += 2
+
+    def write_column(self, values: np.ndarray[Any, Any], out: np.ndarray[Any, Any]) -> None:
+        """Put the coordinates of a column into ``out`` (n, width)."""
+        if values.dtype.kind == "M":
+            places = self._places_of_array(values)
+        else:
+            distinct, codes = distinct_values(values)
+            read = np.array([self._places(value) for value in distinct], dtype=np.intp)
+            places = read.reshape(-1, len(self.parts))[codes].T
+        for number, (part, column) in enumerate(zip(self.parts, places, strict=True)):
+            out[:, 2 * number : 2 * number + 2] = _TABLES[part][column]
+
+    @property
+    def rule(self) -> str:
+        """What a value must be, in the words of errors."""
+        form = "2026-03-29T14:05" if "hour" in self.parts else "2026-03-29"
+        return f"a date{' with a time' if 'hour' in self.parts else ''} such as '{form}'"
+
+    def _places(self, value: Any) -> list[int]:
+        """The place of each part, from 0."""
+        if isinstance(value, np.datetime64):
+            return [int(column[0]) for column in self._places_of_array(np.array([value]))]
+        hour: int | None = None
+        day: datetime.date | None = None
+        if isinstance(value, str):
+            day, hour = _read(value)
+        elif isinstance(value, datetime.datetime):
+            day, hour = value, value.hour
+        elif isinstance(value, datetime.date):
+            day = value
+        if day is None or (hour is None and "hour" in self.parts):
+            step = "Send ISO 8601 text." if day is None else "Send the time too, or leave out hour."
+            raise refusal(self.name, self.rule, value, step)
+        found = {"month": day.month - 1, "day": day.day - 1, "weekday": day.weekday(), "hour": hour}
+        return [found[part] for part in self.parts]  # type: ignore[misc]
+
+    def _places_of_array(self, values: np.ndarray[Any, Any]) -> list[np.ndarray[Any, Any]]:
+        unit, _ = np.datetime_data(values.dtype)
+        if unit in ("Y", "M", "W") or (unit == "D" and "hour" in self.parts):
+            step = "Use a datetime64 with days, and with hours where hour is a part."
+            raise refusal(self.name, self.rule, values[0] if len(values) else values.dtype, step)
+        return [_place_in_cycle(part, values) for part in self.parts]
+
+
+def _place_in_cycle(part: str, values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The place of one part of many dates, from 0."""
+    months, days = values.astype("datetime64[M]"), values.astype("datetime64[D]")
+    if part == "month":
+        place = months.astype(np.int64) % 12
+    elif part == "day":
+        place = (days - months.astype("datetime64[D]")).astype(np.int64)
+    elif part == "weekday":
+        place = (days.astype(np.int64) + 3) % 7  # 1970 began on a Thursday
+    else:
+        place = (values - days).astype("timedelta64[h]").astype(np.int64)
+    return np.asarray(place)
+
+
+def _read(text: str) -> tuple[datetime.date | None, int | None]:
+    """The day and the hour of ISO 8601 text; None for what it does not tell."""
+    match = TEXT.fullmatch(text)
+    if match is None:
+        return None, None
+    year, month, day, hour, minute, second = match.groups()
+    try:
+        found = datetime.date(int(year), int(month), int(day))
+    except ValueError:
+        return None, None
+    if hour is None:
+        return found, None
+    if int(hour) > 23 or int(minute) > 59 or int(second or 0) > 59:
+        return None, None
+    return found, int(hour)

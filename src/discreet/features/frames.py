@@ -1,0 +1,175 @@
+"""Frames and series of pandas, polars and pyarrow, read and made through narwhals.
+
+Nothing here imports narwhals before a frame comes: the core works without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from discreet.errors import InvalidInput
+from discreet.validate import installed, nearest
+
+if TYPE_CHECKING:
+    import narwhals as nw
+
+LIBRARIES = {"pandas", "polars", "pyarrow", "modin", "cudf", "narwhals"}
+FRAMES = {"DataFrame", "LazyFrame", "Table"}
+SERIES = {"Series", "ChunkedArray"}
+_PLAIN = (dict, list, tuple, np.ndarray, str, int, float, type(None))
+
+
+@dataclass(frozen=True)
+class Column:
+    """One value per row, and which rows have none (their values mean nothing).
+
+    Values have the dtype of flags, numbers or dates where the frame has one; else they are objects.
+    """
+
+    values: np.ndarray[Any, Any]
+    missing: np.ndarray[Any, Any]
+
+
+def is_frame(data: Any) -> bool:
+    """Whether this is a table with named columns of one of the known libraries."""
+    return type(data) not in _PLAIN and _is_a(data, FRAMES)
+
+
+def is_series(data: Any) -> bool:
+    """Whether this is one column of one of the known libraries."""
+    return type(data) not in _PLAIN and _is_a(data, SERIES)
+
+
+def _is_a(data: Any, names: set[str]) -> bool:
+    """By name, so that a library which nobody has imported is not imported to ask."""
+    return any(
+        kind.__name__ in names and kind.__module__.partition(".")[0] in LIBRARIES
+        for kind in type(data).__mro__
+    )
+
+
+def opened(frame: Any) -> nw.DataFrame[Any]:
+    """The frame as narwhals reads it."""
+    narwhals = _narwhals()
+    try:
+        read: nw.DataFrame[Any] = narwhals.from_native(frame, eager_only=True)
+    except TypeError:
+        raise InvalidInput(
+            f"frame must hold its rows; got a {type(frame).__name__}, which is lazy. "
+            "Call collect() first."
+        ) from None
+    except Exception as error:  # narwhals has errors of its own for columns of one name
+        raise InvalidInput(
+            f"frame must have columns that can be told apart; got one that cannot be read "
+            f"({type(error).__name__}). Give every column a name of its own."
+        ) from None
+    return read
+
+
+def column(frame: nw.DataFrame[Any], name: str) -> Column:
+    """The column of a feature; an error tells the nearest name if it is absent."""
+    if name not in frame.columns:
+        near = nearest(name, [str(each) for each in frame.columns])
+        step = near if near.startswith("Did") else "Add the column, or rename one."
+        raise InvalidInput(f"feature {name!r} must be a column of the frame; it is absent. {step}")
+    return _read(frame[name])
+
+
+def numeric_rows(frame: Any, dimension: int) -> np.ndarray[Any, Any]:
+    """The rows (n, dimension) of a frame that has just so many columns, all numeric."""
+    read = opened(frame)
+    if len(read.columns) != dimension:
+        raise InvalidInput(
+            f"frame must have {dimension} columns, in the order that UnitBall was declared for; "
+            f"got {len(read.columns)}. Select them, or declare a Schema, which goes by name."
+        )
+    rows = np.empty((len(read), dimension))
+    for place, name in enumerate(read.columns):
+        found = column(read, name)
+        if found.values.dtype.kind not in "biuf":
+            raise InvalidInput(
+                f"column {name!r} must be numeric; got {read.schema[name]}. "
+                "Leave it out, or declare a Schema."
+            )
+        values = found.values.astype(np.float64)
+        wrong = np.flatnonzero(found.missing | ~np.isfinite(values))
+        if len(wrong):
+            raise InvalidInput(
+                f"row {wrong[0]}: column {name!r} must be a finite number; got none. "
+                "Fill gaps by a public rule, or declare a Schema, which has rules for them."
+            )
+        rows[:, place] = values
+    return rows
+
+
+def column_of(series: Any) -> Column:
+    """A series as a NumPy array with a mask of its gaps."""
+    return _read(_narwhals().from_native(series, series_only=True))
+
+
+def numbers_of(data: Any) -> Any:
+    """A series as a NumPy array, with NaN in its gaps; anything else as it is."""
+    if not is_series(data):
+        return data
+    found = column_of(data)
+    if not found.missing.any() or found.values.dtype.kind not in "biuf":
+        return found.values
+    return np.where(found.missing, np.nan, found.values.astype(np.float64))
+
+
+def series_like(like: Any, name: str, values: np.ndarray[Any, Any]) -> Any:
+    """A series of the library of a frame (or series), with the same index in pandas."""
+    narwhals = _narwhals()
+    source = narwhals.from_native(like, eager_only=True, allow_series=True)
+    made = narwhals.new_series(name, np.asarray(values), backend=source.implementation)
+    return _indexed(made, source)
+
+
+def frame_like(like: Any, columns: Mapping[str, np.ndarray[Any, Any]]) -> Any:
+    """A frame of the library of a frame (or series), with the same index in pandas."""
+    narwhals = _narwhals()
+    source = narwhals.from_native(like, eager_only=True, allow_series=True)
+    arrays = {name: np.asarray(values) for name, values in columns.items()}
+    return _indexed(narwhals.from_dict(arrays, backend=source.implementation), source)
+
+
+def _indexed(made: Any, source: Any) -> Any:
+    index = _narwhals().maybe_get_index(source)  # None where a library has no index
+    native = made.to_native()
+    if index is not None:
+        native.index = index
+    return native
+
+
+def _narwhals() -> Any:
+    installed("frames", "to read frames", "narwhals")
+    import narwhals
+
+    return narwhals
+
+
+def _read(series: nw.Series[Any]) -> Column:
+    narwhals = _narwhals()
+    dtype = series.dtype
+    missing = series.is_null().to_numpy().astype(bool)
+    if dtype.is_decimal():
+        series, dtype = series.cast(narwhals.Float64()), narwhals.Float64()
+    if dtype.is_float():
+        values = series.to_numpy().astype(np.float64)
+        return Column(values, missing | np.isnan(values))
+    if dtype.is_integer() or dtype == narwhals.Boolean:
+        filled = series.fill_null(False if dtype == narwhals.Boolean else 0)
+        values = filled.to_numpy()
+        if values.dtype.kind in "biu":
+            return Column(values, missing)
+    elif isinstance(dtype, narwhals.Datetime):  # as written: the clock of its own zone
+        return Column(series.dt.replace_time_zone(None).to_numpy(), missing)
+    elif dtype == narwhals.Date and (days := series.to_numpy()).dtype.kind == "M":
+        return Column(days.astype("datetime64[D]"), missing)
+    listed = series.to_list()
+    values = np.fromiter(listed, dtype=object, count=len(listed))
+    return Column(values, missing)
