@@ -12,6 +12,7 @@ from discreet.campaign.run_campaign import Campaign
 from discreet.config import build, read_toml
 from discreet.data import NAMES
 from discreet.errors import InvalidInput
+from discreet.features.schema import Schema
 
 LISTS = ("data", "algorithms", "oracles", "epsilon", "ridges")
 
@@ -39,10 +40,11 @@ class Request:
     scheduler: str | None = None
     max_columns: int | None = None
     memory: float | None = None
+    schema: str | None = None
 
     def campaign(self) -> Campaign:
         """The same, checked."""
-        for name in ("out", "scheduler"):
+        for name in ("out", "scheduler", "schema"):
             _text(name, getattr(self, name))
         for name in ("data", "algorithms", "oracles"):
             for each in getattr(self, name) or ():
@@ -67,6 +69,7 @@ class Request:
             scheduler=self.scheduler,
             max_columns=self.max_columns,
             memory=self.memory,
+            schema=None if self.schema is None else Schema.from_toml(self.schema),
         )
 
 
@@ -90,8 +93,9 @@ def read(path: str) -> dict[str, Any]:
     """The document of a TOML file; data and results are looked for beside it."""
     document = read_toml(path, "campaign")
     beside = Path(path).parent
-    if isinstance(document.get("out"), str):
-        document["out"] = str(beside / document["out"])
+    for name in ("out", "schema"):
+        if isinstance(document.get(name), str):
+            document[name] = str(beside / document[name])
     data = document.get("data", [])
     document["data"] = [
         _beside(each, beside) for each in (data if isinstance(data, list) else [data])
