@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import Any
 
 from discreet.campaign.declared_ranges import FEATURES
+from discreet.campaign.own_plans import OwnPlans
 from discreet.campaign.presets import (
     DELTA,
     EPSILONS,
@@ -21,6 +22,7 @@ from discreet.campaign.presets import (
     paper_plans,
 )
 from discreet.config import to_config
+from discreet.errors import InvalidInput
 from discreet.plan import Plan
 from discreet.privacy.budget import Budget
 from discreet.registry import ORACLES, POLICIES
@@ -29,6 +31,8 @@ from discreet.schedule import Schedule
 from discreet.validate import one_of, positive, whole
 
 ALGORITHMS = (*PAPER_POLICIES, "BonusPO", "Default")
+GRID_ORACLES = ("Ridge", "Logistic")
+"""Those that the grid's policies are played with; ``Default`` and own plans have their own."""
 MECHANISMS = ("paper", "structured")
 PRESETS: Mapping[str, Mapping[str, Any]] = {
     "paper": {"epsilons": EPSILONS, "seeds": 10},
@@ -54,7 +58,8 @@ class Grid:
 
     Beside the ``ALGORITHMS``, a registered policy is an algorithm, which plays its
     ``campaign_settings`` on the paper's oracles; so is a registered oracle, which serves the
-    default policy.
+    default policy. ``plans`` are algorithms that a campaign file declares; they are played beside
+    those that ``algorithms`` names.
     """
 
     preset: str
@@ -64,6 +69,8 @@ class Grid:
     ridges: tuple[float, ...]
     seeds: int
     features: str = "raw"
+    oracles: tuple[str, ...] = GRID_ORACLES
+    plans_declared: tuple[OwnPlans, ...] = ()
     own: tuple[type[Any], ...] = field(init=False, repr=False, default=())
     """The classes of users among the algorithms: they travel to the workers with the grid."""
 
@@ -71,18 +78,35 @@ class Grid:
         one_of("preset", self.preset, PRESETS)
         one_of("mechanism", self.mechanism, MECHANISMS)
         one_of("features", self.features, FEATURES)
+        declared = {each.name: each for each in self.plans_declared}
         for algorithm in self.algorithms:
-            if _own(algorithm) is None:
+            if _own(algorithm) is None and algorithm not in declared:
                 one_of("algorithms", algorithm, (*ALGORITHMS, *POLICIES.own, *ORACLES.own))
+        for oracle in self.oracles:
+            one_of("oracles", oracle, GRID_ORACLES)
         for epsilon in self.epsilons:
             Budget(epsilon, DELTA)  # complains
         for ridge in self.ridges:
             positive("ridges", ridge)
         whole("seeds", self.seeds, 1)
         # One order, so that equal grids have equal digests.
-        own = sorted({*self.algorithms} - {*ALGORITHMS})
-        chosen = (*(name for name in ALGORITHMS if name in self.algorithms), *own)
-        object.__setattr__(self, "own", tuple(map(_own, own)))
+        own = sorted({*self.algorithms} - {*ALGORITHMS} - {*declared})
+        built_in = (name for name in ALGORITHMS if name in self.algorithms)
+        oracles = tuple(name for name in GRID_ORACLES if name in self.oracles)
+        chosen = tuple(name for name in (*built_in, *own) if _playable(name, oracles))
+        chosen += tuple(sorted(declared))
+        if not chosen:
+            raise InvalidInput(
+                f"oracles must leave something to play; got {', '.join(self.oracles)} for "
+                f"{', '.join(self.algorithms)}. FastCB needs Logistic."
+            )
+        classes = [_own(name) for name in own]
+        classes += [kind for each in declared.values() for kind in each.classes]
+        object.__setattr__(self, "own", tuple(dict.fromkeys(classes)))
+        object.__setattr__(self, "oracles", oracles)
+        object.__setattr__(
+            self, "plans_declared", tuple(declared[name] for name in sorted(declared))
+        )
         epsilons = sorted({float(epsilon) for epsilon in self.epsilons}, reverse=True)
         object.__setattr__(self, "algorithms", chosen)
         object.__setattr__(self, "epsilons", tuple(epsilons))
@@ -99,8 +123,10 @@ class Grid:
         ridges: Sequence[float] | None = None,
         seeds: int | None = None,
         features: str = "raw",
+        oracles: Sequence[str] | None = None,
+        plans: Sequence[Any] = (),
     ) -> Grid:
-        """A preset, with what is given in place of its own."""
+        """A preset, with what is given in place of its own; ``plans`` are tables, as in a file."""
         own = PRESETS[one_of("preset", preset, PRESETS)]
         return cls(
             preset=preset,
@@ -114,6 +140,8 @@ class Grid:
             ridges=tuple(own.get("ridges", RIDGES) if ridges is None else ridges),
             seeds=own["seeds"] if seeds is None else seeds,
             features=features,
+            oracles=GRID_ORACLES if oracles is None else tuple(oracles),
+            plans_declared=_distinct([OwnPlans.of(each) for each in plans]),
         )
 
     def union(self, other: Grid) -> Grid:
@@ -126,6 +154,8 @@ class Grid:
             epsilons=self.epsilons + other.epsilons,
             ridges=self.ridges + other.ridges,
             seeds=max(self.seeds, other.seeds),
+            oracles=self.oracles + other.oracles,
+            plans_declared=_distinct([*dict.fromkeys(self.plans_declared + other.plans_declared)]),
         )
 
     def to_document(self) -> dict[str, Any]:
@@ -136,15 +166,20 @@ class Grid:
             "ridges": list(self.ridges),
         }
         words = {name: getattr(self, name) for name in ("preset", "mechanism", "features", "seeds")}
+        if self.oracles != GRID_ORACLES:
+            lists["oracles"] = list(self.oracles)
+        if self.plans_declared:
+            lists["plans"] = [each.to_document() for each in self.plans_declared]
         return {**words, **lists, "delta": DELTA}
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> Grid:
         """The grid that a manifest describes."""
-        given = {name: value for name, value in document.items() if name != "delta"}
+        given = {name: value for name, value in document.items() if name not in ("delta", "plans")}
+        given["plans_declared"] = tuple(map(OwnPlans.of, document.get("plans", ())))
         given["epsilons"] = [float(epsilon) for epsilon in given["epsilons"]]
-        lists = ("algorithms", "epsilons", "ridges")
-        return cls(**given | {name: tuple(given[name]) for name in lists})
+        lists = ("algorithms", "epsilons", "ridges", "oracles")
+        return cls(**given | {name: tuple(given[name]) for name in lists if name in given})
 
     @property
     def digest(self) -> str:
@@ -154,23 +189,35 @@ class Grid:
     def families(self) -> tuple[str, ...]:
         """Those with at least one run."""
         own = (f"{each.__name__}.predictions" for each in self.own if each in ORACLES.own.values())
-        return tuple(family for family in (*FAMILIES, *own) if keys(self, family))
+        declared = (f"{o}.{each.name}" for each in self.plans_declared for o in each.oracles)
+        return tuple(family for family in (*FAMILIES, *own, *declared) if keys(self, family))
 
     def plans(self, family: str, n_actions: int, dimension: int) -> list[tuple[Key, Plan]]:
         """Every configuration of a family, at every privacy level."""
         oracle, _, kind = family.partition(".")
         return [
-            (_key(algorithm, plan), plan)
+            (_key(algorithm, plan, whole=self.declared(algorithm) is not None), plan)
             for algorithm in self.algorithms
-            if _kind(algorithm) == kind
+            if self._kind(algorithm) == kind
             for plan in _plans_of(self, algorithm, n_actions, dimension)
             if type(plan.oracle).__name__ == oracle
         ]
 
+    def declared(self, algorithm: str) -> OwnPlans | None:
+        """The plans that a file declared under this name."""
+        return next((each for each in self.plans_declared if each.name == algorithm), None)
+
+    def _kind(self, algorithm: str) -> str:
+        """The second word of its families; declared plans have batches, so families, apart."""
+        return algorithm if self.declared(algorithm) else _kind(algorithm)
+
 
 @lru_cache(maxsize=2 * len(ALGORITHMS))
 def _plans_of(grid: Grid, algorithm: str, n_actions: int, dimension: int) -> tuple[Plan, ...]:
-    """With both oracles; cached, since the two families of a data set need the same plans."""
+    """With all its oracles; cached, since the families of a data set need the same plans."""
+    declared = grid.declared(algorithm)
+    if declared is not None:
+        return declared.plans(n_actions, dimension, grid.epsilons, grid.mechanism)
     if algorithm == "Default":
         return tuple(default_plans(n_actions, dimension, grid.epsilons))
     if algorithm in ORACLES.own:
@@ -186,6 +233,7 @@ def _plans_of(grid: Grid, algorithm: str, n_actions: int, dimension: int) -> tup
         policies={algorithm: policies},
         epsilons=grid.epsilons,
         ridges=grid.ridges,
+        oracles=grid.oracles,
     )
     return tuple(plan for _, plan in made)
 
@@ -203,13 +251,34 @@ def keys(grid: Grid, family: str) -> tuple[Key, ...]:
     return tuple(key for key, _ in anywhere)
 
 
-def _key(algorithm: str, plan: Plan) -> Key:
+def _key(algorithm: str, plan: Plan, *, whole: bool) -> Key:
+    """``whole`` names every parameter of the oracle but the mechanism, which the campaign has."""
     oracle = vars(plan.oracle)
-    if ORACLES.built_in.get(type(plan.oracle).__name__):
+    if whole:
+        oracle = {key: value for key, value in oracle.items() if key != "mechanism"}
+    elif ORACLES.built_in.get(type(plan.oracle).__name__):
         oracle = {"ridge": oracle["ridge"]}
     settings = {**vars(plan.policy), **oracle}
     written = json.dumps(settings, sort_keys=True, separators=(",", ":"), default=to_config)
     return algorithm, plan.budget.epsilon, plan.budget.delta, written
+
+
+def _distinct(plans: Sequence[OwnPlans]) -> tuple[OwnPlans, ...]:
+    names = [each.name for each in plans]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise InvalidInput(
+            f"plans must have different names, also from those of the folder; got {twice!r} for "
+            "two. Rename one, or choose another --out."
+        )
+    return tuple(plans)
+
+
+def _playable(algorithm: str, oracles: Sequence[str]) -> bool:
+    """Whether an algorithm has a run with these oracles."""
+    if algorithm == "Default" or algorithm in ORACLES.own:
+        return True
+    return "Logistic" in oracles or not _all(algorithm)[0].needs_bounded_losses
 
 
 def _own(algorithm: str) -> type[Any] | None:

@@ -85,6 +85,7 @@ def paper_plans(
     policies: Mapping[str, Sequence[Any]] = PAPER_POLICIES,
     epsilons: Sequence[float] = EPSILONS,
     ridges: Sequence[float] = RIDGES,
+    oracles: Sequence[str] = ("Ridge", "Logistic"),
 ) -> list[tuple[str, Plan]]:
     """(algorithm, plan) for every configuration and privacy level.
 
@@ -94,10 +95,14 @@ def paper_plans(
     for algorithm, epsilon in product(policies, epsilons):
         budget = budget_of(epsilon)
         full = algorithm == "Supervised"
-        oracles: list[Any] = [Logistic(ridge=ridge, mechanism=mechanism) for ridge in ridges]
-        if not policies[algorithm][0].needs_bounded_losses:
-            oracles = [Ridge(ridge=ridge, mechanism=mechanism) for ridge in ridges] + oracles
-        for policy, oracle in product(policies[algorithm], oracles):
+        bounded = policies[algorithm][0].needs_bounded_losses
+        kinds = [
+            kind
+            for kind in (Ridge, Logistic)
+            if kind.__name__ in oracles and (kind.bounded or not bounded)
+        ]
+        tuned = [kind(ridge=ridge, mechanism=mechanism) for kind in kinds for ridge in ridges]
+        for policy, oracle in product(policies[algorithm], tuned):
             plan = Plan(
                 n_actions=n_actions,
                 features=UnitBall(dimension),

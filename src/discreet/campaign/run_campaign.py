@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +25,12 @@ from discreet.campaign.result_files import from_bytes, tabulate, to_bytes
 from discreet.campaign.results_folder import FORMAT, NOTHING, Folder
 from discreet.campaign.tasks import Outcome, Task, reason, runs
 from discreet.campaign.workers import Workers, outcomes, workers
-from discreet.data import resolve
+from discreet.data import Dataset, Handle, resolve
 from discreet.errors import InvalidInput
+from discreet.features.schema import Schema
 from discreet.privacy.events import NonPrivate, to_json
 from discreet.simulate.engine import Machine
+from discreet.simulate.schema_columns import with_schema
 from discreet.validate import positive, whole
 
 
@@ -43,8 +46,15 @@ class Campaign:
     scheduler: str | None = None
     max_columns: int | None = None
     memory: float | None = None
+    schema: Schema | None = None
+    """What the columns of files mean; None takes numbers as they are."""
 
     def __post_init__(self) -> None:
+        if self.schema is not None and self.grid.features != "raw":
+            raise InvalidInput(
+                f"features must be raw with a schema, which has ranges; got "
+                f"{self.grid.features!r}. Leave it out."
+            )
         for name in ("jobs", "max_columns"):
             if getattr(self, name) is not None:
                 whole(name, getattr(self, name), 1)
@@ -72,6 +82,11 @@ def run(campaign: Campaign, show: Callable[[Progress], None] = lambda _: None) -
     # Refuse what can be refused before anything is read, written or started.
     jobs = _jobs(campaign)
     folder, handles = Folder(campaign.out), resolve(list(campaign.data))
+    if campaign.schema is not None:
+        handles = [
+            replace(handle, kind="schema", reader=partial(_by_schema, handle, campaign.schema))
+            for handle in handles
+        ]
     _manifest(campaign.grid, folder.known())
     surveyed = survey(handles, campaign.max_columns)
     with folder.locked():
@@ -94,6 +109,10 @@ def run(campaign: Campaign, show: Callable[[Progress], None] = lambda _: None) -
                 playing = _Playing(campaign.grid, folder, manifest, surveyed.handles, ask.result())
                 playing.play(tasks, crew, progress, show)
     return progress
+
+
+def _by_schema(handle: Handle, schema: Schema, _: Any) -> Dataset:
+    return with_schema(schema, handle.load(encoded=False))
 
 
 def _jobs(campaign: Campaign) -> int:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.cli.answer import Answer, table
+from discreet.cli.experiment_file import schema_flag
 from discreet.cli.own_code import import_flag
 from discreet.cli.parser import Commands, command
 from discreet.formatting import duration, epsilon_text
@@ -73,12 +74,14 @@ def _run_flags(parser: argparse.ArgumentParser) -> None:
     presets = "800 settings per level, a few, or the untuned plan alone (default: paper)"
     flag("--preset", metavar="paper|quick|default", help=presets)
     flag("--algorithms", nargs="+", metavar="NAME", help="default: the paper's eight and Default")
+    flag("--oracles", nargs="+", metavar="NAME", help="of the grid: Ridge, Logistic or both")
     flag("--epsilon", nargs="+", metavar="E", help="noise scales; inf for none")
     flag("--ridges", nargs="+", metavar="R", help="regularisation, λ")
     flag("--seeds", type=int, metavar="N", help="0 … N−1 (default: paper 10, quick 3)")
     flag("--mechanism", metavar="paper|structured", help="kind of noise (default: paper)")
     columns = "as they are, or scaled by the data's own ranges, for evaluation (default: raw)"
     flag("--features", metavar="raw|ranges|wide", help=columns)
+    schema_flag(parser)
     flag("--device", metavar="auto|numpy|cpu|cuda", help="cpu is torch without a GPU")
     processes = "processes (default: one per core, at most 8 on a GPU)"
     flag("--jobs", type=int, metavar="N", help=processes)

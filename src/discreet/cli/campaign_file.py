@@ -12,20 +12,26 @@ from discreet.campaign.run_campaign import Campaign
 from discreet.config import build, read_toml
 from discreet.data import NAMES
 from discreet.errors import InvalidInput
+from discreet.features.schema import Schema
 
-LISTS = ("data", "algorithms", "epsilon", "ridges")
+LISTS = ("data", "algorithms", "oracles", "epsilon", "ridges")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """The keys of a campaign file, which are the flags of the command."""
+    """The keys of a campaign file: the flags of the command, and ``plans`` of one's own.
+
+    Without a preset the grid is the paper's; with ``plans`` it is the default plan beside them.
+    """
 
     data: list[str]
     out: str
-    preset: str = "paper"
+    preset: str | None = None
+    plans: list[Any] | None = None
     mechanism: str | None = None
     features: str = "raw"
     algorithms: list[str] | None = None
+    oracles: list[str] | None = None
     epsilon: list[Any] | None = None
     ridges: list[Any] | None = None
     seeds: int | None = None
@@ -34,22 +40,25 @@ class Request:
     scheduler: str | None = None
     max_columns: int | None = None
     memory: float | None = None
+    schema: str | None = None
 
     def campaign(self) -> Campaign:
         """The same, checked."""
-        for name in ("out", "scheduler"):
+        for name in ("out", "scheduler", "schema"):
             _text(name, getattr(self, name))
-        for name in ("data", "algorithms"):
+        for name in ("data", "algorithms", "oracles"):
             for each in getattr(self, name) or ():
                 _text(name, each)
         grid = Grid.of(
-            self.preset,
+            self.preset or ("default" if self.plans else "paper"),
             mechanism=self.mechanism,
             algorithms=self.algorithms,
             epsilons=_numbers("epsilon", self.epsilon),
             ridges=_numbers("ridges", self.ridges),
             seeds=self.seeds,
             features=self.features,
+            oracles=self.oracles,
+            plans=self.plans or (),
         )
         return Campaign(
             grid=grid,
@@ -60,6 +69,7 @@ class Request:
             scheduler=self.scheduler,
             max_columns=self.max_columns,
             memory=self.memory,
+            schema=None if self.schema is None else Schema.from_toml(self.schema),
         )
 
 
@@ -67,7 +77,7 @@ def from_arguments(args: argparse.Namespace) -> Campaign:
     """Flags win over the file."""
     document = read(args.file) if args.file else {}
     for each in fields(Request):
-        given = getattr(args, each.name)
+        given = getattr(args, each.name, None)  # plans have no flag
         if given is not None:
             document[each.name] = given
     for name, example in (("data", "fried"), ("out", "results")):
@@ -83,8 +93,9 @@ def read(path: str) -> dict[str, Any]:
     """The document of a TOML file; data and results are looked for beside it."""
     document = read_toml(path, "campaign")
     beside = Path(path).parent
-    if isinstance(document.get("out"), str):
-        document["out"] = str(beside / document["out"])
+    for name in ("out", "schema"):
+        if isinstance(document.get(name), str):
+            document[name] = str(beside / document[name])
     data = document.get("data", [])
     document["data"] = [
         _beside(each, beside) for each in (data if isinstance(data, list) else [data])

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet.cli.answer import Answer, as_json, table, write
-from discreet.cli.experiment_file import target_flag
+from discreet.cli.experiment_file import schema_flag, target_flag
 from discreet.cli.parser import Commands, command
 from discreet.errors import InvalidInput
+from discreet.features.schema import Schema
 from discreet.formatting import epsilon_text
 from discreet.validate import installed, one_of, whole
 
@@ -40,6 +41,7 @@ def add(commands: Commands) -> None:
     flag = parser.add_argument
     flag("--data", required=True, metavar="NAME|FILE", help="a public set: fried, …, FILE.csv")
     target_flag(parser)
+    schema_flag(parser)
     flag("--rows", type=int, metavar="N", help="size of a generated set, or rows drawn from a file")
     flag("--horizon", type=int, metavar="T", help="rounds of a run (default: all rows)")
     flag("--features", default="raw", metavar="raw|ranges", help="columns as in campaigns")
@@ -55,7 +57,7 @@ def curve(args: argparse.Namespace) -> Answer:
 
     data = _data(args)
     found = privacy_curve(
-        _contexts(data, args.features),
+        _contexts(data, args.features, args.schema),
         data.labels,
         epsilons=args.epsilon or EPSILONS,
         seeds=args.seeds,
@@ -74,18 +76,26 @@ def _data(args: argparse.Namespace) -> Dataset:
 
     from discreet.data import load
     from discreet.data.lookup import GENERATORS
+    from discreet.simulate.schema_columns import with_schema
 
-    if args.rows is None or args.data in GENERATORS:
-        return load(args.data, rows=args.rows, target=args.target)
-    data = load(args.data, target=args.target)
+    generated = args.rows if args.data in GENERATORS else None
+    data = load(args.data, rows=generated, target=args.target, encoded=args.schema is None)
+    if args.schema is not None:
+        data = with_schema(Schema.from_toml(args.schema), data)
+    if args.rows is None or generated is not None:
+        return data
     rows = min(whole("rows", args.rows, 1), data.rows)
     some = np.random.default_rng(0).permutation(data.rows)[:rows]
     return replace(data, contexts=data.contexts[some], labels=data.labels[some], source=None)
 
 
-def _contexts(data: Dataset, features: str) -> Any:
+def _contexts(data: Dataset, features: str, schema: str | None) -> Any:
     from discreet.campaign.declared_ranges import scaled
 
+    if schema is not None and features != "raw":
+        raise InvalidInput(
+            f"features must be raw with a schema, which has ranges; got {features!r}. Leave it out."
+        )
     return scaled(data.contexts, one_of("features", features, COLUMNS))
 
 
@@ -149,7 +159,7 @@ def _write(
 def _again(args: argparse.Namespace) -> str:
     """The command that makes the same page."""
     words = ["discreet", "curve", "--data", args.data]
-    for name in ("target", "rows", "horizon", "features", "epsilon", "seeds"):
+    for name in ("target", "schema", "rows", "horizon", "features", "epsilon", "seeds"):
         value = getattr(args, name)
         if value is not None:
             many = value if isinstance(value, list) else [value]

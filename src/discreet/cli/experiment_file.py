@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from discreet.cli.own_code import import_flag
-from discreet.config import read_toml
+from discreet.config import read_toml, to_config
 from discreet.errors import InvalidInput
+from discreet.features.schema import Schema
 from discreet.plan import Plan
 from discreet.registry import ORACLES, POLICIES
 from discreet.validate import nearest, one_of, whole
@@ -23,7 +24,7 @@ and the oracle PooledRidge unless said otherwise: they need no tuning. --set rea
 parameter of policy, oracle and plan: scale=16, ridge=0.001, mechanism=paper, first_batch=64.
 Supervised is --policy Greedy --set feedback=full --set losses=one_label.
 """
-OWN_KEYS = ("data", "target", "rows", "seeds")
+OWN_KEYS = ("data", "target", "schema", "rows", "seeds")
 """What an experiment has beyond its plan."""
 WORDS = ("feedback", "losses", "first_batch", "growth", "missing_loss", "releases", "unit")
 """Keys of the plan itself that ``--set`` reaches."""
@@ -39,6 +40,16 @@ class Experiment:
     seeds: int
     rows: int | None
 
+    @property
+    def contexts(self) -> Any:
+        """What the plan maps: numbers, or columns by name where it has a schema."""
+        assert self.data is not None
+        if not isinstance(self.plan.features, Schema):
+            return self.data.contexts
+        from discreet.simulate.schema_columns import schema_contexts
+
+        return schema_contexts(self.plan.features, self.data)
+
 
 def experiment_flags(parser: argparse.ArgumentParser) -> None:
     """The flags that ``discreet run`` and ``discreet plan`` share."""
@@ -46,6 +57,7 @@ def experiment_flags(parser: argparse.ArgumentParser) -> None:
     flag("file", nargs="?", metavar="experiment.toml", help="keys of a plan, and data, rows, seeds")
     flag("--data", metavar="NAME|FILE", help="fried, linear, logistic, digits, …, .npz or .csv")
     target_flag(parser)
+    schema_flag(parser)
     flag("--rows", type=int, metavar="N", help="size of a generated set")
     flag("--policy", metavar="NAME", help=", ".join(POLICIES))
     flag("--oracle", metavar="NAME", help=", ".join(ORACLES))
@@ -61,6 +73,12 @@ def target_flag(parser: argparse.ArgumentParser) -> None:
     """Which column of a file is the class."""
     words = "the class of a file: a column's name or number from 1 (default: the last)"
     parser.add_argument("--target", metavar="COLUMN", help=words)
+
+
+def schema_flag(parser: argparse.ArgumentParser) -> None:
+    """What the columns of a file mean."""
+    words = "what the columns of a file mean, by public rules (default: numbers as they are)"
+    parser.add_argument("--schema", metavar="FILE.toml", help=words)
 
 
 def from_arguments(args: argparse.Namespace, *, needs_data: bool = False) -> Experiment:
@@ -93,7 +111,11 @@ def from_arguments(args: argparse.Namespace, *, needs_data: bool = False) -> Exp
         raise InvalidInput(
             f"target must come with data; got {target!r} alone. Add --data FILE.csv."
         )
-    data = None if name is None else load(name, rows=rows, target=target)
+    schema = document.pop("schema", None)
+    if schema is not None:
+        document["features"] = to_config(Schema.from_toml(schema))
+    by_schema = _kind(document.get("features")) == "Schema"
+    data = None if name is None else load(name, rows=rows, target=target, encoded=not by_schema)
     if data is not None:
         if "actions" not in document:
             document.setdefault("n_actions", data.n_actions)
@@ -114,12 +136,18 @@ def read_experiment(path: str) -> dict[str, Any]:
     data = document.get("data")
     if isinstance(data, str) and Path(data).suffix:
         document["data"] = str(Path(path).parent / data)
+    if isinstance(document.get("schema"), str):
+        document["schema"] = str(Path(path).parent / document["schema"])
     return document
+
+
+def _kind(features: Any) -> Any:
+    return features.get("kind") if isinstance(features, dict) else None
 
 
 def apply_flags(document: dict[str, Any], args: argparse.Namespace) -> None:
     """Flags win over the file."""
-    for name in ("data", "target", "rows", "seeds", "horizon"):
+    for name in ("data", "target", "schema", "rows", "seeds", "horizon"):
         if getattr(args, name) is not None:
             document[name] = getattr(args, name)
     if args.actions is not None:  # a count or names, instead of those in the file

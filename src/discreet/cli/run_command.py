@@ -45,7 +45,8 @@ def play(experiment: Experiment) -> dict[str, Any]:
     plan, data = experiment.plan, experiment.data
     assert data is not None
     seeds = list(range(experiment.seeds))
-    results = [evaluate(plan, data.contexts, data.labels, seed=seed) for seed in seeds]
+    contexts = experiment.contexts
+    results = [evaluate(plan, contexts, data.labels, seed=seed) for seed in seeds]
     rounds = len(results[0].losses)
     ends = np.cumsum(Schedule(plan.first_batch, rounds, plan.growth).lengths())
     at_ends = np.stack([result.curve for result in results])[:, ends - 1]
@@ -54,7 +55,7 @@ def play(experiment: Experiment) -> dict[str, Any]:
         "data": {
             "name": data.name,
             "rows": data.rows,
-            "dimension": data.dimension,
+            "dimension": plan.features.p - 1,
             "n_actions": data.n_actions,
             "best_loss": data.best_loss,
         },

@@ -28,7 +28,7 @@ Attribute = tuple[str, dict[str, int] | None]
 """A name, and the place of each declared word; None for numbers."""
 
 
-def read_arff(path: Path, target: str | None = None) -> Dataset:
+def read_arff(path: Path, target: str | None = None, encoded: bool = True) -> Dataset:
     """Numeric and nominal attributes; the last one is the class unless ``target`` names it."""
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
@@ -50,7 +50,7 @@ def read_arff(path: Path, target: str | None = None) -> Dataset:
     columns = [_column(values[:, place], words) for place, (_, words) in enumerate(attributes)]
     titles = [title for title, _ in attributes]
     source, classes = split_target(path.name, titles, columns, target)
-    return from_columns(path.stem, path.name, source, classes)
+    return from_columns(path.stem, path.name, source, classes, encoded)
 
 
 def _header(name: str, lines: list[str]) -> tuple[list[Attribute], int]:

@@ -18,7 +18,7 @@ FEW_COLUMNS = 3
 """With fewer columns 0, 1 is more often a record than a header."""
 
 
-def read_csv(path: Path, target: str | None = None) -> Dataset:
+def read_csv(path: Path, target: str | None = None, encoded: bool = True) -> Dataset:
     """A record per line, of numbers or categories; the class is last unless ``target`` names it.
 
     The first line is a header, unless it is a record itself: numbers in all columns of numbers.
@@ -52,7 +52,7 @@ def read_csv(path: Path, target: str | None = None) -> Dataset:
                 f"that column are; got {text[odd]!r}. Correct it, write all categories as words, "
                 "or make 0/1 columns."
             )
-    return from_columns(path.stem, path.name, source, classes)
+    return from_columns(path.stem, path.name, source, classes, encoded)
 
 
 def _records(path: Path) -> tuple[list[list[str]], list[int]]:

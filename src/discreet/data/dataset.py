@@ -92,10 +92,15 @@ def labelled(name: str, contexts: Any, labels: Any) -> Dataset:
     )
 
 
-def from_columns(name: str, file_name: str, source: SourceColumns, target: Column) -> Dataset:
-    """The set that the columns of a file make."""
+def from_columns(
+    name: str, file_name: str, source: SourceColumns, target: Column, encoded: bool = True
+) -> Dataset:
+    """The set that the columns of a file make; a schema needs them not ``encoded`` as numbers."""
     labels = class_column(file_name, target)
-    return replace(labelled(name, table(name, source.columns), labels), source=source)
+    if encoded:
+        return replace(labelled(name, table(name, source.columns), labels), source=source)
+    nothing = np.zeros((len(labels), 1))
+    return replace(labelled(name, nothing, labels), contexts=nothing[:, :0], source=source)
 
 
 def _check_contexts(name: str, contexts: np.ndarray[Any, Any]) -> None:

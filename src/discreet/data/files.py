@@ -11,7 +11,7 @@ from discreet.data.dataset import Dataset
 from discreet.data.npz_file import read_npz
 from discreet.data.parquet_file import read_parquet
 
-READERS: Mapping[str, Callable[[Path, str | None], Dataset]] = {
+READERS: Mapping[str, Callable[[Path, str | None, bool], Dataset]] = {
     ".npz": read_npz,
     ".csv": read_csv,
     ".parquet": read_parquet,
@@ -26,6 +26,6 @@ def is_file_name(name: str | Path) -> bool:
     return Path(name).suffix.lower() in READERS
 
 
-def read_file(path: str, target: str | None = None) -> Dataset:
+def read_file(path: str, target: str | None = None, encoded: bool = True) -> Dataset:
     """The set in a file, named after it; ``target`` is the column of the class, else the last."""
-    return READERS[Path(path).suffix.lower()](Path(path), target)
+    return READERS[Path(path).suffix.lower()](Path(path), target, encoded)

@@ -30,12 +30,17 @@ ROWS = 20_000
 
 
 def load(
-    name_or_path: str | Path, *, rows: int | None = None, target: str | int | None = None
+    name_or_path: str | Path,
+    *,
+    rows: int | None = None,
+    target: str | int | None = None,
+    encoded: bool = True,
 ) -> Dataset:
     """One set: by name, from a file, or from OpenML.
 
     ``rows`` is for generated sets only. ``target`` is the column of the class in a file, by name or
-    by number from 1; it is the last unless it is said.
+    by number from 1; it is the last unless it is said. Without ``encoded`` the columns of a file
+    are kept as they are, for a schema, and not made numbers.
 
     >>> load("linear", rows=300)
     Dataset(name='linear', n_actions=3)
@@ -47,15 +52,13 @@ def load(
             f"data must be one set; {name!r} names {len(found)}. "
             f"Name one of them, such as {_one_of(name, found[0])!r}."
         )
-    if target is not None:
-        if found[0].kind != "file":
-            raise InvalidInput(
-                f"target must be left out for {name!r}, whose class is fixed; got {target!r}. "
-                "Only files have columns to choose from."
-            )
-        return found[0].load(str(target))
+    if target is not None and found[0].kind != "file":
+        raise InvalidInput(
+            f"target must be left out for {name!r}, whose class is fixed; got {target!r}. "
+            "Only files have columns to choose from."
+        )
     if rows is None:
-        return found[0].load()
+        return found[0].load(None if target is None else str(target), encoded)
     if name not in GENERATORS:
         raise InvalidInput(
             f"rows must be left out for {name!r}: its size is fixed; got {rows}. "

@@ -31,9 +31,9 @@ class Handle:
         """Where it comes from, in words."""
         return str(self.place) if self.kind == "file" else f"the {self.kind} set"
 
-    def load(self, target: str | None = None) -> Dataset:
-        """The set itself, under the name of the handle; ``target`` is for files."""
-        chosen = () if target is None else (target,)
+    def load(self, target: str | None = None, encoded: bool = True) -> Dataset:
+        """The set itself, under the name of the handle; what is asked for here is for files."""
+        chosen = (target, encoded) if self.kind == "file" else ()
         data = replace(self.reader(self.place, *chosen), name=self.name)
         found = {"rows": data.rows, "classes": data.n_actions}
         for what, count in found.items():

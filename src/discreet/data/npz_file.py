@@ -14,7 +14,7 @@ from discreet.data.table import table
 from discreet.errors import InvalidInput
 
 
-def read_npz(path: Path, target: str | None = None) -> Dataset:
+def read_npz(path: Path, target: str | None = None, _encoded: bool = True) -> Dataset:
     """Arrays ``X`` (n, d) of numbers, NaN where one is missing, and ``y`` (n,) of classes."""
     if target is not None:
         raise InvalidInput(

@@ -15,7 +15,7 @@ from discreet.errors import InvalidInput
 from discreet.validate import installed
 
 
-def read_parquet(path: Path, target: str | None = None) -> Dataset:
+def read_parquet(path: Path, target: str | None = None, encoded: bool = True) -> Dataset:
     """Columns of numbers, truth values or text, null where one is missing; one is the class."""
     instead = ", or write the set as .npz or .csv"
     installed("campaign", f"to read {path.name}", "pyarrow", instead=instead)
@@ -41,7 +41,7 @@ def read_parquet(path: Path, target: str | None = None) -> Dataset:
         for place, title in enumerate(read.column_names)
     ]
     source, classes = split_target(path.name, read.column_names, columns, target)
-    return from_columns(path.stem, path.name, source, classes)
+    return from_columns(path.stem, path.name, source, classes, encoded)
 
 
 def _column(place: str, column: Any) -> Column:

@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -90,6 +91,22 @@ class Schema:
                 f"schema must have at most {MOST_FEATURES} features; got {self.p}. "
                 "Hash wide categories into fewer slots, or leave out products of wide fields."
             )
+
+    @classmethod
+    def from_toml(cls, path: str | Path) -> Schema:
+        """The schema of a TOML file, as ``to_toml`` writes it."""
+        from discreet.features.schema_file import read_schema
+
+        return read_schema(path)
+
+    def to_toml(self, path: str | Path | None = None) -> str:
+        """The schema as TOML with comments; written to a file where a path is given."""
+        from discreet.features.schema_file import schema_text
+
+        text = schema_text(self)
+        if path is not None:
+            Path(path).write_text(text, encoding="utf-8")
+        return text
 
     @cached_property
     def p(self) -> int:

@@ -54,7 +54,7 @@ def campaign_page(
         f"mechanisms; {device}. Labelled data played as a bandit: "
         "the loss of a round is 1 unless the action is the label. Smaller is better.",
         statement=selection.statement,
-        summary=summary(selection, rates, means),
+        summary=summary(selection, rates, means, source.datasets),
         missing=missing(selection, source),
         caveats=caveats(selection, source),
         figures=figures,

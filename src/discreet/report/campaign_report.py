@@ -14,7 +14,7 @@ from discreet.report.compare import Comparison, beside_published
 from discreet.report.curve_chart import curve_chart
 from discreet.report.curves import curves, shown
 from discreet.report.figure_style import Drawing
-from discreet.report.mean_loss import mean_loss
+from discreet.report.mean_loss import mean_loss, without_contexts
 from discreet.report.summary_text import missing, summary
 from discreet.report.tables import csv_text
 from discreet.report.win_rate_charts import heat_map, heat_maps, increase_chart
@@ -49,7 +49,7 @@ def write(
     folder.write("choices.csv", csv_text(selected_settings.COLUMNS, picked.rows()))
 
     maps: dict[str, str] = {}
-    if len(rates.algorithms) > 1:
+    if len(rates.algorithms) > 1 and len(best.datasets) > 1:  # of one set it would say 0 or 100
         folder.draw("win_rates", heat_maps(rates))
         for i, level in enumerate(rates.levels):
             maps[level.text] = heat_map(rates, i).inline(f"map{i}")
@@ -70,7 +70,7 @@ def write(
         "datasets": len(best.datasets),
         "algorithms": list(best.algorithms),
         "epsilons": [level.epsilon for level in best.levels],
-        "summary": summary(best, rates, means),
+        "summary": summary(best, rates, means, source.datasets),
         "missing": missing(best, source),
         "features": source.features,
         "event": source.manifest.get("event"),
@@ -112,7 +112,8 @@ def _curves(
         found = curves(source.curves(name), best, name)
         if found is None:
             continue
-        chart = curve_chart(found)
+        known = without_contexts(source.datasets, [name])
+        chart = curve_chart(found, {each: float(level[0]) for each, level in known.items()})
         place = f"curves/{source.file_name(name)}"
         folder.draw(place, chart)
         svg = chart.inline(f"curves{number}") if room > 0 else ""

@@ -17,6 +17,7 @@ from discreet.report.runs import Level
 from discreet.report.runtime import Runtime, Share
 from discreet.report.selected_settings import Choices
 from discreet.report.selection import Selection
+from discreet.report.summary_text import counted
 from discreet.report.tables import Table, bold, number, with_error
 from discreet.report.win_rates import WinRates
 
@@ -30,12 +31,17 @@ def mean_losses(selection: Selection, means: MeanLoss, about: Mapping[str, Any])
         for a, name in enumerate(selection.algorithms)
     ]
     for name, losses in without_contexts(about, selection.datasets).items():
-        over = [losses[common].sum() / (common.sum() or np.nan) for common in means.common.T]
-        rows.append([name, *map(number, over)])
+        mean = [losses[common].sum() / (common.sum() or np.nan) for common in means.common.T]
+        rows.append([name, *map(number, mean)])
     counts = ["data sets", *(str(n) for n in means.datasets)]
+    over = "the data sets that have every algorithm, ± one standard error over data sets"
+    if len(selection.datasets) == 1:
+        seeds = int(selection.reporting.sum())
+        over = f"{counted(seeds, 'seed')}, ± one standard error over seeds"
+        counts = ["seeds", *(str(seeds) for _ in means.datasets)]
     caption = (
-        "Mean over the data sets that have every algorithm, ± one standard error over data sets; "
-        "the best bandit of each column is bold. The last two rows need no contexts."
+        f"Mean over {over}; the best bandit of each column is bold. Best fixed action and uniform "
+        "need no contexts."
     )
     return Table(caption, ["", *(level.text for level in selection.levels)], [*rows, counts])
 

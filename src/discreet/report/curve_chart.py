@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -19,16 +20,31 @@ RAMP = ("#4B5CC4", "#7E4FB5", "#B5478F", "#DB5A5E", "#E8893B", "#D9B12B")
 _BELOW = 4
 
 
-def curve_chart(curves: Curves) -> Drawing:
-    """Every panel shares both axes, so that heights can be compared across the figure."""
+LEVELS = {"best fixed action": (0, (4, 2)), "uniform": (0, (1, 2))}
+"""How losses that need no contexts are dashed."""
+
+
+def curve_chart(curves: Curves, levels: Mapping[str, float] | None = None) -> Drawing:
+    """Every panel shares both axes, so that heights can be compared across the figure.
+
+    ``levels`` are losses that need no contexts, drawn beside the curves.
+    """
     algorithms = np.flatnonzero(np.isfinite(curves.mean).any(axis=(1, 2)))
-    levels = np.flatnonzero(np.isfinite(curves.mean).any(axis=(0, 2)))
+    shown = np.flatnonzero(np.isfinite(curves.mean).any(axis=(0, 2)))
     rows = -(-len(algorithms) // _BELOW)
     size = (13.0, 3.4 + 2.3 * rows + 0.4)
-    return Drawing(size, partial(_draw, curves, algorithms, levels, rows))
+    return Drawing(size, partial(_draw, curves, algorithms, shown, rows, levels or {}))
 
 
-def _draw(curves: Curves, algorithms: Any, levels: Any, rows: int, figure: Any, ink: str) -> None:
+def _draw(
+    curves: Curves,
+    algorithms: Any,
+    levels: Any,
+    rows: int,
+    known: Mapping[str, float],
+    figure: Any,
+    ink: str,
+) -> None:
     upper, lower = figure.subfigures(2, 1, height_ratios=(3.4, 2.3 * rows + 0.4))
     for part in (upper, lower):
         part.patch.set_alpha(0)
@@ -39,12 +55,14 @@ def _draw(curves: Curves, algorithms: Any, levels: Any, rows: int, figure: Any, 
     for axis, i in zip(top, levels, strict=True):
         for a in algorithms:
             _line(axis, curves, a, i, curves.algorithms[a], line_style(curves.algorithms[a], ink))
+        _known(axis, known, ink)
         _finish(axis, curves.levels[i].text, ink)
     below = lower.subplots(rows, min(_BELOW, len(algorithms)), squeeze=False, sharex=True)
     for axis, a in zip(below.reshape(-1), algorithms, strict=False):
         for i in levels:
             style = {"color": colours[i], "linewidth": 1.6}
             _line(axis, curves, a, i, curves.levels[i].text, style)
+        _known(axis, known, ink)
         axis.sharey(top[0])
         _finish(axis, curves.algorithms[a], ink)
     for axis in below.reshape(-1)[len(algorithms) :]:
@@ -72,6 +90,13 @@ def _line(axis: Any, curves: Curves, a: int, i: int, label: str, style: Any) -> 
         axis.fill_between(
             ends, mean - error, mean + error, color=style["color"], alpha=0.18, linewidth=0
         )
+
+
+def _known(axis: Any, known: Mapping[str, float], ink: str) -> None:
+    for name, level in known.items():
+        if np.isfinite(level):
+            style = {"linestyle": LEVELS[name], "linewidth": 1, "alpha": 0.6, "zorder": 1}
+            axis.axhline(level, label=name, color=ink, **style)
 
 
 def _finish(axis: Any, title: str, ink: str) -> None:

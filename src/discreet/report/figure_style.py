@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -27,7 +28,12 @@ STYLES: Mapping[str, tuple[str, Any, float]] = {
     "AdaCB": ("#8B6FC0", _DOTTED, 1.8),
     "Supervised": ("ink", _SOLID, 1.2),
 }
-_STRANGER = ("#888888", _SOLID, 1.4)
+# Algorithms of users: the name decides, so that a line looks the same in every figure.
+_STRANGERS = [
+    (hue, dash, 1.8)
+    for dash in (_SOLID, _DASHED, _DOTTED)
+    for hue in ("#5B7F2B", "#B0413E", "#3D6E8F", "#888888")
+]
 
 
 @dataclass(frozen=True)
@@ -99,7 +105,8 @@ def _shorter(attribute: re.Match[str]) -> str:
 
 def line_style(algorithm: str, ink: str) -> dict[str, Any]:
     """How the curve of an algorithm looks in every figure."""
-    colour, dash, width = STYLES.get(algorithm, _STRANGER)
+    stranger = _STRANGERS[zlib.crc32(algorithm.encode()) % len(_STRANGERS)]
+    colour, dash, width = STYLES.get(algorithm, stranger)
     return {
         "color": ink if colour == "ink" else colour,
         "linestyle": dash,

@@ -15,7 +15,10 @@ from discreet.report.selection import Selection
 
 @dataclass(frozen=True)
 class MeanLoss:
-    """(algorithms, levels), over the data sets (levels,) on which every algorithm was run."""
+    """(algorithms, levels), over the data sets (levels,) on which every algorithm was run.
+
+    Standard errors are over data sets; those of a single data set are over its seeds.
+    """
 
     mean: Numbers
     standard_error: Numbers
@@ -37,6 +40,8 @@ def mean_loss(selection: Selection) -> MeanLoss:
         mean = np.where(counted, selection.loss, 0).sum(axis=0) / np.where(absent, 0, n)
         squares = np.where(counted, (selection.loss - mean) ** 2, 0).sum(axis=0)
         error = np.where(n > 1, np.sqrt(squares / (n - 1) / n), np.nan)
+    if len(selection.datasets) == 1:
+        error = np.where(counted[0], selection.standard_error[0], np.nan)
     bandit = np.asarray([name != REFERENCE for name in selection.algorithms])
     contest = np.where(bandit[:, None] & np.isfinite(mean), mean, np.inf)
     best = np.where(np.isfinite(contest).any(axis=0), contest.argmin(axis=0), -1)

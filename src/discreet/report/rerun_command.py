@@ -11,6 +11,7 @@ FLAGS = {
     "mechanism": "--mechanism",
     "features": "--features",
     "algorithms": "--algorithms",
+    "oracles": "--oracles",
     "epsilons": "--epsilon",
     "ridges": "--ridges",
     "seeds": "--seeds",
@@ -26,7 +27,11 @@ def command(manifest: Mapping[str, Any]) -> str:
     grid = manifest.get("grid", {})
     preset = grid.get("preset", "paper")
     usual = Grid.of(preset).to_document() if preset in PRESETS else {}
-    parts = [f"discreet campaign run --preset {preset}"]
+    file = " campaign.toml" if "plans" in grid else ""  # plans have no flags
+    parts = [f"discreet campaign run{file} --preset {preset}"]
+    declared = [each["name"] for each in grid.get("plans", ())]
+    if declared:
+        grid = {**grid, "algorithms": [a for a in grid["algorithms"] if a not in declared]}
     for name, flag in FLAGS.items():
         # The mechanism is told always: it is the first thing one must know of the noise.
         if name in grid and (_plain(grid[name]) != _plain(usual.get(name)) or name == "mechanism"):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
 from discreet.formatting import epsilon_text
 from discreet.report.algorithm_names import REFERENCE, listed
 from discreet.report.campaign_results import DATA, Source
-from discreet.report.mean_loss import MeanLoss
+from discreet.report.mean_loss import MeanLoss, without_contexts
 from discreet.report.runs import POOLED
 from discreet.report.selection import Selection
 from discreet.report.tables import number
@@ -17,13 +20,30 @@ SHOWN = 6
 """How many names are listed; the others are counted."""
 
 
-def summary(selection: Selection, rates: WinRates, means: MeanLoss) -> list[str]:
-    """Who is first, and then a line for each ε."""
+def summary(
+    selection: Selection, rates: WinRates, means: MeanLoss, about: Mapping[str, Any]
+) -> list[str]:
+    """Who is first, and then a line for each ε; one data set has no win rates."""
+    several = len(selection.datasets) > 1
     each = [
-        f"{level.text}: {_losses(selection, means, i)}{_wins(rates, i)}."
+        f"{level.text}: {_losses(selection, means, i)}{_wins(rates, i) if several else ''}."
         for i, level in enumerate(selection.levels)
     ]
-    return [*_headline(rates), *each]
+    return [*(_headline(rates) if several else ()), *each, *_plain(selection, about)]
+
+
+def _plain(selection: Selection, about: Mapping[str, Any]) -> list[str]:
+    """What is lost without a look at the contexts."""
+    known = {
+        name: float(losses.mean())
+        for name, losses in without_contexts(about, selection.datasets).items()
+        if np.isfinite(losses).all()
+    }
+    if not known:
+        return []
+    words = " and ".join(f"{name} {loss:.3f}" for name, loss in known.items())
+    sets = counted(len(selection.datasets), "data set")
+    return [f"For comparison, without contexts: {words}, over {sets}."]
 
 
 def _headline(rates: WinRates) -> list[str]:
@@ -50,6 +70,10 @@ def _losses(selection: Selection, means: MeanLoss, i: int) -> str:
         said += f", then {second}, {others[second]:.3f}"
     if reference is not None:
         said += f" ({REFERENCE}, which sees every loss: {reference:.3f})"
+    if len(selection.datasets) == 1:
+        error = float(means.standard_error[best, i])
+        spread = f" (± {error:.3f} for the first)" if np.isfinite(error) else ""
+        return f"{said}, over {counted(int(selection.reporting.sum()), 'seed')}{spread}"
     return f"{said}, over {counted(int(means.datasets[i]), 'data set')}"
 
 
@@ -167,7 +191,9 @@ def caveats(selection: Selection, source: Source) -> list[str]:
         "part of ε, neither here nor in the paper.",
         mechanism,
         f"A win rate over {counted(sets, 'data set')} has a standard error of up to "
-        f"{50 / max(1, sets) ** 0.5:.0f} points; data sets are a sample, not all there are.",
+        f"{50 / max(1, sets) ** 0.5:.0f} points; data sets are a sample, not all there are."
+        if sets > 1
+        else "Standard errors are over seeds: they do not say how another data set would differ.",
         f"{REFERENCE} sees the loss of every action and is a reference, not a competitor.",
         "Algorithms share permutations, action draws and noise within a seed, so their "
         "differences are less noisy than the bands of the curves suggest.",

@@ -1,0 +1,126 @@
+"""``--schema`` and ``[features] kind = "Schema"``: columns of a file are matched by name."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import discreet as dc
+from discreet.cli.main import main
+from discreet.data import load
+from discreet.simulate.schema_columns import schema_contexts, with_schema
+from tolerances import EXACT
+
+SCHEMA = dc.Schema(
+    [
+        dc.Number("age", 0, 100),
+        dc.Flag("member"),
+        dc.Category("zone", ["1", "2"], other=True),
+        dc.Category("device", ["phone", "desk"], stand_in="desk"),
+        dc.Date("seen", ["weekday"]),
+    ]
+)
+EXPERIMENT = (
+    'data = "sales.csv"\ntarget = "bought"\nseeds = 1\nbudget = {epsilon = 4.0, delta = 1e-5}\n'
+)
+
+
+@pytest.fixture
+def sales(tmp_path):
+    """The class is in the middle, the order is not the schema's, and one column is not in it."""
+    lines = [
+        f"{'phone' if n % 2 else ''},{n % 3},{n % 90},{'yes' if n % 2 else 'no'},"
+        f"{'true' if n % 5 else 'false'},2024-01-{n % 28 + 1:02d},{n}"
+        for n in range(120)
+    ]
+    header = "device,zone,age,bought,member,seen,id"
+    (tmp_path / "sales.csv").write_text("\n".join([header, *lines]))
+    SCHEMA.to_toml(tmp_path / "schema.toml")
+    return tmp_path
+
+
+@pytest.fixture
+def document(capsys, monkeypatch, sales):
+    monkeypatch.chdir(sales)
+
+    def answer(*arguments):
+        code = main([*map(str, arguments), "--json"])
+        found = json.loads(capsys.readouterr().out)
+        assert code == 0, found
+        return found
+
+    return answer
+
+
+def test_columns_become_contexts_by_name(sales):
+    data = load(sales / "sales.csv", target="bought", encoded=False)
+    first, second = schema_contexts(SCHEMA, data)[:2]
+    assert first == {"age": 0, "member": False, "zone": "0", "device": None, "seen": "2024-01-01"}
+    assert second["device"] == "phone"
+    assert second["member"] is True
+
+
+def test_the_table_of_an_experiment_and_the_flag_are_the_same_run(document, sales):
+    where = ["--data", "sales.csv", "--target", "bought", "--schema", "schema.toml"]
+    by_flag = document("run", *where, "--epsilon", 4, "--seeds", 1)
+    features = SCHEMA.to_toml().replace("[[fields]]", "[[features.fields]]")
+    table = '[features]\nkind = "Schema"\n' + features
+    (sales / "table.toml").write_text(EXPERIMENT + table)
+    (sales / "file.toml").write_text(EXPERIMENT + 'schema = "schema.toml"\n')
+    data = load("sales.csv", target="bought", encoded=False)
+    plan = dc.Plan(n_actions=2, features=SCHEMA, budget=dc.Budget(4.0, 1e-5))
+    expected = dc.evaluate(plan, schema_contexts(SCHEMA, data), data.labels, seed=0)
+    for found in (by_flag, document("run", "table.toml"), document("run", "file.toml")):
+        assert found["plan_digest"] == plan.digest
+        assert found["losses"] == pytest.approx([expected.loss], abs=EXACT)
+    assert document("plan", "file.toml")["plan_digest"]
+
+
+def test_curve_and_campaign_take_a_schema(document, sales):
+    flags = ["--data", "sales.csv", "--schema", "schema.toml"]
+    found = document("curve", *flags, "--target", "bought", "--epsilon", 1, "--seeds", 2)
+    assert found["plan"]["features"]["dimension"] == SCHEMA.p - 1
+    lines = [line.split(",") for line in (sales / "sales.csv").read_text().splitlines()]
+    moved = [",".join([*line[:3], *line[4:], line[3]]) for line in lines]
+    (sales / "sales.csv").write_text("\n".join(moved))  # the class last, as campaigns want it
+    played = ["--preset", "default", "--epsilon", 1, "--seeds", 1, "--device", "numpy", "--jobs", 1]
+    assert document("campaign", "run", *flags, *played, "--out", "results")["runs"] == 1
+    about = json.loads((sales / "results" / "manifest.json").read_text())["datasets"]["sales"]
+    assert about["features"] == SCHEMA.p - 1
+
+
+def test_a_schema_maps_as_the_unit_ball_does_afterwards(sales):
+    data = load(sales / "sales.csv", target="bought", encoded=False)
+    direct = SCHEMA.map(schema_contexts(SCHEMA, data))
+    through = dc.UnitBall(SCHEMA.p - 1).map(with_schema(SCHEMA, data).contexts)
+    np.testing.assert_allclose(through, direct, rtol=0, atol=EXACT)
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["run", "--data", "fried", "--schema", "schema.toml"], "file with named columns"),
+        (["run", "--data", "sales.csv", "--target", "zone", "--schema", "schema.toml"], "'zone'"),
+        (["run", "--data", "sales.csv", "--schema", "none.toml"], "none.toml"),
+        (
+            [
+                "curve",
+                "--data",
+                "sales.csv",
+                "--target",
+                "bought",
+                "--schema",
+                "schema.toml",
+                "--features",
+                "ranges",
+            ],
+            "features must be raw with a schema",
+        ),
+    ],
+)
+def test_what_a_schema_cannot_do_is_said(flags, said, sales, monkeypatch, capsys):
+    monkeypatch.chdir(sales)
+    assert main(flags) == 2
+    assert said in capsys.readouterr().err
