@@ -73,7 +73,7 @@ def test_the_verdict_follows_from_the_intervals(losses, best, first, said):
 def test_no_claim_about_no_privacy_where_it_was_not_played():
     curve = made([[0.6, 0.61], [0.3, 0.31]], epsilons=(1.0, 4.0))
     assert "no privacy" not in curve.verdict
-    assert "not the largest of them" in made([[0.6, 0.61]], epsilons=(1.0,)).verdict
+    assert "not even the largest" in made([[0.6, 0.61]], epsilons=(1.0,)).verdict
 
 
 def test_a_name_words_and_losses_are_the_same_set(curve):

@@ -180,16 +180,17 @@ def play(
         rows = slice(schedule.start(number), schedule.start(number) + length)
         x = features[..., rows, :]
         chosen = plan.policy.sample(released, x, u[..., rows, :])
-        # Stored with the rows contiguous, as the predictions are.
-        taken = (chosen[..., None, :] == actions).mT
         if labels:
             incurred = chosen != truth[..., rows]
         else:
             losses = truth[..., rows, :]
+            taken = (chosen[..., None, :] == actions).mT
             incurred = xp.where(taken, losses, xp.zeros_like(losses)).sum(-1)
         if not schedule.fitted(number):
             yield PlayedBatch(chosen, incurred, None)
             return
+        # Stored with the rows contiguous, as the predictions are.
+        taken = (chosen[..., None, :] == actions).mT
         if labels:
             losses = xp.astype((truth[..., None, rows] != actions).mT, features.dtype)
         observed = taken if plan.feedback == "bandit" else taken | ~taken

@@ -17,7 +17,7 @@ def verdict(curve: PrivacyCurve) -> str:
     rounds = f"{curve.rounds:,} rounds"
     finite = [epsilon for epsilon in curve.epsilons if math.isfinite(epsilon)]
     if first is None:
-        reason = "not even ε = ∞" if math.isinf(curve.epsilons[-1]) else "not the largest of them"
+        reason = "not even ε = ∞" if math.isinf(curve.epsilons[-1]) else "not even the largest"
         return (
             f"The set is too small for any ε to help: on {rounds} no interval lies below the best "
             f"fixed action, {reason}. Take more rounds, fewer columns, or better scaled ones."
