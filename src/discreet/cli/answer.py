@@ -36,11 +36,12 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def write(path: str | Path, content: str | bytes) -> None:
-    """Write a file, or raise an error that names it."""
+def write(path: str | Path, content: str | bytes, *, keep: bool = False) -> None:
+    """Write a file, or raise an error that names it; with ``keep`` never over another file."""
     try:
         data = content.encode() if isinstance(content, str) else content
-        Path(path).write_bytes(data)
+        with Path(path).open("xb" if keep else "wb") as file:
+            file.write(data)
     except OSError as error:
         raise InvalidInput(
             f"output must be writable; {path} is not ({error.strerror}). Choose another place."

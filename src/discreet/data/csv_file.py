@@ -19,7 +19,19 @@ FEW_COLUMNS = 3
 
 
 def read_csv(path: Path, target: str | None = None, encoded: bool = True) -> Dataset:
-    """A record per line, of numbers or categories; the class is last unless ``target`` names it.
+    """A record per line, of numbers or categories; the class is last unless ``target`` names it."""
+    titles, columns, header, odd = csv_columns(path)
+    source, classes = split_target(path.name, titles, columns, target, header)
+    for column, complaint in odd:
+        if column is not classes:
+            raise complaint
+    return from_columns(path.stem, path.name, source, classes, encoded)
+
+
+def csv_columns(
+    path: Path,
+) -> tuple[list[str], list[Column], bool, list[tuple[Column, InvalidInput]]]:
+    """Titles and columns of a file, whether it has a header, and columns with a slip in them.
 
     The first line is a header, unless it is a record itself: numbers in all columns of numbers.
     """
@@ -43,16 +55,19 @@ def read_csv(path: Path, target: str | None = None, encoded: bool = True) -> Dat
     texts = [[value.strip() for value in column] for column in zip(*records, strict=True)]
     numbers = [_numbers(text) for text in texts]
     columns = [_column(text, read) for text, read in zip(texts, numbers, strict=True)]
-    source, classes = split_target(path.name, titles, columns, target, header)
-    for title, text, read, column in zip(titles, texts, numbers, columns, strict=True):
-        odd = _odd(read)
-        if odd is not None and column is not classes:
-            raise InvalidInput(
-                f"{path.name}, line {lines[odd]}, column {title!r} must be a number, as others in "
-                f"that column are; got {text[odd]!r}. Correct it, write all categories as words, "
-                "or make 0/1 columns."
-            )
-    return from_columns(path.stem, path.name, source, classes, encoded)
+    odd = [
+        (
+            column,
+            InvalidInput(
+                f"{path.name}, line {lines[place]}, column {title!r} must be a number, as others "
+                f"in that column are; got {text[place]!r}. Correct it, write all categories as "
+                "words, or make 0/1 columns."
+            ),
+        )
+        for title, text, read, column in zip(titles, texts, numbers, columns, strict=True)
+        if (place := _odd(read)) is not None
+    ]
+    return titles, columns, header, odd
 
 
 def _records(path: Path) -> tuple[list[list[str]], list[int]]:

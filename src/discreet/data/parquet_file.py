@@ -17,6 +17,13 @@ from discreet.validate import installed
 
 def read_parquet(path: Path, target: str | None = None, encoded: bool = True) -> Dataset:
     """Columns of numbers, truth values or text, null where one is missing; one is the class."""
+    titles, columns = parquet_columns(path)
+    source, classes = split_target(path.name, titles, columns, target)
+    return from_columns(path.stem, path.name, source, classes, encoded)
+
+
+def parquet_columns(path: Path) -> tuple[list[str], list[Column]]:
+    """Titles and columns of a file."""
     instead = ", or write the set as .npz or .csv"
     installed("campaign", f"to read {path.name}", "pyarrow", instead=instead)
     import pyarrow
@@ -40,8 +47,7 @@ def read_parquet(path: Path, target: str | None = None, encoded: bool = True) ->
         _column(f"{path.name}, column {title!r}", read.column(place))
         for place, title in enumerate(read.column_names)
     ]
-    source, classes = split_target(path.name, read.column_names, columns, target)
-    return from_columns(path.stem, path.name, source, classes, encoded)
+    return list(read.column_names), columns
 
 
 def _column(place: str, column: Any) -> Column:

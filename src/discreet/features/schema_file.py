@@ -70,9 +70,9 @@ def read_schema(path: str | Path) -> Schema:
     )
 
 
-def schema_text(schema: Schema, notes: Mapping[str, str] | None = None) -> str:
+def schema_text(schema: Schema, notes: Mapping[str, str] | None = None, head: str = HEAD) -> str:
     """The file of a schema; ``notes`` are comments above fields, by their names."""
-    lines = [HEAD + f"squares = {_value(schema.squares)}"]
+    lines = [head + f"squares = {_value(schema.squares)}"]
     if schema.products:
         lines.append(f"products = {_value(schema.products)}")
     for field in schema.fields:

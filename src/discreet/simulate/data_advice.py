@@ -12,14 +12,13 @@ from typing import Any
 import numpy as np
 
 from discreet.advice import advise
+from discreet.features.identifiers import is_identifier
 from discreet.features.unit_ball import UnitBall
 
 LONG = 0.5
 """Share of rows longer than 1 from which on their length is worth a warning."""
 DOMINANT = 0.95
 """Share of all squares in one column from which on the other columns hardly count."""
-FEWEST = 50
-"""Rows below which distinct whole numbers are no sign of an identifier."""
 
 
 def advise_on_contexts(features: Any, contexts: Any, columns: Sequence[str] = ()) -> None:
@@ -35,7 +34,11 @@ def findings(
     """Topic and words of everything that is odd about contexts (n, d)."""
     rows, width = contexts.shape
     names = [repr(name) for name in columns] or [f"{place}" for place in range(1, width + 1)]
-    ids = [names[place] for place in range(width) if _like_an_id(contexts[:, place])]
+    ids = [
+        name
+        for place, name in enumerate(names)
+        if is_identifier(contexts[:, place], name.strip("'"))
+    ]
     if ids:
         yield (
             "identifiers",
@@ -58,8 +61,3 @@ def findings(
             f"{long:.0%} of {rows:,} rows are longer than 1 and are shortened to 1, so their "
             "length is lost. Scale columns by public ranges: declare a Schema.",
         )
-
-
-def _like_an_id(column: np.ndarray[Any, Any]) -> bool:
-    whole = len(column) >= FEWEST and bool((column == np.rint(column)).all())
-    return whole and np.unique(column).size == len(column)

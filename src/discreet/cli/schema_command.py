@@ -1,0 +1,75 @@
+"""``discreet schema``: a first schema from a public sample, with comments."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from discreet.cli.answer import Answer, write
+from discreet.cli.parser import Commands, command
+from discreet.errors import InvalidInput
+from discreet.validate import nearest
+
+TEXT = """\
+The sample must be PUBLIC: made up, published, or of people who are not in the experiment. Ranges
+and words that are read off the people of the experiment tell about them; no noise covers that.
+Correct the file by what you know of the columns, then use it with --schema or Schema.from_toml.
+
+examples:
+  discreet schema sample.csv --out schema.toml
+  discreet schema sample.csv --without clicked id
+  discreet run --data public.csv --target clicked --schema schema.toml"""
+HEAD = """\
+# A schema: what a context is, declared before the first person comes. A first draft from {sample}.
+#
+# That sample must be public. Do NOT make this file from the people of the experiment: their ranges
+# and words are facts about them, which no noise covers. Read every line, and correct it by what you
+# know: a range that is too wide costs a little, one that is too narrow clips.
+"""
+
+
+def add(commands: Commands) -> None:
+    """A sample, and where the schema goes."""
+    summary = "a first schema (TOML) from a public sample of columns"
+    parser = command(commands, "schema", summary, schema, TEXT)
+    flag = parser.add_argument
+    flag("sample", metavar="SAMPLE", help=".csv or .parquet with named columns")
+    flag("--without", nargs="+", default=[], metavar="COLUMN", help="columns that are no context")
+    flag("--out", metavar="FILE", help="write the schema here; an existing file is kept")
+
+
+def schema(args: argparse.Namespace) -> Answer:
+    """Suggest a field for every column."""
+    from discreet.config import to_config
+    from discreet.data.files import sample_columns
+    from discreet.features.sample_schema import schema_of, suggestions
+    from discreet.features.schema_file import schema_text
+
+    columns = sample_columns(args.sample)
+    for name in args.without:
+        if name not in columns:
+            raise InvalidInput(
+                f"--without must name columns of {args.sample}; got {name!r}. "
+                f"{nearest(name, columns)}"
+            )
+    found = suggestions({name: columns[name] for name in columns if name not in args.without})
+    made = schema_of(found)
+    reasons = {each.name: each.reason for each in found}
+    text = schema_text(made, reasons, HEAD.format(sample=Path(args.sample).name))
+    left_out = [each for each in found if each.field is None]
+    if left_out:
+        text += "\n# Left out:\n" + "".join(f"# {each.name}: {each.reason}\n" for each in left_out)
+    document = {
+        "format": "discreet-schema-sample/1",
+        "schema": to_config(made),
+        "features": made.p,
+        "reasons": reasons,
+        "left_out": [each.name for each in left_out],
+    }
+    if args.out is None:
+        return Answer(document, text.rstrip("\n"))
+    write(args.out, text, keep=True)
+    told = f"{len(made.fields)} columns, {made.p} features, {len(left_out)} columns left out"
+    return Answer(
+        document, f"written to {args.out}: {told}\nRead it and correct it before you use it."
+    )

@@ -1,0 +1,151 @@
+"""A first schema from a public sample: kinds of columns, and ranges rounded outwards.
+
+Never from private rows: the range of a column is a fact about its people. Somebody who knows the
+columns corrects the suggestion before the first person arrives. [docs/schema.md]
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from discreet.errors import InvalidInput
+from discreet.features.category import Category
+from discreet.features.date import Date
+from discreet.features.flag import Flag
+from discreet.features.hashed import Hashed
+from discreet.features.identifiers import FEWEST, is_identifier
+from discreet.features.missing_values import is_missing
+from discreet.features.number import Number
+from discreet.features.schema import Field, Schema
+
+FEW_WORDS = 20
+"""A category of more words than this is hashed."""
+HASHED_WIDTH = 32
+"""Slots of a suggested hash: few enough for their noise."""
+SKEWED = 50.0
+"""A range of positive numbers is logarithmic if its end is so many times its middle."""
+ALIKE = 0.9
+"""A column with so many distinct values per row names rows instead of describing them."""
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """A field for a column, or None where the column should be left out; and why."""
+
+    name: str
+    field: Field | None
+    reason: str
+
+
+def suggestions(columns: Mapping[str, np.ndarray[Any, Any]]) -> list[Suggestion]:
+    """One for each column (n,) of numbers with NaN, or of objects with None, where one is missing.
+
+    >>> found = suggestions({"age": np.array([18.0, 71, 34, np.nan]), "id": np.arange(4)})
+    >>> found[0].field
+    Number(name='age', low=0.0, high=80.0, clip=True, log=False, stand_in=None, indicator=True)
+    """
+    return [_suggestion(name, np.asarray(values)) for name, values in columns.items()]
+
+
+def schema_of(found: list[Suggestion]) -> Schema:
+    """The schema of all columns that are worth having."""
+    fields = [each.field for each in found if each.field is not None]
+    if not fields:
+        raise InvalidInput(
+            "sample must have a column that describes people; it has none, or all are constant or "
+            "name single rows. Add columns, or write the schema by hand: docs/schema.md."
+        )
+    return Schema(fields)
+
+
+def _suggestion(name: str, values: np.ndarray[Any, Any]) -> Suggestion:
+    present = [value for value in values.tolist() if not is_missing(value)]
+    gaps = len(present) < len(values)
+    distinct = set(present)
+    if len(distinct) < 2:
+        return Suggestion(name, None, "It has a single value, which says nothing.")
+    if values.dtype.kind in "fiub" and values.dtype.kind != "b":
+        return _number(name, np.asarray(present, dtype=np.float64), gaps)
+    if values.dtype.kind == "b" or distinct <= {True, False}:
+        return Suggestion(name, Flag(name, indicator=gaps), "Two values: true and false.")
+    words = [str(value) for value in present]
+    for parts in (("weekday", "hour"), ("weekday",)):
+        if _are_dates(name, words, parts):
+            return Suggestion(
+                name, Date(name, parts, indicator=gaps), "Dates, read as written (no time zones)."
+            )
+    if len(present) >= FEWEST and len(distinct) >= ALIKE * len(present):
+        return Suggestion(name, None, "It differs in nearly every row: an identifier or a text.")
+    if len(distinct) > FEW_WORDS:
+        return Suggestion(
+            name,
+            Hashed(name, HASHED_WIDTH, indicator=gaps),
+            f"{len(distinct)} words in the sample: hashed into {HASHED_WIDTH} slots.",
+        )
+    return Suggestion(
+        name,
+        Category(name, tuple(sorted(set(words))), other=True, indicator=gaps),
+        "All words of the sample; any other word is 'other'. Add those that you know.",
+    )
+
+
+def _number(name: str, values: np.ndarray[Any, Any], gaps: bool) -> Suggestion:
+    whole = bool((values == np.rint(values)).all())
+    distinct = np.unique(values)
+    if set(distinct.tolist()) == {0.0, 1.0}:
+        return Suggestion(name, Flag(name, indicator=gaps), "Only 0 and 1.")
+    if is_identifier(values, name):
+        return Suggestion(name, None, "Another whole number in each row: an identifier.")
+    least, most, middle = float(distinct[0]), float(distinct[-1]), float(np.median(values))
+    log = least > 0 and most > SKEWED * middle
+    low, high = rounded_powers(least, most) if log else rounded_range(least, most)
+    reason = f"From {least:g} to {most:g} in the sample, rounded outwards; others are clipped."
+    if whole and len(distinct) <= 10:
+        reason += " If these are codes and not amounts, use a Category of whole numbers."
+    return Suggestion(name, Number(name, low, high, clip=True, log=log, indicator=gaps), reason)
+
+
+def _are_dates(name: str, words: list[str], parts: tuple[str, ...]) -> bool:
+    out = np.zeros((len(words), 2 * len(parts)))
+    try:
+        Date(name, parts).write_column(np.asarray(words, dtype=object), out)
+    except InvalidInput:
+        return False
+    return True
+
+
+def rounded_range(low: float, high: float) -> tuple[float, float]:
+    """A range of round numbers around the values, from 0 where they reach near it.
+
+    >>> rounded_range(18, 71), rounded_range(-3.2, 47), rounded_range(1013, 1042)
+    ((0.0, 80.0), (-10.0, 50.0), (1010.0, 1045.0))
+    """
+    if 0 < low < (high - low) / 2:
+        low = 0.0
+    step = _round_step((high - low) / 4)
+    return _decimal(math.floor(low / step) * step), _decimal(math.ceil(high / step) * step)
+
+
+def rounded_powers(low: float, high: float) -> tuple[float, float]:
+    """A range between powers of ten.
+
+    >>> rounded_powers(3.0, 4500.0)
+    (1.0, 10000.0)
+    """
+    return _decimal(10.0 ** math.floor(math.log10(low))), 10.0 ** math.ceil(math.log10(high))
+
+
+def _round_step(width: float) -> float:
+    """The largest of 1, 2, 5 times a power of ten that is at most ``width``."""
+    power = 10.0 ** math.floor(math.log10(width))
+    return next(times * power for times in (5.0, 2.0, 1.0) if times * power <= width)
+
+
+def _decimal(value: float) -> float:
+    """Without the last digits of a product: 0.3, and not 0.30000000000000004."""
+    return float(f"{value:.12g}")

@@ -1,0 +1,103 @@
+"""A first schema from a public sample."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import discreet as dc
+from discreet.errors import InvalidInput
+from discreet.features.sample_schema import (
+    rounded_powers,
+    rounded_range,
+    schema_of,
+    suggestions,
+)
+
+RNG = np.random.default_rng(0)
+ROWS = 400
+
+
+def field(values, name="column"):
+    (found,) = suggestions({name: np.asarray(values)})
+    return found.field
+
+
+def words(*values):
+    return np.asarray(RNG.choice(values, size=ROWS), dtype=object)
+
+
+def test_numbers_get_round_ranges_and_are_clipped():
+    found = field(RNG.uniform(18, 79, size=ROWS))
+    assert found == dc.Number("column", 0, 80, clip=True)
+    assert field(RNG.uniform(0.111, 0.287, size=ROWS)) == dc.Number("column", 0.1, 0.3, clip=True)
+
+
+def test_skewed_amounts_are_logarithmic():
+    found = field(np.exp(RNG.normal(3, 2, size=ROWS)))
+    assert found.log
+    assert found.low < 1 < 1000 <= found.high
+
+
+def test_flags_words_dates_and_hashes():
+    assert field(RNG.integers(2, size=ROWS).astype(float)) == dc.Flag("column")
+    assert field(RNG.integers(2, size=ROWS).astype(bool)) == dc.Flag("column")
+    assert field(words("phone", "desk")) == dc.Category("column", ("desk", "phone"), other=True)
+    assert field(words(*(f"town {k}" for k in range(60)))) == dc.Hashed("column", 32)
+    assert field(words("2026-03-01", "2026-03-02")) == dc.Date("column", ("weekday",))
+    assert field(words("2026-03-01T10:00", "2026-03-02T11:00")) == dc.Date("column")
+
+
+def test_identifiers_texts_and_constants_are_left_out():
+    for values in (np.arange(1000, 1000 + ROWS), [f"a text {k}" for k in range(ROWS)], [3.0] * 9):
+        (found,) = suggestions({"column": np.asarray(values)})
+        assert found.field is None
+        assert found.reason
+    with pytest.raises(InvalidInput, match="sample must have a column"):
+        schema_of(suggestions({"id": np.arange(ROWS)}))
+
+
+def test_gaps_become_indicators():
+    numbers = RNG.uniform(0, 9, size=ROWS)
+    numbers[7] = np.nan
+    told = words("a", "b")
+    told[3] = None
+    assert field(numbers).indicator
+    assert field(told).indicator
+
+
+def test_a_sample_fits_its_own_schema():
+    columns = {
+        "age": RNG.normal(40, 12, size=ROWS),
+        "spend": np.exp(RNG.normal(2, 3, size=ROWS)),
+        "device": words("phone", "desk", None),
+        "town": words(*(f"town {k}" for k in range(50))),
+        "day": words("2026-03-01", "2026-03-08"),
+        "loyal": RNG.integers(2, size=ROWS).astype(float),
+    }
+    schema = schema_of(suggestions(columns))
+    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    features = schema.map(rows)
+    assert features.shape == (ROWS, schema.p)
+    assert (np.linalg.norm(features, axis=1) <= 1 + 1e-12).all()
+
+
+@given(
+    st.floats(-1e9, 1e9),
+    st.floats(1e-6, 1e9),
+)
+def test_rounded_ranges_hold_the_values(low, width):
+    high = low + width
+    if not low < high:
+        return
+    below, above = rounded_range(low, high)
+    slack = 1e-11 * max(abs(low), abs(high))
+    assert below <= low + slack
+    assert high <= above + slack
+    assert above - below <= 3 * (high - low) + 4 * slack
+    if low > 0:
+        small, large = rounded_powers(low, high)
+        assert small <= low * (1 + 1e-11)
+        assert high <= large * (1 + 1e-11)
