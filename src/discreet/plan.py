@@ -20,7 +20,10 @@ from discreet.oracles import Mechanism, Oracle, PooledRidge, Problem
 from discreet.oracles.mechanisms.pooled_statistics import PooledStatistics
 from discreet.policies import Policy, ReplayBonusPO
 from discreet.privacy import events
+from discreet.privacy.accounting import epsilon
 from discreet.privacy.budget import Budget
+from discreet.privacy.groups import person_event
+from discreet.privacy.participation import ONCE, Participation
 from discreet.registry import ORACLES, POLICIES, refuse_unregistered
 from discreet.releases.canonical import digest_of
 from discreet.releases.released import Released
@@ -50,7 +53,8 @@ class Plan:
     makes the slot void. ``releases`` is "automatic" (at the first decision after a batch is
     complete) or "on_request" (only when ``release`` is called, so that a public clock, and no
     person's answer, sets the time). ``unit`` is what the ledger's ε protects; a library that sees
-    records, not persons, can promise this only for one "decision".
+    records, not persons, can promise this only for one "decision". The unit "user" bounds what one
+    person contributes: ``records_per_batch`` records in each of ``batches_per_user`` batches.
 
     >>> plan = Plan(n_actions=3, features=UnitBall(10), budget=Budget.none(),
     ...             policy=ReplayBonusPO(learning_rate=0.1, bonus=0.01), oracle=PooledRidge())
@@ -71,6 +75,8 @@ class Plan:
     missing_loss: float | None = None
     releases: str = "automatic"
     unit: str = "decision"
+    batches_per_user: int | None = None
+    records_per_batch: int | None = None
 
     enforced_units: ClassVar[tuple[str, ...]] = ("decision",)
     """Units that the code which runs the plan enforces, so that the plan may promise them."""
@@ -91,6 +97,14 @@ class Plan:
                 "A plan cannot tell which records are of one person: leave unit out and choose ε "
                 "for all records of one person, or use the service, which enforces user units."
             )
+        counts = (self.batches_per_user, self.records_per_batch)
+        if counts != (None, None) and (self.unit != "user" or None in counts):
+            raise InvalidInput(
+                "batches_per_user and records_per_batch must be given together, and only with "
+                f"unit='user'; got {counts[0]!r} and {counts[1]!r} with unit={self.unit!r}. "
+                "Give both, or leave both out."
+            )
+        _ = self.participation  # checks both
         Schedule(self.first_batch, self.horizon, self.growth)  # checks all three
         if self.missing_loss is not None:
             object.__setattr__(self, "missing_loss", loss(self.missing_loss))
@@ -109,7 +123,20 @@ class Plan:
                 f"oracle must predict losses in [0, 1] for {type(self.policy).__name__}; "
                 f"got {type(self.oracle).__name__}. Use Logistic or FiniteClass."
             )
-        _ = self.event  # refuses now, before the first person, what cannot be calibrated
+        # Refuses now, before the first person, what cannot be calibrated.
+        if self.participation is not None and self.budget.private:
+            self._refuse_what_costs_a_person_too_much(self.participation)
+        _ = self.event
+
+    def _refuse_what_costs_a_person_too_much(self, participation: Participation) -> None:
+        """An oracle of one's own may not know that the budget is for many records."""
+        cost = epsilon(person_event(self.event, participation), self.budget.delta)
+        if cost > self.budget.epsilon:
+            raise InvalidInput(
+                f"oracle must keep a user within {self.budget.text}; {type(self.oracle).__name__} "
+                f"costs ε = {cost:.4g} for {participation.text}. Calibrate it for "
+                "problem.participation, or choose a built-in oracle."
+            )
 
     def refuse_unregistered(self) -> None:
         """Refuse a policy or an oracle whose class a document cannot name."""
@@ -124,7 +151,15 @@ class Plan:
     def problem(self) -> Problem:
         """The public facts that the oracle is calibrated for."""
         radii = self.policy.uses_radii
-        return Problem(self.n_actions, self.features.p, self.feedback, self.losses, radii)
+        often = self.participation or ONCE
+        return Problem(self.n_actions, self.features.p, self.feedback, self.losses, radii, often)
+
+    @property
+    def participation(self) -> Participation | None:
+        """How often one person may contribute; None where no such number is declared."""
+        if self.batches_per_user is None or self.records_per_batch is None:
+            return None
+        return Participation(self.batches_per_user, self.records_per_batch)
 
     @cached_property
     def mechanism(self) -> Mechanism:
@@ -153,7 +188,10 @@ class Plan:
 
     def to_config(self) -> dict[str, Any]:
         """The plan as a mapping of words and whole numbers, fit for canonical JSON."""
-        return {"format": FORMAT, **fields_to_config(self)}
+        written = {"format": FORMAT, **fields_to_config(self)}
+        if self.participation is None:  # so that plans of records keep their digests
+            del written["batches_per_user"], written["records_per_batch"]
+        return written
 
     @classmethod
     def from_config(cls, document: Mapping[str, Any]) -> Plan:
@@ -204,6 +242,8 @@ def _privacy(plan: Plan) -> str:
     budget = plan.budget
     if not budget.private:
         return "None: no budget was set, so no noise is added."
+    if plan.participation is not None:
+        return f"{budget.text} for one {plan.unit}, who contributes {plan.participation.text}."
     return (
         f"{budget.text} for one {plan.unit}. Each record is in one batch, so any number of "
         "releases costs this once."
