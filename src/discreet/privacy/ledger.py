@@ -14,7 +14,7 @@ from discreet.privacy.accounting import epsilon
 from discreet.privacy.budget import Budget
 from discreet.privacy.dearest import NOTHING, dearest
 from discreet.privacy.groups import moved
-from discreet.privacy.participation import Participation
+from discreet.privacy.participation import ONCE, Participation
 
 RELATION = "replace one record"
 DISJOINT = (
@@ -125,6 +125,13 @@ class Ledger:
         names = charged if partition is None else [partition]
         costs = [events.compose(*charged[name]) for name in names]
         return max(costs, key=lambda event: epsilon(event, self.budget.delta), default=NOTHING)
+
+    def bounding_event(self) -> events.Event:
+        """An event that costs at least what ``cost_event`` does, at every δ.
+
+        The partition that is dearest at one δ need not be the dearest at another.
+        """
+        return replace(self, participation=self.participation or ONCE).cost_event()
 
     def to_json(self) -> dict[str, Any]:
         """Entries in order; an assumption that several entries share is written once."""
