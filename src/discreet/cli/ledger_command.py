@@ -92,8 +92,14 @@ def added(args: argparse.Namespace) -> Answer:
         raise InvalidInput(
             "ledgers must be two or more to be added; got one. Name one for each experiment."
         )
-    ledgers = [checked(read(name), name) for name in args.sources]
-    _refuse_unlike(args.sources, ledgers)
+    sources = [read(name) for name in args.sources]
+    pairs = zip(sources, args.sources, strict=True)
+    ledgers = [checked(source, name) for source, name in pairs]
+    # Two experiments of one plan have equal ledgers; only the releases tell them apart.
+    heads = [
+        str(each.about.get("head", name)) for each, name in zip(sources, args.sources, strict=True)
+    ]
+    _refuse_unlike(args.sources, ledgers, heads)
     spent = [ledger.spent() for ledger in ledgers]
     event = compose(*(ledger.bounding_event() for ledger in ledgers))
     delta = math.fsum(each.delta for each in spent)
@@ -132,7 +138,7 @@ def added(args: argparse.Namespace) -> Answer:
     return Answer(document, "\n".join(lines))
 
 
-def _refuse_unlike(sources: list[str], ledgers: list[Ledger]) -> None:
+def _refuse_unlike(sources: list[str], ledgers: list[Ledger], heads: list[str]) -> None:
     """Refuse ledgers that cannot be added: another unit, or the same one twice."""
     first = ledgers[0]
     for place, (name, ledger) in enumerate(zip(sources, ledgers, strict=True)):
@@ -143,7 +149,7 @@ def _refuse_unlike(sources: list[str], ledgers: list[Ledger]) -> None:
                 "things: add those of one unit, and see discreet plan --records-per-person for "
                 "what a decision's ε means for a person."
             )
-        if ledger.entries and ledger in ledgers[:place]:
+        if heads[place] in heads[:place]:
             raise InvalidInput(
                 f"ledgers must be of different experiments; {name} is the same as one before it. "
                 "Name each experiment once."

@@ -15,6 +15,7 @@ from discreet.cli import (
     data_command,
     demo_command,
     keys_command,
+    label_command,
     ledger_command,
     plan_command,
     release_command,
@@ -50,6 +51,7 @@ COMMANDS = (
     theory_command,
     audit_command,
     ledger_command,
+    label_command,
     release_command,
     version_command,
 )
