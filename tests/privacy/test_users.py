@@ -78,7 +78,7 @@ def test_counts_are_whole_and_positive(counts):
 def test_the_relation_names_the_neighbours():
     relation = Participation(10, 2).relation
     assert "at most 2 records in each of at most 10 batches" in relation
-    assert "same slots, owners" in relation
+    assert "same slots and owners" in relation
     assert Participation(1, 1).text == "at most 1 record in each of at most 1 batch"
 
 
@@ -291,6 +291,7 @@ def test_a_ledger_of_users_never_ends():
     ledger = charged([event] * 40, Participation(5, 2), BUDGET)
     assert 0.999 <= ledger.spent().epsilon <= 1.0
     assert ledger.spent().relation == Participation(5, 2).relation
+    assert Participation(5, 2).assumption in ledger.spent().assumptions
     assert charged([event] * 4, Participation(5, 2), BUDGET).spent().epsilon < 0.95
 
 

@@ -97,6 +97,8 @@ class Ledger:
         pure = all(epsilon(entry.event, 0.0) < float("inf") for entry in self.entries)
         said = [each for entry in self.entries for each in events.assumptions(entry.event)]
         because = [entry.assumption for entry in self.entries]
+        if self.participation is not None:
+            because.append(self.participation.assumption)
         return Spent(
             epsilon=worst,
             delta=0.0 if pure else self.budget.delta,

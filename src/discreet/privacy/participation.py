@@ -40,7 +40,14 @@ class Participation:
     @property
     def relation(self) -> str:
         """What two neighbouring streams differ in."""
-        return f"replace all that one user says or leaves unsaid: {self.text}; same slots, owners"
+        return (
+            f"replace all that one user says or leaves unsaid: {self.text}; same slots and owners"
+        )
+
+    @property
+    def assumption(self) -> str:
+        """What must be enforced for the bound to hold."""
+        return f"Every user has one name, and contributes {self.text}; further slots are void."
 
     def to_json(self) -> dict[str, int]:
         return {"batches": self.batches, "records": self.records}
