@@ -285,6 +285,16 @@ def test_what_is_wrong_gets_no_label(folder, capsys, made, words):
     assert nothing_written(folder)
 
 
+def test_a_label_never_replaces_what_it_is_made_from(folder, capsys):
+    path = users(folder / "ledger.json")
+    before = path.read_bytes()
+    code, _, told = run(capsys, path, "--out", "ledger")
+    assert code == 2
+    assert "out must be another name" in told
+    assert path.read_bytes() == before
+    assert not (folder / "ledger.html").exists()
+
+
 def test_an_experiment_without_privacy_says_so(folder, capsys):
     ledger = Ledger(dc.Budget.none()).charge("batch 1", NonPrivate("no budget"))
     (folder / "ledger.json").write_text(json.dumps(ledger.to_json()))

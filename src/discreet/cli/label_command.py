@@ -46,6 +46,8 @@ def label(args: argparse.Namespace) -> Answer:
     from discreet.label.label_page import label_page
     from discreet.releases.canonical import canonical
 
+    files = {"html": f"{args.out}.html", "json": f"{args.out}.json"}
+    _refuse_overwriting([args.source, args.key, args.audit, args.facts], files)
     source = read(args.source)
     document = label_document(
         checked(source, args.source),
@@ -56,10 +58,19 @@ def label(args: argparse.Namespace) -> Answer:
     )
     content = signed(document, _key(args.key)) if args.key else canonical(document)
     page = label_page(document)  # before anything is written
-    files = {"html": f"{args.out}.html", "json": f"{args.out}.json"}
     write(files["json"], content + b"\n")
     write(files["html"], page)
     return Answer({**document, "files": files}, "\n".join(_lines(document, files, args.key)))
+
+
+def _refuse_overwriting(given: list[str | None], files: dict[str, str]) -> None:
+    """Refuse a name under which a file that is read would be lost."""
+    kept = {Path(each).resolve() for each in given if each}
+    for path in files.values():
+        if Path(path).resolve() in kept:
+            raise InvalidInput(
+                f"out must be another name; {path} is a file that is read. Choose a new name."
+            )
 
 
 def _key(path: str) -> bytes:
