@@ -171,7 +171,11 @@ OTHER = {
     "outcome": Reward(0, 50),
     "releases": "on_request",
     "unit": "user",
+    "batches_per_user": 3,
+    "records_per_batch": 2,
 }
+SERVED = ("unit", "batches_per_user", "records_per_batch")
+"""What only the plan of somebody who tells persons apart may change."""
 
 
 def test_there_is_a_change_for_every_field():
@@ -181,10 +185,12 @@ def test_there_is_a_change_for_every_field():
 @pytest.mark.parametrize("name", OTHER)
 def test_the_digest_sees_every_field(name):
     base = plan(feedback="full") if name == "losses" else plan()
-    if name == "unit":  # a plan alone has one unit
+    if name in SERVED:  # a plan alone has one unit
         served = ServedPlan.from_config(base.to_config())
         assert served.digest == base.digest
         base = served
+    if name in SERVED[1:]:
+        base = replace(base, unit="user", batches_per_user=5, records_per_batch=7)
     assert replace(base, **{name: OTHER[name]}).digest != base.digest
 
 

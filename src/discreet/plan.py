@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -23,11 +21,14 @@ from discreet.features.number import Number
 from discreet.features.schema import Schema
 from discreet.features.unit_ball import UnitBall
 from discreet.oracles import Mechanism, Oracle, PooledRidge, Problem
-from discreet.oracles.mechanisms.pooled_statistics import PooledStatistics
 from discreet.outcome import OUTCOMES, UNIT_LOSS, Loss, Outcome, Reward
+from discreet.plan_words import explained
 from discreet.policies import Policy, ReplayBonusPO
 from discreet.privacy import events
+from discreet.privacy.accounting import epsilon
 from discreet.privacy.budget import Budget
+from discreet.privacy.groups import person_event
+from discreet.privacy.participation import ONCE, Participation
 from discreet.registry import ORACLES, POLICIES, refuse_unregistered
 from discreet.releases.canonical import digest_of
 from discreet.releases.released import Released
@@ -64,7 +65,9 @@ class Plan:
     ``releases`` is "automatic" (at the first decision after a batch is complete) or
     "on_request" (only when ``release`` is called, so that a public clock, and no person's
     answer, sets the time). ``unit`` is what the ledger's ε protects; a library that sees
-    records, not persons, can promise this only for one "decision".
+    records, not persons, can promise this only for one "decision". The unit "user"
+    bounds what one person contributes: ``records_per_batch`` records in each of
+    ``batches_per_user`` batches.
 
     >>> plan = Plan(n_actions=3, features=UnitBall(10), budget=Budget.none(),
     ...             policy=ReplayBonusPO(learning_rate=0.1, bonus=0.01), oracle=PooledRidge())
@@ -87,6 +90,8 @@ class Plan:
     outcome: Outcome = added_later(UNIT_LOSS)  # noqa: RUF009
     releases: str = "automatic"
     unit: str = "decision"
+    batches_per_user: int | None = added_later(None)
+    records_per_batch: int | None = added_later(None)
 
     enforced_units: ClassVar[tuple[str, ...]] = ("decision",)
     """Units that the code which runs the plan enforces, so that the plan may promise them."""
@@ -108,6 +113,14 @@ class Plan:
                 "A plan cannot tell which records are of one person: leave unit out and choose ε "
                 "for all records of one person, or use the service, which enforces user units."
             )
+        counts = (self.batches_per_user, self.records_per_batch)
+        if counts != (None, None) and (self.unit != "user" or None in counts):
+            raise InvalidInput(
+                "batches_per_user and records_per_batch must be given together, and only with "
+                f"unit='user'; got {counts[0]!r} and {counts[1]!r} with unit={self.unit!r}. "
+                "Give both, or leave both out."
+            )
+        _ = self.participation  # checks both
         Schedule(self.first_batch, self.horizon, self.growth)  # checks all three
         if self.missing_loss is not None:
             object.__setattr__(self, "missing_loss", loss(self.missing_loss, "missing_loss"))
@@ -126,7 +139,20 @@ class Plan:
                 f"oracle must predict losses in [0, 1] for {type(self.policy).__name__}; "
                 f"got {type(self.oracle).__name__}. Use PooledRidge, Logistic or FiniteClass."
             )
-        _ = self.event  # refuses now, before the first person, what cannot be calibrated
+        # Refuses now, before the first person, what cannot be calibrated.
+        if self.participation is not None and self.budget.private:
+            self._refuse_what_costs_a_person_too_much(self.participation)
+        _ = self.event
+
+    def _refuse_what_costs_a_person_too_much(self, participation: Participation) -> None:
+        """An oracle of one's own may not know that the budget is for many records."""
+        cost = epsilon(person_event(self.event, participation), self.budget.delta)
+        if cost > self.budget.epsilon:
+            raise InvalidInput(
+                f"oracle must keep a user within {self.budget.text}; {type(self.oracle).__name__} "
+                f"costs ε = {cost:.4g} for {participation.text}. Calibrate it for "
+                "problem.participation, or choose a built-in oracle."
+            )
 
     def _count_actions(self) -> None:
         if self.actions is not None:
@@ -153,13 +179,21 @@ class Plan:
 
     def explain(self) -> str:
         """What was chosen and why, in words."""
-        return _explained(self)
+        return explained(self)
 
     @property
     def problem(self) -> Problem:
         """The public facts that the oracle is calibrated for."""
         radii = self.policy.uses_radii
-        return Problem(self.n_actions, self.features.p, self.feedback, self.losses, radii)
+        often = self.participation or ONCE
+        return Problem(self.n_actions, self.features.p, self.feedback, self.losses, radii, often)
+
+    @property
+    def participation(self) -> Participation | None:
+        """How often one person may contribute; None where no such number is declared."""
+        if self.batches_per_user is None or self.records_per_batch is None:
+            return None
+        return Participation(self.batches_per_user, self.records_per_batch)
 
     @cached_property
     def mechanism(self) -> Mechanism:
@@ -232,91 +266,3 @@ def _instead_of(features: Any) -> str:
 def _budget_instead_of(budget: Any) -> str:
     number = isinstance(budget, (int, float)) and not isinstance(budget, bool) and budget > 0
     return f"Pass Budget({budget if number else 1.0}, delta=1e-5), or Budget.none()."
-
-
-def _explained(plan: Plan) -> str:
-    """One paragraph per subject, from public numbers only."""
-    told = {
-        "Problem": _problem(plan),
-        "Privacy": _privacy(plan),
-        "Policy": _policy(plan.policy, plan.n_actions),
-        "Oracle": _oracle(plan),
-        "Batches": _batches(plan),
-    }
-    return "\n".join(
-        textwrap.fill(f"{subject:<10}{words}", 88, subsequent_indent=" " * 10)
-        for subject, words in told.items()
-    )
-
-
-def _problem(plan: Plan) -> str:
-    heard = "the chosen action" if plan.feedback == "bandit" else "every action"
-    named = "" if plan.actions is None else f" ({', '.join(plan.actions)})"
-    size = f"{plan.n_actions} actions{named}, {plan.features.p - 1} numbers per context"
-    word, outcome = plan.outcome.word, ""
-    if plan.outcome != UNIT_LOSS:
-        refused = "clipped" if plan.outcome.clip else "refused"
-        outcome = f" in {plan.outcome.range}; what lies outside is {refused}"
-    return f"{size}; feedback is the {word} of {heard}{outcome}.{_missing(plan)}"
-
-
-def _missing(plan: Plan) -> str:
-    if plan.missing_loss is None:
-        return ""
-    value = plan.outcome.value_of(plan.missing_loss)
-    return f" An answer that never comes counts as a {plan.outcome.word} of {value:g}."
-
-
-def _privacy(plan: Plan) -> str:
-    budget = plan.budget
-    if not budget.private:
-        return "None: no budget was set, so no noise is added."
-    return (
-        f"{budget.text} for one {plan.unit}. Each record is in one batch, so any number of "
-        "releases costs this once."
-    )
-
-
-def _policy(policy: Any, n_actions: int) -> str:
-    if not isinstance(policy, ReplayBonusPO):
-        return _given(policy)
-    rate = f"1/(2A) = {0.5 / n_actions:.3g}: more actions need more trials."
-    if policy.learning_rate is not None:
-        rate = f"{policy.learning_rate:g}, as given."
-    return (
-        "ReplayBonusPO replays the released predictors, the oldest first, with a bonus "
-        f"({policy.bonus:g}) for rarely tried actions. Its learning rate is {rate}"
-    )
-
-
-def _oracle(plan: Plan) -> str:
-    mechanism = plan.mechanism
-    if not isinstance(mechanism, PooledStatistics):
-        return _given(plan.oracle)
-    if not plan.budget.private:
-        return "PooledRidge: ridge regression on the whole past; predicted losses are in [0, 1]."
-    oracle, sigma, response = mechanism.oracle, mechanism.gram, mechanism.response
-    stretched = (
-        " Each batch's rows are stretched by a matrix that the earlier releases give, and "
-        "normalised, so that weak directions rise above the noise; this spends no privacy."
-        if mechanism.stretched
-        else ""
-    )
-    half = math.ceil(oracle.clear * plan.features.p * sigma**2)
-    return (
-        "PooledRidge adds up all released statistics, which are public. The budget asks for noise "
-        f"of {sigma:.3g} on second moments and {response:.3g} on responses. A batch of n records "
-        f"has weight n/(n + {half:,}), since small batches are mostly noise, and directions weaker "
-        f"than {oracle.floor:g} times the noise are not trusted.{stretched}"
-    )
-
-
-def _batches(plan: Plan) -> str:
-    lengths = ", ".join(f"{plan.schedule.nominal(batch):,}" for batch in (1, 2, 3))
-    end = "" if plan.horizon is None else f", until round {plan.horizon:,}"
-    return f"{lengths}, … records{end}. The first batch chooses actions at random."
-
-
-def _given(part: Any) -> str:
-    words = ", ".join(f"{name}={value}" for name, value in fields_to_config(part).items())
-    return f"{type(part).__name__}({words}), as given."

@@ -16,7 +16,10 @@ from discreet.billboard import documents
 from discreet.billboard.chain import Chain
 from discreet.cli.main import main
 from discreet.privacy.ledger import Ledger
+from discreet.private_release import private_release
 from discreet.releases.canonical import digest_of
+from discreet.rows.batch import Batch
+from discreet.service.settings import ServedPlan
 
 
 def run(capsys, *arguments):
@@ -294,3 +297,33 @@ def test_a_file_of_releases_cannot_tell_what_users_spent(tmp_path, capsys):
     code, _, told = run(capsys, tmp_path / "released.json")
     assert code == 2
     assert "signed documents instead" in told
+
+
+def test_releases_of_users_tell_what_a_person_spent(tmp_path, capsys):
+    """Where the plan bounds a person's batches, files and chains are priced by the dearest ones."""
+    plan = ServedPlan(
+        n_actions=2,
+        features=dc.UnitBall(2),
+        budget=dc.Budget(1.0, 1e-5),
+        first_batch=2,
+        unit="user",
+        batches_per_user=2,
+        records_per_batch=3,
+    )
+    released = plan.nothing_released()
+    ledger = Ledger(plan.budget, unit="user", participation=plan.participation)
+    for number in (1, 2, 3):
+        size = plan.schedule.length(number)
+        rows = Batch(np.zeros((size, 3)), np.zeros((size, 2)), np.zeros((size, 2), dtype=bool))
+        made, ledger = private_release(plan, dc.SecureNoise(), rows, released, ledger)
+        released = released.add(made)
+    released.save(tmp_path / "released.json")
+    contents = [sign(documents.genesis(plan, "shop", KEY))]
+    for item in released.items:
+        contents.append(sign(documents.release_document(contents[-1], item)))
+    for path in (tmp_path / "released.json", written(tmp_path, contents)):
+        code, out, _ = run(capsys, path, "--json")
+        found = json.loads(out)
+        assert (code, found["charges"]) == (0, 3), found
+        assert found["recomputed"]["epsilon"] == pytest.approx(1.0, rel=2e-3)
+        assert found["recomputed"]["partition"] == "the 2 dearest of 3 batches"

@@ -10,9 +10,12 @@ from dataclasses import dataclass
 
 # Where things are: a file that moves is one line here.
 ACCOUNTING = "privacy/accounting.py"
+ATTACKER = "privacy/attacker.py"
 BATCHES = "service/storage/batches.py"
 BATCH = "rows/batch.py"
+CALIBRATION = "privacy/calibration.py"
 CHECKS = "service/runtime/release_checks.py"
+DEAREST = "privacy/dearest.py"
 DOOR = "private_release.py"
 ENDPOINT = "service/http/endpoint.py"
 FINITE = "oracles/mechanisms/finite_choice.py"
@@ -256,8 +259,8 @@ FAULTS = (
         (
             Edit(
                 LOGISTIC,
-                "    blocks, p, radii = problem.heard, problem.p, problem.radii\n",
-                "    blocks, p, radii = 1, problem.p, problem.radii\n",
+                "blocks, p, radii, often = problem.heard, problem.p",
+                "blocks, p, radii, often = 1, problem.p",
             ),
         ),
         ("privacy/test_events.py",),
@@ -566,8 +569,8 @@ FAULTS = (
         (
             Edit(
                 LEDGER,
-                "return epsilon(events.compose(*charged), self.budget.delta)",
-                "return max(epsilon(each, self.budget.delta) for each in charged)",
+                "costs = [events.compose(*charged[name]) for name in names]",
+                "costs = [each for name in names for each in charged[name]]",
             ),
         ),
         ("privacy/test_ledger.py",),
@@ -583,6 +586,51 @@ FAULTS = (
         "Gaussian statistics move k times as far",
         (Edit(GROUPS, "event.multiplier / records,", "event.multiplier / records**0.5,"),),
         ("audit/test_commands.py",),
+    ),
+    Fault(
+        "a person's cheapest batches count",
+        "a ledger of users holds the cost of the dearest batches",
+        (Edit(DEAREST, "sorted(values, reverse=True)[:most]", "sorted(values)[:most]"),),
+        ("privacy/test_users.py",),
+    ),
+    Fault(
+        "noise for a person forgets the records of a batch",
+        "k records in each of M batches are one Gaussian with μ·k·√M",
+        (
+            Edit(GROUPS, "batch = moved(event, participation.records)", "batch = moved(event, 1)"),
+            Edit(CALIBRATION, "once * participation.records * math", "once * math"),
+        ),
+        ("privacy/test_users.py",),
+    ),
+    Fault(
+        "noise for a person forgets the root of the batches",
+        "k records in each of M batches are one Gaussian with μ·k·√M",
+        (Edit(GROUPS, "root = math.sqrt(batches)", "root = 1.0"),),
+        ("privacy/test_users.py",),
+    ),
+    Fault(
+        "pure shares forget the batches of a person",
+        "pure costs of a person add up",
+        (
+            Edit(
+                CALIBRATION,
+                "times = participation.records * participation.batches",
+                "times = participation.records",
+            ),
+        ),
+        ("privacy/test_users.py",),
+    ),
+    Fault(
+        "an attacker is told to be half as good",
+        "the best attacker is right with probability ½ + ½·δ(0)",
+        (
+            Edit(
+                ATTACKER,
+                "return Attacker(0.5 + 0.5 * apart, not",
+                "return Attacker(0.5 + 0.25 * apart, not",
+            ),
+        ),
+        ("privacy/test_attacker.py",),
     ),
     Fault(
         "δ of a user is not divided",

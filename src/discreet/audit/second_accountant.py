@@ -7,8 +7,10 @@ objective is integrated instead of written down, and orders are chosen anew.
 
 from __future__ import annotations
 
+import heapq
 import math
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -26,56 +28,90 @@ _ORDERS = (*np.linspace(1.02, 12.0, 500), *np.geomspace(12.1, 3000.0, 300))
 
 @dataclass(frozen=True)
 class Recomputed:
-    """ε at δ of the worst partition of a ledger; δ is 0 where every charge is pure."""
+    """ε at δ of the worst partition of a ledger; δ is 0 where every charge is pure.
+
+    Where the unit is a person, ``partition`` says of how many batches the dearest were taken.
+    """
 
     epsilon: float
     delta: float
     partition: str
 
 
+@dataclass(frozen=True)
+class Sums:
+    """What adds up over releases on the same records."""
+
+    pure: float = 0.0
+    multipliers: tuple[float, ...] = ()
+    distance: float = 0.0
+    objectives: tuple[Mapping[str, Any], ...] = ()
+    private: bool = True
+
+
 def epsilon_of(events: Sequence[Mapping[str, Any]], delta: float) -> float:
     """ε at δ of events (as JSON objects) on the same records; ∞ if no finite ε holds."""
+    return _epsilon(_sums(events), delta)
+
+
+def _sums(events: Sequence[Mapping[str, Any]], records: int = 1) -> Sums:
+    """The events for a person with so many records in each release."""
     parts = [part for event in events for part in _parts(event)]
-    if any(part["kind"] == "NonPrivate" for part in parts):
-        return math.inf
-    pure = sum(_pure(part) for part in parts)
     gaussians = [part for part in parts if part["kind"] == "Gaussian"]
-    objectives = [
+    objectives = tuple(
         part
         for part in parts
         if part["kind"] == "ObjectivePerturbation" and part["noise"] == "gaussian"
-    ]
-    if not gaussians and not objectives:
-        return pure
+    )
+    return Sums(
+        pure=sum(_pure(part) for part in parts) * records,
+        multipliers=tuple(float(part["multiplier"]) / records for part in gaussians),
+        distance=sum(float(part["sampler_distance"]) for part in gaussians) * records,
+        objectives=objectives,
+        private=not any(part["kind"] == "NonPrivate" for part in parts)
+        and (records == 1 or not objectives),
+    )
+
+
+def _epsilon(sums: Sums, delta: float) -> float:
+    if not sums.private:
+        return math.inf
+    if not sums.multipliers and not sums.objectives:
+        return sums.pure
     if delta <= 0.0:
         return math.inf
-    multipliers = tuple(float(part["multiplier"]) for part in gaussians)
-    distance = sum(float(part["sampler_distance"]) for part in gaussians)
 
     def at(left: float) -> float:
-        if objectives:
-            return _renyi_epsilon(multipliers, objectives, left)
-        return _loss_epsilon(multipliers, left)
+        if sums.objectives:
+            return _renyi_epsilon(sums.multipliers, list(sums.objectives), left)
+        return _loss_epsilon(sums.multipliers, left)
 
-    if distance > 0.0:
+    if sums.distance > 0.0:
         # What the sampler takes of δ grows with ε; the ε of half of δ is on the safe side.
         most = at(delta / 2)
-        taken = (1.0 + math.exp(most)) * distance if most < 700.0 else math.inf
+        taken = (1.0 + math.exp(most)) * sums.distance if most < 700.0 else math.inf
         if taken > delta / 2:
             return math.inf
         delta -= taken
-    return pure + at(delta)
+    return sums.pure + at(delta)
 
 
 def recompute(document: Mapping[str, Any]) -> Recomputed:
-    """The cost of a ledger's document: charges on a partition compose, partitions do not."""
+    """The cost of a ledger's document: charges on a partition compose.
+
+    Partitions do not, except that a person enters as many of them as the document says.
+    """
     try:
         delta = float(document["budget"]["delta"])
         partitions: dict[str, list[Mapping[str, Any]]] = {}
         for group in document["entries"]:
             for charge in group["charges"]:
                 partitions.setdefault(str(charge["partition"]), []).append(charge["event"])
-        costs = {name: epsilon_of(events, delta) for name, events in _distinct(partitions)}
+        often = document.get("participation")
+        if often is None:
+            costs = {name: epsilon_of(events, delta) for name, events in _distinct(partitions)}
+        else:
+            costs = _person(list(partitions.values()), often, delta)
         everything = [event for events in partitions.values() for event in events]
         pure = all(math.isfinite(epsilon_of([event], 0.0)) for event in everything)
     except (KeyError, TypeError, ValueError, AttributeError):
@@ -85,6 +121,35 @@ def recompute(document: Mapping[str, Any]) -> Recomputed:
         ) from None
     worst = max(costs, key=lambda name: costs[name], default="")
     return Recomputed(costs.get(worst, 0.0), 0.0 if pure else delta, worst)
+
+
+def _person(
+    partitions: list[list[Mapping[str, Any]]], often: Mapping[str, Any], delta: float
+) -> dict[str, float]:
+    """Every quantity that adds up, over the batches where it is largest."""
+    batches, records = int(often["batches"]), int(often["records"])
+    if min(batches, records) < 1:
+        raise ValueError
+    each = [_sums(events, records) for events in partitions]
+    name = f"the {min(batches, len(each))} dearest of {len(each)} batches"
+
+    def top(key: Callable[[Sums], float]) -> list[Sums]:
+        return heapq.nlargest(batches, each, key=key)
+
+    shifts = top(lambda sums: sum(m**-2 for m in sums.multipliers))
+    curves = [part for sums in each for part in sums.objectives]
+    count = sum(len(sums.objectives) for sums in top(lambda sums: len(sums.objectives)))
+    if len(each) > batches and len({repr(part) for part in curves}) > 1:  # none is the largest
+        above = {key: max(float(part[key]) for part in curves) for key in ("kappa", "shift")}
+        curves = [{**above, "blocks": max(int(part["blocks"]) for part in curves)}]
+    whole = Sums(
+        pure=sum(sums.pure for sums in top(lambda sums: sums.pure)),
+        multipliers=tuple(sorted(m for sums in shifts for m in sums.multipliers)),
+        distance=sum(sums.distance for sums in top(lambda sums: sums.distance)),
+        objectives=tuple((curves * count)[:count]),
+        private=all(sums.private for sums in each),
+    )
+    return {name: _epsilon(whole, delta)} if each else {}
 
 
 def agree(one: float, two: float) -> bool:
@@ -132,8 +197,8 @@ def _loss_epsilon(multipliers: tuple[float, ...], delta: float) -> float:
     accountant = PLDAccountant(
         dp_accounting.NeighboringRelation.REPLACE_SPECIAL, value_discretization_interval=STEP
     )
-    for multiplier in multipliers:
-        accountant.compose(dp_accounting.GaussianDpEvent(multiplier))
+    for multiplier, count in Counter(multipliers).items():
+        accountant.compose(dp_accounting.GaussianDpEvent(multiplier), count)
     return float(accountant.get_epsilon(delta))
 
 

@@ -82,10 +82,12 @@ class Chain:
             )
         batches = document["max_batches"]
         counted = type(batches) is int and batches >= 1
-        if counted != (document["unit"] == ADDS_UP) or not (counted or batches is None):
+        adds_up = document["unit"] == ADDS_UP and plan.get("batches_per_user") is None
+        if counted != adds_up or not (counted or batches is None):
             raise CorruptRelease(
-                f"genesis must have max_batches with the unit {ADDS_UP!r}, and with no other; this "
-                "one differs. The total cost of all releases is unknown: do not use it."
+                f"genesis must have max_batches with the unit {ADDS_UP!r}, unless its plan bounds "
+                "the batches of a user, and with no other unit; this one differs. The total cost "
+                "of all releases is unknown: do not use it."
             )
         return replace(self, links=(link,), genesis=document)
 

@@ -1,31 +1,21 @@
-"""``discreet ledger verify``: what was spent, computed a second time by independent code."""
+"""``discreet ledger verify|add``: what was spent, recomputed; and over several experiments."""
 
 from __future__ import annotations
 
 import argparse
-import json
 import math
-import os
-import zipfile
-from collections.abc import Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from discreet.cli.answer import Answer
+from discreet.cli.ledger_sources import checked, complaints, own_cost, read
 from discreet.cli.parser import Commands, command
 from discreet.errors import CorruptRelease, InvalidInput
-from discreet.formatting import epsilon_text, guarantee_text
-from discreet.privacy.events import to_json
-from discreet.privacy.ledger import DISJOINT, Ledger
-from discreet.releases.canonical import read_document
-from discreet.releases.released import FILE_FORMAT, Released
+from discreet.formatting import guarantee_text
+from discreet.privacy.accounting import epsilon
+from discreet.privacy.attacker import attacker
+from discreet.privacy.events import compose
+from discreet.privacy.ledger import Ledger
 
-if TYPE_CHECKING:
-    from discreet.audit.second_accountant import Recomputed
-
-SECONDS = 10
-LARGEST = 2**26
-"""Bytes that are read from a service."""
 TEXT = """\
 A ledger is recomputed from its events by code of its own, through dp_accounting, and compared with
 what the ledger says and with its budget. FILE is a saved learner, a file of releases, a file with
@@ -39,12 +29,30 @@ examples:
 """
 
 
+ADD_TEXT = """\
+What several experiments cost somebody who is in all of them. Each source is one that verify takes,
+and is verified first. Costs compose at the sum of the δs; the units must be the same.
+
+examples:
+  discreet ledger add spring/released.json autumn/released.json
+  discreet ledger add documents.jsonl https://bandit.example.org/v1/ledger
+"""
+ASSUMED = (
+    "One person is in all of these experiments, once as the unit of each of them.",
+    "The noise of each experiment is drawn independently; releases of one may influence another.",
+    "δs add up: the total holds at the sum of the δs.",
+    "This is what was spent so far; an experiment that goes on may spend up to its budget.",
+)
+
+
 def add(commands: Commands) -> None:
-    """``verify`` takes a file or an address."""
+    """``verify`` takes a file or an address, ``add`` two or more."""
     ledger = command(commands, "ledger", "check what a run or a service has spent")
-    kinds = ledger.add_subparsers(dest="kind", metavar="verify", required=True)
+    kinds = ledger.add_subparsers(dest="kind", metavar="verify|add", required=True)
     parser = command(kinds, "verify", "recompute ε and δ independently", verify, TEXT)
     parser.add_argument("source", metavar="FILE|URL", help="a file, or the address of a service")
+    parser = command(kinds, "add", "what several experiments cost one person", added, ADD_TEXT)
+    parser.add_argument("sources", nargs="+", metavar="FILE|URL", help="one for each experiment")
 
 
 def verify(args: argparse.Namespace) -> Answer:
@@ -52,13 +60,14 @@ def verify(args: argparse.Namespace) -> Answer:
     from discreet.audit.second_accountant import recompute
 
     try:
-        kind, ledger = _read(args.source)
+        source = read(args.source)
+        kind, ledger = source.kind, source.ledger
         found = recompute(ledger)
-        own = _own(ledger)
+        told = own_cost(ledger)
     except CorruptRelease as error:
         document = {"source": args.source, "valid": False, "error": str(error)}
         return Answer(document, f"not valid: {error}", code=1)
-    wrong = _complaints(ledger, found, own)
+    wrong = complaints(ledger, found, told)
     charges = sum(len(group["charges"]) for group in ledger["entries"])
     document = {
         "source": args.source,
@@ -70,173 +79,81 @@ def verify(args: argparse.Namespace) -> Answer:
             "delta": found.delta,
             "partition": found.partition,
         },
-        "ledger": own,
+        "ledger": told,
         "budget": {name: float(value) for name, value in ledger["budget"].items()},
         "errors": wrong,
     }
     return Answer(document, "\n".join(_lines(document)), code=1 if wrong else 0)
 
 
-def _read(source: str) -> tuple[str, Mapping[str, Any]]:
-    """What the source is, and the document of its ledger."""
-    if source.startswith(("http://", "https://")):
-        return "service", _fetch(source)
-    if zipfile.is_zipfile(source):
-        return "saved learner", _saved(source)
-    if (contents := _signed(source)) is not None:
-        return "chain of signed documents", _of_chain(contents)
-    document = read_document(source)
-    if document.get("format") == FILE_FORMAT:
-        return "file of releases", _of_releases(Released.from_document(document))
-    return "ledger", document
-
-
-def _fetch(url: str) -> Mapping[str, Any]:
-    """The JSON object at an address; a key is sent if the environment holds one."""
-    from urllib.error import URLError
-    from urllib.parse import urlsplit
-    from urllib.request import Request, urlopen
-
-    if urlsplit(url).path in ("", "/"):  # the service itself was named
-        url = f"{url.rstrip('/')}/v1/ledger"
-    key = os.environ.get("DISCREET_API_KEY")
-    request = Request(url, headers={"Authorization": f"Bearer {key}"} if key else {})
-    try:
-        with urlopen(request, timeout=SECONDS) as answer:
-            document = json.loads(answer.read(LARGEST))
-    except (URLError, TimeoutError, OSError) as error:
-        told = getattr(error, "code", None) or getattr(error, "reason", None) or error
+def added(args: argparse.Namespace) -> Answer:
+    """One person's cost over several experiments, and what that takes for granted."""
+    if len(args.sources) < 2:
         raise InvalidInput(
-            f"service must answer with its ledger; {url} does not ({told}). Check the address, "
-            "and DISCREET_API_KEY for a key with the scope audit."
-        ) from None
-    except ValueError:
-        raise CorruptRelease(f"ledger must be JSON; {url} sends none. Check the address.") from None
-    if not isinstance(document, dict):
-        raise CorruptRelease(f"ledger must be a JSON object; {url} sends none. Check the address.")
-    return document
-
-
-def _saved(path: str) -> Mapping[str, Any]:
-    """The ledger in the header of a saved learner, which stays unclaimed; no row is read."""
-    import numpy as np
-
-    from discreet.rows.saved_state import FORMAT
-
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            header = json.loads(file["header"].tobytes())
-        if header["format"] != FORMAT:
-            raise ValueError
-        ledger: Mapping[str, Any] = header["ledger"]
-    except (LookupError, TypeError, ValueError, OSError, EOFError, zipfile.BadZipFile):
-        raise CorruptRelease(
-            f"saved state must be a file that Learner.save wrote; {Path(path).name} is not, or it "
-            "was altered. Fetch it again."
-        ) from None
-    return ledger
-
-
-def _signed(path: str) -> list[bytes] | None:
-    """The published documents of a file, one per line; None where it holds something else."""
-    from discreet.billboard.documents import FORMAT
-
-    try:
-        contents = Path(path).read_bytes().splitlines()
-        known = bool(contents) and json.loads(contents[0]).get("format") == FORMAT
-    except (OSError, ValueError, AttributeError):
-        return None  # whoever reads it next says what is wrong
-    return contents if known else None
-
-
-def _of_chain(contents: list[bytes]) -> Mapping[str, Any]:
-    """The ledger that published documents imply, against the whole budget of the genesis."""
-    from discreet.billboard.chain import ADDS_UP, Chain
-    from discreet.service.storage.document_table import DISJOINT_USERS, EVERY_BATCH
-
-    # Whether the key is the operator's, the reader must know; here it holds the chain together.
-    chain = Chain(str(json.loads(contents[0]).get("key"))).extended(contents)
-    unit = str(chain.genesis["unit"])
-    documents = [json.loads(content) for content in contents]
-    # Also releases that a restore has cut off: they were published.
-    published = [each for each in documents if each["kind"] == "release"]
-    missing = {*range(chain.number)} - {each["number"] for each in documents}
-    if missing and unit == ADDS_UP:
-        raise CorruptRelease(
-            f"chain must hold every document where costs add up; {len(missing)} are missing. "
-            "A restore lost them: ask the operator, or whoever saw them."
+            "ledgers must be two or more to be added; got one. Name one for each experiment."
         )
-    charges = [
-        {
-            "partition": "every batch" if unit == ADDS_UP else f"document {each['number']}",
-            "event": each["release"]["event"],
-            "unit": unit,
-        }
-        for each in published
+    sources = [read(name) for name in args.sources]
+    pairs = zip(sources, args.sources, strict=True)
+    ledgers = [checked(source, name) for source, name in pairs]
+    # Two experiments of one plan have equal ledgers; only the releases tell them apart.
+    heads = [
+        str(each.about.get("head", name)) for each, name in zip(sources, args.sources, strict=True)
     ]
-    because = {"user_per_batch": DISJOINT_USERS, ADDS_UP: EVERY_BATCH}.get(unit, DISJOINT)
-    budget = {"epsilon": repr(chain.budget.epsilon), "delta": repr(chain.budget.delta)}
-    return {
-        "budget": budget,
-        "unit": unit,
-        "entries": [{"assumption": because, "charges": charges}],
+    _refuse_unlike(args.sources, ledgers, heads)
+    spent = [ledger.spent() for ledger in ledgers]
+    event = compose(*(ledger.bounding_event() for ledger in ledgers))
+    delta = math.fsum(each.delta for each in spent)
+    # Privacy: events of different experiments on one person compose like those of one.
+    # [docs/privacy/users.md, "Several experiments"]
+    total, best = epsilon(event, delta), attacker(event)
+    document: dict[str, Any] = {
+        "unit": ledgers[0].unit,
+        "experiments": [
+            {
+                "source": name,
+                "epsilon": each.epsilon,
+                "delta": each.delta,
+                "neighbours": each.relation,
+                "budget": {"epsilon": ledger.budget.epsilon, "delta": ledger.budget.delta},
+            }
+            for name, ledger, each in zip(args.sources, ledgers, spent, strict=True)
+        ],
+        "epsilon": total,
+        "delta": delta,
+        "sum_of_epsilons": math.fsum(each.epsilon for each in spent),
+        "mu": best.mu,
+        "zcdp": best.zcdp,
+        "attacker": best.success,
+        "assumed": list(ASSUMED),
     }
-
-
-def _of_releases(released: Released) -> Mapping[str, Any]:
-    """The ledger that releases imply: one charge per batch against the budget of the plan."""
-    from discreet.billboard.chain import ADDS_UP
-
-    plan: Any = released.plan
-    if plan["unit"] == ADDS_UP:
-        raise InvalidInput(
-            "file of releases must be of batches whose costs do not add up; those of a user do, "
-            "and the file does not say how many there may be. Verify the signed documents instead."
-        )
-    charges = [
-        {"partition": f"batch {item.number}", "event": to_json(item.event), "unit": plan["unit"]}
-        for item in released.items
+    lines = [
+        f"{each['source']}: {guarantee_text(each['epsilon'], each['delta'])} ({each['neighbours']})"
+        for each in document["experiments"]
     ]
-    return {
-        "budget": {name: plan["budget"][name] for name in ("epsilon", "delta")},
-        "unit": plan["unit"],
-        "entries": [{"assumption": DISJOINT, "charges": charges}],
-    }
+    lines += [
+        f"together, for one {document['unit']} in each: {guarantee_text(total, delta)}",
+        best.sentence(document["unit"]),
+        *(f"assumed: {each}" for each in ASSUMED),
+    ]
+    return Answer(document, "\n".join(lines))
 
 
-def _own(document: Mapping[str, Any]) -> dict[str, float]:
-    """What the ledger itself says was spent, and what the answer says, if it says anything."""
-    try:
-        spent = Ledger.from_json(document).spent()
-        own = {"epsilon": spent.epsilon, "delta": spent.delta}
-        if "spent" in document:
-            own |= {f"said_{name}": float(document["spent"][name]) for name in own.copy()}
-    except (KeyError, TypeError, ValueError, AttributeError):
-        raise CorruptRelease(
-            "ledger must be a document that discreet wrote; a part is missing or of another kind. "
-            "Fetch it again."
-        ) from None
-    return own
-
-
-def _complaints(
-    ledger: Mapping[str, Any], found: Recomputed, own: Mapping[str, float]
-) -> list[str]:
-    from discreet.audit.second_accountant import AGREE, agree
-
-    wrong, recomputed = [], epsilon_text(found.epsilon, 5)
-    for name, told in (("epsilon", "the ledger's own ε"), ("said_epsilon", "the ε that was sent")):
-        if name in own and not agree(own[name], found.epsilon):
-            wrong.append(f"{told} is {epsilon_text(own[name], 5)}, recomputed {recomputed}")
-    for name in ("delta", "said_delta"):
-        if name in own and own[name] != found.delta:
-            wrong.append(f"δ is {own[name]:g}, recomputed {found.delta:g}")
-    budget = float(ledger["budget"]["epsilon"])
-    if found.epsilon > budget * (1.0 + AGREE):
-        wrong.append(
-            f"ε = {recomputed} on {found.partition!r} exceeds the budget {epsilon_text(budget)}"
-        )
-    return wrong
+def _refuse_unlike(sources: list[str], ledgers: list[Ledger], heads: list[str]) -> None:
+    """Refuse ledgers that cannot be added: another unit, or the same one twice."""
+    first = ledgers[0]
+    for place, (name, ledger) in enumerate(zip(sources, ledgers, strict=True)):
+        if ledger.unit != first.unit:
+            raise InvalidInput(
+                f"ledgers must have one unit to be added; got {first.unit!r} in {sources[0]} and "
+                f"{ledger.unit!r} in {name}. ε of a decision and ε of a user promise different "
+                "things: add those of one unit, and see discreet plan --records-per-person for "
+                "what a decision's ε means for a person."
+            )
+        if heads[place] in heads[:place]:
+            raise InvalidInput(
+                f"ledgers must be of different experiments; {name} is the same as one before it. "
+                "Name each experiment once."
+            )
 
 
 def _lines(document: dict[str, Any]) -> list[str]:

@@ -16,6 +16,7 @@ from discreet.cli import (
     data_command,
     demo_command,
     keys_command,
+    label_command,
     ledger_command,
     plan_command,
     release_command,
@@ -54,6 +55,7 @@ COMMANDS = (
     theory_command,
     audit_command,
     ledger_command,
+    label_command,
     release_command,
     version_command,
 )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from discreet.privacy.participation import ONCE, Participation
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -11,6 +13,8 @@ class Problem:
 
     ``p`` features (bias included), ``feedback`` "bandit" or "full", ``losses`` "general" or
     "one_label", and ``radii`` where the policy asks for confidence radii, which need a Gram.
+    The budget is for one person, who takes part as ``participation`` says: a mechanism's event is
+    that of one record in one release, small enough that all of a person's records cost the budget.
 
     >>> Problem(n_actions=3, p=11, feedback="full").heard
     3
@@ -21,6 +25,7 @@ class Problem:
     feedback: str = "bandit"
     losses: str = "general"
     radii: bool = False
+    participation: Participation = ONCE
 
     @property
     def heard(self) -> int:

@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 
 from discreet.privacy.events import (
-    Composed,
     Event,
-    ExponentialMechanism,
     Gaussian,
     NonPrivate,
     ObjectivePerturbation,
+    flattened,
+    is_renyi,
+    pure_epsilon,
 )
 
 RENYI_ORDERS = tuple(np.concatenate([1 + np.geomspace(0.01, 8, 120), np.geomspace(9.5, 2000, 120)]))
@@ -26,12 +27,12 @@ RENYI_ORDERS = tuple(np.concatenate([1 + np.geomspace(0.01, 8, 120), np.geomspac
 @lru_cache(maxsize=4096)
 def epsilon(event: Event, delta: float) -> float:
     """The smallest ε that we can prove for ``event`` at ``delta``; ∞ if there is none."""
-    parts = _flatten(event)
+    parts = flattened(event)
     if any(isinstance(part, NonPrivate) for part in parts):
         return math.inf
-    pure = sum(_pure_epsilon(part) for part in parts)
+    pure = sum((pure_epsilon(part) for part in parts), 0.0)
     gaussians = [part for part in parts if isinstance(part, Gaussian)]
-    objectives = [part for part in parts if _is_renyi(part)]
+    objectives = [part for part in parts if is_renyi(part)]
     if not gaussians and not objectives:
         return pure
     distance = sum(part.sampler_distance for part in gaussians)
@@ -46,24 +47,6 @@ def epsilon(event: Event, delta: float) -> float:
     if taken > delta / 2:
         return math.inf
     return pure + _approximate_epsilon(gaussians, objectives, delta - taken)
-
-
-def _flatten(event: Event) -> list[Any]:
-    if isinstance(event, Composed):
-        return [part for each in event.events for part in _flatten(each)]
-    return [event]
-
-
-def _is_renyi(part: Any) -> bool:
-    return isinstance(part, ObjectivePerturbation) and part.noise == "gaussian"
-
-
-def _pure_epsilon(part: Any) -> float:
-    if isinstance(part, ExponentialMechanism):
-        return part.epsilon
-    if isinstance(part, ObjectivePerturbation) and part.noise == "gamma":
-        return part.epsilon
-    return 0.0
 
 
 def _approximate_epsilon(gaussians: list[Any], objectives: list[Any], delta: float) -> float:

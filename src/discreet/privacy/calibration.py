@@ -9,6 +9,8 @@ from discreet.errors import InvalidInput
 from discreet.privacy.accounting import epsilon
 from discreet.privacy.budget import Budget
 from discreet.privacy.events import FAST_DISTANCE, Composed, Event, Gaussian, fast_sampled
+from discreet.privacy.groups import person_event
+from discreet.privacy.participation import ONCE, Participation
 
 OUTWARD = 1.0 + 1e-6
 """Every scale is multiplied by this, so that rounding never favours utility over privacy."""
@@ -25,24 +27,46 @@ def need_delta(budget: Budget, what: str) -> None:
         )
 
 
-def gaussian_multiplier(budget: Budget) -> float:
+def gaussian_multiplier(budget: Budget, participation: Participation = ONCE) -> float:
     """σ over sensitivity for an ideal Gaussian: a good first guess for a search."""
     import dp_accounting
 
-    return float(dp_accounting.get_sigma_gaussian(budget.epsilon, budget.delta))
+    once = float(dp_accounting.get_sigma_gaussian(budget.epsilon, budget.delta))
+    return once * participation.records * math.sqrt(participation.batches)
 
 
-def smallest_scale(event_at: Callable[[float], Event], budget: Budget, guess: float = 1.0) -> float:
-    """The smallest scale s with cost(event_at(s)) ≤ ε at δ, for a cost that falls with s.
+def pure_share(budget: Budget, participation: Participation) -> float:
+    """ε of one record in one release, where pure costs add up.
 
-    The search widens a bracket around the guess, then bisects. It returns a scale that was proven
-    sufficient, so the answer errs on the safe side. A release may use either sampler, so the scale
-    leaves room for the fast one wherever that sampler takes at most half of δ.
+    Privacy: k records in each of M batches cost kM times as much. [docs/privacy/users.md, "Claim"]
     """
-    room = _taken_by_fast_sampler(event_at(guess), budget) <= budget.delta / 2
+    times = participation.records * participation.batches
+    # As many shares as a person has records must not exceed ε when they are added up.
+    return budget.epsilon if times == 1 else budget.epsilon / (times * OUTWARD)
+
+
+def smallest_scale(
+    event_at: Callable[[float], Event],
+    budget: Budget,
+    guess: float = 1.0,
+    participation: Participation = ONCE,
+) -> float:
+    """The smallest scale s at which a person costs at most ε at δ, for a cost that falls with s.
+
+    ``event_at(s)`` is what one record costs in one release, and a person takes part as
+    ``participation`` allows. The search widens a bracket around the guess, then bisects. It returns
+    a scale that was proven sufficient, so the answer errs on the safe side. A release may use
+    either sampler, so the scale leaves room for the fast one wherever that sampler takes at most
+    half of δ.
+    """
+
+    def cost_at(scale: float) -> Event:
+        return person_event(event_at(scale), participation)
+
+    room = _taken_by_fast_sampler(cost_at(guess), budget) <= budget.delta / 2
 
     def affordable(scale: float) -> bool:
-        event = event_at(scale)
+        event = cost_at(scale)
         return epsilon(fast_sampled(event) if room else event, budget.delta) <= budget.epsilon
 
     low, high, widening = guess, guess, _PRECISION

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, TypeGuard
 
 from discreet.errors import CorruptRelease
 
@@ -89,6 +89,24 @@ _KINDS: dict[str, Any] = {
 def compose(*events: Event) -> Event:
     """The events as one event; a single event stays as it is."""
     return events[0] if len(events) == 1 else Composed(tuple(events))
+
+
+def flattened(event: Event) -> list[Event]:
+    """The parts of an event, none of which is composed."""
+    if isinstance(event, Composed):
+        return [part for each in event.events for part in flattened(each)]
+    return [event]
+
+
+def is_renyi(part: Event) -> TypeGuard[ObjectivePerturbation]:
+    """Whether only a Rényi curve says what the part costs."""
+    return isinstance(part, ObjectivePerturbation) and part.noise == "gaussian"
+
+
+def pure_epsilon(part: Event) -> float:
+    """The ε of a pure part; 0 for every other."""
+    pure = isinstance(part, (ExponentialMechanism, ObjectivePerturbation)) and not is_renyi(part)
+    return part.epsilon if pure else 0.0  # type: ignore[union-attr]
 
 
 FAST_DISTANCE = 1e-15

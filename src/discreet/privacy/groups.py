@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from discreet.errors import InvalidInput
 from discreet.privacy.accounting import epsilon
 from discreet.privacy.events import (
     Composed,
@@ -14,6 +15,26 @@ from discreet.privacy.events import (
     ObjectivePerturbation,
     compose,
 )
+from discreet.privacy.participation import Participation
+
+
+def person_event(event: Event, participation: Participation) -> Event:
+    """What a person costs whose records enter releases of ``event``, as one event.
+
+    Privacy: k records in each of M batches are one Gaussian with μ·k·√M; a pure ε becomes kMε; the
+    Rényi curve of a Gaussian objective is taken M times. [docs/privacy/users.md, "Claim"]
+
+    >>> person_event(Gaussian(12.0, 1.0), Participation(batches=4, records=3)).multiplier
+    2.0
+    """
+    batch = moved(event, participation.records)
+    if batch is None:
+        raise InvalidInput(
+            "records_per_batch must be 1 for a perturbed objective with Gaussian noise; "
+            f"got {participation.records}. No bound is known for several records of one person in "
+            "one such release: choose Ridge or PooledRidge, or Logistic(noise='gamma')."
+        )
+    return _repeated(batch, participation.batches)
 
 
 def epsilon_apart(event: Event, delta: float, records: int) -> float:
@@ -37,16 +58,18 @@ def epsilon_together(event: Event, delta: float, records: int) -> float:
     >>> round(epsilon_together(Gaussian(1 / 0.26805, 1.0), 1e-5, 2), 2)
     2.15
     """
-    moved = _moved(event, records)
-    if moved is not None:
-        return epsilon(moved, delta)
+    together = moved(event, records)
+    if together is not None:
+        return epsilon(together, delta)
     return _one_after_the_other(event, delta, records)
 
 
-def _moved(event: Event, records: int) -> Event | None:
+def moved(event: Event, records: int) -> Event | None:
     """The event for k times the sensitivity; None where no event describes this."""
+    if records == 1:
+        return event
     if isinstance(event, Composed):
-        parts = [_moved(part, records) for part in event.events]
+        parts = [moved(part, records) for part in event.events]
         return None if None in parts else Composed(tuple(part for part in parts if part))
     if isinstance(event, Gaussian):
         return replace(
@@ -54,11 +77,32 @@ def _moved(event: Event, records: int) -> Event | None:
             multiplier=event.multiplier / records,
             sensitivity=event.sensitivity * records,
             sampler_distance=event.sampler_distance * records,
+            coordinates=event.coordinates * records,
         )
     if isinstance(event, ObjectivePerturbation) and event.noise == "gaussian":
         return None
     if isinstance(event, (ExponentialMechanism, ObjectivePerturbation)):
         return replace(event, epsilon=event.epsilon * records)
+    return event
+
+
+def _repeated(event: Event, batches: int) -> Event:
+    """The releases of several batches on one person's records, as one event."""
+    if isinstance(event, Composed):
+        return Composed(tuple(_repeated(part, batches) for part in event.events))
+    if isinstance(event, Gaussian):
+        root = math.sqrt(batches)
+        return replace(
+            event,
+            multiplier=event.multiplier / root,
+            sensitivity=event.sensitivity * root,
+            sampler_distance=event.sampler_distance * batches,
+            coordinates=event.coordinates * batches,
+        )
+    if isinstance(event, ObjectivePerturbation) and event.noise == "gaussian":
+        return replace(event, blocks=event.blocks * batches)
+    if isinstance(event, (ExponentialMechanism, ObjectivePerturbation)):
+        return replace(event, epsilon=event.epsilon * batches)
     return event
 
 

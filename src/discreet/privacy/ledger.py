@@ -12,11 +12,18 @@ from discreet.formatting import epsilon_text
 from discreet.privacy import events
 from discreet.privacy.accounting import epsilon
 from discreet.privacy.budget import Budget
+from discreet.privacy.dearest import NOTHING, dearest
+from discreet.privacy.groups import moved
+from discreet.privacy.participation import ONCE, Participation
 
 RELATION = "replace one record"
 DISJOINT = (
     "Batches are disjoint sets of numbered slots, fixed when a decision is made; "
     "one record enters one batch, and each batch is fitted once."
+)
+
+UNBOUNDED = events.NonPrivate(
+    "no bound is known for several records of one person under a Gaussian objective"
 )
 
 
@@ -45,9 +52,12 @@ class Spent:
 class Ledger:
     """Charges on one partition compose; disjoint partitions take the maximum.
 
+    With a ``participation`` the unit is a person, who may enter so many partitions, with so many
+    records each: then the dearest of them compose, and there is no limit to how many there are.
+
     Privacy: one record lies in one partition, so neighbouring streams differ in one
     partition's releases; everything else is post-processing. [paper, Lemma "Privacy when each batch
-    is used in one fit"; docs/privacy/transcript.md, "Proof"]
+    is used in one fit"; docs/privacy/transcript.md, "Proof"; docs/privacy/users.md, "Claim"]
 
     >>> from discreet.privacy.events import Gaussian
     >>> release = Gaussian(multiplier=5.0, sensitivity=1.0)
@@ -65,12 +75,14 @@ class Ledger:
     unit: str = "decision"
     assumption: str = DISJOINT
     """Why partitions are disjoint, as later entries will say."""
+    participation: Participation | None = None
+    """How often one person may contribute; None where the unit is in one partition."""
 
     def charge(self, partition: str, event: events.Event, unit: str | None = None) -> Ledger:
         """This ledger with one more entry; BudgetExceeded where the budget does not allow it."""
         entry = Entry(partition, event, unit or self.unit, self.assumption)
         charged = replace(self, entries=(*self.entries, entry))
-        cost = charged._cost_of(partition)
+        cost = epsilon(charged.cost_event(partition), self.budget.delta)
         if cost > self.budget.epsilon:
             raise BudgetExceeded(
                 f"charge on {partition!r} must keep within the budget, {self.budget.text}; "
@@ -80,23 +92,48 @@ class Ledger:
         return charged
 
     def spent(self) -> Spent:
-        """ε and δ of everything published so far, for one record."""
-        partitions = dict.fromkeys(entry.partition for entry in self.entries)
-        worst = max((self._cost_of(partition) for partition in partitions), default=0.0)
+        """ε and δ of everything published so far, for one unit."""
+        worst = epsilon(self.cost_event(), self.budget.delta)
         pure = all(epsilon(entry.event, 0.0) < float("inf") for entry in self.entries)
         said = [each for entry in self.entries for each in events.assumptions(entry.event)]
         because = [entry.assumption for entry in self.entries]
+        if self.participation is not None:
+            because.append(self.participation.assumption)
         return Spent(
             epsilon=worst,
             delta=0.0 if pure else self.budget.delta,
             unit=self.unit,
-            relation=RELATION,
+            relation=self.relation,
             assumptions=tuple(dict.fromkeys(because + said)),
         )
 
-    def _cost_of(self, partition: str) -> float:
-        charged = [entry.event for entry in self.entries if entry.partition == partition]
-        return epsilon(events.compose(*charged), self.budget.delta)
+    @property
+    def relation(self) -> str:
+        """What two neighbouring streams differ in."""
+        return RELATION if self.participation is None else self.participation.relation
+
+    def cost_event(self, partition: str | None = None) -> events.Event:
+        """What everything published so far costs one unit, as one event.
+
+        For a record that is the dearest partition, or the one that is named; for a person the
+        dearest of those that one may enter.
+        """
+        charged: dict[str, list[events.Event]] = defaultdict(list)
+        for entry in self.entries:
+            charged[entry.partition].append(entry.event)
+        if self.participation is not None:
+            each = [_of_records(some, self.participation.records) for some in charged.values()]
+            return dearest(each, self.participation.batches) if each else NOTHING
+        names = charged if partition is None else [partition]
+        costs = [events.compose(*charged[name]) for name in names]
+        return max(costs, key=lambda event: epsilon(event, self.budget.delta), default=NOTHING)
+
+    def bounding_event(self) -> events.Event:
+        """An event that costs at least what ``cost_event`` does, at every δ.
+
+        The partition that is dearest at one δ need not be the dearest at another.
+        """
+        return replace(self, participation=self.participation or ONCE).cost_event()
 
     def to_json(self) -> dict[str, Any]:
         """Entries in order; an assumption that several entries share is written once."""
@@ -105,10 +142,12 @@ class Ledger:
             event = events.to_json(entry.event)
             charge = {"partition": entry.partition, "event": event, "unit": entry.unit}
             grouped[entry.assumption].append(charge)
+        often = self.participation
         return {
             "budget": {"epsilon": repr(self.budget.epsilon), "delta": repr(self.budget.delta)},
             "unit": self.unit,
-            "relation": RELATION,
+            "relation": self.relation,
+            **({} if often is None else {"participation": often.to_json()}),
             "entries": [
                 {"assumption": assumption, "charges": charges}
                 for assumption, charges in grouped.items()
@@ -122,6 +161,7 @@ class Ledger:
         return cls(
             budget=Budget(float(budget["epsilon"]), float(budget["delta"])),
             unit=document["unit"],
+            participation=Participation.from_json(document.get("participation")),
             entries=tuple(
                 Entry(
                     charge["partition"],
@@ -133,3 +173,9 @@ class Ledger:
                 for charge in group["charges"]
             ),
         )
+
+
+def _of_records(charged: list[events.Event], records: int) -> events.Event:
+    """A partition's charges for a person with so many records in it."""
+    event = moved(events.compose(*charged), records)
+    return event if event is not None else UNBOUNDED

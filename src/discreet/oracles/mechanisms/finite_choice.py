@@ -15,6 +15,7 @@ from discreet.oracles.contract import Calibrated
 from discreet.oracles.mechanisms.legal_rows import GRID, fitted_rows
 from discreet.oracles.problem import Problem
 from discreet.privacy.budget import Budget
+from discreet.privacy.calibration import pure_share
 from discreet.privacy.events import NO_BUDGET, Event, ExponentialMechanism
 from discreet.privacy.noise import Noise
 from discreet.releases.release import Fit, Predictor
@@ -52,9 +53,10 @@ class FiniteChoice(Calibrated["FiniteClass"]):
         # Privacy: one record moves the summed loss by at most 1, or A with full feedback.
         # [docs/privacy/finite.md, "Sensitivity"]
         sensitivity = float(problem.heard)
-        event: Event = ExponentialMechanism(budget.epsilon, sensitivity)
+        share = pure_share(budget, problem.participation)
+        event: Event = ExponentialMechanism(share, sensitivity)
         event = event if budget.private else NO_BUDGET
-        return cls(oracle, problem, budget.epsilon, sensitivity, event=event)
+        return cls(oracle, problem, share, sensitivity, event=event)
 
     @property
     def noise_norm(self) -> float:

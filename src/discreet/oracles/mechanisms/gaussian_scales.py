@@ -37,7 +37,8 @@ def structured_scales(
         distance = sampler_distance(coordinates, grid_sigma)
         return Gaussian(multiplier, sensitivity, distance, coordinates=coordinates)
 
-    multiplier = smallest_scale(event_at, budget, gaussian_multiplier(budget))
+    often = problem.participation
+    multiplier = smallest_scale(event_at, budget, gaussian_multiplier(budget, often), often)
     # Privacy: one joint Gaussian release of all blocks.
     # [docs/privacy/ridge.md, "The structured release"]
     sigma = multiplier * sensitivity

@@ -17,7 +17,7 @@ from discreet.oracles.mechanisms.perturb import dense_noisy_gram
 from discreet.oracles.mechanisms.perturbed_objective import perturbed_minimum, public_tolerance
 from discreet.oracles.problem import Problem
 from discreet.privacy.budget import Budget
-from discreet.privacy.calibration import need_delta
+from discreet.privacy.calibration import need_delta, pure_share
 from discreet.privacy.events import (
     NO_BUDGET,
     REAL_ARITHMETIC,
@@ -57,15 +57,18 @@ class PaperLogistic(Calibrated["Logistic"]):
         """The full ε for the predictor, or halves for predictor and Gram."""
         if not budget.private:
             return cls(oracle, problem, math.inf, 0.0, event=NO_BUDGET)
+        often = problem.participation
+        share = pure_share(budget, often)
         if not problem.radii:
-            event: Event = ObjectivePerturbation("gamma", epsilon=budget.epsilon, assumes=IDEAL)
-            return cls(oracle, problem, budget.epsilon, 0.0, event=event)
+            event: Event = ObjectivePerturbation("gamma", epsilon=share, assumes=IDEAL)
+            return cls(oracle, problem, share, 0.0, event=event)
         need_delta(budget, "confidence radii")
-        half = budget.epsilon / 2
+        half = share / 2
         # Privacy: Δ_G = √2 (√(2A) with full feedback, where A equal blocks are noised) at
         # ρ(ε/2, δ), so the pair is (ε, δ)-DP. [docs/privacy/logistic.md, "The paper's mechanism"]
         d_gram, _ = paper_sensitivities(problem.feedback, problem.n_actions)
-        sigma = d_gram / math.sqrt(2.0 * zcdp(half, budget.delta))
+        rho = zcdp(budget.epsilon / 2, budget.delta) / (often.records**2 * often.batches)
+        sigma = d_gram / math.sqrt(2.0 * rho)
         event = compose(
             ObjectivePerturbation("gamma", epsilon=half, assumes=IDEAL),
             Gaussian(sigma / d_gram, d_gram, assumes=IDEAL),

@@ -50,7 +50,10 @@ class PaperRidge(Calibrated["Ridge"]):
         if not budget.private:
             return cls(oracle, problem, 0.0, 0.0, event=NO_BUDGET)
         need_delta(budget, "Gaussian noise")
-        rho = zcdp(budget.epsilon, budget.delta)
+        often = problem.participation
+        # Privacy: k records in each of M batches cost k²·M times the ρ of one record.
+        # [docs/privacy/users.md, "Claim"]
+        rho = zcdp(budget.epsilon, budget.delta) / (often.records**2 * often.batches)
         one_label = problem.losses == "one_label"
         d_gram, d_response = paper_sensitivities(problem.feedback, problem.n_actions, one_label)
         # Privacy: σ = Δ/√ρ is ρ/2-zCDP for each of the two.

@@ -20,7 +20,12 @@ from discreet.oracles.mechanisms.perturb import noisy_gram
 from discreet.oracles.mechanisms.perturbed_objective import perturbed_minimum, public_tolerance
 from discreet.oracles.problem import Problem
 from discreet.privacy.budget import Budget
-from discreet.privacy.calibration import gaussian_multiplier, need_delta, smallest_scale
+from discreet.privacy.calibration import (
+    gaussian_multiplier,
+    need_delta,
+    pure_share,
+    smallest_scale,
+)
 from discreet.privacy.events import NO_BUDGET, Event, Gaussian, ObjectivePerturbation, compose
 from discreet.privacy.noise import LARGEST_EXPONENTIAL, LARGEST_NORMAL, Noise
 from discreet.privacy.sensitivities import LARGEST_BATCH, sampler_distance
@@ -73,14 +78,16 @@ class StructuredLogistic(Calibrated["Logistic"]):
                     "noise must be 'gaussian' or 'auto' for a policy with radii; got 'gamma'. "
                     "A pure release has no Gram: drop noise='gamma' or choose another policy."
                 )
-        event = ObjectivePerturbation("gamma", epsilon=budget.epsilon, assumes=CONTINUOUS)
-        pure = make("gamma", budget.epsilon, 0.0, 0.0, 0.0, event=event)
-        if asked == "gamma" or (asked == "auto" and budget.delta == 0.0):
+        share = pure_share(budget, problem.participation)
+        event = ObjectivePerturbation("gamma", epsilon=share, assumes=CONTINUOUS)
+        pure = make("gamma", share, 0.0, 0.0, 0.0, event=event)
+        several = problem.participation.records > 1 and not radii
+        if asked == "gamma" or (asked == "auto" and (budget.delta == 0.0 or several)):
             return pure
         need_delta(budget, "Gaussian noise")
         *scales, total = gaussian_objective(problem, budget, oracle.least_ridge)
-        normal = make("gaussian", budget.epsilon, *scales, event=total)
-        gamma_norm = 2.0 * p * problem.heard / ((1 - OUTPUT_SHARE) * budget.epsilon)
+        normal = make("gaussian", per_release(problem, budget), *scales, event=total)
+        gamma_norm = 2.0 * p * problem.heard / ((1 - OUTPUT_SHARE) * share)
         smaller = gamma_norm < normal.sigma * math.sqrt(p)
         return pure if asked == "auto" and not radii and smaller else normal
 
@@ -156,6 +163,11 @@ def output_multiplier(epsilon: Any) -> Any:
     return OUTPUT_MULTIPLIER * np.maximum(1.0, 1.0 / np.asarray(epsilon))
 
 
+def per_release(problem: Problem, budget: Budget) -> float:
+    """The ε by which the noise that hides the solver's error is chosen: ε/√M, as noise adds up."""
+    return budget.epsilon / math.sqrt(problem.participation.batches)
+
+
 @lru_cache(maxsize=4096)
 def gaussian_objective(
     problem: Problem, budget: Budget, least: float
@@ -165,9 +177,9 @@ def gaussian_objective(
     Privacy: a larger ridge only lowers κ, so calibrating at the least one covers every batch.
     [docs/privacy/logistic.md, "Gaussian noise"]
     """
-    blocks, p, radii = problem.heard, problem.p, problem.radii
-    # The determinant terms of all blocks may take at most a quarter of ε.
-    least = max(least, CURVATURE / math.expm1(budget.epsilon / (4.0 * blocks)))
+    blocks, p, radii, often = problem.heard, problem.p, problem.radii, problem.participation
+    # The determinant terms of all blocks of all releases may take at most a quarter of ε.
+    least = max(least, CURVATURE / math.expm1(budget.epsilon / (4.0 * blocks * often.batches)))
     kappa = math.log1p(CURVATURE / least)
     coordinates = p * (p + 1)
 
@@ -179,7 +191,7 @@ def gaussian_objective(
                 "gaussian", kappa=kappa, shift=2.0 / sigma, blocks=blocks, assumes=CONTINUOUS
             ),
             Gaussian(
-                float(output_multiplier(budget.epsilon)),
+                float(output_multiplier(per_release(problem, budget))),
                 2.0 * float(tolerance) / least,
                 assumes=CONTINUOUS,
             ),
@@ -190,6 +202,7 @@ def gaussian_objective(
             parts.append(gram)
         return compose(*parts)
 
-    sigma = smallest_scale(event_at, budget, 2.0 * gaussian_multiplier(budget))
+    guess = 2.0 * gaussian_multiplier(budget, often)
+    sigma = smallest_scale(event_at, budget, guess, often)
     gram = sigma / math.sqrt(2.0) if radii else 0.0
     return sigma, gram, least, event_at(sigma)

@@ -1,0 +1,93 @@
+"""``discreet label``: one page that says what the guarantee of an experiment means."""
+
+from __future__ import annotations
+
+import argparse
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from discreet.cli.answer import Answer, write
+from discreet.cli.ledger_sources import checked, read
+from discreet.cli.parser import Commands, command
+from discreet.errors import InvalidInput
+from discreet.formatting import guarantee_text
+from discreet.validate import installed
+
+TEXT = """\
+SOURCE is what discreet ledger verify takes: a file of releases, a file with one signed document a
+line, a saved learner, a ledger, or the address of a service. It is verified first; what does not
+verify gets no label. Two files are written, NAME.html for people and NAME.json for programs, the
+second signed if a key is given. docs/label.md explains every point.
+
+examples:
+  discreet label released.json
+  discreet label documents.jsonl --key vault/signing.key --facts facts.toml --audit audit.json
+"""
+
+
+def add(commands: Commands) -> None:
+    """What to read, what the operator states, and where to write."""
+    summary = "write one page that says what the guarantee means"
+    parser = command(commands, "label", summary, label, TEXT)
+    parser.add_argument("source", metavar="SOURCE", help="a file, or the address of a service")
+    parser.add_argument("--out", default="label", metavar="NAME", help="NAME.html and NAME.json")
+    parser.add_argument("--key", metavar="FILE", help="the private key that signs the document")
+    parser.add_argument("--audit", metavar="FILE", help="what discreet audit --json printed")
+    parser.add_argument("--facts", metavar="FILE", help="TOML: operator, contact, data held")
+
+
+def label(args: argparse.Namespace) -> Answer:
+    """Both files, or an error and neither."""
+    installed("campaign", "for the page", "jinja2")
+    from discreet.label.audit_summary import read_audit
+    from discreet.label.facts import read_facts
+    from discreet.label.label_document import label_document, signed
+    from discreet.label.label_page import label_page
+    from discreet.releases.canonical import canonical
+
+    files = {"html": f"{args.out}.html", "json": f"{args.out}.json"}
+    _refuse_overwriting([args.source, args.key, args.audit, args.facts], files)
+    source = read(args.source)
+    document = label_document(
+        checked(source, args.source),
+        {"kind": source.kind, **source.about},
+        made=datetime.now(UTC).date().isoformat(),
+        audit=read_audit(args.audit) if args.audit else None,
+        facts=read_facts(args.facts) if args.facts else None,
+    )
+    content = signed(document, _key(args.key)) if args.key else canonical(document)
+    page = label_page(document)  # before anything is written
+    write(files["json"], content + b"\n")
+    write(files["html"], page)
+    return Answer({**document, "files": files}, "\n".join(_lines(document, files, args.key)))
+
+
+def _refuse_overwriting(given: list[str | None], files: dict[str, str]) -> None:
+    """Refuse a name under which a file that is read would be lost."""
+    kept = {Path(each).resolve() for each in given if each}
+    for path in files.values():
+        if Path(path).resolve() in kept:
+            raise InvalidInput(
+                f"out must be another name; {path} is a file that is read. Choose a new name."
+            )
+
+
+def _key(path: str) -> bytes:
+    """The 32 bytes of a signing key, as a vault holds them."""
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise InvalidInput(
+            f"key file must be readable; {path} is not ({error.strerror}). "
+            "Name the file signing.key of a vault."
+        ) from None
+
+
+def _lines(document: dict[str, Any], files: dict[str, str], key: str | None) -> list[str]:
+    spent = guarantee_text(float(document["epsilon"]), float(document["delta"]))
+    return [
+        f"{spent} for one {document['unit']}: {document['neighbours']}",
+        document["attacker"]["sentence"],
+        f"wrote {files['html']} and {files['json']}, {'signed' if key else 'not signed'}",
+    ]

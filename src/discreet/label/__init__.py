@@ -1,0 +1,1 @@
+"""One page that says what a guarantee means: for people, and as a signed document."""

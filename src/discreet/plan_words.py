@@ -1,0 +1,105 @@
+"""What a plan says of itself, in words: one paragraph per subject, from public numbers only."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from typing import TYPE_CHECKING, Any
+
+from discreet.config import fields_to_config
+from discreet.oracles.mechanisms.pooled_statistics import PooledStatistics
+from discreet.outcome import UNIT_LOSS
+from discreet.policies import ReplayBonusPO
+
+if TYPE_CHECKING:
+    from discreet.plan import Plan
+
+
+def explained(plan: Plan) -> str:
+    """All paragraphs."""
+    told = {
+        "Problem": _problem(plan),
+        "Privacy": _privacy(plan),
+        "Policy": _policy(plan.policy, plan.n_actions),
+        "Oracle": _oracle(plan),
+        "Batches": _batches(plan),
+    }
+    return "\n".join(
+        textwrap.fill(f"{subject:<10}{words}", 88, subsequent_indent=" " * 10)
+        for subject, words in told.items()
+    )
+
+
+def _problem(plan: Plan) -> str:
+    heard = "the chosen action" if plan.feedback == "bandit" else "every action"
+    named = "" if plan.actions is None else f" ({', '.join(plan.actions)})"
+    size = f"{plan.n_actions} actions{named}, {plan.features.p - 1} numbers per context"
+    word, outcome = plan.outcome.word, ""
+    if plan.outcome != UNIT_LOSS:
+        refused = "clipped" if plan.outcome.clip else "refused"
+        outcome = f" in {plan.outcome.range}; what lies outside is {refused}"
+    return f"{size}; feedback is the {word} of {heard}{outcome}.{_missing(plan)}"
+
+
+def _missing(plan: Plan) -> str:
+    if plan.missing_loss is None:
+        return ""
+    value = plan.outcome.value_of(plan.missing_loss)
+    return f" An answer that never comes counts as a {plan.outcome.word} of {value:g}."
+
+
+def _privacy(plan: Plan) -> str:
+    budget = plan.budget
+    if not budget.private:
+        return "None: no budget was set, so no noise is added."
+    if plan.participation is not None:
+        return f"{budget.text} for one {plan.unit}, who contributes {plan.participation.text}."
+    return (
+        f"{budget.text} for one {plan.unit}. Each record is in one batch, so any number of "
+        "releases costs this once."
+    )
+
+
+def _policy(policy: Any, n_actions: int) -> str:
+    if not isinstance(policy, ReplayBonusPO):
+        return _given(policy)
+    rate = f"1/(2A) = {0.5 / n_actions:.3g}: more actions need more trials."
+    if policy.learning_rate is not None:
+        rate = f"{policy.learning_rate:g}, as given."
+    return (
+        "ReplayBonusPO replays the released predictors, the oldest first, with a bonus "
+        f"({policy.bonus:g}) for rarely tried actions. Its learning rate is {rate}"
+    )
+
+
+def _oracle(plan: Plan) -> str:
+    mechanism = plan.mechanism
+    if not isinstance(mechanism, PooledStatistics):
+        return _given(plan.oracle)
+    if not plan.budget.private:
+        return "PooledRidge: ridge regression on the whole past; predicted losses are in [0, 1]."
+    oracle, sigma, response = mechanism.oracle, mechanism.gram, mechanism.response
+    stretched = (
+        " Each batch's rows are stretched by a matrix that the earlier releases give, and "
+        "normalised, so that weak directions rise above the noise; this spends no privacy."
+        if mechanism.stretched
+        else ""
+    )
+    half = math.ceil(oracle.clear * plan.features.p * sigma**2)
+    return (
+        "PooledRidge adds up all released statistics, which are public. The budget asks for noise "
+        f"of {sigma:.3g} on second moments and {response:.3g} on responses. A batch of n records "
+        f"has weight n/(n + {half:,}), since small batches are mostly noise, and directions weaker "
+        f"than {oracle.floor:g} times the noise are not trusted.{stretched}"
+    )
+
+
+def _batches(plan: Plan) -> str:
+    lengths = ", ".join(f"{plan.schedule.nominal(batch):,}" for batch in (1, 2, 3))
+    end = "" if plan.horizon is None else f", until round {plan.horizon:,}"
+    return f"{lengths}, … records{end}. The first batch chooses actions at random."
+
+
+def _given(part: Any) -> str:
+    words = ", ".join(f"{name}={value}" for name, value in fields_to_config(part).items())
+    return f"{type(part).__name__}({words}), as given."

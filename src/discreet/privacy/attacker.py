@@ -1,0 +1,141 @@
+"""What the best attacker can do: ε in words that anyone can check by counting."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from discreet.privacy.accounting import epsilon
+from discreet.privacy.events import (
+    Event,
+    Gaussian,
+    NonPrivate,
+    ObjectivePerturbation,
+    flattened,
+    is_renyi,
+    pure_epsilon,
+)
+
+_DELTAS = tuple(10.0 ** (-step / 8) for step in range(1, 81))
+"""At these δ a guarantee is turned into a bound on the attacker; any would do, the best is kept."""
+
+
+@dataclass(frozen=True)
+class Attacker:
+    """Who chooses between two given contents of one unit, each with probability ½.
+
+    ``success`` is ½ + ½·δ(0) of the event: how often the best such attacker is right, or, where
+    not ``exact``, a bound. ``mu`` is the shift of the Gaussian that is at least as telling, None
+    where none is known. ``zcdp`` is ρ. Shift and ρ are those of ideal samplers.
+    """
+
+    success: float
+    exact: bool
+    mu: float | None
+    zcdp: float
+
+    def sentence(self, unit: str = "decision") -> str:
+        """One sentence, in counts of one hundred.
+
+        >>> "is right 55 times in 100" in attacker(Gaussian(1 / 0.26805, 1.0)).sentence()
+        True
+        """
+        what = "two given records" if unit == "decision" else f"two given histories of one {unit}"
+        often = "" if self.exact else "at most "
+        return (
+            f"Whoever reads all releases and must choose between {what}, both equally likely, "
+            f"is right {often}{hundredths(self.success)} times in 100; "
+            "a guess without looking, 50 times."
+        )
+
+
+def hundredths(success: float) -> int:
+    """``success`` in counts of one hundred; 100 only where the attacker never errs."""
+    return 100 if success >= 1.0 else min(99, round(100 * success))
+
+
+def attacker(event: Event) -> Attacker:
+    """The best attacker on releases of this event.
+
+    Privacy: with equal odds the best test is right with probability ½ + ½·TV, and the total
+    variation TV is δ at ε = 0. [docs/privacy/users.md, "The attacker"]
+
+    >>> ten_batches = attacker(Gaussian(1 / 0.26805 / math.sqrt(10), 1.0))
+    >>> round(ten_batches.success, 2)
+    0.66
+    """
+    parts = flattened(event)
+    if any(isinstance(part, NonPrivate) for part in parts):
+        return Attacker(1.0, True, None, math.inf)
+    gaussians = [part for part in parts if isinstance(part, Gaussian)]
+    objectives = [part for part in parts if is_renyi(part)]
+    pure = [level for level in map(pure_epsilon, parts) if level]
+    mu = math.sqrt(math.fsum(part.multiplier**-2 for part in gaussians))
+    distance = math.fsum(part.sampler_distance for part in gaussians)
+    rho = mu**2 / 2 + math.fsum(each**2 / 2 for each in pure)
+    rho += math.fsum(objective_divergence(part) for part in objectives)
+    if objectives:
+        apart = _bounded(event, mu, pure, objectives)
+        return Attacker(0.5 + 0.5 * apart, False, None, rho)
+    # Two samplers, each as far from its ideal as the event says, add twice the distance.
+    apart = min(1.0, mixed_variation(math.fsum(pure), mu) + 2.0 * distance)
+    whole = math.hypot(mu, pure_shift(math.fsum(pure)))
+    return Attacker(0.5 + 0.5 * apart, not pure, whole, rho)
+
+
+def mixed_variation(pure: float, mu: float) -> float:
+    """δ(0) of a randomised response of ``pure`` beside a Gaussian of shift ``mu``.
+
+    Of all pure mechanisms the randomised response tells most. Its privacy loss is ±ε, and
+    δ(0) = q·δ_μ(−ε) + (1 − q)·δ_μ(ε) with q = e^ε/(1 + e^ε). [Kairouz et al. 2015]
+    """
+    if mu == 0.0:
+        return math.tanh(pure / 2)
+    q = 1.0 / (1.0 + math.exp(-pure))
+    return q * _hockey_stick(-pure, mu) + (1.0 - q) * _hockey_stick(pure, mu)
+
+
+def pure_shift(pure: float) -> float:
+    """The least μ whose Gaussian tells as much as any ``pure``-DP release: 2Φ⁻¹(e^ε/(1 + e^ε)).
+
+    The trade-off of a randomised response has three corners, and this Gaussian's passes through
+    all of them; both are convex, so the Gaussian's lies below. [Dong et al. 2022]
+    """
+    from scipy.special import ndtri_exp
+
+    return -2.0 * float(ndtri_exp(-math.log1p(math.exp(pure)))) if pure < 700.0 else math.inf
+
+
+def objective_divergence(part: ObjectivePerturbation) -> float:
+    """The Rényi curve of a Gaussian objective at α → 1; at any α it is at most α times this.
+
+    log 2Φ(r) ≤ r·√(2/π) turns the curve into κ + m·√(2/π) + α·m²/2 per block.
+    [docs/privacy/users.md, "The attacker"]
+    """
+    m = part.shift
+    return part.blocks * (part.kappa + m * math.sqrt(2.0 / math.pi) + m**2 / 2)
+
+
+def _bounded(
+    event: Event, mu: float, pure: list[float], objectives: list[ObjectivePerturbation]
+) -> float:
+    """The least of three bounds on total variation: Pinsker, Bretagnolle–Huber, and by (ε, δ)."""
+    divergence = mu**2 / 2 + math.fsum(each * math.tanh(each / 2) for each in pure)
+    divergence += math.fsum(objective_divergence(part) for part in objectives)
+    gaussians = [part for part in flattened(event) if isinstance(part, Gaussian)]
+    distance = 2.0 * math.fsum(part.sampler_distance for part in gaussians)
+    bounds = [math.sqrt(divergence / 2), math.sqrt(-math.expm1(-divergence))]
+    bounds = [bound + distance for bound in bounds]
+    for delta in _DELTAS:
+        level = epsilon(event, delta)  # pays for the samplers already
+        if math.isfinite(level):
+            bounds.append(math.tanh(level / 2) + 2.0 * delta / (1.0 + math.exp(min(level, 700.0))))
+    return min(1.0, *bounds)
+
+
+def _hockey_stick(level: float, mu: float) -> float:
+    """δ_μ(ε) = Φ(μ/2 − ε/μ) − e^ε·Φ(−μ/2 − ε/μ). [Balle and Wang 2018]"""
+    from scipy.special import log_ndtr, ndtr
+
+    tail = math.exp(level + float(log_ndtr(-mu / 2 - level / mu)))
+    return max(0.0, float(ndtr(mu / 2 - level / mu)) - tail)

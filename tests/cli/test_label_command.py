@@ -1,0 +1,314 @@
+"""``discreet label``: what it says, what it refuses, and that a refusal writes nothing."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+import discreet as dc
+from billboard.chains import KEY, PRIVATE_KEY, sign
+from discreet.billboard import documents
+from discreet.cli.main import main
+from discreet.errors import CorruptRelease
+from discreet.label.label_document import verified
+from discreet.privacy.events import NonPrivate
+from discreet.privacy.ledger import Ledger
+from discreet.privacy.participation import Participation
+from discreet.service.settings import ServedPlan
+from wording import refused
+
+pytest.importorskip("jinja2")
+
+FACTS = """
+operator = "City <Library>"
+contact = "privacy@library.example"
+audited_on = 2026-10-02
+
+[[data]]
+what = "open batches"
+holder = "the library"
+kept = "14 days"
+"""
+
+
+def run(capsys, *arguments):
+    code = main(["label", *map(str, arguments)])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def learner(**changes):
+    settings = {"n_actions": 2, "features": dc.UnitBall(2), "budget": dc.Budget(1.0, 1e-5)}
+    made = dc.Learner(dc.Plan(**settings, first_batch=2), **changes)
+    decided = made.decide(np.zeros((2, 2)))
+    made.observe(decided.id, np.ones(2))
+    made.release()
+    return made
+
+
+def chain(made):
+    contents = [sign(documents.genesis(made.plan, "shop", KEY))]
+    for item in made.released.items:
+        contents.append(sign(documents.release_document(contents[-1], item)))
+    return b"\n".join(contents) + b"\n"
+
+
+def users(path, batches=10, records=2, charges=30):
+    plan = ServedPlan(
+        n_actions=2,
+        features=dc.UnitBall(2),
+        budget=dc.Budget(4.0, 1e-6),
+        unit="user",
+        batches_per_user=batches,
+        records_per_batch=records,
+    )
+    ledger = Ledger(plan.budget, unit="user", participation=plan.participation)
+    for number in range(charges):
+        ledger = ledger.charge(f"batch {number}", plan.event)
+    path.write_text(json.dumps(ledger.to_json()))
+    return path
+
+
+def audit(path, **changes):
+    bound = {"part": "black box", "subject": "ridge", "verdict": "holds"}
+    findings = [
+        {**bound, "claimed": 2.0, "measured": 1.7},
+        {**bound, "claimed": 2.0, "measured": 1.2, "subject": "other"},
+        {**bound, "claimed": 2.0, "measured": None},
+    ]
+    document = {
+        "format": "discreet-audit/1",
+        "version": "0.1.0",
+        "command": "discreet audit --quick",
+        "verdict": "holds",
+        "summary": "All 3 claims hold.",
+        "findings": findings,
+    }
+    path.write_text(json.dumps(document | changes))
+    return path
+
+
+class Text(HTMLParser):
+    """The words of a page, and what it would fetch."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.words, self.fetched, self.classes = [], [], []
+        self.feed(page)
+
+    def handle_starttag(self, tag, attributes):
+        given = dict(attributes)
+        self.classes.append((tag, given.get("class")))
+        self.fetched += [given[name] for name in ("src", "href") if name in given]
+        if tag == "script":
+            self.fetched.append(tag)
+
+    def handle_data(self, data):
+        self.words.append(data)
+
+    @property
+    def said(self):
+        return " ".join(" ".join(self.words).split())
+
+
+def test_a_file_of_releases_with_everything(folder, capsys):
+    learner().released.save("released.json")
+    (folder / "facts.toml").write_text(FACTS)
+    audit(folder / "audit.json")
+    code, out, _ = run(
+        capsys, "released.json", "--facts", "facts.toml", "--audit", "audit.json", "--out", "mine"
+    )
+    assert code == 0
+    assert "is right 55 times in 100" in out
+    assert "wrote mine.html and mine.json, not signed" in out
+    page = Text((folder / "mine.html").read_text())
+    assert page.fetched == ["data:,"]
+    for words in (
+        "ε = 1, δ = 1e-05",
+        "protects one decision",
+        "replace one record",
+        "is right 55 times in 100",
+        "City <Library>",
+        "privacy@library.example",
+        "14 days",
+        "2026-10-02",
+        "All 3 claims hold.",
+        "≥ 1.7",
+        "Several records of one person",
+        "1 release so far",
+    ):
+        assert words in page.said, words
+    assert "≥ 1.2" not in page.said  # of one attack, the closest
+    document = json.loads((folder / "mine.json").read_text())
+    assert float(document["mu"]) == pytest.approx(0.268, abs=1e-3)
+    assert float(document["zcdp"]) == pytest.approx(0.0359, abs=1e-4)
+    assert document["audit"]["lower_bounds"][0]["proven"] == "1.7"
+    assert document["audit"]["on"] == "2026-10-02"
+
+
+def test_the_picture_counts_what_the_sentence_says(folder, capsys):
+    run(capsys, users(folder / "ledger.json"))
+    page = Text((folder / "label.html").read_text())
+    kinds = [kind for tag, kind in page.classes if tag == "circle"]
+    assert len(kinds) == 100
+    right = int(re.search(r"is right (\d+) times in 100", page.said)[1])
+    assert kinds.count("guess") == 50
+    assert kinds.count("guess") + kinds.count("beyond") == right
+
+
+def test_what_was_not_stated_says_so(folder, capsys):
+    code, _, _ = run(capsys, users(folder / "ledger.json"))
+    assert code == 0
+    said = Text((folder / "label.html").read_text()).said
+    assert "No audit was given." in said
+    assert "Not stated by the operator." in said
+    assert "no contact was stated" in said
+    assert "protects one person" in said
+    assert Participation(10, 2).text in said
+    assert "under two names" in said
+    assert "Several records of one person" not in said
+
+
+def test_a_signed_label_verifies_and_an_altered_one_does_not(folder, capsys):
+    (folder / "documents.jsonl").write_bytes(chain(learner()))
+    (folder / "signing.key").write_bytes(PRIVATE_KEY)
+    code, out, _ = run(capsys, "documents.jsonl", "--key", "signing.key")
+    assert code == 0
+    assert ", signed" in out
+    content = (folder / "label.json").read_bytes().rstrip(b"\n")
+    document = verified(content, KEY)
+    assert document["about"]["experiment"] == "shop"
+    assert document["about"]["key"] == KEY
+    for altered in (
+        content.replace(b'"unit":"decision"', b'"unit":"user"'),
+        content.replace(b"discreet-label/1", b"discreet-label/2"),
+        b"{}",
+        b"[]",
+        b"no",
+    ):
+        with refused(CorruptRelease, "signed by the expected key"):
+            verified(altered, KEY)
+    with refused(CorruptRelease, "signed by the expected key"):
+        verified(content, KEY[::-1])
+
+
+def nothing_written(folder):
+    return not list(folder.glob("label.*"))
+
+
+def altered_chain(folder):
+    content = chain(learner()).replace(b'"multiplier":"', b'"multiplier":"1', 1)
+    (folder / "documents.jsonl").write_bytes(content)
+    return ["documents.jsonl"]
+
+
+def cut_file(folder):
+    learner().released.save("released.json")
+    text = (folder / "released.json").read_text()
+    (folder / "released.json").write_text(text.replace('"records":2', '"records":3'))
+    return ["released.json"]
+
+
+def lost_promise(folder):
+    learner(noise=dc.SeededNoise(0)).released.save(folder / "released.json")
+    return ["released.json"]
+
+
+def no_key(folder):
+    return [users(folder / "ledger.json"), "--key", "nowhere.key"]
+
+
+def short_key(folder):
+    (folder / "short.key").write_bytes(b"short")
+    return [users(folder / "ledger.json"), "--key", "short.key"]
+
+
+def no_audit(folder):
+    (folder / "audit.json").write_text('{"format": "other"}')
+    return [users(folder / "ledger.json"), "--audit", "audit.json"]
+
+
+def broken_audit(folder):
+    return [users(folder / "ledger.json"), "--audit", audit(folder / "a.json", findings=[1])]
+
+
+def strange_facts(folder):
+    (folder / "facts.toml").write_text('operater = "me"')
+    return [users(folder / "ledger.json"), "--facts", "facts.toml"]
+
+
+def facts_of_numbers(folder):
+    (folder / "facts.toml").write_text("contact = 7")
+    return [users(folder / "ledger.json"), "--facts", "facts.toml"]
+
+
+def half_a_row(folder):
+    (folder / "facts.toml").write_text('[[data]]\nwhat = "rows"\nholder = "me"\n')
+    return [users(folder / "ledger.json"), "--facts", "facts.toml"]
+
+
+def data_that_is_no_table(folder):
+    (folder / "facts.toml").write_text('data = "everything"')
+    return [users(folder / "ledger.json"), "--facts", "facts.toml"]
+
+
+@pytest.mark.parametrize(
+    ("made", "words"),
+    [
+        (altered_chain, "signed by the expected key"),
+        (cut_file, "Fetch it again"),
+        (lost_promise, "exceeds the budget"),
+        (no_key, "key file must be readable"),
+        (short_key, "private key must be 32 bytes"),
+        (no_audit, "discreet audit --json"),
+        (broken_audit, "discreet audit --json"),
+        (strange_facts, "Did you mean 'operator'?"),
+        (facts_of_numbers, "facts.contact must be text"),
+        (half_a_row, "facts.data[0].kept must be given"),
+        (data_that_is_no_table, "facts.data must be a list"),
+    ],
+)
+def test_what_is_wrong_gets_no_label(folder, capsys, made, words):
+    code, _, told = run(capsys, *made(folder))
+    assert code == 2
+    assert words.lower() in told.lower(), told
+    assert nothing_written(folder)
+
+
+def test_a_label_never_replaces_what_it_is_made_from(folder, capsys):
+    path = users(folder / "ledger.json")
+    before = path.read_bytes()
+    code, _, told = run(capsys, path, "--out", "ledger")
+    assert code == 2
+    assert "out must be another name" in told
+    assert path.read_bytes() == before
+    assert not (folder / "ledger.html").exists()
+
+
+def test_an_experiment_without_privacy_says_so(folder, capsys):
+    ledger = Ledger(dc.Budget.none()).charge("batch 1", NonPrivate("no budget"))
+    (folder / "ledger.json").write_text(json.dumps(ledger.to_json()))
+    assert run(capsys, "ledger.json")[0] == 0
+    page = Text((folder / "label.html").read_text())
+    assert "No privacy" in page.said
+    assert "is right 100 times in 100" in page.said
+    assert [kind for tag, kind in page.classes if tag == "circle"].count("wrong") == 0
+
+
+def test_before_the_first_release_nothing_was_spent(folder, capsys):
+    code, out, _ = run(capsys, users(folder / "ledger.json", charges=0), "--json")
+    document = json.loads(out)
+    assert code == 0
+    assert document["epsilon"] == "0.0"
+    assert document["budget"]["epsilon"] == "4.0"
+    assert document["attacker"]["success"] == "0.5"

@@ -1,0 +1,110 @@
+"""``discreet ledger add``: several experiments, one person, and what must not be added."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+
+from discreet import Budget, Ledger
+from discreet.cli.main import main
+from discreet.privacy.accounting import epsilon
+from discreet.privacy.events import ExponentialMechanism, Gaussian, NonPrivate, compose
+from discreet.privacy.participation import Participation
+
+QUIET, PURE = Gaussian(6.0, 1.0), ExponentialMechanism(0.4, 1.0)
+
+
+def run(capsys, *arguments):
+    code = main(["ledger", "add", *map(str, arguments)])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def written(path, *charges, delta=1e-5, unit="decision", often=None, level=9.0):
+    ledger = Ledger(Budget(level, delta), unit=unit, participation=often)
+    for number, event in enumerate(charges):
+        ledger = ledger.charge(f"batch {number}", event)
+    path.write_text(json.dumps(ledger.to_json()))
+    return path
+
+
+def test_costs_compose_at_the_sum_of_the_deltas(tmp_path, capsys):
+    one = written(tmp_path / "a", QUIET, QUIET, delta=1e-5)
+    two = written(tmp_path / "b", Gaussian(4.0, 1.0), delta=2e-5)
+    code, out, _ = run(capsys, one, two, "--json")
+    found = json.loads(out)
+    expected = epsilon(compose(QUIET, Gaussian(4.0, 1.0)), 3e-5)
+    assert code == 0
+    assert found["epsilon"] == pytest.approx(expected, rel=1e-9)
+    assert found["delta"] == pytest.approx(3e-5)
+    assert found["epsilon"] < found["sum_of_epsilons"]
+    assert found["mu"] == pytest.approx(math.hypot(1 / 6, 1 / 4))
+    assert any("δs add up" in each for each in found["assumed"])
+
+
+def test_pure_ledgers_add_without_a_delta(tmp_path, capsys):
+    paths = [written(tmp_path / name, PURE, delta=0.0) for name in "ab"]
+    _, out, _ = run(capsys, *paths)
+    assert "together, for one decision in each: ε = 0.8\n" in out
+    assert "assumed: One person is in all of these experiments" in out
+
+
+def test_the_dearest_at_any_delta_counts(tmp_path, capsys):
+    """At δ = 1e-5 the pure batch is the dearer one, at a larger δ the other may be."""
+    mixed = written(tmp_path / "a", Gaussian(1.0, 1.0), ExponentialMechanism(5.0, 1.0))
+    other = written(tmp_path / "b", QUIET)
+    _, out, _ = run(capsys, mixed, other, "--json")
+    worst = max(
+        epsilon(compose(QUIET, each), 2e-5)
+        for each in (Gaussian(1.0, 1.0), ExponentialMechanism(5.0, 1.0))
+    )
+    assert json.loads(out)["epsilon"] >= worst
+
+
+def test_users_of_several_experiments(tmp_path, capsys):
+    often = Participation(2, 1)
+    one = written(tmp_path / "a", *[QUIET] * 5, unit="user", often=often)
+    two = written(tmp_path / "b", *[QUIET] * 9, unit="user", often=Participation(3, 1))
+    _, out, _ = run(capsys, one, two, "--json")
+    found = json.loads(out)
+    assert found["epsilon"] == pytest.approx(epsilon(compose(*[QUIET] * 5), 2e-5), rel=1e-9)
+    assert found["experiments"][0]["neighbours"] == often.relation
+
+
+def test_different_units_are_refused(tmp_path, capsys):
+    one = written(tmp_path / "a", QUIET)
+    two = written(tmp_path / "b", QUIET, unit="user", often=Participation(3, 1))
+    code, _, told = run(capsys, one, two)
+    assert code == 2
+    assert "ledgers must have one unit" in told
+    assert "'decision'" in told
+    assert "'user'" in told
+
+
+def test_an_experiment_counts_once(tmp_path, capsys):
+    one = written(tmp_path / "a", QUIET)
+    assert "must be of different experiments" in run(capsys, one, one)[2]
+    code, _, told = run(capsys, one)
+    assert code == 2
+    assert "two or more" in told
+
+
+def test_what_does_not_verify_is_not_added(tmp_path, capsys):
+    one, two = written(tmp_path / "a", QUIET), written(tmp_path / "b", QUIET, Gaussian(4.0, 1.0))
+    two.write_text(two.read_text().replace('"epsilon": "9.0"', '"epsilon": "0.5"'))
+    code, out, told = run(capsys, one, two)
+    assert code == 2
+    assert out == ""
+    assert "exceeds the budget" in told
+    two.write_text("{}")
+    assert run(capsys, one, two)[0] == 2
+
+
+def test_what_is_not_private_says_so(tmp_path, capsys):
+    one = written(tmp_path / "a", QUIET)
+    two = written(tmp_path / "b", NonPrivate("seeded"), level=math.inf)
+    _, out, _ = run(capsys, one, two)
+    assert "together, for one decision in each: ε = ∞ (no privacy)" in out
+    assert "is right 100 times in 100" in out
