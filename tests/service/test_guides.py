@@ -4,8 +4,10 @@ import json
 import os
 import re
 import shutil
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from dataclasses import fields
 from pathlib import Path
 
@@ -38,7 +40,12 @@ def test_the_walkthrough(tmp_path):
     assert "first decision: action" in done.stdout
     assert re.search(r"[3-9] releases verified here; they cost one decision ε = 2 ", done.stdout)
     kept = {path.name for path in (tmp_path / "vault").glob("batch-*")}
-    assert len(kept) <= 1, "keys of released batches are destroyed"
+    with closing(sqlite3.connect(tmp_path / "discreet.db")) as database:
+        rows = database.execute("SELECT epoch, id FROM batches WHERE state = 'released'").fetchall()
+    released = {f"batch-{epoch}-{batch}.key" for epoch, batch in rows}
+    # The service may stop between its last release and the end of that batch's key.
+    assert len(released) >= 3
+    assert len(kept & released) <= 1, "keys of released batches are destroyed"
     assert "dk_" not in re.sub(r"dk_\w{1,12}…", "", done.stdout), "no key is printed whole"
 
 
