@@ -15,7 +15,9 @@ from typing import Any
 import numpy as np
 
 from discreet.action_names import action_name
-from discreet.errors import BudgetExceeded, InvalidInput
+from discreet.display import html_table
+from discreet.errors import BudgetExceeded, InvalidInput, StateClaimed
+from discreet.frames import is_frame
 from discreet.outlook import warn_if_too_noisy
 from discreet.plan import Plan
 from discreet.privacy.accounting import epsilon
@@ -25,6 +27,7 @@ from discreet.privacy.noise import Noise, SecureNoise
 from discreet.private_release import private_release
 from discreet.releases.release import Release
 from discreet.releases.released import Released
+from discreet.reported import action_columns, frame_reports, observed_values
 from discreet.rows import saved_rows, saved_state
 from discreet.rows.batch_status import LearnerStatus, learner_status
 from discreet.rows.memory_store import MemoryStore
@@ -94,6 +97,32 @@ class Learner:
         self._fit = partial(private_release, plan, self._noise)
         self._custody = saved_state.Custody()
 
+    def __repr__(self) -> str:
+        facts = "; ".join(f"{name} {value}" for name, value in self._facts)
+        return f"Learner({facts})\n{self._said}"
+
+    def _repr_html_(self) -> str:
+        return html_table("Learner", [*self._facts, ("status", self._said)])
+
+    @property
+    def _facts(self) -> list[tuple[str, str]]:
+        """Public numbers alone: nothing about rows, nor which losses came."""
+        plan = self.plan
+        protects = self.ledger.budget  # seeded noise buys nothing
+        return [
+            ("plan", plan.digest[:12]),
+            ("actions", ", ".join(plan.actions or [str(plan.n_actions)])),
+            ("guarantee", protects.text + f" for one {plan.unit}" * protects.private),
+            ("releases", f"{len(self.released.items)}"),
+        ]
+
+    @property
+    def _said(self) -> str:
+        try:
+            return str(self.status())
+        except StateClaimed as error:  # saved, or in a forked child: printing must not fail
+            return str(error)
+
     @property
     def released(self) -> Released:
         """Everything that was published so far."""
@@ -124,22 +153,34 @@ class Learner:
             one = int(actions[0])
             named = action_name(self.plan, one)
             return Decisions(int(ids[0]), named, bool(ids[0] >= 0), one, chances)
-        return Decisions(ids, action_name(self.plan, actions), ids >= 0, actions, chances)
+        names = action_name(self.plan, actions)
+        if is_frame(contexts):
+            return Decisions.beside(contexts, ids, names, actions, chances)
+        return Decisions(ids, names, ids >= 0, actions, chances)
 
     def observe(self, id: Any, loss: Any = None, *, reward: Any = None) -> None:
-        """Report the loss of a decision, late and in any order; arrays for many decisions.
+        """Report the loss of a decision, late and in any order; arrays or series for many.
+
+        ``observe(frame)`` reads the columns "id" and "loss" (or "reward") of a frame.
 
         Where the plan declares ``outcome=Reward(low, high)``, report ``reward=…`` instead. With
         full feedback a decision has a row of A losses or rewards. Reporting the same again changes
         nothing; another loss is refused, and the first one is kept.
         """
         full, outcome = self.plan.feedback == "full", self.plan.outcome
-        told = outcome.told(loss, reward)
-        if isinstance(id, (int, np.integer)) and not isinstance(id, bool) and not full:
+        one = isinstance(id, (int, np.integer)) and not isinstance(id, bool)
+        if not one and is_frame(id):
+            id, told = frame_reports(id, loss, reward, outcome, full)
+        else:
+            told = outcome.told(loss, reward)
+        if one and not full:
             value = outcome.loss_of(told)
             with self._custody:
                 self._store.hear_one(int(id), value)
             return
+        if full:
+            told = action_columns(told, self.plan.actions, id)
+        id, told = observed_values(id, told, outcome)
         ids, losses = observations(id, told, self.plan.n_actions if full else None, outcome)
         with self._custody:
             self._store.hear(ids, losses)

@@ -123,6 +123,11 @@ class Outcome:
         """A standard error of losses in those units."""
         return standard_error * (self.high - self.low)
 
+    def text_of(self, loss: float) -> str:
+        """A mean loss in those units, to a thousandth of the range or finer."""
+        digits = max(0, 4 - math.ceil(math.log10(self.high - self.low)))
+        return f"{self.value_of(loss):,.{digits}f}"
+
     @property
     def _best(self) -> float:
         return self.low if self.best == "low" else self.high

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import MISSING, dataclass, field, fields
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -12,6 +12,7 @@ import numpy as np
 from discreet.action_names import checked_names
 from discreet.arrays.stacking import one_run, stack
 from discreet.config import Registry, build, fields_to_config, from_config
+from discreet.display import html_table
 from discreet.errors import InvalidInput
 from discreet.features.category import Category
 from discreet.features.date import Date
@@ -48,9 +49,11 @@ FEATURES: Registry = {
     "Date": Date,
 }
 BUDGETS: Registry = {"Budget": Budget}
+LONGEST = 160
+"""Characters of a part of a plan that its repr shows."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Plan:
     """What will happen, decided before the first person arrives.
 
@@ -154,6 +157,14 @@ class Plan:
                 "problem.participation, or choose a built-in oracle."
             )
 
+    def __repr__(self) -> str:
+        """What differs from the defaults; long parts are cut."""
+        return f"{type(self).__name__}({', '.join(f'{name}={text}' for name, text in _told(self))})"
+
+    def _repr_html_(self) -> str:
+        facts = [("digest", self.digest[:12])] if not np.ndim(self.budget.epsilon) else []
+        return html_table(type(self).__name__, [*facts, *_told(self)])
+
     def _count_actions(self) -> None:
         if self.actions is not None:
             names = checked_names(self.actions)
@@ -252,6 +263,21 @@ class Plan:
     def digest(self) -> str:
         """SHA-256 of the canonical configuration: the root of the release chain."""
         return digest_of(self.to_config())
+
+
+def _told(plan: Plan) -> list[tuple[str, str]]:
+    """The fields that somebody chose, in short."""
+    told = []
+    for each in fields(plan):
+        text = repr(getattr(plan, each.name))
+        default = each.default if each.default is not MISSING else None
+        if each.default_factory is not MISSING:
+            default = each.default_factory()
+        counted = each.name == "n_actions" and plan.actions is not None
+        if text != repr(default) and not counted:
+            text = " ".join(text.split())
+            told.append((each.name, text if len(text) <= LONGEST else f"{text[:LONGEST]}…"))
+    return told
 
 
 def _instead_of(features: Any) -> str:

@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from discreet.frames import frame_like, is_series, new_frame, series_like
+
 Array = Any
 """An array of the Python Array API: NumPy in the service, NumPy or torch in a campaign."""
 Floats = np.ndarray[Any, Any]
@@ -31,6 +33,9 @@ def added_later(default: Any) -> Any:
 class Decisions:
     """What ``Learner.decide`` returns: scalars for one context, arrays for many.
 
+    For a frame they are series of its library, with its index in pandas, so that
+    ``frame["action"] = decisions.action`` puts each action beside its row.
+
     ``action`` is the name of the chosen action where the plan has names, else its number, which
     ``action_index`` always is.
     ``id`` names the slot for ``observe``; it is −1 where nothing is stored (``stored`` False):
@@ -45,8 +50,11 @@ class Decisions:
     _probabilities: Callable[[], np.ndarray[Any, Any]] = field(repr=False)
 
     def __repr__(self) -> str:
-        stored = f"{np.sum(self.stored)} of {np.size(self.stored)} stored"
-        return f"Decisions({stored}, id={self.id!r}, action={self.action!r})"
+        stored = np.asarray(self.stored)
+        said = f"{stored.sum()} of {stored.size} stored"
+        if is_series(self.id):  # a series would fill the screen
+            return f"Decisions({said}, as a {type(self.id).__name__} each: see to_frame())"
+        return f"Decisions({said}, id={self.id!r}, action={self.action!r})"
 
     @cached_property
     def propensity(self) -> Any:
@@ -57,4 +65,19 @@ class Decisions:
         probabilities = self._probabilities()
         if np.ndim(self.action_index) == 0:
             return float(probabilities[0, self.action_index])
-        return np.take_along_axis(probabilities, self.action_index[:, None], axis=-1)[:, 0]
+        taken = np.asarray(self.action_index)[:, None]
+        found = np.take_along_axis(probabilities, taken, axis=-1)[:, 0]
+        return series_like(self.id, "propensity", found) if is_series(self.id) else found
+
+    def to_frame(self) -> Any:
+        """A row per decision; the frame is of the library of the contexts, with their index."""
+        names = ("id", "action", "action_index", "stored", "propensity")
+        columns = {name: np.atleast_1d(np.asarray(getattr(self, name))) for name in names}
+        return frame_like(self.id, columns) if is_series(self.id) else new_frame(columns)
+
+    @classmethod
+    def beside(cls, frame: Any, ids: Any, names: Any, actions: Any, chances: Any) -> Decisions:
+        """The decisions of the rows of a frame."""
+        columns = {"id": ids, "action": names, "stored": ids >= 0, "action_index": actions}
+        made = {name: series_like(frame, name, values) for name, values in columns.items()}
+        return cls(**made, _probabilities=chances)

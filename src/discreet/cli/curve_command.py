@@ -12,6 +12,7 @@ import numpy as np
 from discreet.cli.answer import Answer, as_json, table, write
 from discreet.cli.experiment_file import schema_flag, target_flag
 from discreet.cli.parser import Commands, command
+from discreet.cli.spoken_advice import quiet_flag
 from discreet.errors import InvalidInput
 from discreet.features.schema import Schema
 from discreet.formatting import epsilon_text
@@ -47,6 +48,7 @@ def add(commands: Commands) -> None:
     flag("--features", default="raw", metavar="raw|ranges", help="columns as in campaigns")
     flag("--epsilon", type=float, nargs="+", metavar="E", help="default: 0.5 1 2 4 8 inf")
     flag("--seeds", type=int, default=10, metavar="N", help="runs per ε (default: 10)")
+    quiet_flag(parser)
     flag("--out", metavar="DIR", help="also write curve.png, curve.json and index.html here")
 
 

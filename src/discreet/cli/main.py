@@ -30,6 +30,7 @@ from discreet.cli import (
 )
 from discreet.cli.own_code import import_modules
 from discreet.cli.parser import RAW, Commands, Parser
+from discreet.cli.spoken_advice import spoken_advice
 from discreet.errors import DiscreetError
 from discreet.validate import one_of
 
@@ -101,7 +102,8 @@ def _answer(argv: list[str]) -> int:
         parser.print_help()
         return 0
     import_modules(args)
-    answer = args.call(args)
+    with spoken_advice(quiet=getattr(args, "quiet", True)):  # other commands give no advice
+        answer = args.call(args)
     if args.json:
         from discreet.cli.answer import as_json
 

@@ -2,6 +2,7 @@
 
 from discreet.data.breiman import ringnorm, twonorm, waveform
 from discreet.data.dataset import Dataset
+from discreet.data.frame_set import from_frame
 from discreet.data.generators import fried, linear, logistic
 from discreet.data.lookup import NAMES, load, resolve
 from discreet.data.named_set import Handle
@@ -11,6 +12,7 @@ __all__ = [
     "Dataset",
     "Handle",
     "fried",
+    "from_frame",
     "linear",
     "load",
     "logistic",

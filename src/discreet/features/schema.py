@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from discreet import frames
 from discreet.errors import InvalidInput
-from discreet.features import frames
 from discreet.features.category import Category
 from discreet.features.date import Date
 from discreet.features.flag import Flag

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.features import frames
+from discreet import frames
 from discreet.validate import matrix, whole
 
 SQRT_HALF = math.sqrt(0.5)

@@ -7,8 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
+from discreet.display import html_table
 from discreet.errors import BudgetExceeded
-from discreet.formatting import epsilon_text
+from discreet.formatting import epsilon_text, guarantee_text
+from discreet.frames import new_frame
 from discreet.privacy import events
 from discreet.privacy.accounting import epsilon
 from discreet.privacy.budget import Budget
@@ -134,6 +138,41 @@ class Ledger:
         The partition that is dearest at one δ need not be the dearest at another.
         """
         return replace(self, participation=self.participation or ONCE).cost_event()
+
+    def __repr__(self) -> str:
+        return f"Ledger({'; '.join(f'{name} {value}' for name, value in self._facts)})"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (each.partition, type(each.event).__name__, epsilon_text(cost), each.unit)
+            for each, cost in zip(self.entries, self._costs(), strict=True)
+        ]
+        caption = ", ".join(f"{name} {value}" for name, value in self._facts)
+        return html_table(caption, rows, ("partition", "event", "ε", "unit"))
+
+    @property
+    def _facts(self) -> list[tuple[str, str]]:
+        spent = self.spent()
+        said = guarantee_text(spent.epsilon, spent.delta) if self.entries else "nothing"
+        return [
+            ("budget", self.budget.text),
+            ("spent", f"{said} for one {self.unit}"),
+            ("charges", f"{len(self.entries)}"),
+        ]
+
+    def to_frame(self) -> Any:
+        """A row per charge, with its ε at the budget's δ, in the first library installed."""
+        names = {
+            "partition": [each.partition for each in self.entries],
+            "event": [type(each.event).__name__ for each in self.entries],
+            "unit": [each.unit for each in self.entries],
+        }
+        columns = {name: np.asarray(words, dtype=object) for name, words in names.items()}
+        return new_frame({**columns, "epsilon": np.asarray(self._costs(), dtype=np.float64)})
+
+    def _costs(self) -> list[float]:
+        """ε of each entry alone."""
+        return [epsilon(entry.event, self.budget.delta) for entry in self.entries]
 
     def to_json(self) -> dict[str, Any]:
         """Entries in order; an assumption that several entries share is written once."""

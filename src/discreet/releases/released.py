@@ -8,17 +8,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from discreet.display import html_table
 from discreet.errors import CorruptRelease, InvalidInput
+from discreet.frames import new_frame
 from discreet.releases.canonical import canonical, digest_of, read_document, write_atomically
 from discreet.releases.policy_view import PolicyView
 from discreet.releases.release import Release, altered, following
 from discreet.releases.statistics import Statistics
 from discreet.schedule import Schedule
 from discreet.types import Array
+
+if TYPE_CHECKING:
+    from discreet.releases.quality import Quality
 
 FILE_FORMAT = "discreet-released/1"
 _FILE_KEYS = {"format", "plan", "releases", "head"}
@@ -32,6 +37,54 @@ class Released(PolicyView[Release]):
     def statistics(self) -> tuple[Statistics, ...]:
         """What the next fit may use of the past: all statistics that were released."""
         return tuple(item.statistics for item in self.items if item.statistics is not None)
+
+    def __repr__(self) -> str:
+        return f"Released({'; '.join(f'{name} {value}' for name, value in self._facts)})"
+
+    def _repr_html_(self) -> str:
+        rows = [(str(each.number), f"{each.records:,}", each.text) for each in self._told]
+        facts = "; ".join(f"{name} {value}" for name, value in self._facts)
+        return html_table(facts, rows, ("release", "records", f"mean {self.outcome.word}"))
+
+    @property
+    def _facts(self) -> list[tuple[str, str]]:
+        facts = [("releases", f"{len(self.items)}"), ("records", f"{self.rounds:,}")]
+        facts.append(("actions", ", ".join(self.actions or [str(self.n_actions)])))
+        if self.plan is not None:
+            facts.insert(0, ("plan", digest_of(self.plan)[:12]))
+        if self._told:
+            facts.append((f"mean {self.outcome.word} of the newest", self._told[-1].text))
+        return facts
+
+    @property
+    def _told(self) -> list[Quality]:
+        """How people fared; nothing where no plan is known, since many runs may be stacked."""
+        from discreet.releases.quality import quality
+
+        return [] if self.plan is None else quality(self)
+
+    def to_frame(self) -> Any:
+        """A row per release: its number, its records, and the mean that it tells of its batch.
+
+        The frame is of the first library that is installed; means are NaN where none is told.
+        """
+        told = {each.number: (each.mean, each.mean_error) for each in self._told}
+        means = np.asarray([told.get(item.number, (np.nan, np.nan)) for item in self.items])
+        means = means.reshape(len(self.items), 2)
+        return new_frame(
+            {
+                "number": np.asarray([item.number for item in self.items], dtype=np.int64),
+                "records": np.asarray([item.records for item in self.items], dtype=np.int64),
+                f"mean_{self.outcome.word}": means[:, 0],
+                "standard_error": means[:, 1],
+            }
+        )
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw how people fared, release by release, on matplotlib axes; return them."""
+        from discreet.releases.quality_plot import draw
+
+        return draw(self, ax)
 
     def add(self, release: Release) -> Released:
         """These releases and one more."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from discreet.display import html_table
 from discreet.formatting import duration
 from discreet.rows.memory_store import MemoryStore
 
@@ -60,6 +61,13 @@ class LearnerStatus:
 
     def __str__(self) -> str:
         return "\n".join(self.sentences)
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (str(each.number), each.state, f"{each.taken:,}", f"{each.size:,}")
+            for each in self.batches
+        ]
+        return html_table(" ".join(self.sentences), rows, ("batch", "state", "taken", "slots"))
 
     def __repr__(self) -> str:
         batches = ", ".join(

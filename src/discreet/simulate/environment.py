@@ -10,8 +10,12 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from discreet.arrays.backend import namespace
+from discreet.display import html_table
 from discreet.errors import InvalidInput
+from discreet.frames import library_of, new_frame
 from discreet.oracles import Mechanism
+from discreet.outcome import UNIT_LOSS, Outcome
+from discreet.outlook import warn_if_too_noisy
 from discreet.plan import Plan
 from discreet.policies import Policy
 from discreet.privacy.budget import Budget
@@ -20,8 +24,11 @@ from discreet.privacy.ledger import Ledger
 from discreet.privacy.noise import Noise, SeededNoise
 from discreet.releases.release import Release
 from discreet.releases.released import Released
+from discreet.reported import action_columns
 from discreet.rows.batch import Batch
 from discreet.schedule import Schedule
+from discreet.simulate.data_advice import advise_on_contexts
+from discreet.simulate.handed_over import handed_over
 from discreet.simulate.labels import label_actions, loss_table
 from discreet.types import Array
 
@@ -39,7 +46,7 @@ class Playable(Protocol):
     def feedback(self) -> str: ...
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Evaluation:
     """What one run did: losses round by round, the releases, and what may be claimed.
 
@@ -56,6 +63,10 @@ class Evaluation:
     actions: np.ndarray[Any, Any] = field(repr=False)
     best_fixed: float
     uniform: float
+    outcome: Outcome = UNIT_LOSS
+    """The units in which people would report; ``losses`` are in [0, 1] whatever it is."""
+    library: str | None = field(default=None, repr=False)
+    """That of the frame which was played: pandas, polars or pyarrow."""
 
     @cached_property
     def curve(self) -> np.ndarray[Any, Any]:
@@ -67,6 +78,49 @@ class Evaluation:
     def loss(self) -> float:
         """The curve's last value: the mean loss over the run."""
         return float(self.losses.mean())
+
+    @cached_property
+    def table(self) -> dict[str, np.ndarray[Any, Any]]:
+        """At the end of each batch: rounds, the mean so far, best fixed action and uniform.
+
+        The means have the units of ``outcome``, and its name: loss or reward.
+        """
+        ends = np.cumsum(self.released.schedule.lengths())
+        value, same = self.outcome.value_of, np.ones(len(ends))
+        return {
+            "rounds": ends,
+            f"{self.outcome.word}_so_far": value(self.curve[ends - 1]),
+            "best_fixed": value(self.best_fixed * same),
+            "uniform": value(self.uniform * same),
+        }
+
+    def to_frame(self) -> Any:
+        """``table`` as a frame of the library that was played, else of the first installed."""
+        return new_frame(self.table, self.library)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the mean so far on matplotlib axes, new ones unless some are given; return them."""
+        from discreet.simulate.evaluation_plot import draw
+
+        return draw(self, ax)
+
+    def __repr__(self) -> str:
+        return f"Evaluation({'; '.join(f'{name} {value}' for name, value in self._facts)})"
+
+    def _repr_html_(self) -> str:
+        return html_table("Evaluation", self._facts)
+
+    @property
+    def _facts(self) -> list[tuple[str, str]]:
+        text, noise = self.outcome.text_of, f"of {self.noise_scale_of.text}"
+        return [
+            (f"mean {self.outcome.word}", text(self.loss)),
+            ("best fixed action", text(self.best_fixed)),
+            ("uniform", text(self.uniform)),
+            ("rounds", f"{len(self.losses):,}"),
+            ("releases", f"{len(self.released.items)}"),
+            ("noise", noise if self.noise_scale_of.private else "none"),
+        ]
 
 
 def evaluate(
@@ -82,21 +136,26 @@ def evaluate(
 
     ``labels`` are actions 0 … A−1, or words: the right one has loss 0, the others 1. ``losses``
     (n, A) in [0, 1] says instead what each action costs in each context; with bandit feedback the
-    learner hears only that of the action it chose.
+    learner hears only that of the action it chose. ``contexts`` may be a frame, ``labels`` then a
+    series or the name of a column, and ``losses`` a frame with a column for each action.
 
     The seed gives permutation, action draws and noise, so runs of different plans are paired
     and repeatable; seeded noise has the scale that the budget asks for but protects nobody, and
     the ledger says ``NonPrivate``. Pass ``noise=SecureNoise()`` for private releases.
 
     >>> from discreet import Budget, UnitBall, Ridge, SquareCB
-    >>> x = np.random.default_rng(0).normal(size=(500, 2))
+    >>> x = np.random.default_rng(0).uniform(-0.7, 0.7, size=(500, 2))
     >>> plan = Plan(n_actions=2, features=UnitBall(2), budget=Budget.none(),
     ...             policy=SquareCB(scale=16.0), oracle=Ridge())
     >>> evaluate(plan, x, (x[:, 0] > 0).astype(int), seed=0).loss < 0.25
     True
     """
-    features = plan.features.map(contexts)
-    truth = truth_of(plan, len(features), labels, losses)
+    given = handed_over(plan.features, contexts, labels=labels)
+    features = plan.features.map(given.contexts)
+    losses = action_columns(losses, plan.actions, contexts)
+    truth = truth_of(plan, len(features), given.beside["labels"], losses)
+    advise_on_contexts(plan.features, given.contexts, given.columns)
+    warn_if_too_noisy(plan)
     rounds = min(len(features), plan.horizon or len(features))
     order, u = (drawn[:rounds] for drawn in shuffle(seed, len(features)))
     noise = noise or SeededNoise(seed)
@@ -119,6 +178,8 @@ def evaluate(
         actions=np.concatenate([batch.chosen for batch in batches]),
         best_fixed=best_fixed,
         uniform=uniform,
+        outcome=plan.outcome,
+        library=library_of(contexts),
     )
 
 

@@ -12,7 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from discreet.action_names import action_index
 from discreet.errors import InvalidInput
+from discreet.frames import new_frame
 from discreet.learner import Learner
 from discreet.oracles import Problem, Ridge
 from discreet.plan import Plan
@@ -22,6 +24,7 @@ from discreet.privacy.events import Event, NonPrivate
 from discreet.privacy.noise import SeededNoise
 from discreet.releases.released import Released
 from discreet.rows.batch import Batch
+from discreet.simulate.handed_over import handed_over
 from discreet.simulate.target_policy import Rule, rule_of
 from discreet.types import Floats
 from discreet.validate import in_range, whole
@@ -76,8 +79,16 @@ class Logs:
 
     @classmethod
     def of(cls, plan: Plan, contexts: Any, actions: Any, losses: Any, propensities: Any) -> Logs:
-        """Logs of raw contexts, which the plan maps to features."""
-        return cls(plan.features.map(contexts), actions, losses, propensities)
+        """Logs of raw contexts, which the plan maps to features, and of actions by name.
+
+        ``contexts`` may be a frame, and the others series or names of its columns.
+        """
+        given = handed_over(
+            plan.features, contexts, actions=actions, losses=losses, propensities=propensities
+        )
+        beside = given.beside
+        beside["actions"] = action_index(plan, beside["actions"], "actions")
+        return cls(plan.features.map(given.contexts), **beside)
 
 
 @dataclass(frozen=True)
@@ -106,6 +117,14 @@ class OfflineEvaluation:
     event: Event = field(
         default_factory=lambda: NonPrivate("an off-policy estimate from individual logs")
     )
+
+    def to_frame(self) -> Any:
+        """A row per estimate, in the first library of frames that is installed."""
+        names = ("ips", "snips", "dr")
+        made = [getattr(self, name) for name in names]
+        parts = ("value", "standard_error", "low", "high")
+        columns = {part: np.asarray([getattr(each, part) for each in made]) for part in parts}
+        return new_frame({"estimate": np.asarray(names, dtype=object), **columns})
 
 
 def evaluate_offline(

@@ -15,13 +15,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from discreet.display import html_table
 from discreet.errors import InvalidInput
 from discreet.features.unit_ball import UnitBall
 from discreet.formatting import epsilon_text
+from discreet.frames import library_of, new_frame
 from discreet.plan import Plan
 from discreet.privacy.budget import Budget
+from discreet.reported import action_columns
 from discreet.simulate import engine
+from discreet.simulate.data_advice import advise_on_contexts
 from discreet.simulate.environment import shuffle, truth_of, without_contexts
+from discreet.simulate.handed_over import handed_over
 from discreet.simulate.privacy_verdict import verdict
 from discreet.validate import in_range, whole
 
@@ -56,6 +61,8 @@ class PrivacyCurve:
     plan: Plan = field(repr=False)
     """The plan that was played, at the largest ε."""
     confidence: float = 0.95
+    library: str | None = None
+    """That of the frame which was played: pandas, polars or pyarrow."""
 
     @property
     def seeds(self) -> int:
@@ -88,11 +95,22 @@ class PrivacyCurve:
         """Which ε is enough, or that the set is too small for any, in words."""
         return verdict(self)
 
-    def plot(self, axes: Any = None) -> Any:
+    def to_frame(self) -> Any:
+        """``table`` as a frame of the library that was played, else of the first installed."""
+        columns = zip(*self.table, strict=True)
+        return new_frame(
+            {
+                name: np.asarray(values)
+                for name, values in zip(PrivacyPoint._fields, columns, strict=True)
+            },
+            self.library,
+        )
+
+    def plot(self, ax: Any = None) -> Any:
         """Draw the curve on matplotlib axes, new ones unless some are given; return them."""
         from discreet.simulate.privacy_plot import draw
 
-        return draw(self, axes)
+        return draw(self, ax)
 
     def __repr__(self) -> str:
         lines = [f"{'ε':>5}  {'loss':>6}  {f'{self.confidence:.0%} interval':>16}"]
@@ -101,6 +119,16 @@ class PrivacyCurve:
             lines.append(f"{epsilon_text(point.epsilon):>5}  {point.loss:.4f}  {interval:>16}")
         lines.append(f"best fixed action {self.best_fixed:.4f}, uniform {self.uniform:.4f}")
         return "\n".join([*lines, self.verdict])
+
+    def _repr_html_(self) -> str:
+        interval = f"{self.confidence:.0%} interval"
+        rows = [
+            (epsilon_text(each.epsilon), f"{each.loss:.4f}", f"{each.low:.4f} … {each.high:.4f}")
+            for each in self.table
+        ]
+        plain = {"best fixed action": self.best_fixed, "uniform": self.uniform}
+        rows += [(name, f"{level:.4f}", "") for name, level in plain.items()]
+        return html_table(self.verdict, rows, ("ε", "mean loss", interval))
 
 
 def privacy_curve(
@@ -116,8 +144,8 @@ def privacy_curve(
 ) -> PrivacyCurve:
     """Play a *public* set at several ε, all seeds at once, and say which ε is enough.
 
-    ``contexts`` and ``labels``, or ``losses`` (n, A), are those of ``evaluate``; ``contexts`` may
-    also be the name of a set, or a file. The plan is the default one for them, or ``plan``, whose
+    ``contexts`` and ``labels``, or ``losses`` (n, A), are those of ``evaluate``, frames included;
+    ``contexts`` may also be the name of a set, or a file. The plan is the default one for them, or ``plan``, whose
     budget is set aside. ``horizon`` ends runs earlier: as many rounds as you expect people.
 
     >>> curve = privacy_curve("linear", epsilons=[1, math.inf], seeds=3, horizon=2000)
@@ -131,13 +159,17 @@ def privacy_curve(
 
         data = load(contexts)
         contexts, labels = data.contexts, data.labels
-    plan = plan or _default(contexts, labels, losses)
-    features = plan.features.map(contexts)
+    given = handed_over(None if plan is None else plan.features, contexts, labels=labels)
+    labels = given.beside["labels"]
+    losses = action_columns(losses, None if plan is None else plan.actions, contexts)
+    plan = plan or _default(given.contexts, labels, losses)
+    features = plan.features.map(given.contexts)
     truth = truth_of(plan, len(features), labels, losses)
     rounds = min(whole("horizon", horizon or plan.horizon or len(features), 1), len(features))
     levels = sorted({float(Budget(epsilon).epsilon) for epsilon in epsilons})
     if not levels:
         raise InvalidInput("epsilons must name at least one ε; got none. Leave it out for six.")
+    advise_on_contexts(plan.features, given.contexts, given.columns)
     delta = plan.budget.delta or DELTA
     plans = [replace(plan, budget=_budget(epsilon, delta)) for epsilon in levels]
     played = engine.run(plans, features, truth, list(range(seeds)), rounds=rounds)
@@ -154,6 +186,7 @@ def privacy_curve(
         rounds=rounds,
         plan=plans[-1],
         confidence=confidence,
+        library=library_of(contexts),
     )
 
 

@@ -8,22 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet.formatting import epsilon_text
-from discreet.validate import installed
+from discreet.plotting import COLOUR, INK, axes_for, finish, level
 
 if TYPE_CHECKING:
     from discreet.simulate.privacy_curve import PrivacyCurve
 
-COLOUR = "#7A1F5C"
-"""That of the default plan in every figure."""
 
-
-def draw(curve: PrivacyCurve, axes: Any = None, ink: str = "#222222") -> Any:
+def draw(curve: PrivacyCurve, axes: Any = None, ink: str = INK) -> Any:
     """Points with intervals over seeds; the levels of what needs no context, and of no privacy."""
-    if axes is None:
-        installed("campaign", "to plot", "matplotlib")
-        import matplotlib.pyplot as plt
-
-        axes = plt.subplots(figsize=(6.4, 4.2), layout="constrained")[1]
+    axes = axes_for(axes)
     points = curve.table
     places = np.arange(len(points), dtype=float)
     means = np.asarray([point.loss for point in points])
@@ -42,16 +35,11 @@ def draw(curve: PrivacyCurve, axes: Any = None, ink: str = "#222222") -> Any:
     }
     if not private[-1]:
         levels["no privacy"] = (float(means[-1]), "-")
-    for name, (level, dash) in levels.items():
+    for name, (height, dash) in levels.items():
         colour = COLOUR if name == "no privacy" else ink
-        style = {"color": colour, "ls": dash, "lw": 1.3, "alpha": 0.7, "zorder": 1}
-        axes.axhline(level, label=f"{name}, {level:.3f}", **style)
+        level(axes, height, f"{name}, {height:.3f}", dash, colour)
     axes.set_xlim(-0.35, places[-1] + 0.35)
     axes.set_xticks(places, [epsilon_text(point.epsilon) for point in points])
     axes.set_xlabel("ε (more privacy to the left)")
     axes.set_ylabel(f"mean loss over {curve.rounds:,} rounds")
-    axes.set_axisbelow(True)
-    axes.grid(axis="y", color=ink, alpha=0.15, linewidth=0.6)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, frameon=False, fontsize=9)
-    return axes
+    return finish(axes, ink)

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import discreet as dc
-from discreet.features import frames
+from discreet import frames
 from wording import refused
 
 SCHEMA = dc.Schema(

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 LIBRARIES = {"pandas", "polars", "pyarrow", "modin", "cudf", "narwhals"}
 FRAMES = {"DataFrame", "LazyFrame", "Table"}
 SERIES = {"Series", "ChunkedArray"}
+MAKERS = {"pandas": "DataFrame", "polars": "DataFrame", "pyarrow": "table"}
+"""What makes a frame of columns in each library; the first that is installed is preferred."""
 _PLAIN = (dict, list, tuple, np.ndarray, str, int, float, type(None))
 
 
@@ -70,13 +74,23 @@ def opened(frame: Any) -> nw.DataFrame[Any]:
     return read
 
 
-def column(frame: nw.DataFrame[Any], name: str) -> Column:
+def column(frame: nw.DataFrame[Any], name: str, kind: str = "feature") -> Column:
     """The column of a feature; an error tells the nearest name if it is absent."""
     if name not in frame.columns:
         near = nearest(name, [str(each) for each in frame.columns])
         step = near if near.startswith("Did") else "Add the column, or rename one."
-        raise InvalidInput(f"feature {name!r} must be a column of the frame; it is absent. {step}")
+        raise InvalidInput(f"{kind} {name!r} must be a column of the frame; it is absent. {step}")
     return _read(frame[name])
+
+
+def without_column(frame: Any, name: str) -> Any:
+    """The frame without one column, in the same library and with the same index."""
+    return opened(frame).drop(name).to_native()
+
+
+def column_names(frame: Any) -> tuple[str, ...]:
+    """The names of the columns, as text."""
+    return tuple(str(each) for each in opened(frame).columns)
 
 
 def numeric_rows(frame: Any, dimension: int) -> np.ndarray[Any, Any]:
@@ -121,20 +135,49 @@ def numbers_of(data: Any) -> Any:
     return np.where(found.missing, np.nan, found.values.astype(np.float64))
 
 
-def series_like(like: Any, name: str, values: np.ndarray[Any, Any]) -> Any:
+def series_like(like: Any, name: str, values: Any) -> Any:
     """A series of the library of a frame (or series), with the same index in pandas."""
-    narwhals = _narwhals()
-    source = narwhals.from_native(like, eager_only=True, allow_series=True)
-    made = narwhals.new_series(name, np.asarray(values), backend=source.implementation)
-    return _indexed(made, source)
+    source = _narwhals().from_native(like, eager_only=True, allow_series=True)
+    return _indexed(_series(source, name, values), source)
 
 
-def frame_like(like: Any, columns: Mapping[str, np.ndarray[Any, Any]]) -> Any:
+def frame_like(like: Any, columns: Mapping[str, Any]) -> Any:
     """A frame of the library of a frame (or series), with the same index in pandas."""
     narwhals = _narwhals()
     source = narwhals.from_native(like, eager_only=True, allow_series=True)
-    arrays = {name: np.asarray(values) for name, values in columns.items()}
-    return _indexed(narwhals.from_dict(arrays, backend=source.implementation), source)
+    made = {name: _series(source, name, values) for name, values in columns.items()}
+    return _indexed(narwhals.from_dict(made, backend=source.implementation), source)
+
+
+def new_frame(columns: Mapping[str, Any], library: str | None = None) -> Any:
+    """A frame of a library, by default of the first that is installed; narwhals is not needed."""
+    chosen = library or next((name for name in MAKERS if find_spec(name)), None)
+    if chosen is None:
+        raise InvalidInput(
+            "a library of frames must be installed to make a frame; this Python has none of "
+            f"{', '.join(MAKERS)}. Run pip install pandas."
+        )
+    plain = {
+        name: values.tolist() if np.asarray(values).dtype == object else values
+        for name, values in columns.items()
+    }
+    return getattr(import_module(chosen), MAKERS[chosen])(plain)
+
+
+def library_of(data: Any) -> str | None:
+    """Which library a frame is of, as ``new_frame`` takes it; None for everything else."""
+    if not is_frame(data):
+        return None
+    name = type(data).__module__.partition(".")[0]
+    return name if name in MAKERS else None
+
+
+def _series(source: Any, name: str, values: Any) -> Any:
+    narwhals, array = _narwhals(), np.asarray(values)
+    if array.dtype.kind not in "OU":
+        return narwhals.new_series(name, array, backend=source.implementation)
+    words = array.tolist()  # polars would keep them as Python objects
+    return narwhals.new_series(name, words, narwhals.String(), backend=source.implementation)
 
 
 def _indexed(made: Any, source: Any) -> Any:

@@ -1,0 +1,46 @@
+"""What was handed over for evaluation: contexts and their labels or losses, frames or arrays."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from discreet import frames
+from discreet.errors import InvalidInput
+from discreet.features.schema import Schema
+from discreet.reported import values_of
+
+
+class HandedOver(NamedTuple):
+    """Contexts without the columns that are something else; everything beside them as arrays."""
+
+    contexts: Any
+    beside: dict[str, Any]
+    columns: tuple[str, ...]
+    """Names of the context columns; none for arrays."""
+
+
+def handed_over(features: Any, contexts: Any, **beside: Any) -> HandedOver:
+    """``beside`` are series, arrays, or names of columns of the frame, which then are no contexts.
+
+    ``features`` is how a plan reads contexts; None before there is a plan.
+    """
+    if not frames.is_frame(contexts):
+        return HandedOver(contexts, {name: values_of(name, beside[name]) for name in beside}, ())
+    values = {name: values_of(name, data, contexts) for name, data in beside.items()}
+    named = [data for data in beside.values() if isinstance(data, str)]
+    known = _schema_columns(features)
+    for name in named:
+        if name in known:
+            raise InvalidInput(
+                f"column {name!r} must be what is learned, or a feature; got it as both. "
+                "Leave it out of the schema."
+            )
+        contexts = frames.without_column(contexts, name)
+    names = frames.column_names(contexts)
+    if not isinstance(features, Schema):  # numbers, read once
+        contexts = frames.numeric_rows(contexts, getattr(features, "dimension", len(names)))
+    return HandedOver(contexts, values, names)
+
+
+def _schema_columns(features: Any) -> set[str]:
+    return {field.name for field in features.fields} if isinstance(features, Schema) else set()
