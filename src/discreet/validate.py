@@ -79,7 +79,7 @@ def one_of(name: str, value: Any, choices: Iterable[str]) -> str:
 
 def nearest(word: Any, options: Iterable[str]) -> str:
     """'Did you mean …?' for a misspelt word."""
-    close = difflib.get_close_matches(str(word), list(options), n=1, cutoff=0.5)
+    close = difflib.get_close_matches(str(word), list(options), n=1, cutoff=0.55)
     return f"Did you mean {close[0]!r}?" if close else "Choose one of them."
 
 

@@ -46,7 +46,8 @@ def label(args: argparse.Namespace) -> Answer:
     from discreet.label.label_page import label_page
     from discreet.releases.canonical import canonical
 
-    files = {"html": f"{args.out}.html", "json": f"{args.out}.json"}
+    name = args.out.removesuffix(".html").removesuffix(".json")
+    files = {"html": f"{name}.html", "json": f"{name}.json"}
     _refuse_overwriting([args.source, args.key, args.audit, args.facts], files)
     source = read(args.source)
     document = label_document(
