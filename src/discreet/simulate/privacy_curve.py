@@ -145,8 +145,9 @@ def privacy_curve(
     """Play a *public* set at several ε, all seeds at once, and say which ε is enough.
 
     ``contexts`` and ``labels``, or ``losses`` (n, A), are those of ``evaluate``, frames included;
-    ``contexts`` may also be the name of a set, or a file. The plan is the default one for them, or ``plan``, whose
-    budget is set aside. ``horizon`` ends runs earlier: as many rounds as you expect people.
+    ``contexts`` may also be the name of a set, or a file. The plan is the default one for them, or
+    ``plan``, whose budget is set aside. ``horizon`` ends runs earlier: as many rounds as you expect
+    people.
 
     >>> curve = privacy_curve("linear", epsilons=[1, math.inf], seeds=3, horizon=2000)
     >>> curve.epsilons, curve.rounds
