@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
@@ -72,12 +73,13 @@ def run_python(text, namespace, name):
 def test_blocks_run_in_order(page, tmp_path, monkeypatch):
     """Python shares one namespace; shell lines that begin with discreet run; TOML is a file.
 
-    So is Python that begins with "# name.py".
+    So is Python that begins with "# name.py". No block gives cause for advice.
     """
     monkeypatch.chdir(tmp_path)
     namespace = {"__name__": "__main__"}
     for number, (language, text) in enumerate(BLOCK.findall(page.read_text()), start=1):
         if language == "python":
+            warnings.simplefilter("error", discreet.Advice)
             module = re.match(r"# (\S+\.py)\n", text)
             if module:
                 (tmp_path / module[1]).write_text(text)

@@ -209,6 +209,14 @@ def test_without_narwhals_a_frame_says_what_to_install(monkeypatch):
     SCHEMA.map(PEOPLE)
 
 
-def test_a_learner_decides_a_frame():
+@pytest.mark.parametrize("kind", MADE)
+def test_a_learner_decides_a_frame(kind):
     plan = dc.Plan(n_actions=2, features=SCHEMA, budget=dc.Budget.none())
-    assert dc.Learner(plan).decide(MADE["polars"]()).action.shape == (3,)
+    assert len(dc.Learner(plan).decide(MADE[kind]()).action) == 3
+
+
+def test_names_are_words_in_every_library():
+    words = np.asarray(["none", "mail"], dtype=object)
+    assert frames.series_like(pl.Series([1, 2]), "action", words).dtype == pl.String
+    assert frames.frame_like(pl.Series([1, 2]), {"action": words})["action"].dtype == pl.String
+    assert frames.frame_like(pl.Series([]), {"action": words[:0]})["action"].dtype == pl.String

@@ -80,7 +80,7 @@ def column(frame: nw.DataFrame[Any], name: str, kind: str = "feature") -> Column
         near = nearest(name, [str(each) for each in frame.columns])
         step = near if near.startswith("Did") else "Add the column, or rename one."
         raise InvalidInput(f"{kind} {name!r} must be a column of the frame; it is absent. {step}")
-    return _read(frame[name])
+    return _read(frame.get_column(name))  # a name may be a number
 
 
 def without_column(frame: Any, name: str) -> Any:

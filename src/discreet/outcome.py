@@ -65,6 +65,8 @@ class Outcome:
         object.__setattr__(self, "high", high)
 
     def __repr__(self) -> str:
+        if np.ndim(self.low):  # in a stack of plans
+            return f"{type(self).__name__}({self.low!r}, {self.high!r}, clip={self.clip!r})"
         clip = ", clip=True" * self.clip
         return f"{type(self).__name__}({self.low:.12g}, {self.high:.12g}{clip})"
 

@@ -55,3 +55,27 @@ def test_a_schema_needs_no_advice():
         advise_on_contexts(dc.Schema([dc.Number("age", 0, 9)]), [{"age": 3}])
     with pytest.warns(dc.Advice, match="docs/warnings.md#long-rows"):
         advise_on_contexts(dc.UnitBall(3), FINE * 10)
+
+
+@pytest.mark.parametrize("play", ["evaluate", "privacy_curve"])
+def test_evaluations_advise_once_at_the_caller_and_name_columns(play):
+    import pandas as pd
+
+    frame = pd.DataFrame(FINE * 10, columns=["age", "visits", "size"])
+    frame["customer"] = np.arange(200)
+    frame["label"] = (FINE[:, 0] > 0).astype(int)
+    plan = dc.Plan(n_actions=2, features=dc.UnitBall(4), budget=dc.Budget.none())
+    how = {"evaluate": (plan, frame, "label"), "privacy_curve": (frame, "label")}
+    with pytest.warns(dc.Advice) as caught:
+        getattr(dc, play)(*how[play])
+    assert len(caught) == 2
+    assert "column 'customer' looks like an identifier" in str(caught[0].message)
+    assert all(each.filename == __file__ for each in caught)
+
+
+def test_a_plan_whose_horizon_is_too_near_is_told_so_when_it_is_evaluated():
+    budget = dc.Budget(0.1, 1e-5)
+    plan = dc.Plan(n_actions=2, features=dc.UnitBall(3), budget=budget, horizon=200)
+    with pytest.warns(dc.Advice, match="unlikely to beat") as caught:
+        dc.evaluate(plan, FINE, (FINE[:, 0] > 0).astype(int))
+    assert [each.filename for each in caught] == [__file__]

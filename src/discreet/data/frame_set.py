@@ -33,10 +33,8 @@ def _column(title: str, found: Any) -> Column:
     values = found.values
     if values.dtype.kind in "biuf":
         return np.where(found.missing, np.nan, values.astype(np.float64))
-    words = [
-        None if gap else each for each, gap in zip(values.tolist(), found.missing, strict=True)
-    ]
-    if not all(each is None or isinstance(each, (str, int, bool)) for each in words):
+    words = [each if known else None for each, known in zip(values, ~found.missing, strict=True)]
+    if not all(each is None or isinstance(each, (str, int)) for each in words):
         raise InvalidInput(
             f"column {title!r} must hold numbers, truth values or text; got something else. "
             "Drop it, or make it numbers or categories."

@@ -24,9 +24,8 @@ DOMINANT = 0.95
 def advise_on_contexts(features: Any, contexts: Any, columns: Sequence[str] = ()) -> None:
     """Warn about plain contexts that lose what they say; a schema scales by declared ranges."""
     if isinstance(features, UnitBall):
-        for topic, words in findings(
-            np.atleast_2d(np.asarray(contexts, dtype=np.float64)), columns
-        ):
+        rows = np.atleast_2d(np.asarray(contexts, dtype=np.float64))
+        for topic, words in findings(rows, columns):
             advise(topic, words, stacklevel=4)
 
 

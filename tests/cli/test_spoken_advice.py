@@ -1,0 +1,59 @@
+"""Advice of commands: once each on the error stream, silenced by a flag, never in the answer."""
+
+import json
+import warnings
+
+import numpy as np
+import pytest
+
+from discreet.cli.main import main
+from discreet.cli.spoken_advice import spoken_advice
+
+COMMANDS = {
+    "run": ["run", "--seeds", "3", "--epsilon", "1"],
+    "curve": ["curve", "--seeds", "2", "--epsilon", "1", "8"],
+}
+
+
+@pytest.fixture
+def long_rows(tmp_path):
+    rng = np.random.default_rng(0)
+    lines = [f"{x:.3f},{y:.3f},{int(x > y)}" for x, y in rng.normal(size=(80, 2)) * 9]
+    path = tmp_path / "set.csv"
+    path.write_text("\n".join(["x,y,class", *lines]) + "\n")
+    return str(path)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_words_come_once_and_the_answer_stays_pure(name, long_rows, capsys):
+    assert main([*COMMANDS[name], "--data", long_rows, "--json"]) == 0
+    out, err = capsys.readouterr()
+    json.loads(out)
+    lines = [line for line in err.splitlines() if line.startswith("warning: ")]
+    assert lines == err.splitlines()
+    assert len(lines) == len(set(lines)) == 1
+    assert "rows are longer than 1" in lines[0]
+    assert "docs/warnings.md#long-rows" in lines[0]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_quiet_is_quiet(name, long_rows, capsys):
+    assert main([*COMMANDS[name], "--data", long_rows, "--quiet"]) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_a_plan_with_too_much_noise_is_told_so(tmp_path, capsys):
+    words = ["run", "--data", "twonorm", "--rows", "100", "--seeds", "1", "--epsilon", "0.1"]
+    path = tmp_path / "experiment.toml"
+    path.write_text("horizon = 100\n")
+    assert main([words[0], str(path), *words[1:]]) == 0
+    assert capsys.readouterr().err.count("warning: ε = 0.1") == 1
+
+
+def test_other_warnings_are_not_ours(capsys):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        with spoken_advice(quiet=True):
+            warnings.warn("another", UserWarning, stacklevel=1)
+    assert [str(each.message) for each in caught] == ["another"]
+    assert capsys.readouterr().err == ""
