@@ -10,6 +10,7 @@ import pytest
 import discreet as dc
 from discreet.cli.main import main
 from discreet.data import load
+from discreet.report.rerun_command import command
 from discreet.simulate.schema_columns import schema_contexts, with_schema
 from tolerances import EXACT
 
@@ -78,17 +79,27 @@ def test_the_table_of_an_experiment_and_the_flag_are_the_same_run(document, sale
     assert document("plan", "file.toml")["plan_digest"]
 
 
-def test_curve_and_campaign_take_a_schema(document, sales):
+def test_a_curve_takes_a_schema(document, sales):
     flags = ["--data", "sales.csv", "--schema", "schema.toml"]
     found = document("curve", *flags, "--target", "bought", "--epsilon", 1, "--seeds", 2)
     assert found["plan"]["features"]["dimension"] == SCHEMA.p - 1
-    lines = [line.split(",") for line in (sales / "sales.csv").read_text().splitlines()]
-    moved = [",".join([*line[:3], *line[4:], line[3]]) for line in lines]
-    (sales / "sales.csv").write_text("\n".join(moved))  # the class last, as campaigns want it
-    played = ["--preset", "default", "--epsilon", 1, "--seeds", 1, "--device", "numpy", "--jobs", 1]
-    assert document("campaign", "run", *flags, *played, "--out", "results")["runs"] == 1
-    about = json.loads((sales / "results" / "manifest.json").read_text())["datasets"]["sales"]
-    assert about["features"] == SCHEMA.p - 1
+
+
+def test_a_campaign_remembers_how_its_files_were_read(sales, monkeypatch, capsys):
+    monkeypatch.chdir(sales)
+    usual = ["campaign", "run", "--data", "sales.csv", "--out", "results", "--preset", "default"]
+    small = ["--seeds", "1", "--epsilon", "4", "--device", "numpy", "--jobs", "1"]
+    asked = ["--target", "bought", "--schema", "schema.toml"]
+    assert main([*usual, *small, *asked]) == 0
+    manifest = json.loads((sales / "results" / "manifest.json").read_text())
+    assert manifest["reading"]["target"] == "bought"
+    about = manifest["datasets"]["sales"]
+    assert (about["actions"], about["features"]) == (2, SCHEMA.p - 1)
+    told = command(manifest)
+    assert "--schema SCHEMA.toml --target bought" in told
+    capsys.readouterr()
+    assert main([*usual, *small, "--target", "bought"]) == 2
+    assert "schema and target must be the same as before" in capsys.readouterr().err
 
 
 def test_a_schema_maps_as_the_unit_ball_does_afterwards(sales):

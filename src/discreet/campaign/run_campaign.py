@@ -25,10 +25,12 @@ from discreet.campaign.result_files import from_bytes, tabulate, to_bytes
 from discreet.campaign.results_folder import FORMAT, NOTHING, Folder
 from discreet.campaign.tasks import Outcome, Task, reason, runs
 from discreet.campaign.workers import Workers, outcomes, workers
+from discreet.config import to_config
 from discreet.data import Dataset, Handle, resolve
 from discreet.errors import InvalidInput
 from discreet.features.schema import Schema
 from discreet.privacy.events import NonPrivate, to_json
+from discreet.releases.canonical import digest_of
 from discreet.simulate.engine import Machine
 from discreet.simulate.schema_columns import with_schema
 from discreet.validate import positive, whole
@@ -48,6 +50,14 @@ class Campaign:
     memory: float | None = None
     schema: Schema | None = None
     """What the columns of files mean; None takes numbers as they are."""
+    target: str | None = None
+    """The column of the class in files; None is the last."""
+
+    @property
+    def reading(self) -> dict[str, str]:
+        """How files are read, where it is not as usual; the digest of a set depends on it."""
+        schema = {} if self.schema is None else {"schema": digest_of(to_config(self.schema))}
+        return schema | ({} if self.target is None else {"target": self.target})
 
     def __post_init__(self) -> None:
         if self.schema is not None and self.grid.features != "raw":
@@ -82,15 +92,15 @@ def run(campaign: Campaign, show: Callable[[Progress], None] = lambda _: None) -
     # Refuse what can be refused before anything is read, written or started.
     jobs = _jobs(campaign)
     folder, handles = Folder(campaign.out), resolve(list(campaign.data))
-    if campaign.schema is not None:
+    if campaign.reading:
         handles = [
-            replace(handle, kind="schema", reader=partial(_by_schema, handle, campaign.schema))
+            replace(handle, kind="file", reader=partial(_read_as, handle, campaign))
             for handle in handles
         ]
-    _manifest(campaign.grid, folder.known())
+    _manifest(campaign, folder.known())
     surveyed = survey(handles, campaign.max_columns)
     with folder.locked():
-        manifest = _manifest(campaign.grid, folder.known(), surveyed.found)
+        manifest = _manifest(campaign, folder.known(), surveyed.found)
         folder.write_manifest(manifest)
         _record_unreadable(folder, surveyed)
         tasks = list(pending(surveyed.found, folder, campaign.grid))
@@ -111,8 +121,10 @@ def run(campaign: Campaign, show: Callable[[Progress], None] = lambda _: None) -
     return progress
 
 
-def _by_schema(handle: Handle, schema: Schema, _: Any) -> Dataset:
-    return with_schema(schema, handle.load(encoded=False))
+def _read_as(handle: Handle, campaign: Campaign, *_: Any) -> Dataset:
+    """A set with the columns that the campaign asks for."""
+    data = handle.load(campaign.target, encoded=campaign.schema is None)
+    return data if campaign.schema is None else with_schema(campaign.schema, data)
 
 
 def _jobs(campaign: Campaign) -> int:
@@ -125,12 +137,13 @@ def _jobs(campaign: Campaign) -> int:
 
 
 def _manifest(
-    grid: Grid, known: Mapping[str, Any] | None, found: Mapping[str, Facts] | None = None
+    campaign: Campaign, known: Mapping[str, Any] | None, found: Mapping[str, Facts] | None = None
 ) -> dict[str, Any]:
     """What the folder will hold, or why this campaign cannot go into it."""
-    version = discreet.__version__
+    grid, reading, version = campaign.grid, campaign.reading, discreet.__version__
     if known is None:
         known = {"grid": grid.to_document(), "code_version": version, "device": "", "datasets": {}}
+        known |= {"reading": reading} if reading else {}
     before = Grid.from_document(known["grid"])
     for name in ("mechanism", "features"):
         was, asked = getattr(before, name), getattr(grid, name)
@@ -139,6 +152,11 @@ def _manifest(
                 f"{name} must be {was!r} in this folder, as before; got {asked!r}. "
                 "Choose another --out."
             )
+    if known.get("reading", {}) != reading:
+        raise InvalidInput(
+            "schema and target must be the same as before in this folder; they differ. "
+            "Choose another --out."
+        )
     if known["code_version"] != version:
         raise InvalidInput(
             f"folder must be of discreet {version}; this one is of {known['code_version']}. "
@@ -159,6 +177,7 @@ def _manifest(
         "code_version": version,
         "device": known["device"],
         "datasets": datasets,
+        **({"reading": reading} if reading else {}),
         **({} if both.features == "raw" else {"event": to_json(NonPrivate(NOT_PRIVATE))}),
     }
 

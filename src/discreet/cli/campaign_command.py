@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.cli.answer import Answer, table
-from discreet.cli.experiment_file import schema_flag
+from discreet.cli.experiment_file import schema_flag, target_flag
 from discreet.cli.own_code import import_flag
 from discreet.cli.parser import Commands, command
 from discreet.formatting import duration, epsilon_text
@@ -82,6 +82,7 @@ def _run_flags(parser: argparse.ArgumentParser) -> None:
     columns = "as they are, or scaled by the data's own ranges, for evaluation (default: raw)"
     flag("--features", metavar="raw|ranges|wide", help=columns)
     schema_flag(parser)
+    target_flag(parser)
     flag("--device", metavar="auto|numpy|cpu|cuda", help="cpu is torch without a GPU")
     processes = "processes (default: one per core, at most 8 on a GPU)"
     flag("--jobs", type=int, metavar="N", help=processes)

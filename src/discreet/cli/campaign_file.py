@@ -41,10 +41,11 @@ class Request:
     max_columns: int | None = None
     memory: float | None = None
     schema: str | None = None
+    target: str | None = None
 
     def campaign(self) -> Campaign:
         """The same, checked."""
-        for name in ("out", "scheduler", "schema"):
+        for name in ("out", "scheduler", "schema", "target"):
             _text(name, getattr(self, name))
         for name in ("data", "algorithms", "oracles"):
             for each in getattr(self, name) or ():
@@ -70,6 +71,7 @@ class Request:
             max_columns=self.max_columns,
             memory=self.memory,
             schema=None if self.schema is None else Schema.from_toml(self.schema),
+            target=self.target,
         )
 
 

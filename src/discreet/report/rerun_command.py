@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from typing import Any
 
@@ -36,6 +37,10 @@ def command(manifest: Mapping[str, Any]) -> str:
         # The mechanism is told always: it is the first thing one must know of the noise.
         if name in grid and (_plain(grid[name]) != _plain(usual.get(name)) or name == "mechanism"):
             parts.append(f"{flag} {_words(grid[name])}")
+    reading = manifest.get("reading", {})
+    parts += ["--schema SCHEMA.toml"] * ("schema" in reading)
+    if "target" in reading:
+        parts.append(f"--target {shlex.quote(reading['target'])}")
     return " ".join([*parts, "--data DATA --out DIR"])
 
 
