@@ -57,3 +57,15 @@ def test_other_warnings_are_not_ours(capsys):
             warnings.warn("another", UserWarning, stacklevel=1)
     assert [str(each.message) for each in caught] == ["another"]
     assert capsys.readouterr().err == ""
+
+
+def test_a_plan_says_its_own_line_unless_it_is_quiet(capsys):
+    words = ["plan", "--actions", "3", "--dimension", "10", "--horizon", "500", "--epsilon", "1"]
+    assert main(words) == 0
+    loud = capsys.readouterr().out
+    assert main([*words, "--quiet"]) == 0
+    quiet = capsys.readouterr().out
+    assert [line for line in loud.splitlines() if line not in quiet.splitlines()] == [
+        line for line in loud.splitlines() if line.startswith("Warning: ")
+    ]
+    assert "Warning: " in loud

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from discreet.cli.own_code import import_flag
+from discreet.cli.spoken_advice import quiet_flag
 from discreet.config import read_toml, to_config
 from discreet.errors import InvalidInput
 from discreet.features.schema import Schema
@@ -65,6 +66,7 @@ def experiment_flags(parser: argparse.ArgumentParser) -> None:
     flag("--epsilon", type=float, metavar="E", help="noise scale; inf for none (default: 1)")
     flag("--delta", type=float, metavar="D", help="0 for pure mechanisms (default: 1e-5)")
     flag("--seeds", type=int, metavar="N", help="runs, seeded 0 … N−1 (default: 5)")
+    quiet_flag(parser)
     import_flag(parser)
     parser.set_defaults(horizon=None, actions=None, dimension=None)
 

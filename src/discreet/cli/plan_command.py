@@ -58,7 +58,7 @@ def plan(args: argparse.Namespace) -> Answer:
     if args.records_per_person is not None:
         count = whole("records-per-person", args.records_per_person, 1)
         document["person"] = _person(experiment.plan, count)
-    return Answer(document, "\n".join(_lines(document)))
+    return Answer(document, "\n".join(_lines(document, args.quiet)))
 
 
 def outlook(experiment: Experiment) -> dict[str, Any]:
@@ -134,7 +134,7 @@ def _scales(plan: Plan) -> dict[str, float]:
     return {name: value for name, value in numbers if isinstance(value, float)}
 
 
-def _lines(document: dict[str, Any]) -> list[str]:
+def _lines(document: dict[str, Any], quiet: bool) -> list[str]:
     plan, noise = document["plan"], document["noise"]
     dimension = document["features"] - 1
     named = f" ({', '.join(plan['actions'])})" if "actions" in plan else ""
@@ -149,7 +149,7 @@ def _lines(document: dict[str, Any]) -> list[str]:
         "",
         *_batch_table(document),
         "",
-        *_horizon_lines(document),
+        *_horizon_lines(document, quiet),
         "",
         document["explanation"],
     ]
@@ -211,8 +211,8 @@ def _batch_table(document: dict[str, Any]) -> list[str]:
     return lines
 
 
-def _horizon_lines(document: dict[str, Any]) -> list[str]:
+def _horizon_lines(document: dict[str, Any], quiet: bool) -> list[str]:
     lines = ["The last batch is played and never fitted."]
     if document["plan"]["horizon"] is None:
         lines = ["No horizon: batches go on growing, and every one is released."]
-    return lines + [f"Warning: {words}" for words in (document["warning"],) if words]
+    return lines + [f"Warning: {words}" for words in (document["warning"],) if words and not quiet]

@@ -11,7 +11,6 @@ import numpy as np
 from discreet.cli.answer import Answer, as_json, described, table, write
 from discreet.cli.experiment_file import TEXT, Experiment, experiment_flags, from_arguments
 from discreet.cli.parser import Commands, command
-from discreet.cli.spoken_advice import quiet_flag
 from discreet.formatting import guarantee_text
 from discreet.schedule import Schedule
 from discreet.simulate import evaluate
@@ -29,7 +28,6 @@ def add(commands: Commands) -> None:
     summary = "play labelled data as a bandit and print the mean loss"
     parser = command(commands, "run", summary, run, TEXT + EXAMPLES)
     experiment_flags(parser)
-    quiet_flag(parser)
     parser.add_argument("--out", metavar="FILE", help="also write the JSON result here")
 
 

@@ -14,7 +14,7 @@ from discreet.advice import Advice
 
 def quiet_flag(parser: argparse.ArgumentParser) -> None:
     """For commands that give advice."""
-    words = "no warnings about data or plan on the error stream"
+    words = "no warnings about the data or the plan"
     parser.add_argument("--quiet", action="store_true", help=words)
 
 
