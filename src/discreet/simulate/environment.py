@@ -24,6 +24,7 @@ from discreet.rows.batch import Batch
 from discreet.schedule import Schedule
 from discreet.simulate.labels import label_actions, loss_table
 from discreet.types import Array
+from discreet.validate import instance
 
 
 class Playable(Protocol):
@@ -95,6 +96,7 @@ def evaluate(
     >>> evaluate(plan, x, (x[:, 0] > 0).astype(int), seed=0).loss < 0.25
     True
     """
+    instance("plan", plan, (Plan,), "Make a Plan; that of a learner is learner.plan.")
     features = plan.features.map(contexts)
     truth = truth_of(plan, len(features), labels, losses)
     rounds = min(len(features), plan.horizon or len(features))
