@@ -101,7 +101,7 @@ def finite(n_actions=3, p=11):
         ({"policy": "Square"}, ["policy must be one of", "'Square'"]),
         ({"oracle": "Ridge"}, ["oracle", "the text 'Ridge'", "Pass Ridge()"]),
         ({"oracle": "FiniteClass"}, ["oracle", "Pass FiniteClass(...)"]),
-        ({"budget": 1.0}, ["budget must be one of Budget", "Pass Budget(1.0, delta=1e-5)"]),
+        ({"budget": 1.0}, ["budget must be a Budget", "Pass Budget(1.0, delta=1e-5)"]),
         ({"budget": "1"}, ["got '1'", "Pass Budget(1.0, delta=1e-5)"]),
     ],
 )

@@ -27,7 +27,7 @@ def checked_names(names: Any) -> tuple[str, ...]:
     if not good or len(words) < 2 or len(set(words)) != len(words):
         raise InvalidInput(
             "actions must be two or more distinct words without blanks around them; "
-            f"got {names!r}. Write actions=['none', 'mail', 'call']."
+            f"got {names!r}. Write actions=['none', 'mail', 'call'], or --actions none,mail,call."
         )
     return tuple(str(word) for word in words)
 

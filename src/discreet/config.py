@@ -60,7 +60,7 @@ def from_config(registry: Registry, document: Any, where: str) -> Any:
     if not isinstance(document, Mapping) or "kind" not in document:
         raise InvalidInput(
             f"{where} must be a table with a kind; got {document!r}. "
-            f"Write kind = one of {', '.join(registry)}."
+            f'Write {{ kind = "…" }}, with one of {", ".join(registry)}.'
         )
     kind = document["kind"]
     if not isinstance(kind, str) or kind not in registry:
@@ -131,7 +131,7 @@ def _read(hint: Any, value: Any, where: str, registry: Registry) -> Any:
             return float(value)
         except ValueError:
             raise InvalidInput(
-                f"{where} must be a number; got {value!r}. Write it without quotes."
+                f"{where} must be a number; got {value!r}. Write a number, without quotes."
             ) from None
     if float in options and isinstance(value, list):  # a stack is written by encode_array
         raise InvalidInput(f"{where} must be a number; got a list. Write one plan per value.")

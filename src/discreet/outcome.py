@@ -93,8 +93,9 @@ class Outcome:
         if self.clip and math.isfinite(number):
             number = min(max(number, self.low), self.high)
         if not self.low <= number <= self.high:  # NaN is refused here too
+            step = self._step if number == number else self._as_number
             raise InvalidInput(
-                f"{self.word} must be a {self._rule('number')}; got {value!r}. {self._step}"
+                f"{self.word} must be a {self._rule('number')}; got {value!r}. {step}"
             )
         # The two ends give exactly 0 and 1, and the default range changes no bit.
         return abs(number - self._best) / (self.high - self.low)
@@ -105,11 +106,17 @@ class Outcome:
         if self.clip:
             clipped = np.clip(numbers, self.low, self.high)
             numbers = np.where(np.isfinite(numbers), clipped, np.nan)
+        got, step = "some are outside", self._step
+        if bool(np.isnan(numbers).any()):
+            got = "some are missing or no finite numbers"
+            step = f"Report decisions whose {self.word} is known, and the others later."
+        elif numbers.shape != shape:
+            got = f"got shape {numbers.shape}"
+            step = f"Report one {self.word} per id, and with full feedback one per action."
         inside = (numbers >= self.low) & (numbers <= self.high)
         if numbers.shape != shape or not bool(inside.all()):
             raise InvalidInput(
-                f"{self.plural} must be {self._rule('numbers')} of shape {shape}; "
-                f"got shape {numbers.shape}, or a number outside. {self._step}"
+                f"{self.plural} must be {self._rule('numbers')} of shape {shape}; {got}. {step}"
             )
         return np.abs(numbers - self._best) / (self.high - self.low)
 
@@ -138,9 +145,13 @@ class Outcome:
         return f"finite {noun}" if self.clip else f"{noun} in {self.range}"
 
     @property
+    def _as_number(self) -> str:
+        return f"Report the {self.word} of the decision as a number."
+
+    @property
     def _step(self) -> str:
         if self.clip:
-            return f"Report the {self.word} of the decision as a number."
+            return self._as_number
         wider = f"{type(self).__name__}(low, high)"
         return f"Declare a fixed public range that holds all {self.plural}: Plan(outcome={wider})."
 

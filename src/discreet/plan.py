@@ -101,7 +101,7 @@ class Plan:
 
     def __post_init__(self) -> None:
         self._count_actions()
-        instance("outcome", self.outcome, (Loss, Reward))
+        instance("outcome", self.outcome, (Loss, Reward), "Write Reward(low, high), a range.")
         instance("features", self.features, (UnitBall, Schema), _instead_of(self.features))
         instance("budget", self.budget, (Budget,), _budget_instead_of(self.budget))
         self.refuse_unregistered()
@@ -181,7 +181,7 @@ class Plan:
                 "n_actions must be given, or actions; the plan has neither. "
                 "Write n_actions=3, or actions=['none', 'mail', 'call']."
             )
-        whole("n_actions", self.n_actions, 2)
+        whole("n_actions", self.n_actions, 2, "Give at least 2; names go into actions=[…].")
 
     def refuse_unregistered(self) -> None:
         """Refuse a policy or an oracle whose class a document cannot name."""
@@ -254,8 +254,8 @@ class Plan:
         for name, registry in parts.items():
             if name in given:
                 part = given[name]
-                if name == "budget" and isinstance(part, Mapping):
-                    part = {"kind": "Budget", **part}
+                if name == "budget":
+                    part = _budget_table(part)
                 given[name] = from_config(registry, part, f"plan.{name}")
         return build(cls, given, "plan", {})
 
@@ -287,6 +287,16 @@ def _instead_of(features: Any) -> str:
     if isinstance(features, (list, tuple)):
         return "Pass Schema([...]) with its fields."
     return "Pass UnitBall(dimension), or Schema([...]) with its fields."
+
+
+def _budget_table(given: Any) -> Any:
+    """A budget in a document needs no kind."""
+    if not isinstance(given, Mapping):
+        raise InvalidInput(
+            f"plan.budget must be a table; got {given!r}. "
+            "Write budget = { epsilon = 1.0, delta = 1e-5 }."
+        )
+    return {"kind": "Budget", **given}
 
 
 def _budget_instead_of(budget: Any) -> str:

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 from discreet import oracles, policies
 from discreet.errors import InvalidInput
+from discreet.validate import nearest
 
 GROUP = "discreet.plugins"
 """The group of entry points; each has the name of the class that it loads."""
@@ -114,13 +115,13 @@ def refuse_unregistered(name: str, item: Any, registry: Registry) -> None:
         )
         raise InvalidInput(
             f"{name} must be an object; got {kind} {word!r}. "
-            f"Pass {word}({'...' * needs}), without quotes."
+            f"Pass {word}({'...' * needs}){', without quotes' * isinstance(item, str)}."
         )
     if not registry.holds(item):
-        raise InvalidInput(
-            f"{name} must be one of {', '.join(registry)}; got {item!r}. Make one and pass it, "
-            "or register your own class with discreet.register."
-        )
+        step = "Make one and pass it, or register your own class with discreet.register."
+        if isinstance(item, str):
+            step = f"{nearest(item, registry)} Pass an object, without quotes."
+        raise InvalidInput(f"{name} must be one of {', '.join(registry)}; got {item!r}. {step}")
 
 
 def import_module(name: str) -> None:

@@ -19,6 +19,8 @@ from discreet.outcome import UNIT_LOSS, Outcome
 
 def _numbers(name: str, value: Any, rule: str, step: str) -> np.ndarray[Any, Any]:
     """Numbers as float64; arrays are allowed, since a stack of parameters is an array."""
+    if isinstance(value, str):
+        step = "Write a number, without quotes."
     if isinstance(value, (bool, str, bytes)) or value is None:
         raise InvalidInput(f"{name} must be {rule}; got {value!r}. {step}")
     try:
@@ -64,7 +66,8 @@ def instance(
     """An object of one of a few classes."""
     if not isinstance(value, kinds):
         listed = ", ".join(kind.__name__ for kind in kinds)
-        raise InvalidInput(f"{name} must be one of {listed}; got {value!r}. {step}")
+        rule = f"a {listed}" if len(kinds) == 1 else f"one of {listed}"
+        raise InvalidInput(f"{name} must be {rule}; got {value!r}. {step}")
     return value
 
 
@@ -102,8 +105,10 @@ def matrix(name: str, value: Any, columns: int, step: str) -> np.ndarray[Any, An
             raise TypeError
         array = array.astype(np.float64, copy=False)
     except (TypeError, ValueError):
+        kind = type(value).__name__
+        listed = ", not all numbers or not of one length" * isinstance(value, (list, tuple))
         raise InvalidInput(
-            f"{name} must be an array of numbers; got {type(value).__name__}. {step}"
+            f"{name} must be an array of numbers; got {kind}{listed}. {step}"
         ) from None
     if array.ndim not in (1, 2) or array.shape[-1] != columns:
         raise InvalidInput(

@@ -33,7 +33,7 @@ def test_other_is_of_the_same_kind():
     ("field", "value", "words"),
     [
         (Category("rank", [1, 2]), "2", ["[1, 2]", "got '2'", "not a string"]),
-        (Category("rank", ["1", "2"]), 2, ["['1', '2']", "got 2", "Send a string, not a int"]),
+        (Category("rank", ["1", "2"]), 2, ["['1', '2']", "got 2", "Send a string, not int"]),
         (Category("rank", ["gold", "tin"]), "glod", ["Did you mean 'gold'?"]),
         (Category("rank", list(range(500))), -1, ["18, 19] and 480 more"]),
         (Category("rank", ["a"], other=True), 3, ["one of ['a'], or any other word"]),

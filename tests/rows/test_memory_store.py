@@ -240,10 +240,14 @@ def test_a_failed_fit_changes_nothing_and_may_be_tried_again(missing):
 
 def test_nothing_is_released_before_its_time():
     one = store(first=2)
-    for step in (lambda: None, lambda: take(one, 2), lambda: one.hear_one(0, 0.5)):
+    for step, advice in (
+        (lambda: None, "Go on deciding"),
+        (lambda: take(one, 2), "close()"),
+        (lambda: one.hear_one(0, 0.5), "close()"),
+    ):
         step()
         before = state_of(one)
-        with refused(NotReady, "close()"):
+        with refused(NotReady, advice):
             one.release(fit)
         assert state_of(one) == before
 

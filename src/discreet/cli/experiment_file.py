@@ -86,8 +86,13 @@ def schema_flag(parser: argparse.ArgumentParser) -> None:
 def from_arguments(args: argparse.Namespace, *, needs_data: bool = False) -> Experiment:
     """The experiment of ``discreet run``, which needs data, or of ``discreet plan``."""
     from discreet.data import load
+    from discreet.data.files import is_file_name
 
     document: dict[str, Any] = {"budget": {"epsilon": 1.0, "delta": 1e-5}}
+    if args.file and is_file_name(args.file):
+        raise InvalidInput(
+            f"experiment file must be TOML; got {args.file!r}. For data write --data {args.file}."
+        )
     if args.file:
         document = read_experiment(args.file)
     apply_flags(document, args)
@@ -176,7 +181,9 @@ def assign(document: dict[str, Any], assignment: str) -> None:
     """``key=value`` into the policy, the oracle or the plan, wherever the key is known."""
     key, equals, text = assignment.partition("=")
     if not equals:
-        raise InvalidInput(f"--set must be key=value; got {assignment!r}. Write --set scale=16.")
+        raise InvalidInput(
+            f"--set must be key=value; got {assignment!r}. Write --set {assignment}=value."
+        )
     places: dict[str, dict[str, Any]] = dict.fromkeys(WORDS, document)
     for part, registry in (("oracle", ORACLES), ("policy", POLICIES)):
         table = document.setdefault(part, {"kind": DEFAULT[part]})

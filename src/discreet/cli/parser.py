@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 
 from discreet.cli.answer import Answer
 from discreet.errors import InvalidInput
+from discreet.validate import nearest
 
 RAW = argparse.RawDescriptionHelpFormatter
 Commands = Any
@@ -18,7 +19,21 @@ class Parser(argparse.ArgumentParser):
     """Complaints of argparse become our errors, so ``--json`` covers them too."""
 
     def error(self, message: str) -> NoReturn:
-        raise InvalidInput(f"{message}. See {self.prog} --help.")
+        raise InvalidInput(
+            f"arguments must be as {self.prog} takes them; {message}. See {self.prog} --help."
+        )
+
+    def parse_known_args(self, *args: Any, **options: Any) -> Any:
+        """An unknown flag is refused by the command that it was given to, which knows its own."""
+        found, unknown = super().parse_known_args(*args, **options)
+        if unknown:
+            near = nearest(unknown[0], self._option_string_actions)
+            hint = f"{near} " if near.startswith("Did") else ""
+            raise InvalidInput(
+                f"arguments must be as {self.prog} takes them; got {unknown[0]!r}. "
+                f"{hint}See {self.prog} --help."
+            )
+        return found, unknown
 
 
 def command(

@@ -50,7 +50,7 @@ class Category:
         if not values or not (words or whole) or len(set(values)) != len(values):
             raise InvalidInput(
                 f"values of {self.name!r} must be a list of distinct words, or of distinct whole "
-                f"numbers; got {self.values!r}. Declare every category once."
+                f"numbers; got {self.values!r}. List every category once."
             )
         object.__setattr__(self, "values", values if words else tuple(numbers))
         instance(f"other of {self.name!r}", self.other, (bool,))
@@ -102,5 +102,5 @@ class Category:
         if not self.of_words:
             return "Send a whole number, not a string." if isinstance(value, str) else "Choose one."
         if not isinstance(value, str):
-            return f"Send a string, not a {type(value).__name__}."
+            return f"Send a string, not {type(value).__name__}."
         return nearest(value, [str(each) for each in self.values])

@@ -113,7 +113,7 @@ class Number:
         """The error for what is not a finite number, with a next step that fits it."""
         step = f"Send one number, not a {type(value).__name__}."
         if isinstance(value, str):
-            step = "Send a JSON number, not a string."
+            step = "Send a number, not a string."
         elif isinstance(value, (bool, np.bool_)):
             step = "Send a number, or declare the feature as a Flag."
         elif isinstance(value, (int, float, np.integer, np.floating)):

@@ -73,6 +73,10 @@ class Schema:
         squares: bool | None = None,
         products: Sequence[Sequence[str]] = (),
     ) -> None:
+        if not isinstance(fields, Iterable):
+            raise InvalidInput(
+                f"fields must be a list; got {type(fields).__name__}. Put it in brackets."
+            )
         object.__setattr__(self, "fields", tuple(fields))
         for place, field in enumerate(self.fields):
             instance(f"fields[{place}]", field, (Number, Flag, Category, Hashed, Date))
@@ -83,7 +87,8 @@ class Schema:
         names = [field.name for field in self.fields]
         if not names or len(set(names)) != len(names):
             raise InvalidInput(
-                f"fields must be one or more, with distinct names; got {names}. Rename one."
+                f"fields must be one or more, with distinct names; got {names}. "
+                "Give every column a field with a name of its own."
             )
         object.__setattr__(self, "products", checked_products(products, names))
         if self.p > MOST_FEATURES:

@@ -36,7 +36,7 @@ class Budget:
         if isinstance(epsilon, bool) or not number or not epsilon > 0:
             raise InvalidInput(
                 f"epsilon must be above 0; got {epsilon!r}. "
-                "Use Budget.none() for a run without privacy."
+                "Without privacy it is Budget.none(), or --epsilon inf."
             )
         in_range("delta", self.delta, 0.0, 1.0, "Choose it well below 1 / records.", open_high=True)
         object.__setattr__(self, "epsilon", float(self.epsilon))

@@ -22,7 +22,7 @@ def need_delta(budget: Budget, what: str) -> None:
     if budget.private and budget.delta <= 0.0:
         raise InvalidInput(
             f"delta must be above 0 for {what}; got {budget.delta!r}. "
-            "Give Budget(epsilon, delta=1e-5), or choose a pure mechanism: "
+            "Give a delta such as 1e-5, or choose a pure mechanism: "
             "FiniteClass, or Logistic without radii."
         )
 

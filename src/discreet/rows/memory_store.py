@@ -172,10 +172,7 @@ class MemoryStore:
         """Fit the oldest batch, publish, charge and delete its rows in one step; an error changes
         nothing, and the other batches are never touched."""
         if not self.ready(coming):
-            raise NotReady(
-                "batch must be full, with all losses, to be released; this one is not. "
-                "Observe the remaining losses, or declare them missing with close()."
-            )
+            raise self._not_ready()
         oldest, others = self.batches[0], self.batches[1:]
         release, ledger = compute(oldest.batch(self._missing), self.released, self.ledger)
         batches = self._with_room(others, others[-1].number if others else oldest.number, 0)
@@ -183,6 +180,22 @@ class MemoryStore:
         self.batches = batches
         oldest.forget()
         return release
+
+    def _not_ready(self) -> NotReady:
+        """Why nothing is released; whether slots are free is public."""
+        if not self.batches:
+            return NotReady(
+                "batch must be under way to be released; the horizon is reached. "
+                "Make a plan with a longer horizon."
+            )
+        if self.batches[0].sealed is None:
+            return NotReady(
+                "batch must be full to be released; slots are still free. Go on deciding."
+            )
+        return NotReady(
+            "batch must be full, with all losses, to be released; this one lacks some. "
+            "Observe the remaining losses, or declare them missing with close()."
+        )
 
     def release_ready(self, compute: Compute, coming: int) -> None:
         """Release what is ready when ``coming`` more decisions are made, the oldest first."""

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.errors import CorruptRelease, DiscreetError, StateClaimed
+from discreet.errors import CorruptRelease, DiscreetError, InvalidInput, StateClaimed
 from discreet.releases.canonical import write_atomically
 
 FORMAT = "discreet-state/2"
@@ -58,6 +58,11 @@ class Custody:
 
 def write(path: str | Path, header: Mapping[str, Any], rows: Mapping[str, Any]) -> None:
     """Header and rows in one file of mode 0600 that appears whole or not at all."""
+    if not Path(path).parent.is_dir():
+        raise InvalidInput(
+            f"path must be in a folder that exists; got {str(path)!r}. Make the folder first: "
+            "nothing was written, and the learner stays usable."
+        )
     text = json.dumps({"format": FORMAT, **header}).encode()
     buffer = io.BytesIO()
     np.savez(buffer, header=np.frombuffer(text, dtype=np.uint8), **rows)
@@ -91,7 +96,7 @@ def claim(path: str | Path) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
     except FileNotFoundError:
         raise StateClaimed(
             f"saved state must exist and be unclaimed; {source} is not there. "
-            "It was loaded before, or the path is wrong."
+            "It was loaded before (go on with that learner), or the path is wrong."
         ) from None
     try:
         with contents(path):

@@ -31,6 +31,7 @@ from discreet.simulate.data_advice import advise_on_contexts
 from discreet.simulate.handed_over import handed_over
 from discreet.simulate.labels import label_actions, loss_table
 from discreet.types import Array
+from discreet.validate import instance
 
 
 class Playable(Protocol):
@@ -150,6 +151,7 @@ def evaluate(
     >>> evaluate(plan, x, (x[:, 0] > 0).astype(int), seed=0).loss < 0.25
     True
     """
+    instance("plan", plan, (Plan,), "Make a Plan; that of a learner is learner.plan.")
     given = handed_over(plan.features, contexts, labels=labels)
     features = plan.features.map(given.contexts)
     losses = action_columns(losses, plan.actions, contexts)

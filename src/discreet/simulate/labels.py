@@ -33,9 +33,7 @@ def label_actions(
         return _numbered(array, n_actions)
     words = [each.decode("utf-8", "replace") if isinstance(each, bytes) else each for each in array]
     if any(each is None or each != each for each in words):
-        raise InvalidInput(
-            "labels must be given for every context; some are missing. Drop those rows first."
-        )
+        raise _missing()
     if array.dtype.kind == "O" and all(_is_number(each) for each in words):
         return _numbered(np.asarray(words, dtype=np.float64), n_actions)
     if names is not None:
@@ -101,9 +99,11 @@ def _one_per_row(labels: Any, rows: int, n_actions: int) -> np.ndarray[Any, Any]
 
 def _numbered(array: np.ndarray[Any, Any], n_actions: int) -> Whole:
     array = array.astype(np.int8) if array.dtype.kind == "b" else array
+    if bool(np.isnan(array).any()):
+        raise _missing()
     if not bool((array == np.floor(array)).all()) or not bool(np.isfinite(array).all()):
         raise InvalidInput(
-            "labels must be classes; got fractions, NaN or infinity. Cut a target into classes "
+            "labels must be classes; got fractions or infinity. Cut a target into classes "
             "first, for example with np.digitize(labels, borders)."
         )
     low, high = int(array.min()), int(array.max())
@@ -116,6 +116,12 @@ def _numbered(array: np.ndarray[Any, Any], n_actions: int) -> Whole:
     else:
         step = "Set n_actions of the plan to the number of classes, and number them from 0."
     raise InvalidInput(f"labels must be actions 0 … {n_actions - 1}; got {low} … {high}. {step}")
+
+
+def _missing() -> InvalidInput:
+    return InvalidInput(
+        "labels must be given for every context; some are missing. Drop those rows first."
+    )
 
 
 def _named(words: list[str], names: Sequence[str]) -> Whole:

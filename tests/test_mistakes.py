@@ -1,0 +1,135 @@
+"""Mistakes that newcomers make: what they type, what they are told, and that the advice works.
+
+A row is (typed, rule, step, then). The message begins with ``rule`` as far as it goes, ends with
+``step``, and changes nothing. ``then`` is what a reader of the message types next; it must work.
+"""
+
+import datetime
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import discreet as dc
+from discreet.cli.main import main
+from mistakes_in_commands import COMMANDS, FILES
+from mistakes_in_plans import PLANS, SCHEMAS
+from mistakes_with_people import CONTEXTS, EVALUATIONS, OBSERVATIONS
+from store_state import state_of
+from wording import FORM, refused
+
+SCHEMA = dc.Schema(
+    [
+        dc.Number("age", 0, 100),
+        dc.Category("device", ["phone", "desk"]),
+        dc.Date("seen", parts=["month"]),
+    ]
+)
+PERSON = {"age": 40, "device": "phone", "seen": "2026-03-29"}
+
+
+def plan(**parts):
+    basis = {"n_actions": 3, "features": dc.UnitBall(2), "budget": dc.Budget(2.0, delta=1e-5)}
+    return dc.Plan(**basis | parts)
+
+
+# One object for all tests: a plan is calibrated once.
+PLANNED = {
+    "learner": plan(),
+    "shop": plan(outcome=dc.Reward(0, 50)),
+    "full": plan(feedback="full"),
+    "early": plan(first_batch=1),
+    "waits": plan(first_batch=3),
+    "people": plan(features=SCHEMA),
+}
+
+
+class Desk:
+    """What a newcomer has before them: learners with three decisions each, and a labelled set."""
+
+    def __init__(self, folder):
+        # The first batch of `early` is over: it waits for no more decisions.
+        self.learners = {
+            name: dc.Learner(each, window=0 if name == "early" else 1_000)
+            for name, each in PLANNED.items()
+        }
+        for name, each in self.learners.items():
+            for _ in range(3):
+                each.decide(PERSON if name == "people" else [0.5, -0.5])
+        self.learners["learner"].observe(1, 0.25)
+        x = np.random.default_rng(0).normal(size=(12, 2))
+        people = pd.DataFrame([PERSON, PERSON])
+        path = str(folder / "state")
+        made = {"plan": plan, "person": PERSON, "frame": people, "x": x, "y": np.arange(12) % 3}
+        libraries = {"np": np, "pd": pd, "pl": pl, "timedelta": datetime.timedelta}
+        self.names = {**vars(dc), **libraries, **made, **self.learners, "path": path}
+
+    def types(self, text):
+        return eval(text, dict(self.names))
+
+    def state(self):
+        return [
+            (str(each.status()), each.ledger, state_of(each._store))
+            for each in self.learners.values()
+        ]
+
+
+@pytest.fixture
+def desk(tmp_path):
+    return Desk(tmp_path)
+
+
+def cases(*tables):
+    """Rows with a name that says what was typed; ``then`` is None where no advice is typed."""
+    rows = [(*row, None)[:4] for table in tables for row in table]
+    return [pytest.param(*row, id=row[0]) for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("typed", "rule", "step", "then"), cases(PLANS, SCHEMAS, CONTEXTS, OBSERVATIONS, EVALUATIONS)
+)
+def test_a_mistake_in_python(desk, typed, rule, step, then):
+    before = desk.state()
+    with refused(dc.DiscreetError) as caught:
+        desk.types(typed)
+    message = str(caught.value)
+    assert message.startswith(rule), message
+    assert message.endswith(step), message
+    assert desk.state() == before
+    if then is not None:
+        desk.types(then)
+
+
+@pytest.mark.parametrize(("typed", "rule", "step", "then"), cases(COMMANDS))
+def test_a_mistake_on_the_command_line(typed, rule, step, then, tmp_path, monkeypatch, capsys):
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text)
+    monkeypatch.chdir(tmp_path)
+    assert main(typed.split()) == 2
+    told = capsys.readouterr()
+    message = told.err.removeprefix("error: ").rstrip("\n")
+    assert told.out == ""
+    assert FORM.fullmatch(message), message
+    assert message.startswith(rule), message
+    assert message.endswith(step), message
+    assert {each.name for each in tmp_path.iterdir()} == FILES.keys()
+    if then is not None:
+        assert main(then.split()) == 0, capsys.readouterr().err
+
+
+def test_a_saved_learner_goes_on_in_its_file_once(desk):
+    learner, path = desk.learners["learner"], desk.names["path"]
+    learner.save(path)
+    with refused(dc.StateClaimed, "not be used after save()", "Continue with Learner.load."):
+        learner.decide([0.5, -0.5])
+    again = dc.Learner.load(path)
+    with refused(dc.StateClaimed, path, "It was loaded before (go on with that learner)"):
+        dc.Learner.load(path)
+    again.observe(0, 0.5)
+
+
+def test_the_table_is_long_enough():
+    tables = (PLANS, SCHEMAS, CONTEXTS, OBSERVATIONS, EVALUATIONS, COMMANDS)
+    typed = [row[0] for table in tables for row in table]
+    assert len(set(typed)) == len(typed) >= 40
