@@ -79,7 +79,8 @@ def test_the_table_of_an_experiment_and_the_flag_are_the_same_run(document, sale
     assert document("plan", "file.toml")["plan_digest"]
 
 
-def test_a_curve_takes_a_schema(document, sales):
+@pytest.mark.usefixtures("sales")
+def test_a_curve_takes_a_schema(document):
     flags = ["--data", "sales.csv", "--schema", "schema.toml"]
     found = document("curve", *flags, "--target", "bought", "--epsilon", 1, "--seeds", 2)
     assert found["plan"]["features"]["dimension"] == SCHEMA.p - 1
