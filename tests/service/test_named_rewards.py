@@ -63,7 +63,8 @@ def test_names_and_rewards_over_http(running, tmp_path, capsys):
         assert ("send 'reward' instead" in problem["message"]) == ("loss" in wrong)
     assert post("observe", decision=decision, reward=12.5) == (200, {"stored": True})
     assert post("observe", decision=decision, reward=12.5) == (200, {"stored": True})
-    assert post("observe", decision=decision, reward=12.0)[0] == 409
+    status, problem = post("observe", decision=decision, reward=12.0)
+    assert (status, problem["message"].split()[0]) == (409, "reward")
     other = post("decide", context=HERE)[1]["decision"]
     status, told = post("observe:batch", observations=[{"decision": other, "loss": 0.5}])
     assert (status, "send 'reward' instead" in told["message"]) == (422, True)

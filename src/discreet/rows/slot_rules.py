@@ -5,11 +5,14 @@ from __future__ import annotations
 from discreet.errors import DecisionClosed, LossConflict, UnknownDecision
 
 
-def refuse_other_loss(same: bool) -> None:
-    """Raise unless the loss of a slot that was heard before is the ``same`` again."""
+def refuse_other_loss(same: bool, word: str = "loss") -> None:
+    """Raise unless the loss of a slot that was heard before is the ``same`` again.
+
+    ``word`` is what its sender calls it, where that is known.
+    """
     if not same:
         raise LossConflict(
-            "loss must equal the one already stored for that decision; it differs. "
+            f"{word} must equal the one already stored for that decision; it differs. "
             "The first one is kept."
         )
 

@@ -12,9 +12,10 @@ from discreet.service.runtime.service import Service
 from discreet.service.storage import clock
 from discreet.service.storage.document_table import after
 from discreet.service.storage.journal import Journal
+from discreet.window import WAITING
 from service.attack.harness import context
 
-BATCHES = 3
+BATCHES = 4
 VICTIM = (2, 3)
 """Batch and place of the person who changes their mind."""
 
@@ -41,24 +42,31 @@ class Repeatable(SeededNoise):
 def history(settings, change, monkeypatch):
     """When batches began and ended, what they were fitted on, and what was published."""
     arrivals, fitted, honest = Arrivals(), {}, fit_process.read_batch
+    lengths = [settings.plan.schedule.length(batch) for batch in range(1, BATCHES + 1)]
+    places = [(batch, place) for batch, size in enumerate(lengths, 1) for place in range(size)]
 
     def read_batch(connection, plan, sealer, epoch, batch, size):
         fitted[batch] = honest(connection, plan, sealer, epoch, batch, size)
         return fitted[batch]
 
+    async def one_by_one(service, times):
+        for batch, place in places:
+            arrivals.now += 1.0
+            await person(service, place, change if (batch, place) == VICTIM else None)
+            await service.state.refresh()
+            times.append((await service.status())["batches"])
+            if place == settings.plan.schedule.length(batch) - 1 and settings.waiting == "gap":
+                arrivals.now += settings.window
+            times.append((await service.upkeep.once(), service.state.serving.newest))
+        arrivals.now += settings.window
+        while await service.upkeep.once():
+            times.append(service.state.serving.newest)
+
     async def run():
         service, times = Service(settings), []
         await service.start(upkeep=False)
         try:
-            for batch in range(1, BATCHES + 1):
-                for place in range(settings.plan.schedule.length(batch)):
-                    arrivals.now += 1.0
-                    await person(service, place, change if (batch, place) == VICTIM else None)
-                await service.state.refresh()
-                [batch] = (await service.status())["batches"]
-                times.append(batch)
-                arrivals.now += settings.window + settings.settle
-                assert await service.upkeep.once()
+            await one_by_one(service, times)
             published = await service.state.read(lambda connection: after(connection, -1))
             return times, Chain(service.state.serving.chain.key).extended(published).released.items
         finally:
@@ -87,14 +95,18 @@ def rows(batch):
     return np.concatenate([batch.features, heard], axis=1)
 
 
-def compare(begin, monkeypatch, change):
+def compare(begin, monkeypatch, change, waiting):
     """Two histories that differ in one person."""
     # In shadow mode no release moves an action, so that later batches can be the same.
     # Nor does it stretch the rows of later batches, which would be public too.
-    words = {"mode": "shadow", "first_batch": 4, "window": 60.0, "geometry": "plain"}
+    words = {"mode": "shadow", "first_batch": 4, "geometry": "plain", "waiting": waiting}
+    # A person comes every second: with a pipeline three batches are under way.
+    words |= {"window": 60.0 if waiting == "gap" else 8.0, "settle": 0.0}
     times, fitted, released = history(begin("before", **words), None, monkeypatch)
     times_, fitted_, released_ = history(begin("after", **words), change, monkeypatch)
     assert times == times_, "batches or release times moved"
+    most = max(len(each) for each in times if isinstance(each, list))
+    assert most == (1 if waiting == "gap" else 3), "as many batches as the settings say"
     for batch, one, other in zip(range(1, BATCHES + 1), released, released_, strict=True):
         different = (rows(fitted[batch]) != rows(fitted_[batch])).any(axis=1)
         expected = [VICTIM[1]] if batch == VICTIM[0] else []
@@ -110,13 +122,15 @@ ON_SQLITE = pytest.mark.parametrize("begun", ["sqlite"], indirect=True)
 
 
 @ON_SQLITE
+@pytest.mark.parametrize("waiting", WAITING)
 @pytest.mark.parametrize("change", ["loss", "silence", "context"])
-def test_nothing_else_changes(begun, monkeypatch, change):
-    compare(begun, monkeypatch, change)
+def test_nothing_else_changes(begun, monkeypatch, change, waiting):
+    compare(begun, monkeypatch, change, waiting)
 
 
 @ON_SQLITE
-def test_answers_that_move_a_release_are_noticed(begun, monkeypatch):
+@pytest.mark.parametrize("waiting", WAITING)
+def test_answers_that_move_a_release_are_noticed(begun, monkeypatch, waiting):
     honest = Journal.hear
 
     def hear(self, connection, items):
@@ -125,4 +139,4 @@ def test_answers_that_move_a_release_are_noticed(begun, monkeypatch):
 
     monkeypatch.setattr(Journal, "hear", hear)
     with pytest.raises(AssertionError, match="times moved"):
-        compare(begun, monkeypatch, "silence")
+        compare(begun, monkeypatch, "silence", waiting)

@@ -229,10 +229,10 @@ class WorkerDecisions:
         id, loss = self._ids.read(decision), self.plan.outcome.loss_of(value)
         if id.kind == decision_ids.UNSTORED:
             return False
-        with_record = id.kind == decision_ids.TICKET
+        with_record, word = id.kind == decision_ids.TICKET, self.plan.outcome.word
         if (context is not None) != with_record or (action is not None) != with_record:
             raise InvalidInput(
-                "context and action must come with the loss of a ticket, and with no other loss; "
+                f"context and action must come with the {word} of a ticket, and with no other; "
                 "this request differs. Send both for a ticket, and neither for a decision."
             )
         sealer = self._living(id)
@@ -272,7 +272,8 @@ class WorkerDecisions:
         if outcome is OVER:
             raise batch_over()
         if isinstance(outcome, Known):
-            refuse_other_loss(sealer.open(kind, id.slot, outcome.payload) == packed)
+            same = sealer.open(kind, id.slot, outcome.payload) == packed
+            refuse_other_loss(same, self.plan.outcome.word)
 
     def _forget(self) -> None:
         """After a change: drop slots and keys of batches that are over from memory."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict
 from typing import Any
 
 from discreet.action_names import action_name
 from discreet.config import to_config
+from discreet.formatting import duration
 from discreet.rows.batch_status import UNSTORED, full_sentence, open_sentence
 from discreet.service.runtime.worker_state import WorkerState
 from discreet.service.storage.batches import BatchState, under_way
@@ -59,13 +61,12 @@ def _facts(state: WorkerState, connection: Connection) -> tuple[float, list[Batc
 
 def _sentences(state: WorkerState, live: list[BatchState], now: float) -> list[str]:
     said, heard = _warnings(state), state.settings.plan.outcome.plural
-    for batch in live:
-        if batch.state == "open":
-            said.append(open_sentence(batch.id, batch.taken, batch.size))
-        else:
-            left = max(0.0, (batch.due or 0.0) - now)
-            due = f"its release is due in {left:,.0f} s, however many people answer."
-            said.append(full_sentence(batch.id, heard, due))
+    waiting = [batch for batch in live if batch.state == "sealed"]
+    if waiting:
+        said.append(_waiting_sentence(waiting, heard, now))
+    said += [
+        open_sentence(batch.id, batch.taken, batch.size) for batch in live if batch.state == "open"
+    ]
     if state.mode == "frozen":
         said.append("The experiment is frozen: decisions are served and not stored.")
     elif all(batch.state == "sealed" for batch in live):
@@ -90,6 +91,18 @@ def _sentences(state: WorkerState, live: list[BatchState], now: float) -> list[s
     if state.anchor_beside:
         said.append("The anchor lies beside the files that it guards: move it to another disk.")
     return said
+
+
+def _waiting_sentence(waiting: list[BatchState], heard: str, now: float) -> str:
+    """One sentence however many wait; the oldest is released first."""
+    left = (waiting[0].due or 0.0) - now
+    end = f"in {duration(math.ceil(left))}, however many people answer." if left > 0.0 else "now."
+    if len(waiting) == 1:
+        return full_sentence(waiting[0].id, heard, f"its release is due {end}")
+    return (
+        f"{len(waiting):,} batches, {waiting[0].id} to {waiting[-1].id}, are full and wait for "
+        f"{heard}; the oldest is released first, due {end}"
+    )
 
 
 def _warnings(state: WorkerState) -> list[str]:

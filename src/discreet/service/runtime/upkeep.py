@@ -46,13 +46,15 @@ class Upkeep:
 
     async def _repeat(self, duty: Callable[[], Awaitable[Any]]) -> None:
         while not self._stopping.is_set():
+            again = None
             try:
-                await duty()
+                again = await duty()
             except Exception as error:
                 # The kind of an error is public, its text may not be.
                 if not self._stopping.is_set():
                     logs.event("upkeep failed", kind=type(error).__name__)
-            await asyncio.sleep(TICK)
+            if not again:  # after a release the next batch may be due already
+                await asyncio.sleep(TICK)
 
     def _pause(self, seconds: float) -> None:
         if self._stopping.wait(seconds):
