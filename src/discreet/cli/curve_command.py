@@ -28,8 +28,8 @@ NOISE = "Runs have seeded noise of the scale of each ε, and the set is looked a
 COLUMNS = ("raw", "ranges")
 TEXT = """\
 The default plan plays a public or simulated set at several ε. Never give it people's private data:
-the result depends on every row. --horizon is the number of people you expect. --group is for public
-columns too: it shows the losses of each group, and small groups are pooled.
+the result depends on every row. --horizon is the number of people you expect. --group shows
+the losses of each group, for a public column only; groups with fewer than 20 rounds are pooled.
 
 examples:
   discreet curve --data fried --horizon 5000
@@ -53,7 +53,7 @@ def add(commands: Commands) -> None:
     flag("--epsilon", type=float, nargs="+", metavar="E", help="default: 0.5 1 2 4 8 inf")
     flag("--seeds", type=int, default=10, metavar="N", help="runs per ε (default: 10)")
     quiet_flag(parser)
-    flag("--out", metavar="DIR", help="also write curve.png, curve.json and index.html here")
+    flag("--out", metavar="DIR", help="also write a page, figures and curve.json here")
 
 
 def curve(args: argparse.Namespace) -> Answer:

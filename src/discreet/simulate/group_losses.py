@@ -187,5 +187,5 @@ def _line(
     name: str, epsilon: float, rounds: float, mean: MeanLoss, plain: Sequence[float]
 ) -> GroupLoss:
     best_fixed, uniform = map(float, plain)
-    ends = mean.low, mean.high
-    return GroupLoss(name, epsilon, round(rounds), mean.loss, *ends, best_fixed, uniform)
+    low, high = (min(max(end, 0.0), 1.0) for end in (mean.low, mean.high))  # as losses are
+    return GroupLoss(name, epsilon, round(rounds), mean.loss, low, high, best_fixed, uniform)

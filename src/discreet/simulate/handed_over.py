@@ -25,7 +25,7 @@ def handed_over(features: Any, contexts: Any, groups: Any = None, **beside: Any)
     ``features`` is how a plan reads contexts; None before there is a plan. ``groups`` are handed
     over in the same ways, but a column of groups may also be a feature of the schema.
     """
-    given = {**beside, "groups": groups}
+    given = beside if groups is None else {**beside, "groups": groups}
     if not frames.is_frame(contexts):
         return HandedOver(contexts, {name: values_of(name, given[name]) for name in given}, ())
     values = {name: values_of(name, data, contexts) for name, data in given.items()}
