@@ -317,6 +317,16 @@ def test_plan_without_privacy(call, document):
     assert document(*flags)["guarantee"]["assumptions"] == []
 
 
+@pytest.mark.parametrize(("epsilon", "often"), [("1", 55), ("inf", 100)])
+def test_plan_says_how_often_the_best_attacker_is_right(call, document, epsilon, often):
+    flags = ["plan", "--actions", "2", "--dimension", "3", "--epsilon", epsilon]
+    found = document(*flags)["attacker"]
+    assert round(100 * found["success"]) == often
+    assert found["exact"]
+    assert f"is right {often} times in 100" in found["sentence"]
+    assert f"Attacker   {found['sentence']}" in call(*flags)[1]
+
+
 def test_plan_tells_pure_from_approximate_and_names_assumptions(document):
     flags = ["plan", "--actions", "2", "--dimension", "3", "--oracle", "Logistic"]
     pure = document(*flags, "--delta", "0")["guarantee"]

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet.cli.answer import Answer, as_json, table, write
-from discreet.cli.experiment_file import schema_flag, target_flag
+from discreet.cli.experiment_file import group_flag, schema_flag, target_flag
+from discreet.cli.group_table import group_document, group_table
 from discreet.cli.parser import Commands, command
 from discreet.cli.spoken_advice import quiet_flag
 from discreet.errors import InvalidInput
@@ -27,11 +28,13 @@ NOISE = "Runs have seeded noise of the scale of each ε, and the set is looked a
 COLUMNS = ("raw", "ranges")
 TEXT = """\
 The default plan plays a public or simulated set at several ε. Never give it people's private data:
-the result depends on every row. --horizon is the number of people you expect.
+the result depends on every row. --horizon is the number of people you expect. --group shows
+the losses of each group, for a public column only; groups with fewer than 20 rounds are pooled.
 
 examples:
   discreet curve --data fried --horizon 5000
   discreet curve --data public.csv --target bought --features ranges --out curve
+  discreet curve --data public.csv --target bought --group region
 """
 
 
@@ -43,13 +46,14 @@ def add(commands: Commands) -> None:
     flag("--data", required=True, metavar="NAME|FILE", help="a public set: fried, …, FILE.csv")
     target_flag(parser)
     schema_flag(parser)
+    group_flag(parser)
     flag("--rows", type=int, metavar="N", help="size of a generated set, or rows drawn from a file")
     flag("--horizon", type=int, metavar="T", help="rounds of a run (default: all rows)")
     flag("--features", default="raw", metavar="raw|ranges", help="columns as in campaigns")
     flag("--epsilon", type=float, nargs="+", metavar="E", help="default: 0.5 1 2 4 8 inf")
     flag("--seeds", type=int, default=10, metavar="N", help="runs per ε (default: 10)")
     quiet_flag(parser)
-    flag("--out", metavar="DIR", help="also write curve.png, curve.json and index.html here")
+    flag("--out", metavar="DIR", help="also write a page, figures and curve.json here")
 
 
 def curve(args: argparse.Namespace) -> Answer:
@@ -57,10 +61,11 @@ def curve(args: argparse.Namespace) -> Answer:
     from discreet.simulate import privacy_curve
     from discreet.simulate.privacy_curve import EPSILONS
 
-    data = _data(args)
+    data, groups = _data(args)
     found = privacy_curve(
         _contexts(data, args.features, args.schema),
         data.labels,
+        groups=groups,
         epsilons=args.epsilon or EPSILONS,
         seeds=args.seeds,
         horizon=args.horizon,
@@ -69,26 +74,32 @@ def curve(args: argparse.Namespace) -> Answer:
     document = _document(found, data, args.features, notes)
     if args.out:
         document["files"] = _write(Path(args.out), found, data.name, notes, document, args)
-    return Answer(document, "\n".join(_lines(document)))
+    return Answer(document, "\n".join(_lines(document, found)))
 
 
-def _data(args: argparse.Namespace) -> Dataset:
-    """The set; a file is cut to rows drawn at random, since files are often sorted by class."""
+def _data(args: argparse.Namespace) -> tuple[Dataset, Any]:
+    """The set and its groups, if any.
+
+    A file is cut to rows drawn at random, since files are often sorted by class.
+    """
     from dataclasses import replace
 
     from discreet.data import load
     from discreet.data.lookup import GENERATORS
+    from discreet.simulate.public_groups import file_groups
     from discreet.simulate.schema_columns import with_schema
 
     generated = args.rows if args.data in GENERATORS else None
     data = load(args.data, rows=generated, target=args.target, encoded=args.schema is None)
+    groups = None if args.group is None else file_groups(data, args.group)
     if args.schema is not None:
         data = with_schema(Schema.from_toml(args.schema), data)
     if args.rows is None or generated is not None:
-        return data
+        return data, groups
     rows = min(whole("rows", args.rows, 1), data.rows)
     some = np.random.default_rng(0).permutation(data.rows)[:rows]
-    return replace(data, contexts=data.contexts[some], labels=data.labels[some], source=None)
+    cut = replace(data, contexts=data.contexts[some], labels=data.labels[some], source=None)
+    return cut, None if groups is None else groups[some]
 
 
 def _contexts(data: Dataset, features: str, schema: str | None) -> Any:
@@ -126,6 +137,7 @@ def _document(
         "verdict": found.verdict,
         "plan": found.plan.to_config(),
         "notes": notes,
+        **({"groups": group_document(found.by_group())} if found.group_lines else {}),
     }
 
 
@@ -138,7 +150,7 @@ def _write(
     args: argparse.Namespace,
 ) -> list[str]:
     installed("campaign", "for figures", "matplotlib", "jinja2")
-    from discreet.report.privacy_page import privacy_figure, privacy_page
+    from discreet.report.privacy_page import group_figure, privacy_figure, privacy_page
 
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -153,6 +165,8 @@ def _write(
         "curve.png": privacy_figure(found).png(),
         "curve.json": as_json(document) + "\n",
     }
+    if found.group_lines:
+        files["groups.png"] = group_figure(found).png()
     for file, content in files.items():
         write(out / file, content)
     return [str(out / file) for file in files]
@@ -161,7 +175,7 @@ def _write(
 def _again(args: argparse.Namespace) -> str:
     """The command that makes the same page."""
     words = ["discreet", "curve", "--data", args.data]
-    for name in ("target", "schema", "rows", "horizon", "features", "epsilon", "seeds"):
+    for name in ("target", "schema", "group", "rows", "horizon", "features", "epsilon", "seeds"):
         value = getattr(args, name)
         if value is not None:
             many = value if isinstance(value, list) else [value]
@@ -170,7 +184,7 @@ def _again(args: argparse.Namespace) -> str:
     return shlex.join([*words, "--out", "DIR"])
 
 
-def _lines(document: dict[str, Any]) -> list[str]:
+def _lines(document: dict[str, Any], found: PrivacyCurve) -> list[str]:
     best = document["best_fixed"]
     rows = [
         [
@@ -190,6 +204,7 @@ def _lines(document: dict[str, Any]) -> list[str]:
         "",
         *table(["ε", "mean loss", interval, "below best fixed"], rows),
         "",
+        *(group_table(found.by_group()) if found.group_lines else []),
         document["verdict"],
         *document["notes"],
         *(f"written to {file}" for file in document.get("files", ())),

@@ -83,6 +83,12 @@ def schema_flag(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--schema", metavar="FILE.toml", help=words)
 
 
+def group_flag(parser: argparse.ArgumentParser) -> None:
+    """By which column of a file losses are broken down."""
+    words = "also losses by group: a public column of a file; never one that is private"
+    parser.add_argument("--group", metavar="COLUMN", help=words)
+
+
 def from_arguments(args: argparse.Namespace, *, needs_data: bool = False) -> Experiment:
     """The experiment of ``discreet run``, which needs data, or of ``discreet plan``."""
     from discreet.data import load

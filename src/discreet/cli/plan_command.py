@@ -15,9 +15,11 @@ from discreet.formatting import epsilon_text, guarantee_text
 from discreet.outlook import HELPFUL, prediction_noise, too_noisy
 from discreet.plan import Plan
 from discreet.privacy.accounting import epsilon
+from discreet.privacy.attacker import attacker
 from discreet.privacy.events import assumptions, to_json
-from discreet.privacy.groups import epsilon_apart, epsilon_together
+from discreet.privacy.groups import epsilon_apart, epsilon_together, person_event
 from discreet.privacy.ledger import DISJOINT, RELATION
+from discreet.privacy.participation import ONCE
 from discreet.schedule import Schedule
 from discreet.validate import whole
 
@@ -89,6 +91,7 @@ def outlook(experiment: Experiment) -> dict[str, Any]:
             "relation": RELATION,
             "assumptions": [DISJOINT, *assumptions(event)] if plan.budget.private else [],
         },
+        "attacker": _attacker(plan),
         "noise": {"scales": _scales(plan), "expected_norm": norm, "event": to_json(event)},
         "helpful_from_batch": helpful[0] if helpful else None,
         "warning": too_noisy(plan),
@@ -114,6 +117,16 @@ def _cost(plan: Plan, event: Any) -> dict[str, float]:
     if math.isfinite(pure) or not plan.budget.private:
         return {"epsilon": pure, "delta": 0.0}
     return {"epsilon": epsilon(event, plan.budget.delta), "delta": plan.budget.delta}
+
+
+def _attacker(plan: Plan) -> dict[str, Any]:
+    """How often whoever reads the releases is right about one unit."""
+    found = attacker(person_event(plan.event, plan.participation or ONCE))
+    return {
+        "success": found.success,
+        "exact": found.exact,
+        "sentence": found.sentence(plan.unit),
+    }
 
 
 def _person(plan: Plan, records: int) -> dict[str, Any]:
@@ -144,6 +157,7 @@ def _lines(document: dict[str, Any], quiet: bool) -> list[str]:
         f"{described(plan['policy'])} with {described(plan['oracle'])}",
         "",
         *_guarantee_lines(document["guarantee"]),
+        f"Attacker   {document['attacker']['sentence']}",
         *_person_lines(document.get("person")),
         *_noise_lines(noise),
         "",

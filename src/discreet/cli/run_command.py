@@ -9,17 +9,28 @@ from typing import Any
 import numpy as np
 
 from discreet.cli.answer import Answer, as_json, described, table, write
-from discreet.cli.experiment_file import TEXT, Experiment, experiment_flags, from_arguments
+from discreet.cli.experiment_file import (
+    TEXT,
+    Experiment,
+    experiment_flags,
+    from_arguments,
+    group_flag,
+)
+from discreet.cli.group_table import group_document, group_table
 from discreet.cli.parser import Commands, command
 from discreet.formatting import guarantee_text
 from discreet.schedule import Schedule
-from discreet.simulate import evaluate
+from discreet.simulate import Evaluation, evaluate
+from discreet.simulate.group_losses import GroupLosses, lines_over_seeds
+from discreet.simulate.public_groups import file_groups
 
 FORMAT = "discreet-result/1"
+CONFIDENCE = 0.95
 NOISE = "seeded: the noise has the scale of ε but protects no one"
 EXAMPLES = """
 examples:
   discreet run --data fried --policy SquareCB --set scale=4 --epsilon 1 --seeds 10
+  discreet run --data public.csv --group region --epsilon 4
   discreet run experiment.toml --epsilon 4 --out result.json"""
 
 
@@ -28,25 +39,50 @@ def add(commands: Commands) -> None:
     summary = "play labelled data as a bandit and print the mean loss"
     parser = command(commands, "run", summary, run, TEXT + EXAMPLES)
     experiment_flags(parser)
+    group_flag(parser)
     parser.add_argument("--out", metavar="FILE", help="also write the JSON result here")
 
 
 def run(args: argparse.Namespace) -> Answer:
     """Play every seed and report the losses."""
     experiment = from_arguments(args, needs_data=True)
-    document = play(experiment)
+    results = play(experiment, args.group)
+    document = _document(experiment, results)
+    losses = None if args.group is None else group_losses(results)
+    if losses is not None:
+        document["groups"] = group_document(losses)
     if args.out:
         write(args.out, as_json(document) + "\n")
-    return Answer(document, "\n".join(_lines(document, args.out)))
+    return Answer(document, "\n".join(_lines(document, args.out, losses)))
 
 
-def play(experiment: Experiment) -> dict[str, Any]:
-    """Every seed once: final losses, and the curve at batch ends."""
+def play(experiment: Experiment, group: str | None = None) -> list[Evaluation]:
+    """Every seed once."""
+    data, contexts = experiment.data, experiment.contexts
+    assert data is not None
+    groups = None if group is None else file_groups(data, group)
+    return [
+        evaluate(experiment.plan, contexts, data.labels, groups=groups, seed=seed)
+        for seed in range(experiment.seeds)
+    ]
+
+
+def group_losses(results: list[Evaluation]) -> GroupLosses:
+    """Of several seeds with intervals over them; of one seed with those over its rounds."""
+    if len(results) == 1:
+        return results[0].by_group()
+    played = [result.groups for result in results if result.groups is not None]
+    lost = [each.lost(result.losses) for each, result in zip(played, results, strict=True)]
+    levels = [results[0].noise_scale_of.epsilon]
+    lines = lines_over_seeds(played, np.asarray([lost]), levels, CONFIDENCE)
+    return GroupLosses(lines, CONFIDENCE, results[0].outcome)
+
+
+def _document(experiment: Experiment, results: list[Evaluation]) -> dict[str, Any]:
+    """Final losses, and the curve at batch ends."""
     plan, data = experiment.plan, experiment.data
     assert data is not None
     seeds = list(range(experiment.seeds))
-    contexts = experiment.contexts
-    results = [evaluate(plan, contexts, data.labels, seed=seed) for seed in seeds]
     rounds = len(results[0].losses)
     ends = np.cumsum(Schedule(plan.first_batch, rounds, plan.growth).lengths())
     at_ends = np.stack([result.curve for result in results])[:, ends - 1]
@@ -81,7 +117,9 @@ def standard_error(values: Any) -> float | None:
     return float(np.std(values, ddof=1) / math.sqrt(len(values)))
 
 
-def _lines(document: dict[str, Any], out: str | None) -> list[str]:
+def _lines(
+    document: dict[str, Any], out: str | None, losses: GroupLosses | None = None
+) -> list[str]:
     data, plan, budget = document["data"], document["plan"], document["plan"]["budget"]
     epsilon, delta = float(budget["epsilon"]), float(budget["delta"])
     noise = f"noise scale of {guarantee_text(epsilon, delta)}; seeded noise, not private"
@@ -100,6 +138,7 @@ def _lines(document: dict[str, Any], out: str | None) -> list[str]:
         "",
         *table(["rounds", "loss so far", "± s.e."], rows),
         "",
+        *([] if losses is None else group_table(losses)),
         f"mean loss {document['mean_loss']:.4f} {_plus_minus(document['standard_error'])} "
         f"over {len(document['seeds'])} seed{'s' * (len(document['seeds']) > 1)}"
         + ("" if best is None else f"; the best possible is {best:.4f}"),

@@ -9,6 +9,7 @@ from discreet.formatting import epsilon_text
 from discreet.report.figure_style import Drawing
 from discreet.report.tables import Table, bold, number
 from discreet.report.templating import rendered
+from discreet.simulate.group_plot import draw as draw_groups
 from discreet.simulate.privacy_curve import PrivacyCurve
 from discreet.simulate.privacy_plot import draw
 
@@ -16,6 +17,11 @@ from discreet.simulate.privacy_plot import draw
 def privacy_figure(curve: PrivacyCurve) -> Drawing:
     """The curve in the look of all figures."""
     return Drawing((7.0, 4.4), partial(_draw, curve))
+
+
+def group_figure(curve: PrivacyCurve) -> Drawing:
+    """The same for each group."""
+    return Drawing((7.0, 4.4), partial(_draw_groups, curve))
 
 
 def privacy_page(curve: PrivacyCurve, name: str, notes: list[str], command: str) -> str:
@@ -28,6 +34,8 @@ def privacy_page(curve: PrivacyCurve, name: str, notes: list[str], command: str)
         notes=notes,
         figure_svg=privacy_figure(curve).inline("curve"),
         losses=_table(curve),
+        groups=_groups(curve) if curve.group_lines else None,
+        groups_svg=group_figure(curve).inline("groups") if curve.group_lines else None,
         explanation=curve.plan.explain(),
         command=command,
     )
@@ -54,6 +62,17 @@ def _table(curve: PrivacyCurve) -> Table:
     heads = ["", "mean loss", "standard error", interval, "beside the best fixed action"]
     caption = "Bold: the whole interval lies below the best fixed action."
     return Table(caption, heads, rows)
+
+
+def _groups(curve: PrivacyCurve) -> Table:
+    """A line per group and ε."""
+    losses = curve.by_group()
+    caption = "The best fixed action is that of the group alone."
+    return Table(caption, list(losses.header), [list(cells) for cells in losses.cells])
+
+
+def _draw_groups(curve: PrivacyCurve, figure: Any, ink: str) -> None:
+    draw_groups(curve.by_group(), figure.subplots(), ink)
 
 
 def _draw(curve: PrivacyCurve, figure: Any, ink: str) -> None:

@@ -7,6 +7,7 @@ cut into as many parts as the memory budget asks for, and the results are the sa
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -121,6 +122,24 @@ def run(
     ``features`` (T, p) are mapped already, and ``truth`` are labels (T,) or losses (T, A); all
     plans share their actions and their batches. ``rounds`` ends each run before its rows end.
     """
+    summed, ends = lost(plans, features, truth, seeds, machine, rounds)
+    return np.asarray(summed[..., 0] / ends)
+
+
+def lost(
+    plans: Sequence[Plan],
+    features: np.ndarray[Any, Any],
+    truth: np.ndarray[Any, Any],
+    seeds: Sequence[int],
+    machine: Machine | None = None,
+    rounds: int | None = None,
+    groups: np.ndarray[Any, Any] | None = None,
+) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Losses summed up to the end of every batch, and these ends: (plans, seeds, batches, G).
+
+    ``groups`` (T,) says for each row which of the groups 0 … G−1 it counts for; without it all
+    rows are of one.
+    """
     machine = machine or Machine()
     if len({(plan.first_batch, plan.growth) for plan in plans}) > 1:
         raise InvalidInput(
@@ -129,47 +148,71 @@ def run(
     rounds = min(rounds or len(features), len(features))
     schedule = Schedule(plans[0].first_batch, rounds, plans[0].growth)
     ends = np.cumsum(schedule.lengths())
-    results = np.full((len(plans), len(seeds), len(ends)), np.nan)
+    kinds = 1 if groups is None else int(groups.max()) + 1
+    results = np.full((len(plans), len(seeds), len(ends), kinds), np.nan)
 
     @lru_cache(maxsize=1)
-    def rows_of(chosen_seeds: tuple[int, ...]) -> tuple[Array, Array, Array]:
-        return _shuffled(features, truth, chosen_seeds, machine, rounds)
+    def rows_of(chosen_seeds: tuple[int, ...]) -> tuple[Array, ...]:
+        return _shuffled(features, truth, chosen_seeds, machine, rounds, groups)
 
     for indices, some_seeds in parts(plans, features.shape, schedule, len(seeds), machine):
         chosen = [plans[i] for i in indices]
         some = tuple(seeds[s] for s in some_seeds)
-        lost = _play_family(Family.of(chosen), chosen[0].n_actions, schedule, rows_of(some), some)
-        results[np.ix_(indices, some_seeds)] = np.moveaxis(lost, -1, 0).cumsum(axis=-1) / ends
-    return results
+        family, n_actions = Family.of(chosen), chosen[0].n_actions
+        found = _play_family(family, n_actions, schedule, rows_of(some), some, kinds)
+        results[np.ix_(indices, some_seeds)] = np.moveaxis(found, 2, 0).cumsum(axis=2)
+    return results, ends
 
 
 def _shuffled(
-    features: Any, truth: Any, seeds: Sequence[int], machine: Machine, rounds: int
-) -> tuple[Array, Array, Array]:
-    """Features (S, 1, T, p), truth (S, 1, T, …) and uniforms (S, 1, T, 2) in each seed's order."""
+    features: Any, truth: Any, seeds: Sequence[int], machine: Machine, rounds: int, groups: Any
+) -> tuple[Array, ...]:
+    """Features (S, 1, T, p), truth (S, 1, T, …) and uniforms (S, 1, T, 2) in each seed's order.
+
+    Where there are groups they come last, (S, 1, T).
+    """
     drawn = [shuffle(seed, len(features)) for seed in seeds]
     orders, uniforms = zip(*((order[:rounds], u[:rounds]) for order, u in drawn), strict=True)
     below_one = np.nextafter(np.asarray(1.0, machine.dtype), np.asarray(0.0, machine.dtype))
     u = np.minimum(np.stack(uniforms)[:, None], float(below_one))
     order = machine.array(np.stack(orders))
     x, y = machine.array(features), machine.array(truth)
-    return x[order][:, None], y[order][:, None], machine.array(u)
+    rows = x[order][:, None], y[order][:, None], machine.array(u)
+    return rows if groups is None else (*rows, machine.array(groups)[order][:, None])
 
 
 def _play_family(
     family: Family,
     n_actions: int,
     schedule: Schedule,
-    rows: tuple[Array, Array, Array],
+    rows: tuple[Array, ...],
     seeds: Sequence[int],
+    kinds: int,
 ) -> np.ndarray[Any, Any]:
-    """Losses of each batch, summed: (seeds, batches, runs)."""
+    """Losses of each batch, summed by group: (seeds, batches, runs, G)."""
     released = Released(n_actions, schedule)
-    played = play(family, released, *rows, SeededNoise(tuple(seeds)))
-    batches = [batch.incurred.sum(-1) for batch in played]
+    features, truth, u, *groups = rows
+    played = play(family, released, features, truth, u, SeededNoise(tuple(seeds)))
+    starts = (schedule.start(number) for number in itertools.count(1))
+    batches = [
+        _summed(batch.incurred, start, kinds, *groups)
+        for start, batch in zip(starts, played, strict=False)
+    ]
     runs = max(batch.shape[1] for batch in batches)
-    counted = [np.broadcast_to(to_numpy(batch), (len(seeds), runs)) for batch in batches]
+    counted = [np.broadcast_to(batch, (len(seeds), runs, kinds)) for batch in batches]
     return np.stack(counted, axis=1)
+
+
+def _summed(
+    incurred: Array, start: int, kinds: int, groups: Array | None = None
+) -> np.ndarray[Any, Any]:
+    """Losses (S, runs, n) of the rounds from ``start`` on, summed by group: (S, runs, G)."""
+    if groups is None:
+        return to_numpy(incurred.sum(-1))[..., None]
+    of_batch = groups[..., start : start + incurred.shape[-1]]
+    return np.stack(
+        [to_numpy((incurred * (of_batch == each)).sum(-1)) for each in range(kinds)], axis=-1
+    )
 
 
 def parts(

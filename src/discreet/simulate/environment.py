@@ -28,10 +28,12 @@ from discreet.reported import action_columns
 from discreet.rows.batch import Batch
 from discreet.schedule import Schedule
 from discreet.simulate.data_advice import advise_on_contexts
+from discreet.simulate.group_losses import GroupLosses, PlayedGroups
 from discreet.simulate.handed_over import handed_over
 from discreet.simulate.labels import label_actions, loss_table
+from discreet.simulate.public_groups import Groups
 from discreet.types import Array
-from discreet.validate import instance
+from discreet.validate import in_range, instance
 
 
 class Playable(Protocol):
@@ -68,6 +70,8 @@ class Evaluation:
     """The units in which people would report; ``losses`` are in [0, 1] whatever it is."""
     library: str | None = field(default=None, repr=False)
     """That of the frame which was played: pandas, polars or pyarrow."""
+    groups: PlayedGroups | None = field(default=None, repr=False)
+    """What ``by_group`` counts by, where ``evaluate`` was told groups."""
 
     @cached_property
     def curve(self) -> np.ndarray[Any, Any]:
@@ -98,6 +102,21 @@ class Evaluation:
     def to_frame(self) -> Any:
         """``table`` as a frame of the library that was played, else of the first installed."""
         return new_frame(self.table, self.library)
+
+    def by_group(self, confidence: float = 0.95) -> GroupLosses:
+        """Each group's rounds, mean loss with an interval, best fixed action and uniform.
+
+        Intervals are over the rounds of this run: another run has other noise, and
+        ``privacy_curve(…, groups=…)`` has intervals over seeds.
+        """
+        in_range("confidence", confidence, 0.0, 1.0, open_high=True)
+        if self.groups is None:
+            raise InvalidInput(
+                "groups must be given to evaluate for losses by group; got none. "
+                "Call evaluate(…, groups=…) with a public column."
+            )
+        lines = self.groups.lines(self.losses, self.noise_scale_of.epsilon, confidence)
+        return GroupLosses(lines, confidence, self.outcome, self.library)
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the mean so far on matplotlib axes, new ones unless some are given; return them."""
@@ -130,6 +149,7 @@ def evaluate(
     labels: Any = None,
     *,
     losses: Any = None,
+    groups: Any = None,
     seed: int = 0,
     noise: Noise | None = None,
 ) -> Evaluation:
@@ -139,6 +159,10 @@ def evaluate(
     (n, A) in [0, 1] says instead what each action costs in each context; with bandit feedback the
     learner hears only that of the action it chose. ``contexts`` may be a frame, ``labels`` then a
     series or the name of a column, and ``losses`` a frame with a column for each action.
+
+    ``groups`` is one value per context, or the name of a column, for ``by_group()``. Like all that
+    is played it must be public: losses of a group say something about each of its members. The
+    plan does not see it, unless its schema has that column too.
 
     The seed gives permutation, action draws and noise, so runs of different plans are paired
     and repeatable; seeded noise has the scale that the budget asks for but protects nobody, and
@@ -152,7 +176,7 @@ def evaluate(
     True
     """
     instance("plan", plan, (Plan,), "Make a Plan; that of a learner is learner.plan.")
-    given = handed_over(plan.features, contexts, labels=labels)
+    given = handed_over(plan.features, contexts, groups, labels=labels)
     features = plan.features.map(given.contexts)
     losses = action_columns(losses, plan.actions, contexts)
     truth = truth_of(plan, len(features), given.beside["labels"], losses)
@@ -160,6 +184,10 @@ def evaluate(
     warn_if_too_noisy(plan)
     rounds = min(len(features), plan.horizon or len(features))
     order, u = (drawn[:rounds] for drawn in shuffle(seed, len(features)))
+    by_group = None
+    if groups is not None:
+        found = Groups.of(given.beside["groups"], len(features), rounds)
+        by_group = PlayedGroups.of(found, order, truth, plan.n_actions)
     noise = noise or SeededNoise(seed)
     schedule = Schedule(plan.first_batch, rounds, plan.growth)
     ledger = Ledger(plan.budget if noise.exact else Budget.none())
@@ -182,6 +210,7 @@ def evaluate(
         uniform=uniform,
         outcome=plan.outcome,
         library=library_of(contexts),
+        groups=by_group,
     )
 
 

@@ -19,16 +19,20 @@ class HandedOver(NamedTuple):
     """Names of the context columns; none for arrays."""
 
 
-def handed_over(features: Any, contexts: Any, **beside: Any) -> HandedOver:
+def handed_over(features: Any, contexts: Any, groups: Any = None, **beside: Any) -> HandedOver:
     """``beside`` are series, arrays, or names of columns of the frame, which then are no contexts.
 
-    ``features`` is how a plan reads contexts; None before there is a plan.
+    ``features`` is how a plan reads contexts; None before there is a plan. ``groups`` are handed
+    over in the same ways, but a column of groups may also be a feature of the schema.
     """
+    given = beside if groups is None else {**beside, "groups": groups}
     if not frames.is_frame(contexts):
-        return HandedOver(contexts, {name: values_of(name, beside[name]) for name in beside}, ())
-    values = {name: values_of(name, data, contexts) for name, data in beside.items()}
+        return HandedOver(contexts, {name: values_of(name, given[name]) for name in given}, ())
+    values = {name: values_of(name, data, contexts) for name, data in given.items()}
     named = [data for data in beside.values() if isinstance(data, str)]
     known = _schema_columns(features)
+    if isinstance(groups, str) and groups not in {*known, *named}:
+        contexts = frames.without_column(contexts, groups)
     for name in named:
         if name in known:
             raise InvalidInput(

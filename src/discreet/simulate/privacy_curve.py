@@ -26,8 +26,16 @@ from discreet.reported import action_columns
 from discreet.simulate import engine
 from discreet.simulate.data_advice import advise_on_contexts
 from discreet.simulate.environment import shuffle, truth_of, without_contexts
+from discreet.simulate.group_losses import (
+    GroupLoss,
+    GroupLosses,
+    PlayedGroups,
+    lines_over_seeds,
+)
 from discreet.simulate.handed_over import handed_over
+from discreet.simulate.intervals import over_seeds
 from discreet.simulate.privacy_verdict import verdict
+from discreet.simulate.public_groups import Groups, file_groups
 from discreet.validate import in_range, whole
 
 EPSILONS = (0.5, 1.0, 2.0, 4.0, 8.0, math.inf)
@@ -63,6 +71,8 @@ class PrivacyCurve:
     confidence: float = 0.95
     library: str | None = None
     """That of the frame which was played: pandas, polars or pyarrow."""
+    group_lines: tuple[GroupLoss, ...] = field(default=(), repr=False)
+    """One per group and ε, where groups were given."""
 
     @property
     def seeds(self) -> int:
@@ -71,14 +81,10 @@ class PrivacyCurve:
     @cached_property
     def table(self) -> tuple[PrivacyPoint, ...]:
         """One line per ε, the smallest first; Student's t over seeds gives the intervals."""
-        from scipy.special import stdtrit
-
-        wide = float(stdtrit(self.seeds - 1, 0.5 + self.confidence / 2))
-        means = self.losses.mean(axis=1)
-        errors = self.losses.std(axis=1, ddof=1) / math.sqrt(self.seeds)
-        columns = means, errors, means - wide * errors, means + wide * errors
-        lines = zip(self.epsilons, *(column.tolist() for column in columns), strict=True)
-        return tuple(PrivacyPoint(*line) for line in lines)
+        return tuple(
+            PrivacyPoint(epsilon, *over_seeds(losses, self.confidence))
+            for epsilon, losses in zip(self.epsilons, self.losses, strict=True)
+        )
 
     @property
     def helps_from(self) -> float | None:
@@ -94,6 +100,15 @@ class PrivacyCurve:
     def verdict(self) -> str:
         """Which ε is enough, or that the set is too small for any, in words."""
         return verdict(self)
+
+    def by_group(self) -> GroupLosses:
+        """Each group's loss at each ε, with intervals over seeds."""
+        if not self.group_lines:
+            raise InvalidInput(
+                "groups must be given to privacy_curve for losses by group; got none. "
+                "Call privacy_curve(…, groups=…) with a public column."
+            )
+        return GroupLosses(self.group_lines, self.confidence, library=self.library)
 
     def to_frame(self) -> Any:
         """``table`` as a frame of the library that was played, else of the first installed."""
@@ -136,6 +151,7 @@ def privacy_curve(
     labels: Any = None,
     *,
     losses: Any = None,
+    groups: Any = None,
     plan: Plan | None = None,
     epsilons: Sequence[float] = EPSILONS,
     seeds: int = 10,
@@ -147,7 +163,7 @@ def privacy_curve(
     ``contexts`` and ``labels``, or ``losses`` (n, A), are those of ``evaluate``, frames included;
     ``contexts`` may also be the name of a set, or a file. The plan is the default one for them, or
     ``plan``, whose budget is set aside. ``horizon`` ends runs earlier: as many rounds as you expect
-    people.
+    people. ``groups``, a public column as in ``evaluate``, also gives losses ``by_group()``.
 
     >>> curve = privacy_curve("linear", epsilons=[1, math.inf], seeds=3, horizon=2000)
     >>> curve.epsilons, curve.rounds
@@ -160,7 +176,8 @@ def privacy_curve(
 
         data = load(contexts)
         contexts, labels = data.contexts, data.labels
-    given = handed_over(None if plan is None else plan.features, contexts, labels=labels)
+        groups = file_groups(data, groups) if isinstance(groups, str) else groups
+    given = handed_over(None if plan is None else plan.features, contexts, groups, labels=labels)
     labels = given.beside["labels"]
     losses = action_columns(losses, None if plan is None else plan.actions, contexts)
     plan = plan or _default(given.contexts, labels, losses)
@@ -173,21 +190,31 @@ def privacy_curve(
     advise_on_contexts(plan.features, given.contexts, given.columns)
     delta = plan.budget.delta or DELTA
     plans = [replace(plan, budget=_budget(epsilon, delta)) for epsilon in levels]
-    played = engine.run(plans, features, truth, list(range(seeds)), rounds=rounds)
-    plain = [
-        without_contexts(truth[shuffle(seed, len(features))[0][:rounds]], plan.n_actions)
-        for seed in range(seeds)
-    ]
+    found = None
+    if groups is not None:
+        found = Groups.of(given.beside["groups"], len(features), rounds)
+    lost, _ = engine.lost(
+        *(plans, features, truth, list(range(seeds))),
+        rounds=rounds,
+        groups=None if found is None else found.places,
+    )
+    orders = [shuffle(seed, len(features))[0][:rounds] for seed in range(seeds)]
+    plain = [without_contexts(truth[order], plan.n_actions) for order in orders]
+    lines: tuple[GroupLoss, ...] = ()
+    if found is not None:
+        by_seed = [PlayedGroups.of(found, order, truth, plan.n_actions) for order in orders]
+        lines = lines_over_seeds(by_seed, lost[:, :, -1], levels, confidence)
     best_fixed, uniform = map(float, np.mean(plain, axis=0))
     return PrivacyCurve(
         epsilons=tuple(levels),
-        losses=played[:, :, -1],
+        losses=lost[:, :, -1].sum(axis=-1) / rounds,
         best_fixed=best_fixed,
         uniform=uniform,
         rounds=rounds,
         plan=plans[-1],
         confidence=confidence,
         library=library_of(contexts),
+        group_lines=lines,
     )
 
 
