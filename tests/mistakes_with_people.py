@@ -183,8 +183,8 @@ OBSERVATIONS = [
     ),
     (
         "learner.observe([0, 2], pd.Series([1.0, None]))",
-        "losses must be numbers in [0, 1] of shape (2,); some are missing or no finite numbers",
-        "Report decisions whose loss is known, and the others later.",
+        "row 1: loss must be known; got none",
+        "Leave out such rows until it is known: dropna in pandas, drop_nulls in polars.",
         "learner.observe([0], pd.Series([1.0, None]).dropna())",
     ),
     (
@@ -256,8 +256,8 @@ EVALUATIONS = [
     ),
     (
         "evaluate(plan(), x, pd.Series([0, 1, None] * 4))",
-        "labels must be given for every context; some are missing",
-        "Drop those rows first.",
+        "row 2: labels must be known; got none",
+        "Leave out such rows until it is known: dropna in pandas, drop_nulls in polars.",
         "evaluate(plan(), x[y < 2], pd.Series([0, 1, None] * 4).dropna())",
     ),
     (
@@ -286,7 +286,7 @@ EVALUATIONS = [
     ),
     (
         "evaluate(learner, x, y)",
-        "plan must be a Plan; got <discreet.learner.Learner",
+        "plan must be a Plan; got Learner(…)",
         "Make a Plan; that of a learner is learner.plan.",
         "evaluate(learner.plan, x, y)",
     ),

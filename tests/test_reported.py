@@ -115,7 +115,7 @@ def test_equal_indexes_may_repeat_labels():
 @pytest.mark.parametrize(
     ("columns", "words"),
     [
-        ({"id": [0, 1], "reward": [1.0, None]}, ["row 1: reward", "dropna(subset=['reward'])"]),
+        ({"id": [0, 1], "reward": [1.0, None]}, ["row 1: reward", "dropna in pandas"]),
         ({"id": [0, None], "reward": [1.0, 2.0]}, ["row 1: id", "got none"]),
         ({"id": [0.5, 1], "reward": [1.0, 2.0]}, ["row 0: id", "0.5"]),
         ({"id": ["0", "1"], "reward": [1.0, 2.0]}, ["row 0: id", "'0'"]),

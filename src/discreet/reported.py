@@ -131,6 +131,6 @@ def _is_whole(value: Any) -> bool:
 def _refuse_gaps(name: str, found: Column) -> None:
     if found.missing.any():
         raise InvalidInput(
-            f"row {int(found.missing.argmax())}: {name} must be known; got none. Leave out rows "
-            f"without it, with dropna(subset=[{name!r}]) in pandas, until it is known."
+            f"row {int(found.missing.argmax())}: {name} must be known; got none. Leave out such "
+            "rows until it is known: dropna in pandas, drop_nulls in polars."
         )

@@ -16,6 +16,9 @@ import numpy as np
 from discreet.errors import InvalidInput
 from discreet.outcome import UNIT_LOSS, Outcome
 
+LONGEST_SHOWN = 80
+"""Characters of a value in an error; a longer one is named by its class."""
+
 
 def _numbers(name: str, value: Any, rule: str, step: str) -> np.ndarray[Any, Any]:
     """Numbers as float64; arrays are allowed, since a stack of parameters is an array."""
@@ -67,7 +70,10 @@ def instance(
     if not isinstance(value, kinds):
         listed = ", ".join(kind.__name__ for kind in kinds)
         rule = f"a {listed}" if len(kinds) == 1 else f"one of {listed}"
-        raise InvalidInput(f"{name} must be {rule}; got {value!r}. {step}")
+        shown = repr(value)
+        if len(shown) > LONGEST_SHOWN or "\n" in shown:
+            shown = f"{type(value).__name__}(…)"
+        raise InvalidInput(f"{name} must be {rule}; got {shown}. {step}")
     return value
 
 

@@ -2,14 +2,16 @@
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.billboard.recomputation import recompute
+from discreet.billboard.recomputation import _differing, recompute
 from discreet.cli.main import main
 from discreet.oracles.mechanisms.geometry import publishable
+from discreet.releases.release import Predictor
 from discreet.releases.released import Released
 
 PRIVATE = dc.Budget(8.0, 1e-5)
@@ -104,6 +106,23 @@ def test_honest_files_of_other_plans_are_valid(words, parts):
     found = recompute(made)
     assert found == ({item.number: parts for item in made.items} if parts else {})
     assert made.items
+
+
+@pytest.mark.parametrize("largest", [0.5, 0.51, 0.75, 0.999])
+@pytest.mark.parametrize("p", [2, 11, 64])
+def test_what_publishing_cuts_off_is_no_forgery(p, largest):
+    """A matrix whose largest entry is just above a power of two loses a whole bit of the others."""
+    rng = np.random.default_rng(p)
+    for _ in range(20):
+        exact = rng.uniform(-largest, largest, size=(p, p))
+        exact.flat[0] = largest
+        exact *= 2.0 ** rng.integers(1, 9)
+        known = SimpleNamespace(following=publishable(exact))
+        mechanism = SimpleNamespace(gram=1.0, conclusion=lambda _, now=exact: (np.zeros(1), now))
+        release = SimpleNamespace(predictor=Predictor(np.zeros(1), "clip"))
+        assert _differing(mechanism, [known], release) is None
+        known.following = known.following + 4.0 * np.spacing(np.float32(np.abs(exact).max()))
+        assert _differing(mechanism, [known], release) == "statistics.following"
 
 
 def test_a_plan_with_users_is_recomputed_too():

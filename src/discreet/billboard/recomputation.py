@@ -107,8 +107,9 @@ def _differing(
     if release.predictor.link != "clip" or _far(release.predictor.weights, weights, share):
         return "predictor"
     if following is not None:
-        # Published entries are rounded, to half of the last bit of their common integers.
-        share += 0.5 ** matrix_bits(following.shape[-1])
+        # Published entries are cut off below the last bit of their common integers, of which the
+        # largest entry may fill only half.
+        share += 2.0 ** (1 - matrix_bits(following.shape[-1]))
         if _far(statistics[-1].following, following, share):
             return "statistics.following"
     return None
