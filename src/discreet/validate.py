@@ -16,7 +16,7 @@ import numpy as np
 from discreet.errors import InvalidInput
 from discreet.outcome import UNIT_LOSS, Outcome
 
-LONGEST_SHOWN = 80
+LONGEST_SHOWN = 200
 """Characters of a value in an error; a longer one is named by its class."""
 
 
