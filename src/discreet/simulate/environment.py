@@ -170,7 +170,7 @@ def evaluate(
     owners = user_ids("users", given.beside["users"], total, needed=bool(often), single=False)
     counts = None
     if owners is not None and often is not None:
-        counts = slots_that_count(np.asarray(owners)[order], schedule.lengths(), often)
+        counts = slots_that_count([owners[row] for row in order], schedule.lengths(), often)
     unit = "decision" if often is None else plan.unit
     ledger = Ledger(plan.budget if noise.exact else Budget.none(), unit=unit, participation=often)
     for number in range(1, len(schedule.lengths())):
