@@ -1,6 +1,7 @@
 """``evaluate`` with the unit "user": the learner's rule, for a whole run at once."""
 
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -49,10 +50,10 @@ def test_a_run_learns_from_slots_that_count(feedback, monkeypatch):
 
 
 def test_a_bound_that_nobody_reaches_changes_nothing():
-    decisions = plan(unit="decision", batches_per_user=None, records_per_batch=None)
-    none = {"budget": dc.Budget.none()}
-    wide = dc.evaluate(plan(99, 99, **none), X, Y, users=USERS)
-    assert (wide.losses == dc.evaluate(dc.Plan(**vars(decisions) | none), X, Y).losses).all()
+    wide = plan(99, 99, budget=dc.Budget.none())
+    decisions = replace(wide, unit="decision", batches_per_user=None, records_per_batch=None)
+    seen = dc.evaluate(wide, X, Y, users=USERS)
+    assert (seen.losses == dc.evaluate(decisions, X, Y).losses).all()
 
 
 def test_ids_may_be_a_series_or_a_column():
