@@ -304,19 +304,25 @@ def test_what_was_given_is_explained_as_such():
 # The unit is a promise.
 
 
-@pytest.mark.parametrize("unit", ["customer", "user", "user_per_batch", "Decision", "", None, 3])
+@pytest.mark.parametrize("unit", ["customer", "user_per_batch", "Decision", "", None, 3])
 def test_a_plan_promises_only_what_is_enforced(unit):
-    with refused(InvalidInput, "unit must be 'decision'; got", "which records are of one person"):
+    with refused(InvalidInput, "unit must be 'decision' or 'user'; got", "what is enforced"):
         plan(unit=unit)
-    with refused(InvalidInput, "unit must be 'decision'; got"):
+    with refused(InvalidInput, "unit must be 'decision' or 'user'; got"):
         replace(plan(), unit=unit)
-    with refused(InvalidInput, "unit must be 'decision'; got"):
+    with refused(InvalidInput, "unit must be 'decision' or 'user'; got"):
         Plan.from_config(plan().to_config() | {"unit": unit})
+
+
+def test_a_plan_for_users_says_how_often_one_may_contribute():
+    with refused(InvalidInput, "must be given with unit='user'; got neither"):
+        plan(unit="user")
+    assert plan(unit="user", batches_per_user=3, records_per_batch=2).participation.batches == 3
 
 
 def test_forty_records_of_a_customer_are_not_one_unit():
     """They cannot be claimed as one, and what they cost together is told."""
-    with refused(InvalidInput, "use the service"):
+    with refused(InvalidInput, "got 'customer'"):
         Learner(plan(unit="customer", first_batch=40))
     learner = Learner(plan(first_batch=40))
     learner.observe(learner.decide(np.zeros((40, 10))).id, np.full(40, 0.5))
@@ -334,7 +340,7 @@ def test_a_plan_of_the_service_is_for_the_service(unit):
     assert served.to_config()["unit"] == unit
     with refused(InvalidInput, "unit 'decision' for a Learner", unit):
         Learner(served)
-    with refused(InvalidInput, "unit must be 'decision'"):
+    with refused(InvalidInput, "unit must be" if unit != "user" else "got neither"):
         Plan.from_config(served.to_config())
     seen = evaluate(served, np.zeros((3, 10)), np.zeros(3, dtype=int), noise=SecureNoise())
     assert seen.ledger.spent().unit == "decision"  # no users were seen

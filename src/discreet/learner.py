@@ -22,8 +22,10 @@ from discreet.outlook import warn_if_too_noisy
 from discreet.plan import Plan
 from discreet.privacy.accounting import epsilon
 from discreet.privacy.budget import Budget
+from discreet.privacy.groups import person_event
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.noise import Noise, SecureNoise
+from discreet.privacy.participation import ONCE
 from discreet.private_release import private_release
 from discreet.releases.release import Release
 from discreet.releases.released import Released
@@ -31,6 +33,8 @@ from discreet.reported import action_columns, frame_reports, observed_values
 from discreet.rows import saved_rows, saved_state
 from discreet.rows.batch_status import LearnerStatus, learner_status
 from discreet.rows.memory_store import MemoryStore
+from discreet.rows.owners import apart, user_id, user_ids
+from discreet.rows.people_registry import PeopleRegistry
 from discreet.types import Decisions
 from discreet.validate import observations, one_of
 from discreet.window import WAITING, Window
@@ -67,9 +71,11 @@ class Learner:
         draws: Any = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        if plan.unit != "decision":
+        often = plan.participation
+        if plan.unit != "decision" and often is None:
             raise InvalidInput(
-                f"plan must have the unit 'decision' for a Learner; got {plan.unit!r}. "
+                f"plan must have the unit 'decision' for a Learner, or 'user' with "
+                f"batches_per_user and records_per_batch; got {plan.unit!r} without. "
                 "Only the service enforces other units: run discreet serve."
             )
         warn_if_too_noisy(plan)
@@ -78,13 +84,14 @@ class Learner:
         # Actions may come from an ordinary generator: privacy holds for every fixed draw.
         self._draws = draws or np.random.default_rng()
         budget = plan.budget if self._noise.exact else Budget.none()  # seeded noise buys nothing
-        if epsilon(self._noise.claim(plan.event), budget.delta) > budget.epsilon:
+        claimed = person_event(self._noise.claim(plan.event), often or ONCE)
+        if epsilon(claimed, budget.delta) > budget.epsilon:
             raise BudgetExceeded(
                 f"noise must fit the budget of {budget.text}; "
                 f"got {self._noise!r}, whose sampler would take more than half of δ. "
                 "Use SecureNoise() without fast."
             )
-        ledger = Ledger(budget, unit=plan.unit)
+        ledger = Ledger(budget, unit=plan.unit, participation=often)
         self._store = MemoryStore(
             plan.nothing_released(),
             ledger,
@@ -93,6 +100,7 @@ class Learner:
             waiting=one_of("waiting", waiting, WAITING),
             window=Window(window),
             clock=clock,
+            people=None if often is None else PeopleRegistry(often),
         )
         self._fit = partial(private_release, plan, self._noise)
         self._custody = saved_state.Custody()
@@ -133,23 +141,33 @@ class Learner:
         """The charges for all releases so far."""
         return self._store.ledger
 
-    def decide(self, contexts: Any) -> Decisions:
+    def decide(self, contexts: Any, *, user: Any = None) -> Decisions:
         """Choose an action for one context or for many; each takes a slot of a batch.
+
+        With the unit "user", ``user`` is the id of the person: for many contexts a list, an array
+        or a series with one id each, or the name of a frame's column. Beyond the plan's
+        ``batches_per_user`` and ``records_per_batch`` a person is served in the same way, and what
+        they report is not used; nothing that is returned tells which decisions these are.
 
         Batches that are complete are released first, and the newest release decides the whole
         call. Contexts that find no slot (in a "gap", or at the end of the horizon) are decided
         as well, with ``stored`` False and id −1; the result says how many were stored.
         """
+        single = self.plan.features.is_single(contexts)
+        if user is not None:
+            contexts, user = apart(self.plan.features, contexts, user)
         features = self.plan.features.map(contexts)
+        needed = self.plan.participation is not None
+        users = user_ids("user", user, len(features), needed=needed, single=single)
         policy = self.plan.policy
         with self._custody:
             if self.plan.releases == "automatic":
                 self._store.release_ready(self._fit, coming=len(features))
             released = self._store.released
             actions = policy.sample(released, features, self._draws.random((len(features), 2)))
-            ids = self._store.take(features, actions)
+            ids = self._store.take(features, actions, users or ())
         chances = lambda: policy.probabilities(released, features)  # noqa: E731
-        if self.plan.features.is_single(contexts):
+        if single:
             one = int(actions[0])
             named = action_name(self.plan, one)
             return Decisions(int(ids[0]), named, bool(ids[0] >= 0), one, chances)
@@ -184,6 +202,20 @@ class Learner:
         ids, losses = observations(id, told, self.plan.n_actions if full else None, outcome)
         with self._custody:
             self._store.hear(ids, losses)
+
+    def erase(self, user: Any) -> None:
+        """Forget how often a person took part: from now on they count as used up.
+
+        They are served, and nothing that they report is used. Whether they were here before makes
+        no difference. Records that wait in a batch stay there until its release.
+        """
+        with self._custody:
+            if self._store.people is None:
+                raise InvalidInput(
+                    f"plan must have the unit 'user' to erase a user; got {self.plan.unit!r}. "
+                    "Nothing to do: no ids are kept."
+                )
+            self._store.people.use_up(user_id("user", user))
 
     def close(self) -> None:
         """Declare the unheard slots of the oldest full batch missing: void, or the plan's

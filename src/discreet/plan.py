@@ -67,10 +67,9 @@ class Plan:
     ``missing_loss`` replaces the loss of an unanswered slot; None makes the slot void.
     ``releases`` is "automatic" (at the first decision after a batch is complete) or
     "on_request" (only when ``release`` is called, so that a public clock, and no person's
-    answer, sets the time). ``unit`` is what the ledger's ε protects; a library that sees
-    records, not persons, can promise this only for one "decision". The unit "user"
-    bounds what one person contributes: ``records_per_batch`` records in each of
-    ``batches_per_user`` batches.
+    answer, sets the time). ``unit`` is what the ledger's ε protects: one "decision", or with
+    "user" everything that one person contributes, at most ``records_per_batch`` records in each of
+    at most ``batches_per_user`` batches. ``Learner.decide(context, user=…)`` enforces it.
 
     >>> plan = Plan(n_actions=3, features=UnitBall(10), budget=Budget.none(),
     ...             policy=ReplayBonusPO(learning_rate=0.1, bonus=0.01), oracle=PooledRidge())
@@ -96,8 +95,10 @@ class Plan:
     batches_per_user: int | None = added_later(None)
     records_per_batch: int | None = added_later(None)
 
-    enforced_units: ClassVar[tuple[str, ...]] = ("decision",)
+    enforced_units: ClassVar[tuple[str, ...]] = ("decision", "user")
     """Units that the code which runs the plan enforces, so that the plan may promise them."""
+    users_are_counted: ClassVar[bool] = True
+    """Whether the unit "user" needs both numbers; a service may divide its budget instead."""
 
     def __post_init__(self) -> None:
         self._count_actions()
@@ -113,10 +114,16 @@ class Plan:
             # [docs/privacy/threat-model.md, "Several records of one person"]
             raise InvalidInput(
                 f"unit must be {' or '.join(map(repr, self.enforced_units))}; got {self.unit!r}. "
-                "A plan cannot tell which records are of one person: leave unit out and choose ε "
-                "for all records of one person, or use the service, which enforces user units."
+                "A plan may promise only what is enforced: leave unit out, or write unit='user' "
+                "with batches_per_user and records_per_batch."
             )
         counts = (self.batches_per_user, self.records_per_batch)
+        if self.unit == "user" and self.users_are_counted and counts == (None, None):
+            raise InvalidInput(
+                "batches_per_user and records_per_batch must be given with unit='user'; got "
+                "neither. Say how often one person may contribute: batches_per_user=10, "
+                "records_per_batch=1."
+            )
         if counts != (None, None) and (self.unit != "user" or None in counts):
             raise InvalidInput(
                 "batches_per_user and records_per_batch must be given together, and only with "

@@ -240,10 +240,10 @@ def test_a_file_cut_short_is_refused_and_put_back(path, share):
 
 def test_another_version_of_the_format_is_refused_and_put_back(path, monkeypatch):
     with monkeypatch.context() as patched:
-        patched.setattr(saved_state, "FORMAT", "discreet-state/3")
+        patched.setattr(saved_state, "FORMAT", "discreet-state/4")
         halfway().save(path)
         with monkeypatch.context() as today:
-            today.setattr(saved_state, "FORMAT", "discreet-state/2")
+            today.setattr(saved_state, "FORMAT", "discreet-state/3")
             with refused(dc.CorruptRelease, "Learner.save"):
                 dc.Learner.load(path)
         assert len(dc.Learner.load(path).released.items) == 2  # whoever wrote it goes on

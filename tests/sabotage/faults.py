@@ -31,12 +31,14 @@ NEWTON = "oracles/mechanisms/newton.py"
 NOISE = "privacy/noise.py"
 OBJECTIVE = "oracles/mechanisms/perturbed_objective.py"
 OUTCOME = "outcome.py"
+PEOPLE = "rows/people_counts.py"
 PERTURB = "oracles/mechanisms/perturb.py"
 PLAN = "plan.py"
 POOLED = "oracles/mechanisms/pooled_statistics.py"
 PROTOCOL = "service/http/protocol.py"
 RELEASE = "releases/release.py"
 RIDGE = "oracles/mechanisms/structured_ridge.py"
+SAVED_ROWS = "rows/saved_rows.py"
 SAVED_STATE = "rows/saved_state.py"
 SCALES = "oracles/mechanisms/gaussian_scales.py"
 SEALED_BATCH = "service/storage/sealed_batch.py"
@@ -73,6 +75,15 @@ class Fault:
     audit: tuple[str, str] | None = None
 
 
+HANDED_OUT = (
+    "        counts = None if self.people is None else self.people.hand_out(users, batch.number)\n"
+)
+UNTIL_ANSWERED = (
+    "        before = {} if self.people is None else dict(self.people._counts.held)\n"
+    f"{HANDED_OUT}"
+    "        if self.people is not None:\n"
+    "            self.asked, self.people._counts.held = self.people._counts.held, before\n"
+)
 ANSWERS = "int(np.asarray(batch.observed).any(axis=-1).sum())"
 UNNOISED = "noisy_statistics(batch, self.problem, 0.0, 0.0, noise, matrix)"
 SECRET = (
@@ -913,6 +924,65 @@ FAULTS = (
             ),
         ),
         ("rows/test_late_losses.py::test_a_loss_after_the_window_is_refused",),
+    ),
+    # People who return.
+    Fault(
+        "a registry that forgets on load",
+        "a person is in at most M batches, whatever is saved and loaded",
+        (
+            Edit(
+                SAVED_ROWS,
+                "PeopleRegistry.of_arrays(participation, rows, newest)",
+                "PeopleRegistry(participation)",
+            ),
+        ),
+        ("test_learner_users.py::test_counts_survive_a_file",),
+    ),
+    Fault(
+        "an answer, not a slot, that counts",
+        "silence is not free",
+        (
+            Edit(STORE, HANDED_OUT, UNTIL_ANSWERED),
+            Edit(
+                STORE,
+                "        for batch, checked in news:  #",
+                "        if self.people is not None:\n"
+                "            self.people._counts.held = self.asked\n"
+                "        for batch, checked in news:  #",
+            ),
+        ),
+        ("test_learner_users.py::test_a_slot_counts_whether_or_not_it_is_answered",),
+    ),
+    Fault(
+        "replies that differ for void slots",
+        "nobody can ask whether someone was there before",
+        (
+            Edit(
+                STORE,
+                "            return np.arange(first, first + rows)\n",
+                "            counts, taken = self.batches[-1].counts, self.batches[-1].taken\n"
+                "            counts = counts[taken - rows : taken]\n"
+                "            return np.where(counts, np.arange(first, first + rows), -1)\n",
+            ),
+        ),
+        ("test_learner_users.py::test_replies_are_the_same_for_slots_that_count_and_void_slots",),
+    ),
+    Fault(
+        "k counted per call",
+        "at most k records of a person in a batch",
+        (
+            Edit(
+                PEOPLE,
+                "        for person in people:\n",
+                "        for known in held:\n"
+                "            held[known] = held[known]._replace(records=0)\n"
+                "        for person in people:\n",
+            ),
+        ),
+        (
+            "rows/test_people_counts.py::test_k_is_counted_in_a_batch_and_not_in_a_call",
+            "test_learner_users.py::test_k_counts_the_slots_of_a_batch_and_not_of_a_call",
+        ),
     ),
     # The edges: units, forks, and the service.
     Fault(

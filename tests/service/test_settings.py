@@ -7,6 +7,7 @@ import pytest
 from discreet.errors import InvalidInput
 from discreet.service.example import EXAMPLE
 from discreet.service.settings import Settings, differing
+from wording import refused
 
 PLAN = {
     "n_actions": 3,
@@ -80,6 +81,13 @@ def test_an_experiment_has_a_plan():
 def test_idealised_mechanisms_need_to_be_asked_for():
     plan = {"oracle": {"kind": "Ridge", "mechanism": "paper"}}
     assert made(plan, allow_idealised=True).plan.oracle.mechanism == "paper"
+
+
+@pytest.mark.parametrize("more", [{}, {"max_batches": 4}])
+def test_counts_that_the_service_does_not_enforce_are_refused(more):
+    counts = {"batches_per_user": 4, "records_per_batch": 1}
+    with refused(InvalidInput, "must be left out of a service", "max_batches"):
+        made(unit="user", plan=counts, **more)
 
 
 def test_a_users_budget_is_divided_by_the_number_of_batches():

@@ -78,7 +78,8 @@ def outlook(experiment: Experiment) -> dict[str, Any]:
         for number, size in zip_longest(range(1, count + 1), sizes)
     ]
     helpful = [number for number, size in enumerate(sizes, start=1) if size <= HELPFUL]
-    event = plan.event
+    event, often = plan.event, plan.participation
+    told = [DISJOINT] if often is None else [DISJOINT, often.assumption]
     return {
         "format": "discreet-outlook/1",
         "plan": plan.to_config(),
@@ -86,10 +87,10 @@ def outlook(experiment: Experiment) -> dict[str, Any]:
         "explanation": plan.explain(),
         "features": plan.features.p,
         "guarantee": {
-            **_cost(plan, event),
+            **_cost(plan, person_event(event, often or ONCE)),
             "unit": plan.unit,
-            "relation": RELATION,
-            "assumptions": [DISJOINT, *assumptions(event)] if plan.budget.private else [],
+            "relation": RELATION if often is None else often.relation,
+            "assumptions": [*told, *assumptions(event)] if plan.budget.private else [],
         },
         "attacker": _attacker(plan),
         "noise": {"scales": _scales(plan), "expected_norm": norm, "event": to_json(event)},
@@ -101,12 +102,14 @@ def outlook(experiment: Experiment) -> dict[str, Any]:
 
 def _batch(plan: Plan, schedule: Schedule, number: int, noise: float | None) -> dict[str, Any]:
     records, fitted = schedule.length(number), schedule.fitted(number)
+    most = plan.participation or ONCE
+    so_far = person_event(plan.event, replace(most, batches=min(number, most.batches)))
     return {
         "number": number,
         "rounds_before": schedule.start(number),
         "records": records,
         "fitted": fitted,
-        "release": _cost(plan, plan.event) if fitted else None,
+        "release": _cost(plan, so_far) if fitted else None,
         "prediction_noise": noise,
     }
 

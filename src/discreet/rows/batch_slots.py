@@ -36,6 +36,7 @@ class BatchSlots:
         self.features = np.empty((size, p))
         self.losses = np.empty((size, n_actions))
         self.actions = np.empty(size, dtype=np.int64)
+        self.counts = np.ones(size, dtype=bool)
 
     def __repr__(self) -> str:
         return "BatchSlots(private)"
@@ -49,10 +50,21 @@ class BatchSlots:
         """The id after the last slot that is taken."""
         return self.start + self.taken
 
-    def take(self, features: np.ndarray[Any, Any], actions: np.ndarray[Any, Any]) -> None:
-        """Take as many slots as there are rows; the caller has counted them."""
+    def take(
+        self,
+        features: np.ndarray[Any, Any],
+        actions: np.ndarray[Any, Any],
+        counts: np.ndarray[Any, Any] | None = None,
+    ) -> None:
+        """Take as many slots as there are rows; the caller has counted them.
+
+        Slots that do not count are void: they hear a loss as all others do, and no fit reads them.
+        """
         taken = slice(self.taken, self.taken + len(actions))
         self.features[taken] = features
+        if counts is not None:
+            self.counts[taken] = counts
+            self.features[taken][~counts] = 0.0  # not needed, so not kept
         self.actions[taken] = actions
         self.losses[taken] = np.nan
         self.taken += len(actions)
@@ -88,13 +100,20 @@ class BatchSlots:
 
     def batch(self, missing: float | None) -> Batch:
         """The rows as a fit reads them."""
-        return batch_of(self.features, self.losses, self.actions, missing)
+        if self.counts.all():
+            return batch_of(self.features, self.losses, self.actions, missing)
+        # Privacy: what a person says beyond their bound is in no fit, nor is their silence.
+        # [docs/privacy/users.md, "Neighbours"]
+        losses = np.where(self.counts[:, None], self.losses, np.nan)
+        actions = np.where(self.counts, self.actions, -1)
+        return batch_of(self.features, losses, actions, missing)
 
     def forget(self) -> None:
         """Overwrite the rows before their memory is freed."""
         self.features.fill(0.0)
         self.losses.fill(0.0)
         self.actions.fill(0)
+        self.counts.fill(True)
 
 
 def batch_of(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from discreet.releases.release import Release
 from discreet.releases.released import Released
 from discreet.rows.batch import Batch
 from discreet.rows.batch_slots import BatchSlots, Moment
+from discreet.rows.people_registry import PeopleRegistry
 from discreet.rows.slot_rules import batch_over, unknown_decision
 from discreet.window import Window, may_open
 
@@ -43,9 +44,10 @@ class MemoryStore:
         waiting: str = "pipeline",
         window: Window = Window(1_000),  # noqa: B008 (it is frozen)
         clock: Callable[[], float] = time.time,
+        people: PeopleRegistry | None = None,
     ) -> None:
         self.waiting, self.window, self._clock = waiting, window, clock
-        self.p, self._missing = p, missing
+        self.p, self._missing, self.people = p, missing, people
         self.decisions, self.seconds = 0, 0.0
         self.begin_after(released, ledger)
 
@@ -98,11 +100,19 @@ class MemoryStore:
             return self.batches[-1].end
         return self.released.schedule.start(len(self.released.items) + 1)
 
-    def take(self, features: np.ndarray[Any, Any], actions: np.ndarray[Any, Any]) -> Any:
-        """Take slots for as many decisions as find one; ids (n,), −1 for decisions without."""
+    def take(
+        self,
+        features: np.ndarray[Any, Any],
+        actions: np.ndarray[Any, Any],
+        users: Sequence[str] = (),
+    ) -> Any:
+        """Take slots for as many decisions as find one; ids (n,), −1 for decisions without.
+
+        Which slots are void changes nothing that is returned here or later.
+        """
         rows, done, first = len(actions), 0, self.end
         if self.batches and rows < self.batches[-1].free:  # the usual call: nothing is sealed
-            self.batches[-1].take(features, actions)
+            self._hand_out(self.batches[-1], features, actions, users)
             self.decisions += rows
             return np.arange(first, first + rows)
         ids = np.full(rows, -1, dtype=np.int64)
@@ -111,12 +121,23 @@ class MemoryStore:
         sealed = Moment(self.decisions + rows, self.now().seconds)
         for batch in batches:
             if count := min(batch.free, rows - done):
-                batch.take(features[done : done + count], actions[done : done + count])
+                part = slice(done, done + count)
+                self._hand_out(batch, features[part], actions[part], users[part])
                 done += count
                 batch.sealed = None if batch.free else sealed
         ids[:done] = np.arange(first, first + done)
         self.batches, self.decisions = batches, sealed.decisions
         return ids
+
+    def _hand_out(
+        self,
+        batch: BatchSlots,
+        features: np.ndarray[Any, Any],
+        actions: np.ndarray[Any, Any],
+        users: Sequence[str],
+    ) -> None:
+        counts = None if self.people is None else self.people.hand_out(users, batch.number)
+        batch.take(features, actions, counts)
 
     def hear(self, ids: np.ndarray[Any, Any], losses: np.ndarray[Any, Any]) -> None:
         """Store losses (n,) of the chosen actions, or (n, A) of all actions; or store nothing."""

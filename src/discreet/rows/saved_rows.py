@@ -12,6 +12,7 @@ from discreet.privacy.ledger import Ledger
 from discreet.releases.release import Release
 from discreet.rows.batch_slots import Moment
 from discreet.rows.memory_store import MemoryStore
+from discreet.rows.people_registry import PeopleRegistry
 
 Arrays = dict[str, np.ndarray[Any, Any]]
 
@@ -28,7 +29,7 @@ def waiting_facts(store: MemoryStore) -> dict[str, Any]:
 
 
 def private_rows(store: MemoryStore) -> Arrays:
-    """The rows of all batches under way, in the order of their slots."""
+    """The rows of all batches under way, in the order of their slots, and who had any before."""
     batches, no_features = store.batches, np.empty((0, store.p))
     no_losses, no_actions = np.empty((0, store.released.n_actions)), np.empty(0, np.int64)
     sealed = [batch.sealed for batch in batches if batch.sealed is not None]
@@ -36,9 +37,11 @@ def private_rows(store: MemoryStore) -> Arrays:
         "features": np.vstack([no_features, *(b.features[: b.taken] for b in batches)]),
         "losses": np.vstack([no_losses, *(b.losses[: b.taken] for b in batches)]),
         "actions": np.hstack([no_actions, *(b.actions[: b.taken] for b in batches)]),
+        "counts": np.hstack([np.empty(0, bool), *(b.counts[: b.taken] for b in batches)]),
         "sealed_decisions": np.array([moment.decisions for moment in sealed], dtype=np.int64),
         "sealed_seconds": np.array([moment.seconds for moment in sealed], dtype=np.float64),
         "closed": np.asarray(bool(batches) and batches[0].closed),
+        **({} if store.people is None else store.people.arrays()),
     }
 
 
@@ -53,16 +56,23 @@ def restore(
     _refuse_impossible_rows(store, rows)
     _require([item.number for item in releases] == list(range(1, len(releases) + 1)))
     _require(len(ledger.entries) == len(releases))
+    participation = store.ledger.participation
+    _require(ledger.participation == participation)
     store.begin_after(replace(store.released, items=releases), ledger)
     start = store.end
+    store.people = None  # these slots were handed out before: none is counted again
     ids = store.take(rows["features"], rows["actions"])
     _require((ids >= 0).all())  # each has a slot: of a batch that opens while others wait
     store.decisions, store.seconds = int(facts["decisions"]), float(facts["seconds"])
     for batch in store.batches:
         losses = rows["losses"][batch.start - start : batch.end - start]
         batch.losses[: batch.taken] = losses
+        batch.counts[: batch.taken] = rows["counts"][batch.start - start : batch.end - start]
         batch.unheard = int(np.isnan(losses).all(axis=-1).sum())
     _restore_moments(store, rows)
+    if participation is not None:
+        newest = store.batches[-1].number if store.batches else len(releases)
+        store.people = PeopleRegistry.of_arrays(participation, rows, newest)
 
 
 def _restore_moments(store: MemoryStore, rows: Arrays) -> None:
@@ -86,6 +96,9 @@ def _refuse_impossible_rows(store: MemoryStore, rows: Arrays) -> None:
     _require(actions.ndim == 1 and actions.dtype == np.int64 and rows["closed"].dtype == np.bool_)
     _require(features.shape == (len(actions), store.p))
     _require(losses.shape == (len(actions), store.released.n_actions))
+    counts, people = rows["counts"], store.people is not None
+    _require(counts.shape == actions.shape and counts.dtype == np.bool_)
+    _require(people == ("people_key" in rows) and bool(people or counts.all()))
     _require(bool(np.isfinite(features).all()))
     _require(bool(((actions >= 0) & (actions < losses.shape[1])).all()))
     heard = ~np.isnan(losses)

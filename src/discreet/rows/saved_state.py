@@ -18,7 +18,7 @@ import numpy as np
 from discreet.errors import CorruptRelease, DiscreetError, InvalidInput, StateClaimed
 from discreet.releases.canonical import write_atomically
 
-FORMAT = "discreet-state/2"
+FORMAT = "discreet-state/3"
 
 _UNREADABLE = (LookupError, TypeError, ValueError, OSError, EOFError, RuntimeError, zlib.error)
 """What zipfile, NumPy and JSON raise on altered bytes, besides BadZipFile."""

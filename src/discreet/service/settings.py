@@ -31,6 +31,7 @@ class ServedPlan(Plan):
     """A plan in the service, which enforces more units of privacy than a ``Learner``."""
 
     enforced_units = UNITS
+    users_are_counted = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,6 +115,12 @@ class Settings:
     def _refuse_what_cannot_be_had(self) -> None:
         plan = self.plan
         refuse_unevaluated(plan)
+        if plan.participation is not None:
+            raise InvalidInput(
+                "plan.batches_per_user and plan.records_per_batch must be left out of a service, "
+                f"which does not enforce them; got {plan.participation.text}. Write "
+                "max_batches at the top of the file, or use a Learner."
+            )
         default = action_index(plan, self.default_action, "default_action")
         object.__setattr__(self, "default_action", default)
         if plan.feedback != "bandit":

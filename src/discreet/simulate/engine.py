@@ -145,6 +145,11 @@ def lost(
         raise InvalidInput(
             "plans must have the same first_batch and growth; some differ. Run each kind alone."
         )
+    if any(plan.participation is not None for plan in plans):
+        raise InvalidInput(
+            "plans must have the unit 'decision' where several are played at once; got 'user'. "
+            "Call evaluate(plan, contexts, labels, users=…) for each."
+        )
     rounds = min(rounds or len(features), len(features))
     schedule = Schedule(plans[0].first_batch, rounds, plans[0].growth)
     ends = np.cumsum(schedule.lengths())

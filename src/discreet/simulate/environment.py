@@ -26,6 +26,8 @@ from discreet.releases.release import Release
 from discreet.releases.released import Released
 from discreet.reported import action_columns
 from discreet.rows.batch import Batch
+from discreet.rows.owners import user_ids
+from discreet.rows.people_counts import slots_that_count
 from discreet.schedule import Schedule
 from discreet.simulate.data_advice import advise_on_contexts
 from discreet.simulate.group_losses import GroupLosses, PlayedGroups
@@ -152,6 +154,7 @@ def evaluate(
     groups: Any = None,
     seed: int = 0,
     noise: Noise | None = None,
+    users: Any = None,
 ) -> Evaluation:
     """Play a labelled set once, in an order that the seed shuffles, until the plan's horizon.
 
@@ -163,6 +166,9 @@ def evaluate(
     ``groups`` is one value per context, or the name of a column, for ``by_group()``. Like all that
     is played it must be public: losses of a group say something about each of its members. The
     plan does not see it, unless its schema has that column too.
+
+    ``users`` are the ids of people, one per context, where the plan has the unit "user": slots
+    beyond what a person may contribute are played and not learned from, as in a ``Learner``.
 
     The seed gives permutation, action draws and noise, so runs of different plans are paired
     and repeatable; seeded noise has the scale that the budget asks for but protects nobody, and
@@ -176,7 +182,7 @@ def evaluate(
     True
     """
     instance("plan", plan, (Plan,), "Make a Plan; that of a learner is learner.plan.")
-    given = handed_over(plan.features, contexts, groups, labels=labels)
+    given = handed_over(plan.features, contexts, groups, labels=labels, users=users)
     features = plan.features.map(given.contexts)
     losses = action_columns(losses, plan.actions, contexts)
     truth = truth_of(plan, len(features), given.beside["labels"], losses)
@@ -190,12 +196,18 @@ def evaluate(
         by_group = PlayedGroups.of(found, order, truth, plan.n_actions)
     noise = noise or SeededNoise(seed)
     schedule = Schedule(plan.first_batch, rounds, plan.growth)
-    ledger = Ledger(plan.budget if noise.exact else Budget.none())
+    often, total = plan.participation, len(features)
+    owners = user_ids("users", given.beside["users"], total, needed=bool(often), single=False)
+    counts = None
+    if owners is not None and often is not None:
+        counts = slots_that_count([owners[row] for row in order], schedule.lengths(), often)
+    unit = "decision" if often is None else plan.unit
+    ledger = Ledger(plan.budget if noise.exact else Budget.none(), unit=unit, participation=often)
     for number in range(1, len(schedule.lengths())):
         ledger = ledger.charge(f"batch {number}", noise.claim(plan.event))
     released = Released(plan.n_actions, schedule)
     batches = []
-    for batch in play(plan, released, features[order], truth[order], u, noise):
+    for batch in play(plan, released, features[order], truth[order], u, noise, counts):
         batches.append(batch)
         if batch.release is not None:
             released = released.add(batch.release)
@@ -254,13 +266,19 @@ class PlayedBatch(NamedTuple):
 
 
 def play(
-    plan: Playable, released: Released, features: Array, truth: Array, u: Array, noise: Noise
+    plan: Playable,
+    released: Released,
+    features: Array,
+    truth: Array,
+    u: Array,
+    noise: Noise,
+    counts: Array | None = None,
 ) -> Iterator[PlayedBatch]:
     """Batch by batch, without a loop over rounds.
 
     ``features`` (..., T, p) and ``u`` (..., T, 2) may have leading axes (seeds, 1) that meet the
     (runs,) of a stacked policy and mechanism. ``truth`` are labels (..., T), or the losses of all
-    actions (..., T, A).
+    actions (..., T, A). ``counts`` (..., T) says which slots count; the others are void.
     """
     xp = namespace(features)
     schedule = released.schedule
@@ -286,6 +304,8 @@ def play(
         if labels:
             losses = xp.astype((truth[..., None, rows] != actions).mT, features.dtype)
         observed = taken if plan.feedback == "bandit" else taken | ~taken
+        if counts is not None:
+            observed = observed & counts[..., rows, None]
         batch = Batch(x, losses, observed)
         fit = plan.mechanism.fit(batch, noise.for_batch(number), released.statistics)
         event = noise.claim(plan.event)

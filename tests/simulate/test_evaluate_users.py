@@ -1,0 +1,87 @@
+"""``evaluate`` with the unit "user": the learner's rule, for a whole run at once."""
+
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import discreet as dc
+from discreet.oracles.mechanisms.structured_ridge import StructuredRidge
+from discreet.simulate import engine
+from discreet.simulate.environment import shuffle
+from wording import refused
+
+ROWS = 300
+RNG = np.random.default_rng(5)
+X, Y = RNG.normal(size=(ROWS, 2)), RNG.integers(0, 2, ROWS)
+USERS = RNG.integers(0, 40, ROWS)
+
+
+def plan(batches=2, records=3, **changes):
+    base = {"n_actions": 2, "features": dc.UnitBall(2), "policy": dc.SquareCB()}
+    often = {"unit": "user", "batches_per_user": batches, "records_per_batch": records}
+    return dc.Plan(
+        **base | {"oracle": dc.Ridge(), "budget": dc.Budget(1.0, 1e-5)} | often | changes
+    )
+
+
+@pytest.mark.parametrize("feedback", ["bandit", "full"])
+def test_a_run_learns_from_slots_that_count(feedback, monkeypatch):
+    heard, fit = [], StructuredRidge.fit
+
+    def watched(self, batch, *rest):
+        heard.append(batch.observed.any(-1))
+        return fit(self, batch, *rest)
+
+    monkeypatch.setattr(StructuredRidge, "fit", watched)
+    dc.evaluate(plan(feedback=feedback), X, Y, users=USERS, seed=3)
+    owners, start, entered = USERS[shuffle(3, ROWS)[0]], 0, Counter()
+    for counts in heard:
+        mine, expected = Counter(), []
+        for person in owners[start : start + len(counts)].tolist():
+            entered[person] += person not in mine
+            mine[person] += 1
+            expected.append(entered[person] <= 2 and mine[person] <= 3)
+        assert counts.tolist() == expected
+        start += len(counts)
+    assert 0 < sum(counts.sum() for counts in heard) < start
+
+
+def test_a_bound_that_nobody_reaches_changes_nothing():
+    wide = plan(99, 99, budget=dc.Budget.none())
+    decisions = replace(wide, unit="decision", batches_per_user=None, records_per_batch=None)
+    seen = dc.evaluate(wide, X, Y, users=USERS)
+    assert (seen.losses == dc.evaluate(decisions, X, Y).losses).all()
+
+
+def test_ids_may_be_a_series_or_a_column():
+    frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "who": USERS, "label": Y})
+    by_name = dc.evaluate(plan(), frame, "label", users="who")
+    for users in (USERS, USERS.astype(str).tolist(), pd.Series(USERS)):
+        assert (dc.evaluate(plan(), X, Y, users=users).losses == by_name.losses).all()
+
+
+def test_the_ledger_is_for_a_person():
+    seen = dc.evaluate(plan(), X, Y, users=USERS, noise=dc.SecureNoise(fast=True))
+    spent = seen.ledger.spent()
+    assert (spent.unit, spent.relation) == ("user", plan().participation.relation)
+    assert 0.99 < spent.epsilon <= 1.0
+
+
+def test_users_are_needed_or_not():
+    with refused(dc.InvalidInput, "users must be given with the unit 'user'"):
+        dc.evaluate(plan(), X, Y)
+    decisions = plan(unit="decision", batches_per_user=None, records_per_batch=None)
+    with refused(dc.InvalidInput, "users must be left out with the unit 'decision'"):
+        dc.evaluate(decisions, X, Y, users=USERS)
+    with refused(dc.InvalidInput, "one id for each of 300"):
+        dc.evaluate(plan(), X, Y, users=USERS[:-1])
+
+
+def test_many_plans_at_once_are_for_decisions():
+    with refused(dc.InvalidInput, "unit 'decision' where several", "users="):
+        engine.run([plan()], plan().features.map(X), Y, [0])
+    with refused(dc.InvalidInput, "unit 'decision' where several"):
+        dc.privacy_curve(X, Y, plan=plan(), seeds=2)

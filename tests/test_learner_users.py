@@ -1,0 +1,261 @@
+"""Learner with the unit "user": which records enter a fit, and that nobody can tell."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import discreet as dc
+from discreet.rows import saved_state
+from store_state import state_of
+from wording import refused
+
+BUDGET = dc.Budget(1.0, 1e-5)
+
+
+def plan(batches=2, records=1, **changes):
+    base = {"n_actions": 2, "features": dc.UnitBall(1), "budget": BUDGET, "oracle": dc.Ridge()}
+    sizes = {"policy": dc.Uniform(), "first_batch": 4, "growth": 1.1}
+    often = {"unit": "user", "batches_per_user": batches, "records_per_batch": records}
+    return dc.Plan(**base | sizes | often | changes)
+
+
+def learner(batches=2, records=1, seed=0, **changes):
+    chosen = plan(batches, records, **changes)
+    return dc.Learner(chosen, noise=dc.SecureNoise(fast=True), draws=np.random.default_rng(seed))
+
+
+def contexts(*values):
+    return np.array(values, dtype=float)[:, None]
+
+
+def fitted(one, monkeypatch):
+    """What fits read: a list of batches, each a list of (context, losses that were observed)."""
+    seen, fit = [], one._fit
+
+    def watched(batch, released, ledger):
+        rows = zip(batch.features, batch.losses, batch.observed, strict=True)
+        seen.append([(round(x[1] * 2**0.5, 3), y[o].tolist()) for x, y, o in rows])
+        return fit(batch, released, ledger)
+
+    monkeypatch.setattr(one, "_fit", watched)
+    return seen
+
+
+def test_beyond_the_bound_a_slot_is_void_and_in_no_fit(monkeypatch):
+    one = learner(batches=2, records=1)
+    seen = fitted(one, monkeypatch)
+    for size in (4, 5, 6):  # the slots of the first batches
+        users = ["anna", "anna", "bob", *[7] * (size - 3)]
+        many = one.decide(contexts(0.1, 0.2, 0.3, *[0.4] * (size - 3)), user=users)
+        one.observe(many.id, [0.25, 0.5, 0.75, *[1.0] * (size - 3)])
+        one.release()
+    first = [(0.1, [0.25]), (0.0, []), (0.3, [0.75]), (0.4, [1.0])]
+    assert seen == [first, [*first, (0.0, [])], [(0.0, [])] * 6]
+    assert [item.records for item in one.released.items] == [4, 5, 6]  # slots, not people
+
+
+def test_a_slot_counts_whether_or_not_it_is_answered(monkeypatch):
+    one = learner(batches=2, records=1)
+    seen = fitted(one, monkeypatch)
+    for size, answered in ((4, False), (5, False), (6, True)):
+        many = one.decide(contexts(*[0.1] * size), user=["anna", "b", *["c"] * (size - 2)])
+        if answered:
+            one.observe(many.id, np.ones(6))
+        else:
+            one.close()
+        one.release()
+    assert seen[2] == [(0.0, [])] * 6
+
+
+def test_k_counts_the_slots_of_a_batch_and_not_of_a_call(monkeypatch):
+    one = learner(batches=1, records=2)
+    seen = fitted(one, monkeypatch)
+    for value in (0.1, 0.2, 0.3, 0.4):
+        decision = one.decide(contexts(value)[0], user="anna")
+        one.observe(decision.id, 1.0)
+    one.release()
+    assert [x for x, _ in seen[0]] == [0.1, 0.2, 0.0, 0.0]
+
+
+@pytest.mark.parametrize("missing", [None, 1.0])
+def test_a_void_slot_takes_no_missing_loss(missing, monkeypatch):
+    one = learner(batches=1, records=1, missing_loss=missing)
+    seen = fitted(one, monkeypatch)
+    one.decide(contexts(0.1, 0.2, 0.3, 0.4), user=["anna"] * 4)
+    one.close()
+    one.release()
+    assert seen == [[(0.1, [] if missing is None else [1.0]), *[(0.0, [])] * 3]]
+
+
+def test_full_feedback_has_void_rows_too(monkeypatch):
+    one = learner(batches=1, records=1, feedback="full")
+    seen = fitted(one, monkeypatch)
+    many = one.decide(contexts(0.1, 0.2, 0.3, 0.4), user=["anna", "anna", "bob", "bob"])
+    one.observe(many.id, np.tile([0.0, 1.0], (4, 1)))
+    one.release()
+    assert seen == [[(0.1, [0.0, 1.0]), (0.0, []), (0.3, [0.0, 1.0]), (0.0, [])]]
+
+
+# Nobody can ask whether someone was there before.
+
+
+def facts(one, users):
+    """Everything that a caller sees of two batches, whoever the users are."""
+    told = []
+    for value in np.linspace(0.0, 1.0, 8):
+        decision = one.decide(contexts(value)[0], user=users[len(told)])
+        one.observe(decision.id, value)
+        one.observe(decision.id, value)  # the same again: no news
+        with refused(dc.LossConflict, "already stored") as conflict:
+            one.observe([decision.id], [0.5 * value + 0.1])
+        shown = (repr(decision), decision.id, decision.stored, decision.action_index)
+        told.append((*shown, decision.propensity, str(conflict.value), str(one.status())))
+    return told, len(one.released.items), one.ledger.spent()
+
+
+def test_replies_are_the_same_for_slots_that_count_and_void_slots():
+    strangers = facts(learner(batches=1), [f"person {i}" for i in range(8)])
+    regulars = facts(learner(batches=1), ["anna"] * 8)
+    assert strangers == regulars
+    many = learner(batches=1).decide(contexts(0.1, 0.2, 0.3), user=["anna"] * 3)
+    assert (many.id.tolist(), many.stored.tolist()) == ([0, 1, 2], [True] * 3)
+    frame = learner(batches=1).decide(
+        pd.DataFrame({"x": [0.1, 0.2, 0.3], "who": ["anna"] * 3}), user="who"
+    )
+    assert (frame.id.tolist(), frame.stored.tolist()) == ([0, 1, 2], [True] * 3)
+
+
+def test_a_void_slot_is_awaited_like_any_other():
+    one = learner(batches=1)
+    many = one.decide(contexts(0.1, 0.2, 0.3, 0.4), user=["anna"] * 4)
+    one.observe(many.id[:3], np.zeros(3))
+    with refused(dc.NotReady):
+        one.release()
+    one.observe(many.id[3], 0.0)
+    one.release()
+
+
+# The guarantee.
+
+
+def test_the_ledger_is_for_a_person_and_never_ends():
+    one = learner(batches=2, records=2)
+    spent = []
+    for size in range(4, 9):
+        many = one.decide(contexts(*[0.5] * size), user=["anna"] * size)
+        one.observe(many.id, np.zeros(size))
+        one.release()
+        spent.append(one.ledger.spent().epsilon)
+    assert spent[0] < 0.8
+    assert spent[1:] == [pytest.approx(1.0, abs=1e-3)] * 4
+    said = one.ledger.spent()
+    assert (said.unit, said.relation) == ("user", one.plan.participation.relation)
+    assert "for one user" in repr(one)
+
+
+def test_a_seeded_learner_of_users_promises_nothing():
+    one = dc.Learner(plan(), noise=dc.SeededNoise(0))
+    many = one.decide(contexts(*[0.5] * 4), user=["anna"] * 4)
+    one.observe(many.id, np.zeros(4))
+    one.release()
+    assert one.ledger.spent().epsilon == np.inf
+
+
+def test_a_sampler_that_a_person_meets_too_often_is_refused_at_once():
+    often = plan(batches=500, records=500, budget=dc.Budget(1.0, 1e-9))
+    with refused(dc.BudgetExceeded, "without fast"):
+        dc.Learner(often, noise=dc.SecureNoise(fast=True))
+
+
+# Saving and erasing.
+
+
+def test_counts_survive_a_file(tmp_path, monkeypatch):
+    path = tmp_path / "state"
+    one = learner(batches=2, records=1)
+    many = one.decide(contexts(*[0.1] * 5), user=["anna", "anna", "bob", "bob", "anna"])
+    one.observe(many.id[:4], np.zeros(4))
+    before = state_of(one._store)
+    one.save(path)
+    assert b"anna" not in path.read_bytes()
+    again = dc.Learner.load(path, noise=dc.SecureNoise(fast=True))
+    assert state_of(again._store) == before
+    seen = fitted(again, monkeypatch)
+    again.observe(4, 1.0)  # anna's, in her second batch
+    again.observe(again.decide(contexts(*[0.2] * 4), user=["anna", "b", "bob", "c"]).id, [0.0] * 4)
+    users = ["anna", "bob", "b", "c", "d", "d"]
+    again.observe(again.decide(contexts(*[0.3] * 6), user=users).id, [0.0] * 6)
+    again.release()
+    rows = [[x for x, heard in batch if heard] for batch in seen]
+    assert rows == [[0.1, 0.1], [0.1, 0.2, 0.2, 0.2], [0.3, 0.3, 0.3]]
+
+
+def test_a_file_without_its_counts_is_refused(tmp_path, monkeypatch):
+    path = tmp_path / "state"
+    write = saved_state.write
+
+    def forgetful(place, header, rows):
+        write(place, header, {name: rows[name] for name in rows if "people" not in name})
+
+    def other_bound(place, header, rows):
+        header["ledger"]["participation"] = {"batches": 3, "records": 1}
+        write(place, json.loads(json.dumps(header)), rows)
+
+    for fault in (forgetful, other_bound):
+        one = learner()
+        one.decide(contexts(0.1)[0], user="anna")
+        with monkeypatch.context() as patched:
+            patched.setattr(saved_state, "write", fault)
+            one.save(path)
+        with refused(dc.CorruptRelease, "not claimed"):
+            dc.Learner.load(path)
+
+
+def test_who_is_erased_is_served_and_never_counts_again(monkeypatch):
+    one = learner(batches=2, records=2)
+    seen = fitted(one, monkeypatch)
+    one.decide(contexts(0.1)[0], user="anna")
+    one.erase("anna")
+    one.erase("nobody who was here")
+    decision = one.decide(contexts(0.2)[0], user="anna")
+    assert (decision.id, decision.stored) == (1, True)
+    one.decide(contexts(0.3, 0.4), user=["nobody who was here", "bob"])
+    one.observe(np.arange(4), np.zeros(4))
+    one.release()
+    assert [x for x, heard in seen[0] if heard] == [0.1, 0.4]
+
+
+def test_only_users_can_be_erased():
+    plain = dc.Learner(dc.Plan(n_actions=2, features=dc.UnitBall(1), budget=BUDGET))
+    with refused(dc.InvalidInput, "unit 'user' to erase a user"):
+        plain.erase("anna")
+    with refused(dc.InvalidInput, "id of one person"):
+        learner().erase(None)
+
+
+# Frames, gaps and the horizon.
+
+
+def test_a_column_of_a_frame_names_the_users(monkeypatch):
+    one = learner(batches=1, records=1)
+    seen = fitted(one, monkeypatch)
+    frame = pd.DataFrame({"x": [0.1, 0.2, 0.3, 0.4], "who": [1, 1, 2, 2]}, index=list("abcd"))
+    many = one.decide(frame, user="who")
+    assert list(many.id.index) == list("abcd")
+    one.observe(many.id, np.zeros(4))
+    one.release()
+    assert [x for x, heard in seen[0] if heard] == [0.1, 0.3]
+
+
+def test_a_decision_without_a_slot_does_not_count(monkeypatch):
+    one = dc.Learner(plan(batches=1, records=1), waiting="gap", noise=dc.SecureNoise(fast=True))
+    seen = fitted(one, monkeypatch)
+    many = one.decide(contexts(*[0.1] * 6), user=["a", "b", "c", "d", "late", "late"])
+    assert many.stored.tolist() == [True] * 4 + [False] * 2
+    one.observe(many.id, np.zeros(6))
+    many = one.decide(contexts(*[0.2] * 5), user=["late", "a", "b", "e", "f"])
+    one.observe(many.id, np.zeros(5))
+    one.release()
+    assert [x for x, heard in seen[1] if heard] == [0.2, 0.2, 0.2]
