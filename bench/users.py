@@ -5,10 +5,10 @@
     python bench/users.py --file FILE.csv --user COLUMN --target COLUMN
 
 By default people are simulated: how many rows someone has follows a heavy-tailed law (log-normal,
-median 6 of 20,000 rows), and rows come in a random order. A context is 4 numbers of the person, the same in
-all their rows, and 4 of the occasion. The right one of 4 actions is the largest of 4 fixed linear
-functions of the context and of a taste of the person that no column shows. With --file the columns
-of a .csv file are contexts, all numeric, beside an id of the person and a class.
+median 6 of 20,000 rows), and rows come in a random order. A context is 4 numbers of the person, the
+same in all their rows, and 4 of the occasion. The right one of 4 actions is the largest of 4 fixed
+linear functions of the context and of a taste of the person that no column shows. With --file the
+columns of a .csv file are contexts, all numeric, beside an id of the person and a class.
 
 The default plan is played once per seed, which gives order, draws and noise. "divided" is what
 needs no theory of persons: (ε/M, δ/M) per release, and one record of a person in each of M batches.
