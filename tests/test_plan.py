@@ -36,6 +36,8 @@ from discreet import (
     VanillaPO,
     evaluate,
 )
+from discreet.cli.experiment_file import Experiment
+from discreet.cli.plan_command import outlook
 from discreet.privacy.groups import epsilon_together
 from discreet.service.settings import ServedPlan
 from wording import refused
@@ -368,3 +370,14 @@ def test_names_count_the_actions():
         Plan(n_actions=3, outcome="reward", **rest)
     with refused(InvalidInput, "plan.outcome.kind must be one of Loss, Reward", "'Reward'"):
         Plan.from_config(named.to_config() | {"outcome": {"kind": "Rewards", "low": 0, "high": 1}})
+
+
+def test_the_command_tells_what_a_person_pays():
+    often = {"unit": "user", "batches_per_user": 3, "records_per_batch": 2}
+    told = outlook(Experiment(plan(**often), None, 1, None))
+    guarantee = told["guarantee"]
+    assert guarantee["epsilon"] == pytest.approx(1.0, abs=1e-3)  # not that of one record
+    assert guarantee["relation"] == plan(**often).participation.relation
+    spent = [batch["release"]["epsilon"] for batch in told["batches"]]
+    assert spent[0] < spent[1] < spent[2] == pytest.approx(1.0, abs=1e-3)
+    assert set(spent[2:]) == {spent[2]}
