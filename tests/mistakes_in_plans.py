@@ -119,9 +119,9 @@ PLANS = [
     ),
     (
         "Learner(plan(unit='user'))",
-        "unit must be 'decision'; got 'user'",
-        "or use the service, which enforces user units.",
-        "Learner(plan())",
+        "batches_per_user and records_per_batch must be given with unit='user'; got neither",
+        "Say how often one person may contribute: batches_per_user=10, records_per_batch=1.",
+        "Learner(plan(unit='user', batches_per_user=10, records_per_batch=1))",
     ),
     (
         "Learner(plan(), window='7 days')",

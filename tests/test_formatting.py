@@ -38,7 +38,7 @@ def test_levels():
 
 
 @pytest.mark.parametrize(
-    ("text", "home"), [('"∞"', "formatting.py"), ("import tomllib", "config.py")]
+    ("text", "home"), [('"∞"', "formatting.py"), ("import tomllib", "toml_files.py")]
 )
 def test_there_is_one_place_for_it(text, home):
     found = [

@@ -1,4 +1,4 @@
-"""Dataclasses to plain mappings and back, and TOML files. The dataclass is the schema.
+"""Dataclasses to plain mappings and back. The dataclass is the schema of a file.
 
 Decimals are written as text ("1e-05"), so that the canonical JSON of a plan is the same bytes
 in every language; a reader accepts text and numbers.
@@ -6,12 +6,10 @@ in every language; a reader accepts text and numbers.
 
 from __future__ import annotations
 
-import tomllib
 import types
 import typing
 from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
-from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -91,35 +89,6 @@ def build(cls: type[T], given: Mapping[str, Any], where: str, registry: Registry
             for name, value in given.items()
         }
     )
-
-
-def read_toml(path: str | Path, what: str) -> dict[str, Any]:
-    """The keys of a file; ``what`` names the file in errors."""
-    return parse_toml(read_text(path, what), path, what)
-
-
-def read_text(path: str | Path, what: str, step: str = "Check the path.") -> str:
-    """The text of a TOML file, for ``parse_toml``."""
-    try:
-        return Path(path).read_text(encoding="utf-8")
-    except OSError as error:
-        raise InvalidInput(
-            f"{what} file must be readable; cannot read {path} ({error.strerror}). {step}"
-        ) from None
-    except UnicodeDecodeError as error:
-        raise _no_toml(path, what, error) from None
-
-
-def parse_toml(text: str, path: str | Path, what: str) -> dict[str, Any]:
-    """The keys of the text that was read from the file ``path``."""
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise _no_toml(path, what, error) from None
-
-
-def _no_toml(path: str | Path, what: str, error: ValueError) -> InvalidInput:
-    return InvalidInput(f"{what} file must be TOML; {path} is not: {error}. Correct that line.")
 
 
 def _read(hint: Any, value: Any, where: str, registry: Registry) -> Any:

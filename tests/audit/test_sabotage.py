@@ -20,6 +20,7 @@ from discreet.audit.subjects import MECHANISMS, joined
 from discreet.oracles import FiniteClass
 from discreet.oracles.mechanisms import (
     gaussian_scales,
+    legal_rows,
     moments,
     paper_ridge,
     perturb,
@@ -156,11 +157,11 @@ def test_noise_from_a_seed_at_the_start(monkeypatch):
 
 def test_the_response_sensitivity_without_the_bias_column(monkeypatch):
     def without_bias(self):
-        rows = self.grid / moments.GRID
+        rows = self.grid / legal_rows.GRID
         rows[:, 0] = 0.0
         return rows
 
-    monkeypatch.setattr(moments.LegalRows, "features", property(without_bias))
+    monkeypatch.setattr(legal_rows.LegalRows, "features", property(without_bias))
     assert caught(found("ridge-paper", "exact"), "exact", "largest move")
 
 

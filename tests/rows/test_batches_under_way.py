@@ -158,4 +158,4 @@ class Conversation(RuleBasedStateMachine):
 
 
 TestConversation = Conversation.TestCase
-TestConversation.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestConversation.settings = settings(max_examples=25, stateful_step_count=40, deadline=None)

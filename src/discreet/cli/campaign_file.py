@@ -9,10 +9,11 @@ from typing import Any
 
 from discreet.campaign.grid import Grid
 from discreet.campaign.run_campaign import Campaign
-from discreet.config import build, read_toml
+from discreet.config import build
 from discreet.data import NAMES
 from discreet.errors import InvalidInput
 from discreet.features.schema import Schema
+from discreet.toml_files import read_toml
 
 LISTS = ("data", "algorithms", "oracles", "epsilon", "ridges")
 

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.cli.own_code import import_flag
 from discreet.cli.spoken_advice import quiet_flag
-from discreet.config import read_toml, to_config
+from discreet.config import to_config
 from discreet.errors import InvalidInput
 from discreet.features.schema import Schema
 from discreet.plan import Plan
 from discreet.registry import ORACLES, POLICIES
+from discreet.toml_files import read_toml
 from discreet.validate import nearest, one_of, whole
 
 if TYPE_CHECKING:

@@ -14,7 +14,6 @@
 from __future__ import annotations
 
 import json
-import tomllib
 from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from pathlib import Path
@@ -27,6 +26,7 @@ from discreet.features.flag import Flag
 from discreet.features.hashed import Hashed
 from discreet.features.number import Number
 from discreet.features.schema import Schema
+from discreet.toml_files import read_toml
 from discreet.validate import nearest
 
 KINDS: Mapping[str, type[Any]] = {
@@ -41,17 +41,7 @@ HEAD = """\
 
 def read_schema(path: str | Path) -> Schema:
     """The schema of a file; unknown keys and kinds are refused by name."""
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-        document = tomllib.loads(text)
-    except OSError as error:
-        raise InvalidInput(
-            f"schema file must be readable; cannot read {path} ({error.strerror}). Check the path."
-        ) from None
-    except ValueError as error:  # neither TOML nor UTF-8
-        raise InvalidInput(
-            f"schema file must be TOML; {path} is not: {error}. Correct that line."
-        ) from None
+    document = read_toml(path, "schema")
     document.pop("kind", None)  # as in the table [features] of an experiment
     for key in document:
         if key not in KEYS:

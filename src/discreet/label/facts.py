@@ -7,8 +7,9 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from discreet.config import build, read_toml
+from discreet.config import build
 from discreet.errors import InvalidInput
+from discreet.toml_files import read_toml
 
 
 @dataclass(frozen=True)

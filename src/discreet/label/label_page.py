@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -45,7 +44,7 @@ def _dots(right: int) -> list[tuple[int, int, str]]:
 def _number(text: str | None) -> str:
     if text is None:
         return "not known"
-    return "∞" if math.isinf(float(text)) else epsilon_text(float(text), 3)
+    return epsilon_text(float(text), 3)
 
 
 def _bounds(audit: Mapping[str, Any]) -> list[tuple[str, str, str]]:

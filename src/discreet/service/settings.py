@@ -9,11 +9,12 @@ from typing import Any
 
 from discreet.action_names import action_index
 from discreet.billboard.documents import refuse_unevaluated
-from discreet.config import build, parse_toml, read_text, to_config
+from discreet.config import build, to_config
 from discreet.errors import InvalidInput
 from discreet.plan import Plan
 from discreet.privacy.budget import Budget
 from discreet.privacy.events import REAL_ARITHMETIC, assumptions
+from discreet.toml_files import parse_toml, read_text
 from discreet.validate import in_range, one_of, whole
 from discreet.window import UNITS as UNITS_OF_TIME
 from discreet.window import WAITING, seconds_of
