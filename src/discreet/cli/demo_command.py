@@ -107,6 +107,8 @@ def _play(sets: list[Dataset], seeds: int, *, quiet: bool) -> dict[str, Any]:
                 "dimension": data.dimension,
                 "n_actions": data.n_actions,
                 "best_loss": data.best_loss,
+                "best_fixed": data.best_fixed,
+                "uniform": 1.0 - 1.0 / data.n_actions,
             }
             for data in sets
         ],
@@ -129,7 +131,8 @@ def _lines(document: Mapping[str, Any], out: Path) -> list[str]:
             [each["name"], *(_loss(run) for run in runs if run["algorithm"] == each["name"])]
             for each in document["algorithms"]
         ]
-        lines += [*table(header, rows), ""]
+        plain = f"best fixed action {data['best_fixed']:.3f}, uniform {data['uniform']:.3f}"
+        lines += [*table(header, rows), f"without contexts: {plain}", ""]
     return [
         *lines,
         f"Mean loss ± standard error, seeds 0 to {document['seeds'] - 1}; smaller is better.",

@@ -55,14 +55,14 @@ def _draw(
     for axis, i in zip(top, levels, strict=True):
         for a in algorithms:
             _line(axis, curves, a, i, curves.algorithms[a], line_style(curves.algorithms[a], ink))
-        _known(axis, known, ink)
+        known_levels(axis, known, ink)
         _finish(axis, curves.levels[i].text, ink)
     below = lower.subplots(rows, min(_BELOW, len(algorithms)), squeeze=False, sharex=True)
     for axis, a in zip(below.reshape(-1), algorithms, strict=False):
         for i in levels:
             style = {"color": colours[i], "linewidth": 1.6}
             _line(axis, curves, a, i, curves.levels[i].text, style)
-        _known(axis, known, ink)
+        known_levels(axis, known, ink)
         axis.sharey(top[0])
         _finish(axis, curves.algorithms[a], ink)
     for axis in below.reshape(-1)[len(algorithms) :]:
@@ -92,7 +92,8 @@ def _line(axis: Any, curves: Curves, a: int, i: int, label: str, style: Any) -> 
         )
 
 
-def _known(axis: Any, known: Mapping[str, float], ink: str) -> None:
+def known_levels(axis: Any, known: Mapping[str, float], ink: str) -> None:
+    """Losses that need no context, as lines across the panel."""
     for name, level in known.items():
         if np.isfinite(level):
             style = {"linestyle": LEVELS[name], "linewidth": 1, "alpha": 0.6, "zorder": 1}

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from discreet.formatting import epsilon_text
+from discreet.report.curve_chart import known_levels
 from discreet.report.figure_style import Drawing, line_style, rounds_axis
 
 Results = Mapping[str, Any]
@@ -40,4 +41,6 @@ def _panel(axis: Any, results: Results, data: Any, epsilon: Any, ink: str) -> No
     for run in shown:
         name = run["algorithm"]
         axis.plot(run["rounds"], run["curve"], label=name, **line_style(name, ink))
+    levels = {"best fixed action": data["best_fixed"], "uniform": data["uniform"]}
+    known_levels(axis, levels, ink)
     rounds_axis(axis, ink)
