@@ -35,10 +35,12 @@ from discreet.privacy.budget import Budget
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.noise import SecureNoise, SeededNoise
 from discreet.registry import POLICIES, register
+from discreet.releases.prior import Prior
 from discreet.releases.release import Release
 from discreet.releases.released import Released
 from discreet.simulate import Evaluation, PrivacyCurve, evaluate, privacy_curve
 from discreet.simulate.off_policy import Logs, OfflineEvaluation, evaluate_offline
+from discreet.simulate.warm_start import prior_from_logs, prior_from_released
 
 __version__ = "0.1.0"
 
@@ -70,6 +72,7 @@ __all__ = [
     "Plan",
     "Policy",
     "PooledRidge",
+    "Prior",
     "PrivacyCurve",
     "PrivateData",
     "Problem",
@@ -86,6 +89,8 @@ __all__ = [
     "UnknownDecision",
     "evaluate",
     "evaluate_offline",
+    "prior_from_logs",
+    "prior_from_released",
     "privacy_curve",
     "register",
     "stack",

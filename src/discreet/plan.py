@@ -22,6 +22,7 @@ from discreet.features.number import Number
 from discreet.features.schema import Schema
 from discreet.features.unit_ball import UnitBall
 from discreet.oracles import Mechanism, Oracle, PooledRidge, Problem
+from discreet.oracles.mechanisms.pooled_statistics import PooledStatistics
 from discreet.outcome import OUTCOMES, UNIT_LOSS, Loss, Outcome, Reward
 from discreet.plan_words import explained
 from discreet.policies import Policy, ReplayBonusPO
@@ -32,6 +33,7 @@ from discreet.privacy.groups import person_event
 from discreet.privacy.participation import ONCE, Participation
 from discreet.registry import ORACLES, POLICIES, refuse_unregistered
 from discreet.releases.canonical import digest_of
+from discreet.releases.prior import Prior, shared_digest
 from discreet.releases.released import Released
 from discreet.schedule import Schedule
 from discreet.types import added_later
@@ -49,6 +51,7 @@ FEATURES: Registry = {
     "Date": Date,
 }
 BUDGETS: Registry = {"Budget": Budget}
+PRIORS: Registry = {"Prior": Prior}
 LONGEST = 160
 """Characters of a part of a plan that its repr shows."""
 
@@ -94,6 +97,7 @@ class Plan:
     unit: str = "decision"
     batches_per_user: int | None = added_later(None)
     records_per_batch: int | None = added_later(None)
+    prior: Prior | None = added_later(None)  # noqa: RUF009
 
     enforced_units: ClassVar[tuple[str, ...]] = ("decision", "user")
     """Units that the code which runs the plan enforces, so that the plan may promise them."""
@@ -149,6 +153,8 @@ class Plan:
                 f"oracle must predict losses in [0, 1] for {type(self.policy).__name__}; "
                 f"got {type(self.oracle).__name__}. Use PooledRidge, Logistic or FiniteClass."
             )
+        if self.prior is not None:
+            self._refuse_a_prior_of_something_else(self.prior)
         # Refuses now, before the first person, what cannot be calibrated.
         if self.participation is not None and self.budget.private:
             self._refuse_what_costs_a_person_too_much(self.participation)
@@ -162,6 +168,22 @@ class Plan:
                 f"oracle must keep a user within {self.budget.text}; {type(self.oracle).__name__} "
                 f"costs ε = {cost:.4g} for {participation.text}. Calibrate it for "
                 "problem.participation, or choose a built-in oracle."
+            )
+
+    def _refuse_a_prior_of_something_else(self, prior: Prior) -> None:
+        instance("prior", prior, (Prior,), "Make one: prior_from_logs(plan, …).")
+        mechanism = self.mechanism
+        if not isinstance(mechanism, PooledStatistics):
+            raise InvalidInput(
+                f"oracle must pool statistics where there is a prior; got "
+                f"{type(self.oracle).__name__}. Use PooledRidge, or leave prior out."
+            )
+        other = prior.made_for != shared_digest(self.to_config())
+        if other or mechanism.misfit(prior.statistics) is not None:
+            raise InvalidInput(
+                "prior must have the features, actions, outcome and feedback of this plan, and "
+                "its geometry; this one was made for another. Make it for this plan without a "
+                "prior: prior_from_logs(plan, …), then replace(plan, prior=…)."
             )
 
     def __repr__(self) -> str:
@@ -236,7 +258,8 @@ class Plan:
 
     def nothing_released(self) -> Released:
         """What a policy sees before the first release."""
-        return Released(self.n_actions, self.schedule, plan=self.to_config())
+        prior = None if self.prior is None else self.prior.statistics
+        return Released(self.n_actions, self.schedule, plan=self.to_config(), prior=prior)
 
     def to_config(self) -> dict[str, Any]:
         """The plan as a mapping of words and whole numbers, fit for canonical JSON."""
@@ -257,9 +280,10 @@ class Plan:
             "oracle": ORACLES,
             "budget": BUDGETS,
             "outcome": OUTCOMES,
+            "prior": PRIORS,
         }
         for name, registry in parts.items():
-            if name in given:
+            if given.get(name) is not None:
                 part = given[name]
                 if name == "budget":
                     part = _budget_table(part)

@@ -24,6 +24,11 @@ def explained(plan: Plan) -> str:
         "Oracle": _oracle(plan),
         "Batches": _batches(plan),
     }
+    if plan.prior is not None:
+        told["Prior"] = (
+            f"{plan.prior.text}. They are public, part of this plan, and enter the pool as a "
+            "batch without cost."
+        )
     return "\n".join(
         textwrap.fill(f"{subject:<10}{words}", 88, subsequent_indent=" " * 10)
         for subject, words in told.items()

@@ -18,6 +18,7 @@ from discreet.privacy.budget import Budget
 from discreet.registry import POLICIES
 from discreet.releases.canonical import digest_of
 from discreet.releases.policy_view import PolicyView
+from discreet.releases.prior import prior_of
 from discreet.releases.release import DecidingRelease, Release, following
 from discreet.releases.released import Released
 from discreet.schedule import Schedule
@@ -178,7 +179,8 @@ class Chain:
                 "chain must hold whole releases; this one holds only what decisions read of them. "
                 "Read the documents again."
             )
-        return Released(view.n_actions, view.schedule, whole, view.plan)
+        prior = prior_of(view.plan)
+        return Released(view.n_actions, view.schedule, whole, view.plan, prior=prior)
 
     @cached_property
     def deciding(self) -> PolicyView[Release | DecidingRelease]:

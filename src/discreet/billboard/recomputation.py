@@ -39,7 +39,7 @@ def recompute(released: Released) -> dict[int, list[str]]:
     # The unit does not enter the noise, and a plan outside the service may promise only this one.
     mechanism = Plan.from_config({**plan, "unit": "decision"}).mechanism
     assert isinstance(mechanism, PooledStatistics)
-    known: list[Statistics] = []
+    known: list[Statistics] = [] if released.prior is None else [released.prior]
     for release in released.items:
         part = misfit(mechanism, known[-1].following if known else None, release)
         if part is None and release.statistics is not None:
@@ -66,18 +66,9 @@ def misfit(mechanism: Mechanism, matrix: Array | None, release: Release) -> str 
         return "statistics"
     new: Any = release.statistics  # its optional parts are there once their shapes hold
     gram, problem = release.gram, mechanism.problem
-    p, stretched, bandit = problem.p, mechanism.stretched, problem.feedback == "bandit"
-    square = (p, p) if stretched else None
-    shapes: Mapping[str, tuple[int, ...] | None] = {
-        "gram": (problem.n_actions if bandit else 1, p, p),
-        "response": (problem.n_actions, p),
-        "matrix": square,
-        "following": square,
-        "told": (2,) if stretched and bandit else None,
-    }
-    for name, shape in shapes.items():
-        if getattr(getattr(new, name), "shape", None) != shape:
-            return f"statistics.{name}"
+    p, stretched = problem.p, mechanism.stretched
+    if (name := mechanism.misfit(new)) is not None:
+        return f"statistics.{name}"
     same_gram = gram is not None and not gram.dense and np.array_equal(gram.values, new.gram)
     holds = {
         "statistics.records": new.records == release.records,

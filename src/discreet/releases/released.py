@@ -6,7 +6,7 @@ A policy reads nothing but ``Released``, so everything it computes is post-proce
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from discreet.errors import CorruptRelease, InvalidInput
 from discreet.frames import new_frame
 from discreet.releases.canonical import canonical, digest_of, read_document, write_atomically
 from discreet.releases.policy_view import PolicyView
+from discreet.releases.prior import prior_of
 from discreet.releases.release import Release, altered, following
 from discreet.releases.statistics import Statistics
 from discreet.schedule import Schedule
@@ -31,12 +32,18 @@ _FILE_KEYS = {"format", "plan", "releases", "head"}
 
 @dataclass(frozen=True)
 class Released(PolicyView[Release]):
-    """All releases so far: the only part of the past that a policy may see."""
+    """All releases so far: the only part of the past that a policy may see.
+
+    ``prior`` are the public statistics that the plan begins with, if it does.
+    """
+
+    prior: Statistics | None = field(default=None, repr=False)
 
     @property
     def statistics(self) -> tuple[Statistics, ...]:
-        """What the next fit may use of the past: all statistics that were released."""
-        return tuple(item.statistics for item in self.items if item.statistics is not None)
+        """What the next fit may use of the past: the prior, and all that was released."""
+        told = tuple(item.statistics for item in self.items if item.statistics is not None)
+        return told if self.prior is None else (self.prior, *told)
 
     def __repr__(self) -> str:
         return f"Released({'; '.join(f'{name} {value}' for name, value in self._facts)})"
@@ -163,7 +170,7 @@ class Released(PolicyView[Release]):
             raise CorruptRelease(
                 "released file must have a plan and releases; a part is missing. Fetch it again."
             ) from None
-        read = cls(n_actions, schedule, tuple(items), plan)
+        read = cls(n_actions, schedule, tuple(items), plan, prior=prior_of(plan))
         _ = read.actions, read.outcome  # fail now, if at all
         return read
 

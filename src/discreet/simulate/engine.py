@@ -150,6 +150,11 @@ def lost(
             "plans must have the unit 'decision' where several are played at once; got 'user'. "
             "Call evaluate(plan, contexts, labels, users=…) for each."
         )
+    if any(plan.prior is not None for plan in plans):
+        raise InvalidInput(
+            "plans must have no prior where several are played at once; some have one. "
+            "Call evaluate(plan, contexts, labels) for each."
+        )
     rounds = min(rounds or len(features), len(features))
     schedule = Schedule(plans[0].first_batch, rounds, plans[0].growth)
     ends = np.cumsum(schedule.lengths())

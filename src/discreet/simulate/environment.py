@@ -205,7 +205,8 @@ def evaluate(
     ledger = Ledger(plan.budget if noise.exact else Budget.none(), unit=unit, participation=often)
     for number in range(1, len(schedule.lengths())):
         ledger = ledger.charge(f"batch {number}", noise.claim(plan.event))
-    released = Released(plan.n_actions, schedule)
+    prior = None if plan.prior is None else plan.prior.statistics
+    released = Released(plan.n_actions, schedule, prior=prior)
     batches = []
     for batch in play(plan, released, features[order], truth[order], u, noise, counts):
         batches.append(batch)

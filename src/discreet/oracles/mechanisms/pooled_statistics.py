@@ -102,6 +102,25 @@ class PooledStatistics(Calibrated["PooledRidge"]):
         middle = centre(self.problem.losses, self.problem.n_actions)
         return uncentred(weights, middle), following
 
+    def misfit(self, statistics: Statistics) -> str | None:
+        """The part of released statistics that has another shape than those of this mechanism."""
+        problem = self.problem
+        p, bandit = problem.p, problem.feedback == "bandit"
+        square = (p, p) if self.stretched else None
+        shapes: dict[str, tuple[int, ...] | None] = {
+            "gram": (problem.n_actions if bandit else 1, p, p),
+            "response": (problem.n_actions, p),
+            "matrix": square,
+            "following": square,
+            "told": (2,) if self.stretched and bandit else None,
+        }
+        different = (
+            name
+            for name, shape in shapes.items()
+            if getattr(getattr(statistics, name), "shape", None) != shape
+        )
+        return next(different, None)
+
     def _matrix(self, features: Array, earlier: Sequence[Statistics]) -> Array | None:
         """What the newest release published for this batch."""
         if not self.stretched:

@@ -1,0 +1,112 @@
+"""Prior: what is known before the first person arrives, as public statistics of a plan.
+
+It is part of the plan, so it is published with it. Private rows never enter here: they are
+imported as batch zero, through the door.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from discreet.errors import CorruptRelease, InvalidInput
+from discreet.releases.canonical import decode_array, digest_of, encode_array
+from discreet.releases.statistics import Statistics
+from discreet.types import Array
+from discreet.validate import in_range, whole
+
+LEAST = 1e-6
+"""No prior weighs less: leave it out instead."""
+
+
+@dataclass(frozen=True, eq=False)
+class Prior:
+    """Sums over public records, which the pool of ``PooledRidge`` adds to those of all releases.
+
+    Make one with ``prior_from_logs`` or ``prior_from_released``. ``weight`` is what a record of
+    the prior counts beside one of the experiment's, ``source`` says where it comes from.
+    ``made_for`` is the digest of what a plan must share with it: features, actions, outcome.
+    ``records`` and sums are before weighting; ``variance`` is that of the noise in the sums.
+    """
+
+    source: str
+    made_for: str
+    weight: float
+    records: int
+    variance: float
+    gram: Array = field(repr=False)
+    response: Array = field(repr=False)
+    matrix: Array | None = field(default=None, repr=False)
+    following: Array | None = field(default=None, repr=False)
+    told: Array | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        in_range(
+            "weight", self.weight, LEAST, 1.0, "1 makes a record of the prior worth one of the "
+            "experiment's; give less if the world was another.",
+        )  # fmt: skip
+        whole("records of the prior", self.records, 1)
+        for each in fields(self):  # as a document has them, so that a plan stays what was saved
+            value = getattr(self, each.name)
+            if isinstance(value, np.ndarray):
+                object.__setattr__(self, each.name, decode_array(encode_array(value)))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Prior):
+            return NotImplemented
+        pairs = [(getattr(self, each.name), getattr(other, each.name)) for each in fields(self)]
+        return all(np.array_equal(mine, theirs) for mine, theirs in pairs)
+
+    def __hash__(self) -> int:
+        return hash((self.source, self.weight, self.records, self.variance))
+
+    @property
+    def text(self) -> str:
+        """In words: what ``explain`` says of it."""
+        return f"{self.source}: {self.records:,} records, each worth {self.weight:g}"
+
+    @cached_property
+    def statistics(self) -> Statistics:
+        """What the pool adds up: w times the sums, so w² times the variance of their noise."""
+        weight = self.weight
+        return Statistics(
+            weight * self.gram,
+            weight * self.response,
+            max(1, round(weight * self.records)),
+            weight**2 * self.variance,
+            self.matrix,
+            self.following,
+            None if self.told is None else weight * self.told,
+        )
+
+
+def shared_digest(plan: Mapping[str, Any]) -> str:
+    """What a prior and a plan, as a document, must have in common for sums to mean the same."""
+    names = ("n_actions", "actions", "features", "feedback", "losses", "outcome")
+    return digest_of({name: plan.get(name) for name in names})
+
+
+def prior_of(plan: Mapping[str, Any] | None) -> Statistics | None:
+    """The statistics of the prior that the document of a plan names; None if it names none."""
+    written = (plan or {}).get("prior")
+    if written is None:
+        return None
+    arrays = ("gram", "response", "matrix", "following", "told")
+    try:
+        facts: dict[str, Any] = {
+            name: decode_array(value) if name in arrays and value is not None else value
+            for name, value in written.items()
+            if name != "kind"
+        }
+        for name in ("weight", "variance"):
+            facts[name] = float(facts[name])
+        return Prior(**facts).statistics
+    except (KeyError, TypeError, ValueError, AttributeError, InvalidInput):
+        raise CorruptRelease(
+            "prior of the plan must hold weight, records and sums; a part is missing or wrong. "
+            "Fetch the file again."
+        ) from None

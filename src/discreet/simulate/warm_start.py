@@ -1,0 +1,128 @@
+"""Priors from public records: logs that anybody may see, or what another experiment released."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from discreet.action_names import action_index
+from discreet.errors import InvalidInput
+from discreet.oracles.mechanisms.geometry import pooled, publishable
+from discreet.oracles.mechanisms.pooled_statistics import PooledStatistics
+from discreet.plan import Plan
+from discreet.privacy.noise import SeededNoise
+from discreet.releases.canonical import digest_of
+from discreet.releases.prior import Prior, shared_digest
+from discreet.releases.released import Released
+from discreet.releases.statistics import Statistics
+from discreet.rows.batch import Batch
+from discreet.simulate.handed_over import handed_over
+from discreet.simulate.labels import loss_table
+from discreet.validate import instance
+
+
+def prior_from_logs(
+    plan: Plan,
+    contexts: Any,
+    actions: Any,
+    losses: Any = None,
+    *,
+    reward: Any = None,
+    weight: float = 1.0,
+    source: str = "public logs",
+) -> Prior:
+    """Sums over logs that are PUBLIC: they become part of the plan, without noise.
+
+    ``contexts`` may be a frame, and the others series or names of its columns. Report rewards
+    where the plan declares them. A loss is regressed on its context, action by action, so no
+    propensities are needed. With full feedback ``actions`` is None and ``losses`` has a column
+    per action. ``weight`` is what a record counts beside one of the experiment's.
+    Private logs do not belong here: import them with ``Learner.import_log``.
+
+    >>> from discreet import Budget, UnitBall
+    >>> plan = Plan(n_actions=2, features=UnitBall(2), budget=Budget(1.0, 1e-5))
+    >>> x, played = np.eye(2).repeat(50, axis=0), np.arange(100) % 2
+    >>> prior = prior_from_logs(plan, x, played, losses=(played == 0) * 1.0, weight=0.5)
+    >>> print(replace(plan, prior=prior).prior.text)
+    public logs: 100 records, each worth 0.5
+    """
+    mechanism = _pooling(plan)
+    told = plan.outcome.told(losses, reward)
+    given = handed_over(plan.features, contexts, actions=actions, told=told)
+    features = plan.features.map(given.contexts)
+    rows, n_actions = len(features), plan.n_actions
+    if plan.feedback == "full":
+        table = loss_table(given.beside["told"], rows, n_actions, plan.losses)
+        observed = np.ones((rows, n_actions), dtype=bool)
+    else:
+        played = np.asarray(action_index(plan, given.beside["actions"], "actions"))
+        heard = np.asarray(plan.outcome.losses_of(given.beside["told"], (rows,)))
+        if played.shape != (rows,):
+            raise InvalidInput(
+                f"actions must be one per context; got shape {played.shape} for {rows} contexts. "
+                "Log one action per decision."
+            )
+        observed = np.arange(n_actions) == played[:, None]
+        table = np.repeat(heard[:, None], n_actions, axis=-1)
+    silent = replace(mechanism, gram=0.0, response=0.0)
+    fit = silent.fit(Batch(features, table, observed), SeededNoise(0))
+    assert fit.statistics is not None
+    return _prior(plan, fit.statistics, rows, source, weight)
+
+
+def prior_from_released(plan: Plan, released: Released, *, weight: float = 1.0) -> Prior:
+    """Everything that another experiment released, with the same features, actions and outcome.
+
+    Releases are public, so this costs no privacy; their noise stays in them, and is allowed for.
+    """
+    mechanism = _pooling(plan)
+    instance("released", released, (Released,), "Read one with Released.load(path).")
+    if released.plan is None or not released.statistics:
+        raise InvalidInput(
+            "released must have a plan and at least one release with statistics; this has none. "
+            "Save learner.released of an experiment with PooledRidge after its first release."
+        )
+    wrong = mechanism.misfit(released.statistics[-1]) is not None
+    if wrong or shared_digest(released.plan) != shared_digest(plan.to_config()):
+        raise InvalidInput(
+            "released must have the features, actions, outcome and feedback of the plan, and its "
+            "geometry; it has others. Give the plan those of the released file, or log rows anew."
+        )
+    pool = pooled(released.statistics, mechanism.oracle.clear)
+    following = pool.following() if mechanism.stretched else None
+    told = np.asarray([0.0, pool.heard]) if released.statistics[-1].told is not None else None
+    records, p = max(1, round(float(pool.records))), plan.features.p
+    variance = float(pool.noise) ** 2 / (2 * p)
+    found = Statistics(pool.gram, pool.response, records, variance, pool.matrix, following, told)
+    number = len(released.items)
+    source = f"{number} releases of plan {digest_of(released.plan)[:12]}"
+    return _prior(plan, found, records, source, weight)
+
+
+def _pooling(plan: Plan) -> PooledStatistics:
+    instance("plan", plan, (Plan,), "Make a Plan first; its prior is made for it.")
+    mechanism = plan.mechanism
+    if not isinstance(mechanism, PooledStatistics):
+        raise InvalidInput(
+            f"oracle must pool statistics where there is a prior; got "
+            f"{type(plan.oracle).__name__}. Use PooledRidge."
+        )
+    return mechanism
+
+
+def _prior(plan: Plan, found: Statistics, records: int, source: str, weight: float) -> Prior:
+    following = None if found.following is None else publishable(np.asarray(found.following))
+    return Prior(
+        source=source,
+        made_for=shared_digest(plan.to_config()),
+        weight=weight,
+        records=records,
+        variance=float(found.variance),
+        gram=np.asarray(found.gram),
+        response=np.asarray(found.response),
+        matrix=found.matrix,
+        following=following,
+        told=found.told,
+    )

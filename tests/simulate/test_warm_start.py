@@ -1,0 +1,154 @@
+"""Priors: what they add to the pool, what they cost (nothing), and which are refused."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import discreet as dc
+from discreet.billboard.recomputation import recompute
+from discreet.errors import CorruptRelease, InvalidInput
+from discreet.plan import Plan
+from discreet.releases.released import Released
+
+RNG = np.random.default_rng(1)
+X = RNG.uniform(-0.5, 0.5, size=(3_000, 3))
+Y = (X[:, 0] > 0).astype(int) + (X[:, 1] > 0)
+PLAYED = RNG.integers(3, size=len(X))
+LOSSES = (PLAYED != Y) * 1.0
+PLAN = Plan(n_actions=3, features=dc.UnitBall(3), budget=dc.Budget(1.0, 1e-5))
+LOGGED = slice(0, 1_500)
+
+
+def prior(plan=PLAN, rows=LOGGED, **words):
+    return dc.prior_from_logs(plan, X[rows], PLAYED[rows], LOSSES[rows], **words)
+
+
+def mean_loss(plan, seeds=4):
+    return np.mean(
+        [dc.evaluate(plan, X[1_500:], Y[1_500:], seed=seed).loss for seed in range(seeds)]
+    )
+
+
+def test_a_prior_from_logs_saves_the_beginning():
+    assert mean_loss(replace(PLAN, prior=prior())) < mean_loss(PLAN) - 0.1
+
+
+def test_a_wrong_prior_with_a_small_weight_harms_less():
+    wrong = dc.prior_from_logs(PLAN, X[LOGGED], PLAYED[LOGGED], 1.0 - LOSSES[LOGGED])
+    heavy, light = replace(PLAN, prior=wrong), replace(PLAN, prior=replace(wrong, weight=0.01))
+    assert mean_loss(light) < mean_loss(heavy) - 0.1
+
+
+def test_without_noise_a_prior_is_the_same_as_its_rows():
+    """Ridge regression on prior and batch together, whatever came first."""
+    plan = replace(PLAN, budget=dc.Budget.none(), first_batch=200)
+    mechanism = replace(plan, prior=prior(plan)).mechanism
+    both = prior(plan, slice(0, 1_700)).statistics
+    parts = prior(plan).statistics, prior(plan, slice(1_500, 1_700)).statistics
+    together, apart = mechanism.conclusion([both])[0], mechanism.conclusion(parts)[0]
+    np.testing.assert_allclose(together, apart, atol=1e-6)
+
+
+def test_the_ledger_does_not_see_a_prior():
+    exact = dc.SecureNoise(fast=True)
+    warm = dc.evaluate(replace(PLAN, prior=prior()), X[:200], Y[:200], noise=exact)
+    cold = dc.evaluate(PLAN, X[:200], Y[:200], noise=exact)
+    assert warm.ledger.to_json() == cold.ledger.to_json()
+
+
+def run(plan, rows=300):
+    learner = dc.Learner(plan, window=None, noise=dc.SecureNoise(fast=True))
+    for start in range(0, rows, 50):
+        part = slice(start, start + 50)
+        made = learner.decide(X[part])
+        learner.observe(made.id, (np.asarray(made.action) != Y[part]) * 1.0)
+    return learner.released
+
+
+def test_a_plan_with_a_prior_survives_documents_and_recomputation(tmp_path):
+    plan = replace(PLAN, prior=prior(weight=0.5))
+    assert Plan.from_config(plan.to_config()) == plan
+    assert Plan.from_config(plan.to_config()).digest == plan.digest != PLAN.digest
+    released = run(plan)
+    released.save(tmp_path / "released.json")
+    read = Released.load(tmp_path / "released.json")
+    assert recompute(read)
+    assert read.statistics[0].records == 750
+    with pytest.raises(CorruptRelease, match="statistics"):
+        recompute(replace(read, prior=None))
+
+
+def test_the_first_batch_uses_the_geometry_of_the_prior():
+    plan = replace(PLAN, prior=prior())
+    first = run(plan).items[0].statistics
+    np.testing.assert_array_equal(first.matrix, plan.prior.following)
+
+
+def test_releases_of_another_experiment_are_a_prior():
+    released = run(PLAN, 1_500)
+    made = dc.prior_from_released(PLAN, released, weight=0.5)
+    assert made.variance > 0.0
+    plan = replace(PLAN, prior=made)
+    assert "releases of plan" in plan.explain()
+    # The pool of what was released, and nothing else, is what the first batch begins with.
+    alone, weights = PLAN.mechanism.conclusion([replace(made, weight=1.0).statistics]), released
+    np.testing.assert_allclose(alone[0], weights.latest.predictor.weights, atol=0.05)
+
+
+def test_explain_names_source_and_weight():
+    words = " ".join(replace(PLAN, prior=prior(weight=0.25, source="a trial")).explain().split())
+    assert "a trial: 1,500 records, each worth 0.25" in words
+
+
+def test_frames_names_and_rewards():
+    pandas = pytest.importorskip("pandas")
+    names = np.asarray(["a", "b", "c"])
+    plan = replace(PLAN, n_actions=None, actions=tuple(names), outcome=dc.Reward(0, 10))
+    frame = pandas.DataFrame(X[LOGGED], columns=list("xyz"))
+    frame["shown"], frame["won"] = names[PLAYED[LOGGED]], 10 * (1 - LOSSES[LOGGED])
+    made = dc.prior_from_logs(plan, frame, "shown", reward="won")
+    np.testing.assert_array_equal(made.response, prior().response)
+
+
+def test_full_feedback():
+    plan = replace(PLAN, feedback="full")
+    losses = (np.arange(3) != Y[:, None]) * 1.0
+    made = dc.prior_from_logs(plan, X, None, losses)
+    assert mean_loss(replace(plan, prior=made)) < 0.4
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"features": dc.UnitBall(2)},
+        {"n_actions": 4},
+        {"feedback": "full"},
+        {"outcome": dc.Reward(0, 1)},
+        {"budget": dc.Budget.none()},
+    ],
+)
+def test_a_prior_of_something_else_is_refused(change):
+    with pytest.raises(InvalidInput, match="prior must have the features"):
+        replace(PLAN, prior=prior(), **change)
+    with pytest.raises(InvalidInput, match="released must have the features"):
+        dc.prior_from_released(replace(PLAN, **change), run(PLAN))
+
+
+def test_other_mistakes_are_refused():
+    with pytest.raises(InvalidInput, match="oracle must pool"):
+        replace(PLAN, prior=prior(), oracle=dc.Ridge(), policy=dc.SquareCB(scale=4.0))
+    with pytest.raises(InvalidInput, match="oracle must pool"):
+        prior(replace(PLAN, oracle=dc.Ridge(), policy=dc.SquareCB(scale=4.0)))
+    with pytest.raises(InvalidInput, match="weight must be"):
+        prior(weight=0.0)
+    with pytest.raises(InvalidInput, match="one per context"):
+        dc.prior_from_logs(PLAN, X[:5], PLAYED[:4], LOSSES[:5])
+    with pytest.raises(InvalidInput, match="at least one release"):
+        dc.prior_from_released(PLAN, PLAN.nothing_released())
+    with pytest.raises(InvalidInput, match="prior must be"):
+        replace(PLAN, prior=5)
+    document = replace(PLAN, prior=prior()).to_config()
+    del document["prior"]["gram"]
+    with pytest.raises(InvalidInput, match="gram must be given"):
+        Plan.from_config(document)
