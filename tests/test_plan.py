@@ -168,6 +168,7 @@ OTHER = {
     "horizon": 10,
     "first_batch": 2,
     "growth": 2.5,
+    "longest_batch": 64,
     "missing_loss": 1.0,
     "actions": ("none", "mail", "call"),
     "outcome": Reward(0, 50),

@@ -78,6 +78,38 @@ def test_no_batch_is_longer_than_exact_sums_allow(first, growth):
     assert [schedule.start(m) for m in range(1, 181)] == [sum(lengths[:m]) for m in range(180)]
 
 
+@GROWTHS
+@pytest.mark.parametrize(("first", "longest"), [(1, 1), (1, 5), (3, 20), (16, 40), (7, 7)])
+def test_batches_grow_to_the_longest_and_stay_there(first, longest, growth):
+    grows, stays = Schedule(first, growth=growth), Schedule(first, growth=growth, longest=longest)
+    lengths = [stays.length(m) for m in range(1, 60)]
+    assert lengths == [min(grows.length(m), longest) for m in range(1, 60)]
+    assert lengths[-1] == longest
+    assert [stays.start(m) for m in range(1, 60)] == [sum(lengths[:m]) for m in range(59)]
+    for horizon in HORIZONS:
+        cut = Schedule(first, horizon, growth, longest)
+        assert sum(cut.lengths()) == horizon
+        assert cut.lengths()[:-1] == lengths[: len(cut.lengths()) - 1] or horizon > sum(lengths)
+        fitted = [cut.fitted(m + 1) for m in range(len(cut.lengths()))]
+        assert fitted == [True] * (len(fitted) - 1) + [False]
+
+
+def test_a_schedule_is_read_from_a_plan_with_and_without_a_longest_batch():
+    for longest in (None, 64):
+        plan = dc.Plan(
+            **{"n_actions": 2, "features": dc.UnitBall(2), "budget": dc.Budget.none()},
+            longest_batch=longest,
+        )
+        assert ("longest_batch" in plan.to_config()) == (longest is not None)
+        assert Schedule.of_plan(plan.to_config()) == plan.schedule
+
+
+@pytest.mark.parametrize("longest", [0, 2.0, True, "64", 15, LONGEST + 1])
+def test_a_longest_batch_is_a_whole_number_from_the_first_batch_on(longest):
+    with refused(InvalidInput, "longest_batch", repr(longest)):
+        Schedule(first=16, longest=longest)
+
+
 def test_the_paper_doubles_from_one_slot():
     assert Schedule() == Schedule(first=1, growth=2.0)
     assert [Schedule().length(m) for m in range(1, 24)] == [2 ** (m - 1) for m in range(1, 24)]

@@ -228,6 +228,7 @@ const LINKS = {
 class Released {
   constructor(plan, releases) {
     Object.assign(this, { actions: plan.n_actions, first: plan.first_batch, growth: +plan.growth });
+    this.longest = plan.longest_batch ?? 2 ** 22;
     this.items = releases.map(({ records, predictor: { link, weights }, gram }) => ({
       records,
       link: LINKS[link],
@@ -239,8 +240,13 @@ class Released {
 
   scores = (b, item = this.items.at(-1)) => item.weights.map((row) => dot(row, b));
   losses = (b, item = this.items.at(-1)) => this.scores(b, item).map(item.link);
-  nominal = (m) => (m > 1 ? this.longer(this.nominal(m - 1)) : this.first); // B_m
-  longer = (n) => Math.min(2 ** 22, Math.max(n + 1, Math.ceil(this.growth * n)));
+
+  /** B_m, before a horizon cuts it. */
+  nominal(m) {
+    let n = this.first;
+    for (let k = 1; k < m && n < this.longest; k++) n = Math.max(n + 1, Math.ceil(this.growth * n));
+    return Math.min(n, this.longest);
+  }
 
   /** r_a = √max(φᵀ(ΣG̃ + I)⁻¹φ, 0). */
   radii(b) {

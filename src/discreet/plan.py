@@ -66,7 +66,9 @@ class Plan:
     wherever people read or send an action. ``outcome`` is what people report: ``Loss(low, high)``
     or ``Reward(low, high)``, by default a loss in [0, 1]. ``feedback`` is "bandit", or "full"
     where each record has all A losses. ``losses`` is "general" or "one_label" (full feedback
-    with exactly one zero per row, which needs less noise). ``horizon`` None means no end.
+    with exactly one zero per row, which needs less noise). ``horizon`` None means no end. Batch 1
+    has ``first_batch`` slots and each next one is ``growth`` times as long, until they have
+    ``longest_batch`` slots.
     ``missing_loss`` replaces the loss of an unanswered slot; None makes the slot void.
     ``releases`` is "automatic" (at the first decision after a batch is complete) or
     "on_request" (only when ``release`` is called, so that a public clock, and no person's
@@ -91,6 +93,7 @@ class Plan:
     horizon: int | None = None
     first_batch: int = 16
     growth: float = 1.5
+    longest_batch: int | None = added_later(None)
     missing_loss: float | None = None
     outcome: Outcome = added_later(UNIT_LOSS)  # noqa: RUF009
     releases: str = "automatic"
@@ -135,7 +138,7 @@ class Plan:
                 "Give both, or leave both out."
             )
         _ = self.participation  # checks both
-        Schedule(self.first_batch, self.horizon, self.growth)  # checks all three
+        _ = self.schedule  # checks its numbers
         if self.missing_loss is not None:
             object.__setattr__(self, "missing_loss", loss(self.missing_loss, "missing_loss"))
         if self.missing_loss is not None and self.feedback == "full":
@@ -254,7 +257,7 @@ class Plan:
 
     @property
     def schedule(self) -> Schedule:
-        return Schedule(self.first_batch, self.horizon, self.growth)
+        return Schedule(self.first_batch, self.horizon, self.growth, self.longest_batch)
 
     def nothing_released(self) -> Released:
         """What a policy sees before the first release."""

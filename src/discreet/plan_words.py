@@ -102,6 +102,8 @@ def _oracle(plan: Plan) -> str:
 def _batches(plan: Plan) -> str:
     lengths = ", ".join(f"{plan.schedule.nominal(batch):,}" for batch in (1, 2, 3))
     end = "" if plan.horizon is None else f", until round {plan.horizon:,}"
+    if plan.longest_batch is not None:
+        end = f", at most {plan.longest_batch:,}{end}"
     return f"{lengths}, … records{end}. The first batch chooses actions at random."
 
 

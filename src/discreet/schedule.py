@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 from discreet.validate import in_range, whole
 
@@ -14,39 +16,56 @@ LONGEST = 2**22
 
 @dataclass(frozen=True)
 class Schedule:
-    """Batch 1 has ``first`` slots, each next one ⌈``growth`` × as many⌉, at most 2²².
+    """Batch 1 has ``first`` slots, each next one ⌈``growth`` × as many⌉, at most ``longest``.
 
-    The horizon cuts the last batch short. With a known horizon T the last batch is never fitted,
-    so there are exactly M − 1 fits; without one every batch is. The paper's batches double from
-    one slot. [paper, Algorithm 2]
+    Without ``longest`` they grow to 2²² slots. The horizon cuts the last batch short. With a known
+    horizon T the last batch is never fitted, so there are exactly M − 1 fits; without one every
+    batch is. The paper's batches double from one slot. [paper, Algorithm 2]
 
     >>> Schedule(horizon=10).lengths()
     [1, 2, 4, 3]
     >>> Schedule(first=16, growth=1.5).length(4), Schedule(first=16, growth=1.5).start(4)
     (54, 76)
+    >>> [Schedule(first=16, growth=1.5, longest=40).length(m) for m in (1, 2, 3, 4, 5)]
+    [16, 24, 36, 40, 40]
     """
 
     first: int = 1
     horizon: int | None = None
     growth: float = 2.0
+    longest: int | None = None
 
     def __post_init__(self) -> None:
         whole("first_batch", self.first, 1)
         in_range("first_batch", self.first, 1, LONGEST)
         in_range("growth", self.growth, 1.1, 16.0)
+        if self.longest is not None:
+            whole("longest_batch", self.longest, 1, "Give a number of slots, or None.")
+            step = "It must not be shorter than first_batch."
+            in_range("longest_batch", self.longest, self.first, LONGEST, step)
         if self.horizon is not None:
             whole("horizon", self.horizon, 1, "Give the number of rounds, or None if it is open.")
 
+    @classmethod
+    def of_plan(cls, config: Mapping[str, Any]) -> Schedule:
+        """The schedule of a plan's document."""
+        return cls(
+            int(config["first_batch"]),
+            config["horizon"],
+            float(config["growth"]),
+            config.get("longest_batch"),
+        )
+
     def nominal(self, batch: int) -> int:
         """B_m, before the horizon cuts it: the length that enters learning rates."""
-        lengths, _ = _growing(self.first, self.growth)
+        lengths, _ = self._growing
         return lengths[min(batch, len(lengths)) - 1]
 
     def start(self, batch: int) -> int:
         """Rounds that are over when batch m begins: Σ_{j<m} B_j."""
-        lengths, starts = _growing(self.first, self.growth)
+        lengths, starts = self._growing
         grown = min(batch, len(lengths))
-        return starts[grown - 1] + (batch - grown) * LONGEST
+        return starts[grown - 1] + (batch - grown) * lengths[-1]
 
     def length(self, batch: int) -> int:
         """Slots of batch m: B_m, or what the horizon leaves of it (0 after the end)."""
@@ -68,15 +87,19 @@ class Schedule:
             lengths.append(self.length(len(lengths) + 1))
         return lengths
 
+    @property
+    def _growing(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        return _growing(self.first, self.growth, LONGEST if self.longest is None else self.longest)
+
 
 @lru_cache(maxsize=256)
-def _growing(first: int, growth: float) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Lengths up to the first that is ``LONGEST``, and where these batches start.
+def _growing(first: int, growth: float, longest: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Lengths up to the first that is ``longest``, and where these batches start.
 
     One rounded product per batch, the same in every language.
     """
     lengths, starts = [first], [0]
-    while lengths[-1] < LONGEST:
+    while lengths[-1] < longest:
         starts.append(starts[-1] + lengths[-1])
-        lengths.append(min(LONGEST, max(lengths[-1] + 1, math.ceil(growth * lengths[-1]))))
+        lengths.append(min(longest, max(lengths[-1] + 1, math.ceil(growth * lengths[-1]))))
     return tuple(lengths), tuple(starts)

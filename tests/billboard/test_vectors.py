@@ -149,7 +149,7 @@ def test_the_javascript_tests_see_what_is_broken(line, tmp_path):
 
 def test_the_javascript_client_is_small_and_needs_nothing():
     source = (CLIENT / "discreet.js").read_text()
-    assert len(source.splitlines()) < 490
+    assert len(source.splitlines()) < 520
     assert "import " not in source
     described = json.loads((CLIENT / "package.json").read_text())
     assert described["version"] == dc.__version__

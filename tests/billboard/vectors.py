@@ -41,6 +41,11 @@ CASES = {
     "VanillaPO, panels": (dc.VanillaPO(scale=512.0), {"first_batch": 37, "growth": 2.0}, 5),
     "VanillaPO, slow": (dc.VanillaPO(scale=64.0), {"first_batch": 16, "growth": 1.3}, 9),
     "VanillaPO, longest": (dc.VanillaPO(scale=64.0), {"first_batch": 2**22}, 1),
+    "VanillaPO, longest reached": (
+        dc.VanillaPO(scale=64.0),
+        {"first_batch": 16, "longest_batch": 40},
+        6,
+    ),
     "VanillaPO, previous": (dc.VanillaPO(rollout="previous"), {"first_batch": 100}, 3),
     "BonusPO": (dc.BonusPO(error_bound=9.0, rate_scale=4.0, bonus_scale=0.05), {}, 6),
     "BonusPO, logistic": (dc.BonusPO(), {"link": "logistic", "first_batch": 50}, 2),
@@ -85,7 +90,7 @@ REFUSED_PEOPLE = [
 
 def case(name, policy, options, count):
     """Documents, contexts, and what the core makes of them."""
-    of_plan = ("n_actions", "actions", "outcome", "first_batch", "growth")
+    of_plan = ("n_actions", "actions", "outcome", "first_batch", "growth", "longest_batch")
     places = {key: options[key] for key in of_plan if key in options}
     drawn = {key: value for key, value in options.items() if key not in places}
     person = len(name) % 2 == 1  # about half of the cases with named features

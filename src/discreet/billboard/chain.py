@@ -186,7 +186,7 @@ class Chain:
     def deciding(self) -> PolicyView[Release | DecidingRelease]:
         """What a policy reads of every release of the chain."""
         plan = self.config
-        schedule = Schedule(int(plan["first_batch"]), plan["horizon"], float(plan["growth"]))
+        schedule = Schedule.of_plan(plan)
         view = PolicyView(int(plan["n_actions"]), schedule, self.releases, plan)
         _ = view.actions, view.outcome  # fail now, if at all
         return view

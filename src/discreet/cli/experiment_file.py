@@ -29,7 +29,7 @@ Supervised is --policy Greedy --set feedback=full --set losses=one_label.
 OWN_KEYS = ("data", "target", "schema", "rows", "seeds")
 """What an experiment has beyond its plan."""
 WORDS = (
-    *("feedback", "losses", "first_batch", "growth", "missing_loss", "releases"),
+    *("feedback", "losses", "first_batch", "growth", "longest_batch", "missing_loss", "releases"),
     *("unit", "batches_per_user", "records_per_batch"),
 )
 """Keys of the plan itself that ``--set`` reaches."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,6 @@ from discreet.cli.experiment_file import (
 from discreet.cli.group_table import group_document, group_table
 from discreet.cli.parser import Commands, command
 from discreet.formatting import guarantee_text
-from discreet.schedule import Schedule
 from discreet.simulate import Evaluation, evaluate
 from discreet.simulate.group_losses import GroupLosses, lines_over_seeds
 from discreet.simulate.public_groups import file_groups
@@ -84,7 +84,7 @@ def _document(experiment: Experiment, results: list[Evaluation]) -> dict[str, An
     assert data is not None
     seeds = list(range(experiment.seeds))
     rounds = len(results[0].losses)
-    ends = np.cumsum(Schedule(plan.first_batch, rounds, plan.growth).lengths())
+    ends = np.cumsum(replace(plan.schedule, horizon=rounds).lengths())
     at_ends = np.stack([result.curve for result in results])[:, ends - 1]
     return {
         "format": FORMAT,

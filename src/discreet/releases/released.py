@@ -150,7 +150,7 @@ class Released(PolicyView[Release]):
         try:
             plan, entries = document["plan"], document["releases"]
             n_actions = int(plan["n_actions"])
-            schedule = Schedule(int(plan["first_batch"]), plan["horizon"], float(plan["growth"]))
+            schedule = Schedule.of_plan(plan)
             root = previous = digest_of(plan)
             items: list[Release] = []
             for number, entry in enumerate(entries, start=1):

@@ -11,7 +11,7 @@ import itertools
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import groupby
 from typing import Any
@@ -141,9 +141,10 @@ def lost(
     rows are of one.
     """
     machine = machine or Machine()
-    if len({(plan.first_batch, plan.growth) for plan in plans}) > 1:
+    if len({replace(plan.schedule, horizon=None) for plan in plans}) > 1:
         raise InvalidInput(
-            "plans must have the same first_batch and growth; some differ. Run each kind alone."
+            "plans must have the same first_batch, growth and longest_batch; some differ. "
+            "Run each kind alone."
         )
     if any(plan.participation is not None for plan in plans):
         raise InvalidInput(
@@ -156,7 +157,7 @@ def lost(
             "Call evaluate(plan, contexts, labels) for each."
         )
     rounds = min(rounds or len(features), len(features))
-    schedule = Schedule(plans[0].first_batch, rounds, plans[0].growth)
+    schedule = replace(plans[0].schedule, horizon=rounds)
     ends = np.cumsum(schedule.lengths())
     kinds = 1 if groups is None else int(groups.max()) + 1
     results = np.full((len(plans), len(seeds), len(ends), kinds), np.nan)

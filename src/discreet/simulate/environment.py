@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
@@ -28,7 +28,6 @@ from discreet.reported import action_columns
 from discreet.rows.batch import Batch
 from discreet.rows.owners import user_ids
 from discreet.rows.people_counts import slots_that_count
-from discreet.schedule import Schedule
 from discreet.simulate.data_advice import advise_on_contexts
 from discreet.simulate.group_losses import GroupLosses, PlayedGroups
 from discreet.simulate.handed_over import handed_over
@@ -195,7 +194,7 @@ def evaluate(
         found = Groups.of(given.beside["groups"], len(features), rounds)
         by_group = PlayedGroups.of(found, order, truth, plan.n_actions)
     noise = noise or SeededNoise(seed)
-    schedule = Schedule(plan.first_batch, rounds, plan.growth)
+    schedule = replace(plan.schedule, horizon=rounds)
     often, total = plan.participation, len(features)
     owners = user_ids("users", given.beside["users"], total, needed=bool(often), single=False)
     counts = None
