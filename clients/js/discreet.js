@@ -229,6 +229,7 @@ class Released {
   constructor(plan, releases) {
     Object.assign(this, { actions: plan.n_actions, first: plan.first_batch, growth: +plan.growth });
     this.longest = plan.longest_batch ?? 2 ** 22;
+    this.imported = plan.imported ?? 0; // rows of a log that took the place of batch 1
     this.items = releases.map(({ records, predictor: { link, weights }, gram }) => ({
       records,
       link: LINKS[link],
@@ -243,6 +244,8 @@ class Released {
 
   /** B_m, before a horizon cuts it. */
   nominal(m) {
+    if (this.imported && m === 1) return this.imported;
+    if (this.imported) m -= 1;
     let n = this.first;
     for (let k = 1; k < m && n < this.longest; k++) n = Math.max(n + 1, Math.ceil(this.growth * n));
     return Math.min(n, this.longest);

@@ -16,8 +16,9 @@ import numpy as np
 
 from discreet.action_names import action_name
 from discreet.display import html_table
-from discreet.errors import BudgetExceeded, InvalidInput, StateClaimed
+from discreet.errors import BudgetExceeded, InvalidInput, NotReady, StateClaimed
 from discreet.frames import is_frame
+from discreet.logged_rows import logged_rows
 from discreet.outlook import warn_if_too_noisy
 from discreet.plan import Plan
 from discreet.privacy.accounting import epsilon
@@ -161,6 +162,11 @@ class Learner:
         users = user_ids("user", user, len(features), needed=needed, single=single)
         policy = self.plan.policy
         with self._custody:
+            if self._awaits_import:
+                raise NotReady(
+                    f"log must be imported before the first decision; the plan announces "
+                    f"{self.plan.imported:,} rows. Call import_log(contexts, actions, losses)."
+                )
             if self.plan.releases == "automatic":
                 self._store.release_ready(self._fit, coming=len(features))
             released = self._store.released
@@ -202,6 +208,46 @@ class Learner:
         ids, losses = observations(id, told, self.plan.n_actions if full else None, outcome)
         with self._custody:
             self._store.hear(ids, losses)
+
+    def import_log(
+        self, contexts: Any, actions: Any, losses: Any = None, *, reward: Any = None,
+        user: Any = None,
+    ) -> None:  # fmt: skip
+        """Begin with a private log: its rows are batch zero, released at once and then forgotten.
+
+        The plan announces their number (``Plan(imported=5_000)``), and nothing else about them is
+        public but the release, which costs what every batch costs. ``contexts`` may be a frame,
+        and the others series or names of its columns; where the unit is a user, ``user`` are ids,
+        at most ``records_per_batch`` rows of each count, and it is one of their batches. A loss is
+        regressed on its context, action by action, so no propensities are needed. With full
+        feedback ``actions`` is None and ``losses`` has a column per action.
+        """
+        rows = logged_rows(self.plan, contexts, actions, losses, reward, user)
+        with self._custody:
+            if not self._awaits_import:
+                raise InvalidInput(
+                    "log must be imported once, before the first decision, by a plan that "
+                    f"announces it; this plan has imported={self.plan.imported}, with "
+                    f"{len(self.released.items)} releases. Begin a new learner with "
+                    f"Plan(imported={len(rows.features)})."
+                )
+            if len(rows.features) != self.plan.imported:
+                raise InvalidInput(
+                    f"log must have the {self.plan.imported:,} rows that the plan announces; got "
+                    f"{len(rows.features):,}. Leave rows out, or begin a new learner with "
+                    f"Plan(imported={len(rows.features)})."
+                )
+            ids = self._store.take(rows.features, rows.actions, rows.users)
+            self._store.hear(ids, rows.losses)
+            if self.plan.releases == "automatic":
+                self._store.release(self._fit)
+
+    @property
+    def _awaits_import(self) -> bool:
+        """Whether batch zero is still empty."""
+        batches = self._store.batches
+        empty = bool(batches) and batches[0].number == 1 and batches[0].taken == 0
+        return self.plan.imported is not None and empty
 
     def erase(self, user: Any) -> None:
         """Forget how often a person took part: from now on they count as used up.

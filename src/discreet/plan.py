@@ -69,6 +69,8 @@ class Plan:
     with exactly one zero per row, which needs less noise). ``horizon`` None means no end. Batch 1
     has ``first_batch`` slots and each next one is ``growth`` times as long, until they have
     ``longest_batch`` slots.
+    ``prior`` are public statistics to begin with (``prior_from_logs``), ``imported`` is the number
+    of rows of a private log that ``Learner.import_log`` takes as batch zero.
     ``missing_loss`` replaces the loss of an unanswered slot; None makes the slot void.
     ``releases`` is "automatic" (at the first decision after a batch is complete) or
     "on_request" (only when ``release`` is called, so that a public clock, and no person's
@@ -100,6 +102,7 @@ class Plan:
     unit: str = "decision"
     batches_per_user: int | None = added_later(None)
     records_per_batch: int | None = added_later(None)
+    imported: int | None = added_later(None)
     prior: Prior | None = added_later(None)  # noqa: RUF009
 
     enforced_units: ClassVar[tuple[str, ...]] = ("decision", "user")
@@ -257,7 +260,8 @@ class Plan:
 
     @property
     def schedule(self) -> Schedule:
-        return Schedule(self.first_batch, self.horizon, self.growth, self.longest_batch)
+        growing = self.growth, self.longest_batch, self.imported
+        return Schedule(self.first_batch, self.horizon, *growing)
 
     def nothing_released(self) -> Released:
         """What a policy sees before the first release."""

@@ -24,6 +24,11 @@ def explained(plan: Plan) -> str:
         "Oracle": _oracle(plan),
         "Batches": _batches(plan),
     }
+    if plan.imported is not None:
+        told["Import"] = (
+            f"Batch zero is a private log of {plan.imported:,} rows. It costs what every batch "
+            "costs, once, and its rows are forgotten with its release."
+        )
     if plan.prior is not None:
         told["Prior"] = (
             f"{plan.prior.text}. They are public, part of this plan, and enter the pool as a "
@@ -100,7 +105,8 @@ def _oracle(plan: Plan) -> str:
 
 
 def _batches(plan: Plan) -> str:
-    lengths = ", ".join(f"{plan.schedule.nominal(batch):,}" for batch in (1, 2, 3))
+    begin = 1 if plan.imported is None else 2
+    lengths = ", ".join(f"{plan.schedule.nominal(begin + more):,}" for more in range(3))
     end = "" if plan.horizon is None else f", until round {plan.horizon:,}"
     if plan.longest_batch is not None:
         end = f", at most {plan.longest_batch:,}{end}"

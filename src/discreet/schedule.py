@@ -28,12 +28,18 @@ class Schedule:
     (54, 76)
     >>> [Schedule(first=16, growth=1.5, longest=40).length(m) for m in (1, 2, 3, 4, 5)]
     [16, 24, 36, 40, 40]
+
+    A log of ``imported`` rows takes the place of batch 1, and the others follow.
+
+    >>> [Schedule(first=16, growth=1.5, imported=500).length(m) for m in (1, 2, 3)]
+    [500, 16, 24]
     """
 
     first: int = 1
     horizon: int | None = None
     growth: float = 2.0
     longest: int | None = None
+    imported: int | None = None
 
     def __post_init__(self) -> None:
         whole("first_batch", self.first, 1)
@@ -43,6 +49,9 @@ class Schedule:
             whole("longest_batch", self.longest, 1, "Give a number of slots, or None.")
             step = "It must not be shorter than first_batch."
             in_range("longest_batch", self.longest, self.first, LONGEST, step)
+        if self.imported is not None:
+            whole("imported", self.imported, 1, "Give the number of rows of the log, or None.")
+            in_range("imported", self.imported, 1, LONGEST)
         if self.horizon is not None:
             whole("horizon", self.horizon, 1, "Give the number of rounds, or None if it is open.")
 
@@ -54,7 +63,13 @@ class Schedule:
             config["horizon"],
             float(config["growth"]),
             config.get("longest_batch"),
+            config.get("imported"),
         )
+
+    @property
+    def end(self) -> int | None:
+        """All slots, imported rows included; the horizon counts decisions."""
+        return None if self.horizon is None else self.horizon + (self.imported or 0)
 
     def nominal(self, batch: int) -> int:
         """B_m, before the horizon cuts it: the length that enters learning rates."""
@@ -70,13 +85,11 @@ class Schedule:
     def length(self, batch: int) -> int:
         """Slots of batch m: B_m, or what the horizon leaves of it (0 after the end)."""
         nominal = self.nominal(batch)
-        if self.horizon is None:
-            return nominal
-        return max(0, min(nominal, self.horizon - self.start(batch)))
+        return nominal if self.end is None else max(0, min(nominal, self.end - self.start(batch)))
 
     def fitted(self, batch: int) -> bool:
         """Whether batch m is ever fitted: all but the last one before a known horizon."""
-        return self.horizon is None or self.start(batch + 1) < self.horizon
+        return self.end is None or self.start(batch + 1) < self.end
 
     def lengths(self) -> list[int]:
         """All batch lengths up to a known horizon."""
@@ -89,16 +102,21 @@ class Schedule:
 
     @property
     def _growing(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        return _growing(self.first, self.growth, LONGEST if self.longest is None else self.longest)
+        longest = LONGEST if self.longest is None else self.longest
+        return _growing(self.first, self.growth, longest, self.imported)
 
 
 @lru_cache(maxsize=256)
-def _growing(first: int, growth: float, longest: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _growing(
+    first: int, growth: float, longest: int, imported: int | None
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Lengths up to the first that is ``longest``, and where these batches start.
 
     One rounded product per batch, the same in every language.
     """
     lengths, starts = [first], [0]
+    if imported is not None:
+        lengths, starts = [imported, first], [0, imported]
     while lengths[-1] < longest:
         starts.append(starts[-1] + lengths[-1])
         lengths.append(min(longest, max(lengths[-1] + 1, math.ceil(growth * lengths[-1]))))

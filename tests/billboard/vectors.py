@@ -90,7 +90,8 @@ REFUSED_PEOPLE = [
 
 def case(name, policy, options, count):
     """Documents, contexts, and what the core makes of them."""
-    of_plan = ("n_actions", "actions", "outcome", "first_batch", "growth", "longest_batch")
+    of_plan = ("n_actions", "actions", "outcome", "first_batch", "growth")
+    of_plan += ("longest_batch", "imported")
     places = {key: options[key] for key in of_plan if key in options}
     drawn = {key: value for key, value in options.items() if key not in places}
     person = len(name) % 2 == 1  # about half of the cases with named features

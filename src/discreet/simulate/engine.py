@@ -31,7 +31,7 @@ from discreet.privacy.events import Event
 from discreet.privacy.noise import SeededNoise
 from discreet.releases.released import Released
 from discreet.schedule import Schedule
-from discreet.simulate.environment import play, shuffle
+from discreet.simulate.environment import play, refuse_imported, shuffle
 from discreet.types import Array
 
 HELD_PER_ROW = 14
@@ -151,11 +151,13 @@ def lost(
             "plans must have the unit 'decision' where several are played at once; got 'user'. "
             "Call evaluate(plan, contexts, labels, users=…) for each."
         )
-    if any(plan.prior is not None for plan in plans):
-        raise InvalidInput(
-            "plans must have no prior where several are played at once; some have one. "
-            "Call evaluate(plan, contexts, labels) for each."
-        )
+    for plan in plans:
+        refuse_imported(plan)
+        if plan.prior is not None:
+            raise InvalidInput(
+                "plans must have no prior where several are played at once; some have one. "
+                "Call evaluate(plan, contexts, labels) for each."
+            )
     rounds = min(rounds or len(features), len(features))
     schedule = replace(plans[0].schedule, horizon=rounds)
     ends = np.cumsum(schedule.lengths())

@@ -13,6 +13,7 @@ from discreet.arrays.backend import namespace
 from discreet.display import html_table
 from discreet.errors import InvalidInput
 from discreet.frames import library_of, new_frame
+from discreet.handed_over import handed_over
 from discreet.oracles import Mechanism
 from discreet.outcome import UNIT_LOSS, Outcome
 from discreet.outlook import warn_if_too_noisy
@@ -30,7 +31,6 @@ from discreet.rows.owners import user_ids
 from discreet.rows.people_counts import slots_that_count
 from discreet.simulate.data_advice import advise_on_contexts
 from discreet.simulate.group_losses import GroupLosses, PlayedGroups
-from discreet.simulate.handed_over import handed_over
 from discreet.simulate.labels import label_actions, loss_table
 from discreet.simulate.public_groups import Groups
 from discreet.types import Array
@@ -181,6 +181,7 @@ def evaluate(
     True
     """
     instance("plan", plan, (Plan,), "Make a Plan; that of a learner is learner.plan.")
+    refuse_imported(plan)
     given = handed_over(plan.features, contexts, groups, labels=labels, users=users)
     features = plan.features.map(given.contexts)
     losses = action_columns(losses, plan.actions, contexts)
@@ -224,6 +225,15 @@ def evaluate(
         library=library_of(contexts),
         groups=by_group,
     )
+
+
+def refuse_imported(plan: Plan) -> None:
+    """A set has no log to begin with."""
+    if plan.imported is not None:
+        raise InvalidInput(
+            f"plan must have no imported log to be evaluated; got imported={plan.imported}. "
+            "Leave it out, or play the plan with a Learner, which imports."
+        )
 
 
 def truth_of(plan: Plan, rows: int, labels: Any, losses: Any) -> np.ndarray[Any, Any]:

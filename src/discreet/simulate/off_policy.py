@@ -15,6 +15,7 @@ import numpy as np
 from discreet.action_names import action_index
 from discreet.errors import InvalidInput
 from discreet.frames import new_frame
+from discreet.handed_over import handed_over
 from discreet.learner import Learner
 from discreet.oracles import Problem, Ridge
 from discreet.plan import Plan
@@ -24,7 +25,6 @@ from discreet.privacy.events import Event, NonPrivate
 from discreet.privacy.noise import SeededNoise
 from discreet.releases.released import Released
 from discreet.rows.batch import Batch
-from discreet.simulate.handed_over import handed_over
 from discreet.simulate.target_policy import Rule, rule_of
 from discreet.types import Floats
 from discreet.validate import in_range, whole

@@ -20,6 +20,7 @@ from discreet.errors import InvalidInput
 from discreet.features.unit_ball import UnitBall
 from discreet.formatting import epsilon_text
 from discreet.frames import library_of, new_frame
+from discreet.handed_over import handed_over
 from discreet.plan import Plan
 from discreet.privacy.budget import Budget
 from discreet.reported import action_columns
@@ -32,7 +33,6 @@ from discreet.simulate.group_losses import (
     PlayedGroups,
     lines_over_seeds,
 )
-from discreet.simulate.handed_over import handed_over
 from discreet.simulate.intervals import over_seeds
 from discreet.simulate.privacy_verdict import verdict
 from discreet.simulate.public_groups import Groups, file_groups

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from discreet.action_names import action_index
 from discreet.errors import InvalidInput
+from discreet.logged_rows import logged_rows
 from discreet.oracles.mechanisms.geometry import pooled, publishable
 from discreet.oracles.mechanisms.pooled_statistics import PooledStatistics
 from discreet.plan import Plan
@@ -18,8 +18,6 @@ from discreet.releases.prior import Prior, shared_digest
 from discreet.releases.released import Released
 from discreet.releases.statistics import Statistics
 from discreet.rows.batch import Batch
-from discreet.simulate.handed_over import handed_over
-from discreet.simulate.labels import loss_table
 from discreet.validate import instance
 
 
@@ -49,27 +47,17 @@ def prior_from_logs(
     public logs: 100 records, each worth 0.5
     """
     mechanism = _pooling(plan)
-    told = plan.outcome.told(losses, reward)
-    given = handed_over(plan.features, contexts, actions=actions, told=told)
-    features = plan.features.map(given.contexts)
-    rows, n_actions = len(features), plan.n_actions
-    if plan.feedback == "full":
-        table = loss_table(given.beside["told"], rows, n_actions, plan.losses)
-        observed = np.ones((rows, n_actions), dtype=bool)
-    else:
-        played = np.asarray(action_index(plan, given.beside["actions"], "actions"))
-        heard = np.asarray(plan.outcome.losses_of(given.beside["told"], (rows,)))
-        if played.shape != (rows,):
-            raise InvalidInput(
-                f"actions must be one per context; got shape {played.shape} for {rows} contexts. "
-                "Log one action per decision."
-            )
-        observed = np.arange(n_actions) == played[:, None]
-        table = np.repeat(heard[:, None], n_actions, axis=-1)
+    # The rows are public, whoever they are from: no user is needed.
+    anybody = replace(plan, unit="decision", batches_per_user=None, records_per_batch=None)
+    rows = logged_rows(anybody, contexts, actions, losses, reward)
+    table, observed = rows.losses, np.ones((len(rows.actions), plan.n_actions), dtype=bool)
+    if plan.feedback == "bandit":
+        observed = np.arange(plan.n_actions) == rows.actions[:, None]
+        table = np.repeat(rows.losses[:, None], plan.n_actions, axis=-1)
     silent = replace(mechanism, gram=0.0, response=0.0)
-    fit = silent.fit(Batch(features, table, observed), SeededNoise(0))
+    fit = silent.fit(Batch(rows.features, table, observed), SeededNoise(0))
     assert fit.statistics is not None
-    return _prior(plan, fit.statistics, rows, source, weight)
+    return _prior(plan, fit.statistics, len(rows.actions), source, weight)
 
 
 def prior_from_released(plan: Plan, released: Released, *, weight: float = 1.0) -> Prior:

@@ -1,0 +1,59 @@
+"""Rows of a log as a plan reads them: checked whole before anything is stored or summed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from discreet.action_names import action_index
+from discreet.errors import InvalidInput
+from discreet.handed_over import handed_over
+from discreet.plan import Plan
+from discreet.reported import action_columns
+from discreet.rows.owners import user_ids
+from discreet.types import Floats
+
+
+class LoggedRows(NamedTuple):
+    """PRIVATE: features (n, p), actions (n,), losses (n,) or with full feedback (n, A), users.
+
+    With full feedback actions are 0: which one was played does not matter.
+    """
+
+    features: Floats
+    actions: Floats
+    losses: Floats
+    users: Sequence[str]
+
+
+def logged_rows(
+    plan: Plan, contexts: Any, actions: Any, losses: Any, reward: Any, user: Any = None
+) -> LoggedRows:
+    """The rows of a log, of frames or arrays; an error says what is wrong, and nothing is kept."""
+    full = plan.feedback == "full"
+    told = action_columns(plan.outcome.told(losses, reward), plan.actions, contexts)
+    beside = {"actions": actions, plan.outcome.plural: told, "user": user}
+    given = handed_over(plan.features, contexts, **beside)
+    features = plan.features.map(given.contexts)
+    rows = len(features)
+    if full != (actions is None):
+        raise InvalidInput(
+            f"actions must be {'left out with full feedback' if full else 'given'}; got "
+            f"{'some' if full else 'none'}. "
+            + ("Pass None: all losses are known." if full else "Pass what was played, row by row.")
+        )
+    shape = (rows, plan.n_actions) if full else (rows,)
+    values = plan.outcome.losses_of(given.beside[plan.outcome.plural], shape)
+    played = np.zeros(rows, dtype=np.int64)
+    if not full:
+        played = np.asarray(action_index(plan, given.beside["actions"], "actions"))
+    if played.shape != (rows,):
+        raise InvalidInput(
+            f"actions must be one per context; got shape {played.shape} for {rows} contexts. "
+            "Log one action per decision."
+        )
+    needed = plan.participation is not None
+    users = user_ids("user", given.beside["user"], rows, needed=needed, single=False)
+    return LoggedRows(features, played, values, users or ())

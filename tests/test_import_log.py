@@ -1,0 +1,180 @@
+"""A private log as batch zero: charged once, forgotten, and known by its length alone."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import discreet as dc
+from discreet.errors import InvalidInput, NotReady
+from discreet.plan import Plan
+from discreet.releases.released import Released
+
+RNG = np.random.default_rng(1)
+X = RNG.uniform(-0.5, 0.5, size=(1_200, 3))
+Y = (X[:, 0] > 0).astype(int) + (X[:, 1] > 0)
+PLAYED = RNG.integers(3, size=len(X))
+LOSSES = (PLAYED != Y) * 1.0
+PLAN = Plan(n_actions=3, features=dc.UnitBall(3), budget=dc.Budget(8.0, 1e-5), imported=1_000)
+LOG = slice(0, 1_000)
+
+
+def learner(plan=PLAN):
+    return dc.Learner(plan, noise=dc.SecureNoise(fast=True))
+
+
+def begun(plan=PLAN, **words):
+    made = learner(plan)
+    made.import_log(X[LOG], PLAYED[LOG], LOSSES[LOG], **words)
+    return made
+
+
+def test_the_log_is_released_at_once_and_the_first_decisions_use_it():
+    warm = begun()
+    assert [item.records for item in warm.released.items] == [1_000]
+    made = warm.decide(X[1_000:])
+    assert made.id[0] == 1_000  # ids go on after the rows of the log
+    assert np.mean(made.action != Y[1_000:]) < 0.3
+    assert [each.size for each in warm.status().batches[:3]] == [16, 24, 36]
+
+
+def test_it_costs_what_a_batch_costs_and_the_budget_holds():
+    warm = begun()
+    assert [charge.partition for charge in warm.ledger.entries] == ["batch 1"]
+    spent = warm.ledger.spent()
+    made = warm.decide(X[:16])
+    warm.observe(made.id, (np.asarray(made.action) != Y[:16]) * 1.0)
+    warm.decide(X[0])
+    assert len(warm.released.items) == 2
+    assert warm.ledger.spent() == spent
+    assert spent.epsilon <= 8.0
+
+
+def test_the_plan_knows_only_how_many_rows_there_are():
+    """Whatever the rows say, nothing but the release differs."""
+    one, other = begun(), dc.Learner(PLAN, noise=dc.SecureNoise(fast=True))
+    other.import_log(-X[LOG], 2 - PLAYED[LOG], 1.0 - LOSSES[LOG])
+    assert one.plan.digest == other.plan.digest
+    assert one.ledger.to_json() == other.ledger.to_json()
+    assert str(one.status()) == str(other.status())
+
+
+def test_the_rows_are_forgotten(tmp_path):
+    warm = begun()
+    warm.save(tmp_path / "state")
+    held = (tmp_path / "state").stat().st_size
+    cold = learner(replace(PLAN, imported=None))
+    cold.save(tmp_path / "other")
+    assert held < (tmp_path / "other").stat().st_size + 20_000  # one release, and no rows
+
+
+def test_what_was_released_is_read_again(tmp_path):
+    warm = begun()
+    warm.released.save(tmp_path / "released.json")
+    read = Released.load(tmp_path / "released.json")
+    assert read.schedule == PLAN.schedule
+    np.testing.assert_array_equal(
+        PLAN.policy.probabilities(read, PLAN.features.map(X)),
+        PLAN.policy.probabilities(warm.released, PLAN.features.map(X)),
+    )
+
+
+def test_a_state_is_saved_before_and_after_the_import(tmp_path):
+    learner().save(tmp_path / "state")
+    again = dc.Learner.load(tmp_path / "state", noise=dc.SecureNoise(fast=True))
+    again.import_log(X[LOG], PLAYED[LOG], LOSSES[LOG])
+    again.save(tmp_path / "state")
+    assert len(dc.Learner.load(tmp_path / "state").released.items) == 1
+
+
+def test_releases_on_request_wait():
+    warm = begun(replace(PLAN, releases="on_request"))
+    assert len(warm.released.items) == 0
+    assert warm.decide(X[1_000:]).id[0] == 1_000
+    warm.release()
+    assert warm.released.items[0].records == 1_000
+
+
+def test_a_horizon_counts_decisions():
+    warm = begun(replace(PLAN, horizon=50))
+    assert warm.decide(X[:60]).stored.sum() == 40  # 16 + 24; the last batch is never fitted
+    assert replace(PLAN, horizon=50).schedule.lengths() == [1_000, 16, 24, 10]
+
+
+USERS = replace(PLAN, unit="user", batches_per_user=2, records_per_batch=1)
+
+
+def test_people_bring_ids_obey_k_and_use_one_batch():
+    """Ten people wrote the whole log: ten rows count, the others are void."""
+    people = np.arange(1_000) % 10
+    warm = begun(USERS, user=people)
+    told = warm.released.items[0].statistics.told[1]
+    assert abs(told - 10) < 6 * np.sqrt(warm.released.items[0].statistics.variance)
+    registry = warm._store.people
+    assert registry.hand_out(["3"], 2) == [True]
+    assert registry.hand_out(["3"], 3) == [False]
+    assert registry.hand_out(["new"], 3) == [True]
+
+
+def test_frames_names_rewards_and_full_feedback():
+    pandas = pytest.importorskip("pandas")
+    names = np.asarray(["a", "b", "c"])
+    plan = replace(PLAN, n_actions=None, actions=tuple(names), outcome=dc.Reward(0, 10))
+    frame = pandas.DataFrame(X[LOG], columns=list("xyz"))
+    frame["shown"], frame["won"] = names[PLAYED[LOG]], 10 * (1 - LOSSES[LOG])
+    warm = learner(plan)
+    warm.import_log(frame, "shown", reward="won")
+    assert len(warm.released.items) == 1
+    full = learner(replace(PLAN, feedback="full"))
+    full.import_log(X[LOG], None, (np.arange(3) != Y[LOG, None]) * 1.0)
+    assert np.mean(full.decide(X[1_000:]).action != Y[1_000:]) < 0.3
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"contexts": X[:999]}, "losses must be"),
+        ({"contexts": X[:5], "actions": PLAYED[:5], "losses": LOSSES[:5]}, "1,000 rows"),
+        ({"contexts": X[LOG, :2]}, "context must be"),
+        ({"actions": PLAYED[LOG] + 1}, "actions must be"),
+        ({"actions": None}, "actions must be given"),
+        ({"losses": 2.0 * LOSSES[LOG]}, "losses must be"),
+        ({"losses": np.where(LOSSES[LOG] > 0, np.nan, 0.0)}, "missing"),
+        ({"losses": None, "reward": LOSSES[LOG]}, "got a reward"),
+        ({"user": PLAYED[LOG]}, "user must be left out"),
+    ],
+)
+def test_a_wrong_log_stores_and_spends_nothing(wrong, said):
+    given = {"contexts": X[LOG], "actions": PLAYED[LOG], "losses": LOSSES[LOG], **wrong}
+    made = learner()
+    with pytest.raises(InvalidInput, match=said):
+        made.import_log(**given)
+    assert made.ledger.entries == ()
+    made.import_log(X[LOG], PLAYED[LOG], LOSSES[LOG])  # it can still be imported
+    assert len(made.released.items) == 1
+
+
+def test_an_import_is_announced_comes_first_and_comes_once():
+    with pytest.raises(NotReady, match="1,000 rows"):
+        learner().decide(X[0])
+    with pytest.raises(InvalidInput, match="imported=None"):
+        learner(replace(PLAN, imported=None)).import_log(X[LOG], PLAYED[LOG], LOSSES[LOG])
+    warm = begun()
+    with pytest.raises(InvalidInput, match="imported once"):
+        warm.import_log(X[LOG], PLAYED[LOG], LOSSES[LOG])
+    with pytest.raises(InvalidInput, match="user must be given"):
+        begun(USERS)
+    for wrong in (0, 1.5, 2**22 + 1):
+        with pytest.raises(InvalidInput, match="imported must be"):
+            replace(PLAN, imported=wrong)
+
+
+def test_explain_says_so():
+    assert "private log of 1,000 rows" in " ".join(PLAN.explain().split())
+
+
+def test_an_evaluation_refuses_what_it_cannot_import():
+    with pytest.raises(InvalidInput, match="imported"):
+        dc.evaluate(PLAN, X, Y)
+    with pytest.raises(InvalidInput, match="imported"):
+        dc.privacy_curve(X, Y, plan=PLAN)
