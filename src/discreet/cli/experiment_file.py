@@ -14,6 +14,7 @@ from discreet.errors import InvalidInput
 from discreet.features.schema import Schema
 from discreet.plan import Plan
 from discreet.registry import ORACLES, POLICIES
+from discreet.releases.canonical import read_document
 from discreet.toml_files import read_toml
 from discreet.validate import nearest, one_of, whole
 
@@ -30,7 +31,7 @@ OWN_KEYS = ("data", "target", "schema", "rows", "seeds")
 """What an experiment has beyond its plan."""
 WORDS = (
     *("feedback", "losses", "first_batch", "growth", "longest_batch", "missing_loss", "releases"),
-    *("unit", "batches_per_user", "records_per_batch"),
+    *("unit", "batches_per_user", "records_per_batch", "imported"),
 )
 """Keys of the plan itself that ``--set`` reaches."""
 DEFAULT = {"policy": "ReplayBonusPO", "oracle": "PooledRidge"}
@@ -155,6 +156,8 @@ def read_experiment(path: str) -> dict[str, Any]:
         document["data"] = str(Path(path).parent / data)
     if isinstance(document.get("schema"), str):
         document["schema"] = str(Path(path).parent / document["schema"])
+    if isinstance(document.get("prior"), str):
+        document["prior"] = read_document(Path(path).parent / document["prior"])
     return document
 
 

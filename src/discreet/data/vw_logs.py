@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from discreet.data.reading import unreadable
 from discreet.errors import InvalidInput
 from discreet.types import Floats
 
@@ -36,8 +37,13 @@ class LoggedRows:
 
 def read_vw(path: str | Path) -> LoggedRows:
     """The decisions of a log; lines without a label (nothing was played) are left out."""
-    with Path(path).open(encoding="utf-8") as file:
-        blocks = list(_blocks(file))
+    try:
+        with Path(path).open(encoding="utf-8") as file:
+            blocks = list(_blocks(file))
+    except OSError as error:
+        unreadable(Path(path), error)
+    except UnicodeDecodeError:
+        raise InvalidInput(f"log must be UTF-8 text; {path} is not. Save it as UTF-8.") from None
     rows: list[dict[str, float]] = []
     labels: list[tuple[int, float, float]] = []
     seen, n_actions = {}, 0

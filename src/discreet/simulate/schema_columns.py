@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -26,12 +26,18 @@ def schema_contexts(schema: Schema, data: Dataset) -> list[dict[str, Any]]:
             f"data must be a file with named columns for a schema; got {data.name!r}. "
             "Write it as .csv or .parquet, or leave the schema out."
         )
-    columns = data.source.by_name()
+    return column_contexts(schema, data.source.by_name())
+
+
+def column_contexts(
+    schema: Schema, columns: Mapping[str, np.ndarray[Any, Any]]
+) -> list[dict[str, Any]]:
+    """One dict per row of columns by name."""
     for field in schema.fields:
         if field.name not in columns:
             raise InvalidInput(
-                f"column {field.name!r} of the schema must be in the file, beside its class "
-                f"{data.source.target!r}; it is not. {nearest(field.name, columns)}"
+                f"column {field.name!r} of the schema must be in the file, and be no class; it is "
+                f"not. {nearest(field.name, columns)}"
             )
     chosen = [list(_values(field, columns[field.name])) for field in schema.fields]
     names = [field.name for field in schema.fields]

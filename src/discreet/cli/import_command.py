@@ -1,0 +1,162 @@
+"""``discreet import``: a log of earlier decisions, as a private batch zero or as a public prior."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from discreet.cli.answer import Answer, as_json, write
+from discreet.cli.experiment_file import experiment_flags, from_arguments
+from discreet.cli.parser import Commands, command
+from discreet.config import to_config
+from discreet.errors import InvalidInput
+from discreet.features.schema import Schema
+from discreet.formatting import guarantee_text
+from discreet.plan import Plan
+from discreet.validate import nearest
+
+TEXT = """\
+A log is a .csv or .parquet file with a row per decision, or a log of Vowpal Wabbit (.vw, .txt)
+with labels action:cost:probability, whose columns are called action, cost and probability. The
+experiment file has the keys of a plan; actions and features must be in it.
+
+Private rows become batch zero: they cost what every batch costs, once, and are forgotten. Two files
+are written: NAME.state, private, from which Learner.load goes on, and NAME.released.json, public.
+With --public the rows become a prior without noise, NAME.prior.json, which whoever sees the plan
+sees too: only for logs that are public already. Name it in an experiment file with the key prior.
+
+examples:
+  discreet import plan.toml --log visits.csv --action shown --loss lost --out welcome
+  discreet import plan.toml --log visits.csv --reward won --user visitor --out welcome
+  discreet import plan.toml --log trial.vw --public --weight 0.5 --out welcome
+"""
+
+
+def add(commands: Commands) -> None:
+    """Which log, what its columns are, and whether it is public."""
+    summary = "begin with a log of earlier decisions"
+    parser = command(commands, "import", summary, import_, TEXT)
+    experiment_flags(parser)
+    flag = parser.add_argument
+    flag("--log", required=True, metavar="FILE", help="a row per decision")
+    flag("--action", default="action", metavar="COLUMN", help="what was played (action)")
+    flag("--loss", metavar="COLUMN", help="its loss (loss, or cost in a log of Vowpal Wabbit)")
+    flag("--reward", metavar="COLUMN", help="its reward, where the plan declares rewards")
+    flag("--user", metavar="COLUMN", help="whose decision it was, where the unit is a user")
+    flag("--ignore", action="append", default=[], metavar="COLUMN", help="no feature; repeat it")
+    flag("--public", action="store_true", help="the log is public: make a prior, without noise")
+    flag("--weight", type=float, metavar="W", help="what a row of a prior counts, at most 1 (1)")
+    flag("--out", required=True, metavar="NAME", help="where to write")
+
+
+def import_(args: argparse.Namespace) -> Answer:
+    """Everything is checked before anything is written."""
+    from discreet.data.log_file import log_columns
+
+    if args.weight is not None and not args.public:
+        raise InvalidInput(
+            "weight must come with --public; got it alone. Private rows count as all others do: "
+            "leave --weight out."
+        )
+    plan = from_arguments(args).plan
+    columns = log_columns(args.log)
+    word = plan.outcome.word
+    told = getattr(args, word) or ("cost" if word == "loss" and "cost" in columns else word)
+    wrong = args.reward if word == "loss" else args.loss
+    if wrong:
+        raise InvalidInput(
+            f"log must have a {word}, which the plan declares; got another kind. "
+            f"Write --{word} COLUMN, or change the outcome of the plan."
+        )
+    beside = {"action": args.action, word: told}
+    if args.user:
+        beside["user"] = args.user
+    values = {kind: _column(columns, name, kind) for kind, name in beside.items()}
+    contexts = _contexts(plan, columns, [*beside.values(), "probability", *args.ignore])
+    if args.public:
+        return _prior(args, plan, contexts, values, word)
+    return _batch_zero(args, plan, contexts, values, word)
+
+
+def _prior(
+    args: argparse.Namespace, plan: Plan, contexts: Any, values: dict[str, Any], word: str
+) -> Answer:
+    from discreet.simulate.warm_start import prior_from_logs
+
+    told = {"losses" if word == "loss" else "reward": values[word]}
+    weight = 1.0 if args.weight is None else args.weight
+    source = f"public log {Path(args.log).name}"
+    prior = prior_from_logs(plan, contexts, values["action"], **told, weight=weight, source=source)
+    replace(plan, prior=prior)  # fails now, if at all
+    path = f"{args.out}.prior.json"
+    write(path, as_json(to_config(prior)) + "\n")
+    lines = [
+        f"{prior.text}",
+        f"wrote {path}: public, without noise. In an experiment file: prior = {path!r}",
+    ]
+    return Answer({"records": prior.records, "weight": weight, "files": [path]}, "\n".join(lines))
+
+
+def _batch_zero(
+    args: argparse.Namespace, plan: Plan, contexts: Any, values: dict[str, Any], word: str
+) -> Answer:
+    from discreet.learner import Learner
+
+    files = [f"{args.out}.state", f"{args.out}.released.json"]
+    for path in files:
+        if Path(path).exists():
+            raise InvalidInput(
+                f"out must be a new name; {path} is there. Two imports of one log would draw two "
+                "noises for it: go on from the first, or move it away."
+            )
+    rows = len(values["action"])
+    if plan.imported is None:
+        plan = replace(plan, imported=rows)
+    learner = Learner(plan)
+    told = {"losses" if word == "loss" else "reward": values[word]}
+    learner.import_log(contexts, values["action"], **told, user=values.get("user"))
+    if plan.releases == "on_request":
+        learner.release()
+    learner.released.save(files[1])
+    spent = learner.ledger.spent()
+    learner.save(files[0])
+    cost = guarantee_text(spent.epsilon, spent.delta)
+    lines = [
+        f"{rows:,} rows are batch zero: {cost} for one {plan.unit}; the rows are forgotten here.",
+        f"wrote {files[0]} (private: Learner.load goes on from it) and {files[1]} (public)",
+        f"The log itself is still in {args.log}: whoever can read that needs no release.",
+    ]
+    facts = {"rows": rows, "epsilon": spent.epsilon, "delta": spent.delta, "files": files}
+    return Answer(facts, "\n".join(lines))
+
+
+def _column(columns: dict[str, Any], name: str, kind: str) -> Any:
+    if name not in columns:
+        raise InvalidInput(
+            f"{kind} must be a column of the log; got {name!r}. {nearest(name, columns)}"
+        )
+    values = columns[name]
+    if kind in ("action", "user") and values.dtype.kind == "f" and not (values % 1).any():
+        return values.astype(np.int64)  # a file of numbers does not say which are whole
+    return values
+
+
+def _contexts(plan: Plan, columns: dict[str, Any], others: list[str]) -> Any:
+    """Columns by name where the plan has a schema; else all that are left, in their order."""
+    from discreet.simulate.schema_columns import column_contexts
+
+    if isinstance(plan.features, Schema):
+        return column_contexts(plan.features, columns)
+    left = [name for name in columns if name not in others]
+    words = [name for name in left if columns[name].dtype.kind == "O"]
+    if len(left) != plan.features.dimension or words:
+        raise InvalidInput(
+            f"log must have {plan.features.dimension} columns of numbers beside action and "
+            f"outcome; got {len(left)}, {len(words)} of them words: {', '.join(left[:8])}. Name "
+            "those that are no feature with --ignore, or declare a schema."
+        )
+    return np.stack([columns[name] for name in left], axis=-1)

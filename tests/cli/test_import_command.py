@@ -1,0 +1,134 @@
+"""``discreet import``: private logs become batch zero, public ones a prior, wrong ones nothing."""
+
+import json
+
+import numpy as np
+import pytest
+
+import discreet as dc
+from discreet.cli.main import main
+from discreet.data.vw_logs import LoggedRows, vw_lines
+
+PLAN = """
+actions = ["a", "b", "c"]
+features = { kind = "UnitBall", dimension = 2 }
+budget = { epsilon = 8.0, delta = 1e-5 }
+"""
+RNG = np.random.default_rng(0)
+X = RNG.uniform(-0.5, 0.5, size=(800, 2)).round(4)
+BEST = (X[:, 0] > 0).astype(int) + (X[:, 1] > 0)
+PLAYED = RNG.integers(3, size=len(X))
+LOST = (PLAYED != BEST).astype(int)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "plan.toml").write_text(PLAN)
+    lines = [
+        f"{x},{y},{'abc'[a]},{lost},p{row % 80}"
+        for row, ((x, y), a, lost) in enumerate(zip(X, PLAYED, LOST, strict=True))
+    ]
+    (tmp_path / "log.csv").write_text("x,y,shown,lost,who\n" + "\n".join(lines) + "\n")
+    rows = LoggedRows(("x", "y"), X, PLAYED, LOST, np.full(len(X), 1 / 3), 3)
+    (tmp_path / "log.vw").write_text("".join(vw_lines(rows)))
+    (tmp_path / "adf.vw").write_text("".join(vw_lines(rows, adf=True)))
+    return tmp_path
+
+
+def run(capsys, *words):
+    code = main(["import", "plan.toml", *words])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+CSV = ("--log", "log.csv", "--action", "shown", "--loss", "lost", "--ignore", "who")
+
+
+def right(learner):
+    return np.mean(learner.decide(X).action_index == BEST)
+
+
+def test_a_private_log_becomes_a_learner_that_knows_it(folder, capsys):
+    code, out, _ = run(capsys, *CSV, "--out", "warm")
+    assert code == 0, out
+    assert "800 rows are batch zero: ε = 8" in out
+    assert (folder / "warm.state").stat().st_mode & 0o777 == 0o600
+    released = dc.Released.load("warm.released.json")
+    assert released.plan["imported"] == 800
+    assert right(dc.Learner.load("warm.state")) > 0.6
+
+
+def test_a_log_is_not_imported_twice_under_one_name(folder, capsys):
+    run(capsys, *CSV, "--out", "warm")
+    before = (folder / "warm.state").read_bytes()
+    code, _, err = run(capsys, *CSV, "--out", "warm")
+    assert code != 0
+    assert "two noises" in err.replace("\n", " ")
+    assert (folder / "warm.state").read_bytes() == before
+
+
+@pytest.mark.parametrize("log", ["log.vw", "adf.vw"])
+def test_a_public_log_becomes_a_prior_of_an_experiment_file(folder, capsys, log):
+    code, out, _ = run(capsys, "--log", log, "--public", "--weight", "0.5", "--out", "warm")
+    assert code == 0, out
+    assert "800 records, each worth 0.5" in out
+    (folder / "plan.toml").write_text(PLAN + 'prior = "warm.prior.json"\n')
+    assert main(["plan", "plan.toml"]) == 0
+    assert "each worth 0.5" in capsys.readouterr().out
+    document = json.loads((folder / "warm.prior.json").read_text())
+    assert document["records"] == 800
+
+
+def test_a_private_log_never_becomes_a_prior(folder, capsys):
+    """The documents of two logs that differ in every row are the same, but for the release."""
+    run(capsys, *CSV, "--out", "one")
+    other = (folder / "log.csv").read_text().replace(",0,p", ",9,p").replace(",1,p", ",0,p")
+    (folder / "log.csv").write_text(other.replace(",9,p", ",1,p"))
+    run(capsys, *CSV, "--out", "two")
+    one, two = (
+        json.loads((folder / f"{name}.released.json").read_text()) for name in ("one", "two")
+    )
+    assert one["plan"] == two["plan"]
+    assert "prior" not in one["plan"]
+
+
+@pytest.mark.usefixtures("folder")
+def test_people_bring_their_ids(capsys):
+    words = ("--set", "unit=user", "--set", "batches_per_user=4", "--set", "records_per_batch=1")
+    log = CSV[:-2]
+    code, out, _ = run(capsys, *log, *words, "--user", "who", "--out", "warm")
+    assert code == 0, out
+    assert "for one user" in out
+    code, _, err = run(capsys, *CSV, *words, "--out", "other")
+    assert code != 0
+    assert "user must be given" in err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (CSV[:-2], "Name those that are no feature with --ignore"),
+        ((*CSV, "--weight", "0.5"), "weight must come with --public"),
+        (("--log", "log.csv", "--loss", "lost"), "action must be a column"),
+        (("--log", "log.csv", "--action", "shown", "--loss", "lsot"), "loss must be a column"),
+        ((*CSV, "--reward", "lost"), "log must have a loss"),
+        (("--log", "log.npz"), "log must be a .csv"),
+        (("--log", "absent.vw"), "must be"),
+        ((*CSV, "--user", "who"), "user must be left out"),
+        ((*CSV, "--set", "imported=700"), "log must have the 700 rows"),
+    ],
+)
+def test_a_wrong_log_writes_nothing(folder, capsys, words, said):
+    before = sorted(folder.iterdir())
+    code, _, err = run(capsys, *words, "--out", "warm")
+    assert code != 0
+    assert said in " ".join(err.split())
+    assert sorted(folder.iterdir()) == before
+
+
+def test_labels_without_a_probability_are_refused(folder, capsys):
+    (folder / "log.vw").write_text("1:0.5 |x a:1 b:2\n")
+    code, _, err = run(capsys, "--log", "log.vw", "--out", "warm")
+    assert code != 0
+    assert "line 1: a label must be action:cost:probability" in err
