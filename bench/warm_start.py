@@ -89,7 +89,10 @@ def main() -> None:
     for name in names:
         rows = args.log + args.rounds
         path = None if args.data is None else args.data / f"{name}.npz"
-        data = load(name if path is None else str(path), rows=rows if name in GENERATORS else None)
+        data = load(
+            name if path is None else str(path),
+            rows=rows if path is None and name in GENERATORS else None,
+        )
         for epsilon in args.epsilon:
             runs = Parallel(n_jobs=args.jobs)(
                 delayed(one)(data, epsilon, args.log, args.rounds, seed)

@@ -40,6 +40,7 @@ from discreet.cli.experiment_file import Experiment
 from discreet.cli.plan_command import outlook
 from discreet.privacy.groups import epsilon_together
 from discreet.service.settings import ServedPlan
+from discreet.simulate.warm_start import prior_from_logs
 from wording import refused
 
 PRIVATE = Budget(1.0, 1e-5)
@@ -169,6 +170,8 @@ OTHER = {
     "first_batch": 2,
     "growth": 2.5,
     "longest_batch": 64,
+    "imported": 100,
+    "prior": None,  # made in the test, for its plan
     "missing_loss": 1.0,
     "actions": ("none", "mail", "call"),
     "outcome": Reward(0, 50),
@@ -194,7 +197,11 @@ def test_the_digest_sees_every_field(name):
         base = served
     if name in SERVED[1:]:
         base = replace(base, unit="user", batches_per_user=5, records_per_batch=7)
-    assert replace(base, **{name: OTHER[name]}).digest != base.digest
+    other = OTHER[name]
+    if name == "prior":
+        base = plan(oracle=PooledRidge())
+        other = prior_from_logs(base, np.zeros((3, base.features.dimension)), [0, 1, 2], [0, 1, 1])
+    assert replace(base, **{name: other}).digest != base.digest
 
 
 @pytest.mark.parametrize(

@@ -46,6 +46,11 @@ CASES = {
         {"first_batch": 16, "longest_batch": 40},
         6,
     ),
+    "VanillaPO, after an import": (
+        dc.VanillaPO(scale=64.0),
+        {"first_batch": 16, "imported": 300},
+        3,
+    ),
     "VanillaPO, previous": (dc.VanillaPO(rollout="previous"), {"first_batch": 100}, 3),
     "BonusPO": (dc.BonusPO(error_bound=9.0, rate_scale=4.0, bonus_scale=0.05), {}, 6),
     "BonusPO, logistic": (dc.BonusPO(), {"link": "logistic", "first_batch": 50}, 2),
