@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import accumulate
 from typing import Any
 
 from discreet.validate import in_range, whole
@@ -29,10 +30,11 @@ class Schedule:
     >>> [Schedule(first=16, growth=1.5, longest=40).length(m) for m in (1, 2, 3, 4, 5)]
     [16, 24, 36, 40, 40]
 
-    A log of ``imported`` rows takes the place of batch 1, and the others follow.
+    A log of ``imported`` rows is cut into batches of its own, which grow in the same way; the last
+    takes what is left. Those of decisions follow.
 
-    >>> [Schedule(first=16, growth=1.5, imported=500).length(m) for m in (1, 2, 3)]
-    [500, 16, 24]
+    >>> [Schedule(first=16, growth=1.5, imported=100).length(m) for m in (1, 2, 3, 4, 5)]
+    [16, 24, 60, 16, 24]
     """
 
     first: int = 1
@@ -65,6 +67,11 @@ class Schedule:
             config.get("longest_batch"),
             config.get("imported"),
         )
+
+    @property
+    def imported_batches(self) -> int:
+        """How many batches the log makes."""
+        return 0 if self.imported is None else len(_cut(self.imported, self._ungrown))
 
     @property
     def end(self) -> int | None:
@@ -105,6 +112,12 @@ class Schedule:
         longest = LONGEST if self.longest is None else self.longest
         return _growing(self.first, self.growth, longest, self.imported)
 
+    @property
+    def _ungrown(self) -> tuple[int, ...]:
+        """The lengths of decisions' batches alone."""
+        longest = LONGEST if self.longest is None else self.longest
+        return _growing(self.first, self.growth, longest, None)[0]
+
 
 @lru_cache(maxsize=256)
 def _growing(
@@ -115,9 +128,24 @@ def _growing(
     One rounded product per batch, the same in every language.
     """
     lengths, starts = [first], [0]
-    if imported is not None:
-        lengths, starts = [imported, first], [0, imported]
     while lengths[-1] < longest:
         starts.append(starts[-1] + lengths[-1])
         lengths.append(min(longest, max(lengths[-1] + 1, math.ceil(growth * lengths[-1]))))
+    if imported is not None:
+        log = _cut(imported, tuple(lengths))
+        begins = [*accumulate(log, initial=0)][:-1]
+        lengths, starts = [*log, *lengths], [*begins, *(imported + start for start in starts)]
     return tuple(lengths), tuple(starts)
+
+
+def _cut(rows: int, lengths: tuple[int, ...]) -> list[int]:
+    """A log in batches of these lengths, the last of which is repeated; no batch is shorter than
+    the one before it, since what is left over joins the last."""
+    log: list[int] = []
+    while (left := rows - sum(log)) > 0:
+        length = lengths[min(len(log), len(lengths) - 1)]
+        if log and left < length:
+            log[-1] += left
+        else:
+            log.append(min(length, left))
+    return log
