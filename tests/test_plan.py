@@ -169,6 +169,7 @@ OTHER = {
     "first_batch": 2,
     "growth": 2.5,
     "longest_batch": 64,
+    "close_every": "7d",
     "missing_loss": 1.0,
     "actions": ("none", "mail", "call"),
     "outcome": Reward(0, 50),

@@ -83,7 +83,29 @@ function before(links, { kind, number, epoch, previous, kept, ...rest }) {
   follows &&= kind === "restore" ? epoch > last.document.epoch : epoch === last.document.epoch;
   follows &&= ["experiment", "unit", "schema"].every((name) => rest[name] === first[name]);
   must(follows, `document ${number} must follow the one before; it does not`);
+  must(kind !== "release" || fits(links, rest.release), "release must have its batch's records");
   return links;
+}
+
+/** Whether a release has the records of its batch, of a later one if some were burned since the
+ * last restore, or fewer by a clock. */
+function fits(links, { records }) {
+  const { plan } = links[0].document;
+  const next = links.filter(({ document }) => document.release).length + 1;
+  const burned = links.reduce(
+    (count, { document: { kind, burned } }) =>
+      kind === "restore" ? 0 : count + (kind === "burn" ? burned.length : 0),
+    0,
+  );
+  if (plan.close_every) return records >= 1 && records <= nominal(plan, next + burned);
+  return Array.from({ length: burned + 1 }, (_, k) => nominal(plan, next + k)).includes(records);
+}
+
+/** B_m, before a horizon cuts it. */
+function nominal({ first_batch, growth, longest_batch = 2 ** 22 }, m) {
+  let n = first_batch;
+  for (let k = 1; k < m && n < longest_batch; k++) n = Math.max(n + 1, Math.ceil(+growth * n));
+  return Math.min(n, longest_batch);
 }
 
 function until(links, number) {
@@ -227,8 +249,7 @@ const LINKS = {
 /** All releases so far: scores, losses and radii of one row of features b. */
 class Released {
   constructor(plan, releases) {
-    Object.assign(this, { actions: plan.n_actions, first: plan.first_batch, growth: +plan.growth });
-    this.longest = plan.longest_batch ?? 2 ** 22;
+    Object.assign(this, { actions: plan.n_actions, nominal: (m) => nominal(plan, m) });
     this.items = releases.map(({ records, predictor: { link, weights }, gram }) => ({
       records,
       link: LINKS[link],
@@ -240,13 +261,6 @@ class Released {
 
   scores = (b, item = this.items.at(-1)) => item.weights.map((row) => dot(row, b));
   losses = (b, item = this.items.at(-1)) => this.scores(b, item).map(item.link);
-
-  /** B_m, before a horizon cuts it. */
-  nominal(m) {
-    let n = this.first;
-    for (let k = 1; k < m && n < this.longest; k++) n = Math.max(n + 1, Math.ceil(this.growth * n));
-    return Math.min(n, this.longest);
-  }
 
   /** r_a = √max(φᵀ(ΣG̃ + I)⁻¹φ, 0). */
   radii(b) {

@@ -65,7 +65,8 @@ class Plan:
     where each record has all A losses. ``losses`` is "general" or "one_label" (full feedback
     with exactly one zero per row, which needs less noise). ``horizon`` None means no end. Batch 1
     has ``first_batch`` slots and each next one is ``growth`` times as long, until they have
-    ``longest_batch`` slots.
+    ``longest_batch`` slots. With ``close_every="7d"`` a batch closes at the latest a week after it
+    opened, with the slots that were taken; simulations have no clock, and fill every batch.
     ``missing_loss`` replaces the loss of an unanswered slot; None makes the slot void.
     ``releases`` is "automatic" (at the first decision after a batch is complete) or
     "on_request" (only when ``release`` is called, so that a public clock, and no person's
@@ -91,6 +92,7 @@ class Plan:
     first_batch: int = 16
     growth: float = 1.5
     longest_batch: int | None = added_later(None)
+    close_every: str | None = added_later(None)
     missing_loss: float | None = None
     outcome: Outcome = added_later(UNIT_LOSS)  # noqa: RUF009
     releases: str = "automatic"
@@ -235,7 +237,8 @@ class Plan:
 
     @property
     def schedule(self) -> Schedule:
-        return Schedule(self.first_batch, self.horizon, self.growth, self.longest_batch)
+        lengths = (self.first_batch, self.horizon, self.growth, self.longest_batch)
+        return Schedule(*lengths, self.close_every)
 
     def nothing_released(self) -> Released:
         """What a policy sees before the first release."""

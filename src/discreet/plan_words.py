@@ -99,6 +99,8 @@ def _batches(plan: Plan) -> str:
     end = "" if plan.horizon is None else f", until round {plan.horizon:,}"
     if plan.longest_batch is not None:
         end = f", at most {plan.longest_batch:,}{end}"
+    if plan.close_every is not None:
+        end += f"; a batch closes {plan.close_every} after it opened, though slots are free"
     return f"{lengths}, … records{end}. The first batch chooses actions at random."
 
 

@@ -38,13 +38,18 @@ def plan(policy, *, features=BALL, n_actions=3, first_batch=1, growth=1.5, **nam
     )
 
 
-def released(of, count, *, link="identity", grams=None, ties=False, pooled=False, seed=0):
-    """So many releases for a plan, with weights and Grams that are whole multiples of 2⁻²⁰."""
+def released(
+    of, count, *, link="identity", grams=None, ties=False, pooled=False, seed=0, told=None
+):
+    """So many releases for a plan, with weights and Grams that are whole multiples of 2⁻²⁰.
+
+    ``told`` are their records, where these are not the slots of their batches.
+    """
     rng = np.random.default_rng(seed)
     A, p = of.n_actions, of.features.p
     history = of.nothing_released()
     for number in range(1, count + 1):
-        records = of.schedule.length(number)
+        records = told[number - 1] if told else of.schedule.length(number)
         weights = _exact(rng, (A, p)) + (0.0 if link == "logistic" else np.eye(p)[0])
         if ties:  # two actions exactly alike, one nearly
             weights = weights[:1] + np.eye(p)[0] * np.array([0.0, 2.0**-9, 0.0])[:, None]
@@ -101,9 +106,17 @@ def histories():
         documents.restore_document(short[2], epoch=3, number=8, previous=again, burned=[9])
     )
     burnt = sign(documents.burn_document(short[3], [4]))
+    later = released(of, 4, told=[1, 2, 3, 8]).items[3]  # batch 5, which was under way as well
+    timed = plan(dc.SquareCB(), features=dc.UnitBall(1), n_actions=2, close_every="7d")
     return {
         "genesis alone": (short[:1], 0, 0),
         "burn": ([*short, burnt, sign(documents.release_document(burnt, fourth))], 5, 4),
+        "burn, then a later batch": (
+            [*short, burnt, sign(documents.release_document(burnt, later))],
+            5,
+            4,
+        ),
+        "a clock": (chain(timed, released(timed, 4, told=[1, 1, 3, 4])), 4, 4),
         "restore, all seen": ([*long, restored, after], 7, 4),
         "restore, some seen": ([*long[:5], restored, after], 7, 4),
         "restore, lost ones never seen": ([*short, restored, after], 7, 4),
@@ -142,10 +155,22 @@ def broken():
         )
         return [*good, resigned({**made, **changes})]
 
+    timed = plan(dc.SquareCB(), features=dc.UnitBall(1), n_actions=2, close_every="7d")
+    burnt = sign(documents.burn_document(good[2], [3]))
+
+    def third(records):
+        return resigned(documents.release_document(burnt, released(of, 3, told=records).items[2]))
+
     text = good[3].decode()
     kept = {"number": 2, "digest": documents.digest(good[1])}
     return {
         "empty": [],
+        "fewer records than slots": chain(of, released(of, 3, told=[1, 2, 2])),
+        "more records than slots": chain(of, released(of, 3, told=[1, 2, 4])),
+        "a clock, and more records than slots": chain(timed, released(timed, 3, told=[1, 2, 4])),
+        "a clock, and no record": chain(timed, released(timed, 3, told=[1, 2, 0])),
+        "one burned, records of no batch": [*good[:3], burnt, third([1, 2, 4])],
+        "one burned, records of a later batch": [*good[:3], burnt, third([1, 2, 8])],
         "no genesis": good[1:],
         "two geneses": [good[0], *good],
         "one missing": [*good[:2], good[3]],

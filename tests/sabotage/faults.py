@@ -925,6 +925,36 @@ FAULTS = (
         ),
         ("rows/test_late_losses.py::test_a_loss_after_the_window_is_refused",),
     ),
+    # A clock that closes batches.
+    Fault(
+        "a clock that looks at answers",
+        "the end of a batch is public",
+        (
+            Edit(
+                STORE,
+                "tick(self._every, batch.opened, batch.taken, now.seconds)",
+                "tick(self._every, batch.opened, batch.taken - batch.unheard, now.seconds)",
+            ),
+        ),
+        ("rows/test_batch_clock.py::test_who_answered_moves_no_slot_and_no_close",),
+    ),
+    Fault(
+        "a slot that nobody took gets the missing loss",
+        "a record is a slot that was taken",
+        (
+            Edit(
+                SLOTS,
+                "self.size, self.sealed, taken = self.taken, sealed, slice(self.taken)\n",
+                "self.losses[self.taken :], self.features[self.taken :] = np.nan, 0.0\n"
+                "        self.actions[self.taken :] = 0\n"
+                "        self.size, self.sealed, taken = self.taken, sealed, slice(None)\n",
+            ),
+        ),
+        (
+            "rows/test_batch_clock.py::"
+            "test_slots_that_nobody_took_are_in_no_fit_and_get_no_missing_loss",
+        ),
+    ),
     # People who return.
     Fault(
         "a registry that forgets on load",

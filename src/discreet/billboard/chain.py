@@ -38,6 +38,7 @@ class Link:
     number: int
     epoch: int
     release: Release | DecidingRelease | None = field(default=None, repr=False)
+    burned: int = 0
 
 
 @dataclass(frozen=True)
@@ -104,6 +105,8 @@ class Chain:
         else:
             if link.kind == "release":
                 link = replace(link, release=self._next_release(document["release"]))
+            elif link.kind == "burn":
+                link = replace(link, burned=len(document["burned"]))
             place = (link.number, link.epoch, document["previous"])
             follows = place == (last.number + 1, last.epoch, last.digest)
         common = ("experiment", "unit", "schema")
@@ -118,7 +121,23 @@ class Chain:
         """The release of a document, which must follow the release before it."""
         before, root = self.releases, digest_of(self.config)
         previous = before[-1].digest if before else root
-        return following(document, len(before) + 1, root, previous)
+        release = following(document, len(before) + 1, root, previous)
+        if not self._schedule.allows(release.number, release.records, self._burned):
+            raise CorruptRelease(
+                f"release {release.number} must have the records of its batch, or fewer where the "
+                f"plan has a clock; it says {release.records:,}. Do not use it: ask its publisher."
+            )
+        return release
+
+    @cached_property
+    def _schedule(self) -> Schedule:
+        return Schedule.of_plan(self.config)
+
+    @property
+    def _burned(self) -> int:
+        """Batches burned since the last restore, which burned all that was under way."""
+        restores = [place for place, link in enumerate(self.links) if link.kind == "restore"]
+        return sum(link.burned for link in self.links[max(restores, default=0) :])
 
     @property
     def releases(self) -> tuple[Release | DecidingRelease, ...]:
@@ -184,7 +203,6 @@ class Chain:
     def deciding(self) -> PolicyView[Release | DecidingRelease]:
         """What a policy reads of every release of the chain."""
         plan = self.config
-        schedule = Schedule.of_plan(plan)
-        view = PolicyView(int(plan["n_actions"]), schedule, self.releases, plan)
+        view = PolicyView(int(plan["n_actions"]), self._schedule, self.releases, plan)
         _ = view.actions, view.outcome  # fail now, if at all
         return view

@@ -26,10 +26,15 @@ class News(NamedTuple):
 
 
 class BatchSlots:
-    """Slots ``start`` … ``start + size − 1``; they are taken in order, and hear losses in any."""
+    """Slots ``start`` … ``start + size − 1``; they are taken in order, and hear losses in any.
 
-    def __init__(self, number: int, start: int, size: int, p: int, n_actions: int) -> None:
-        self.number, self.start, self.size = number, start, size
+    ``opened`` is the moment from which a clock that closes the batch runs.
+    """
+
+    def __init__(
+        self, number: int, start: int, size: int, p: int, n_actions: int, opened: float = 0.0
+    ) -> None:
+        self.number, self.start, self.size, self.opened = number, start, size, opened
         self.taken = self.unheard = 0
         self.sealed: Moment | None = None
         self.closed = False  # by hand; what the window says is asked of the window
@@ -69,6 +74,12 @@ class BatchSlots:
         self.losses[taken] = np.nan
         self.taken += len(actions)
         self.unheard += len(actions)
+
+    def close_to_slots(self, sealed: Moment) -> None:
+        """End the batch before it is full: slots that nobody took are no records of it."""
+        self.size, self.sealed, taken = self.taken, sealed, slice(self.taken)
+        self.features, self.losses = self.features[taken], self.losses[taken]
+        self.actions, self.counts = self.actions[taken], self.counts[taken]
 
     def news(self, ids: np.ndarray[Any, Any], losses: np.ndarray[Any, Any]) -> News:
         """What ``hear`` may write; refused if a slot has another loss already."""

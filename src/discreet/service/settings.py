@@ -122,6 +122,11 @@ class Settings:
                 f"which does not enforce them; got {plan.participation.text}. Write "
                 "max_batches at the top of the file, or use a Learner."
             )
+        if plan.close_every is not None:
+            raise InvalidInput(
+                "plan.close_every must be left out of a service, which closes batches by count "
+                f"alone; got {plan.close_every!r}. Write longest_batch instead, or use a Learner."
+            )
         default = action_index(plan, self.default_action, "default_action")
         object.__setattr__(self, "default_action", default)
         if plan.feedback != "bandit":
