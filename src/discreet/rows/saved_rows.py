@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from discreet.control import PARTS
 from discreet.privacy.ledger import Ledger
 from discreet.releases.release import Release
-from discreet.rows.batch_slots import Moment
+from discreet.rows.batch_slots import BatchSlots, Moment
 from discreet.rows.memory_store import MemoryStore
 from discreet.rows.people_registry import PeopleRegistry
 
@@ -41,8 +42,15 @@ def private_rows(store: MemoryStore) -> Arrays:
         "sealed_decisions": np.array([moment.decisions for moment in sealed], dtype=np.int64),
         "sealed_seconds": np.array([moment.seconds for moment in sealed], dtype=np.float64),
         "closed": np.asarray(bool(batches) and batches[0].closed),
+        **_parts_of(batches, store.parts),
         **({} if store.people is None else store.people.arrays()),
     }
+
+
+def _parts_of(batches: list[BatchSlots], parts: bool) -> Arrays:
+    """Which slots are the control's, where the plan has one."""
+    taken = [b.control[: b.taken] for b in batches if b.control is not None]
+    return {"control": np.hstack([np.empty(0, bool), *taken])} if parts else {}
 
 
 def restore(
@@ -55,13 +63,14 @@ def restore(
     """Make a new store go on where a saved one stopped; ValueError for an impossible state."""
     _refuse_impossible_rows(store, rows)
     _require([item.number for item in releases] == list(range(1, len(releases) + 1)))
-    _require(len(ledger.entries) == len(releases))
+    _require(len(ledger.entries) == len(releases) * (len(PARTS) if store.parts else 1))
     participation = store.ledger.participation
     _require(ledger.participation == participation)
+    ledger = replace(ledger, assumption=store.ledger.assumption)
     store.begin_after(replace(store.released, items=releases), ledger)
     start = store.end
     store.people = None  # these slots were handed out before: none is counted again
-    ids = store.take(rows["features"], rows["actions"])
+    ids = store.take(rows["features"], rows["actions"], control=rows.get("control"))
     _require((ids >= 0).all())  # each has a slot: of a batch that opens while others wait
     store.decisions, store.seconds = int(facts["decisions"]), float(facts["seconds"])
     for batch in store.batches:
@@ -99,6 +108,9 @@ def _refuse_impossible_rows(store: MemoryStore, rows: Arrays) -> None:
     counts, people = rows["counts"], store.people is not None
     _require(counts.shape == actions.shape and counts.dtype == np.bool_)
     _require(people == ("people_key" in rows) and bool(people or counts.all()))
+    control = rows.get("control", counts)
+    _require(store.parts == ("control" in rows))
+    _require(control.shape == actions.shape and control.dtype == np.bool_)
     _require(bool(np.isfinite(features).all()))
     _require(bool(((actions >= 0) & (actions < losses.shape[1])).all()))
     heard = ~np.isnan(losses)
