@@ -14,6 +14,7 @@ from discreet import (
     BonusPO,
     Budget,
     Category,
+    Control,
     FastCB,
     FiniteClass,
     Greedy,
@@ -177,6 +178,7 @@ OTHER = {
     "unit": "user",
     "batches_per_user": 3,
     "records_per_batch": 2,
+    "control": Control(0.2, "uniform"),
 }
 SERVED = ("unit", "batches_per_user", "records_per_batch")
 """What only the plan of somebody who tells persons apart may change."""

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from discreet.action_names import action_name
+from discreet.control import Control, control_actions, control_chances, slots_in_control
 from discreet.display import html_table
 from discreet.errors import BudgetExceeded, InvalidInput, StateClaimed
 from discreet.frames import is_frame
@@ -23,7 +24,7 @@ from discreet.plan import Plan
 from discreet.privacy.accounting import epsilon
 from discreet.privacy.budget import Budget
 from discreet.privacy.groups import person_event
-from discreet.privacy.ledger import Ledger
+from discreet.privacy.ledger import DISJOINT, DISJOINT_PARTS, Ledger
 from discreet.privacy.noise import Noise, SecureNoise
 from discreet.privacy.participation import ONCE
 from discreet.private_release import private_release
@@ -91,7 +92,8 @@ class Learner:
                 f"got {self._noise!r}, whose sampler would take more than half of δ. "
                 "Use SecureNoise() without fast."
             )
-        ledger = Ledger(budget, unit=plan.unit, participation=often)
+        because = DISJOINT if plan.control is None else DISJOINT_PARTS
+        ledger = Ledger(budget, unit=plan.unit, assumption=because, participation=often)
         self._store = MemoryStore(
             plan.nothing_released(),
             ledger,
@@ -101,6 +103,7 @@ class Learner:
             window=Window(window),
             clock=clock,
             people=None if often is None else PeopleRegistry(often),
+            parts=plan.control is not None,
         )
         self._fit = partial(private_release, plan, self._noise)
         self._custody = saved_state.Custody()
@@ -163,10 +166,16 @@ class Learner:
         with self._custody:
             if self.plan.releases == "automatic":
                 self._store.release_ready(self._fit, coming=len(features))
+            self._store.heed_the_clock()  # once: control and slots are of one moment
             released = self._store.released
-            actions = policy.sample(released, features, self._draws.random((len(features), 2)))
-            ids = self._store.take(features, actions, users or ())
-        chances = lambda: policy.probabilities(released, features)  # noqa: E731
+            u = self._draws.random((len(features), 2))
+            actions, control = policy.sample(released, features, u), None
+            if self.plan.control is not None:
+                control = self._in_control(self.plan.control, len(features), users)
+                instead = control_actions(self.plan.control_action, self.plan.n_actions, u)
+                actions = np.where(control, instead, actions)
+            ids = self._store.fill(features, actions, users or (), control)
+        chances = partial(self._chances, released, features, control)
         if single:
             one = int(actions[0])
             named = action_name(self.plan, one)
@@ -175,6 +184,22 @@ class Learner:
         if is_frame(contexts):
             return Decisions.beside(contexts, ids, names, actions, chances)
         return Decisions(ids, names, ids >= 0, actions, chances)
+
+    def _in_control(
+        self, control: Control, rows: int, users: list[str] | None
+    ) -> np.ndarray[Any, Any]:
+        """Which of the next decisions are of the control: by slot, or by person."""
+        if self._store.people is not None and users is not None:
+            return self._store.people.in_control(users, control.share)
+        return slots_in_control(control.share, self.plan.schedule, self._store.coming(rows))
+
+    def _chances(self, released: Released, features: Any, control: Any) -> np.ndarray[Any, Any]:
+        """The probabilities with which actions were drawn."""
+        chances = np.asarray(self.plan.policy.probabilities(released, features))
+        if control is None:
+            return chances
+        instead = control_chances(self.plan.control_action, self.plan.n_actions)
+        return np.where(control[:, None], instead, chances)
 
     def observe(self, id: Any, loss: Any = None, *, reward: Any = None) -> None:
         """Report the loss of a decision, late and in any order; arrays or series for many.

@@ -12,6 +12,7 @@ import numpy as np
 from discreet.action_names import checked_names
 from discreet.arrays.stacking import one_run, stack
 from discreet.config import Registry, build, fields_to_config, from_config
+from discreet.control import Control
 from discreet.display import html_table
 from discreet.errors import InvalidInput
 from discreet.features.category import Category
@@ -22,6 +23,7 @@ from discreet.features.number import Number
 from discreet.features.schema import Schema
 from discreet.features.unit_ball import UnitBall
 from discreet.oracles import Mechanism, Oracle, PooledRidge, Problem
+from discreet.oracles.mechanisms.loss_sums import LossSums, fit_budget
 from discreet.outcome import OUTCOMES, UNIT_LOSS, Loss, Outcome, Reward
 from discreet.plan_words import explained
 from discreet.policies import Policy, ReplayBonusPO
@@ -49,6 +51,7 @@ FEATURES: Registry = {
     "Date": Date,
 }
 BUDGETS: Registry = {"Budget": Budget}
+CONTROLS: Registry = {"Control": Control}
 LONGEST = 160
 """Characters of a part of a plan that its repr shows."""
 
@@ -73,6 +76,8 @@ class Plan:
     answer, sets the time). ``unit`` is what the ledger's ε protects: one "decision", or with
     "user" everything that one person contributes, at most ``records_per_batch`` records in each of
     at most ``batches_per_user`` batches. ``Learner.decide(context, user=…)`` enforces it.
+    ``control`` is a ``Control(share, action)``: a public share of slots, or of people, that plays
+    a declared action, so that ``lift`` can tell whether the policy helps.
 
     >>> plan = Plan(n_actions=3, features=UnitBall(10), budget=Budget.none(),
     ...             policy=ReplayBonusPO(learning_rate=0.1, bonus=0.01), oracle=PooledRidge())
@@ -99,6 +104,7 @@ class Plan:
     unit: str = "decision"
     batches_per_user: int | None = added_later(None)
     records_per_batch: int | None = added_later(None)
+    control: Control | None = added_later(None)  # noqa: RUF009
 
     enforced_units: ClassVar[tuple[str, ...]] = ("decision", "user")
     """Units that the code which runs the plan enforces, so that the plan may promise them."""
@@ -154,10 +160,22 @@ class Plan:
                 f"oracle must predict losses in [0, 1] for {type(self.policy).__name__}; "
                 f"got {type(self.oracle).__name__}. Use PooledRidge, Logistic or FiniteClass."
             )
+        if self.control is not None:
+            self._check_control(self.control)
         # Refuses now, before the first person, what cannot be calibrated.
         if self.participation is not None and self.budget.private:
             self._refuse_what_costs_a_person_too_much(self.participation)
         _ = self.event
+
+    def _check_control(self, control: Control) -> None:
+        instance("control", control, (Control,), "Write Control(share=0.1).")
+        if self.feedback == "full":
+            raise InvalidInput(
+                "control must be left out with full feedback; got one. "
+                "The losses of every action are heard: compare them, without a control."
+            )
+        control.refuse_empty_part(self.schedule.length(1))
+        _ = self.control_action  # fail now, if at all
 
     def _refuse_what_costs_a_person_too_much(self, participation: Participation) -> None:
         """An oracle of one's own may not know that the budget is for many records."""
@@ -224,11 +242,40 @@ class Plan:
         if np.ndim(self.budget.epsilon):
             runs = range(len(self.budget.epsilon))  # type: ignore[arg-type]
             return stack([one_run(self, run).mechanism for run in runs])
-        return self.oracle.calibrate(self.problem, self.budget)
+        budget = self.budget
+        if self.control is not None:
+            budget = fit_budget(budget, self.control.budget_share)
+        return self.oracle.calibrate(self.problem, budget)
+
+    @cached_property
+    def loss_sums(self) -> LossSums | None:
+        """What is told of policy and control beside each fit; None without a control share."""
+        if self.control is None:
+            return None
+        if np.ndim(self.budget.epsilon):
+            runs = range(len(self.budget.epsilon))  # type: ignore[arg-type]
+            return stack([one_run(self, run).loss_sums for run in runs])
+        return LossSums.of(self._fit_event, self.budget, self.participation or ONCE)
+
+    @property
+    def control_action(self) -> int | None:
+        """The action that the control plays; None for actions at random."""
+        if self.control is None:
+            return None
+        return self.control.action_index(self.n_actions, self.actions)
 
     @cached_property
     def event(self) -> events.Event:
-        """What a release costs, with a remark where the oracle is not a built-in one."""
+        """What a release costs a record, whether it is the policy's or the control's."""
+        # Privacy: a record is in the fit and in the sums of one part.
+        # [docs/privacy/lift.md, "Parts of a batch"]
+        if self.loss_sums is None:
+            return self._fit_event
+        return events.compose(self._fit_event, self.loss_sums.event)
+
+    @cached_property
+    def _fit_event(self) -> events.Event:
+        """What a fit costs, with a remark where the oracle is not a built-in one."""
         event = instance("event of the mechanism", self.mechanism.event, events.EVENTS)
         name = type(self.oracle).__name__
         # Privacy: the audits attack only the built-in oracles. The author of another oracle is
@@ -263,12 +310,17 @@ class Plan:
             "oracle": ORACLES,
             "budget": BUDGETS,
             "outcome": OUTCOMES,
+            "control": CONTROLS,
         }
         for name, registry in parts.items():
             if name in given:
                 part = given[name]
                 if name == "budget":
                     part = _budget_table(part)
+                if name == "control":
+                    if part is None:
+                        continue
+                    part = {"kind": "Control", **part} if isinstance(part, Mapping) else part
                 given[name] = from_config(registry, part, f"plan.{name}")
         return build(cls, given, "plan", {})
 

@@ -6,6 +6,7 @@ import math
 import textwrap
 from typing import TYPE_CHECKING, Any
 
+from discreet.action_names import action_name
 from discreet.config import fields_to_config
 from discreet.oracles.mechanisms.pooled_statistics import PooledStatistics
 from discreet.outcome import UNIT_LOSS
@@ -23,6 +24,7 @@ def explained(plan: Plan) -> str:
         "Policy": _policy(plan.policy, plan.n_actions),
         "Oracle": _oracle(plan),
         "Batches": _batches(plan),
+        **({} if plan.control is None else {"Control": _control(plan)}),
     }
     return "\n".join(
         textwrap.fill(f"{subject:<10}{words}", 88, subsequent_indent=" " * 10)
@@ -102,6 +104,21 @@ def _batches(plan: Plan) -> str:
     if plan.close_every is not None:
         end += f"; a batch closes {plan.close_every} after it opened, though slots are free"
     return f"{lengths}, … records{end}. The first batch chooses actions at random."
+
+
+def _control(plan: Plan) -> str:
+    control, action, sums = plan.control, plan.control_action, plan.loss_sums
+    assert control is not None
+    assert sums is not None
+    who = "people" if plan.participation else "slots"
+    played = "actions at random" if action is None else f"the action {action_name(plan, action)}"
+    noise = f", with noise of {sums.sigma:.3g} on each sum of losses" if sums.sigma else ""
+    return (
+        f"A share of {control.share:g} of all {who}, by a public rule, plays {played}. Each "
+        f"release tells the mean {plan.outcome.word} of policy and control{noise}; lift compares "
+        "them, and the control's records are learned from too. "
+        f"This takes {control.budget_share:g} of the budget."
+    )
 
 
 def _given(part: Any) -> str:

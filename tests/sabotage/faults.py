@@ -254,7 +254,8 @@ FAULTS = (
         (
             Edit(
                 SLOTS,
-                "    return Batch(features, np.nan_to_num(losses, nan=0.0), ~np.isnan(losses))",
+                "    return Batch(features, np.nan_to_num(losses, nan=0.0), ~np.isnan(losses), "
+                "control)",
                 "    heard = ~np.isnan(losses).all(axis=-1)\n"
                 "    features, losses = features[heard], losses[heard]\n"
                 "    return Batch(features, np.nan_to_num(losses, nan=0.0), ~np.isnan(losses))",
@@ -566,9 +567,8 @@ FAULTS = (
         (
             Edit(
                 DOOR,
-                'ledger.charge(part or f"batch {number}", event)',
-                'ledger.charge(part or f"batch {number}", event) if batch.observed.any() '
-                "else ledger",
+                "charged.charge(each, event)",
+                "charged.charge(each, event) if batch.observed.any() else charged",
             ),
         ),
         ("privacy/test_published.py::test_all_but_the_noisy_numbers_is_the_same_in_every_world",),

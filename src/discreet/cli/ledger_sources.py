@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from discreet.errors import CorruptRelease, InvalidInput
 from discreet.formatting import epsilon_text
 from discreet.privacy.events import to_json
-from discreet.privacy.ledger import DISJOINT, Ledger
+from discreet.privacy.ledger import DISJOINT, DISJOINT_PARTS, Ledger, partitions
 from discreet.releases.canonical import read_document
 from discreet.releases.released import FILE_FORMAT, Released
 
@@ -131,14 +131,17 @@ def _of_chain(contents: list[bytes]) -> tuple[Mapping[str, Any], Mapping[str, An
         )
     charges = [
         {
-            "partition": "every batch" if adds_up else f"document {each['number']}",
+            "partition": part,
             "event": each["release"]["event"],
             "unit": unit,
         }
         for each in published
+        for part in partitions(
+            "every batch" if adds_up else f"document {each['number']}", "control" in chain.config
+        )
     ]
     said = {"user_per_batch": DISJOINT_USERS, **({ADDS_UP: EVERY_BATCH} if adds_up else {})}
-    because = said.get(unit, DISJOINT)
+    because = said.get(unit, DISJOINT_PARTS if "control" in chain.config else DISJOINT)
     budget = {"epsilon": repr(chain.budget.epsilon), "delta": repr(chain.budget.delta)}
     ledger = {
         "budget": budget,
@@ -167,14 +170,17 @@ def _of_releases(released: Released, head: str) -> tuple[Mapping[str, Any], Mapp
             "and the file does not say how many there may be. Verify the signed documents instead."
         )
     charges = [
-        {"partition": f"batch {item.number}", "event": to_json(item.event), "unit": plan["unit"]}
+        {"partition": part, "event": to_json(item.event), "unit": plan["unit"]}
         for item in released.items
+        for part in partitions(f"batch {item.number}", "control" in plan)
     ]
     ledger = {
         "budget": {name: plan["budget"][name] for name in ("epsilon", "delta")},
         "unit": plan["unit"],
         **often,
-        "entries": [{"assumption": DISJOINT, "charges": charges}],
+        "entries": [
+            {"assumption": DISJOINT_PARTS if "control" in plan else DISJOINT, "charges": charges}
+        ],
     }
     return ledger, {"releases": len(released.items), "head": head}
 

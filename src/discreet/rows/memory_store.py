@@ -46,9 +46,10 @@ class MemoryStore:
         window: Window = Window(1_000),  # noqa: B008 (it is frozen)
         clock: Callable[[], float] = time.time,
         people: PeopleRegistry | None = None,
+        parts: bool = False,
     ) -> None:
         self.waiting, self.window, self._clock = waiting, window, clock
-        self.p, self._missing, self.people = p, missing, people
+        self.p, self._missing, self.people, self.parts = p, missing, people, parts
         self.decisions, self.seconds = 0, 0.0
         self.begin_after(released, ledger)
 
@@ -71,7 +72,8 @@ class MemoryStore:
         while free <= rows and may_open(self.waiting, len(batches)) and schedule.fitted(last + 1):
             last += 1
             place = last, schedule.start(last), schedule.length(last)
-            batches.append(BatchSlots(*place, self.p, self.released.n_actions, opened))
+            size = self.p, self.released.n_actions
+            batches.append(BatchSlots(*place, *size, opened, self.parts))
             free += batches[-1].size
         return batches
 
@@ -122,41 +124,56 @@ class MemoryStore:
             return self.batches[-1].end
         return self.released.schedule.start(len(self.released.items) + 1)
 
+    def coming(self, rows: int) -> np.ndarray[Any, Any]:
+        """The ids (n,) that ``fill`` will give so many decisions, −1 for those without a slot."""
+        ids, done = np.full(rows, -1, dtype=np.int64), 0
+        for batch in self._room_for(rows, self.seconds):
+            count = min(batch.free, rows - done)
+            ids[done : done + count] = np.arange(batch.end, batch.end + count)
+            done += count
+        return ids
+
+    def _room_for(self, rows: int, opened: float) -> list[BatchSlots]:
+        last = self.batches[-1].number if self.batches else len(self.released.items)
+        return self._with_room(self.batches, last, rows, opened)
+
     def take(
         self,
         features: np.ndarray[Any, Any],
         actions: np.ndarray[Any, Any],
         users: Sequence[str] = (),
+        control: np.ndarray[Any, Any] | None = None,
     ) -> Any:
         """Take slots for as many decisions as find one; ids (n,), −1 for decisions without.
 
-        Which slots are void changes nothing that is returned here or later.
+        Which slots are void changes nothing that is returned here or later. ``control`` (n,) says
+        which decisions are of the control, where the plan has one.
         """
         self.heed_the_clock()
-        return self.fill(features, actions, users)
+        return self.fill(features, actions, users, control)
 
     def fill(
         self,
         features: np.ndarray[Any, Any],
         actions: np.ndarray[Any, Any],
         users: Sequence[str] = (),
+        control: np.ndarray[Any, Any] | None = None,
     ) -> Any:
         """``take`` before the clock ticks again."""
         rows, done, first = len(actions), 0, self.end
         if self.batches and rows < self.batches[-1].free:  # the usual call: nothing is sealed
-            self._hand_out(self.batches[-1], features, actions, users)
+            self._hand_out(self.batches[-1], features, actions, users, control)
             self.decisions += rows
             return np.arange(first, first + rows)
         ids = np.full(rows, -1, dtype=np.int64)
-        last = self.batches[-1].number if self.batches else len(self.released.items)
         sealed = Moment(self.decisions + rows, self.now().seconds)
-        # Before any row is written:
-        batches = self._with_room(self.batches, last, rows, sealed.seconds)
+        batches = self._room_for(rows, sealed.seconds)  # before any row is written
         for batch in batches:
             if count := min(batch.free, rows - done):
                 part = slice(done, done + count)
                 ids[part] = np.arange(batch.end, batch.end + count)
-                self._hand_out(batch, features[part], actions[part], users[part])
+                own = None if control is None else control[part]
+                self._hand_out(batch, features[part], actions[part], users[part], own)
                 done += count
                 batch.sealed = None if batch.free else sealed
         self.batches, self.decisions = batches, sealed.decisions
@@ -168,9 +185,10 @@ class MemoryStore:
         features: np.ndarray[Any, Any],
         actions: np.ndarray[Any, Any],
         users: Sequence[str],
+        control: np.ndarray[Any, Any] | None,
     ) -> None:
         counts = None if self.people is None else self.people.hand_out(users, batch.number)
-        batch.take(features, actions, counts)
+        batch.take(features, actions, counts, control)
 
     def hear(self, ids: np.ndarray[Any, Any], losses: np.ndarray[Any, Any]) -> None:
         """Store losses (n,) of the chosen actions, or (n, A) of all actions; or store nothing."""

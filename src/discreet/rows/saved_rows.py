@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from discreet.control import PARTS
 from discreet.privacy.ledger import Ledger
 from discreet.releases.release import Release
 from discreet.rows.batch_slots import BatchSlots, Moment
@@ -42,6 +43,7 @@ def private_rows(store: MemoryStore) -> Arrays:
         "sealed_seconds": np.array([moment.seconds for moment in sealed], dtype=np.float64),
         "closed": np.asarray(bool(batches) and batches[0].closed),
         **({} if store.released.schedule.every is None else _of_clock(batches)),
+        **_parts_of(batches, store.parts),
         **({} if store.people is None else store.people.arrays()),
     }
 
@@ -54,6 +56,12 @@ def _of_clock(batches: Sequence[BatchSlots]) -> Arrays:
     }
 
 
+def _parts_of(batches: list[BatchSlots], parts: bool) -> Arrays:
+    """Which slots are the control's, where the plan has one."""
+    taken = [b.control[: b.taken] for b in batches if b.control is not None]
+    return {"control": np.hstack([np.empty(0, bool), *taken])} if parts else {}
+
+
 def restore(
     store: MemoryStore,
     releases: tuple[Release, ...],
@@ -64,9 +72,10 @@ def restore(
     """Make a new store go on where a saved one stopped; ValueError for an impossible state."""
     _refuse_impossible_rows(store, rows)
     _require([item.number for item in releases] == list(range(1, len(releases) + 1)))
-    _require(len(ledger.entries) == len(releases))
+    _require(len(ledger.entries) == len(releases) * (len(PARTS) if store.parts else 1))
     participation = store.ledger.participation
     _require(ledger.participation == participation)
+    ledger = replace(ledger, assumption=store.ledger.assumption)
     store.begin_after(replace(store.released, items=releases), ledger)
     store.people = None  # these slots were handed out before: none is counted again
     seconds = float(facts["seconds"])
@@ -86,9 +95,9 @@ def restore(
 
 def _take_again(store: MemoryStore, rows: Arrays, now: float) -> None:
     """Put rows into the slots that they had; each has one, of a batch that may be open."""
-    features, actions = rows["features"], rows["actions"]
+    features, actions, control = rows["features"], rows["actions"], rows.get("control")
     if store.released.schedule.every is None:
-        _require((store.fill(features, actions) >= 0).all())
+        _require((store.fill(features, actions, control=control) >= 0).all())
         return
     taken, opened, sealed = rows["taken"], rows["opened"], len(rows["sealed_seconds"])
     _require(taken.ndim == 1 and taken.dtype == np.int64 and taken.shape == opened.shape)
@@ -99,7 +108,9 @@ def _take_again(store: MemoryStore, rows: Arrays, now: float) -> None:
         _require(len(store.batches) > place)
         batch = store.batches[place]
         _require(count <= batch.free and (count > 0 or place >= sealed))
-        store.fill(features[end - count : end], actions[end - count : end])
+        part = slice(end - count, end)
+        own = None if control is None else control[part]
+        store.fill(features[part], actions[part], control=own)
         if place < sealed and batch.sealed is None:
             store.close_to_slots(Moment(store.decisions, float(rows["sealed_seconds"][place])))
     _require(len(store.batches) == len(taken))
@@ -133,6 +144,9 @@ def _refuse_impossible_rows(store: MemoryStore, rows: Arrays) -> None:
     counts, people = rows["counts"], store.people is not None
     _require(counts.shape == actions.shape and counts.dtype == np.bool_)
     _require(people == ("people_key" in rows) and bool(people or counts.all()))
+    control = rows.get("control", counts)
+    _require(store.parts == ("control" in rows))
+    _require(control.shape == actions.shape and control.dtype == np.bool_)
     _require(bool(np.isfinite(features).all()))
     _require(bool(((actions >= 0) & (actions < losses.shape[1])).all()))
     heard = ~np.isnan(losses)

@@ -127,6 +127,11 @@ class Settings:
                 "plan.close_every must be left out of a service, which closes batches by count "
                 f"alone; got {plan.close_every!r}. Write longest_batch instead, or use a Learner."
             )
+        if plan.control is not None:
+            raise InvalidInput(
+                "plan.control must be left out of a service, which does not play it; got "
+                f"{plan.control!r}. Write holdback at the top of the file, or use a Learner."
+            )
         default = action_index(plan, self.default_action, "default_action")
         object.__setattr__(self, "default_action", default)
         if plan.feedback != "bandit":

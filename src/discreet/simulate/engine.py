@@ -20,8 +20,10 @@ import numpy as np
 
 from discreet.arrays.backend import namespace, to_numpy
 from discreet.arrays.stacking import stack, structure
+from discreet.control import Control
 from discreet.errors import InvalidInput
 from discreet.oracles import Mechanism
+from discreet.oracles.mechanisms.loss_sums import LossSums
 from discreet.oracles.mechanisms.paper_logistic import PaperLogistic
 from discreet.oracles.mechanisms.paper_ridge import PaperRidge
 from discreet.oracles.mechanisms.pooled_statistics import PooledStatistics
@@ -31,7 +33,7 @@ from discreet.privacy.events import Event
 from discreet.privacy.noise import SeededNoise
 from discreet.releases.released import Released
 from discreet.schedule import Schedule
-from discreet.simulate.environment import play, shuffle
+from discreet.simulate.environment import play, played_control, shuffle
 from discreet.types import Array
 
 HELD_PER_ROW = 14
@@ -75,6 +77,9 @@ class Family:
     policy: Policy
     mechanism: Mechanism
     feedback: str
+    control: Control | None = None
+    control_action: int | None = None
+    loss_sums: LossSums | None = None
 
     @property
     def event(self) -> Event:
@@ -87,7 +92,10 @@ class Family:
         alike = [[plan.policy for plan in group] for _, group in groups]
         members = tuple((stack(policies), len(policies)) for policies in alike)
         policy = JointRuns(members) if len(members) > 1 else members[0][0]
-        return cls(policy, stack([plan.mechanism for plan in plans]), plans[0].feedback)
+        one = plans[0]  # whose control all share
+        sums = None if one.control is None else stack([plan.loss_sums for plan in plans])
+        mechanism = stack([plan.mechanism for plan in plans])
+        return cls(policy, mechanism, one.feedback, one.control, one.control_action, sums)
 
 
 @dataclass(frozen=True)
@@ -198,7 +206,13 @@ def _play_family(
     """Losses of each batch, summed by group: (seeds, batches, runs, G)."""
     released = Released(n_actions, schedule)
     features, truth, u, *groups = rows
-    played = play(family, released, features, truth, u, SeededNoise(tuple(seeds)))
+    control = None
+    if family.control is not None:
+        control = played_control(family.control, schedule, None)
+        if namespace(features) is not np:
+            control = namespace(features).asarray(control, device=features.device)
+    noise = SeededNoise(tuple(seeds))
+    played = play(family, released, features, truth, u, noise, control=control)
     starts = (schedule.start(number) for number in itertools.count(1))
     batches = [
         _summed(batch.incurred, start, kinds, *groups)
@@ -228,7 +242,7 @@ def parts(
     groups: dict[Any, list[int]] = defaultdict(list)
     for i, plan in enumerate(plans):
         # Runs without noise keep their blocks: beside dense ones they would become dense too.
-        groups[structure(plan.mechanism), plan.feedback, _dense(plan)].append(i)
+        groups[structure(plan.mechanism), plan.feedback, _dense(plan), plan.control].append(i)
     for members in groups.values():
         members.sort(key=lambda i: repr(structure(plans[i].policy)))
         itemsize = np.dtype(machine.dtype).itemsize
