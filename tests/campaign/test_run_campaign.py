@@ -247,7 +247,7 @@ def test_a_failed_extension_keeps_what_was_there(tmp_path, monkeypatch):
     play(out)
     before = contents(out)
 
-    def broken(*_):
+    def broken(*_, **_rest):
         raise RuntimeError("no luck")
 
     monkeypatch.setattr(engine, "run", broken)
