@@ -40,6 +40,7 @@ from discreet import (
 from discreet.cli.experiment_file import Experiment
 from discreet.cli.plan_command import outlook
 from discreet.privacy.groups import epsilon_together
+from discreet.privacy.participation import USUAL, Participation
 from discreet.service.settings import ServedPlan
 from wording import refused
 
@@ -321,9 +322,27 @@ def test_a_plan_promises_only_what_is_enforced(unit):
 
 
 def test_a_plan_for_users_says_how_often_one_may_contribute():
-    with refused(InvalidInput, "must be given with unit='user'; got neither"):
-        plan(unit="user")
-    assert plan(unit="user", batches_per_user=3, records_per_batch=2).participation.batches == 3
+    given = plan(unit="user", batches_per_user=3, records_per_batch=2)
+    assert given.participation == Participation(3, 2)
+    assert Plan.from_config(given.to_config()) == given
+
+
+def test_a_plan_for_users_has_a_usual_bound():
+    """It is written down: the digest and every reader know it."""
+    usual = plan(unit="user")
+    assert usual.participation == USUAL == Participation(4, 1)
+    assert usual == plan(unit="user", batches_per_user=4, records_per_batch=1)
+    assert usual.to_config()["batches_per_user"] == 4
+    assert plan(unit="user", batches_per_user=7).participation == Participation(7, 1)
+    assert plan(unit="user", records_per_batch=2).participation == Participation(4, 2)
+    assert "at most 1 record in each of at most 4 batches" in " ".join(usual.explain().split())
+    written = {
+        name: value for name, value in usual.to_config().items() if name != "batches_per_user"
+    }
+    with refused(InvalidInput, "must be in a written plan with unit='user'"):
+        Plan.from_config(written)
+    asked = {name: value for name, value in written.items() if name != "format"}
+    assert Plan.from_config(asked) == usual  # as somebody writes it by hand
 
 
 def test_forty_records_of_a_customer_are_not_one_unit():
@@ -346,7 +365,7 @@ def test_a_plan_of_the_service_is_for_the_service(unit):
     assert served.to_config()["unit"] == unit
     with refused(InvalidInput, "unit 'decision' for a Learner", unit):
         Learner(served)
-    with refused(InvalidInput, "unit must be" if unit != "user" else "got neither"):
+    with refused(InvalidInput, "unit must be" if unit != "user" else "must be in a written plan"):
         Plan.from_config(served.to_config())
     seen = evaluate(served, np.zeros((3, 10)), np.zeros(3, dtype=int), noise=SecureNoise())
     assert seen.ledger.spent().unit == "decision"  # no users were seen

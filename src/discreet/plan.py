@@ -31,7 +31,7 @@ from discreet.privacy import events
 from discreet.privacy.accounting import epsilon
 from discreet.privacy.budget import Budget
 from discreet.privacy.groups import person_event
-from discreet.privacy.participation import ONCE, Participation
+from discreet.privacy.participation import ONCE, USUAL, Participation
 from discreet.registry import ORACLES, POLICIES, refuse_unregistered
 from discreet.releases.canonical import digest_of
 from discreet.releases.released import Released
@@ -75,7 +75,8 @@ class Plan:
     "on_request" (only when ``release`` is called, so that a public clock, and no person's
     answer, sets the time). ``unit`` is what the ledger's ε protects: one "decision", or with
     "user" everything that one person contributes, at most ``records_per_batch`` records in each of
-    at most ``batches_per_user`` batches. ``Learner.decide(context, user=…)`` enforces it.
+    at most ``batches_per_user`` batches, by default 1 in each of 4.
+    ``Learner.decide(context, user=…)`` enforces it.
     ``control`` is a ``Control(share, action)``: a public share of slots, or of people, that plays
     a declared action, so that ``lift`` can tell whether the policy helps.
 
@@ -125,16 +126,14 @@ class Plan:
             # [docs/privacy/threat-model.md, "Several records of one person"]
             raise InvalidInput(
                 f"unit must be {' or '.join(map(repr, self.enforced_units))}; got {self.unit!r}. "
-                "A plan may promise only what is enforced: leave unit out, or write unit='user' "
-                "with batches_per_user and records_per_batch."
+                "A plan may promise only what is enforced: leave unit out, or write unit='user'."
             )
+        if self.unit == "user" and self.users_are_counted:
+            usual = {"batches_per_user": USUAL.batches, "records_per_batch": USUAL.records}
+            for name, number in usual.items():
+                if getattr(self, name) is None:
+                    object.__setattr__(self, name, number)
         counts = (self.batches_per_user, self.records_per_batch)
-        if self.unit == "user" and self.users_are_counted and counts == (None, None):
-            raise InvalidInput(
-                "batches_per_user and records_per_batch must be given with unit='user'; got "
-                "neither. Say how often one person may contribute: batches_per_user=10, "
-                "records_per_batch=1."
-            )
         if counts != (None, None) and (self.unit != "user" or None in counts):
             raise InvalidInput(
                 "batches_per_user and records_per_batch must be given together, and only with "
@@ -303,6 +302,14 @@ class Plan:
             raise InvalidInput(
                 f"plan.format must be {FORMAT!r}; got {document['format']!r}. "
                 "Read it with the version of discreet that wrote it."
+            )
+        counts = (given.get("batches_per_user"), given.get("records_per_batch"))
+        of_users = given.get("unit") == "user" and cls.users_are_counted
+        if of_users and None in counts and "format" in document:
+            # Privacy: what was written without numbers was calibrated without these defaults.
+            raise InvalidInput(
+                "plan.batches_per_user and plan.records_per_batch must be in a written plan with "
+                "unit='user'; this one lacks them. Read it with the version that wrote it."
             )
         parts: dict[str, Registry] = {
             "features": FEATURES,

@@ -31,7 +31,10 @@ from discreet.plan import Plan
 from discreet.policies import Policy
 from discreet.privacy.events import Event
 from discreet.privacy.noise import SeededNoise
+from discreet.privacy.participation import Participation
 from discreet.releases.released import Released
+from discreet.rows.owners import user_ids
+from discreet.rows.people_counts import numbered, slots_that_count
 from discreet.schedule import Schedule
 from discreet.simulate.environment import play, played_control, shuffle
 from discreet.types import Array
@@ -124,13 +127,15 @@ def run(
     seeds: Sequence[int],
     machine: Machine | None = None,
     rounds: int | None = None,
+    users: Any = None,
 ) -> np.ndarray[Any, Any]:
     """Progressive-validation loss at the end of every batch: (plans, seeds, batches).
 
     ``features`` (T, p) are mapped already, and ``truth`` are labels (T,) or losses (T, A); all
     plans share their actions and their batches. ``rounds`` ends each run before its rows end.
+    ``users`` (T,) are the ids of people, where plans have the unit "user".
     """
-    summed, ends = lost(plans, features, truth, seeds, machine, rounds)
+    summed, ends = lost(plans, features, truth, seeds, machine, rounds, users=users)
     return np.asarray(summed[..., 0] / ends)
 
 
@@ -142,6 +147,7 @@ def lost(
     machine: Machine | None = None,
     rounds: int | None = None,
     groups: np.ndarray[Any, Any] | None = None,
+    users: Any = None,
 ) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     """Losses summed up to the end of every batch, and these ends: (plans, seeds, batches, G).
 
@@ -154,11 +160,18 @@ def lost(
             "plans must have the same first_batch, growth and longest_batch; some differ. "
             "Run each kind alone."
         )
-    if any(plan.participation is not None for plan in plans):
+    of_users = {plan.participation is not None for plan in plans}
+    if len(of_users) > 1:
         raise InvalidInput(
-            "plans must have the unit 'decision' where several are played at once; got 'user'. "
+            "plans must have one unit; some have 'decision' and some 'user'. Run each kind alone."
+        )
+    if True in of_users and any(plan.control is not None for plan in plans):
+        raise InvalidInput(
+            "plans must have no control share where several are played for users; some have one. "
             "Call evaluate(plan, contexts, labels, users=…) for each."
         )
+    owners = user_ids("users", users, len(features), needed=True in of_users, single=False)
+    people = None if owners is None else numbered(owners)
     rounds = min(rounds or len(features), len(features))
     schedule = replace(plans[0].schedule, horizon=rounds)
     ends = np.cumsum(schedule.lengths())
@@ -169,11 +182,18 @@ def lost(
     def rows_of(chosen_seeds: tuple[int, ...]) -> tuple[Array, ...]:
         return _shuffled(features, truth, chosen_seeds, machine, rounds, groups)
 
+    @lru_cache(maxsize=1)
+    def slots_of(chosen_seeds: tuple[int, ...], often: Participation | None) -> Array | None:
+        if people is None or often is None:
+            return None
+        return machine.array(_slots(people, schedule, chosen_seeds, often))
+
     for indices, some_seeds in parts(plans, features.shape, schedule, len(seeds), machine):
         chosen = [plans[i] for i in indices]
         some = tuple(seeds[s] for s in some_seeds)
         family, n_actions = Family.of(chosen), chosen[0].n_actions
-        found = _play_family(family, n_actions, schedule, rows_of(some), some, kinds)
+        counts = slots_of(some, chosen[0].participation)
+        found = _play_family(family, n_actions, schedule, rows_of(some), some, kinds, counts)
         results[np.ix_(indices, some_seeds)] = np.moveaxis(found, 2, 0).cumsum(axis=2)
     return results, ends
 
@@ -195,6 +215,15 @@ def _shuffled(
     return rows if groups is None else (*rows, machine.array(groups)[order][:, None])
 
 
+def _slots(
+    people: np.ndarray[Any, Any], schedule: Schedule, seeds: Sequence[int], often: Participation
+) -> np.ndarray[Any, Any]:
+    """Which slots count for their owners in each seed's order: (S, 1, T)."""
+    lengths = schedule.lengths()
+    orders = [shuffle(seed, len(people))[0][: sum(lengths)] for seed in seeds]
+    return np.stack([slots_that_count(people[order], lengths, often) for order in orders])[:, None]
+
+
 def _play_family(
     family: Family,
     n_actions: int,
@@ -202,6 +231,7 @@ def _play_family(
     rows: tuple[Array, ...],
     seeds: Sequence[int],
     kinds: int,
+    counts: Array | None = None,
 ) -> np.ndarray[Any, Any]:
     """Losses of each batch, summed by group: (seeds, batches, runs, G)."""
     released = Released(n_actions, schedule)
@@ -212,7 +242,7 @@ def _play_family(
         if namespace(features) is not np:
             control = namespace(features).asarray(control, device=features.device)
     noise = SeededNoise(tuple(seeds))
-    played = play(family, released, features, truth, u, noise, control=control)
+    played = play(family, released, features, truth, u, noise, counts, control)
     starts = (schedule.start(number) for number in itertools.count(1))
     batches = [
         _summed(batch.incurred, start, kinds, *groups)
@@ -242,7 +272,9 @@ def parts(
     groups: dict[Any, list[int]] = defaultdict(list)
     for i, plan in enumerate(plans):
         # Runs without noise keep their blocks: beside dense ones they would become dense too.
-        groups[structure(plan.mechanism), plan.feedback, _dense(plan), plan.control].append(i)
+        # Plans with another participation have other slots that count.
+        kind = (structure(plan.mechanism), plan.feedback, _dense(plan))
+        groups[*kind, plan.participation, plan.control].append(i)
     for members in groups.values():
         members.sort(key=lambda i: repr(structure(plans[i].policy)))
         itemsize = np.dtype(machine.dtype).itemsize

@@ -31,7 +31,7 @@ from discreet.releases.released import Released
 from discreet.reported import action_columns
 from discreet.rows.batch import Batch
 from discreet.rows.owners import user_ids
-from discreet.rows.people_counts import slots_that_count
+from discreet.rows.people_counts import numbered, slots_that_count
 from discreet.schedule import Schedule
 from discreet.simulate.data_advice import advise_on_contexts
 from discreet.simulate.group_losses import GroupLosses, PlayedGroups
@@ -211,7 +211,7 @@ def evaluate(
     owners = user_ids("users", given.beside["users"], total, needed=bool(often), single=False)
     counts = None
     if owners is not None and often is not None:
-        counts = slots_that_count([owners[row] for row in order], schedule.lengths(), often)
+        counts = slots_that_count(numbered(owners)[order], schedule.lengths(), often)
     unit = "decision" if often is None else plan.unit
     ledger = Ledger(plan.budget if noise.exact else Budget.none(), unit=unit, participation=often)
     control = None
