@@ -8,6 +8,7 @@ import numpy as np
 import discreet as dc
 from discreet.billboard import documents, signing
 from discreet.releases.canonical import canonical
+from discreet.releases.part_losses import PartLosses
 from discreet.releases.release import Gram, Predictor, Release, publishable
 from discreet.releases.statistics import Statistics
 
@@ -39,7 +40,16 @@ def plan(policy, *, features=BALL, n_actions=3, first_batch=1, growth=1.5, **nam
 
 
 def released(
-    of, count, *, link="identity", grams=None, ties=False, pooled=False, seed=0, told=None
+    of,
+    count,
+    *,
+    link="identity",
+    grams=None,
+    ties=False,
+    pooled=False,
+    parts=False,
+    seed=0,
+    told=None,
 ):
     """So many releases for a plan, with weights and Grams that are whole multiples of 2⁻²⁰.
 
@@ -61,6 +71,8 @@ def released(
             sums = Statistics(blocks, _exact(rng, (A, p)), records, 2.5)
             matrices = {name: _exact(rng, (p, p)) for name in ("matrix", "following")}
             made = replace(made, statistics=replace(sums, **matrices, told=_exact(rng, 2)))
+        if parts:
+            made = replace(made, part_losses=PartLosses(_exact(rng, (2, 2)), 2.5))
         history = history.add(publishable(replace(made, previous=previous)))
     return history
 

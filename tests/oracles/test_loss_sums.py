@@ -20,8 +20,11 @@ from discreet import (
     SeededNoise,
     UnitBall,
 )
+from discreet.audit.finding import HOLDS
 from discreet.audit.noise_sources import Chosen
+from discreet.audit.policy_and_control import exact_parts
 from discreet.audit.second_accountant import agree, epsilon_of, recompute
+from discreet.audit.subjects import DEFAULT_PLAN, Subject
 from discreet.oracles.mechanisms.loss_sums import SENSITIVITY, LossSums, fit_budget
 from discreet.privacy.accounting import epsilon
 from discreet.privacy.events import NO_BUDGET, to_json
@@ -165,3 +168,9 @@ def test_parts_that_cost_differently_are_both_charged():
     ledger = ledger.charge("batch 1, policy", cheap).charge("batch 1, control", dear)
     assert ledger.spent().epsilon > epsilon(dear, 1e-6)
     assert agree(ledger.spent().epsilon, recompute(ledger.to_json()).epsilon)
+
+
+def test_the_audit_finds_what_is_declared():
+    found = exact_parts(Subject(DEFAULT_PLAN, "bandit", "general", 2.0))
+    assert found.verdict == HOLDS
+    assert found.exact == pytest.approx(2.0, rel=1e-4)

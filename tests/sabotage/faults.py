@@ -24,8 +24,11 @@ GROUPS = "privacy/groups.py"
 JOURNAL = "service/storage/journal.py"
 LEDGER = "privacy/ledger.py"
 LEGAL = "oracles/mechanisms/legal_rows.py"
+LEARNER = "learner.py"
 LIFECYCLE = "service/runtime/lifecycle.py"
+LIFT = "releases/lift_intervals.py"
 LOGISTIC = "oracles/mechanisms/structured_logistic.py"
+LOSS_SUMS = "oracles/mechanisms/loss_sums.py"
 MOMENTS = "oracles/mechanisms/moments.py"
 NEWTON = "oracles/mechanisms/newton.py"
 NOISE = "privacy/noise.py"
@@ -1153,5 +1156,56 @@ FAULTS = (
             ),
         ),
         ("oracles/test_exact_sums.py",),
+    ),
+    # Policy and control.
+    Fault(
+        "a control slot that also enters the policy's part",
+        "a record is in one part",
+        (
+            Edit(
+                LOSS_SUMS,
+                "    return ~batch.control, batch.control",
+                "    return ~batch.control | True, batch.control",
+            ),
+        ),
+        ("oracles/test_loss_sums.py::test_a_record_touches_its_own_part_alone",),
+        ("default-plan", "exact"),
+    ),
+    Fault(
+        "silence moves the sums of losses further than a loss",
+        "sums and counts have the joint sensitivity 1",
+        (Edit(LOSS_SUMS, "law = np.array([1.0, math.sqrt(COUNT_VARIANCE)])", "law = np.ones(2)"),),
+        ("oracles/test_loss_sums.py::test_noise_has_the_declared_scale",),
+        ("default-plan", "exact"),
+    ),
+    Fault(
+        "a control by slot where the unit is a user",
+        "nobody is in both parts",
+        (
+            Edit(
+                LEARNER,
+                "        if self._store.people is not None and users is not None:\n",
+                "        if self._store.people is not None and users is None:\n",
+            ),
+        ),
+        ("test_control.py::test_a_person_is_always_in_the_same_part",),
+    ),
+    Fault(
+        "a lift interval without privacy noise",
+        "intervals cover sampling and privacy noise",
+        (
+            Edit(
+                LIFT,
+                "    noise = noise * (1.0 + COUNT_VARIANCE * inside**2) / heard**2\n",
+                "    noise = noise * 0.0\n",
+            ),
+        ),
+        ("releases/test_lift.py::test_intervals_cover_as_often_as_they_say",),
+    ),
+    Fault(
+        "one part of a batch is not charged",
+        "both parts pay for a release",
+        (Edit(LEDGER, "for name in PARTS] if control", "for name in PARTS[:1]] if control"),),
+        ("test_control.py::test_a_saved_learner_goes_on_with_its_parts",),
     ),
 )

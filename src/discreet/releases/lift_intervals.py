@@ -86,7 +86,7 @@ def boundary(sampling: Any, noise: Any, repeats: int, alpha: float) -> Any:
     """What a sum of batches stays within at all times, with probability 1 − α.
 
     √((V + ρ²)·log((V + ρ²)/(ρ²α²))) for a martingale of variance V, the normal mixture.
-    [Robbins 1970; Howard et al. 2021, (14); Waudby-Smith et al. 2024, Theorem 2.2]
+    [Robbins 1970; Howard et al. 2021; Waudby-Smith et al. 2024]
     Where one person may have J records, the first, second, … J-th records of everybody and the
     noise are J + 1 martingales, each of which stays within its boundary with α/(J + 1).
     """
