@@ -615,14 +615,14 @@ FAULTS = (
             Edit(CALIBRATION, "once * participation.records * math", "once * math"),
         ),
         ("privacy/test_users.py",),
-        ("default-plan", "black-box"),
+        ("default-plan", "black box"),
     ),
     Fault(
         "noise for a person forgets the root of the batches",
         "k records in each of M batches are one Gaussian with μ·k·√M",
         (Edit(GROUPS, "root = math.sqrt(batches)", "root = 1.0"),),
         ("privacy/test_users.py",),
-        ("default-plan", "black-box"),
+        ("default-plan", "black box"),
     ),
     Fault(
         "noise for a person is that of one record",
@@ -635,7 +635,7 @@ FAULTS = (
             ),
         ),
         ("privacy/test_users.py", "audit/test_person_attack.py"),
-        ("default-plan", "black-box"),
+        ("default-plan", "black box"),
     ),
     Fault(
         "pure shares forget the batches of a person",
