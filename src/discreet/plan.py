@@ -97,8 +97,6 @@ class Plan:
 
     enforced_units: ClassVar[tuple[str, ...]] = ("decision", "user")
     """Units that the code which runs the plan enforces, so that the plan may promise them."""
-    users_are_counted: ClassVar[bool] = True
-    """Whether the unit "user" needs both numbers; a service may divide its budget instead."""
 
     def __post_init__(self) -> None:
         self._count_actions()
@@ -118,7 +116,7 @@ class Plan:
                 "with batches_per_user and records_per_batch."
             )
         counts = (self.batches_per_user, self.records_per_batch)
-        if self.unit == "user" and self.users_are_counted and counts == (None, None):
+        if self.unit == "user" and counts == (None, None):
             raise InvalidInput(
                 "batches_per_user and records_per_batch must be given with unit='user'; got "
                 "neither. Say how often one person may contribute: batches_per_user=10, "

@@ -20,6 +20,7 @@ from discreet.service.storage.anchor import Anchor, Mark
 from discreet.service.storage.locations import anchor_of, open_database
 from discreet.service.storage.sqlite import PATIENCE
 
+USERS = {"unit": "user", "batches_per_user": 4, "records_per_batch": 1}
 HERE = [0.3, -0.2]
 
 
@@ -83,7 +84,7 @@ def test_the_key_is_the_guarantee_when_the_state_is_forged(settings, play, relea
         with pytest.raises(Refused, match="budget"):  # the ledger would not pay
             await in_thread(publisher(service).release_next)
         with pytest.MonkeyPatch.context() as patched:
-            unpaid = Ledger(service.settings.budget).charge("another", fitted.event)
+            unpaid = Ledger(service.settings.plan.budget).charge("another", fitted.event)
             patched.setattr(release_transaction, "paid", lambda *_: unpaid)
             with pytest.raises(Refused, match="number"):  # the chain has one already
                 await in_thread(publisher(service, fit=lambda *_: fitted).release_next)
@@ -206,7 +207,7 @@ def test_published_bytes_verify_and_never_change(settings, play, released):
 
 
 def test_rows_and_keys_are_gone_after_the_release(settings, play, released, tmp_path):
-    chosen = settings(unit="user_per_batch")
+    chosen = settings(**USERS)
     marker = "marker-of-a-person"
 
     async def scenario(service):
@@ -222,7 +223,7 @@ def test_rows_and_keys_are_gone_after_the_release(settings, play, released, tmp_
         assert service.state.vault.batches() == [(1, 1)]
         await released(service)
         assert service.state.vault.batches() == []
-        for table in ("records", "answers", "replies"):
+        for table in ("records", "answers", "replies", "handed"):
             assert await in_thread(rows, service, table) == 0
         return sealed
 
@@ -338,18 +339,15 @@ def test_a_burned_batch_is_erased_and_never_released(settings, play, released):
     play(settings(), scenario)
 
 
-USERS = {"unit": "user", "max_batches": 4}
-
-
 @pytest.mark.parametrize(
     ("before", "after", "keys"),
     [
         ({}, {"plan": {"n_actions": 4}}, "plan.n_actions"),
         ({}, {"plan": {"budget": {"epsilon": 50.0, "delta": 1e-6}}}, "plan.budget.epsilon"),
         ({}, {"plan": {"policy": {"kind": "Greedy"}}}, "plan.policy.kind"),
-        ({}, {"unit": "user_per_batch"}, "unit"),
-        ({}, USERS, "max_batches, unit"),
-        (USERS, USERS | {"max_batches": 8}, "max_batches"),
+        ({}, USERS, "batches_per_user, records_per_batch, unit"),
+        (USERS, USERS | {"batches_per_user": 8}, "batches_per_user"),
+        (USERS, USERS | {"records_per_batch": 2}, "records_per_batch"),
         (USERS, USERS | {"plan": {"budget": {"epsilon": 2.0, "delta": 1e-6}}},
          "plan.budget.epsilon"),
     ],
