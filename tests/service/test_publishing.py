@@ -12,6 +12,7 @@ import pytest
 from discreet.billboard.chain import Chain
 from discreet.errors import DecisionClosed, NotReady, StateClaimed
 from discreet.privacy.ledger import Ledger
+from discreet.releases.canonical import canonical
 from discreet.service.runtime import lifecycle, release_transaction
 from discreet.service.runtime.fit_process import fit
 from discreet.service.runtime.release_checks import Refused
@@ -372,6 +373,23 @@ def test_an_experiment_begins_once(settings):
     chosen = settings()
     with pytest.raises(StateClaimed, match="must be empty"):
         lifecycle.begin(chosen)
+
+
+def test_a_database_of_an_earlier_version_goes_on(settings, play):
+    """It held no people, and a number of batches that was empty for the unit decision."""
+    chosen = settings()
+    with closing(open_database(chosen).connect()) as connection:
+        older = canonical(chosen.fixed | {"max_batches": None}).decode()
+        for statement in (
+            "DROP TABLE people",
+            "DROP TABLE handed",
+            "ALTER TABLE experiment DROP COLUMN missed",
+            "DELETE FROM migrations WHERE name = 'people'",
+        ):
+            connection.execute(statement)
+        connection.execute("UPDATE experiment SET plan = ?", (older,))
+    status = play(chosen, lambda service: service.status())
+    assert (status["unit"], status["participation"]) == ("decision", None)
 
 
 def test_a_database_of_newer_code_is_refused(settings, play):

@@ -1,7 +1,9 @@
 """kill -9 at every named step and at random moments: what was acknowledged is there, once."""
 
+import os
 import random
 import re
+import signal
 import time
 from collections import Counter
 from contextlib import suppress
@@ -16,6 +18,7 @@ from discreet.service.storage import journal
 from service.attack import harness, witness
 from service.attack.account import Account, check, remember_documents, settle, traffic
 from service.attack.harness import until
+from service.attack.processes import alive
 
 SOURCES = Path(discreet.service.__file__).parent
 STEPS = sorted(
@@ -165,6 +168,15 @@ def test_two_workers_on_postgresql_in_60_kills(place_on_postgresql):
     hits, kills = attack(place_on_postgresql, shuffled(48, draws), draws, workers=2)
     assert set(STEPS) <= set(hits), "a step was never hit"
     assert kills >= 60
+
+
+def test_workers_end_with_their_supervisor(place_on_postgresql):
+    """Otherwise they would keep the port, and the service could not be started again."""
+    place = place_on_postgresql().start(workers=2)
+    os.kill(place.pid, signal.SIGKILL)
+    until(lambda: not any(alive(pid) for pid in place.tree), "workers outlived their supervisor")
+    with place.served(workers=2):
+        assert place.get("/readyz", key=None)[0] == 200
 
 
 def test_the_harness_notices_what_is_forgotten(place_on_sqlite):
