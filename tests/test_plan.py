@@ -30,18 +30,15 @@ from discreet import (
     Reward,
     Ridge,
     Schema,
-    SecureNoise,
     SquareCB,
     Uniform,
     UnitBall,
     VanillaPO,
-    evaluate,
 )
 from discreet.cli.experiment_file import Experiment
 from discreet.cli.plan_command import outlook
 from discreet.privacy.groups import epsilon_together
 from discreet.privacy.participation import USUAL, Participation
-from discreet.service.settings import ServedPlan
 from wording import refused
 
 PRIVATE = Budget(1.0, 1e-5)
@@ -181,8 +178,8 @@ OTHER = {
     "records_per_batch": 2,
     "control": Control(0.2, "uniform"),
 }
-SERVED = ("unit", "batches_per_user", "records_per_batch")
-"""What only the plan of somebody who tells persons apart may change."""
+COUNTS = ("batches_per_user", "records_per_batch")
+"""What only plans for users have."""
 
 
 def test_there_is_a_change_for_every_field():
@@ -192,13 +189,12 @@ def test_there_is_a_change_for_every_field():
 @pytest.mark.parametrize("name", OTHER)
 def test_the_digest_sees_every_field(name):
     base = plan(feedback="full") if name == "losses" else plan()
-    if name in SERVED:  # a plan alone has one unit
-        served = ServedPlan.from_config(base.to_config())
-        assert served.digest == base.digest
-        base = served
-    if name in SERVED[1:]:
+    changes = {name: OTHER[name]}
+    if name in COUNTS:
         base = replace(base, unit="user", batches_per_user=5, records_per_batch=7)
-    assert replace(base, **{name: OTHER[name]}).digest != base.digest
+    if name == "unit":
+        changes |= {each: OTHER[each] for each in COUNTS}
+    assert replace(base, **changes).digest != base.digest
 
 
 @pytest.mark.parametrize(
@@ -356,24 +352,6 @@ def test_forty_records_of_a_customer_are_not_one_unit():
     assert (spent.unit, spent.epsilon) == ("decision", pytest.approx(1.0, abs=1e-4))
     assert learner.released.plan["unit"] == "decision"
     assert epsilon_together(learner.ledger.entries[0].event, 1e-5, 40) > 100
-
-
-@pytest.mark.parametrize("unit", ["user", "user_per_batch"])
-def test_a_plan_of_the_service_is_for_the_service(unit):
-    served = ServedPlan(**{**BASE, "unit": unit})
-    assert ServedPlan.from_config(served.to_config()) == served
-    assert served.to_config()["unit"] == unit
-    with refused(InvalidInput, "unit 'decision' for a Learner", unit):
-        Learner(served)
-    with refused(InvalidInput, "unit must be" if unit != "user" else "must be in a written plan"):
-        Plan.from_config(served.to_config())
-    seen = evaluate(served, np.zeros((3, 10)), np.zeros(3, dtype=int), noise=SecureNoise())
-    assert seen.ledger.spent().unit == "decision"  # no users were seen
-
-
-def test_the_service_promises_no_other_units():
-    with refused(InvalidInput, "unit must be 'decision' or 'user_per_batch' or 'user'; got 'team'"):
-        ServedPlan(**{**BASE, "unit": "team"})
 
 
 def test_names_count_the_actions():

@@ -65,11 +65,17 @@ async function chainOf(texts, publicKey) {
     const document = await verify(text, publicKey);
     const first = document.kind === "genesis" && document.number === 0;
     must(first !== (links.length > 0), "chain must begin with its one genesis; it does not");
-    const M = document.unit === "user" ? Math.max(1, Math.trunc(document.max_batches)) : null;
-    must(!first || document.max_batches === M, "genesis must say max_batches for users alone");
+    must(!first || isBounded(document), "genesis must bound what users contribute, and them alone");
     links = [...(first ? [] : before(links, document)), { digest: await digest(text), document }];
   }
   return links;
+}
+
+/** Whether the plan says how often one user contributes, if and only if the unit is a user. */
+function isBounded({ unit, plan, max_batches }) {
+  const { batches_per_user: M = null, records_per_batch: k = null } = plan;
+  const told = unit === "user" ? [M, k].every(Number.isInteger) && M > 0 && k > 0 : M === k;
+  return told && (unit === "user" || M === null) && max_batches === null && plan.unit === unit;
 }
 
 function before(links, { kind, number, epoch, previous, kept, ...rest }) {
@@ -473,12 +479,14 @@ export class Billboard {
   }
 
   constructor(links) {
-    const [{ plan, max_batches }, { number, epoch }] = [links[0].document, links.at(-1).document];
+    const [{ plan }, { number, epoch }] = [links[0].document, links.at(-1).document];
     const releases = links.map((link) => link.document.release).filter(Boolean);
     Object.assign(this, { plan, number, epoch, released: new Released(plan, releases) });
     this.actions = plan.actions ?? Array.from({ length: plan.n_actions }, (_, action) => action);
-    const all = (text) => text.replace("inf", "Infinity") * (max_batches ?? 1);
-    this.budget = { epsilon: all(plan.budget.epsilon), delta: all(plan.budget.delta) };
+    const figure = (text) => Number(text.replace("inf", "Infinity"));
+    this.budget = { epsilon: figure(plan.budget.epsilon), delta: figure(plan.budget.delta) };
+    const { batches_per_user: batches, records_per_batch: records } = plan;
+    this.participation = batches ? { batches, records } : null; // how often one user contributes
     this.kind = releases.length ? plan.policy.kind : "Uniform"; // before the first: all alike
     const read = ([name, text]) => [name, name === "rollout" ? text : text && Number(text)];
     this.parameters = Object.fromEntries(Object.entries(plan.policy).map(read));

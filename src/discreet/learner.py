@@ -73,12 +73,6 @@ class Learner:
         clock: Callable[[], float] = time.time,
     ) -> None:
         often = plan.participation
-        if plan.unit != "decision" and often is None:
-            raise InvalidInput(
-                f"plan must have the unit 'decision' for a Learner, or 'user' with "
-                f"batches_per_user and records_per_batch; got {plan.unit!r} without. "
-                "Only the service enforces other units: run discreet serve."
-            )
         warn_if_too_noisy(plan)
         self.plan = plan
         self._noise: Noise = noise or SecureNoise()

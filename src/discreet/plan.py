@@ -109,8 +109,6 @@ class Plan:
 
     enforced_units: ClassVar[tuple[str, ...]] = ("decision", "user")
     """Units that the code which runs the plan enforces, so that the plan may promise them."""
-    users_are_counted: ClassVar[bool] = True
-    """Whether the unit "user" needs both numbers; a service may divide its budget instead."""
 
     def __post_init__(self) -> None:
         self._count_actions()
@@ -128,7 +126,7 @@ class Plan:
                 f"unit must be {' or '.join(map(repr, self.enforced_units))}; got {self.unit!r}. "
                 "A plan may promise only what is enforced: leave unit out, or write unit='user'."
             )
-        if self.unit == "user" and self.users_are_counted:
+        if self.unit == "user":
             usual = {"batches_per_user": USUAL.batches, "records_per_batch": USUAL.records}
             for name, number in usual.items():
                 if getattr(self, name) is None:
@@ -304,7 +302,7 @@ class Plan:
                 "Read it with the version of discreet that wrote it."
             )
         counts = (given.get("batches_per_user"), given.get("records_per_batch"))
-        of_users = given.get("unit") == "user" and cls.users_are_counted
+        of_users = given.get("unit") == "user"
         if of_users and None in counts and "format" in document:
             # Privacy: what was written without numbers was calibrated without these defaults.
             raise InvalidInput(

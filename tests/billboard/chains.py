@@ -136,19 +136,28 @@ def histories():
     }
 
 
-def user_genesis(of, max_batches):
-    """Document 0 of a service whose releases add up on one user."""
-    document = documents.genesis(of, "shop", KEY, max_batches=max_batches)
-    return {**document, "unit": "user", "plan": {**document["plan"], "unit": "user"}}
+def user_genesis(of, batches, records=1):
+    """Document 0 of a service for users, with whatever its plan says of them."""
+    document = documents.genesis(of, "shop", KEY)
+    often = {"batches_per_user": batches, "records_per_batch": records}
+    return {**document, "unit": "user", "plan": {**document["plan"], "unit": "user", **often}}
 
 
 def budgets():
-    """Chains that promise a budget: unit -> documents, ε and δ of all releases for one unit."""
-    share = dc.Budget(0.25, 1e-6)
-    of = dc.Plan(n_actions=2, features=dc.UnitBall(1), budget=share)
+    """Chains that promise a budget: unit -> documents, ε and δ of all releases for one unit, and
+    how often it contributes."""
+    budget = dc.Budget(0.25, 1e-6)
+    of = dc.Plan(n_actions=2, features=dc.UnitBall(1), budget=budget)
+    often = {"unit": "user", "batches_per_user": 4, "records_per_batch": 2}
+    plans = {"decision": of, "user": replace(of, **often)}
     return {
-        "decision": (chain(of, of.nothing_released()), share.epsilon, share.delta),
-        "user": ([sign(user_genesis(of, 4))], 4 * share.epsilon, 4 * share.delta),
+        unit: (
+            chain(each, each.nothing_released()),
+            budget.epsilon,
+            budget.delta,
+            each.participation and each.participation.to_json(),
+        )
+        for unit, each in plans.items()
     }
 
 
@@ -212,8 +221,21 @@ def broken():
         "restore that follows another document": restore(previous="0" * 64),
         "restore that keeps another document": restore(kept=kept),
         "restore that keeps an unknown number": restore(kept={**kept, "number": 17}),
-        "batches without users": [resigned({**documents.verify(good[0], KEY), "max_batches": 3})],
+        "a budget divided by batches": [
+            resigned({**user_genesis(of, 3), "max_batches": 3}),
+        ],
+        "counts without users": [
+            resigned(
+                {
+                    **user_genesis(of, 3),
+                    "unit": "decision",
+                    "plan": {**user_genesis(of, 3)["plan"], "unit": "decision"},
+                }
+            )
+        ],
+        "users in the plan alone": [resigned({**user_genesis(of, 3), "unit": "decision"})],
         "users without a number of batches": [resigned(user_genesis(of, None))],
+        "users without a number of records": [resigned(user_genesis(of, 3, None))],
         "users in no batch": [resigned(user_genesis(of, 0))],
         "users in batches that are no number": [resigned(user_genesis(of, "3"))],
         "genesis in the middle": [*good, resigned({**documents.verify(good[0], KEY), "number": 4})],

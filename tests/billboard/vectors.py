@@ -126,8 +126,14 @@ def vectors():
             for name, (documents, number, count) in histories().items()
         ],
         "budgets": [
-            {"unit": unit, "documents": texts(documents), "epsilon": epsilon, "delta": delta}
-            for unit, (documents, epsilon, delta) in budgets().items()
+            {
+                "unit": unit,
+                "documents": texts(documents),
+                "epsilon": epsilon,
+                "delta": delta,
+                "participation": often,
+            }
+            for unit, (documents, epsilon, delta, often) in budgets().items()
         ],
         "broken": [
             {"name": name, "documents": texts(documents)} for name, documents in broken().items()

@@ -16,6 +16,7 @@ BATCH = "rows/batch.py"
 CALIBRATION = "privacy/calibration.py"
 CHECKS = "service/runtime/release_checks.py"
 DEAREST = "privacy/dearest.py"
+DECISIONS = "service/runtime/decisions.py"
 DOOR = "private_release.py"
 ENDPOINT = "service/http/endpoint.py"
 FINITE = "oracles/mechanisms/finite_choice.py"
@@ -35,6 +36,7 @@ NOISE = "privacy/noise.py"
 OBJECTIVE = "oracles/mechanisms/perturbed_objective.py"
 OUTCOME = "outcome.py"
 PEOPLE = "rows/people_counts.py"
+PEOPLE_TABLE = "service/storage/people_table.py"
 PERTURB = "oracles/mechanisms/perturb.py"
 PLAN = "plan.py"
 POOLED = "oracles/mechanisms/pooled_statistics.py"
@@ -46,7 +48,6 @@ SAVED_STATE = "rows/saved_state.py"
 SCALES = "oracles/mechanisms/gaussian_scales.py"
 SEALED_BATCH = "service/storage/sealed_batch.py"
 SENSITIVITIES = "privacy/sensitivities.py"
-SETTINGS = "service/settings.py"
 SLOTS = "rows/batch_slots.py"
 STORE = "rows/memory_store.py"
 TRANSACTION = "service/runtime/release_transaction.py"
@@ -86,6 +87,16 @@ UNTIL_ANSWERED = (
     f"{HANDED_OUT}"
     "        if self.people is not None:\n"
     "            self.asked, self.people._counts.held = self.people._counts.held, before\n"
+)
+COUNTED = '        _insert(connection, "people", totals, UPSERT)\n'
+PUT_OFF = (
+    "        self.waiting = getattr(self, 'waiting', {}) | {\n"
+    "            each[:3]: row for each in new for row in totals if row[0] == each.person\n"
+    "        }\n"
+    "\n"
+    "    def answered(self, connection: Connection, places: set[Any]) -> None:\n"
+    "        for place in places & self.waiting.keys():\n"
+    '            _insert(connection, "people", [self.waiting.pop(place)], UPSERT)\n'
 )
 ANSWERS = "int(np.asarray(batch.observed).any(axis=-1).sum())"
 UNNOISED = "noisy_statistics(batch, self.problem, 0.0, 0.0, noise, matrix)"
@@ -287,8 +298,8 @@ FAULTS = (
         (
             Edit(
                 SEALED_BATCH,
-                "void = [*deferred, *_repeats(users)]",
-                "void = [*deferred, *(_repeats(users) if size < 64 else ())]",
+                "    if plan.participation is not None:\n",
+                "    if plan.participation is not None and size < 64:\n",
             ),
         ),
         ("service/test_people.py",),
@@ -662,12 +673,6 @@ FAULTS = (
         ("privacy/test_attacker.py",),
     ),
     Fault(
-        "δ of a user is not divided",
-        "δ adds up over a user's batches",
-        (Edit(SETTINGS, "plan.budget.delta / parts", "plan.budget.delta"),),
-        ("service/test_settings.py",),
-    ),
-    Fault(
         "seeded noise calls itself private",
         "whoever knows the seed can remove the noise",
         (
@@ -1032,6 +1037,117 @@ FAULTS = (
             "test_learner_users.py::test_k_counts_the_slots_of_a_batch_and_not_of_a_call",
         ),
     ),
+    # People who return to a service.
+    Fault(
+        "a service whose registry forgets on restart",
+        "a person is in at most M batches, whatever is restarted",
+        (
+            Edit(
+                DECISIONS,
+                "keyed_hash(state.vault.people)",
+                "keyed_hash(__import__('os').urandom(32))",
+            ),
+        ),
+        ("service/test_people.py::test_counts_outlive_the_process",),
+    ),
+    Fault(
+        "a service that counts k per day",
+        "k is counted by batch",
+        (
+            Edit(
+                PEOPLE_TABLE,
+                "return self.epoch << 32 | self.batch",
+                "return int(__import__('time').time()) // 86_400",
+            ),
+        ),
+        ("service/test_people.py::test_k_is_counted_by_batch_and_not_by_day",),
+    ),
+    Fault(
+        "a service that counts k once and for all",
+        "k is counted by batch",
+        (Edit(PEOPLE_TABLE, "return self.epoch << 32 | self.batch", "return 1"),),
+        ("service/test_people.py::test_a_new_batch_allows_new_records",),
+    ),
+    Fault(
+        "a service where an answer counts, not a slot",
+        "silence is not free",
+        (
+            Edit(PEOPLE_TABLE, COUNTED, PUT_OFF),
+            Edit(
+                JOURNAL,
+                '        step("observe:before-write")\n',
+                '        step("observe:before-write")\n'
+                "        if self._people is not None:\n"
+                "            self._people.answered(connection, {item[:3] for item in items})\n",
+            ),
+        ),
+        ("service/test_people.py::test_a_slot_counts_whether_or_not_it_is_answered",),
+    ),
+    Fault(
+        "a service whose replies differ for void slots",
+        "nobody can ask whether someone was there before",
+        (
+            Edit(
+                PEOPLE_TABLE,
+                '        _insert(connection, "handed", rows)\n',
+                '        _insert(connection, "handed", rows)\n'
+                "        self.void = {row[:3] for row in rows if not row[3]}\n",
+            ),
+            Edit(
+                DECISIONS,
+                "        if outcome is KEPT:\n",
+                "        if state.people is not None and place in state.people.void:\n"
+                '            return DecisionReply(**asdict(decision) | {"stored": False})\n'
+                "        if outcome is KEPT:\n",
+            ),
+        ),
+        ("service/test_people.py::test_replies_are_the_same_for_void_slots",),
+    ),
+    Fault(
+        "a restore that adds nothing to anybody",
+        "a registry from a backup errs on the safe side",
+        (Edit(LIFECYCLE, "missed = missed + ?", "missed = missed + 0 * ?"),),
+        ("service/test_anchor.py::test_a_restored_registry_adds_what_it_lacks_to_everybody",),
+    ),
+    Fault(
+        "a restore that adds to known people alone",
+        "a registry from a backup errs on the safe side",
+        (
+            Edit(
+                PEOPLE_TABLE,
+                "count._replace(entered=count.entered + missed)",
+                "count._replace(entered=count.entered + missed * (count.entered > 0))",
+            ),
+        ),
+        ("service/test_anchor.py::test_a_restored_registry_adds_what_it_lacks_to_everybody",),
+    ),
+    Fault(
+        "a count that is written after the reply",
+        "the count is on the disk before anybody hears of the slot",
+        (
+            Edit(
+                DECISIONS,
+                "        outcome = await state.writer.write(state.journal.decide, item)\n",
+                "        if named is None:\n"
+                "            self.later = state.writer.write(state.journal.decide, item)\n"
+                "            return decision\n"
+                "        outcome = await state.writer.write(state.journal.decide, item)\n",
+            ),
+        ),
+        ("service/test_people.py::test_the_count_is_on_the_disk_when_the_reply_is_there",),
+    ),
+    Fault(
+        "a person who may return to an older batch",
+        "at most k records of a batch are one person's, with several workers too",
+        (Edit(PEOPLE, "counts = last <= batch and entered", "counts = entered"),),
+        ("service/test_people.py::test_the_table_is_the_rule",),
+    ),
+    Fault(
+        "erased people are forgotten",
+        "erased means used up",
+        (Edit(PEOPLE_TABLE, "*Count(self._most.batches))]", "*Count())]"),),
+        ("service/test_people.py::test_erased_means_used_up",),
+    ),
     # The edges: units, forks, and the service.
     Fault(
         "any word is a unit",
@@ -1111,12 +1227,6 @@ FAULTS = (
             ),
         ),
         ("service/test_anchor.py::test_ids_of_a_lost_lease_reach_nobody_elses_slot",),
-    ),
-    Fault(
-        "one batch more than a user was promised",
-        "a user is in at most so many batches",
-        (Edit(BATCHES, "if size == 0 or self.left(connection) < 1:", "if size == 0:"),),
-        ("service/test_anchor.py::test_a_restore_charges_a_user_for_what_the_backup_lacks",),
     ),
     Fault(
         "decisions and answers share a rate limit",

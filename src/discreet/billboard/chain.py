@@ -22,9 +22,6 @@ from discreet.releases.release import DecidingRelease, Release, following
 from discreet.releases.released import Released
 from discreet.schedule import Schedule
 
-ADDS_UP = "user"
-"""The unit that enters every batch, so that the costs of releases add up."""
-
 
 @dataclass(frozen=True, slots=True)
 class Link:
@@ -81,14 +78,14 @@ class Chain:
                 "genesis must name the unit and the schema of its plan; they differ. "
                 "Read it with the version of discreet that wrote it."
             )
-        batches = document["max_batches"]
-        counted = type(batches) is int and batches >= 1
-        adds_up = document["unit"] == ADDS_UP and plan.get("batches_per_user") is None
-        if counted != adds_up or not (counted or batches is None):
+        counts = [plan.get(name) for name in ("batches_per_user", "records_per_batch")]
+        counted = all(type(count) is int and count >= 1 for count in counts)
+        bounded = counted if document["unit"] == "user" else counts == [None, None]
+        if not bounded or document["max_batches"] is not None:
             raise CorruptRelease(
-                f"genesis must have max_batches with the unit {ADDS_UP!r}, unless its plan bounds "
-                "the batches of a user, and with no other unit; this one differs. The total cost "
-                "of all releases is unknown: do not use it."
+                "genesis must bound what a user contributes, by batches_per_user and "
+                "records_per_batch of its plan, with the unit 'user' and no other; this one "
+                "differs. The total cost of all releases is unknown: do not use it."
             )
         return replace(self, links=(link,), genesis=document)
 
@@ -171,9 +168,9 @@ class Chain:
 
     @property
     def budget(self) -> Budget:
-        """What all releases together may cost one unit; the plan has the budget of one release."""
-        share, parts = self.config["budget"], self.genesis["max_batches"] or 1
-        return Budget(float(share["epsilon"]) * parts, float(share["delta"]) * parts)
+        """What all releases together may cost one unit."""
+        budget = self.config["budget"]
+        return Budget(float(budget["epsilon"]), float(budget["delta"]))
 
     @cached_property
     def features(self) -> UnitBall | Schema:

@@ -28,6 +28,9 @@ NEVER = Count()
 class PeopleCounts:
     """How often people were handed a slot. Batches come in the order of their numbers, from 1.
 
+    Only the newest batch of a person is known. So a slot of an earlier batch, which several
+    processes may still hand out, is void.
+
     Privacy: a batch counts when a slot of it is handed out, whether or not anybody answers, so
     silence is not free. [docs/privacy/users.md, "Counts must not be forgotten"]
 
@@ -54,7 +57,7 @@ class PeopleCounts:
             entered, last, records = held.get(person, NEVER)
             if last != batch:  # their first slot of this batch
                 entered, records = entered + 1, 0
-            counts = entered <= most.batches and records < most.records
+            counts = last <= batch and entered <= most.batches and records < most.records
             if counts:
                 held[person] = Count(entered, batch, records + 1)
             slots.append(counts)
