@@ -90,6 +90,11 @@ def test_counts_that_the_service_does_not_enforce_are_refused(more):
         made(unit="user", plan=counts, **more)
 
 
+def test_a_control_share_is_refused_as_long_as_the_service_does_not_play_it():
+    with refused(InvalidInput, "plan.control must be left out of a service", "holdback"):
+        made({"control": {"share": 0.25}})
+
+
 def test_a_users_budget_is_divided_by_the_number_of_batches():
     settings = made(unit="user", max_batches=4)
     assert (settings.plan.budget.epsilon, settings.plan.budget.delta) == (0.25, 2.5e-7)

@@ -103,9 +103,9 @@ class MemoryStore:
 
     def coming(self, rows: int) -> np.ndarray[Any, Any]:
         """The ids (n,) that ``take`` will give so many decisions, −1 for those without a slot."""
-        free = sum(batch.free for batch in self._room_for(rows))
         ids = np.arange(self.end, self.end + rows)
-        ids[free:] = -1
+        if not self.batches or rows >= self.batches[-1].free:
+            ids[sum(batch.free for batch in self._room_for(rows)) :] = -1
         return ids
 
     def _room_for(self, rows: int) -> list[BatchSlots]:
