@@ -185,7 +185,8 @@ class Learner:
         """Which of the next decisions are of the control: by slot, or by person."""
         if self._store.people is not None and users is not None:
             return self._store.people.in_control(users, control.share)
-        return slots_in_control(control.share, self.plan.schedule, self._store.coming(rows))
+        schedule = self._store.released.schedule
+        return slots_in_control(control.share, schedule, self._store.coming(rows))
 
     def _chances(self, released: Released, features: Any, control: Any) -> np.ndarray[Any, Any]:
         """The probabilities with which actions were drawn."""

@@ -15,6 +15,7 @@ from discreet.releases.lift_intervals import boundary, pooled, weights
 from discreet.releases.part_losses import PartLosses
 from discreet.releases.release import Predictor, Release
 from discreet.schedule import Schedule
+from libraries import NO_TORCH
 from wording import refused
 
 SHARE, LOSSES = 0.2, (0.3, 0.35)
@@ -220,6 +221,39 @@ def test_many_runs_at_once_play_the_control_as_one_run_does():
         for j, seed in enumerate((3, 4)):
             alone = dc.evaluate(plan, contexts, labels, seed=seed)
             assert together[i, j, -1] == pytest.approx(alone.loss, abs=1e-9)
+
+
+@pytest.mark.torch
+def test_torch_plays_the_control_too():
+    pytest.importorskip("torch", reason=NO_TORCH)
+    from discreet.simulate.engine import Machine, run
+
+    contexts = np.random.default_rng(0).uniform(-0.7, 0.7, size=(600, 2))
+    labels = (contexts[:, 0] > 0).astype(int)
+    parts = {"n_actions": 2, "features": dc.UnitBall(2), "budget": dc.Budget(4.0, 1e-5)}
+    plans = [dc.Plan(**parts, control=dc.Control(0.25, action)) for action in ("uniform", 1)]
+    features = plans[0].features.map(contexts)
+    mine, yours = (run(plans, features, labels, [3], Machine(on)) for on in ("numpy", "cpu"))
+    np.testing.assert_allclose(yours, mine)
+
+
+def test_releases_of_people_are_recomputed(tmp_path):
+    users = {"unit": "user", "batches_per_user": 9, "records_per_batch": 1}
+    plan = dc.Plan(
+        n_actions=2,
+        features=dc.UnitBall(2),
+        budget=dc.Budget(4.0, 1e-5),
+        control=dc.Control(0.25),
+        **users,
+    )
+    learner = dc.Learner(plan, noise=dc.SecureNoise(fast=True))
+    made = learner.decide(np.zeros((50, 2)), user=list(range(50)))
+    learner.observe(made.id, np.ones(50))
+    learner.decide(np.zeros(2), user="x")
+    assert len(recompute(learner.released)) == 2
+    assert len(dc.lift(learner.released).batches) == 2
+    learner.released.save(tmp_path / "released.json")
+    assert main(["ledger", "verify", str(tmp_path / "released.json")]) == 0
 
 
 def test_people_of_a_simulation_are_in_one_part():

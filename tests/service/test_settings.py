@@ -111,6 +111,11 @@ def test_a_users_budget_is_for_all_that_one_contributes():
     assert (chosen.unit, chosen.plan.to_config()["unit"]) == ("user", "user")
 
 
+def test_a_control_share_is_refused_as_long_as_the_service_does_not_play_it():
+    with refused(InvalidInput, "plan.control must be left out of a service", "holdback"):
+        made({"control": {"share": 0.25}})
+
+
 def test_releases_follow_the_services_clock():
     assert made().plan.releases == "on_request"
 

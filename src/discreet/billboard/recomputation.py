@@ -37,8 +37,10 @@ def recompute(released: Released) -> dict[int, list[str]]:
     oracle = plan.get("oracle")
     if isinstance(oracle, Mapping) and oracle.get("kind") != "PooledRidge":
         return {}
-    # The unit does not enter the noise, and a plan outside the service may promise only this one.
-    whole = Plan.from_config({**plan, "unit": "decision"})
+    # Without counts of people the unit does not enter the noise, and a plan outside the service
+    # may promise only this one.
+    counted = plan.get("batches_per_user") is not None
+    whole = Plan.from_config(plan if counted else {**plan, "unit": "decision"})
     mechanism = whole.mechanism
     assert isinstance(mechanism, PooledStatistics)
     known: list[Statistics] = []
