@@ -17,6 +17,8 @@ PLAYED = RNG.integers(3, size=len(X))
 LOSSES = (PLAYED != Y) * 1.0
 PLAN = Plan(n_actions=3, features=dc.UnitBall(3), budget=dc.Budget(8.0, 1e-5), imported=1_000)
 LOG = slice(0, 1_000)
+LENGTHS = [16, 24, 36, 54, 81, 122, 183, 484]
+"""Batches of the log: they grow by half, and the last takes what is left."""
 
 
 def learner(plan=PLAN):
@@ -31,7 +33,7 @@ def begun(plan=PLAN, **words):
 
 def test_the_log_is_released_at_once_and_the_first_decisions_use_it():
     warm = begun()
-    assert [item.records for item in warm.released.items] == [1_000]
+    assert [item.records for item in warm.released.items] == LENGTHS
     made = warm.decide(X[1_000:])
     assert made.id[0] == 1_000  # ids go on after the rows of the log
     assert np.mean(made.action != Y[1_000:]) < 0.3
@@ -40,12 +42,13 @@ def test_the_log_is_released_at_once_and_the_first_decisions_use_it():
 
 def test_it_costs_what_a_batch_costs_and_the_budget_holds():
     warm = begun()
-    assert [charge.partition for charge in warm.ledger.entries] == ["batch 1"]
+    charged = [charge.partition for charge in warm.ledger.entries]
+    assert charged == [f"batch {number}" for number in range(1, 9)]
     spent = warm.ledger.spent()
     made = warm.decide(X[:16])
     warm.observe(made.id, (np.asarray(made.action) != Y[:16]) * 1.0)
     warm.decide(X[0])
-    assert len(warm.released.items) == 2
+    assert len(warm.released.items) == 9
     assert warm.ledger.spent() == spent
     assert spent.epsilon <= 8.0
 
@@ -65,7 +68,7 @@ def test_the_rows_are_forgotten(tmp_path):
     held = (tmp_path / "state").stat().st_size
     cold = learner(replace(PLAN, imported=None))
     cold.save(tmp_path / "other")
-    assert held < (tmp_path / "other").stat().st_size + 20_000  # one release, and no rows
+    assert held < (tmp_path / "other").stat().st_size + 40_000  # eight releases, and no rows
 
 
 def test_what_was_released_is_read_again(tmp_path):
@@ -84,36 +87,63 @@ def test_a_state_is_saved_before_and_after_the_import(tmp_path):
     again = dc.Learner.load(tmp_path / "state", noise=dc.SecureNoise(fast=True))
     again.import_log(X[LOG], PLAYED[LOG], LOSSES[LOG])
     again.save(tmp_path / "state")
-    assert len(dc.Learner.load(tmp_path / "state").released.items) == 1
+    assert len(dc.Learner.load(tmp_path / "state").released.items) == 8
 
 
-def test_releases_on_request_wait():
-    warm = begun(replace(PLAN, releases="on_request"))
-    assert len(warm.released.items) == 0
-    assert warm.decide(X[1_000:]).id[0] == 1_000
-    warm.release()
-    assert warm.released.items[0].records == 1_000
+@pytest.mark.parametrize("words", [{"releases": "on_request"}, {"close_every": "1h"}])
+def test_the_log_is_released_whatever_the_releases_of_decisions_wait_for(words):
+    assert [item.records for item in begun(replace(PLAN, **words)).released.items] == LENGTHS
+    made = dc.Learner(replace(PLAN, **words), waiting="gap", noise=dc.SecureNoise(fast=True))
+    made.import_log(X[LOG], PLAYED[LOG], LOSSES[LOG])
+    assert made.decide(X[1_000]).id == 1_000
+
+
+def test_a_lift_does_not_see_the_log():
+    plan = replace(PLAN, control=dc.Control(share=0.25))
+    warm = begun(plan)
+    with pytest.raises(InvalidInput, match="release"):
+        dc.lift(warm.released)
+    made = warm.decide(X[:16])
+    warm.observe(made.id, LOSSES[:16])
+    warm.decide(X[0])
+    assert [line.number for line in dc.lift(warm.released).batches] == [9]
 
 
 def test_a_horizon_counts_decisions():
     warm = begun(replace(PLAN, horizon=50))
     assert warm.decide(X[:60]).stored.sum() == 40  # 16 + 24; the last batch is never fitted
-    assert replace(PLAN, horizon=50).schedule.lengths() == [1_000, 16, 24, 10]
+    assert replace(PLAN, horizon=50).schedule.lengths() == [*LENGTHS, 16, 24, 10]
 
 
 USERS = replace(PLAN, unit="user", batches_per_user=2, records_per_batch=1)
 
 
-def test_people_bring_ids_obey_k_and_use_one_batch():
-    """Ten people wrote the whole log: ten rows count, the others are void."""
-    people = np.arange(1_000) % 10
-    warm = begun(USERS, user=people)
-    told = warm.released.items[0].statistics.told[1]
-    assert abs(told - 10) < 6 * np.sqrt(warm.released.items[0].statistics.variance)
+def counted(one, monkeypatch):
+    """For each fit, how many rows count."""
+    seen, fit = [], one._fit
+
+    def watched(batch, released, ledger):
+        seen.append(int(batch.observed.any(axis=-1).sum()))
+        return fit(batch, released, ledger)
+
+    monkeypatch.setattr(one, "_fit", watched)
+    return seen
+
+
+@pytest.mark.parametrize("records", [1, 3])
+def test_people_bring_ids_obey_k_and_use_one_batch(monkeypatch, records):
+    """A hundred people wrote the whole log, ten rows each: k of each count, all in one batch."""
+    people = RNG.permutation(np.arange(1_000) % 100)
+    warm = learner(replace(USERS, records_per_batch=records))
+    seen = counted(warm, monkeypatch)
+    warm.import_log(X[LOG], PLAYED[LOG], LOSSES[LOG], user=people)
+    # Somebody whose rows lie on both sides of an edge has those that count on the first.
+    assert 100 * records - 2 * len(LENGTHS) <= sum(seen) <= 100 * records
     registry = warm._store.people
-    assert registry.hand_out(["3"], 2) == [True]
-    assert registry.hand_out(["3"], 3) == [False]
-    assert registry.hand_out(["new"], 3) == [True]
+    everybody = [str(person) for person in range(100)]
+    assert registry.hand_out(everybody, 9).all()
+    assert not registry.hand_out(everybody, 10).any()
+    assert registry.hand_out(["new"], 10).all()
 
 
 def test_frames_names_rewards_and_full_feedback():
@@ -124,7 +154,7 @@ def test_frames_names_rewards_and_full_feedback():
     frame["shown"], frame["won"] = names[PLAYED[LOG]], 10 * (1 - LOSSES[LOG])
     warm = learner(plan)
     warm.import_log(frame, "shown", reward="won")
-    assert len(warm.released.items) == 1
+    assert len(warm.released.items) == 8
     full = learner(replace(PLAN, feedback="full"))
     full.import_log(X[LOG], None, (np.arange(3) != Y[LOG, None]) * 1.0)
     assert np.mean(full.decide(X[1_000:]).action != Y[1_000:]) < 0.3
@@ -151,7 +181,7 @@ def test_a_wrong_log_stores_and_spends_nothing(wrong, said):
         made.import_log(**given)
     assert made.ledger.entries == ()
     made.import_log(X[LOG], PLAYED[LOG], LOSSES[LOG])  # it can still be imported
-    assert len(made.released.items) == 1
+    assert len(made.released.items) == 8
 
 
 def test_an_import_is_announced_comes_first_and_comes_once():

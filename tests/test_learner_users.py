@@ -259,3 +259,13 @@ def test_a_decision_without_a_slot_does_not_count(monkeypatch):
     one.observe(many.id, np.zeros(5))
     one.release()
     assert [x for x, heard in seen[1] if heard] == [0.2, 0.2, 0.2]
+
+
+def test_void_slots_add_nothing_to_simulated_sums_of_stretched_rows():
+    """They have no features, whose length would be divided by."""
+    stretched = plan(oracle=dc.PooledRidge(), policy=dc.ReplayBonusPO())
+    one = dc.Learner(stretched, noise=dc.SeededNoise(0), window=None)
+    made = one.decide(contexts(0.1, 0.2, 0.3, 0.4), user=["anna"] * 4)
+    one.observe(made.id, [0.0, 1.0, 1.0, 0.0])
+    one.release()
+    assert np.isfinite(one.released.latest.predictor.weights).all()

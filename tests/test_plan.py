@@ -14,6 +14,7 @@ from discreet import (
     BonusPO,
     Budget,
     Category,
+    Control,
     FastCB,
     FiniteClass,
     Greedy,
@@ -29,17 +30,15 @@ from discreet import (
     Reward,
     Ridge,
     Schema,
-    SecureNoise,
     SquareCB,
     Uniform,
     UnitBall,
     VanillaPO,
-    evaluate,
 )
 from discreet.cli.experiment_file import Experiment
 from discreet.cli.plan_command import outlook
 from discreet.privacy.groups import epsilon_together
-from discreet.service.settings import ServedPlan
+from discreet.privacy.participation import USUAL, Participation
 from discreet.simulate.warm_start import prior_from_logs
 from wording import refused
 
@@ -172,6 +171,7 @@ OTHER = {
     "longest_batch": 64,
     "imported": 100,
     "prior": None,  # made in the test, for its plan
+    "close_every": "7d",
     "missing_loss": 1.0,
     "actions": ("none", "mail", "call"),
     "outcome": Reward(0, 50),
@@ -179,9 +179,10 @@ OTHER = {
     "unit": "user",
     "batches_per_user": 3,
     "records_per_batch": 2,
+    "control": Control(0.2, "uniform"),
 }
-SERVED = ("unit", "batches_per_user", "records_per_batch")
-"""What only the plan of somebody who tells persons apart may change."""
+COUNTS = ("batches_per_user", "records_per_batch")
+"""What only plans for users have."""
 
 
 def test_there_is_a_change_for_every_field():
@@ -191,17 +192,15 @@ def test_there_is_a_change_for_every_field():
 @pytest.mark.parametrize("name", OTHER)
 def test_the_digest_sees_every_field(name):
     base = plan(feedback="full") if name == "losses" else plan()
-    if name in SERVED:  # a plan alone has one unit
-        served = ServedPlan.from_config(base.to_config())
-        assert served.digest == base.digest
-        base = served
-    if name in SERVED[1:]:
+    changes = {name: OTHER[name]}
+    if name in COUNTS:
         base = replace(base, unit="user", batches_per_user=5, records_per_batch=7)
-    other = OTHER[name]
     if name == "prior":
-        base = plan(oracle=PooledRidge())
-        other = prior_from_logs(base, np.zeros((3, base.features.dimension)), [0, 1, 2], [0, 1, 1])
-    assert replace(base, **{name: other}).digest != base.digest
+        base, rows = plan(oracle=PooledRidge()), np.zeros((3, base.features.dimension))
+        changes = {name: prior_from_logs(base, rows, [0, 1, 2], [0, 1, 1])}
+    if name == "unit":
+        changes |= {each: OTHER[each] for each in COUNTS}
+    assert replace(base, **changes).digest != base.digest
 
 
 @pytest.mark.parametrize(
@@ -325,9 +324,27 @@ def test_a_plan_promises_only_what_is_enforced(unit):
 
 
 def test_a_plan_for_users_says_how_often_one_may_contribute():
-    with refused(InvalidInput, "must be given with unit='user'; got neither"):
-        plan(unit="user")
-    assert plan(unit="user", batches_per_user=3, records_per_batch=2).participation.batches == 3
+    given = plan(unit="user", batches_per_user=3, records_per_batch=2)
+    assert given.participation == Participation(3, 2)
+    assert Plan.from_config(given.to_config()) == given
+
+
+def test_a_plan_for_users_has_a_usual_bound():
+    """It is written down: the digest and every reader know it."""
+    usual = plan(unit="user")
+    assert usual.participation == USUAL == Participation(4, 1)
+    assert usual == plan(unit="user", batches_per_user=4, records_per_batch=1)
+    assert usual.to_config()["batches_per_user"] == 4
+    assert plan(unit="user", batches_per_user=7).participation == Participation(7, 1)
+    assert plan(unit="user", records_per_batch=2).participation == Participation(4, 2)
+    assert "at most 1 record in each of at most 4 batches" in " ".join(usual.explain().split())
+    written = {
+        name: value for name, value in usual.to_config().items() if name != "batches_per_user"
+    }
+    with refused(InvalidInput, "must be in a written plan with unit='user'"):
+        Plan.from_config(written)
+    asked = {name: value for name, value in written.items() if name != "format"}
+    assert Plan.from_config(asked) == usual  # as somebody writes it by hand
 
 
 def test_forty_records_of_a_customer_are_not_one_unit():
@@ -341,24 +358,6 @@ def test_forty_records_of_a_customer_are_not_one_unit():
     assert (spent.unit, spent.epsilon) == ("decision", pytest.approx(1.0, abs=1e-4))
     assert learner.released.plan["unit"] == "decision"
     assert epsilon_together(learner.ledger.entries[0].event, 1e-5, 40) > 100
-
-
-@pytest.mark.parametrize("unit", ["user", "user_per_batch"])
-def test_a_plan_of_the_service_is_for_the_service(unit):
-    served = ServedPlan(**{**BASE, "unit": unit})
-    assert ServedPlan.from_config(served.to_config()) == served
-    assert served.to_config()["unit"] == unit
-    with refused(InvalidInput, "unit 'decision' for a Learner", unit):
-        Learner(served)
-    with refused(InvalidInput, "unit must be" if unit != "user" else "got neither"):
-        Plan.from_config(served.to_config())
-    seen = evaluate(served, np.zeros((3, 10)), np.zeros(3, dtype=int), noise=SecureNoise())
-    assert seen.ledger.spent().unit == "decision"  # no users were seen
-
-
-def test_the_service_promises_no_other_units():
-    with refused(InvalidInput, "unit must be 'decision' or 'user_per_batch' or 'user'; got 'team'"):
-        ServedPlan(**{**BASE, "unit": "team"})
 
 
 def test_names_count_the_actions():

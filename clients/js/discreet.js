@@ -65,11 +65,17 @@ async function chainOf(texts, publicKey) {
     const document = await verify(text, publicKey);
     const first = document.kind === "genesis" && document.number === 0;
     must(first !== (links.length > 0), "chain must begin with its one genesis; it does not");
-    const M = document.unit === "user" ? Math.max(1, Math.trunc(document.max_batches)) : null;
-    must(!first || document.max_batches === M, "genesis must say max_batches for users alone");
+    must(!first || isBounded(document), "genesis must bound what users contribute, and them alone");
     links = [...(first ? [] : before(links, document)), { digest: await digest(text), document }];
   }
   return links;
+}
+
+/** Whether the plan says how often one user contributes, if and only if the unit is a user. */
+function isBounded({ unit, plan, max_batches }) {
+  const { batches_per_user: M = null, records_per_batch: k = null } = plan;
+  const told = unit === "user" ? [M, k].every(Number.isInteger) && M > 0 && k > 0 : M === k;
+  return told && (unit === "user" || M === null) && max_batches === null && plan.unit === unit;
 }
 
 function before(links, { kind, number, epoch, previous, kept, ...rest }) {
@@ -83,7 +89,36 @@ function before(links, { kind, number, epoch, previous, kept, ...rest }) {
   follows &&= kind === "restore" ? epoch > last.document.epoch : epoch === last.document.epoch;
   follows &&= ["experiment", "unit", "schema"].every((name) => rest[name] === first[name]);
   must(follows, `document ${number} must follow the one before; it does not`);
+  must(kind !== "release" || fits(links, rest.release), "release must have its batch's records");
   return links;
+}
+
+/** Whether a release has the records of its batch, of a later one if some were burned since the
+ * last restore, or fewer by a clock. */
+function fits(links, { records }) {
+  const { plan } = links[0].document;
+  const next = links.filter(({ document }) => document.release).length + 1;
+  const burned = links.reduce(
+    (count, { document: { kind, burned } }) =>
+      kind === "restore" ? 0 : count + (kind === "burn" ? burned.length : 0),
+    0,
+  );
+  if (plan.close_every) return records >= 1 && records <= nominal(plan, next + burned);
+  return Array.from({ length: burned + 1 }, (_, k) => nominal(plan, next + k)).includes(records);
+}
+
+/** B_m, before a horizon cuts it. */
+function nominal({ first_batch, growth, longest_batch = 2 ** 22, imported = 0 }, m) {
+  const log = []; // a log is cut into batches of its own; what is left over joins the last
+  while (sum(log) < imported) {
+    const [length, left] = [nominal({ first_batch, growth, longest_batch }, log.length + 1), imported - sum(log)];
+    if (log.length && left < length) log.push(log.pop() + left);
+    else log.push(Math.min(length, left));
+  }
+  if (m <= log.length) return log[m - 1];
+  let n = first_batch;
+  for (let k = 1; k < m - log.length && n < longest_batch; k++) n = Math.max(n + 1, Math.ceil(+growth * n));
+  return Math.min(n, longest_batch);
 }
 
 function until(links, number) {
@@ -227,9 +262,7 @@ const LINKS = {
 /** All releases so far: scores, losses and radii of one row of features b. */
 class Released {
   constructor(plan, releases) {
-    Object.assign(this, { actions: plan.n_actions, first: plan.first_batch, growth: +plan.growth });
-    this.longest = plan.longest_batch ?? 2 ** 22;
-    this.imported = plan.imported ?? 0; // rows of a log that took the place of batch 1
+    Object.assign(this, { actions: plan.n_actions, nominal: (m) => nominal(plan, m) });
     this.items = releases.map(({ records, predictor: { link, weights }, gram }) => ({
       records,
       link: LINKS[link],
@@ -241,15 +274,6 @@ class Released {
 
   scores = (b, item = this.items.at(-1)) => item.weights.map((row) => dot(row, b));
   losses = (b, item = this.items.at(-1)) => this.scores(b, item).map(item.link);
-
-  /** B_m, before a horizon cuts it. */
-  nominal(m) {
-    if (this.imported && m === 1) return this.imported;
-    if (this.imported) m -= 1;
-    let n = this.first;
-    for (let k = 1; k < m && n < this.longest; k++) n = Math.max(n + 1, Math.ceil(this.growth * n));
-    return Math.min(n, this.longest);
-  }
 
   /** r_a = √max(φᵀ(ΣG̃ + I)⁻¹φ, 0). */
   radii(b) {
@@ -462,12 +486,14 @@ export class Billboard {
   }
 
   constructor(links) {
-    const [{ plan, max_batches }, { number, epoch }] = [links[0].document, links.at(-1).document];
+    const [{ plan }, { number, epoch }] = [links[0].document, links.at(-1).document];
     const releases = links.map((link) => link.document.release).filter(Boolean);
     Object.assign(this, { plan, number, epoch, released: new Released(plan, releases) });
     this.actions = plan.actions ?? Array.from({ length: plan.n_actions }, (_, action) => action);
-    const all = (text) => text.replace("inf", "Infinity") * (max_batches ?? 1);
-    this.budget = { epsilon: all(plan.budget.epsilon), delta: all(plan.budget.delta) };
+    const figure = (text) => Number(text.replace("inf", "Infinity"));
+    this.budget = { epsilon: figure(plan.budget.epsilon), delta: figure(plan.budget.delta) };
+    const { batches_per_user: batches, records_per_batch: records } = plan;
+    this.participation = batches ? { batches, records } : null; // how often one user contributes
     this.kind = releases.length ? plan.policy.kind : "Uniform"; // before the first: all alike
     const read = ([name, text]) => [name, name === "rollout" ? text : text && Number(text)];
     this.parameters = Object.fromEntries(Object.entries(plan.policy).map(read));

@@ -36,10 +36,11 @@ for (const { name, documents, number, releases } of vectors.histories) {
   });
 }
 
-for (const { unit, documents, epsilon, delta } of vectors.budgets) {
+for (const { unit, documents, epsilon, delta, participation } of vectors.budgets) {
   test(`what all releases may cost one ${unit}`, async () => {
-    const { budget } = await Billboard.from(documents, vectors.key);
-    assert.deepEqual(budget, { epsilon, delta });
+    const board = await Billboard.from(documents, vectors.key);
+    assert.deepEqual(board.budget, { epsilon, delta });
+    assert.deepEqual(board.participation, participation);
   });
 }
 

@@ -5,6 +5,7 @@ Docstrings cite as [Name Year], or [paper, …]; docs/references.md says what is
 
 from discreet.advice import Advice
 from discreet.arrays.stacking import stack
+from discreet.control import Control
 from discreet.errors import (
     BudgetExceeded,
     CorruptRelease,
@@ -35,6 +36,7 @@ from discreet.privacy.budget import Budget
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.noise import SecureNoise, SeededNoise
 from discreet.registry import POLICIES, register
+from discreet.releases.lift import Lift, lift
 from discreet.releases.prior import Prior
 from discreet.releases.release import Release
 from discreet.releases.released import Released
@@ -49,6 +51,7 @@ __all__ = [
     "Budget",
     "BudgetExceeded",
     "Category",
+    "Control",
     "CorruptRelease",
     "Date",
     "DecisionClosed",
@@ -60,6 +63,7 @@ __all__ = [
     "InvalidInput",
     "Learner",
     "Ledger",
+    "Lift",
     "Logistic",
     "Logs",
     "Loss",
@@ -89,6 +93,7 @@ __all__ = [
     "UnknownDecision",
     "evaluate",
     "evaluate_offline",
+    "lift",
     "prior_from_logs",
     "prior_from_released",
     "privacy_curve",

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from discreet.action_names import action_name
+from discreet.control import Control, control_actions, control_chances, slots_in_control
 from discreet.display import html_table
 from discreet.errors import BudgetExceeded, InvalidInput, NotReady, StateClaimed
 from discreet.frames import is_frame
@@ -24,7 +25,7 @@ from discreet.plan import Plan
 from discreet.privacy.accounting import epsilon
 from discreet.privacy.budget import Budget
 from discreet.privacy.groups import person_event
-from discreet.privacy.ledger import Ledger
+from discreet.privacy.ledger import DISJOINT, DISJOINT_PARTS, Ledger
 from discreet.privacy.noise import Noise, SecureNoise
 from discreet.privacy.participation import ONCE
 from discreet.private_release import private_release
@@ -73,12 +74,6 @@ class Learner:
         clock: Callable[[], float] = time.time,
     ) -> None:
         often = plan.participation
-        if plan.unit != "decision" and often is None:
-            raise InvalidInput(
-                f"plan must have the unit 'decision' for a Learner, or 'user' with "
-                f"batches_per_user and records_per_batch; got {plan.unit!r} without. "
-                "Only the service enforces other units: run discreet serve."
-            )
         warn_if_too_noisy(plan)
         self.plan = plan
         self._noise: Noise = noise or SecureNoise()
@@ -92,7 +87,8 @@ class Learner:
                 f"got {self._noise!r}, whose sampler would take more than half of δ. "
                 "Use SecureNoise() without fast."
             )
-        ledger = Ledger(budget, unit=plan.unit, participation=often)
+        because = DISJOINT if plan.control is None else DISJOINT_PARTS
+        ledger = Ledger(budget, unit=plan.unit, assumption=because, participation=often)
         self._store = MemoryStore(
             plan.nothing_released(),
             ledger,
@@ -102,6 +98,7 @@ class Learner:
             window=Window(window),
             clock=clock,
             people=None if often is None else PeopleRegistry(often),
+            parts=plan.control is not None,
         )
         self._fit = partial(private_release, plan, self._noise)
         self._custody = saved_state.Custody()
@@ -169,10 +166,16 @@ class Learner:
                 )
             if self.plan.releases == "automatic":
                 self._store.release_ready(self._fit, coming=len(features))
+            self._store.heed_the_clock()  # once: control and slots are of one moment
             released = self._store.released
-            actions = policy.sample(released, features, self._draws.random((len(features), 2)))
-            ids = self._store.take(features, actions, users or ())
-        chances = lambda: policy.probabilities(released, features)  # noqa: E731
+            u = self._draws.random((len(features), 2))
+            actions, control = policy.sample(released, features, u), None
+            if self.plan.control is not None:
+                control = self._in_control(self.plan.control, len(features), users)
+                instead = control_actions(self.plan.control_action, self.plan.n_actions, u)
+                actions = np.where(control, instead, actions)
+            ids = self._store.fill(features, actions, users or (), control)
+        chances = partial(self._chances, released, features, control)
         if single:
             one = int(actions[0])
             named = action_name(self.plan, one)
@@ -181,6 +184,23 @@ class Learner:
         if is_frame(contexts):
             return Decisions.beside(contexts, ids, names, actions, chances)
         return Decisions(ids, names, ids >= 0, actions, chances)
+
+    def _in_control(
+        self, control: Control, rows: int, users: list[str] | None
+    ) -> np.ndarray[Any, Any]:
+        """Which of the next decisions are of the control: by slot, or by person."""
+        if self._store.people is not None and users is not None:
+            return self._store.people.in_control(users, control.share)
+        schedule = self._store.released.schedule
+        return slots_in_control(control.share, schedule, self._store.coming(rows))
+
+    def _chances(self, released: Released, features: Any, control: Any) -> np.ndarray[Any, Any]:
+        """The probabilities with which actions were drawn."""
+        chances = np.asarray(self.plan.policy.probabilities(released, features))
+        if control is None:
+            return chances
+        instead = control_chances(self.plan.control_action, self.plan.n_actions)
+        return np.where(control[:, None], instead, chances)
 
     def observe(self, id: Any, loss: Any = None, *, reward: Any = None) -> None:
         """Report the loss of a decision, late and in any order; arrays or series for many.
@@ -213,41 +233,44 @@ class Learner:
         self, contexts: Any, actions: Any, losses: Any = None, *, reward: Any = None,
         user: Any = None,
     ) -> None:  # fmt: skip
-        """Begin with a private log: its rows are batch zero, released at once and then forgotten.
+        """Begin with a private log: its rows are released at once, and then forgotten.
 
         The plan announces their number (``Plan(imported=5_000)``), and nothing else about them is
-        public but the release, which costs what every batch costs. ``contexts`` may be a frame,
-        and the others series or names of its columns; where the unit is a user, ``user`` are ids,
-        at most ``records_per_batch`` rows of each count, and it is one of their batches. A loss is
-        regressed on its context, action by action, so no propensities are needed. With full
-        feedback ``actions`` is None and ``losses`` has a column per action.
+        public but the releases. They are cut into batches that grow as those of decisions do, so
+        that later ones are stretched as earlier ones tell; each row is in one, and costs ε once.
+
+        ``contexts`` may be a frame, and the others series or names of its columns; where the unit
+        is a user, ``user`` are ids: at most ``records_per_batch`` rows of a person count, and they
+        use one of their batches. A loss is regressed on its context, action by action, so no
+        propensities are needed. With full feedback ``actions`` is None and ``losses`` has a column
+        per action.
         """
         rows = logged_rows(self.plan, contexts, actions, losses, reward, user)
         with self._custody:
-            if not self._awaits_import:
+            wanted, given = self.plan.imported, len(rows.features)
+            if wanted is None or self._store.end > 0:
                 raise InvalidInput(
                     "log must be imported once, before the first decision, by a plan that "
-                    f"announces it; this plan has imported={self.plan.imported}, with "
-                    f"{len(self.released.items)} releases. Begin a new learner with "
-                    f"Plan(imported={len(rows.features)})."
+                    f"announces it; this plan has imported={wanted}, and {self._store.end:,} slots "
+                    f"are taken. Begin a new learner with Plan(imported={given})."
                 )
-            if len(rows.features) != self.plan.imported:
+            if given != wanted:
                 raise InvalidInput(
-                    f"log must have the {self.plan.imported:,} rows that the plan announces; got "
-                    f"{len(rows.features):,}. Leave rows out, or begin a new learner with "
-                    f"Plan(imported={len(rows.features)})."
+                    f"log must have the {wanted:,} rows that the plan announces; got {given:,}. "
+                    f"Leave rows out, or begin a new learner with Plan(imported={given})."
                 )
-            ids = self._store.take(rows.features, rows.actions, rows.users)
-            self._store.hear(ids, rows.losses)
-            if self.plan.releases == "automatic":
+            schedule = self.plan.schedule
+            lengths = [schedule.length(m + 1) for m in range(schedule.imported_batches)]
+            for one in rows.batches(lengths):
+                nobody = None if self.plan.control is None else np.zeros(len(one.actions), bool)
+                ids = self._store.fill(one.features, one.actions, one.users, nobody)
+                self._store.hear(ids, one.losses)
                 self._store.release(self._fit)
 
     @property
     def _awaits_import(self) -> bool:
-        """Whether batch zero is still empty."""
-        batches = self._store.batches
-        empty = bool(batches) and batches[0].number == 1 and batches[0].taken == 0
-        return self.plan.imported is not None and empty
+        """Whether slots of the log are free."""
+        return self._store.end < (self.plan.imported or 0)
 
     def erase(self, user: Any) -> None:
         """Forget how often a person took part: from now on they count as used up.

@@ -25,7 +25,27 @@ class LoggedRows(NamedTuple):
     features: Floats
     actions: Floats
     losses: Floats
-    users: Sequence[str]
+    users: Sequence[str | None]
+
+    def part(self, rows: Any) -> LoggedRows:
+        """Some of the rows."""
+        users = [self.users[row] for row in rows] if self.users else ()
+        return LoggedRows(self.features[rows], self.actions[rows], self.losses[rows], users)
+
+    def batches(self, lengths: Sequence[int]) -> list[LoggedRows]:
+        """The log in batches of these lengths. Rows of one person come together, and all that
+        count are in one batch: rows that reach into the next have no owner there, and are void."""
+        order = np.arange(len(self.actions))
+        if self.users:
+            first = {person: row for row, person in reversed([*enumerate(self.users)])}
+            order = np.argsort([first[person] for person in self.users], kind="stable")
+        rows, seen, made, start = self.part(order), set[str | None](), [], 0
+        for length in lengths:
+            one = rows.part(range(start, start + length))
+            made.append(one._replace(users=[None if who in seen else who for who in one.users]))
+            seen.update(one.users)
+            start += length
+        return made
 
 
 def logged_rows(

@@ -12,6 +12,7 @@ import numpy as np
 from discreet.action_names import checked_names
 from discreet.arrays.stacking import one_run, stack
 from discreet.config import Registry, build, fields_to_config, from_config
+from discreet.control import Control
 from discreet.display import html_table
 from discreet.errors import InvalidInput
 from discreet.features.category import Category
@@ -22,6 +23,7 @@ from discreet.features.number import Number
 from discreet.features.schema import Schema
 from discreet.features.unit_ball import UnitBall
 from discreet.oracles import Mechanism, Oracle, PooledRidge, Problem
+from discreet.oracles.mechanisms.loss_sums import LossSums, fit_budget
 from discreet.oracles.mechanisms.pooled_statistics import PooledStatistics
 from discreet.outcome import OUTCOMES, UNIT_LOSS, Loss, Outcome, Reward
 from discreet.plan_words import explained
@@ -30,7 +32,7 @@ from discreet.privacy import events
 from discreet.privacy.accounting import epsilon
 from discreet.privacy.budget import Budget
 from discreet.privacy.groups import person_event
-from discreet.privacy.participation import ONCE, Participation
+from discreet.privacy.participation import ONCE, USUAL, Participation
 from discreet.registry import ORACLES, POLICIES, refuse_unregistered
 from discreet.releases.canonical import digest_of
 from discreet.releases.prior import Prior, shared_digest
@@ -52,6 +54,7 @@ FEATURES: Registry = {
 }
 BUDGETS: Registry = {"Budget": Budget}
 PRIORS: Registry = {"Prior": Prior}
+CONTROLS: Registry = {"Control": Control}
 LONGEST = 160
 """Characters of a part of a plan that its repr shows."""
 
@@ -68,15 +71,19 @@ class Plan:
     where each record has all A losses. ``losses`` is "general" or "one_label" (full feedback
     with exactly one zero per row, which needs less noise). ``horizon`` None means no end. Batch 1
     has ``first_batch`` slots and each next one is ``growth`` times as long, until they have
-    ``longest_batch`` slots.
+    ``longest_batch`` slots. With ``close_every="7d"`` a batch closes at the latest a week after it
+    opened, with the slots that were taken; simulations have no clock, and fill every batch.
     ``prior`` are public statistics to begin with (``prior_from_logs``), ``imported`` is the number
-    of rows of a private log that ``Learner.import_log`` takes as batch zero.
+    of rows of a private log that ``Learner.import_log`` takes.
     ``missing_loss`` replaces the loss of an unanswered slot; None makes the slot void.
     ``releases`` is "automatic" (at the first decision after a batch is complete) or
     "on_request" (only when ``release`` is called, so that a public clock, and no person's
     answer, sets the time). ``unit`` is what the ledger's ε protects: one "decision", or with
     "user" everything that one person contributes, at most ``records_per_batch`` records in each of
-    at most ``batches_per_user`` batches. ``Learner.decide(context, user=…)`` enforces it.
+    at most ``batches_per_user`` batches, by default 1 in each of 4.
+    ``Learner.decide(context, user=…)`` enforces it.
+    ``control`` is a ``Control(share, action)``: a public share of slots, or of people, that plays
+    a declared action, so that ``lift`` can tell whether the policy helps.
 
     >>> plan = Plan(n_actions=3, features=UnitBall(10), budget=Budget.none(),
     ...             policy=ReplayBonusPO(learning_rate=0.1, bonus=0.01), oracle=PooledRidge())
@@ -96,6 +103,7 @@ class Plan:
     first_batch: int = 16
     growth: float = 1.5
     longest_batch: int | None = added_later(None)
+    close_every: str | None = added_later(None)
     missing_loss: float | None = None
     outcome: Outcome = added_later(UNIT_LOSS)  # noqa: RUF009
     releases: str = "automatic"
@@ -104,11 +112,10 @@ class Plan:
     records_per_batch: int | None = added_later(None)
     imported: int | None = added_later(None)
     prior: Prior | None = added_later(None)  # noqa: RUF009
+    control: Control | None = added_later(None)  # noqa: RUF009
 
     enforced_units: ClassVar[tuple[str, ...]] = ("decision", "user")
     """Units that the code which runs the plan enforces, so that the plan may promise them."""
-    users_are_counted: ClassVar[bool] = True
-    """Whether the unit "user" needs both numbers; a service may divide its budget instead."""
 
     def __post_init__(self) -> None:
         self._count_actions()
@@ -124,16 +131,14 @@ class Plan:
             # [docs/privacy/threat-model.md, "Several records of one person"]
             raise InvalidInput(
                 f"unit must be {' or '.join(map(repr, self.enforced_units))}; got {self.unit!r}. "
-                "A plan may promise only what is enforced: leave unit out, or write unit='user' "
-                "with batches_per_user and records_per_batch."
+                "A plan may promise only what is enforced: leave unit out, or write unit='user'."
             )
+        if self.unit == "user":
+            usual = {"batches_per_user": USUAL.batches, "records_per_batch": USUAL.records}
+            for name, number in usual.items():
+                if getattr(self, name) is None:
+                    object.__setattr__(self, name, number)
         counts = (self.batches_per_user, self.records_per_batch)
-        if self.unit == "user" and self.users_are_counted and counts == (None, None):
-            raise InvalidInput(
-                "batches_per_user and records_per_batch must be given with unit='user'; got "
-                "neither. Say how often one person may contribute: batches_per_user=10, "
-                "records_per_batch=1."
-            )
         if counts != (None, None) and (self.unit != "user" or None in counts):
             raise InvalidInput(
                 "batches_per_user and records_per_batch must be given together, and only with "
@@ -161,10 +166,22 @@ class Plan:
             )
         if self.prior is not None:
             self._refuse_a_prior_of_something_else(self.prior)
+        if self.control is not None:
+            self._check_control(self.control)
         # Refuses now, before the first person, what cannot be calibrated.
         if self.participation is not None and self.budget.private:
             self._refuse_what_costs_a_person_too_much(self.participation)
         _ = self.event
+
+    def _check_control(self, control: Control) -> None:
+        instance("control", control, (Control,), "Write Control(share=0.1).")
+        if self.feedback == "full":
+            raise InvalidInput(
+                "control must be left out with full feedback; got one. "
+                "The losses of every action are heard: compare them, without a control."
+            )
+        control.refuse_empty_part(self.schedule.length(1))
+        _ = self.control_action  # fail now, if at all
 
     def _refuse_what_costs_a_person_too_much(self, participation: Participation) -> None:
         """An oracle of one's own may not know that the budget is for many records."""
@@ -247,11 +264,40 @@ class Plan:
         if np.ndim(self.budget.epsilon):
             runs = range(len(self.budget.epsilon))  # type: ignore[arg-type]
             return stack([one_run(self, run).mechanism for run in runs])
-        return self.oracle.calibrate(self.problem, self.budget)
+        budget = self.budget
+        if self.control is not None:
+            budget = fit_budget(budget, self.control.budget_share)
+        return self.oracle.calibrate(self.problem, budget)
+
+    @cached_property
+    def loss_sums(self) -> LossSums | None:
+        """What is told of policy and control beside each fit; None without a control share."""
+        if self.control is None:
+            return None
+        if np.ndim(self.budget.epsilon):
+            runs = range(len(self.budget.epsilon))  # type: ignore[arg-type]
+            return stack([one_run(self, run).loss_sums for run in runs])
+        return LossSums.of(self._fit_event, self.budget, self.participation or ONCE)
+
+    @property
+    def control_action(self) -> int | None:
+        """The action that the control plays; None for actions at random."""
+        if self.control is None:
+            return None
+        return self.control.action_index(self.n_actions, self.actions)
 
     @cached_property
     def event(self) -> events.Event:
-        """What a release costs, with a remark where the oracle is not a built-in one."""
+        """What a release costs a record, whether it is the policy's or the control's."""
+        # Privacy: a record is in the fit and in the sums of one part.
+        # [docs/privacy/lift.md, "Parts of a batch"]
+        if self.loss_sums is None:
+            return self._fit_event
+        return events.compose(self._fit_event, self.loss_sums.event)
+
+    @cached_property
+    def _fit_event(self) -> events.Event:
+        """What a fit costs, with a remark where the oracle is not a built-in one."""
         event = instance("event of the mechanism", self.mechanism.event, events.EVENTS)
         name = type(self.oracle).__name__
         # Privacy: the audits attack only the built-in oracles. The author of another oracle is
@@ -260,8 +306,8 @@ class Plan:
 
     @property
     def schedule(self) -> Schedule:
-        growing = self.growth, self.longest_batch, self.imported
-        return Schedule(self.first_batch, self.horizon, *growing)
+        lengths = (self.first_batch, self.horizon, self.growth, self.longest_batch)
+        return Schedule(*lengths, self.close_every, self.imported)
 
     def nothing_released(self) -> Released:
         """What a policy sees before the first release."""
@@ -281,6 +327,14 @@ class Plan:
                 f"plan.format must be {FORMAT!r}; got {document['format']!r}. "
                 "Read it with the version of discreet that wrote it."
             )
+        counts = (given.get("batches_per_user"), given.get("records_per_batch"))
+        of_users = given.get("unit") == "user"
+        if of_users and None in counts and "format" in document:
+            # Privacy: what was written without numbers was calibrated without these defaults.
+            raise InvalidInput(
+                "plan.batches_per_user and plan.records_per_batch must be in a written plan with "
+                "unit='user'; this one lacks them. Read it with the version that wrote it."
+            )
         parts: dict[str, Registry] = {
             "features": FEATURES,
             "policy": POLICIES,
@@ -288,12 +342,17 @@ class Plan:
             "budget": BUDGETS,
             "outcome": OUTCOMES,
             "prior": PRIORS,
+            "control": CONTROLS,
         }
         for name, registry in parts.items():
             if given.get(name) is not None:
                 part = given[name]
                 if name == "budget":
                     part = _budget_table(part)
+                if name == "control":
+                    if part is None:
+                        continue
+                    part = {"kind": "Control", **part} if isinstance(part, Mapping) else part
                 given[name] = from_config(registry, part, f"plan.{name}")
         return build(cls, given, "plan", {})
 

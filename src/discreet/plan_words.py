@@ -6,6 +6,7 @@ import math
 import textwrap
 from typing import TYPE_CHECKING, Any
 
+from discreet.action_names import action_name
 from discreet.config import fields_to_config
 from discreet.oracles.mechanisms.pooled_statistics import PooledStatistics
 from discreet.outcome import UNIT_LOSS
@@ -23,11 +24,13 @@ def explained(plan: Plan) -> str:
         "Policy": _policy(plan.policy, plan.n_actions),
         "Oracle": _oracle(plan),
         "Batches": _batches(plan),
+        **({} if plan.control is None else {"Control": _control(plan)}),
     }
     if plan.imported is not None:
         told["Import"] = (
-            f"Batch zero is a private log of {plan.imported:,} rows. It costs what every batch "
-            "costs, once, and its rows are forgotten with its release."
+            f"It begins with a private log of {plan.imported:,} rows, in "
+            f"{plan.schedule.imported_batches} batches. Each row is in one of them, costs ε once "
+            "as every record, and is forgotten with its release."
         )
     if plan.prior is not None:
         told["Prior"] = (
@@ -105,12 +108,29 @@ def _oracle(plan: Plan) -> str:
 
 
 def _batches(plan: Plan) -> str:
-    begin = 1 if plan.imported is None else 2
+    begin = plan.schedule.imported_batches + 1
     lengths = ", ".join(f"{plan.schedule.nominal(begin + more):,}" for more in range(3))
     end = "" if plan.horizon is None else f", until round {plan.horizon:,}"
     if plan.longest_batch is not None:
         end = f", at most {plan.longest_batch:,}{end}"
+    if plan.close_every is not None:
+        end += f"; a batch closes {plan.close_every} after it opened, though slots are free"
     return f"{lengths}, … records{end}. The first batch chooses actions at random."
+
+
+def _control(plan: Plan) -> str:
+    control, action, sums = plan.control, plan.control_action, plan.loss_sums
+    assert control is not None
+    assert sums is not None
+    who = "people" if plan.participation else "slots"
+    played = "actions at random" if action is None else f"the action {action_name(plan, action)}"
+    noise = f", with noise of {sums.sigma:.3g} on each sum of losses" if sums.sigma else ""
+    return (
+        f"A share of {control.share:g} of all {who}, by a public rule, plays {played}. Each "
+        f"release tells the mean {plan.outcome.word} of policy and control{noise}; lift compares "
+        "them, and the control's records are learned from too. "
+        f"This takes {control.budget_share:g} of the budget."
+    )
 
 
 def _given(part: Any) -> str:

@@ -9,7 +9,9 @@ from functools import lru_cache
 from itertools import accumulate
 from typing import Any
 
+from discreet.errors import InvalidInput
 from discreet.validate import in_range, whole
+from discreet.window import seconds_of
 
 LONGEST = 2**22
 """No batch is longer: exact integer sums hold so many records (docs/privacy/arithmetic.md)."""
@@ -22,6 +24,10 @@ class Schedule:
     Without ``longest`` they grow to 2²² slots. The horizon cuts the last batch short. With a known
     horizon T the last batch is never fitted, so there are exactly M − 1 fits; without one every
     batch is. The paper's batches double from one slot. [paper, Algorithm 2]
+
+    With ``every``, a time such as "7d", a batch closes at the latest so long after it opened, with
+    the slots that were taken by then. The next one begins where it would have begun anyway: the
+    slots that nobody took keep their numbers, and have no record.
 
     >>> Schedule(horizon=10).lengths()
     [1, 2, 4, 3]
@@ -41,6 +47,7 @@ class Schedule:
     horizon: int | None = None
     growth: float = 2.0
     longest: int | None = None
+    every: str | None = None
     imported: int | None = None
 
     def __post_init__(self) -> None:
@@ -54,6 +61,7 @@ class Schedule:
         if self.imported is not None:
             whole("imported", self.imported, 1, "Give the number of rows of the log, or None.")
             in_range("imported", self.imported, 1, LONGEST)
+        _ = self.seconds  # checks it
         if self.horizon is not None:
             whole("horizon", self.horizon, 1, "Give the number of rounds, or None if it is open.")
 
@@ -65,6 +73,7 @@ class Schedule:
             config["horizon"],
             float(config["growth"]),
             config.get("longest_batch"),
+            config.get("close_every"),
             config.get("imported"),
         )
 
@@ -77,6 +86,31 @@ class Schedule:
     def end(self) -> int | None:
         """All slots, imported rows included; the horizon counts decisions."""
         return None if self.horizon is None else self.horizon + (self.imported or 0)
+
+    @property
+    def seconds(self) -> float | None:
+        """``every`` as a number; None for batches that close by count alone."""
+        if self.every is None:
+            return None
+        if not isinstance(self.every, str):
+            raise InvalidInput(
+                f"close_every must be a time in words, or None; got {self.every!r}. Write '7d'."
+            )
+        return seconds_of("close_every", self.every)
+
+    def allows(self, release: int, records: int, burned: int = 0) -> bool:
+        """Whether that release may have so many records: its batch's slots, or fewer by a clock.
+
+        Where batches were ``burned``, as many later ones may have come in their place.
+
+        >>> Schedule(first=4).allows(2, 8), Schedule(first=4).allows(2, 7)
+        (True, False)
+        >>> Schedule(first=4, every="7d").allows(2, 7), Schedule(first=4, every="7d").allows(2, 0)
+        (True, False)
+        """
+        if self.every is not None:
+            return 1 <= records <= self.nominal(release + burned)
+        return any(records == self.nominal(release + skipped) for skipped in range(burned + 1))
 
     def nominal(self, batch: int) -> int:
         """B_m, before the horizon cuts it: the length that enters learning rates."""

@@ -1,8 +1,13 @@
-"""How long losses are awaited: a number of decisions, or a time such as "90s" or "7d"."""
+"""Public clocks of a batch: when it closes to slots, and how long its losses are awaited.
+
+Times are written as "90s" or "7d". Nothing here asks who answered.
+"""
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -40,6 +45,38 @@ def seconds_of(name: str, text: str) -> float:
             "Write '90s', '15m', '6h' or '7d'."
         )
     return seconds
+
+
+def seconds_now(clock: Callable[[], float]) -> float:
+    """What a clock shows, refused where no later moment could be compared with it."""
+    seconds = float(clock())
+    if not math.isfinite(seconds):
+        raise InvalidInput(
+            f"clock must return a finite number of seconds; got {seconds!r}. "
+            "Pass one like time.time. Nothing was stored."
+        )
+    return seconds
+
+
+def tick(every: float, opened: float, taken: int, now: float) -> tuple[float, bool]:
+    """The moment from which the clock of an open batch runs, and whether that closed the batch.
+
+    A batch closes when ``every`` seconds went by since it ``opened``. One without a slot taken has
+    nothing to release: it stays open until the next tick, so its clock runs from the newest one.
+    Ask before each slot is handed out.
+
+    Privacy: slots taken are counted whether or not anybody answers.
+    [docs/privacy/transcript.md, "A clock that closes batches"]
+
+    >>> tick(7.0, opened=0.0, taken=3, now=6.0), tick(7.0, opened=0.0, taken=3, now=30.0)
+    ((0.0, False), (7.0, True))
+    >>> tick(7.0, opened=0.0, taken=0, now=30.0)
+    (28.0, False)
+    """
+    ticks = math.floor((now - opened) / every)
+    if ticks < 1:  # also where a clock was set back
+        return opened, False
+    return (opened + every, True) if taken else (opened + ticks * every, False)
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ import numpy as np
 import discreet as dc
 from discreet.billboard import documents, signing
 from discreet.releases.canonical import canonical
+from discreet.releases.part_losses import PartLosses
 from discreet.releases.release import Gram, Predictor, Release, publishable
 from discreet.releases.statistics import Statistics
 
@@ -38,13 +39,27 @@ def plan(policy, *, features=BALL, n_actions=3, first_batch=1, growth=1.5, **nam
     )
 
 
-def released(of, count, *, link="identity", grams=None, ties=False, pooled=False, seed=0):
-    """So many releases for a plan, with weights and Grams that are whole multiples of 2⁻²⁰."""
+def released(
+    of,
+    count,
+    *,
+    link="identity",
+    grams=None,
+    ties=False,
+    pooled=False,
+    parts=False,
+    seed=0,
+    told=None,
+):
+    """So many releases for a plan, with weights and Grams that are whole multiples of 2⁻²⁰.
+
+    ``told`` are their records, where these are not the slots of their batches.
+    """
     rng = np.random.default_rng(seed)
     A, p = of.n_actions, of.features.p
     history = of.nothing_released()
     for number in range(1, count + 1):
-        records = of.schedule.length(number)
+        records = told[number - 1] if told else of.schedule.length(number)
         weights = _exact(rng, (A, p)) + (0.0 if link == "logistic" else np.eye(p)[0])
         if ties:  # two actions exactly alike, one nearly
             weights = weights[:1] + np.eye(p)[0] * np.array([0.0, 2.0**-9, 0.0])[:, None]
@@ -56,6 +71,8 @@ def released(of, count, *, link="identity", grams=None, ties=False, pooled=False
             sums = Statistics(blocks, _exact(rng, (A, p)), records, 2.5)
             matrices = {name: _exact(rng, (p, p)) for name in ("matrix", "following")}
             made = replace(made, statistics=replace(sums, **matrices, told=_exact(rng, 2)))
+        if parts:
+            made = replace(made, part_losses=PartLosses(_exact(rng, (2, 2)), 2.5))
         history = history.add(publishable(replace(made, previous=previous)))
     return history
 
@@ -101,9 +118,17 @@ def histories():
         documents.restore_document(short[2], epoch=3, number=8, previous=again, burned=[9])
     )
     burnt = sign(documents.burn_document(short[3], [4]))
+    later = released(of, 4, told=[1, 2, 3, 8]).items[3]  # batch 5, which was under way as well
+    timed = plan(dc.SquareCB(), features=dc.UnitBall(1), n_actions=2, close_every="7d")
     return {
         "genesis alone": (short[:1], 0, 0),
         "burn": ([*short, burnt, sign(documents.release_document(burnt, fourth))], 5, 4),
+        "burn, then a later batch": (
+            [*short, burnt, sign(documents.release_document(burnt, later))],
+            5,
+            4,
+        ),
+        "a clock": (chain(timed, released(timed, 4, told=[1, 1, 3, 4])), 4, 4),
         "restore, all seen": ([*long, restored, after], 7, 4),
         "restore, some seen": ([*long[:5], restored, after], 7, 4),
         "restore, lost ones never seen": ([*short, restored, after], 7, 4),
@@ -111,19 +136,28 @@ def histories():
     }
 
 
-def user_genesis(of, max_batches):
-    """Document 0 of a service whose releases add up on one user."""
-    document = documents.genesis(of, "shop", KEY, max_batches=max_batches)
-    return {**document, "unit": "user", "plan": {**document["plan"], "unit": "user"}}
+def user_genesis(of, batches, records=1):
+    """Document 0 of a service for users, with whatever its plan says of them."""
+    document = documents.genesis(of, "shop", KEY)
+    often = {"batches_per_user": batches, "records_per_batch": records}
+    return {**document, "unit": "user", "plan": {**document["plan"], "unit": "user", **often}}
 
 
 def budgets():
-    """Chains that promise a budget: unit -> documents, ε and δ of all releases for one unit."""
-    share = dc.Budget(0.25, 1e-6)
-    of = dc.Plan(n_actions=2, features=dc.UnitBall(1), budget=share)
+    """Chains that promise a budget: unit -> documents, ε and δ of all releases for one unit, and
+    how often it contributes."""
+    budget = dc.Budget(0.25, 1e-6)
+    of = dc.Plan(n_actions=2, features=dc.UnitBall(1), budget=budget)
+    often = {"unit": "user", "batches_per_user": 4, "records_per_batch": 2}
+    plans = {"decision": of, "user": replace(of, **often)}
     return {
-        "decision": (chain(of, of.nothing_released()), share.epsilon, share.delta),
-        "user": ([sign(user_genesis(of, 4))], 4 * share.epsilon, 4 * share.delta),
+        unit: (
+            chain(each, each.nothing_released()),
+            budget.epsilon,
+            budget.delta,
+            each.participation and each.participation.to_json(),
+        )
+        for unit, each in plans.items()
     }
 
 
@@ -142,10 +176,22 @@ def broken():
         )
         return [*good, resigned({**made, **changes})]
 
+    timed = plan(dc.SquareCB(), features=dc.UnitBall(1), n_actions=2, close_every="7d")
+    burnt = sign(documents.burn_document(good[2], [3]))
+
+    def third(records):
+        return resigned(documents.release_document(burnt, released(of, 3, told=records).items[2]))
+
     text = good[3].decode()
     kept = {"number": 2, "digest": documents.digest(good[1])}
     return {
         "empty": [],
+        "fewer records than slots": chain(of, released(of, 3, told=[1, 2, 2])),
+        "more records than slots": chain(of, released(of, 3, told=[1, 2, 4])),
+        "a clock, and more records than slots": chain(timed, released(timed, 3, told=[1, 2, 4])),
+        "a clock, and no record": chain(timed, released(timed, 3, told=[1, 2, 0])),
+        "one burned, records of no batch": [*good[:3], burnt, third([1, 2, 4])],
+        "one burned, records of a later batch": [*good[:3], burnt, third([1, 2, 8])],
         "no genesis": good[1:],
         "two geneses": [good[0], *good],
         "one missing": [*good[:2], good[3]],
@@ -175,8 +221,21 @@ def broken():
         "restore that follows another document": restore(previous="0" * 64),
         "restore that keeps another document": restore(kept=kept),
         "restore that keeps an unknown number": restore(kept={**kept, "number": 17}),
-        "batches without users": [resigned({**documents.verify(good[0], KEY), "max_batches": 3})],
+        "a budget divided by batches": [
+            resigned({**user_genesis(of, 3), "max_batches": 3}),
+        ],
+        "counts without users": [
+            resigned(
+                {
+                    **user_genesis(of, 3),
+                    "unit": "decision",
+                    "plan": {**user_genesis(of, 3)["plan"], "unit": "decision"},
+                }
+            )
+        ],
+        "users in the plan alone": [resigned({**user_genesis(of, 3), "unit": "decision"})],
         "users without a number of batches": [resigned(user_genesis(of, None))],
+        "users without a number of records": [resigned(user_genesis(of, 3, None))],
         "users in no batch": [resigned(user_genesis(of, 0))],
         "users in batches that are no number": [resigned(user_genesis(of, "3"))],
         "genesis in the middle": [*good, resigned({**documents.verify(good[0], KEY), "number": 4})],

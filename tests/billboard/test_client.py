@@ -76,11 +76,11 @@ def test_a_ticket_is_answered_with_the_whole_record(service, client):
     stub, _ = service
     stub.answers["POST", "/v1/tickets"] = (200, {"ticket": "t1", "release": 4, "stored": True})
     stub.answers["POST", "/v1/observe"] = (200, {"stored": True})
-    ticket = client.ticket()
+    ticket = client.ticket(user="u")
     assert ticket == Ticket("t1", 4, True)
-    client.observe(ticket, 0.0, context=CONTEXT, action=0, user="u")
-    record = {"decision": "t1", "loss": 0.0, "context": CONTEXT, "action": 0, "user": "u"}
-    assert sent(stub)[1:] == [("POST", "/v1/observe", record)]
+    client.observe(ticket, 0.0, context=CONTEXT, action=0)
+    record = {"decision": "t1", "loss": 0.0, "context": CONTEXT, "action": 0}
+    assert sent(stub) == [("POST", "/v1/tickets", {"user": "u"}), ("POST", "/v1/observe", record)]
 
 
 def test_observe_many(service, client):

@@ -73,6 +73,11 @@ CASES = {
     "eleven actions": (dc.ReplayBonusPO(), {"n_actions": 11}, 3),
     "named actions": (dc.VanillaPO(scale=8.0), {"actions": NAMES, "outcome": dc.Reward(0, 50)}, 3),
     "named actions, nothing released": (dc.SquareCB(), {"actions": NAMES}, 0),
+    "a control share": (
+        dc.ReplayBonusPO(),
+        {"control": dc.Control(0.25, 1), "first_batch": 16, "pooled": True, "parts": True},
+        3,
+    ),
 }
 TEXTS = ["", 'a"\\/b', "\b\f\n\r\t\x00\x1f\x7f", "é☃😀", "\ud800"]
 REFUSED_ROWS = [[1.0, 2.0], [1.0, 2.0, 3.0, 4.0], ["1", 2.0, 3.0], [1.0, None, 3.0], "abc", None, 7]
@@ -96,7 +101,7 @@ REFUSED_PEOPLE = [
 def case(name, policy, options, count):
     """Documents, contexts, and what the core makes of them."""
     of_plan = ("n_actions", "actions", "outcome", "first_batch", "growth")
-    of_plan += ("longest_batch", "imported")
+    of_plan += ("longest_batch", "imported", "control")
     places = {key: options[key] for key in of_plan if key in options}
     drawn = {key: value for key, value in options.items() if key not in places}
     person = len(name) % 2 == 1  # about half of the cases with named features
@@ -126,8 +131,14 @@ def vectors():
             for name, (documents, number, count) in histories().items()
         ],
         "budgets": [
-            {"unit": unit, "documents": texts(documents), "epsilon": epsilon, "delta": delta}
-            for unit, (documents, epsilon, delta) in budgets().items()
+            {
+                "unit": unit,
+                "documents": texts(documents),
+                "epsilon": epsilon,
+                "delta": delta,
+                "participation": often,
+            }
+            for unit, (documents, epsilon, delta, often) in budgets().items()
         ],
         "broken": [
             {"name": name, "documents": texts(documents)} for name, documents in broken().items()

@@ -28,9 +28,9 @@ def played(monkeypatch):
     """What the engine was asked to play: (plans, seeds) of each call."""
     calls, run = [], engine.run
 
-    def counted(plans, features, labels, seeds, machine):
+    def counted(plans, features, labels, seeds, **rest):
         calls.append((len(plans), tuple(seeds)))
-        return run(plans, features, labels, seeds, machine)
+        return run(plans, features, labels, seeds, **rest)
 
     monkeypatch.setattr(engine, "run", counted)
     return calls
@@ -174,12 +174,12 @@ sys.path.insert(0, sys.argv[2])
 from campaigns import play
 from discreet.simulate import engine
 calls, run = [], engine.run
-def slow(*arguments):
+def slow(*arguments, **rest):
     calls.append(1)
     if len(calls) == 3:
         print("third", flush=True)
         time.sleep(600)
-    return run(*arguments)
+    return run(*arguments, **rest)
 engine.run = slow
 play(Path(sys.argv[1]))
 """
@@ -222,10 +222,10 @@ def test_a_damaged_file_is_computed_again(tmp_path, played):
 def test_a_failed_task_is_recorded_and_the_others_go_on(tmp_path, monkeypatch):
     out, run = tmp_path / "out", engine.run
 
-    def odd(plans, *arguments):
+    def odd(plans, *arguments, **rest):
         if plans[0].policy.uses_radii:
             raise ValueError(f"nothing works in {tmp_path}/here.npz today")
-        return run(plans, *arguments)
+        return run(plans, *arguments, **rest)
 
     monkeypatch.setattr(engine, "run", odd)
     progress = play(out)
@@ -247,7 +247,7 @@ def test_a_failed_extension_keeps_what_was_there(tmp_path, monkeypatch):
     play(out)
     before = contents(out)
 
-    def broken(*_):
+    def broken(*_, **_rest):
         raise RuntimeError("no luck")
 
     monkeypatch.setattr(engine, "run", broken)

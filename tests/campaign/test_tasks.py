@@ -56,7 +56,7 @@ def test_tasks_and_outcomes_travel():
 
 
 def test_a_failure_is_a_reason(monkeypatch):
-    def broken(*_):
+    def broken(*_, **_rest):
         raise ZeroDivisionError("the /home/someone/secret/data.npz file\nis odd")
 
     monkeypatch.setattr(engine, "run", broken)
@@ -89,11 +89,11 @@ class OutOfMemoryError(RuntimeError):
 def test_out_of_memory_halves_the_budget_until_it_fits(error, monkeypatch):
     asked, play = [], engine.run
 
-    def hungry(plans, features, labels, seeds, machine):
+    def hungry(plans, features, labels, seeds, *, machine, users):
         asked.append(machine.memory)
         if machine.memory > LEAST * 2:
             raise error()
-        return play(plans, features, labels, seeds, machine)
+        return play(plans, features, labels, seeds, machine, users=users)
 
     monkeypatch.setattr(engine, "run", hungry)
     outcome = compute(task(Machine("numpy", "float64", LEAST * 8), (((0,), (0,)), ((1,), (0,)))))
@@ -105,8 +105,8 @@ def test_out_of_memory_halves_the_budget_until_it_fits(error, monkeypatch):
 def test_out_of_memory_is_a_failure_in_the_end(monkeypatch):
     asked = []
 
-    def hungry(*arguments):
-        asked.append(arguments[-1].memory)
+    def hungry(*_arguments, machine, **_rest):
+        asked.append(machine.memory)
         raise MemoryError("no more")
 
     monkeypatch.setattr(engine, "run", hungry)
@@ -117,7 +117,7 @@ def test_out_of_memory_is_a_failure_in_the_end(monkeypatch):
 def test_other_errors_are_not_tried_again(monkeypatch):
     asked = []
 
-    def broken(*arguments):
+    def broken(*arguments, **_rest):
         asked.append(arguments)
         raise RuntimeError("no memory of this")
 
@@ -142,9 +142,9 @@ def test_a_task_uses_one_thread(monkeypatch):
 
     seen, play = [], engine.run
 
-    def watched(*arguments):
+    def watched(*arguments, **rest):
         seen.extend(each["num_threads"] for each in threadpool_info())
-        return play(*arguments)
+        return play(*arguments, **rest)
 
     monkeypatch.setattr(engine, "run", watched)
     before = {each["filepath"]: each["num_threads"] for each in threadpool_info()}
@@ -159,9 +159,9 @@ def test_torch_uses_one_thread_too(monkeypatch):
     torch = pytest.importorskip("torch")
     seen, play, before = [], engine.run, torch.get_num_threads()
 
-    def watched(*arguments):
+    def watched(*arguments, **rest):
         seen.append(torch.get_num_threads())
-        return play(*arguments)
+        return play(*arguments, **rest)
 
     monkeypatch.setattr(engine, "run", watched)
     assert compute(task(Machine("cpu", "float64"))).error is None

@@ -201,10 +201,10 @@ def test_missing_libraries_are_named(call, monkeypatch):
 def test_a_failure_ends_with_1_and_its_reason(call, document, monkeypatch):
     run = engine.run
 
-    def odd(plans, *arguments):
+    def odd(plans, *arguments, **rest):
         if plans[0].policy.uses_radii:
             raise ValueError("nothing works")
-        return run(plans, *arguments)
+        return run(plans, *arguments, **rest)
 
     monkeypatch.setattr(engine, "run", odd)
     code, out, err = call("run", *SMALL, *HERE, "--out", "out")
@@ -242,7 +242,7 @@ def test_ctrl_c_keeps_what_is_done(jobs, tmp_path):
 
 
 def test_a_stop_in_json(document, monkeypatch):
-    def interrupted(*_):
+    def interrupted(*_, **_rest):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(engine, "run", interrupted)

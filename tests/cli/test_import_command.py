@@ -115,7 +115,7 @@ def test_people_bring_their_ids(capsys):
         ((*CSV, "--reward", "lost"), "log must have a loss"),
         (("--log", "log.npz"), "log must be a .csv"),
         (("--log", "absent.vw"), "must be"),
-        ((*CSV, "--user", "who"), "user must be left out"),
+        ((*CSV, "--user", "who", "--set", "unit=decision"), "user must be left out"),
         ((*CSV, "--set", "imported=700"), "log must have the 700 rows"),
     ],
 )

@@ -18,7 +18,6 @@ from discreet.label.label_document import verified
 from discreet.privacy.events import NonPrivate
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.participation import Participation
-from discreet.service.settings import ServedPlan
 from wording import refused
 
 pytest.importorskip("jinja2")
@@ -64,7 +63,7 @@ def chain(made):
 
 
 def users(path, batches=10, records=2, charges=30):
-    plan = ServedPlan(
+    plan = dc.Plan(
         n_actions=2,
         features=dc.UnitBall(2),
         budget=dc.Budget(4.0, 1e-6),

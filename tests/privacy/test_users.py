@@ -29,6 +29,7 @@ from discreet import (
 from discreet.audit.second_accountant import agree, recompute
 from discreet.errors import CorruptRelease
 from discreet.oracles import Problem
+from discreet.plan import Plan
 from discreet.policies import LinUCB
 from discreet.privacy import events
 from discreet.privacy.accounting import epsilon
@@ -45,7 +46,6 @@ from discreet.privacy.events import (
 )
 from discreet.privacy.groups import moved, person_event
 from discreet.privacy.participation import ONCE, Participation
-from discreet.service.settings import ServedPlan
 from tolerances import EXACT
 from wording import refused
 
@@ -214,7 +214,7 @@ def test_noise_against_dividing_the_budget(batches, less):
 
 def planned(**changes):
     base = {"n_actions": 3, "features": UnitBall(10), "budget": BUDGET, "policy": ReplayBonusPO()}
-    return ServedPlan(**base | {"unit": "user"} | changes)
+    return Plan(**base | {"unit": "user"} | changes)
 
 
 def test_a_plan_is_calibrated_for_its_users():
@@ -224,7 +224,7 @@ def test_a_plan_is_calibrated_for_its_users():
         2 * math.sqrt(10) * planned(unit="decision").mechanism.gram, rel=1e-5
     )
     assert "at most 2 records in each of at most 10 batches" in " ".join(plan.explain().split())
-    again = ServedPlan.from_config(json.loads(json.dumps(plan.to_config())))
+    again = Plan.from_config(json.loads(json.dumps(plan.to_config())))
     assert again == plan
     assert again.digest == plan.digest
 
@@ -243,7 +243,6 @@ def test_plans_of_records_have_no_word_about_users():
         {"batches_per_user": 3},
         {"records_per_batch": 3},
         {"unit": "decision", "batches_per_user": 3, "records_per_batch": 1},
-        {"unit": "user_per_batch", "batches_per_user": 3, "records_per_batch": 1},
     ],
 )
 def test_both_numbers_or_none_and_only_for_users(changes):

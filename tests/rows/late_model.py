@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 class Batch:
     number: int
     size: int
+    opened: float = 0.0
     losses: dict = field(default_factory=dict)
     """Ids in the order of decisions; None until a loss is heard."""
     sealed: tuple | None = None
@@ -21,13 +22,27 @@ class Model:
     decisions_window: int | None
     seconds_window: float | None
     automatic: bool
+    every: float | None = None
     decisions: int = 0
     now: float = 0.0
     opened: int = 0
     ids: int = 0
+    """One more than the last id."""
+    since: float = 0.0
+    """When the batch that is open, or opens next, began."""
     live: list = field(default_factory=list)
     released: list = field(default_factory=list)
     """Number, ids and losses of every release."""
+
+    def tick(self):
+        """What the clock does: a batch with slots ends, one without goes on to the next tick."""
+        while self.every is not None and self.since + self.every <= self.now:
+            last = self.live[-1] if self.live else None
+            if last is not None and last.sealed is not None and self.waiting == "gap":
+                return  # nothing is open
+            self.since += self.every
+            if last is not None and last.sealed is None:
+                last.sealed, last.size = (self.decisions, self.since), len(last.losses)
 
     def over(self, batch, coming=0):
         if batch.sealed is None:
@@ -44,10 +59,13 @@ class Model:
 
     def release(self):
         batch = self.live.pop(0)
+        if self.waiting == "gap":
+            self.since = self.now
         self.released.append((batch.number, dict(batch.losses)))
 
     def decide(self, count):
         """The ids that must be returned."""
+        self.tick()
         while self.automatic and self.ready(count):
             self.release()
         ids = [self._slot() for _ in range(count)]
@@ -55,6 +73,7 @@ class Model:
         for batch in self.live:
             if batch.sealed is None and len(batch.losses) == batch.size:
                 batch.sealed = (self.decisions, self.now)
+                self.since = self.now
         return ids
 
     def _slot(self):
@@ -68,6 +87,7 @@ class Model:
                 and self.first * (2 ** (self.opened + 1) - 1) >= self.horizon
             ):
                 return -1
+            self.ids = self.first * (2**self.opened - 1)
             self.opened += 1
             last = Batch(self.opened, size)
             self.live.append(last)
@@ -75,12 +95,23 @@ class Model:
         self.ids += 1
         return self.ids - 1
 
+    @property
+    def _oldest(self):
+        """The first id of the oldest batch under way."""
+        number = self.live[0].number if self.live else self.opened + 1
+        return self.first * (2 ** (number - 1) - 1)
+
     def observe(self, told):
         """The word for what must come of losses by id; all of them are kept, or none."""
+        self.tick()
         told = {id: loss for id, loss in told.items() if id != -1}
         if any(id < -1 or id >= self.ids for id in told):
             return "unknown"
         homes = {id: batch for batch in self.live for id in batch.losses}
+        if any(id < self._oldest for id in told):
+            return "closed"
+        if any(id not in homes for id in told):
+            return "unknown"  # between two batches: a slot that nobody took
         if any(id not in homes or self.over(homes[id]) for id in told):
             return "closed"
         if any(homes[id].losses[id] not in (None, loss) for id, loss in told.items()):

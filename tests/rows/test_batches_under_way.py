@@ -30,12 +30,14 @@ class Conversation(RuleBasedStateMachine):
         waiting=st.sampled_from(["pipeline", "pipeline", "gap"]),
         window=WINDOWS,
         releases=st.sampled_from(["automatic", "on_request"]),
+        every=st.sampled_from([None, "7s", "15s"]),
     )
-    def begin(self, first, horizon, waiting, window, releases):
+    def begin(self, first, horizon, waiting, window, releases, every):
         seconds = 10.0 if isinstance(window, str) else None
         counted = None if isinstance(window, str) else window
         automatic = releases == "automatic"
-        self.model = Model(first, horizon, waiting, counted, seconds, automatic)
+        ticks = every and float(every[:-1])
+        self.model = Model(first, horizon, waiting, counted, seconds, automatic, ticks)
         plan = dc.Plan(
             n_actions=2,
             features=dc.UnitBall(1),
@@ -46,6 +48,7 @@ class Conversation(RuleBasedStateMachine):
             growth=2.0,
             horizon=horizon,
             releases=releases,
+            close_every=every,
         )
         self.clock = lambda: self.model.now
         self.fitted = []
@@ -56,11 +59,13 @@ class Conversation(RuleBasedStateMachine):
         honest = learner._fit
 
         def fit(batch, released, ledger):
-            ids = np.rint(batch.features[:, 1] * np.sqrt(2) * MARK).astype(int).tolist()
+            rows = np.rint(batch.features[:, 1] * np.sqrt(2) * MARK).astype(int).tolist()
+            ids = [self.came[row] for row in rows]
             losses = np.where(batch.observed, batch.losses, 0.0).sum(axis=1).tolist()
             heard = batch.observed.any(axis=1).tolist()
             said = [loss if told else None for loss, told in zip(losses, heard, strict=True)]
             number = len(released.items) + 1
+            assert batch.records == len(ids)  # no slot that nobody took
             self.fitted.append((number, dict(zip(ids, said, strict=True))))
             return honest(batch, released, ledger)
 
@@ -68,14 +73,16 @@ class Conversation(RuleBasedStateMachine):
         self.learner = learner
 
     def contexts(self, count):
-        """Contexts that carry the ids which the next decisions take, if they take any."""
-        return (np.arange(count)[:, None] + self.model.ids) / MARK
+        """Contexts that carry a number of their own, which ``fitted`` turns back into ids."""
+        self.came = getattr(self, "came", [])
+        return (np.arange(count)[:, None] + len(self.came)) / MARK
 
     @rule(count=st.integers(0, 12), single=st.booleans())
     def decide(self, count, single):
         contexts = self.contexts(1 if single else count)
         expected = self.model.decide(len(contexts))
         decided = self.learner.decide(contexts[0] if single else contexts)
+        self.came += expected
         assert np.atleast_1d(decided.id).tolist() == expected
         assert np.atleast_1d(decided.stored).tolist() == [id >= 0 for id in expected]
 
@@ -86,6 +93,7 @@ class Conversation(RuleBasedStateMachine):
         if expected == "kept":
             self.learner.observe(*call)
             return
+        self.learner.status()  # what a clock does happens first
         before = state_of(self.learner._store)
         with pytest.raises(REFUSALS[expected]):
             self.learner.observe(*call)
@@ -113,7 +121,17 @@ class Conversation(RuleBasedStateMachine):
         self.model.now += seconds
 
     @rule()
+    def set_the_clock_back(self):
+        """It shows the old time until it is past it again: nothing ends twice, or later."""
+        honest, self.learner._store._clock = self.learner._store._clock, lambda: -1e6
+        before = state_of(self.learner._store)
+        self.learner.status()
+        assert state_of(self.learner._store) == before
+        self.learner._store._clock = honest
+
+    @rule()
     def close(self):
+        self.model.tick()
         if self.model.live and self.model.live[0].sealed is not None:
             self.learner.close()
             self.model.live[0].closed = True
@@ -123,11 +141,13 @@ class Conversation(RuleBasedStateMachine):
 
     @rule()
     def release(self):
+        self.model.tick()
         if self.model.ready():
             size = self.model.live[0].size
             self.model.release()
             assert self.learner.release().records == size
         else:
+            self.learner.status()  # what a clock does happens first
             before = state_of(self.learner._store)
             with pytest.raises(dc.NotReady):
                 self.learner.release()
@@ -148,6 +168,7 @@ class Conversation(RuleBasedStateMachine):
         assert self.fitted == self.model.released  # in order, no row twice, none lost
         assert [number for number, _ in self.fitted] == list(range(1, len(self.fitted) + 1))
         assert len(self.learner.ledger.entries) == len(self.fitted)
+        self.model.tick()
         status = self.learner.status()
         assert (status.releases, status.decisions) == (len(self.fitted), self.model.decisions)
         shown = [(each.number, each.size, each.taken) for each in status.batches if each.taken]

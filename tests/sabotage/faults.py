@@ -16,6 +16,7 @@ BATCH = "rows/batch.py"
 CALIBRATION = "privacy/calibration.py"
 CHECKS = "service/runtime/release_checks.py"
 DEAREST = "privacy/dearest.py"
+DECISIONS = "service/runtime/decisions.py"
 DOOR = "private_release.py"
 ENDPOINT = "service/http/endpoint.py"
 FINITE = "oracles/mechanisms/finite_choice.py"
@@ -24,14 +25,18 @@ GROUPS = "privacy/groups.py"
 JOURNAL = "service/storage/journal.py"
 LEDGER = "privacy/ledger.py"
 LEGAL = "oracles/mechanisms/legal_rows.py"
+LEARNER = "learner.py"
 LIFECYCLE = "service/runtime/lifecycle.py"
+LIFT = "releases/lift_intervals.py"
 LOGISTIC = "oracles/mechanisms/structured_logistic.py"
+LOSS_SUMS = "oracles/mechanisms/loss_sums.py"
 MOMENTS = "oracles/mechanisms/moments.py"
 NEWTON = "oracles/mechanisms/newton.py"
 NOISE = "privacy/noise.py"
 OBJECTIVE = "oracles/mechanisms/perturbed_objective.py"
 OUTCOME = "outcome.py"
 PEOPLE = "rows/people_counts.py"
+PEOPLE_TABLE = "service/storage/people_table.py"
 PERTURB = "oracles/mechanisms/perturb.py"
 PLAN = "plan.py"
 POOLED = "oracles/mechanisms/pooled_statistics.py"
@@ -43,7 +48,6 @@ SAVED_STATE = "rows/saved_state.py"
 SCALES = "oracles/mechanisms/gaussian_scales.py"
 SEALED_BATCH = "service/storage/sealed_batch.py"
 SENSITIVITIES = "privacy/sensitivities.py"
-SETTINGS = "service/settings.py"
 SLOTS = "rows/batch_slots.py"
 STORE = "rows/memory_store.py"
 TRANSACTION = "service/runtime/release_transaction.py"
@@ -83,6 +87,16 @@ UNTIL_ANSWERED = (
     f"{HANDED_OUT}"
     "        if self.people is not None:\n"
     "            self.asked, self.people._counts.held = self.people._counts.held, before\n"
+)
+COUNTED = '        _insert(connection, "people", totals, UPSERT)\n'
+PUT_OFF = (
+    "        self.waiting = getattr(self, 'waiting', {}) | {\n"
+    "            each[:3]: row for each in new for row in totals if row[0] == each.person\n"
+    "        }\n"
+    "\n"
+    "    def answered(self, connection: Connection, places: set[Any]) -> None:\n"
+    "        for place in places & self.waiting.keys():\n"
+    '            _insert(connection, "people", [self.waiting.pop(place)], UPSERT)\n'
 )
 ANSWERS = "int(np.asarray(batch.observed).any(axis=-1).sum())"
 UNNOISED = "noisy_statistics(batch, self.problem, 0.0, 0.0, noise, matrix)"
@@ -254,7 +268,8 @@ FAULTS = (
         (
             Edit(
                 SLOTS,
-                "    return Batch(features, np.nan_to_num(losses, nan=0.0), ~np.isnan(losses))",
+                "    return Batch(features, np.nan_to_num(losses, nan=0.0), ~np.isnan(losses), "
+                "control)",
                 "    heard = ~np.isnan(losses).all(axis=-1)\n"
                 "    features, losses = features[heard], losses[heard]\n"
                 "    return Batch(features, np.nan_to_num(losses, nan=0.0), ~np.isnan(losses))",
@@ -283,8 +298,8 @@ FAULTS = (
         (
             Edit(
                 SEALED_BATCH,
-                "void = [*deferred, *_repeats(users)]",
-                "void = [*deferred, *(_repeats(users) if size < 64 else ())]",
+                "    if plan.participation is not None:\n",
+                "    if plan.participation is not None and size < 64:\n",
             ),
         ),
         ("service/test_people.py",),
@@ -566,9 +581,8 @@ FAULTS = (
         (
             Edit(
                 DOOR,
-                'ledger.charge(part or f"batch {number}", event)',
-                'ledger.charge(part or f"batch {number}", event) if batch.observed.any() '
-                "else ledger",
+                "charged.charge(each, event)",
+                "charged.charge(each, event) if batch.observed.any() else charged",
             ),
         ),
         ("privacy/test_published.py::test_all_but_the_noisy_numbers_is_the_same_in_every_world",),
@@ -612,12 +626,27 @@ FAULTS = (
             Edit(CALIBRATION, "once * participation.records * math", "once * math"),
         ),
         ("privacy/test_users.py",),
+        ("default-plan", "black box"),
     ),
     Fault(
         "noise for a person forgets the root of the batches",
         "k records in each of M batches are one Gaussian with μ·k·√M",
         (Edit(GROUPS, "root = math.sqrt(batches)", "root = 1.0"),),
         ("privacy/test_users.py",),
+        ("default-plan", "black box"),
+    ),
+    Fault(
+        "noise for a person is that of one record",
+        "k records in each of M batches are one Gaussian with μ·k·√M",
+        (
+            Edit(
+                GROUPS,
+                "batch = moved(event, participation.records)",
+                "return event\n    batch = None",
+            ),
+        ),
+        ("privacy/test_users.py", "audit/test_person_attack.py"),
+        ("default-plan", "black box"),
     ),
     Fault(
         "pure shares forget the batches of a person",
@@ -642,12 +671,6 @@ FAULTS = (
             ),
         ),
         ("privacy/test_attacker.py",),
-    ),
-    Fault(
-        "δ of a user is not divided",
-        "δ adds up over a user's batches",
-        (Edit(SETTINGS, "plan.budget.delta / parts", "plan.budget.delta"),),
-        ("service/test_settings.py",),
     ),
     Fault(
         "seeded noise calls itself private",
@@ -925,6 +948,36 @@ FAULTS = (
         ),
         ("rows/test_late_losses.py::test_a_loss_after_the_window_is_refused",),
     ),
+    # A clock that closes batches.
+    Fault(
+        "a clock that looks at answers",
+        "the end of a batch is public",
+        (
+            Edit(
+                STORE,
+                "tick(self._every, batch.opened, batch.taken, now.seconds)",
+                "tick(self._every, batch.opened, batch.taken - batch.unheard, now.seconds)",
+            ),
+        ),
+        ("rows/test_batch_clock.py::test_who_answered_moves_no_slot_and_no_close",),
+    ),
+    Fault(
+        "a slot that nobody took gets the missing loss",
+        "a record is a slot that was taken",
+        (
+            Edit(
+                SLOTS,
+                "self.size, self.sealed, taken = self.taken, sealed, slice(self.taken)\n",
+                "self.losses[self.taken :], self.features[self.taken :] = np.nan, 0.0\n"
+                "        self.actions[self.taken :] = 0\n"
+                "        self.size, self.sealed, taken = self.taken, sealed, slice(None)\n",
+            ),
+        ),
+        (
+            "rows/test_batch_clock.py::"
+            "test_slots_that_nobody_took_are_in_no_fit_and_get_no_missing_loss",
+        ),
+    ),
     # People who return.
     Fault(
         "a registry that forgets on load",
@@ -983,6 +1036,117 @@ FAULTS = (
             "rows/test_people_counts.py::test_k_is_counted_in_a_batch_and_not_in_a_call",
             "test_learner_users.py::test_k_counts_the_slots_of_a_batch_and_not_of_a_call",
         ),
+    ),
+    # People who return to a service.
+    Fault(
+        "a service whose registry forgets on restart",
+        "a person is in at most M batches, whatever is restarted",
+        (
+            Edit(
+                DECISIONS,
+                "keyed_hash(state.vault.people)",
+                "keyed_hash(__import__('os').urandom(32))",
+            ),
+        ),
+        ("service/test_people.py::test_counts_outlive_the_process",),
+    ),
+    Fault(
+        "a service that counts k per day",
+        "k is counted by batch",
+        (
+            Edit(
+                PEOPLE_TABLE,
+                "return self.epoch << 32 | self.batch",
+                "return int(__import__('time').time()) // 86_400",
+            ),
+        ),
+        ("service/test_people.py::test_k_is_counted_by_batch_and_not_by_day",),
+    ),
+    Fault(
+        "a service that counts k once and for all",
+        "k is counted by batch",
+        (Edit(PEOPLE_TABLE, "return self.epoch << 32 | self.batch", "return 1"),),
+        ("service/test_people.py::test_a_new_batch_allows_new_records",),
+    ),
+    Fault(
+        "a service where an answer counts, not a slot",
+        "silence is not free",
+        (
+            Edit(PEOPLE_TABLE, COUNTED, PUT_OFF),
+            Edit(
+                JOURNAL,
+                '        step("observe:before-write")\n',
+                '        step("observe:before-write")\n'
+                "        if self._people is not None:\n"
+                "            self._people.answered(connection, {item[:3] for item in items})\n",
+            ),
+        ),
+        ("service/test_people.py::test_a_slot_counts_whether_or_not_it_is_answered",),
+    ),
+    Fault(
+        "a service whose replies differ for void slots",
+        "nobody can ask whether someone was there before",
+        (
+            Edit(
+                PEOPLE_TABLE,
+                '        _insert(connection, "handed", rows)\n',
+                '        _insert(connection, "handed", rows)\n'
+                "        self.void = {row[:3] for row in rows if not row[3]}\n",
+            ),
+            Edit(
+                DECISIONS,
+                "        if outcome is KEPT:\n",
+                "        if state.people is not None and place in state.people.void:\n"
+                '            return DecisionReply(**asdict(decision) | {"stored": False})\n'
+                "        if outcome is KEPT:\n",
+            ),
+        ),
+        ("service/test_people.py::test_replies_are_the_same_for_void_slots",),
+    ),
+    Fault(
+        "a restore that adds nothing to anybody",
+        "a registry from a backup errs on the safe side",
+        (Edit(LIFECYCLE, "missed = missed + ?", "missed = missed + 0 * ?"),),
+        ("service/test_anchor.py::test_a_restored_registry_adds_what_it_lacks_to_everybody",),
+    ),
+    Fault(
+        "a restore that adds to known people alone",
+        "a registry from a backup errs on the safe side",
+        (
+            Edit(
+                PEOPLE_TABLE,
+                "count._replace(entered=count.entered + missed)",
+                "count._replace(entered=count.entered + missed * (count.entered > 0))",
+            ),
+        ),
+        ("service/test_anchor.py::test_a_restored_registry_adds_what_it_lacks_to_everybody",),
+    ),
+    Fault(
+        "a count that is written after the reply",
+        "the count is on the disk before anybody hears of the slot",
+        (
+            Edit(
+                DECISIONS,
+                "        outcome = await state.writer.write(state.journal.decide, item)\n",
+                "        if named is None:\n"
+                "            self.later = state.writer.write(state.journal.decide, item)\n"
+                "            return decision\n"
+                "        outcome = await state.writer.write(state.journal.decide, item)\n",
+            ),
+        ),
+        ("service/test_people.py::test_the_count_is_on_the_disk_when_the_reply_is_there",),
+    ),
+    Fault(
+        "a person who may return to an older batch",
+        "at most k records of a batch are one person's, with several workers too",
+        (Edit(PEOPLE, "counts = last <= batch and entered", "counts = entered"),),
+        ("service/test_people.py::test_the_table_is_the_rule",),
+    ),
+    Fault(
+        "erased people are forgotten",
+        "erased means used up",
+        (Edit(PEOPLE_TABLE, "*Count(self._most.batches))]", "*Count())]"),),
+        ("service/test_people.py::test_erased_means_used_up",),
     ),
     # The edges: units, forks, and the service.
     Fault(
@@ -1065,12 +1229,6 @@ FAULTS = (
         ("service/test_anchor.py::test_ids_of_a_lost_lease_reach_nobody_elses_slot",),
     ),
     Fault(
-        "one batch more than a user was promised",
-        "a user is in at most so many batches",
-        (Edit(BATCHES, "if size == 0 or self.left(connection) < 1:", "if size == 0:"),),
-        ("service/test_anchor.py::test_a_restore_charges_a_user_for_what_the_backup_lacks",),
-    ),
-    Fault(
         "decisions and answers share a rate limit",
         "nobody's answer moves another's slot",
         (
@@ -1108,5 +1266,56 @@ FAULTS = (
             ),
         ),
         ("oracles/test_exact_sums.py",),
+    ),
+    # Policy and control.
+    Fault(
+        "a control slot that also enters the policy's part",
+        "a record is in one part",
+        (
+            Edit(
+                LOSS_SUMS,
+                "    return ~batch.control, batch.control",
+                "    return ~batch.control | True, batch.control",
+            ),
+        ),
+        ("oracles/test_loss_sums.py::test_a_record_touches_its_own_part_alone",),
+        ("default-plan", "exact"),
+    ),
+    Fault(
+        "silence moves the sums of losses further than a loss",
+        "sums and counts have the joint sensitivity 1",
+        (Edit(LOSS_SUMS, "law = np.array([1.0, math.sqrt(COUNT_VARIANCE)])", "law = np.ones(2)"),),
+        ("oracles/test_loss_sums.py::test_noise_has_the_declared_scale",),
+        ("default-plan", "exact"),
+    ),
+    Fault(
+        "a control by slot where the unit is a user",
+        "nobody is in both parts",
+        (
+            Edit(
+                LEARNER,
+                "        if self._store.people is not None and users is not None:\n",
+                "        if self._store.people is not None and users is None:\n",
+            ),
+        ),
+        ("test_control.py::test_a_person_is_always_in_the_same_part",),
+    ),
+    Fault(
+        "a lift interval without privacy noise",
+        "intervals cover sampling and privacy noise",
+        (
+            Edit(
+                LIFT,
+                "    noise = noise * (1.0 + COUNT_VARIANCE * inside**2) / heard**2\n",
+                "    noise = noise * 0.0\n",
+            ),
+        ),
+        ("releases/test_lift.py::test_intervals_cover_as_often_as_they_say",),
+    ),
+    Fault(
+        "one part of a batch is not charged",
+        "both parts pay for a release",
+        (Edit(LEDGER, "for name in PARTS] if control", "for name in PARTS[:1]] if control"),),
+        ("test_control.py::test_a_saved_learner_goes_on_with_its_parts",),
     ),
 )

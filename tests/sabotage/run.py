@@ -107,7 +107,8 @@ def ask_audit(source: Path, *asked: tuple[str, str] | None) -> Seen:
     if not named:
         return Seen()
     mechanisms, parts = (dict.fromkeys(each) for each in zip(*named, strict=True))
-    chosen = ["--mechanism", *mechanisms, "--part", *parts]
+    words = [part.replace(" ", "-") for part in parts]  # as the command spells them
+    chosen = ["--mechanism", *mechanisms, "--part", *words]
     command = ["-c", AUDIT, "audit", "--quick", "--json", "--jobs", "1", *chosen]
     try:
         done = run(source, command)

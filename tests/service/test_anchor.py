@@ -63,9 +63,25 @@ def one_by_one(released, sizes, seen, **options):
 # A restore
 
 
-def test_a_restore_charges_a_user_for_what_the_backup_lacks(settings, play, released):
-    """Two releases, a backup of before, two more: they cost 1.01 while the ledger said 0.70."""
-    chosen, seen = settings(unit="user", max_batches=2), []
+def users(batches):
+    return {"unit": "user", "batches_per_user": batches, "records_per_batch": 1}
+
+
+def spy_on_fits(monkeypatch):
+    """How many rows of each batch are not void."""
+    seen, honest = [], fit_process.private_release
+
+    def spy(plan, noise, batch, *rest):
+        seen.append(int(batch.observed.any(axis=1).sum()))
+        return honest(plan, noise, batch, *rest)
+
+    monkeypatch.setattr(fit_process, "private_release", spy)
+    return seen
+
+
+def test_a_restore_charges_a_user_for_what_the_backup_lacks(settings, play, released, monkeypatch):
+    """Two releases, a backup of before, two more: somebody may be in four, and pays for two."""
+    chosen, seen = settings(**users(2)), []
     kept = dump(chosen)
     before = play(chosen, one_by_one(released, (4, 8), seen, user="ann"))
     set_back(chosen, kept)
@@ -73,53 +89,55 @@ def test_a_restore_charges_a_user_for_what_the_backup_lacks(settings, play, rele
         play(chosen, fill_nothing)
     lifecycle.restore(chosen)
 
-    async def after(service):
-        for size in (4, 8):
-            if (await fill(service, size, user="ann"))[0].stored:
-                await released(service)
-        seen.extend(await service.state.read(lambda c: document_table.after(c, -1)))
-        return await service.ledger()
-
-    spent = play(chosen, after)["spent"]
-    assert float(spent["epsilon"]) == pytest.approx(true_cost(seen, chosen.budget.delta), rel=1e-6)
-    assert float(spent["epsilon"]) <= chosen.budget.epsilon
-    assert spent == before["spent"]
+    counted = spy_on_fits(monkeypatch)
+    ledger = play(chosen, one_by_one(released, (4, 8), seen, user="ann"))
+    assert len(ledger["entries"][0]["charges"]) == 4
+    assert ledger["spent"] == before["spent"]
+    assert float(ledger["spent"]["epsilon"]) <= chosen.plan.budget.epsilon
+    assert counted == [0, 0], "a person is in more batches than were promised"
 
 
 async def fill_nothing(service):
     return await service.status()
 
 
-def test_what_is_left_of_the_batches_of_a_user_can_still_be_used(settings, play, released):
-    chosen, seen = settings(unit="user", max_batches=3), []
+@pytest.mark.parametrize("user", ["ann", "bob"])
+def test_a_restored_registry_adds_what_it_lacks_to_everybody(
+    settings, play, released, monkeypatch, user
+):
+    """Ann is known to the backup, which lacks one release, and Bob is not."""
+    chosen, seen = settings(**users(3)), []
     play(chosen, one_by_one(released, (4,), seen, user="ann"))
     kept = dump(chosen)
     play(chosen, one_by_one(released, (8,), seen, user="ann"))
     set_back(chosen, kept)
     assert lifecycle.restore(chosen) == lifecycle.Restored(burned=[], charged=[2])
     # The kept releases go on: the next batch has the size of the second once more.
-    ledger = play(chosen, one_by_one(released, (8,), seen, user="ann"))
+    counted = spy_on_fits(monkeypatch)
+    ledger = play(chosen, one_by_one(released, (8,), seen, user=user))
     assert len(ledger["entries"][0]["charges"]) == 3
-    cost = true_cost(seen, chosen.budget.delta)
+    cost = true_cost(seen, chosen.plan.budget.delta)
     assert float(ledger["spent"]["epsilon"]) == pytest.approx(cost, rel=1e-6)
+    play(chosen, one_by_one(released, (16, 32), seen, user=user))
+    assert counted == ([1, 0, 0] if user == "ann" else [1, 1, 0])
+    text = play(chosen, fill_nothing)["text"]
+    assert "lacked 1 release, which everybody counts as having entered: at most 2 more" in text
 
-    async def over(service):
-        assert not (await fill(service, 1, user="ann"))[0].stored
 
-    play(chosen, over)
-
-
-def test_a_second_restore_charges_what_the_first_one_knew(settings, play, released):
-    chosen, seen = settings(unit="user", max_batches=3), []
+def test_a_second_restore_charges_what_the_first_one_knew(settings, play, released, monkeypatch):
+    chosen, seen = settings(**users(3)), []
     kept = dump(chosen)
     for count in (1, 2):
         play(chosen, one_by_one(released, (4,), seen, user="ann"))
         set_back(chosen, kept)
         lost = lifecycle.restore(chosen).charged
         assert len(lost) == count
+    counted = spy_on_fits(monkeypatch)
     ledger = play(chosen, one_by_one(released, (4,), seen, user="ann"))
     assert len(ledger["entries"][0]["charges"]) == 3
-    cost = true_cost(seen, chosen.budget.delta)
+    assert counted == [1]
+    assert play(chosen, fill_nothing)["participation"]["missed"] == 2
+    cost = true_cost(seen, chosen.plan.budget.delta)
     assert float(ledger["spent"]["epsilon"]) == pytest.approx(cost, rel=1e-6)
 
 
@@ -589,5 +607,5 @@ def test_rows_of_a_long_batch_are_deleted_in_slices(settings, play, monkeypatch)
         counts = [f"SELECT count(*) FROM {table}" for table in tables]
         return [await service.state.read(lambda c, q=q: c.execute(q).fetchone()[0]) for q in counts]
 
-    assert play(settings(plan={"first_batch": 8}), scenario) == [0, 0, 0, 0]
+    assert play(settings(plan={"first_batch": 8}), scenario) == [0] * 5
     assert sizes == [range(0, 3), range(3, 6), range(6, 9)]

@@ -171,41 +171,6 @@ def test_a_declared_loss_stands_in_for_silence(settings, play, released, monkeyp
     assert (heard[0], heard[2], heard[3]) == (0.75, 0.75, 0.25)
 
 
-@pytest.mark.parametrize("journal", ["decide", "observe"])
-def test_a_users_second_slot_is_void(settings, play, released, journal, monkeypatch):
-    seen = spy_on_fits(monkeypatch)
-
-    async def scenario(service):
-        for name in ("ann", "bob", "ann", "ann"):
-            each = await service.decisions.decide("caller", HERE, user=name)
-            await service.decisions.observe(each.decision, 1.0)
-        with pytest.raises(InvalidInput, match="user must be given"):
-            await service.decisions.decide("caller", HERE)
-        await released(service)
-        return await service.ledger()
-
-    ledger = play(settings(unit="user_per_batch", journal=journal), scenario)
-    assert seen[0].observed.sum(axis=1).tolist() == [1, 1, 0, 0]
-    assert ledger["unit"] == "user_per_batch"
-    assert "a user's first slot" in ledger["spent"]["assumptions"][0]
-
-
-def test_a_users_budget_is_divided_and_adds_up(settings, play, released):
-    async def scenario(service):
-        for size in (4, 8):
-            await fill(service, size, user="ann")
-            await released(service)
-        over = await service.decisions.decide("caller", HERE, user="ann")
-        assert (over.stored, over.release) == (False, 2)
-        return await service.ledger()
-
-    chosen = settings(unit="user", max_batches=2)
-    assert chosen.plan.budget.epsilon == 0.5
-    spent = play(chosen, scenario)["spent"]
-    assert (spent["unit"], float(spent["delta"])) == ("user", 1e-6)
-    assert 0.5 < float(spent["epsilon"]) <= 1.0
-
-
 def test_a_ticket_brings_context_action_and_loss_together(settings, play, released, monkeypatch):
     seen = spy_on_fits(monkeypatch)
 

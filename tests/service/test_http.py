@@ -28,6 +28,39 @@ def decided(running, key, **headers):
     return answer
 
 
+def test_people_who_return_are_answered_alike(written, server):
+    folder, key = written(unit="user", batches_per_user=1, records_per_batch=1, waiting="pipeline")
+    running = server(folder)
+
+    def post(path, **body):
+        status, answer, headers = running.call("POST", f"/v1/{path}", body, key)
+        shape = {name: len(str(value)) for name, value in answer.items() if name != "action"}
+        kept = {name: text for name, text in headers.items() if name not in ("date",)}
+        return status, answer, (shape, kept if path != "decide" else sorted(kept))
+
+    first, again, other = (post("decide", user=name, **HERE) for name in ("ann", "ann", "bob"))
+    assert first[0] == 200
+    assert (first[1]["stored"], first[2]) == (True, again[2])
+    assert again[2] == other[2]
+    heard = [post("observe", decision=each[1]["decision"], loss=0.5) for each in (first, again)]
+    assert heard[0] == heard[1]
+    tickets = [post("tickets", user=name) for name in ("ann", "cid")]
+    assert tickets[0][2] == tickets[1][2]
+    assert tickets[0][1]["stored"] is True
+    erased = [post("admin/erase", user=name)[:2] for name in ("ann", "nobody")]
+    assert erased == [(200, {"erased": True})] * 2
+    for path, body, complaint in (
+        ("decide", HERE, "user must be given"),
+        ("decide", HERE | {"user": ""}, "length >= 1"),
+        ("decide", HERE | {"user": 7}, "Expected `str"),
+        ("tickets", {}, "user must be given"),
+        ("observe", {"decision": "x", "loss": 0.5, "user": "ann"}, "ask for the decision or the"),
+        ("admin/erase", {}, "user"),
+    ):
+        status, answer, _ = post(path, **body)
+        assert (status, complaint in answer["error"]["message"]) == (422, True), answer
+
+
 def test_from_the_first_decision_to_the_first_release(written, server):
     folder, key = written()
     running = server(folder)

@@ -197,27 +197,6 @@ def test_what_waits_is_released_while_the_experiment_is_frozen(settings, play):
     play(settings(**{**PIPELINE, "window": 1.0}), scenario)
 
 
-def test_the_promise_to_a_user_counts_batches_under_way(settings, play):
-    async def scenario(service):
-        await fill(service, 3, user="ann")
-        assert not (await service.decisions.decide("caller", HERE, user="ann")).stored
-        await service.burn(2)  # never released, so that it costs nothing
-        await fill_one(service)
-        assert len((await release_all(service)).items) == 3
-        assert not (await service.decisions.decide("caller", HERE, user="ann")).stored
-        ledger = await service.state.ledger()
-        assert ledger.spent().epsilon <= ledger.budget.epsilon
-
-    async def fill_one(service):
-        service.decisions._slots.look()  # at once, not when the pause after a refusal is over
-        while (await service.decisions.decide("caller", HERE, user="ann")).stored:
-            pass
-        await service.state.refresh()
-
-    words = {"unit": "user", "max_batches": 3, "window": 1.0}
-    play(settings(**PIPELINE, **words), scenario)
-
-
 @pytest.mark.parametrize("database", ["discreet.db"])
 def test_the_status_page_shows_the_oldest_and_the_open_batch(settings, play):
     chosen = settings(**{**PIPELINE, "window": "15m"})

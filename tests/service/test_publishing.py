@@ -12,6 +12,7 @@ import pytest
 from discreet.billboard.chain import Chain
 from discreet.errors import DecisionClosed, NotReady, StateClaimed
 from discreet.privacy.ledger import Ledger
+from discreet.releases.canonical import canonical
 from discreet.service.runtime import lifecycle, release_transaction
 from discreet.service.runtime.fit_process import fit
 from discreet.service.runtime.release_checks import Refused
@@ -20,6 +21,7 @@ from discreet.service.storage.anchor import Anchor, Mark
 from discreet.service.storage.locations import anchor_of, open_database
 from discreet.service.storage.sqlite import PATIENCE
 
+USERS = {"unit": "user", "batches_per_user": 4, "records_per_batch": 1}
 HERE = [0.3, -0.2]
 
 
@@ -83,7 +85,7 @@ def test_the_key_is_the_guarantee_when_the_state_is_forged(settings, play, relea
         with pytest.raises(Refused, match="budget"):  # the ledger would not pay
             await in_thread(publisher(service).release_next)
         with pytest.MonkeyPatch.context() as patched:
-            unpaid = Ledger(service.settings.budget).charge("another", fitted.event)
+            unpaid = Ledger(service.settings.plan.budget).charge("another", fitted.event)
             patched.setattr(release_transaction, "paid", lambda *_: unpaid)
             with pytest.raises(Refused, match="number"):  # the chain has one already
                 await in_thread(publisher(service, fit=lambda *_: fitted).release_next)
@@ -206,7 +208,7 @@ def test_published_bytes_verify_and_never_change(settings, play, released):
 
 
 def test_rows_and_keys_are_gone_after_the_release(settings, play, released, tmp_path):
-    chosen = settings(unit="user_per_batch")
+    chosen = settings(**USERS)
     marker = "marker-of-a-person"
 
     async def scenario(service):
@@ -222,7 +224,7 @@ def test_rows_and_keys_are_gone_after_the_release(settings, play, released, tmp_
         assert service.state.vault.batches() == [(1, 1)]
         await released(service)
         assert service.state.vault.batches() == []
-        for table in ("records", "answers", "replies"):
+        for table in ("records", "answers", "replies", "handed"):
             assert await in_thread(rows, service, table) == 0
         return sealed
 
@@ -338,18 +340,15 @@ def test_a_burned_batch_is_erased_and_never_released(settings, play, released):
     play(settings(), scenario)
 
 
-USERS = {"unit": "user", "max_batches": 4}
-
-
 @pytest.mark.parametrize(
     ("before", "after", "keys"),
     [
         ({}, {"plan": {"n_actions": 4}}, "plan.n_actions"),
         ({}, {"plan": {"budget": {"epsilon": 50.0, "delta": 1e-6}}}, "plan.budget.epsilon"),
         ({}, {"plan": {"policy": {"kind": "Greedy"}}}, "plan.policy.kind"),
-        ({}, {"unit": "user_per_batch"}, "unit"),
-        ({}, USERS, "max_batches, unit"),
-        (USERS, USERS | {"max_batches": 8}, "max_batches"),
+        ({}, USERS, "batches_per_user, records_per_batch, unit"),
+        (USERS, USERS | {"batches_per_user": 8}, "batches_per_user"),
+        (USERS, USERS | {"records_per_batch": 2}, "records_per_batch"),
         (USERS, USERS | {"plan": {"budget": {"epsilon": 2.0, "delta": 1e-6}}},
          "plan.budget.epsilon"),
     ],
@@ -374,6 +373,23 @@ def test_an_experiment_begins_once(settings):
     chosen = settings()
     with pytest.raises(StateClaimed, match="must be empty"):
         lifecycle.begin(chosen)
+
+
+def test_a_database_of_an_earlier_version_goes_on(settings, play):
+    """It held no people, and a number of batches that was empty for the unit decision."""
+    chosen = settings()
+    with closing(open_database(chosen).connect()) as connection:
+        older = canonical(chosen.fixed | {"max_batches": None}).decode()
+        for statement in (
+            "DROP TABLE people",
+            "DROP TABLE handed",
+            "ALTER TABLE experiment DROP COLUMN missed",
+            "DELETE FROM migrations WHERE name = 'people'",
+        ):
+            connection.execute(statement)
+        connection.execute("UPDATE experiment SET plan = ?", (older,))
+    status = play(chosen, lambda service: service.status())
+    assert (status["unit"], status["participation"]) == ("decision", None)
 
 
 def test_a_database_of_newer_code_is_refused(settings, play):

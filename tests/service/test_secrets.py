@@ -1,6 +1,7 @@
 """Ids, sealed rows, the vault and the clock."""
 
 import os
+import struct
 import time
 
 import numpy as np
@@ -10,7 +11,7 @@ from hypothesis import strategies as some
 
 from discreet.errors import InvalidInput, UnknownDecision
 from discreet.service.secrets.decision_ids import TOKEN, Id, Ids
-from discreet.service.secrets.sealing import LOSS, NOBODY, ROW, Row, Sealer, pack_loss, unpack_loss
+from discreet.service.secrets.sealing import LOSS, ROW, Row, Sealer, pack_loss, unpack_loss
 from discreet.service.secrets.vault import NAMES, Vault
 from discreet.service.storage import clock
 from discreet.service.storage.clock import Clock
@@ -58,11 +59,10 @@ def test_an_id_has_one_spelling():
 
 def test_a_row_opens_in_its_own_place_only():
     sealer = Sealer(b"k" * 32, 1, 2)
-    row = Row(np.array([0.5, -0.25]), 2, True, sealer.user("ann"))
+    row = Row(np.array([0.5, -0.25]), 2, True)
     sealed = sealer.seal(ROW, 7, row.pack())
     opened = Row.unpack(sealer.open(ROW, 7, sealed))
     assert (opened.features.tolist(), opened.action, opened.deferred) == ([0.5, -0.25], 2, True)
-    assert opened.user == row.user != NOBODY
     assert sealer.open(ROW, 8, sealed) is None
     assert sealer.open(LOSS, 7, sealed) is None
     assert Sealer(b"k" * 32, 1, 3).open(ROW, 7, sealed) is None
@@ -75,11 +75,21 @@ def test_a_row_opens_in_its_own_place_only():
     assert "0.5" not in repr(row)
 
 
-def test_users_are_hashed_under_the_key_of_the_batch():
-    one, other = Sealer(b"k" * 32, 1, 1), Sealer(b"l" * 32, 1, 2)
-    assert one.user("ann") == one.user("ann") != one.user("bob")
-    assert one.user("ann") != other.user("ann")
-    assert one.user(None) == NOBODY
+def test_people_are_hashed_under_a_key_that_stays_with_the_experiment(tmp_path):
+    one, other = Vault(tmp_path / "one"), Vault(tmp_path / "other")
+    for each in (one, other):
+        each.create()
+    assert one.people == Vault(tmp_path / "one").people != other.people
+    assert one.people not in (one.signing, one.mac)
+    assert not any(one.people in path.read_bytes() for path in one.folder.iterdir())
+
+
+def test_rows_of_earlier_versions_are_read():
+    """They held the tag of a user in 16 bytes at their end."""
+    features = np.array([0.5, -0.25])
+    older = features.tobytes() + struct.pack("<iB16s", 2, True, b"tag of somebody.")
+    assert (Row.unpack(older).action, Row.unpack(older).deferred) == (2, True)
+    assert np.array_equal(Row.unpack(older).features, features)
 
 
 @given(some.floats(0, 1))

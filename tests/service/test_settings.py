@@ -16,6 +16,9 @@ PLAN = {
 }
 
 
+USERS = {"unit": "user", "batches_per_user": 4, "records_per_batch": 1}
+
+
 def made(plan=None, **changes):
     document = {"experiment": "test", "plan": PLAN | (plan or {})} | changes
     return Settings.from_config(document, Path())
@@ -34,16 +37,17 @@ def made(plan=None, **changes):
         ({"window": "three days"}, "window must be a number above zero with a unit"),
         ({"waiting": "wait"}, "waiting must be one of"),
         ({"journal": "both"}, "journal must be one of"),
-        ({"unit": "person"}, "unit must be one of"),
+        ({"unit": "person"}, "unit must be 'decision' or 'user'; got 'person'"),
         ({"mode": "off"}, "mode must be one of"),
         ({"holdback": 2}, "holdback must be"),
         ({"default_action": 3}, "default_action must be"),
         ({"port": "8000"}, "port must be a whole number"),
         ({"public_releases": "yes"}, "public_releases must be true or false"),
         ({"direct": 1}, "direct must be true or false"),
-        ({"unit": "user"}, "max_batches must be given with unit = 'user'"),
-        ({"max_batches": 3}, "max_batches must be given with unit = 'user'"),
-        ({"unit": "user", "max_batches": 0}, "max_batches must be at least 1"),
+        ({"unit": "user"}, "batches_per_user and records_per_batch must be given with"),
+        ({"batches_per_user": 3, "records_per_batch": 1}, "only with unit='user'"),
+        ({"unit": "user", "batches_per_user": 3}, "must be given together"),
+        (USERS | {"batches_per_user": 0}, "batches_per_user must be"),
         ({"folder": "/"}, "no folder"),
         ({"remember": 0}, "remember must be a number in .* counts a second time"),
         ({"window": 0}, "window must be a number in .* would be void"),
@@ -65,7 +69,9 @@ def test_refusals_name_the_key(changes, complaint):
         ({"missing_loss": 1.0}, {"journal": "observe"}, "missing_loss must be left out"),
         ({"feedback": "full"}, {}, "feedback must be 'bandit'"),
         ({"unit": "visit"}, {}, "plan.unit must be left out"),
+        ({"batches_per_user": 3}, {}, "plan.batches_per_user must be left out"),
         ({"releases": "automatic"}, {}, "plan.releases must be left out"),
+        ({"close_every": "7d"}, {}, "plan.close_every must be left out"),
     ],
 )
 def test_what_cannot_be_had_is_refused(plan, changes, complaint):
@@ -83,19 +89,31 @@ def test_idealised_mechanisms_need_to_be_asked_for():
     assert made(plan, allow_idealised=True).plan.oracle.mechanism == "paper"
 
 
-@pytest.mark.parametrize("more", [{}, {"max_batches": 4}])
-def test_counts_that_the_service_does_not_enforce_are_refused(more):
-    counts = {"batches_per_user": 4, "records_per_batch": 1}
-    with refused(InvalidInput, "must be left out of a service", "max_batches"):
-        made(unit="user", plan=counts, **more)
+@pytest.mark.parametrize(
+    "old",
+    [
+        {"unit": "user", "max_batches": 4},
+        {"max_batches": 4},
+        {"unit": "user_per_batch"},
+        USERS | {"max_batches": 4},
+    ],
+)
+def test_the_older_rule_is_refused_with_the_new_names(old):
+    with refused(InvalidInput, "max_batches must be left out", "batches_per_user = 10"):
+        made(**old)
 
 
-def test_a_users_budget_is_divided_by_the_number_of_batches():
-    settings = made(unit="user", max_batches=4)
-    assert (settings.plan.budget.epsilon, settings.plan.budget.delta) == (0.25, 2.5e-7)
-    assert (settings.budget.epsilon, settings.budget.delta) == (1.0, 1e-6)
-    assert settings.plan.unit == "user"
-    assert settings.plan.to_config()["unit"] == "user"
+def test_a_users_budget_is_for_all_that_one_contributes():
+    chosen, alone = made(**USERS), made()
+    assert chosen.plan.budget == alone.plan.budget
+    assert chosen.plan.participation.batches == 4
+    assert chosen.plan.mechanism.gram == pytest.approx(2 * alone.plan.mechanism.gram, rel=1e-4)
+    assert (chosen.unit, chosen.plan.to_config()["unit"]) == ("user", "user")
+
+
+def test_a_control_share_is_refused_as_long_as_the_service_does_not_play_it():
+    with refused(InvalidInput, "plan.control must be left out of a service", "holdback"):
+        made({"control": {"share": 0.25}})
 
 
 def test_releases_follow_the_services_clock():
@@ -107,7 +125,8 @@ def test_the_example_is_read_and_says_what_the_defaults_are(tmp_path):
     path.write_text(EXAMPLE)
     settings = Settings.read(path)
     assert settings.folder == tmp_path
-    for name in ("waiting", "journal", "unit", "mode", "host", "port", "database", "vault"):
+    assert settings.unit == made().unit == "decision"
+    for name in ("waiting", "journal", "mode", "host", "port", "database", "vault"):
         assert getattr(settings, name) == Settings.__dataclass_fields__[name].default
 
 
@@ -144,7 +163,8 @@ FIELDS = [{"kind": "Number", "name": "n", "low": 0, "high": high} for high in (1
          {"plan": {"features": {"kind": "Schema",
                                 "fields": [FIELDS[0], FIELDS[0] | {"name": "m"}]}}},
          ["plan.features.fields"]),
-        ({"unit": "user", "max_batches": 2}, {"unit": "user", "max_batches": 7}, ["max_batches"]),
+        (USERS, USERS | {"batches_per_user": 7}, ["batches_per_user"]),
+        ({}, USERS, ["batches_per_user", "records_per_batch", "unit"]),
     ],
 )  # fmt: skip
 def test_differences_are_named_by_key(one, other, keys):

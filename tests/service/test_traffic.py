@@ -77,7 +77,7 @@ def test_a_play_is_told_as_it_was(written, server, traffic, two_columns):
 
 
 def test_users_are_named_where_the_unit_needs_them(written, server, traffic, two_columns):
-    folder, key = written(window=60, unit="user_per_batch")
+    folder, key = written(window=60, unit="user", batches_per_user=2, records_per_batch=1)
     running = server(folder)
     code, told = traffic(running, key, "--data", two_columns, "--rows", "6", "--rate", "50")
     assert (code, told["answers"]["decide"]) == (0, {"200": 6})

@@ -185,16 +185,16 @@ def test_a_fit_by_another_plan_is_dropped(settings, play, released, capsys, othe
 
 
 def charge_once_more(connection, settings, number):
-    """Somebody else's charge on the partition that pays for everything."""
+    """Somebody else's charge on the partition that pays for the first batch."""
     event = settings.plan.mechanism.event
-    (entry,) = Ledger(settings.budget).charge("every batch", event).to_json()["entries"]
+    (entry,) = Ledger(settings.plan.budget).charge("batch 1 of epoch 1", event).to_json()["entries"]
     assert to_json(event) == entry["charges"][0]["event"]
     connection.execute("INSERT INTO charges VALUES (?, ?)", (number, canonical(entry).decode()))
 
 
 @pytest.mark.parametrize("moment", ["before the fit", "during the fit"])
 def test_a_charge_above_the_budget_is_refused(settings, play, released, capsys, moment):
-    honest, chosen = fit_process.fit, settings(unit="user", max_batches=1)
+    honest, chosen = fit_process.fit, settings()
 
     def overspend():
         with closing(open_database(chosen).connect()) as connection:
@@ -207,9 +207,9 @@ def test_a_charge_above_the_budget_is_refused(settings, play, released, capsys, 
 
     async def scenario(service):
         for number in range(4):
-            decision = await service.decisions.decide("caller", HERE, user=str(number))
-            await service.decisions.observe(decision.decision, 0.5)
-        await fill(service, user="late")
+            decision = await service.decisions.decide("caller", HERE)
+            await service.decisions.observe(decision.decision, number / 4)
+        await fill(service)
         with pytest.MonkeyPatch.context() as patched:
             if moment == "during the fit":
                 patched.setattr(fit_process, "fit", fit)
@@ -227,21 +227,29 @@ def test_a_charge_above_the_budget_is_refused(settings, play, released, capsys, 
 
 
 def test_a_budget_that_the_genesis_did_not_promise_is_not_spent(settings, play, capsys):
-    """Twice the batches and twice the budget: every release costs the same, all of them do not."""
-    promised = settings(unit="user", max_batches=2)
-    more = {"budget": {"epsilon": 2.0, "delta": 2e-6}}
-    raised = settings(unit="user", max_batches=4, plan=more, begin=False)
-    assert raised.plan == promised.plan
+    """Somebody raised it in the file and in the database: the signed document has the old one."""
+    settings()
+    raised = settings(plan={"budget": {"epsilon": 2.0, "delta": 2e-6}}, begin=False)
+    honest = fit_process.fit
+
+    def fit(*asked):  # as if the chain were one of the raised plan
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(fit_process.Chain, "_with", lambda self, *_: self)
+            patched.setattr(fit_process.Chain, "released", raised.plan.nothing_released())
+            return honest(*asked)
+
     with closing(open_database(raised).connect()) as connection:
         row = canonical(raised.fixed).decode()
         connection.execute("UPDATE experiment SET plan = ?", (row,))
 
     async def scenario(service):
         for number in range(4):
-            decision = await service.decisions.decide("caller", HERE, user=str(number))
-            await service.decisions.observe(decision.decision, 0.5)
-        await fill(service, user="late")
-        await assert_refused(service, "budget", capsys)
+            decision = await service.decisions.decide("caller", HERE)
+            await service.decisions.observe(decision.decision, number / 4)
+        await fill(service)
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(fit_process, "fit", fit)
+            await assert_refused(service, "budget", capsys)
 
     play(raised, scenario)
 

@@ -50,7 +50,7 @@ def test_sqlite_has_one_worker(written, server):
 def test_slots_under_contention_have_no_gap_and_no_overlap(settings, slots):
     chosen = settings(plan={"first_batch": slots})
     database, vault = open_database(chosen), Vault(chosen.place(chosen.vault))
-    terms = Terms(chosen.plan.schedule, 1, 60.0, 0.0, 4, None)
+    terms = Terms(chosen.plan.schedule, 1, 60.0, 0.0, 4)
     leasing = Slots(database, vault, terms)
 
     def worker(_):

@@ -80,8 +80,26 @@ def test_users_are_needed_or_not():
         dc.evaluate(plan(), X, Y, users=USERS[:-1])
 
 
-def test_many_plans_at_once_are_for_decisions():
-    with refused(dc.InvalidInput, "unit 'decision' where several", "users="):
-        engine.run([plan()], plan().features.map(X), Y, [0])
-    with refused(dc.InvalidInput, "unit 'decision' where several"):
-        dc.privacy_curve(X, Y, plan=plan(), seeds=2)
+def test_many_plans_at_once_play_as_each_alone():
+    """Bounds differ, so slots that count differ; seeds and levels are played together."""
+    plans = [
+        plan(*often, budget=budget)
+        for often in ((1, 1), (2, 3), (99, 99))
+        for budget in (dc.Budget(4.0, 1e-5), dc.Budget.none())
+    ]
+    together = engine.run(plans, plan().features.map(X), Y, [0, 1], users=USERS)
+    for each, by_seed in zip(plans, together, strict=True):
+        for seed in (0, 1):
+            alone = dc.evaluate(each, X, Y, users=USERS, seed=seed)
+            assert by_seed[seed, -1] == alone.loss
+
+
+def test_many_plans_at_once_have_one_unit():
+    features = plan().features.map(X)
+    decisions = plan(unit="decision", batches_per_user=None, records_per_batch=None)
+    with refused(dc.InvalidInput, "plans must have one unit"):
+        engine.run([plan(), decisions], features, Y, [0], users=USERS)
+    with refused(dc.InvalidInput, "users must be given with the unit 'user'"):
+        engine.run([plan()], features, Y, [0])
+    with refused(dc.InvalidInput, "users must be left out with the unit 'decision'"):
+        engine.run([decisions], features, Y, [0], users=USERS)

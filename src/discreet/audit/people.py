@@ -1,7 +1,8 @@
 """Rows of a service: whatever one person does, at most one row of a batch is theirs.
 
-Sealed rows and answers are written as the service writes them and read by the code that hands a
-batch to the fit. One person holds every third slot of small and large batches.
+Sealed rows, answers and counts are written as the service writes them and read by the code that
+hands a batch to the fit. One person holds every third slot of small and large batches, and may
+contribute one record.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from discreet.rows.batch import Batch
 
 SIZES = (5, 63, 64, 65, 200)
 _EPOCH, _BATCH = 1, 1
+ONE_RECORD: dict[str, Any] = {"unit": "user", "batches_per_user": 1, "records_per_batch": 1}
 WAYS = ("written at once", "with a loss for silence", "written with the answer")
 ANSWERED = {"everything": (0, 1), "nothing": (0, 0), "all but the first": (1, 1), "half": (0, 2)}
 """The turns on which one person answers: the first, and the step to the next (0: no turn)."""
@@ -29,7 +31,7 @@ def one_row_each(subject: Subject) -> Finding:
     """Everything that one person does moves at most one row, which is their own."""
     wrong = []
     for size, way in itertools.product(SIZES, WAYS):
-        plan = subject.plan(missing_loss=0.5 if way == WAYS[1] else None)
+        plan = subject.plan(missing_loss=0.5 if way == WAYS[1] else None, **ONE_RECORD)
         theirs = np.arange(size) % 3 == 0
         before = None
         for name in ANSWERED:
@@ -58,31 +60,37 @@ def one_row_each(subject: Subject) -> Finding:
 def _read(plan: Plan, size: int, theirs: Any, name: str, *, whole: bool) -> Batch:
     """The batch of a service in which one person answers this way and all others answer."""
     from discreet.service.secrets.sealing import LOSS, ROW, WHOLE, Row, Sealer, pack_loss
-    from discreet.service.storage.migrations import tables
+    from discreet.service.storage.migrations import migrate
+    from discreet.service.storage.people_table import Handed, People
     from discreet.service.storage.sealed_batch import read_batch
     from discreet.service.storage.sqlite import Sqlite
 
     rng, turns = np.random.default_rng(0), itertools.count()
     sealer = Sealer(bytes(32), _EPOCH, _BATCH)
-    records, answers = [], []
+    records, answers, handed = [], [], []
     for slot in range(size):
         features = plan.features.map(rng.normal(size=(1, plan.features.p - 1)))[0]
         loss = float(rng.integers(2))
-        heard, user = True, f"person {slot}"
+        heard, person = True, b"person %d" % slot
         if theirs[slot]:
             turn, (first, every) = next(turns), ANSWERED[name]
             heard = every > 0 and turn >= first and (turn - first) % every == 0
-            user = "the same person"
+            person = b"the same person"
             features = features * (1.0 if name == "everything" else 0.5)
-        row = Row(features, slot % plan.n_actions, False, sealer.user(user)).pack()
+        handed.append(Handed(_EPOCH, _BATCH, slot, person))
+        row = Row(features, slot % plan.n_actions).pack()
         if not whole:
             records.append((slot, sealer.seal(ROW, slot, row)))
         if heard:
             kind, packed = (WHOLE, row + pack_loss(loss)) if whole else (LOSS, pack_loss(loss))
             answers.append((slot, kind, sealer.seal(kind, slot, packed)))
-    connection = sqlite3.connect(":memory:")
+    assert plan.participation is not None
+    database, connection = Sqlite(Path()), sqlite3.connect(":memory:", isolation_level=None)
+    connection.create_function("discreet_now", 0, lambda: 0.0)
     try:
-        tables(connection, Sqlite(Path()))
+        migrate(database, connection)
+        connection.execute("INSERT INTO experiment VALUES (1, '', '', 1, '', 0, 0, 0, 0, 0)")
+        People(database, plan.participation).hand_out(connection, handed)
         place = f"{_EPOCH}, {_BATCH}"
         connection.executemany(
             f"INSERT INTO records (epoch, batch, slot, payload) VALUES ({place}, ?, ?)", records

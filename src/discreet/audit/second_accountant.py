@@ -111,7 +111,7 @@ def recompute(document: Mapping[str, Any]) -> Recomputed:
         if often is None:
             costs = {name: epsilon_of(events, delta) for name, events in _distinct(partitions)}
         else:
-            costs = _person(list(partitions.values()), often, delta)
+            costs = _person(_batches(partitions), often, delta)
         everything = [event for events in partitions.values() for event in events]
         pure = all(math.isfinite(epsilon_of([event], 0.0)) for event in everything)
     except (KeyError, TypeError, ValueError, AttributeError):
@@ -157,6 +157,15 @@ def agree(one: float, two: float) -> bool:
     if math.isinf(one) or math.isinf(two):
         return one == two
     return abs(one - two) <= max(AGREE * max(one, two), 10 * STEP)
+
+
+def _batches(partitions: Mapping[str, list[Any]]) -> list[list[Any]]:
+    """What a person pays in each batch: one of its parts, or all of them where they differ."""
+    batches: dict[str, dict[str, list[Any]]] = {}
+    for name, events in partitions.items():
+        whole = name.removesuffix(", policy").removesuffix(", control")
+        batches.setdefault(whole, {})[repr(events)] = events
+    return [[event for events in parts.values() for event in events] for parts in batches.values()]
 
 
 def _distinct(partitions: Mapping[str, list[Mapping[str, Any]]]) -> list[tuple[str, Any]]:

@@ -19,6 +19,8 @@ from discreet.audit.finding import FAILS, Finding
 from discreet.audit.gaussian import exact_gaussian, exact_gram
 from discreet.audit.objective_search import certificate, exact_gaussian_objective, exact_pure
 from discreet.audit.people import installed, one_row_each
+from discreet.audit.person_attack import which_life
+from discreet.audit.policy_and_control import exact_parts
 from discreet.audit.proof_facts import blocks, calibration, exact_sums, hostile, isometry
 from discreet.audit.published_documents import public_alike, tells_no_more
 from discreet.audit.scenarios import SCENARIOS
@@ -69,6 +71,9 @@ def checks(
         listed += _exact(subject, effort)
         listed += _noise(subject, effort)
         listed.append(Check("black box", _black_box(subject), _TWO_SIDED))
+        if subject.mechanism == DEFAULT_PLAN:
+            listed.append(Check("black box", partial(which_life, subject), _TWO_SIDED))
+            listed.append(Check("exact", _Certain(partial(exact_parts, subject))))
         if subject.mechanism == DEFAULT_PLAN and installed():
             listed.append(Check("exact", _Certain(partial(one_row_each, subject))))
     played = [scenario for scenario in SCENARIOS if scenario.mechanism in mechanisms]

@@ -23,9 +23,6 @@ from discreet.releases.release import DecidingRelease, Release, following
 from discreet.releases.released import Released
 from discreet.schedule import Schedule
 
-ADDS_UP = "user"
-"""The unit that enters every batch, so that the costs of releases add up."""
-
 
 @dataclass(frozen=True, slots=True)
 class Link:
@@ -39,6 +36,7 @@ class Link:
     number: int
     epoch: int
     release: Release | DecidingRelease | None = field(default=None, repr=False)
+    burned: int = 0
 
 
 @dataclass(frozen=True)
@@ -81,14 +79,14 @@ class Chain:
                 "genesis must name the unit and the schema of its plan; they differ. "
                 "Read it with the version of discreet that wrote it."
             )
-        batches = document["max_batches"]
-        counted = type(batches) is int and batches >= 1
-        adds_up = document["unit"] == ADDS_UP and plan.get("batches_per_user") is None
-        if counted != adds_up or not (counted or batches is None):
+        counts = [plan.get(name) for name in ("batches_per_user", "records_per_batch")]
+        counted = all(type(count) is int and count >= 1 for count in counts)
+        bounded = counted if document["unit"] == "user" else counts == [None, None]
+        if not bounded or document["max_batches"] is not None:
             raise CorruptRelease(
-                f"genesis must have max_batches with the unit {ADDS_UP!r}, unless its plan bounds "
-                "the batches of a user, and with no other unit; this one differs. The total cost "
-                "of all releases is unknown: do not use it."
+                "genesis must bound what a user contributes, by batches_per_user and "
+                "records_per_batch of its plan, with the unit 'user' and no other; this one "
+                "differs. The total cost of all releases is unknown: do not use it."
             )
         return replace(self, links=(link,), genesis=document)
 
@@ -105,6 +103,8 @@ class Chain:
         else:
             if link.kind == "release":
                 link = replace(link, release=self._next_release(document["release"]))
+            elif link.kind == "burn":
+                link = replace(link, burned=len(document["burned"]))
             place = (link.number, link.epoch, document["previous"])
             follows = place == (last.number + 1, last.epoch, last.digest)
         common = ("experiment", "unit", "schema")
@@ -119,7 +119,23 @@ class Chain:
         """The release of a document, which must follow the release before it."""
         before, root = self.releases, digest_of(self.config)
         previous = before[-1].digest if before else root
-        return following(document, len(before) + 1, root, previous)
+        release = following(document, len(before) + 1, root, previous)
+        if not self._schedule.allows(release.number, release.records, self._burned):
+            raise CorruptRelease(
+                f"release {release.number} must have the records of its batch, or fewer where the "
+                f"plan has a clock; it says {release.records:,}. Do not use it: ask its publisher."
+            )
+        return release
+
+    @cached_property
+    def _schedule(self) -> Schedule:
+        return Schedule.of_plan(self.config)
+
+    @property
+    def _burned(self) -> int:
+        """Batches burned since the last restore, which burned all that was under way."""
+        restores = [place for place, link in enumerate(self.links) if link.kind == "restore"]
+        return sum(link.burned for link in self.links[max(restores, default=0) :])
 
     @property
     def releases(self) -> tuple[Release | DecidingRelease, ...]:
@@ -153,9 +169,9 @@ class Chain:
 
     @property
     def budget(self) -> Budget:
-        """What all releases together may cost one unit; the plan has the budget of one release."""
-        share, parts = self.config["budget"], self.genesis["max_batches"] or 1
-        return Budget(float(share["epsilon"]) * parts, float(share["delta"]) * parts)
+        """What all releases together may cost one unit."""
+        budget = self.config["budget"]
+        return Budget(float(budget["epsilon"]), float(budget["delta"]))
 
     @cached_property
     def features(self) -> UnitBall | Schema:
@@ -186,7 +202,6 @@ class Chain:
     def deciding(self) -> PolicyView[Release | DecidingRelease]:
         """What a policy reads of every release of the chain."""
         plan = self.config
-        schedule = Schedule.of_plan(plan)
-        view = PolicyView(int(plan["n_actions"]), schedule, self.releases, plan)
+        view = PolicyView(int(plan["n_actions"]), self._schedule, self.releases, plan)
         _ = view.actions, view.outcome  # fail now, if at all
         return view

@@ -57,15 +57,19 @@ class Client:
     def decide(self, context: Any, *, user: str | None = None, deferred: bool = False) -> Decision:
         """Choose an action for a context; the decision counts once, even after network failures.
 
-        A ``deferred`` decision counts only after ``activate``.
+        A ``deferred`` decision counts only after ``activate``. ``user`` is who is asked about, if
+        the unit of privacy is a user: always the same text for the same person.
         """
         body = _given(context=context, user=user, deferred=deferred or None)
         answer = self._transport.post("/v1/decide", body, {"Idempotency-Key": uuid.uuid4().hex})
         return Decision(answer["decision"], answer["action"], answer["release"], answer["stored"])
 
-    def ticket(self) -> Ticket:
-        """A slot without a context: decide with a ``Billboard``, then ``observe`` all at once."""
-        answer = self._transport.post("/v1/tickets", {})
+    def ticket(self, *, user: str | None = None) -> Ticket:
+        """A slot without a context: decide with a ``Billboard``, then ``observe`` all at once.
+
+        ``user`` is whose slot it is, if the unit of privacy is a user.
+        """
+        answer = self._transport.post("/v1/tickets", _given(user=user))
         return Ticket(answer["ticket"], answer["release"], answer["stored"])
 
     def observe(
@@ -76,7 +80,6 @@ class Client:
         reward: float | None = None,
         context: Any = None,
         action: int | str | None = None,
-        user: str | None = None,
     ) -> None:
         """Report the loss of a decision, or its reward where the plan of the service has rewards.
 
@@ -91,7 +94,6 @@ class Client:
                 reward=reward,
                 context=context,
                 action=action,
-                user=user,
             ),
         )
 

@@ -44,14 +44,8 @@ EVALUATED = (
 _SHARED = {"format", "kind", "experiment", "epoch", "number", "unit", "schema", "previous"}
 
 
-def genesis(
-    plan: Plan, experiment: str, key: str, epoch: int = 1, *, max_batches: int | None = None
-) -> dict[str, Any]:
-    """Document 0: the plan, and the public key that signs all that follows.
-
-    The plan holds the budget of one release. If the costs of releases add up for one unit,
-    ``max_batches`` is the largest number of releases.
-    """
+def genesis(plan: Plan, experiment: str, key: str, epoch: int = 1) -> dict[str, Any]:
+    """Document 0: the plan, and the public key that signs all that follows."""
     refuse_unevaluated(plan)
     config = plan.to_config()
     return {
@@ -65,7 +59,7 @@ def genesis(
         "previous": None,
         "plan": config,
         "key": checked_public_key(key),
-        "max_batches": max_batches,
+        "max_batches": None,  # of this format; the plan says how often one user contributes
     }
 
 

@@ -12,6 +12,7 @@ from discreet.errors import CorruptRelease
 from discreet.oracles import Mechanism
 from discreet.oracles.mechanisms.geometry import publishable
 from discreet.oracles.mechanisms.legal_rows import matrix_bits
+from discreet.oracles.mechanisms.loss_sums import LossSums
 from discreet.oracles.mechanisms.pooled_statistics import PooledStatistics
 from discreet.plan import Plan
 from discreet.privacy.events import NonPrivate
@@ -36,12 +37,16 @@ def recompute(released: Released) -> dict[int, list[str]]:
     oracle = plan.get("oracle")
     if isinstance(oracle, Mapping) and oracle.get("kind") != "PooledRidge":
         return {}
-    # The unit does not enter the noise, and a plan outside the service may promise only this one.
-    mechanism = Plan.from_config({**plan, "unit": "decision"}).mechanism
+    # Without counts of people the unit does not enter the noise, and a plan outside the service
+    # may promise only this one.
+    counted = plan.get("batches_per_user") is not None
+    whole = Plan.from_config(plan if counted else {**plan, "unit": "decision"})
+    mechanism = whole.mechanism
     assert isinstance(mechanism, PooledStatistics)
     known: list[Statistics] = [] if released.prior is None else [released.prior]
     for release in released.items:
         part = misfit(mechanism, known[-1].following if known else None, release)
+        part = part or misfit_of_parts(whole.loss_sums, release)
         if part is None and release.statistics is not None:
             known.append(release.statistics)
             part = _differing(mechanism, known, release)
@@ -83,6 +88,15 @@ def misfit(mechanism: Mechanism, matrix: Array | None, release: Release) -> str 
             np.any(new.following) and np.array_equal(publishable(new.following), new.following)
         )
     return next((part for part, good in holds.items() if not good), None)
+
+
+def misfit_of_parts(sums: LossSums | None, release: Release) -> str | None:
+    """``part_losses`` where a release lacks them, has them without a control, or other noise."""
+    told = release.part_losses
+    if told is None or sums is None:
+        return None if told is None and sums is None else "part_losses"
+    same = math.isclose(told.variance, sums.sigma**2, rel_tol=TOLERANCE)
+    return None if same and np.isfinite(told.sums).all() else "part_losses"
 
 
 def _differing(

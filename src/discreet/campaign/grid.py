@@ -25,6 +25,7 @@ from discreet.config import to_config
 from discreet.errors import InvalidInput
 from discreet.plan import Plan
 from discreet.privacy.budget import Budget
+from discreet.privacy.participation import Participation
 from discreet.registry import ORACLES, POLICIES
 from discreet.releases.canonical import digest_of
 from discreet.schedule import Schedule
@@ -71,6 +72,8 @@ class Grid:
     features: str = "raw"
     oracles: tuple[str, ...] = GRID_ORACLES
     plans_declared: tuple[OwnPlans, ...] = ()
+    participation: Participation | None = None
+    """How often a user contributes, where ε is for a user and not for a decision."""
     own: tuple[type[Any], ...] = field(init=False, repr=False, default=())
     """The classes of users among the algorithms: they travel to the workers with the grid."""
 
@@ -125,6 +128,7 @@ class Grid:
         features: str = "raw",
         oracles: Sequence[str] | None = None,
         plans: Sequence[Any] = (),
+        participation: Participation | None = None,
     ) -> Grid:
         """A preset, with what is given in place of its own; ``plans`` are tables, as in a file."""
         own = PRESETS[one_of("preset", preset, PRESETS)]
@@ -142,6 +146,7 @@ class Grid:
             features=features,
             oracles=GRID_ORACLES if oracles is None else tuple(oracles),
             plans_declared=_distinct([OwnPlans.of(each) for each in plans]),
+            participation=participation,
         )
 
     def union(self, other: Grid) -> Grid:
@@ -170,6 +175,8 @@ class Grid:
             lists["oracles"] = list(self.oracles)
         if self.plans_declared:
             lists["plans"] = [each.to_document() for each in self.plans_declared]
+        if self.participation is not None:
+            words["participation"] = self.participation.to_json()
         return {**words, **lists, "delta": DELTA}
 
     @classmethod
@@ -177,6 +184,7 @@ class Grid:
         """The grid that a manifest describes."""
         given = {name: value for name, value in document.items() if name not in ("delta", "plans")}
         given["plans_declared"] = tuple(map(OwnPlans.of, document.get("plans", ())))
+        given["participation"] = Participation.from_json(document.get("participation"))
         given["epsilons"] = [float(epsilon) for epsilon in given["epsilons"]]
         lists = ("algorithms", "epsilons", "ridges", "oracles")
         return cls(**given | {name: tuple(given[name]) for name in lists if name in given})
@@ -215,6 +223,18 @@ class Grid:
 @lru_cache(maxsize=2 * len(ALGORITHMS))
 def _plans_of(grid: Grid, algorithm: str, n_actions: int, dimension: int) -> tuple[Plan, ...]:
     """With all its oracles; cached, since the families of a data set need the same plans."""
+    made = _for_decisions(grid, algorithm, n_actions, dimension)
+    often = grid.participation
+    if often is None:
+        return made
+    batches, records = often.batches, often.records
+    return tuple(
+        replace(plan, unit="user", batches_per_user=batches, records_per_batch=records)
+        for plan in made
+    )
+
+
+def _for_decisions(grid: Grid, algorithm: str, n_actions: int, dimension: int) -> tuple[Plan, ...]:
     declared = grid.declared(algorithm)
     if declared is not None:
         return declared.plans(n_actions, dimension, grid.epsilons, grid.mechanism)

@@ -52,12 +52,15 @@ class Campaign:
     """What the columns of files mean; None takes numbers as they are."""
     target: str | None = None
     """The column of the class in files; None is the last."""
+    user: str | None = None
+    """The column of ids of people in files, where ε is for one of them."""
 
     @property
     def reading(self) -> dict[str, str]:
         """How files are read, where it is not as usual; the digest of a set depends on it."""
         schema = {} if self.schema is None else {"schema": digest_of(to_config(self.schema))}
-        return schema | ({} if self.target is None else {"target": self.target})
+        named = {"target": self.target, "user": self.user}
+        return schema | {name: column for name, column in named.items() if column is not None}
 
     def __post_init__(self) -> None:
         if self.schema is not None and self.grid.features != "raw":
@@ -65,6 +68,14 @@ class Campaign:
                 f"features must be raw with a schema, which has ranges; got "
                 f"{self.grid.features!r}. Leave it out."
             )
+        if (self.user is None) != (self.grid.participation is None):
+            raise InvalidInput(
+                "user must name a column of ids just where the grid has a participation; got "
+                f"{self.user!r} with {self.grid.participation}. Give both, or neither."
+            )
+        if self.user is not None:
+            for family in self.grid.families:  # refuses now what has no bound for a user
+                self.grid.plans(family, 2, 1)
         for name in ("jobs", "max_columns"):
             if getattr(self, name) is not None:
                 whole(name, getattr(self, name), 1)
@@ -123,7 +134,7 @@ def run(campaign: Campaign, show: Callable[[Progress], None] = lambda _: None) -
 
 def _read_as(handle: Handle, campaign: Campaign, *_: Any) -> Dataset:
     """A set with the columns that the campaign asks for."""
-    data = handle.load(campaign.target, encoded=campaign.schema is None)
+    data = handle.load(campaign.target, encoded=campaign.schema is None, user=campaign.user)
     return data if campaign.schema is None else with_schema(campaign.schema, data)
 
 
@@ -145,7 +156,7 @@ def _manifest(
         known = {"grid": grid.to_document(), "code_version": version, "device": "", "datasets": {}}
         known |= {"reading": reading} if reading else {}
     before = Grid.from_document(known["grid"])
-    for name in ("mechanism", "features"):
+    for name in ("mechanism", "features", "participation"):
         was, asked = getattr(before, name), getattr(grid, name)
         if was != asked:
             raise InvalidInput(
@@ -154,7 +165,7 @@ def _manifest(
             )
     if known.get("reading", {}) != reading:
         raise InvalidInput(
-            "schema and target must be the same as before in this folder; they differ. "
+            "schema, target and user must be the same as before in this folder; they differ. "
             "Choose another --out."
         )
     if known["code_version"] != version:
@@ -243,6 +254,7 @@ class _Playing:
                 n_actions=data.n_actions,
                 contexts=data.contexts,
                 labels=data.labels,
+                users=data.users,
             )
 
     def keep(self, task: Pending, outcome: Outcome) -> None:

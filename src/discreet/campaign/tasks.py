@@ -9,8 +9,9 @@ import re
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,7 @@ class Task:
     n_actions: int
     contexts: np.ndarray[Any, Any] = field(repr=False)
     labels: np.ndarray[Any, Any] = field(repr=False)
+    users: np.ndarray[Any, Any] | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)
@@ -78,18 +80,19 @@ def _play(task: Task) -> tuple[np.ndarray[Any, Any], ...]:
     played, machine = [], task.machine
     for indices, seeds in task.parts:
         chosen = [plans[i] for i in indices]
-        losses, machine = _within_memory(chosen, features, task.labels, seeds, machine)
+        play = partial(engine.run, chosen, features, task.labels, seeds, users=task.users)
+        losses, machine = _within_memory(play, machine)
         played.append(losses.astype(np.float32))
     return tuple(played)
 
 
 def _within_memory(
-    plans: Any, features: Any, labels: Any, seeds: Any, machine: Machine
+    play: Callable[..., np.ndarray[Any, Any]], machine: Machine
 ) -> tuple[np.ndarray[Any, Any], Machine]:
     """Losses, and the machine with the budget that sufficed: half of it after each failure."""
     while True:
         try:
-            return engine.run(plans, features, labels, seeds, machine), machine
+            return play(machine=machine), machine
         except Exception as error:
             if not out_of_memory(error) or machine.memory <= LEAST:
                 raise

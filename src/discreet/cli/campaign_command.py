@@ -11,6 +11,7 @@ from discreet.cli.answer import Answer, table
 from discreet.cli.experiment_file import schema_flag, target_flag
 from discreet.cli.own_code import import_flag
 from discreet.cli.parser import Commands, command
+from discreet.cli.people_flags import often_flags, user_flag
 from discreet.formatting import duration, epsilon_text
 from discreet.validate import installed
 
@@ -83,6 +84,8 @@ def _run_flags(parser: argparse.ArgumentParser) -> None:
     flag("--features", metavar="raw|ranges|wide", help=columns)
     schema_flag(parser)
     target_flag(parser)
+    user_flag(parser)
+    often_flags(parser)
     flag("--device", metavar="auto|numpy|cpu|cuda", help="cpu is torch without a GPU")
     processes = "processes (default: one per core, at most 8 on a GPU)"
     flag("--jobs", type=int, metavar="N", help=processes)
@@ -171,11 +174,13 @@ def status(args: argparse.Namespace) -> Answer:
         for name, each in sets.items()
     ]
     levels = ", ".join(epsilon_text(epsilon) for epsilon in found.grid.epsilons)
+    often = found.grid.participation
     lines = [
         f"{runs:,} of {expected:,} runs are there" + ("; the campaign is running" * found.running),
         f"preset {found.grid.preset}, mechanism {found.grid.mechanism}, features "
         f"{found.grid.features}{' (NonPrivate)' * bool(found.not_private)}, ε = {levels}, "
         f"{found.grid.seeds} seeds; made on {found.device or 'nothing yet'}",
+        *([] if often is None else [f"ε is for one user, who contributes {often.text}"]),
         *(["", *table(["data set", "runs", "of", "seconds", "state"], rows)] if rows else []),
         *(
             f"{name} {family}: {why}"

@@ -9,6 +9,7 @@ from typing import Any
 
 from discreet.campaign.grid import Grid
 from discreet.campaign.run_campaign import Campaign
+from discreet.cli.people_flags import participation
 from discreet.config import build
 from discreet.data import NAMES
 from discreet.errors import InvalidInput
@@ -43,10 +44,13 @@ class Request:
     memory: float | None = None
     schema: str | None = None
     target: str | None = None
+    user: str | None = None
+    batches_per_user: int | None = None
+    records_per_batch: int | None = None
 
     def campaign(self) -> Campaign:
         """The same, checked."""
-        for name in ("out", "scheduler", "schema", "target"):
+        for name in ("out", "scheduler", "schema", "target", "user"):
             _text(name, getattr(self, name))
         for name in ("data", "algorithms", "oracles"):
             for each in getattr(self, name) or ():
@@ -61,6 +65,7 @@ class Request:
             features=self.features,
             oracles=self.oracles,
             plans=self.plans or (),
+            participation=participation(self.user, self.batches_per_user, self.records_per_batch),
         )
         return Campaign(
             grid=grid,
@@ -73,6 +78,7 @@ class Request:
             memory=self.memory,
             schema=None if self.schema is None else Schema.from_toml(self.schema),
             target=self.target,
+            user=self.user,
         )
 
 

@@ -13,10 +13,15 @@ from discreet.cli.answer import Answer, as_json, table, write
 from discreet.cli.experiment_file import group_flag, schema_flag, target_flag
 from discreet.cli.group_table import group_document, group_table
 from discreet.cli.parser import Commands, command
+from discreet.cli.people_flags import often_flags, participation, user_flag
 from discreet.cli.spoken_advice import quiet_flag
 from discreet.errors import InvalidInput
 from discreet.features.schema import Schema
+from discreet.features.unit_ball import UnitBall
 from discreet.formatting import epsilon_text
+from discreet.plan import Plan
+from discreet.privacy.budget import Budget
+from discreet.privacy.participation import Participation
 from discreet.validate import installed, one_of, whole
 
 if TYPE_CHECKING:
@@ -35,6 +40,7 @@ examples:
   discreet curve --data fried --horizon 5000
   discreet curve --data public.csv --target bought --features ranges --out curve
   discreet curve --data public.csv --target bought --group region
+  discreet curve --data public.csv --target bought --user customer --batches-per-user 4
 """
 
 
@@ -45,6 +51,8 @@ def add(commands: Commands) -> None:
     flag = parser.add_argument
     flag("--data", required=True, metavar="NAME|FILE", help="a public set: fried, …, FILE.csv")
     target_flag(parser)
+    user_flag(parser)
+    often_flags(parser)
     schema_flag(parser)
     group_flag(parser)
     flag("--rows", type=int, metavar="N", help="size of a generated set, or rows drawn from a file")
@@ -62,15 +70,19 @@ def curve(args: argparse.Namespace) -> Answer:
     from discreet.simulate.privacy_curve import EPSILONS
 
     data, groups = _data(args)
+    contexts = _contexts(data, args.features, args.schema)
+    often = participation(args.user, args.batches_per_user, args.records_per_batch)
     found = privacy_curve(
-        _contexts(data, args.features, args.schema),
+        contexts,
         data.labels,
         groups=groups,
+        users=data.users,
+        plan=None if often is None else _plan(contexts.shape[1], data.n_actions, often),
         epsilons=args.epsilon or EPSILONS,
         seeds=args.seeds,
         horizon=args.horizon,
     )
-    notes = _notes(args)
+    notes = [*_notes(args), *_whose(found.plan, data)]
     document = _document(found, data, args.features, notes)
     if args.out:
         document["files"] = _write(Path(args.out), found, data.name, notes, document, args)
@@ -90,7 +102,8 @@ def _data(args: argparse.Namespace) -> tuple[Dataset, Any]:
     from discreet.simulate.schema_columns import with_schema
 
     generated = args.rows if args.data in GENERATORS else None
-    data = load(args.data, rows=generated, target=args.target, encoded=args.schema is None)
+    encoded = args.schema is None
+    data = load(args.data, rows=generated, target=args.target, encoded=encoded, user=args.user)
     groups = None if args.group is None else file_groups(data, args.group)
     if args.schema is not None:
         data = with_schema(Schema.from_toml(args.schema), data)
@@ -98,7 +111,9 @@ def _data(args: argparse.Namespace) -> tuple[Dataset, Any]:
         return data, groups
     rows = min(whole("rows", args.rows, 1), data.rows)
     some = np.random.default_rng(0).permutation(data.rows)[:rows]
-    cut = replace(data, contexts=data.contexts[some], labels=data.labels[some], source=None)
+    users = None if data.users is None else data.users[some]
+    contexts, labels = data.contexts[some], data.labels[some]
+    cut = replace(data, contexts=contexts, labels=labels, source=None, users=users)
     return cut, None if groups is None else groups[some]
 
 
@@ -110,6 +125,25 @@ def _contexts(data: Dataset, features: str, schema: str | None) -> Any:
             f"features must be raw with a schema, which has ranges; got {features!r}. Leave it out."
         )
     return scaled(data.contexts, one_of("features", features, COLUMNS))
+
+
+def _plan(dimension: int, n_actions: int, often: Participation) -> Plan:
+    """The default plan, for users."""
+    return Plan(
+        n_actions=n_actions,
+        features=UnitBall(dimension),
+        budget=Budget.none(),
+        unit="user",
+        batches_per_user=often.batches,
+        records_per_batch=often.records,
+    )
+
+
+def _whose(plan: Plan, data: Dataset) -> list[str]:
+    if plan.participation is None or data.users is None:
+        return []
+    people = len(np.unique(data.users))
+    return [f"ε is for one of {people:,} users, who contributes {plan.participation.text}."]
 
 
 def _notes(args: argparse.Namespace) -> list[str]:
@@ -175,12 +209,13 @@ def _write(
 def _again(args: argparse.Namespace) -> str:
     """The command that makes the same page."""
     words = ["discreet", "curve", "--data", args.data]
-    for name in ("target", "schema", "group", "rows", "horizon", "features", "epsilon", "seeds"):
+    columns = ("target", "user", "batches_per_user", "records_per_batch", "schema", "group")
+    for name in (*columns, "rows", "horizon", "features", "epsilon", "seeds"):
         value = getattr(args, name)
         if value is not None:
             many = value if isinstance(value, list) else [value]
             written = (f"{each:g}" if isinstance(each, float) else str(each) for each in many)
-            words += [f"--{name}", *written]
+            words += [f"--{name.replace('_', '-')}", *written]
     return shlex.join([*words, "--out", "DIR"])
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from discreet.cli.own_code import import_flag
+from discreet.cli.people_flags import user_flag
 from discreet.cli.spoken_advice import quiet_flag
 from discreet.config import to_config
 from discreet.errors import InvalidInput
@@ -27,11 +28,11 @@ and the oracle PooledRidge unless said otherwise: they need no tuning. --set rea
 parameter of policy, oracle and plan: scale=16, ridge=0.001, mechanism=paper, first_batch=64.
 Supervised is --policy Greedy --set feedback=full --set losses=one_label.
 """
-OWN_KEYS = ("data", "target", "schema", "rows", "seeds")
+OWN_KEYS = ("data", "target", "user", "schema", "rows", "seeds")
 """What an experiment has beyond its plan."""
 WORDS = (
     *("feedback", "losses", "first_batch", "growth", "longest_batch", "missing_loss", "releases"),
-    *("unit", "batches_per_user", "records_per_batch", "imported"),
+    *("close_every", "imported", "unit", "batches_per_user", "records_per_batch"),
 )
 """Keys of the plan itself that ``--set`` reaches."""
 DEFAULT = {"policy": "ReplayBonusPO", "oracle": "PooledRidge"}
@@ -63,6 +64,7 @@ def experiment_flags(parser: argparse.ArgumentParser) -> None:
     flag("file", nargs="?", metavar="experiment.toml", help="keys of a plan, and data, rows, seeds")
     flag("--data", metavar="NAME|FILE", help="fried, linear, logistic, digits, …, .npz or .csv")
     target_flag(parser)
+    user_flag(parser)
     schema_flag(parser)
     flag("--rows", type=int, metavar="N", help="size of a generated set")
     flag("--policy", metavar="NAME", help=", ".join(POLICIES))
@@ -114,7 +116,7 @@ def from_arguments(args: argparse.Namespace, *, needs_data: bool = False) -> Exp
                 f"experiment must have only known keys; got {name!r}. {nearest(name, known)}"
             )
     name, rows = document.pop("data", None), document.pop("rows", None)
-    target = document.pop("target", None)
+    target, user = document.pop("target", None), document.pop("user", None)
     seeds = whole("seeds", document.pop("seeds", 5), 1)
     if rows is not None:
         whole("rows", rows, 1)
@@ -125,15 +127,20 @@ def from_arguments(args: argparse.Namespace, *, needs_data: bool = False) -> Exp
             "data must be given to run; none were named. Add --data fried, --data FILE.csv, or the "
             "key data to the experiment file."
         )
-    if name is None and target is not None:
-        raise InvalidInput(
-            f"target must come with data; got {target!r} alone. Add --data FILE.csv."
-        )
+    for key, column in (("target", target), ("user", user)):
+        if name is None and column is not None:
+            raise InvalidInput(
+                f"{key} must come with data; got {column!r} alone. Add --data FILE.csv."
+            )
+    if user is not None:
+        document.setdefault("unit", "user")
     schema = document.pop("schema", None)
     if schema is not None:
         document["features"] = to_config(Schema.from_toml(schema))
     by_schema = _kind(document.get("features")) == "Schema"
-    data = None if name is None else load(name, rows=rows, target=target, encoded=not by_schema)
+    data = None
+    if name is not None:
+        data = load(name, rows=rows, target=target, encoded=not by_schema, user=user)
     if data is not None:
         if "actions" not in document:
             document.setdefault("n_actions", data.n_actions)
@@ -145,7 +152,13 @@ def from_arguments(args: argparse.Namespace, *, needs_data: bool = False) -> Exp
             f"{' and '.join(missing)} must be known; no data were named. "
             "Add --data fried, or --actions and --dimension to plan without data."
         )
-    return Experiment(Plan.from_config(document), data, seeds, rows)
+    plan = Plan.from_config(document)
+    if needs_data and plan.unit == "user" and user is None:
+        raise InvalidInput(
+            "user must name the column of ids where the unit is 'user'; got none. "
+            "Add --user COLUMN, or the key user to the experiment file."
+        )
+    return Experiment(plan, data, seeds, rows)
 
 
 def read_experiment(path: str) -> dict[str, Any]:
@@ -167,7 +180,7 @@ def _kind(features: Any) -> Any:
 
 def apply_flags(document: dict[str, Any], args: argparse.Namespace) -> None:
     """Flags win over the file."""
-    for name in ("data", "target", "schema", "rows", "seeds", "horizon"):
+    for name in ("data", "target", "user", "schema", "rows", "seeds", "horizon"):
         if getattr(args, name) is not None:
             document[name] = getattr(args, name)
     if args.actions is not None:  # a count or names, instead of those in the file

@@ -46,7 +46,6 @@ def add(commands: Commands) -> None:
     flag("--action", default="action", metavar="COLUMN", help="what was played (action)")
     flag("--loss", metavar="COLUMN", help="its loss (loss, or cost in a log of Vowpal Wabbit)")
     flag("--reward", metavar="COLUMN", help="its reward, where the plan declares rewards")
-    flag("--user", metavar="COLUMN", help="whose decision it was, where the unit is a user")
     flag("--ignore", action="append", default=[], metavar="COLUMN", help="no feature; repeat it")
     flag("--public", action="store_true", help="the log is public: make a prior, without noise")
     flag("--weight", type=float, metavar="W", help="what a row of a prior counts, at most 1 (1)")
@@ -62,6 +61,9 @@ def import_(args: argparse.Namespace) -> Answer:
             "weight must come with --public; got it alone. Private rows count as all others do: "
             "leave --weight out."
         )
+    user, args.user = args.user, None  # a column of the log, not of data
+    if user is not None:
+        args.set = ["unit=user", *(args.set or ())]
     plan = from_arguments(args).plan
     columns = log_columns(args.log)
     word = plan.outcome.word
@@ -73,8 +75,8 @@ def import_(args: argparse.Namespace) -> Answer:
             f"Write --{word} COLUMN, or change the outcome of the plan."
         )
     beside = {"action": args.action, word: told}
-    if args.user:
-        beside["user"] = args.user
+    if user is not None:
+        beside["user"] = user
     values = {kind: _column(columns, name, kind) for kind, name in beside.items()}
     contexts = _contexts(plan, columns, [*beside.values(), "probability", *args.ignore])
     if args.public:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from discreet.errors import CorruptRelease, InvalidInput
 from discreet.formatting import epsilon_text
 from discreet.privacy.events import to_json
-from discreet.privacy.ledger import DISJOINT, Ledger
+from discreet.privacy.ledger import DISJOINT, DISJOINT_PARTS, Ledger, partitions
 from discreet.releases.canonical import read_document
 from discreet.releases.released import FILE_FORMAT, Released
 
@@ -112,8 +112,7 @@ def _signed(path: str) -> list[bytes] | None:
 
 def _of_chain(contents: list[bytes]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     """The ledger that published documents imply, against the whole budget of the genesis."""
-    from discreet.billboard.chain import ADDS_UP, Chain
-    from discreet.service.storage.document_table import DISJOINT_USERS, EVERY_BATCH
+    from discreet.billboard.chain import Chain
 
     # Whether the key is the operator's, the reader must know; here it holds the chain together.
     chain = Chain(str(json.loads(contents[0]).get("key"))).extended(contents)
@@ -123,22 +122,21 @@ def _of_chain(contents: list[bytes]) -> tuple[Mapping[str, Any], Mapping[str, An
     published = [each for each in documents if each["kind"] == "release"]
     missing = {*range(chain.number)} - {each["number"] for each in documents}
     often = _participation(chain.config)
-    adds_up = unit == ADDS_UP and not often
-    if missing and unit == ADDS_UP:
+    if missing and often:
         raise CorruptRelease(
             f"chain must hold every document where costs add up; {len(missing)} are missing. "
             "A restore lost them: ask the operator, or whoever saw them."
         )
     charges = [
         {
-            "partition": "every batch" if adds_up else f"document {each['number']}",
+            "partition": part,
             "event": each["release"]["event"],
             "unit": unit,
         }
         for each in published
+        for part in partitions(f"document {each['number']}", "control" in chain.config)
     ]
-    said = {"user_per_batch": DISJOINT_USERS, **({ADDS_UP: EVERY_BATCH} if adds_up else {})}
-    because = said.get(unit, DISJOINT)
+    because = DISJOINT_PARTS if "control" in chain.config else DISJOINT
     budget = {"epsilon": repr(chain.budget.epsilon), "delta": repr(chain.budget.delta)}
     ledger = {
         "budget": budget,
@@ -157,24 +155,26 @@ def _of_chain(contents: list[bytes]) -> tuple[Mapping[str, Any], Mapping[str, An
 
 def _of_releases(released: Released, head: str) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     """The ledger that releases imply: one charge per batch against the budget of the plan."""
-    from discreet.billboard.chain import ADDS_UP
-
     plan: Any = released.plan
     often = _participation(plan)
-    if plan["unit"] == ADDS_UP and not often:
+    if plan["unit"] != "decision" and not often:
         raise InvalidInput(
-            "file of releases must be of batches whose costs do not add up; those of a user do, "
-            "and the file does not say how many there may be. Verify the signed documents instead."
+            "file of releases must say how often one user contributes, in batches_per_user and "
+            f"records_per_batch of its plan; got the unit {plan['unit']!r} without. An older "
+            "version wrote it: verify it with that version."
         )
     charges = [
-        {"partition": f"batch {item.number}", "event": to_json(item.event), "unit": plan["unit"]}
+        {"partition": part, "event": to_json(item.event), "unit": plan["unit"]}
         for item in released.items
+        for part in partitions(f"batch {item.number}", "control" in plan)
     ]
     ledger = {
         "budget": {name: plan["budget"][name] for name in ("epsilon", "delta")},
         "unit": plan["unit"],
         **often,
-        "entries": [{"assumption": DISJOINT, "charges": charges}],
+        "entries": [
+            {"assumption": DISJOINT_PARTS if "control" in plan else DISJOINT, "charges": charges}
+        ],
     }
     return ledger, {"releases": len(released.items), "head": head}
 

@@ -19,6 +19,7 @@ from discreet.cli import (
     keys_command,
     label_command,
     ledger_command,
+    lift_command,
     plan_command,
     release_command,
     restore_command,
@@ -59,6 +60,7 @@ COMMANDS = (
     audit_command,
     ledger_command,
     label_command,
+    lift_command,
     release_command,
     version_command,
 )

@@ -18,7 +18,7 @@ from discreet.privacy.accounting import epsilon
 from discreet.privacy.attacker import attacker
 from discreet.privacy.events import assumptions, to_json
 from discreet.privacy.groups import epsilon_apart, epsilon_together, person_event
-from discreet.privacy.ledger import DISJOINT, RELATION
+from discreet.privacy.ledger import DISJOINT, DISJOINT_PARTS, RELATION
 from discreet.privacy.participation import ONCE
 from discreet.schedule import Schedule
 from discreet.validate import whole
@@ -79,7 +79,8 @@ def outlook(experiment: Experiment) -> dict[str, Any]:
     ]
     helpful = [number for number, size in enumerate(sizes, start=1) if size <= HELPFUL]
     event, often = plan.event, plan.participation
-    told = [DISJOINT] if often is None else [DISJOINT, often.assumption]
+    because = DISJOINT if plan.control is None else DISJOINT_PARTS
+    told = [because] if often is None else [because, often.assumption]
     return {
         "format": "discreet-outlook/1",
         "plan": plan.to_config(),
@@ -146,8 +147,10 @@ def _person(plan: Plan, records: int) -> dict[str, Any]:
 
 def _scales(plan: Plan) -> dict[str, float]:
     """The numbers that calibration fixed."""
-    numbers = vars(plan.mechanism).items()
-    return {name: value for name, value in numbers if isinstance(value, float)}
+    numbers = {**vars(plan.mechanism)}
+    if plan.loss_sums is not None:
+        numbers["part_losses"] = plan.loss_sums.sigma
+    return {name: value for name, value in numbers.items() if isinstance(value, float)}
 
 
 def _lines(document: dict[str, Any], quiet: bool) -> list[str]:

@@ -31,12 +31,15 @@ def restore(args: argparse.Namespace) -> Answer:
     from discreet.service.settings import Settings
 
     need_extra()
-    made = lifecycle.restore(Settings.read(args.config), anchor_lost=args.anchor_lost)
+    settings = Settings.read(args.config)
+    made = lifecycle.restore(settings, anchor_lost=args.anchor_lost)
     lines = ["a new epoch has begun"]
     if made.burned:
         lines.append(f"burned: batch {_listed(made.burned)}")
     if made.charged:
         lines.append(f"charged, though the backup lacks it: document {_listed(made.charged)}")
+    if made.charged and settings.unit == "user":
+        lines.append(f"batches that every user counts as having entered: {len(made.charged)}")
     return Answer({"burned": made.burned, "charged": made.charged}, "; ".join(lines))
 
 

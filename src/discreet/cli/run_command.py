@@ -20,6 +20,7 @@ from discreet.cli.experiment_file import (
 from discreet.cli.group_table import group_document, group_table
 from discreet.cli.parser import Commands, command
 from discreet.formatting import guarantee_text
+from discreet.privacy.participation import Participation
 from discreet.simulate import Evaluation, evaluate
 from discreet.simulate.group_losses import GroupLosses, lines_over_seeds
 from discreet.simulate.public_groups import file_groups
@@ -31,6 +32,7 @@ EXAMPLES = """
 examples:
   discreet run --data fried --policy SquareCB --set scale=4 --epsilon 1 --seeds 10
   discreet run --data public.csv --group region --epsilon 4
+  discreet run --data public.csv --user customer --set batches_per_user=4 --epsilon 4
   discreet run experiment.toml --epsilon 4 --out result.json"""
 
 
@@ -62,7 +64,7 @@ def play(experiment: Experiment, group: str | None = None) -> list[Evaluation]:
     assert data is not None
     groups = None if group is None else file_groups(data, group)
     return [
-        evaluate(experiment.plan, contexts, data.labels, groups=groups, seed=seed)
+        evaluate(experiment.plan, contexts, data.labels, groups=groups, seed=seed, users=data.users)
         for seed in range(experiment.seeds)
     ]
 
@@ -122,7 +124,8 @@ def _lines(
 ) -> list[str]:
     data, plan, budget = document["data"], document["plan"], document["plan"]["budget"]
     epsilon, delta = float(budget["epsilon"]), float(budget["delta"])
-    noise = f"noise scale of {guarantee_text(epsilon, delta)}; seeded noise, not private"
+    whose = _whose(plan)
+    noise = f"noise scale of {guarantee_text(epsilon, delta)}{whose}; seeded noise, not private"
     rows = [
         [f"{end:,}", f"{loss:.4f}", _plus_minus(error)]
         for end, loss, error in zip(
@@ -146,6 +149,14 @@ def _lines(
         f"uniform actions {document['uniform']:.4f}",
         *([f"written to {out}"] if out else []),
     ]
+
+
+def _whose(plan: dict[str, Any]) -> str:
+    """For whom ε is, where it is not for one decision."""
+    if plan["unit"] != "user":
+        return ""
+    often = Participation(plan["batches_per_user"], plan["records_per_batch"])
+    return f" for one user, with {often.text}"
 
 
 def _plus_minus(error: float | None) -> str:

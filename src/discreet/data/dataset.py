@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -39,6 +40,8 @@ class Dataset:
     weights: np.ndarray[Any, Any] | None = field(default=None, repr=False)
     classes: tuple[str, ...] = field(default=(), repr=False)
     source: SourceColumns | None = field(default=None, repr=False)
+    users: np.ndarray[Any, Any] | None = field(default=None, repr=False)
+    """Ids of people (n,), text, where a column of the file was named as these."""
 
     @property
     def rows(self) -> int:
@@ -60,14 +63,14 @@ class Dataset:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of contexts and labels; the name does not enter."""
-        return content_digest(self.contexts, self.labels, self.n_actions)
+        """SHA-256 of contexts, labels and ids of people, if any; the name does not enter."""
+        return content_digest(self.contexts, self.labels, self.n_actions, self.users)
 
 
 def labelled(name: str, contexts: Any, labels: Any) -> Dataset:
     """A checked ``Dataset``; classes become 0 … A−1 in sorted order."""
     contexts, labels = np.asarray(contexts), np.asarray(labels)
-    _check_contexts(name, contexts)
+    check_contexts(name, contexts)
     if labels.shape != contexts.shape[:1] or labels.dtype.kind not in "fiubUS":
         raise InvalidInput(
             f"labels of {name} must be one class per row; got shape {labels.shape} of "
@@ -103,7 +106,8 @@ def from_columns(
     return replace(labelled(name, nothing, labels), contexts=nothing[:, :0], source=source)
 
 
-def _check_contexts(name: str, contexts: np.ndarray[Any, Any]) -> None:
+def check_contexts(name: str, contexts: np.ndarray[Any, Any]) -> None:
+    """Refuse what is no table of finite numbers."""
     if contexts.ndim != 2 or contexts.dtype.kind not in "fiub" or 0 in contexts.shape:
         raise InvalidInput(
             f"contexts of {name} must be a table of numbers with rows and columns; got shape "
@@ -147,8 +151,10 @@ def _word(label: Any) -> str:
     return str(int(label)) if isinstance(label, np.floating) else str(label)
 
 
-def content_digest(contexts: Any, labels: Any, n_actions: int) -> str:
+def content_digest(contexts: Any, labels: Any, n_actions: int, users: Any = None) -> str:
     """SHA-256, in hex, of the format, (n, d, A), the contexts row by row and the labels.
+
+    Ids of people follow, each on a line as JSON writes it.
 
     Numbers are written as little-endian float64 and int64 whatever they were stored as, and −0
     as 0, so that the digest depends neither on the file format nor on the machine. Rows count in
@@ -159,4 +165,6 @@ def content_digest(contexts: Any, labels: Any, n_actions: int) -> str:
     found = hashlib.sha256(FORMAT)
     for part in (shape, numbers, np.ascontiguousarray(labels, dtype="<i8")):
         found.update(part.tobytes())
+    if users is not None:
+        found.update("\n".join(map(json.dumps, users.tolist())).encode())
     return found.hexdigest()

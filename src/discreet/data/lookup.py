@@ -35,12 +35,14 @@ def load(
     rows: int | None = None,
     target: str | int | None = None,
     encoded: bool = True,
+    user: str | None = None,
 ) -> Dataset:
     """One set: by name, from a file, or from OpenML.
 
     ``rows`` is for generated sets only. ``target`` is the column of the class in a file, by name or
     by number from 1; it is the last unless it is said. Without ``encoded`` the columns of a file
-    are kept as they are, for a schema, and not made numbers.
+    are kept as they are, for a schema, and not made numbers. ``user`` names a column of a file that
+    holds the ids of people: it becomes ``users`` of the set, and is no context.
 
     >>> load("linear", rows=300)
     Dataset(name='linear', n_actions=3)
@@ -57,8 +59,13 @@ def load(
             f"target must be left out for {name!r}, whose class is fixed; got {target!r}. "
             "Only files have columns to choose from."
         )
+    if user is not None and found[0].kind != "file":
+        raise InvalidInput(
+            f"user must be left out for {name!r}, whose rows are nobody's; got {user!r}. "
+            "Only files have a column of ids."
+        )
     if rows is None:
-        return found[0].load(None if target is None else str(target), encoded)
+        return found[0].load(None if target is None else str(target), encoded, user)
     if name not in GENERATORS:
         raise InvalidInput(
             f"rows must be left out for {name!r}: its size is fixed; got {rows}. "

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from discreet.data.dataset import Dataset
+from discreet.data.user_column import with_users
 from discreet.errors import InvalidInput
 
 
@@ -31,8 +32,12 @@ class Handle:
         """Where it comes from, in words."""
         return str(self.place) if self.kind == "file" else f"the {self.kind} set"
 
-    def load(self, target: str | None = None, encoded: bool = True) -> Dataset:
+    def load(
+        self, target: str | None = None, encoded: bool = True, user: str | None = None
+    ) -> Dataset:
         """The set itself, under the name of the handle; what is asked for here is for files."""
+        if user is not None:
+            return with_users(self.load(target, encoded=False), user, encoded)
         chosen = (target, encoded) if self.kind == "file" else ()
         data = replace(self.reader(self.place, *chosen), name=self.name)
         found = {"rows": data.rows, "classes": data.n_actions}

@@ -12,7 +12,6 @@ from discreet.report.templating import rendered
 UNITS = {
     "decision": "one decision",
     "user": "one person",
-    "user_per_batch": "one person within one batch",
 }
 GUESSED = 50
 """Of one hundred choices between two, a guess is right this often."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from discreet.control import PARTS
 from discreet.display import html_table
 from discreet.errors import BudgetExceeded
 from discreet.formatting import epsilon_text, guarantee_text
@@ -24,6 +25,11 @@ RELATION = "replace one record"
 DISJOINT = (
     "Batches are disjoint sets of numbered slots, fixed when a decision is made; "
     "one record enters one batch, and each batch is fitted once."
+)
+
+DISJOINT_PARTS = (
+    f"{DISJOINT} The control of a batch is a public share of its slots, or of people by a keyed "
+    "hash of their ids: a record is in one part, and a person in the same part of every batch."
 )
 
 UNBOUNDED = events.NonPrivate(
@@ -126,7 +132,8 @@ class Ledger:
         for entry in self.entries:
             charged[entry.partition].append(entry.event)
         if self.participation is not None:
-            each = [_of_records(some, self.participation.records) for some in charged.values()]
+            batches = _dearest_parts(charged)
+            each = [_of_records(some, self.participation.records) for some in batches]
             return dearest(each, self.participation.batches) if each else NOTHING
         names = charged if partition is None else [partition]
         costs = [events.compose(*charged[name]) for name in names]
@@ -212,6 +219,30 @@ class Ledger:
                 for charge in group["charges"]
             ),
         )
+
+
+def partitions(part: str, control: bool) -> list[str]:
+    """The partitions that pay for the release of a batch: one, or the batch's two parts."""
+    return [f"{part}, {name}" for name in PARTS] if control else [part]
+
+
+def batch_of_partition(partition: str) -> str:
+    """The batch that a partition is, or is a part of."""
+    whole, _, name = partition.rpartition(", ")
+    return whole if name in PARTS else partition
+
+
+def _dearest_parts(charged: Mapping[str, list[events.Event]]) -> list[list[events.Event]]:
+    """What each batch costs a person, who is in one of its parts; for parts that differ, both.
+
+    Privacy: a person is never in both parts of a batch. [docs/privacy/lift.md, "People"]
+    """
+    batches: dict[str, list[list[events.Event]]] = defaultdict(list)
+    for partition, some in charged.items():
+        parts = batches[batch_of_partition(partition)]
+        if some not in parts:
+            parts.append(some)
+    return [[event for some in parts for event in some] for parts in batches.values()]
 
 
 def _of_records(charged: list[events.Event], records: int) -> events.Event:

@@ -69,5 +69,8 @@ class Participation:
         return cls(*counts)
 
 
+USUAL = Participation(batches=4, records=1)
+"""What a plan for users takes unless it is told: the least loss, or near it, where this was
+measured. It depends on no data. [docs/results/users.md, "The default"]"""
 ONCE = Participation()
 """One record in one batch: what the unit "decision" promises."""

@@ -16,6 +16,7 @@ from discreet.arrays.backend import apply_rows, at_least, at_most, sigmoid
 from discreet.errors import CorruptRelease
 from discreet.privacy import events
 from discreet.releases.canonical import decode_array, digest_of, encode_array
+from discreet.releases.part_losses import PartLosses
 from discreet.releases.statistics import Statistics
 from discreet.types import Array
 
@@ -74,7 +75,8 @@ class Release:
     """One published fit: number and public size of its batch, predictor, Gram if radii need it.
 
     ``previous`` is the digest of the release before, or of the plan for the first one;
-    ``statistics`` are the noisy sums of its batch, which later fits use again, if the oracle pools.
+    ``statistics`` are the noisy sums of its batch, which later fits use again, if the oracle pools;
+    ``part_losses`` tell how policy and control fared, if the plan has a control share.
     """
 
     number: int
@@ -85,6 +87,7 @@ class Release:
     plan_digest: str = ""
     previous: str = ""
     statistics: Statistics | None = None
+    part_losses: PartLosses | None = None
 
     @classmethod
     def of(cls, fit: Fit, number: int, records: int, **rest: Any) -> Release:
@@ -119,6 +122,8 @@ class Release:
         }
         if self.statistics is not None:
             document["statistics"] = self.statistics.to_json()
+        if self.part_losses is not None:
+            document["part_losses"] = self.part_losses.to_json()
         return document
 
     @classmethod
@@ -133,6 +138,7 @@ class Release:
             if document["predictor"]["link"] not in LINKS:
                 raise CorruptRelease("link must be a known one; this link is not. Fetch it again.")
             gram, sums = document["gram"], document.get("statistics")
+            parts = document.get("part_losses")
             return cls(
                 number=int(document["number"]),
                 records=int(document["records"]),
@@ -146,6 +152,7 @@ class Release:
                 plan_digest=document["plan"],
                 previous=document["previous"],
                 statistics=None if sums is None else Statistics.from_json(sums),
+                part_losses=None if parts is None else PartLosses.from_json(parts),
             )
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             if isinstance(error, CorruptRelease):
@@ -169,12 +176,14 @@ class DecidingRelease:
     gram: Gram | None
     statistics: Statistics | None
     digest: str
+    part_losses: PartLosses | None = None
 
     @classmethod
     def of(cls, whole: Release) -> DecidingRelease:
         """The part of a release that decisions read, with the digest of the whole."""
         told = whole.statistics and whole.statistics.of_the_constant()
-        return cls(whole.number, whole.records, whole.predictor, whole.gram, told, whole.digest)
+        kept = whole.number, whole.records, whole.predictor, whole.gram
+        return cls(*kept, told, whole.digest, whole.part_losses)
 
 
 def following(document: Mapping[str, Any], number: int, plan: str, previous: str) -> Release:
@@ -204,7 +213,12 @@ def publishable(release: Release) -> Release:
     statistics = release.statistics
     if statistics is not None:
         statistics = Statistics.from_json(statistics.to_json())
-    return replace(release, predictor=predictor, gram=gram, statistics=statistics)
+    parts = release.part_losses
+    if parts is not None:
+        parts = PartLosses.from_json(parts.to_json())
+    return replace(
+        release, predictor=predictor, gram=gram, statistics=statistics, part_losses=parts
+    )
 
 
 def _rounded(array: Array) -> np.ndarray[Any, Any]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.campaign.results_folder import Folder, file_name
+from discreet.privacy.participation import Participation
 from discreet.report import curves
 from discreet.report.runs import COLUMNS, Runs
 from discreet.validate import installed
@@ -57,6 +58,11 @@ class Source:
     @property
     def features(self) -> str:
         return str(self.grid.get("features", "raw"))
+
+    @property
+    def participation(self) -> Participation | None:
+        """How often a user contributes; None where ε is for a decision."""
+        return Participation.from_json(self.grid.get("participation"))
 
     @property
     def not_private(self) -> str:

@@ -39,8 +39,12 @@ def command(manifest: Mapping[str, Any]) -> str:
             parts.append(f"{flag} {_words(grid[name])}")
     reading = manifest.get("reading", {})
     parts += ["--schema SCHEMA.toml"] * ("schema" in reading)
-    if "target" in reading:
-        parts.append(f"--target {shlex.quote(reading['target'])}")
+    for name in ("target", "user"):
+        if name in reading:
+            parts.append(f"--{name} {shlex.quote(reading[name])}")
+    if often := grid.get("participation"):
+        parts.append(f"--batches-per-user {often['batches']}")
+        parts.append(f"--records-per-batch {often['records']}")
     return " ".join([*parts, "--data DATA --out DIR"])
 
 

@@ -170,6 +170,16 @@ def _failed(source: Source) -> list[str]:
     return said
 
 
+def _whose(source: Source) -> list[str]:
+    often = source.participation
+    if often is None:
+        return []
+    return [
+        f"ε is for one user, who contributes {often.text}. Slots beyond that are played, count in "
+        "the loss, and are not learned from."
+    ]
+
+
 def caveats(selection: Selection, source: Source) -> list[str]:
     """What a reader must know before quoting a number."""
     mechanism = {
@@ -190,6 +200,7 @@ def caveats(selection: Selection, source: Source) -> list[str]:
         "Choosing settings by their loss is itself a look at the data. Its privacy cost is not "
         "part of ε, neither here nor in the paper.",
         mechanism,
+        *_whose(source),
         f"A win rate over {counted(sets, 'data set')} has a standard error of up to "
         f"{50 / max(1, sets) ** 0.5:.0f} points; data sets are a sample, not all there are."
         if sets > 1

@@ -15,12 +15,14 @@ class Batch:
 
     ``features`` (..., n, p); ``losses`` (..., n, A); ``observed`` (..., n, A) bool: one True per
     row for bandit feedback, A for full information, none for a void slot. Losses that were
-    not observed are never read.
+    not observed are never read. ``control`` (..., n) bool says which records are of the plan's
+    control share; None where it has none.
     """
 
     features: Array
     losses: Array
     observed: Array
+    control: Array | None = None
 
     def __repr__(self) -> str:
         return "Batch(private)"

@@ -26,10 +26,23 @@ class News(NamedTuple):
 
 
 class BatchSlots:
-    """Slots ``start`` … ``start + size − 1``; they are taken in order, and hear losses in any."""
+    """Slots ``start`` … ``start + size − 1``; they are taken in order, and hear losses in any.
 
-    def __init__(self, number: int, start: int, size: int, p: int, n_actions: int) -> None:
-        self.number, self.start, self.size = number, start, size
+    ``opened`` is the moment from which a clock that closes the batch runs; with ``parts`` some
+    slots are of a control.
+    """
+
+    def __init__(
+        self,
+        number: int,
+        start: int,
+        size: int,
+        p: int,
+        n_actions: int,
+        opened: float = 0.0,
+        parts: bool = False,
+    ) -> None:
+        self.number, self.start, self.size, self.opened = number, start, size, opened
         self.taken = self.unheard = 0
         self.sealed: Moment | None = None
         self.closed = False  # by hand; what the window says is asked of the window
@@ -37,6 +50,7 @@ class BatchSlots:
         self.losses = np.empty((size, n_actions))
         self.actions = np.empty(size, dtype=np.int64)
         self.counts = np.ones(size, dtype=bool)
+        self.control = np.zeros(size, dtype=bool) if parts else None
 
     def __repr__(self) -> str:
         return "BatchSlots(private)"
@@ -55,6 +69,7 @@ class BatchSlots:
         features: np.ndarray[Any, Any],
         actions: np.ndarray[Any, Any],
         counts: np.ndarray[Any, Any] | None = None,
+        control: np.ndarray[Any, Any] | None = None,
     ) -> None:
         """Take as many slots as there are rows; the caller has counted them.
 
@@ -66,9 +81,18 @@ class BatchSlots:
             self.counts[taken] = counts
             self.features[taken][~counts] = 0.0  # not needed, so not kept
         self.actions[taken] = actions
+        if self.control is not None:
+            self.control[taken] = control
         self.losses[taken] = np.nan
         self.taken += len(actions)
         self.unheard += len(actions)
+
+    def close_to_slots(self, sealed: Moment) -> None:
+        """End the batch before it is full: slots that nobody took are no records of it."""
+        self.size, self.sealed, taken = self.taken, sealed, slice(self.taken)
+        self.features, self.losses = self.features[taken], self.losses[taken]
+        self.actions, self.counts = self.actions[taken], self.counts[taken]
+        self.control = None if self.control is None else self.control[taken]
 
     def news(self, ids: np.ndarray[Any, Any], losses: np.ndarray[Any, Any]) -> News:
         """What ``hear`` may write; refused if a slot has another loss already."""
@@ -101,12 +125,12 @@ class BatchSlots:
     def batch(self, missing: float | None) -> Batch:
         """The rows as a fit reads them."""
         if self.counts.all():
-            return batch_of(self.features, self.losses, self.actions, missing)
+            return batch_of(self.features, self.losses, self.actions, missing, self.control)
         # Privacy: what a person says beyond their bound is in no fit, nor is their silence.
         # [docs/privacy/users.md, "Neighbours"]
         losses = np.where(self.counts[:, None], self.losses, np.nan)
         actions = np.where(self.counts, self.actions, -1)
-        return batch_of(self.features, losses, actions, missing)
+        return batch_of(self.features, losses, actions, missing, self.control)
 
     def forget(self) -> None:
         """Overwrite the rows before their memory is freed."""
@@ -114,6 +138,8 @@ class BatchSlots:
         self.losses.fill(0.0)
         self.actions.fill(0)
         self.counts.fill(True)
+        if self.control is not None:
+            self.control.fill(False)
 
 
 def batch_of(
@@ -121,6 +147,7 @@ def batch_of(
     losses: np.ndarray[Any, Any],
     actions: np.ndarray[Any, Any],
     missing: float | None,
+    control: np.ndarray[Any, Any] | None = None,
 ) -> Batch:
     """Slots as a batch. Losses (n, A) are NaN if they never came: such a slot takes the missing
     loss for its action, or is void. A slot with the action −1 is always void."""
@@ -128,4 +155,4 @@ def batch_of(
         losses = losses.copy()  # a failed release must leave the rows as they were
         silent = np.flatnonzero(np.isnan(losses).all(axis=-1) & (actions >= 0))
         losses[silent, actions[silent]] = missing
-    return Batch(features, np.nan_to_num(losses, nan=0.0), ~np.isnan(losses))
+    return Batch(features, np.nan_to_num(losses, nan=0.0), ~np.isnan(losses), control)

@@ -15,14 +15,15 @@ from discreet.rows.memory_store import MemoryStore
 UNSTORED = "Until that release, decisions are served and not stored."
 
 
-def open_sentence(number: int, taken: int, size: int) -> str:
-    """For a batch that has free slots."""
-    return f"Batch {number} is open: {taken:,} of {size:,} slots are taken."
+def open_sentence(number: int, taken: int, size: int, closes: str = "") -> str:
+    """For a batch that has free slots; ``closes`` says what a clock does with it."""
+    return f"Batch {number} is open: {taken:,} of {size:,} slots are taken{closes}."
 
 
-def full_sentence(number: int, heard: str, end: str) -> str:
-    """For a batch whose slots are all taken: what it waits for, and what ends the waiting."""
-    return f"Batch {number} is full and waits for {heard}; {end}"
+def full_sentence(number: int, heard: str, end: str, word: str = "full") -> str:
+    """For a batch whose slots are all taken, or that a clock closed: what it waits for, and what
+    ends the waiting."""
+    return f"Batch {number} is {word} and waits for {heard}; {end}"
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,8 @@ class BatchStatus:
     """One batch under way. ``state`` is open, waiting (for losses) or closed (to them).
 
     A waiting batch is closed by the decision after ``closes_after`` more, or ``closes_in`` seconds
-    from now; both are None without a window.
+    from now; both are None without a window. An open one is closed to slots ``closes_in`` seconds
+    from now if the plan has a clock; ``by_clock`` says that this happened before it was full.
     """
 
     number: int
@@ -39,6 +41,7 @@ class BatchStatus:
     state: str
     closes_after: int | None = None
     closes_in: float | None = None
+    by_clock: bool = False
 
     @property
     def end(self) -> str:
@@ -85,7 +88,8 @@ def learner_status(store: MemoryStore, automatic: bool, heard: str) -> LearnerSt
 
     ``heard`` is what people report: losses or rewards.
     """
-    now = store.now()
+    store.heed_the_clock()
+    now, schedule = store.now(), store.released.schedule
     batches = []
     for batch in store.batches:
         after = left = None
@@ -95,7 +99,11 @@ def learner_status(store: MemoryStore, automatic: bool, heard: str) -> LearnerSt
                 after = store.window.decisions - (now.decisions - batch.sealed.decisions)
             if store.window.seconds is not None:
                 left = store.window.seconds - (now.seconds - batch.sealed.seconds)
-        batches.append(BatchStatus(batch.number, batch.size, batch.taken, state, after, left))
+        if state == "open" and schedule.seconds is not None:
+            left = schedule.seconds - (now.seconds - batch.opened)
+        early = batch.size < schedule.length(batch.number)
+        counts = batch.number, batch.size, batch.taken
+        batches.append(BatchStatus(*counts, state, after, left, early))
     releases = len(store.released.items)
     said = [
         _since(releases),
@@ -114,14 +122,22 @@ def _since(releases: int) -> str:
 
 def _sentence(batch: BatchStatus, next_release: int, automatic: bool, heard: str) -> str:
     if batch.state == "open":
-        return open_sentence(batch.number, batch.taken, batch.size)
+        closes = "" if batch.closes_in is None else f"; {_clock_words(batch)}"
+        return open_sentence(batch.number, batch.taken, batch.size, closes)
+    word = "closed by the clock" if batch.by_clock else "full"
     by = "the next decide" if automatic else "release()"
     if batch.number > next_release:
         by += f", after batch {batch.number - 1},"
     if batch.state == "closed":
-        return f"Batch {batch.number} is full and takes no more {heard}; {by} releases it."
+        return f"Batch {batch.number} is {word} and takes no more {heard}; {by} releases it."
     end = f"{by} releases it when all have come, or else {batch.end}."
-    return full_sentence(batch.number, heard, end)
+    return full_sentence(batch.number, heard, end, word)
+
+
+def _clock_words(batch: BatchStatus) -> str:
+    """What the clock will do to an open batch."""
+    when = f"in {duration(batch.closes_in or 0.0)}"
+    return f"it closes {when}, full or not" if batch.taken else f"its clock ticks {when}"
 
 
 def _nothing_open(waiting: str, under_way: bool) -> str:

@@ -21,7 +21,7 @@ from discreet.rows.batch import Batch
 from discreet.rows.batch_slots import BatchSlots, Moment
 from discreet.rows.people_registry import PeopleRegistry
 from discreet.rows.slot_rules import batch_over, unknown_decision
-from discreet.window import Window, may_open
+from discreet.window import Window, may_open, seconds_now, tick
 
 Compute = Callable[[Batch, Released, Ledger], tuple[Release, Ledger]]
 
@@ -31,7 +31,8 @@ class MemoryStore:
 
     A decision takes the next slot by count, so later events can only change what is *in* a slot.
     Slot numbers continue through all batches and serve as ids. ``batches`` are under way, the
-    oldest first; all but the last are sealed. They are released in that order.
+    oldest first; all but the last are sealed. They are released in that order. Where the schedule
+    has a clock, it closes the open batch; the numbers of slots that nobody took stay unused.
     """
 
     def __init__(
@@ -45,9 +46,10 @@ class MemoryStore:
         window: Window = Window(1_000),  # noqa: B008 (it is frozen)
         clock: Callable[[], float] = time.time,
         people: PeopleRegistry | None = None,
+        parts: bool = False,
     ) -> None:
         self.waiting, self.window, self._clock = waiting, window, clock
-        self.p, self._missing, self.people = p, missing, people
+        self.p, self._missing, self.people, self.parts = p, missing, people, parts
         self.decisions, self.seconds = 0, 0.0
         self.begin_after(released, ledger)
 
@@ -57,25 +59,46 @@ class MemoryStore:
     def begin_after(self, released: Released, ledger: Ledger) -> None:
         """Open the batch that follows these releases; nothing else is under way."""
         self.released, self.ledger = released, ledger
-        self.batches = self._with_room([], len(released.items), 0)
+        self._every = released.schedule.seconds
+        self.batches = self._with_room([], len(released.items), 0, self.now().seconds)
 
-    def _with_room(self, batches: list[BatchSlots], last: int, rows: int) -> list[BatchSlots]:
+    def _with_room(
+        self, batches: list[BatchSlots], last: int, rows: int, opened: float
+    ) -> list[BatchSlots]:
         """These batches and new ones after number ``last``, as the rules allow, until one slot
-        more is free than there are rows."""
+        more is free than there are rows; their clock runs from the moment ``opened``."""
         schedule, batches = self.released.schedule, list(batches)
         free = batches[-1].free if batches else 0
         while free <= rows and may_open(self.waiting, len(batches)) and schedule.fitted(last + 1):
             last += 1
             place = last, schedule.start(last), schedule.length(last)
-            batches.append(BatchSlots(*place, self.p, self.released.n_actions))
+            size = self.p, self.released.n_actions
+            batches.append(BatchSlots(*place, *size, opened, self.parts))
             free += batches[-1].size
         return batches
 
     def now(self) -> Moment:
-        """The public moment by which windows end; a clock that is set back shows the old time."""
-        if self.window.seconds is not None:
-            self.seconds = max(self.seconds, float(self._clock()))
+        """The public moment by which batches and windows end; a clock that is set back shows the
+        old time."""
+        if self._every is not None or self.window.seconds is not None:
+            self.seconds = max(self.seconds, seconds_now(self._clock))
         return Moment(self.decisions, self.seconds)
+
+    def heed_the_clock(self) -> None:
+        """Close the open batch to slots if its time is up, and open the next one."""
+        if self._every is None or not self.batches or self.batches[-1].sealed is not None:
+            return
+        now, batch = self.now(), self.batches[-1]
+        batch.opened, closed = tick(self._every, batch.opened, batch.taken, now.seconds)
+        if closed:
+            self.close_to_slots(Moment(now.decisions, batch.opened))
+
+    def close_to_slots(self, sealed: Moment) -> None:
+        """End the open batch at that moment, and open the next one if others may wait."""
+        batch = self.batches[-1]
+        batch.close_to_slots(sealed)
+        self.batches = self._with_room(self.batches, batch.number, 0, sealed.seconds)
+        self.heed_the_clock()  # the new batch is empty: its clock runs from the newest tick
 
     def over(self, batch: BatchSlots, coming: int = 0) -> bool:
         """Whether a batch hears no more losses: somebody closed it, or its window is over when
@@ -88,6 +111,7 @@ class MemoryStore:
 
     def ready(self, coming: int = 0) -> bool:
         """Whether the oldest batch is sealed, and all its slots were heard from or are missing."""
+        self.heed_the_clock()
         oldest = self.batches[0] if self.batches else None
         if oldest is None or oldest.sealed is None:
             return False
@@ -100,32 +124,58 @@ class MemoryStore:
             return self.batches[-1].end
         return self.released.schedule.start(len(self.released.items) + 1)
 
+    def coming(self, rows: int) -> np.ndarray[Any, Any]:
+        """The ids (n,) that ``fill`` will give so many decisions, −1 for those without a slot."""
+        ids, done = np.full(rows, -1, dtype=np.int64), 0
+        for batch in self._room_for(rows, self.seconds):
+            count = min(batch.free, rows - done)
+            ids[done : done + count] = np.arange(batch.end, batch.end + count)
+            done += count
+        return ids
+
+    def _room_for(self, rows: int, opened: float) -> list[BatchSlots]:
+        last = self.batches[-1].number if self.batches else len(self.released.items)
+        return self._with_room(self.batches, last, rows, opened)
+
     def take(
         self,
         features: np.ndarray[Any, Any],
         actions: np.ndarray[Any, Any],
-        users: Sequence[str] = (),
+        users: Sequence[str | None] = (),
+        control: np.ndarray[Any, Any] | None = None,
     ) -> Any:
         """Take slots for as many decisions as find one; ids (n,), −1 for decisions without.
 
-        Which slots are void changes nothing that is returned here or later.
+        Which slots are void changes nothing that is returned here or later. ``control`` (n,) says
+        which decisions are of the control, where the plan has one.
         """
+        self.heed_the_clock()
+        return self.fill(features, actions, users, control)
+
+    def fill(
+        self,
+        features: np.ndarray[Any, Any],
+        actions: np.ndarray[Any, Any],
+        users: Sequence[str | None] = (),
+        control: np.ndarray[Any, Any] | None = None,
+    ) -> Any:
+        """``take`` before the clock ticks again."""
         rows, done, first = len(actions), 0, self.end
         if self.batches and rows < self.batches[-1].free:  # the usual call: nothing is sealed
-            self._hand_out(self.batches[-1], features, actions, users)
+            self._hand_out(self.batches[-1], features, actions, users, control)
             self.decisions += rows
             return np.arange(first, first + rows)
         ids = np.full(rows, -1, dtype=np.int64)
-        last = self.batches[-1].number if self.batches else len(self.released.items)
-        batches = self._with_room(self.batches, last, rows)  # before any row is written
         sealed = Moment(self.decisions + rows, self.now().seconds)
+        batches = self._room_for(rows, sealed.seconds)  # before any row is written
         for batch in batches:
             if count := min(batch.free, rows - done):
                 part = slice(done, done + count)
-                self._hand_out(batch, features[part], actions[part], users[part])
+                ids[part] = np.arange(batch.end, batch.end + count)
+                own = None if control is None else control[part]
+                self._hand_out(batch, features[part], actions[part], users[part], own)
                 done += count
                 batch.sealed = None if batch.free else sealed
-        ids[:done] = np.arange(first, first + done)
         self.batches, self.decisions = batches, sealed.decisions
         return ids
 
@@ -134,10 +184,11 @@ class MemoryStore:
         batch: BatchSlots,
         features: np.ndarray[Any, Any],
         actions: np.ndarray[Any, Any],
-        users: Sequence[str],
+        users: Sequence[str | None],
+        control: np.ndarray[Any, Any] | None,
     ) -> None:
         counts = None if self.people is None else self.people.hand_out(users, batch.number)
-        batch.take(features, actions, counts)
+        batch.take(features, actions, counts, control)
 
     def hear(self, ids: np.ndarray[Any, Any], losses: np.ndarray[Any, Any]) -> None:
         """Store losses (n,) of the chosen actions, or (n, A) of all actions; or store nothing."""
@@ -146,14 +197,17 @@ class MemoryStore:
             ids, losses = ids[stored], losses[stored]
         if not ids.size:
             return
+        self.heed_the_clock()
         self._refuse_unknown_or_past(ids.min(), ids.max())
         parts = []
         for batch in self.batches:
             inside = (ids >= batch.start) & (ids < batch.end)
             if inside.any():
-                if self.over(batch):
-                    raise batch_over()
                 parts.append((batch, inside))
+        if sum(int(inside.sum()) for _, inside in parts) < ids.size:
+            raise unknown_decision()  # a slot that nobody took before its batch was closed
+        if any(self.over(batch) for batch, _ in parts):
+            raise batch_over()
         if np.unique(ids).size != ids.size:
             raise InvalidInput(
                 "decision ids must be distinct in one call; some repeat. Report each id once."
@@ -166,10 +220,13 @@ class MemoryStore:
         """``hear`` for one loss of one decision, faster, since it uses no arrays."""
         if id == -1:
             return
+        self.heed_the_clock()
         self._refuse_unknown_or_past(id, id)
         batch = self.batches[-1]
         if id < batch.start:
             batch = self.batches[bisect_right(self.batches, id, key=_start) - 1]
+        if id >= batch.end:
+            raise unknown_decision()  # a slot that nobody took before its batch was closed
         if self.over(batch):
             raise batch_over()
         batch.hear_one(id, loss)
@@ -182,6 +239,7 @@ class MemoryStore:
 
     def close(self) -> None:
         """Declare losses that the oldest sealed batch still lacks missing."""
+        self.heed_the_clock()
         if not self.batches or self.batches[0].sealed is None:
             raise NotReady(
                 "batch must be sealed before it is closed; slots are still free. "
@@ -196,7 +254,8 @@ class MemoryStore:
             raise self._not_ready()
         oldest, others = self.batches[0], self.batches[1:]
         release, ledger = compute(oldest.batch(self._missing), self.released, self.ledger)
-        batches = self._with_room(others, others[-1].number if others else oldest.number, 0)
+        last, now = others[-1].number if others else oldest.number, self.now().seconds
+        batches = self._with_room(others, last, 0, now)
         self.released, self.ledger = self.released.add(release), ledger
         self.batches = batches
         oldest.forget()

@@ -7,7 +7,6 @@ service can share the rule.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,6 +27,9 @@ NEVER = Count()
 
 class PeopleCounts:
     """How often people were handed a slot. Batches come in the order of their numbers, from 1.
+
+    Only the newest batch of a person is known. So a slot of an earlier batch, which several
+    processes may still hand out, is void.
 
     Privacy: a batch counts when a slot of it is handed out, whether or not anybody answers, so
     silence is not free. [docs/privacy/users.md, "Counts must not be forgotten"]
@@ -55,7 +57,7 @@ class PeopleCounts:
             entered, last, records = held.get(person, NEVER)
             if last != batch:  # their first slot of this batch
                 entered, records = entered + 1, 0
-            counts = entered <= most.batches and records < most.records
+            counts = last <= batch and entered <= most.batches and records < most.records
             if counts:
                 held[person] = Count(entered, batch, records + 1)
             slots.append(counts)
@@ -70,15 +72,39 @@ class PeopleCounts:
         self.held[person] = Count(entered=self.participation.batches)
 
 
-def slots_that_count(
-    people: Sequence[Hashable], lengths: Sequence[int], participation: Participation
-) -> np.ndarray[Any, Any]:
-    """For all slots of a run: owners (T,) in the order of slots -> which count (T,).
+def numbered(people: Iterable[Hashable]) -> np.ndarray[Any, Any]:
+    """A whole number for each person, the same wherever they occur.
 
-    >>> slots_that_count([7, 7, 7, 7], [1, 2, 1], Participation(2, 1)).tolist()
+    >>> numbered(["bob", "anna", "bob"])
+    array([0, 1, 0])
+    """
+    known: dict[Hashable, int] = {}
+    return np.asarray([known.setdefault(each, len(known)) for each in people], dtype=np.int64)
+
+
+def slots_that_count(
+    people: np.ndarray[Any, Any], lengths: Sequence[int], participation: Participation
+) -> np.ndarray[Any, Any]:
+    """For all slots of a run: owners (T,), ``numbered``, in the order of slots -> which count (T,).
+
+    What ``PeopleCounts`` tells slot by slot, by sorting instead of a loop.
+
+    >>> slots_that_count(np.array([7, 7, 7, 7]), [1, 2, 1], Participation(2, 1)).tolist()
     [True, True, False, False]
     """
-    counts = PeopleCounts(participation)
-    ends = pairwise([0, *np.cumsum(lengths).tolist()])
-    parts = [counts.hand_out(people[i:j], batch) for batch, (i, j) in enumerate(ends, start=1)]
-    return np.concatenate(parts)
+    order = np.argsort(people, kind="stable")  # a person's slots side by side, as they came
+    owner, batch = people[order], np.repeat(np.arange(len(lengths)), lengths)[order]
+    new_owner = np.ones(len(owner), dtype=bool)
+    new_owner[1:] = owner[1:] != owner[:-1]
+    new_batch = new_owner.copy()
+    new_batch[1:] |= batch[1:] != batch[:-1]
+    entered = _since(new_owner, np.cumsum(new_batch)) + 1
+    records = _since(new_batch, np.arange(len(owner))) + 1
+    counts = np.empty(len(owner), dtype=bool)
+    counts[order] = (entered <= participation.batches) & (records <= participation.records)
+    return counts
+
+
+def _since(begins: np.ndarray[Any, Any], numbers: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """How far numbers have risen since the last place that begins something; the first does."""
+    return np.asarray(numbers - numbers[begins][np.cumsum(begins) - 1])

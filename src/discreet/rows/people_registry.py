@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from discreet.control import people_in_control
 from discreet.privacy.participation import Participation
 from discreet.rows.people_counts import Count, PeopleCounts
 
@@ -29,9 +30,22 @@ class PeopleRegistry:
     def __repr__(self) -> str:
         return "PeopleRegistry(private)"
 
-    def hand_out(self, users: Sequence[str], batch: int) -> np.ndarray[Any, Any]:
-        """Give each of these users the next slot of a batch; which of the slots count."""
-        return self._counts.hand_out(map(self._hash, users), batch)
+    def hand_out(self, users: Sequence[str | None], batch: int) -> np.ndarray[Any, Any]:
+        """Give each of these users the next slot of a batch; which of the slots count.
+
+        Where a slot has no user it is void: a log may have more rows of a person than count.
+        """
+        owned = [user for user in users if user is not None]
+        counts = self._counts.hand_out(map(self._hash, owned), batch)
+        if len(owned) == len(users):
+            return counts
+        slots = np.zeros(len(users), dtype=bool)
+        slots[[user is not None for user in users]] = counts
+        return slots
+
+    def in_control(self, users: Sequence[str], share: float) -> np.ndarray[Any, Any]:
+        """Which of these users are in the control, in this batch and in every other."""
+        return people_in_control(share, self._key, users)
 
     def use_up(self, user: str) -> None:
         """Let no later slot of this user count; the same for somebody who was never here."""

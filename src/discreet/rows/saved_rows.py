@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from discreet.control import PARTS
 from discreet.privacy.ledger import Ledger
 from discreet.releases.release import Release
-from discreet.rows.batch_slots import Moment
+from discreet.rows.batch_slots import BatchSlots, Moment
 from discreet.rows.memory_store import MemoryStore
 from discreet.rows.people_registry import PeopleRegistry
 
@@ -41,8 +42,24 @@ def private_rows(store: MemoryStore) -> Arrays:
         "sealed_decisions": np.array([moment.decisions for moment in sealed], dtype=np.int64),
         "sealed_seconds": np.array([moment.seconds for moment in sealed], dtype=np.float64),
         "closed": np.asarray(bool(batches) and batches[0].closed),
+        **({} if store.released.schedule.every is None else _of_clock(batches)),
+        **_parts_of(batches, store.parts),
         **({} if store.people is None else store.people.arrays()),
     }
+
+
+def _of_clock(batches: Sequence[BatchSlots]) -> Arrays:
+    """Slots taken in each batch, since a clock may close one early, and since when each is open."""
+    return {
+        "taken": np.array([batch.taken for batch in batches], dtype=np.int64),
+        "opened": np.array([batch.opened for batch in batches], dtype=np.float64),
+    }
+
+
+def _parts_of(batches: list[BatchSlots], parts: bool) -> Arrays:
+    """Which slots are the control's, where the plan has one."""
+    taken = [b.control[: b.taken] for b in batches if b.control is not None]
+    return {"control": np.hstack([np.empty(0, bool), *taken])} if parts else {}
 
 
 def restore(
@@ -55,24 +72,50 @@ def restore(
     """Make a new store go on where a saved one stopped; ValueError for an impossible state."""
     _refuse_impossible_rows(store, rows)
     _require([item.number for item in releases] == list(range(1, len(releases) + 1)))
-    _require(len(ledger.entries) == len(releases))
+    _require(len(ledger.entries) == len(releases) * (len(PARTS) if store.parts else 1))
     participation = store.ledger.participation
     _require(ledger.participation == participation)
+    ledger = replace(ledger, assumption=store.ledger.assumption)
     store.begin_after(replace(store.released, items=releases), ledger)
-    start = store.end
     store.people = None  # these slots were handed out before: none is counted again
-    ids = store.take(rows["features"], rows["actions"])
-    _require((ids >= 0).all())  # each has a slot: of a batch that opens while others wait
-    store.decisions, store.seconds = int(facts["decisions"]), float(facts["seconds"])
+    seconds = float(facts["seconds"])
+    _take_again(store, rows, seconds)
+    store.decisions, store.seconds = int(facts["decisions"]), seconds
+    done = 0
     for batch in store.batches:
-        losses = rows["losses"][batch.start - start : batch.end - start]
-        batch.losses[: batch.taken] = losses
-        batch.counts[: batch.taken] = rows["counts"][batch.start - start : batch.end - start]
-        batch.unheard = int(np.isnan(losses).all(axis=-1).sum())
+        part = slice(done, done := done + batch.taken)
+        batch.losses[: batch.taken] = rows["losses"][part]
+        batch.counts[: batch.taken] = rows["counts"][part]
+        batch.unheard = int(np.isnan(rows["losses"][part]).all(axis=-1).sum())
     _restore_moments(store, rows)
     if participation is not None:
         newest = store.batches[-1].number if store.batches else len(releases)
         store.people = PeopleRegistry.of_arrays(participation, rows, newest)
+
+
+def _take_again(store: MemoryStore, rows: Arrays, now: float) -> None:
+    """Put rows into the slots that they had; each has one, of a batch that may be open."""
+    features, actions, control = rows["features"], rows["actions"], rows.get("control")
+    if store.released.schedule.every is None:
+        _require((store.fill(features, actions, control=control) >= 0).all())
+        return
+    taken, opened, sealed = rows["taken"], rows["opened"], len(rows["sealed_seconds"])
+    _require(taken.ndim == 1 and taken.dtype == np.int64 and taken.shape == opened.shape)
+    _require(bool((opened <= now).all() and (taken >= 0).all()))
+    _require(int(taken.sum()) == len(actions))
+    ends = np.cumsum(taken)
+    for place, (count, end) in enumerate(zip(taken, ends, strict=True)):
+        _require(len(store.batches) > place)
+        batch = store.batches[place]
+        _require(count <= batch.free and (count > 0 or place >= sealed))
+        part = slice(end - count, end)
+        own = None if control is None else control[part]
+        store.fill(features[part], actions[part], control=own)
+        if place < sealed and batch.sealed is None:
+            store.close_to_slots(Moment(store.decisions, float(rows["sealed_seconds"][place])))
+    _require(len(store.batches) == len(taken))
+    for batch, moment in zip(store.batches, opened, strict=True):
+        batch.opened = float(moment)
 
 
 def _restore_moments(store: MemoryStore, rows: Arrays) -> None:
@@ -81,14 +124,16 @@ def _restore_moments(store: MemoryStore, rows: Arrays) -> None:
     seconds = [float(each) for each in rows["sealed_seconds"]]
     _require(len(decisions) == len(seconds) == len(sealed))
     _require(sorted(decisions) == decisions and sorted(seconds) == seconds)
-    _require(max([store.end, *decisions]) <= store.decisions)
+    before = store.released.rounds  # slots of the batches that were released
+    _require(max([before + len(rows["actions"]), *decisions]) <= store.decisions)
     _require(all(0.0 <= each <= store.seconds < np.inf for each in [0.0, *seconds]))
     for batch, moment in zip(sealed, map(Moment, decisions, seconds), strict=True):
-        _require(batch.end <= moment.decisions)
+        before += batch.taken
+        _require(before <= moment.decisions)
         batch.sealed = moment
     if rows["closed"].item():
         _require(bool(sealed))
-        store.close()
+        sealed[0].closed = True
 
 
 def _refuse_impossible_rows(store: MemoryStore, rows: Arrays) -> None:
@@ -99,6 +144,9 @@ def _refuse_impossible_rows(store: MemoryStore, rows: Arrays) -> None:
     counts, people = rows["counts"], store.people is not None
     _require(counts.shape == actions.shape and counts.dtype == np.bool_)
     _require(people == ("people_key" in rows) and bool(people or counts.all()))
+    control = rows.get("control", counts)
+    _require(store.parts == ("control" in rows))
+    _require(control.shape == actions.shape and control.dtype == np.bool_)
     _require(bool(np.isfinite(features).all()))
     _require(bool(((actions >= 0) & (actions < losses.shape[1])).all()))
     heard = ~np.isnan(losses)

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from discreet.action_names import action_index
 from discreet.billboard.documents import refuse_unevaluated
-from discreet.config import build, to_config
+from discreet.config import build
 from discreet.errors import InvalidInput
 from discreet.plan import Plan
-from discreet.privacy.budget import Budget
 from discreet.privacy.events import REAL_ARITHMETIC, assumptions
 from discreet.toml_files import parse_toml, read_text
 from discreet.validate import in_range, one_of, whole
 from discreet.window import UNITS as UNITS_OF_TIME
 from discreet.window import WAITING, seconds_of
 
-UNITS = ("decision", "user_per_batch", "user")
+PEOPLE = ("unit", "batches_per_user", "records_per_batch")
+"""What the file says about people, at its top: parts of the plan, and like it fixed for good."""
 MODES = ("online", "shadow", "frozen")
 SHORTEST = 0.01
 """Seconds of the shortest window."""
@@ -28,22 +28,14 @@ LEAST_MEMORY = 60.0
 SCHEMES = ("postgresql://", "postgres://")
 
 
-class ServedPlan(Plan):
-    """A plan in the service, which enforces more units of privacy than a ``Learner``."""
-
-    enforced_units = UNITS
-    users_are_counted = False
-
-
 @dataclass(frozen=True, kw_only=True)
 class Settings:
     """One experiment as it is served; times are in seconds, or in words such as "6h".
 
     The service awaits losses for ``window`` seconds after a batch is sealed; the release is due
     ``settle`` seconds later. For ``remember`` seconds after the end of a batch a repeated
-    Idempotency-Key is recognised. ``default_action`` may be given by name. Only the unit
-    ``user`` has ``max_batches``. With ``direct`` small requests go past ASGI.
-    [docs/decisions/0008-a-short-way-past-asgi.md]
+    Idempotency-Key is recognised. ``default_action`` may be given by name. With ``direct`` small
+    requests go past ASGI. [docs/decisions/0008-a-short-way-past-asgi.md]
     """
 
     experiment: str
@@ -57,8 +49,6 @@ class Settings:
     remember: float = 86_400.0
     waiting: str = "pipeline"
     journal: str = "decide"
-    unit: str = "decision"
-    max_batches: int | None = None
     mode: str = "online"
     default_action: int = 0
     holdback: float = 0.0
@@ -105,7 +95,6 @@ class Settings:
         in_range("holdback", self.holdback, 0.0, 1.0)
         one_of("waiting", self.waiting, WAITING)
         one_of("journal", self.journal, ("decide", "observe"))
-        one_of("unit", self.unit, UNITS)
         one_of("mode", self.mode, MODES)
         whole("port", self.port, 0)
         whole("body_limit", self.body_limit, 1024)
@@ -116,11 +105,15 @@ class Settings:
     def _refuse_what_cannot_be_had(self) -> None:
         plan = self.plan
         refuse_unevaluated(plan)
-        if plan.participation is not None:
+        if plan.close_every is not None:
             raise InvalidInput(
-                "plan.batches_per_user and plan.records_per_batch must be left out of a service, "
-                f"which does not enforce them; got {plan.participation.text}. Write "
-                "max_batches at the top of the file, or use a Learner."
+                "plan.close_every must be left out of a service, which closes batches by count "
+                f"alone; got {plan.close_every!r}. Write longest_batch instead, or use a Learner."
+            )
+        if plan.control is not None:
+            raise InvalidInput(
+                "plan.control must be left out of a service, which does not play it; got "
+                f"{plan.control!r}. Write holdback at the top of the file, or use a Learner."
             )
         default = action_index(plan, self.default_action, "default_action")
         object.__setattr__(self, "default_action", default)
@@ -140,11 +133,6 @@ class Settings:
                 "plan must have mechanism 'structured' and a finite epsilon to protect people; "
                 "this one does not. Correct it, or set allow_idealised = true for a test."
             )
-        if (self.unit == "user") != (self.max_batches is not None):
-            raise InvalidInput(
-                f"max_batches must be given with unit = 'user', and only there; "
-                f"got {self.max_batches!r}. A user's budget is divided by it."
-            )
 
     @property
     def postgres(self) -> bool:
@@ -152,17 +140,16 @@ class Settings:
         return self.database.startswith(SCHEMES)
 
     @property
-    def budget(self) -> Budget:
-        """What one unit may spend in total; the plan has the share of one release."""
-        share, parts = self.plan.budget, self.max_batches or 1
-        return replace(share, epsilon=share.epsilon * parts, delta=share.delta * parts)
+    def unit(self) -> str:
+        """What the budget protects: one decision, or all that one user contributes."""
+        return self.plan.unit
 
     @property
     def fixed(self) -> dict[str, Any]:
         """The settings that can never change, by the keys of the file."""
-        plan = self.plan.to_config() | {"budget": to_config(self.budget)}
-        del plan["unit"]  # the file has it at its top
-        return {"plan": plan, "unit": self.unit, "max_batches": self.max_batches}
+        plan = self.plan.to_config()
+        people = {name: plan.pop(name) for name in PEOPLE if name in plan}
+        return {"plan": plan, **people}
 
     @property
     def said(self) -> dict[str, Any]:
@@ -192,22 +179,22 @@ class Settings:
         if "folder" in given or not isinstance(given.get("plan"), Mapping):
             raise InvalidInput("experiment must have a [plan] and no folder. Add the table.")
         planned = dict(given["plan"])
-        for name in ("unit", "releases"):
+        for name in (*PEOPLE, "releases"):
             if name in planned:
                 raise InvalidInput(
-                    f"plan.{name} must be left out; the file has it. The service sets it: write "
-                    "unit at the top of the file, and window for the time of releases."
+                    f"plan.{name} must be left out; the file has it. Write unit, batches_per_user "
+                    "and records_per_batch at the top of the file, and window for the time of "
+                    "releases."
                 )
-        unit, parts = given.get("unit", "decision"), given.get("max_batches")
-        one_of("unit", unit, UNITS)
+        if "max_batches" in given or given.get("unit") == "user_per_batch":
+            raise InvalidInput(
+                "unit must be 'decision' or 'user', and max_batches must be left out; the file "
+                "follows an older rule. Write unit = 'user', batches_per_user = 10 and "
+                "records_per_batch = 1: a person is bounded, and the experiment goes on."
+            )
+        people = {name: given.pop(name) for name in PEOPLE if name in given}
         # Releases follow the public clock of the service, never the answers.
-        plan: Plan = ServedPlan.from_config(planned | {"unit": unit, "releases": "on_request"})
-        if parts is not None:
-            whole("max_batches", parts, 1)
-            # Privacy: a user enters at most this many batches, and ε and δ add up over them.
-            # [docs/privacy/service.md, "Users"]
-            share = Budget(plan.budget.epsilon / parts, plan.budget.delta / parts)
-            plan = replace(plan, budget=share)
+        plan = Plan.from_config(planned | people | {"releases": "on_request"})
         for name in ("window", "settle", "remember"):
             if isinstance(given.get(name), str) and given[name][-1:] in UNITS_OF_TIME:
                 given[name] = seconds_of(name, given[name])

@@ -20,8 +20,10 @@ import numpy as np
 
 from discreet.arrays.backend import namespace, to_numpy
 from discreet.arrays.stacking import stack, structure
+from discreet.control import Control
 from discreet.errors import InvalidInput
 from discreet.oracles import Mechanism
+from discreet.oracles.mechanisms.loss_sums import LossSums
 from discreet.oracles.mechanisms.paper_logistic import PaperLogistic
 from discreet.oracles.mechanisms.paper_ridge import PaperRidge
 from discreet.oracles.mechanisms.pooled_statistics import PooledStatistics
@@ -29,9 +31,12 @@ from discreet.plan import Plan
 from discreet.policies import Policy
 from discreet.privacy.events import Event
 from discreet.privacy.noise import SeededNoise
+from discreet.privacy.participation import Participation
 from discreet.releases.released import Released
+from discreet.rows.owners import user_ids
+from discreet.rows.people_counts import numbered, slots_that_count
 from discreet.schedule import Schedule
-from discreet.simulate.environment import play, refuse_imported, shuffle
+from discreet.simulate.environment import play, played_control, refuse_imported, shuffle
 from discreet.types import Array
 
 HELD_PER_ROW = 14
@@ -75,6 +80,9 @@ class Family:
     policy: Policy
     mechanism: Mechanism
     feedback: str
+    control: Control | None = None
+    control_action: int | None = None
+    loss_sums: LossSums | None = None
 
     @property
     def event(self) -> Event:
@@ -87,7 +95,10 @@ class Family:
         alike = [[plan.policy for plan in group] for _, group in groups]
         members = tuple((stack(policies), len(policies)) for policies in alike)
         policy = JointRuns(members) if len(members) > 1 else members[0][0]
-        return cls(policy, stack([plan.mechanism for plan in plans]), plans[0].feedback)
+        one = plans[0]  # whose control all share
+        sums = None if one.control is None else stack([plan.loss_sums for plan in plans])
+        mechanism = stack([plan.mechanism for plan in plans])
+        return cls(policy, mechanism, one.feedback, one.control, one.control_action, sums)
 
 
 @dataclass(frozen=True)
@@ -116,13 +127,15 @@ def run(
     seeds: Sequence[int],
     machine: Machine | None = None,
     rounds: int | None = None,
+    users: Any = None,
 ) -> np.ndarray[Any, Any]:
     """Progressive-validation loss at the end of every batch: (plans, seeds, batches).
 
     ``features`` (T, p) are mapped already, and ``truth`` are labels (T,) or losses (T, A); all
     plans share their actions and their batches. ``rounds`` ends each run before its rows end.
+    ``users`` (T,) are the ids of people, where plans have the unit "user".
     """
-    summed, ends = lost(plans, features, truth, seeds, machine, rounds)
+    summed, ends = lost(plans, features, truth, seeds, machine, rounds, users=users)
     return np.asarray(summed[..., 0] / ends)
 
 
@@ -134,6 +147,7 @@ def lost(
     machine: Machine | None = None,
     rounds: int | None = None,
     groups: np.ndarray[Any, Any] | None = None,
+    users: Any = None,
 ) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     """Losses summed up to the end of every batch, and these ends: (plans, seeds, batches, G).
 
@@ -146,9 +160,14 @@ def lost(
             "plans must have the same first_batch, growth and longest_batch; some differ. "
             "Run each kind alone."
         )
-    if any(plan.participation is not None for plan in plans):
+    of_users = {plan.participation is not None for plan in plans}
+    if len(of_users) > 1:
         raise InvalidInput(
-            "plans must have the unit 'decision' where several are played at once; got 'user'. "
+            "plans must have one unit; some have 'decision' and some 'user'. Run each kind alone."
+        )
+    if True in of_users and any(plan.control is not None for plan in plans):
+        raise InvalidInput(
+            "plans must have no control share where several are played for users; some have one. "
             "Call evaluate(plan, contexts, labels, users=…) for each."
         )
     for plan in plans:
@@ -158,6 +177,8 @@ def lost(
                 "plans must have no prior where several are played at once; some have one. "
                 "Call evaluate(plan, contexts, labels) for each."
             )
+    owners = user_ids("users", users, len(features), needed=True in of_users, single=False)
+    people = None if owners is None else numbered(owners)
     rounds = min(rounds or len(features), len(features))
     schedule = replace(plans[0].schedule, horizon=rounds)
     ends = np.cumsum(schedule.lengths())
@@ -168,11 +189,18 @@ def lost(
     def rows_of(chosen_seeds: tuple[int, ...]) -> tuple[Array, ...]:
         return _shuffled(features, truth, chosen_seeds, machine, rounds, groups)
 
+    @lru_cache(maxsize=1)
+    def slots_of(chosen_seeds: tuple[int, ...], often: Participation | None) -> Array | None:
+        if people is None or often is None:
+            return None
+        return machine.array(_slots(people, schedule, chosen_seeds, often))
+
     for indices, some_seeds in parts(plans, features.shape, schedule, len(seeds), machine):
         chosen = [plans[i] for i in indices]
         some = tuple(seeds[s] for s in some_seeds)
         family, n_actions = Family.of(chosen), chosen[0].n_actions
-        found = _play_family(family, n_actions, schedule, rows_of(some), some, kinds)
+        counts = slots_of(some, chosen[0].participation)
+        found = _play_family(family, n_actions, schedule, rows_of(some), some, kinds, counts)
         results[np.ix_(indices, some_seeds)] = np.moveaxis(found, 2, 0).cumsum(axis=2)
     return results, ends
 
@@ -194,6 +222,15 @@ def _shuffled(
     return rows if groups is None else (*rows, machine.array(groups)[order][:, None])
 
 
+def _slots(
+    people: np.ndarray[Any, Any], schedule: Schedule, seeds: Sequence[int], often: Participation
+) -> np.ndarray[Any, Any]:
+    """Which slots count for their owners in each seed's order: (S, 1, T)."""
+    lengths = schedule.lengths()
+    orders = [shuffle(seed, len(people))[0][: sum(lengths)] for seed in seeds]
+    return np.stack([slots_that_count(people[order], lengths, often) for order in orders])[:, None]
+
+
 def _play_family(
     family: Family,
     n_actions: int,
@@ -201,11 +238,18 @@ def _play_family(
     rows: tuple[Array, ...],
     seeds: Sequence[int],
     kinds: int,
+    counts: Array | None = None,
 ) -> np.ndarray[Any, Any]:
     """Losses of each batch, summed by group: (seeds, batches, runs, G)."""
     released = Released(n_actions, schedule)
     features, truth, u, *groups = rows
-    played = play(family, released, features, truth, u, SeededNoise(tuple(seeds)))
+    control = None
+    if family.control is not None:
+        control = played_control(family.control, schedule, None)
+        if namespace(features) is not np:
+            control = namespace(features).asarray(control, device=features.device)
+    noise = SeededNoise(tuple(seeds))
+    played = play(family, released, features, truth, u, noise, counts, control)
     starts = (schedule.start(number) for number in itertools.count(1))
     batches = [
         _summed(batch.incurred, start, kinds, *groups)
@@ -235,7 +279,9 @@ def parts(
     groups: dict[Any, list[int]] = defaultdict(list)
     for i, plan in enumerate(plans):
         # Runs without noise keep their blocks: beside dense ones they would become dense too.
-        groups[structure(plan.mechanism), plan.feedback, _dense(plan)].append(i)
+        # Plans with another participation have other slots that count.
+        kind = (structure(plan.mechanism), plan.feedback, _dense(plan))
+        groups[*kind, plan.participation, plan.control].append(i)
     for members in groups.values():
         members.sort(key=lambda i: repr(structure(plans[i].policy)))
         itemsize = np.dtype(machine.dtype).itemsize

@@ -10,25 +10,30 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from discreet.arrays.backend import namespace
+from discreet.control import Control, control_actions, people_in_control, slots_in_control
 from discreet.display import html_table
 from discreet.errors import InvalidInput
 from discreet.frames import library_of, new_frame
 from discreet.handed_over import handed_over
 from discreet.oracles import Mechanism
+from discreet.oracles.mechanisms.loss_sums import LossSums
 from discreet.outcome import UNIT_LOSS, Outcome
 from discreet.outlook import warn_if_too_noisy
 from discreet.plan import Plan
 from discreet.policies import Policy
 from discreet.privacy.budget import Budget
 from discreet.privacy.events import Event
-from discreet.privacy.ledger import Ledger
+from discreet.privacy.ledger import DISJOINT_PARTS, Ledger, partitions
 from discreet.privacy.noise import Noise, SeededNoise
+from discreet.privacy.participation import ONCE
+from discreet.releases.lift import Lift, lift_of
 from discreet.releases.release import Release
 from discreet.releases.released import Released
 from discreet.reported import action_columns
 from discreet.rows.batch import Batch
 from discreet.rows.owners import user_ids
-from discreet.rows.people_counts import slots_that_count
+from discreet.rows.people_counts import numbered, slots_that_count
+from discreet.schedule import Schedule
 from discreet.simulate.data_advice import advise_on_contexts
 from discreet.simulate.group_losses import GroupLosses, PlayedGroups
 from discreet.simulate.labels import label_actions, loss_table
@@ -48,6 +53,10 @@ class Playable(Protocol):
     def event(self) -> Event: ...
     @property
     def feedback(self) -> str: ...
+    @property
+    def control_action(self) -> int | None: ...
+    @property
+    def loss_sums(self) -> LossSums | None: ...
 
 
 @dataclass(frozen=True, repr=False)
@@ -73,6 +82,8 @@ class Evaluation:
     """That of the frame which was played: pandas, polars or pyarrow."""
     groups: PlayedGroups | None = field(default=None, repr=False)
     """What ``by_group`` counts by, where ``evaluate`` was told groups."""
+    lift: Lift | None = field(default=None, repr=False)
+    """Policy beside control, as the releases tell it, where the plan has a control share."""
 
     @cached_property
     def curve(self) -> np.ndarray[Any, Any]:
@@ -141,6 +152,7 @@ class Evaluation:
             ("rounds", f"{len(self.losses):,}"),
             ("releases", f"{len(self.released.items)}"),
             ("noise", noise if self.noise_scale_of.private else "none"),
+            *([] if self.lift is None else [("lift", self.lift.text)]),
         ]
 
 
@@ -200,15 +212,20 @@ def evaluate(
     owners = user_ids("users", given.beside["users"], total, needed=bool(often), single=False)
     counts = None
     if owners is not None and often is not None:
-        counts = slots_that_count([owners[row] for row in order], schedule.lengths(), often)
+        counts = slots_that_count(numbered(owners)[order], schedule.lengths(), often)
     unit = "decision" if often is None else plan.unit
     ledger = Ledger(plan.budget if noise.exact else Budget.none(), unit=unit, participation=often)
+    control = None
+    if plan.control is not None:
+        ledger = replace(ledger, assumption=DISJOINT_PARTS)
+        control = played_control(plan.control, schedule, owners and [owners[row] for row in order])
     for number in range(1, len(schedule.lengths())):
-        ledger = ledger.charge(f"batch {number}", noise.claim(plan.event))
+        for part in partitions(f"batch {number}", plan.control is not None):
+            ledger = ledger.charge(part, noise.claim(plan.event))
     prior = None if plan.prior is None else plan.prior.statistics
     released = Released(plan.n_actions, schedule, prior=prior)
     batches = []
-    for batch in play(plan, released, features[order], truth[order], u, noise, counts):
+    for batch in play(plan, released, features[order], truth[order], u, noise, counts, control):
         batches.append(batch)
         if batch.release is not None:
             released = released.add(batch.release)
@@ -224,6 +241,7 @@ def evaluate(
         outcome=plan.outcome,
         library=library_of(contexts),
         groups=by_group,
+        lift=lift_of_plan(plan, released),
     )
 
 
@@ -234,6 +252,14 @@ def refuse_imported(plan: Plan) -> None:
             f"plan must have no imported log to be evaluated; got imported={plan.imported}. "
             "Leave it out, or play the plan with a Learner, which imports."
         )
+
+
+def lift_of_plan(plan: Plan, released: Released) -> Lift | None:
+    """What releases tell of policy and control; None where they tell nothing."""
+    if plan.control is None or not released.items:
+        return None
+    often = plan.participation or ONCE
+    return lift_of(released.items, plan.control.share, often, plan.outcome)
 
 
 def truth_of(plan: Plan, rows: int, labels: Any, losses: Any) -> np.ndarray[Any, Any]:
@@ -264,6 +290,19 @@ def shuffle(seed: int, rows: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any,
     return rng.permutation(rows), rng.random((rows, 2))
 
 
+def played_control(
+    control: Control, schedule: Schedule, owners: list[str] | None
+) -> np.ndarray[Any, Any]:
+    """Which rounds (T,) of a run are of the control: by slot, or by the people who own them.
+
+    Of people a simulation hashes the ids without a secret, so that runs can be repeated.
+    """
+    if owners is not None:
+        return people_in_control(control.share, b"", owners)
+    rounds = np.arange(sum(schedule.lengths()))
+    return slots_in_control(control.share, schedule, rounds)
+
+
 class PlayedBatch(NamedTuple):
     """Actions and losses (..., n) of a batch, and what was released of it; the last has none.
 
@@ -283,12 +322,14 @@ def play(
     u: Array,
     noise: Noise,
     counts: Array | None = None,
+    control: Array | None = None,
 ) -> Iterator[PlayedBatch]:
     """Batch by batch, without a loop over rounds.
 
     ``features`` (..., T, p) and ``u`` (..., T, 2) may have leading axes (seeds, 1) that meet the
     (runs,) of a stacked policy and mechanism. ``truth`` are labels (..., T), or the losses of all
     actions (..., T, A). ``counts`` (..., T) says which slots count; the others are void.
+    ``control`` (T,) says which rounds are of the plan's control share.
     """
     xp = namespace(features)
     schedule = released.schedule
@@ -300,6 +341,10 @@ def play(
         rows = slice(schedule.start(number), schedule.start(number) + length)
         x = features[..., rows, :]
         chosen = plan.policy.sample(released, x, u[..., rows, :])
+        part = None if control is None else control[rows]
+        if part is not None:
+            instead = control_actions(plan.control_action, released.n_actions, u[..., rows, :])
+            chosen = xp.where(part, instead, chosen)
         if labels:
             incurred = chosen != truth[..., rows]
         else:
@@ -316,9 +361,13 @@ def play(
         observed = taken if plan.feedback == "bandit" else taken | ~taken
         if counts is not None:
             observed = observed & counts[..., rows, None]
-        batch = Batch(x, losses, observed)
-        fit = plan.mechanism.fit(batch, noise.for_batch(number), released.statistics)
+        batch = Batch(x, losses, observed, part)
+        own = noise.for_batch(number)
+        fit = plan.mechanism.fit(batch, own, released.statistics)
+        told = None
+        if part is not None and plan.loss_sums is not None:
+            told = plan.loss_sums.told(batch, own)
         event = noise.claim(plan.event)
-        release = Release.of(fit, number, length, event=event)
+        release = Release.of(fit, number, length, event=event, part_losses=told)
         released = released.add(release)._compact()
         yield PlayedBatch(chosen, incurred, release)

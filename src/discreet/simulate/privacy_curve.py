@@ -152,6 +152,7 @@ def privacy_curve(
     *,
     losses: Any = None,
     groups: Any = None,
+    users: Any = None,
     plan: Plan | None = None,
     epsilons: Sequence[float] = EPSILONS,
     seeds: int = 10,
@@ -165,6 +166,9 @@ def privacy_curve(
     ``plan``, whose budget is set aside. ``horizon`` ends runs earlier: as many rounds as you expect
     people. ``groups``, a public column as in ``evaluate``, also gives losses ``by_group()``.
 
+    ``users`` are ids of people, one per context, or the name of their column; ε is then for all
+    that one person contributes, as ``plan`` bounds it, or by default 1 record in each of 4 batches.
+
     >>> curve = privacy_curve("linear", epsilons=[1, math.inf], seeds=3, horizon=2000)
     >>> curve.epsilons, curve.rounds
     ((1.0, inf), 2000)
@@ -174,13 +178,15 @@ def privacy_curve(
     if isinstance(contexts, (str, Path)):
         from discreet.data import load
 
-        data = load(contexts)
+        data = load(contexts, user=users if isinstance(users, str) else None)
+        users = data.users if isinstance(users, str) else users
         contexts, labels = data.contexts, data.labels
         groups = file_groups(data, groups) if isinstance(groups, str) else groups
-    given = handed_over(None if plan is None else plan.features, contexts, groups, labels=labels)
-    labels = given.beside["labels"]
+    reading = None if plan is None else plan.features
+    given = handed_over(reading, contexts, groups, labels=labels, users=users)
+    labels, users = given.beside["labels"], given.beside["users"]
     losses = action_columns(losses, None if plan is None else plan.actions, contexts)
-    plan = plan or _default(given.contexts, labels, losses)
+    plan = plan or _default(given.contexts, labels, losses, "decision" if users is None else "user")
     features = plan.features.map(given.contexts)
     truth = truth_of(plan, len(features), labels, losses)
     rounds = min(whole("horizon", horizon or plan.horizon or len(features), 1), len(features))
@@ -197,6 +203,7 @@ def privacy_curve(
         *(plans, features, truth, list(range(seeds))),
         rounds=rounds,
         groups=None if found is None else found.places,
+        users=users,
     )
     orders = [shuffle(seed, len(features))[0][:rounds] for seed in range(seeds)]
     plain = [without_contexts(truth[order], plan.n_actions) for order in orders]
@@ -218,7 +225,7 @@ def privacy_curve(
     )
 
 
-def _default(contexts: Any, labels: Any, losses: Any) -> Plan:
+def _default(contexts: Any, labels: Any, losses: Any, unit: str) -> Plan:
     """What discreet does when only the problem is named."""
     table = np.asarray(contexts)
     if table.ndim != 2 or table.dtype.kind not in "fiub":
@@ -230,7 +237,8 @@ def _default(contexts: Any, labels: Any, losses: Any) -> Plan:
         n_actions = np.shape(losses)[-1] if np.ndim(losses) == 2 else 2
     else:
         n_actions = _classes(labels)
-    return Plan(n_actions=n_actions, features=UnitBall(table.shape[1]), budget=Budget.none())
+    features = UnitBall(table.shape[1])
+    return Plan(n_actions=n_actions, features=features, budget=Budget.none(), unit=unit)
 
 
 def _classes(labels: Any) -> int:

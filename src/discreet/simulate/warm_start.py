@@ -20,6 +20,9 @@ from discreet.releases.statistics import Statistics
 from discreet.rows.batch import Batch
 from discreet.validate import instance
 
+ROUNDS = 3
+"""So often rows of public logs are stretched anew; more changes nothing."""
+
 
 def prior_from_logs(
     plan: Plan,
@@ -55,9 +58,13 @@ def prior_from_logs(
         observed = np.arange(plan.n_actions) == rows.actions[:, None]
         table = np.repeat(rows.losses[:, None], plan.n_actions, axis=-1)
     silent = replace(mechanism, gram=0.0, response=0.0)
-    fit = silent.fit(Batch(rows.features, table, observed), SeededNoise(0))
-    assert fit.statistics is not None
-    return _prior(plan, fit.statistics, len(rows.actions), source, weight)
+    batch = Batch(rows.features, table, observed)
+    found: Any = silent.fit(batch, SeededNoise(0)).statistics
+    # The rows are public, so they may be summed again, stretched as the sums before tell.
+    for _ in range(ROUNDS if mechanism.stretched else 0):
+        found = silent.fit(batch, SeededNoise(0), (found,)).statistics
+        found = replace(found, following=silent.conclusion((found,))[1])
+    return _prior(plan, found, len(rows.actions), source, weight)
 
 
 def prior_from_released(plan: Plan, released: Released, *, weight: float = 1.0) -> Prior:

@@ -25,6 +25,7 @@ class Sent:
     """A request to decide: its number is its context, its key the same at every attempt."""
 
     number: int
+    user: str | None = None
     answer: dict | None = None
     loss: float | None = None
     heard: bool = False
@@ -34,6 +35,8 @@ class Sent:
 class Account:
     """Everything that was sent, and everything that was acknowledged."""
 
+    people: bool = False
+    """Whether requests name users: a few at a time, so that all of them come back."""
     sent: list[Sent] = field(default_factory=list)
     documents: dict[int, bytes] = field(default_factory=dict)
     _numbers: itertools.count = field(default_factory=itertools.count)
@@ -43,7 +46,9 @@ class Account:
         return [each for each in self.sent if each.answer is None or lost_loss(each)]
 
     def new(self):
-        each = Sent(next(self._numbers))
+        number = next(self._numbers)
+        user = f"user {number // 60}-{number % 6}" if self.people else None
+        each = Sent(number, user)
         self.sent.append(each)
         return each
 
@@ -67,7 +72,8 @@ def ask(place, connection, each, draws):
     """Decide, and mostly tell the loss."""
     if each.answer is None:
         names = {"Idempotency-Key": f"request {each.number}"}
-        body = json.dumps({"context": context(each.number)})
+        person = {} if each.user is None else {"user": each.user}
+        body = json.dumps({"context": context(each.number)} | person)
         status, answer = call(connection, "POST", "/v1/decide", body, names, place.admin)
         if status == 409:  # its answer was lost, and meanwhile its batch was released
             assert answer["error"]["code"] == "idempotency_key_used", answer

@@ -1,10 +1,13 @@
 """kill -9 at every named step and at random moments: what was acknowledged is there, once."""
 
+import os
 import random
 import re
+import signal
 import time
 from collections import Counter
 from contextlib import suppress
+from functools import partial
 from http.client import HTTPException
 from pathlib import Path
 
@@ -12,9 +15,10 @@ import pytest
 
 import discreet.service
 from discreet.service.storage import journal
-from service.attack import harness
+from service.attack import harness, witness
 from service.attack.account import Account, check, remember_documents, settle, traffic
 from service.attack.harness import until
+from service.attack.processes import alive
 
 SOURCES = Path(discreet.service.__file__).parent
 STEPS = sorted(
@@ -61,19 +65,31 @@ def leftovers(place):
         return journal.left_over(connection)
 
 
-def attack(new, steps, draws, **options):
-    """Kill at each of the steps, in a few experiments; how often each was hit, and all kills."""
-    hits, again = Counter(), 0
+def attack(new, steps, draws, *, people=False, **options):
+    """Kill at each of the steps, in a few experiments; how often each was hit, and all kills.
+
+    With ``people`` all experiments are of users, otherwise every other two.
+    """
+    hits, again, slots = Counter(), 0, {}
     for count, step in enumerate(steps):
         if count % 8 == 0:  # batches grow: begin anew before they are long
             odd = count // 8 % 2
             words = {"journal": ("decide", "observe")[odd], "waiting": ("gap", "pipeline")[odd]}
-            place, account = new(f"experiment-{count}", **words), Account()
+            users = people or count // 8 % 4 in (1, 2)
+            words |= {"unit": "user", **witness.OFTEN} if users else {}
+            place, account = new(f"experiment-{count}", **words), Account(people=users)
+            if users:
+                witness.install(place)
         crash(place, account, step, draws, **options)
         hits[step] += 1
         if draws.random() < 0.5:
             recover(place, account, draws, **options)
             again += 1
+        if users:
+            slots[place] = witness.check_people(place, account)
+    handed, counted = map(sum, zip(*slots.values(), strict=True))
+    assert 0 < counted < handed, "the bounds were never met"
+    print(f"{len(steps) + again} kills, {handed} slots of users, {counted} of them count")
     return hits, len(steps) + again
 
 
@@ -120,11 +136,47 @@ def test_nothing_is_lost_or_doubled_in_200_kills(place_on_sqlite):
 
 
 @pytest.mark.long
+def test_no_person_is_in_more_batches_in_200_kills(place_on_sqlite):
+    draws = random.Random(7)
+    _, kills = attack(place_on_sqlite, shuffled(150, draws), draws, people=True)
+    assert kills >= 200
+
+
+@pytest.mark.long
+def test_no_person_is_in_more_batches_in_200_kills_on_postgresql(place_on_postgresql):
+    draws = random.Random(8)
+    _, kills = attack(place_on_postgresql, shuffled(150, draws), draws, people=True, workers=2)
+    assert kills >= 200
+
+
+def test_the_harness_notices_people_who_are_let_in_again(place_on_sqlite):
+    users = {"unit": "user", **witness.OFTEN}
+    place, account = place_on_sqlite(first_batch=4096, **users), Account(people=True)
+    witness.install(place)
+    for answers in (25, 50):
+        place.start(sabotage="forget_people")
+        with traffic(place, account, random.Random(answers)):
+            until(partial(lambda most: len(account.sent) > most, answers))
+        place.kill()
+    with pytest.raises(AssertionError, match="a person "):
+        witness.check_people(place, account)
+
+
+@pytest.mark.long
 def test_two_workers_on_postgresql_in_60_kills(place_on_postgresql):
     draws = random.Random(3)
     hits, kills = attack(place_on_postgresql, shuffled(48, draws), draws, workers=2)
     assert set(STEPS) <= set(hits), "a step was never hit"
     assert kills >= 60
+
+
+def test_workers_end_with_their_supervisor(place_on_postgresql):
+    """Otherwise they would keep the port, and the service could not be started again."""
+    place = place_on_postgresql().start(workers=2)
+    os.kill(place.pid, signal.SIGKILL)
+    until(lambda: not any(alive(pid) for pid in place.tree), "workers outlived their supervisor")
+    with place.served(workers=2):
+        assert place.get("/readyz", key=None)[0] == 200
 
 
 def test_the_harness_notices_what_is_forgotten(place_on_sqlite):

@@ -16,13 +16,14 @@ from discreet.service.storage.locations import open_database
 from service.attack.harness import context, until
 from service.attack.processes import alive, family
 
+USERS = 'unit = "user"\nbatches_per_user = 2\nrecords_per_batch = 1'
 EDITS = [
     ("epsilon = 1.0", "epsilon = 50.0", ["plan.budget.epsilon"]),
     ("n_actions = 3", "n_actions = 4", ["plan.n_actions"]),
     ("high = 1000000", "high = 500", ["plan.features.fields.0.high"]),
     ('["phone", "desk"]', '["phone", "tablet"]', ["plan.features.fields.1.values"]),
     ("first_batch = 4", "first_batch = 2", ["plan.first_batch"]),
-    ("[plan]", 'unit = "user_per_batch"\n[plan]', ["unit"]),
+    ("[plan]", f"{USERS}\n[plan]", ["batches_per_user", "records_per_batch", "unit"]),
 ]
 
 
@@ -105,16 +106,17 @@ def test_an_edit_counts_for_nothing_until_a_restart_which_refuses_it(places, dat
 
 
 def test_more_batches_for_one_user_count_for_nothing(places, database):
-    place = places(database, unit="user", max_batches=2)
-    with place.served(), edited(place, "max_batches = 2", "max_batches = 20"):
-        until(lambda: file_of(place)["differs"] == ["max_batches"])
+    place = places(database, unit="user", batches_per_user=2, records_per_batch=1)
+    raised = ("batches_per_user = 2", "batches_per_user = 20")
+    with place.served(), edited(place, *raised):
+        until(lambda: file_of(place)["differs"] == ["batches_per_user"])
         fill(place)
         until(lambda: releases(place) == 1, "no release was made")
         assert_sound(place, 1)
-        assert place.get("/v1/releases/0")[1]["max_batches"] == 2
-    with edited(place, "max_batches = 2", "max_batches = 20"):
+        assert place.get("/v1/releases/0")[1]["plan"]["batches_per_user"] == 2
+    with edited(place, *raised):
         assert place.run("serve") == 2
-        assert "max_batches must stay as the experiment began" in place.log.read_text()
+        assert "batches_per_user must stay as the experiment began" in place.log.read_text()
 
 
 @pytest.mark.parametrize("spoilt", ["epsilon =", "epsilon = -1.0", "epsilon = 1.0\nmore = 3", None])

@@ -120,7 +120,8 @@ def key_files(place):
     return [path.read_bytes() for path in sorted((place.folder / "vault").glob("batch-*"))]
 
 
-WORDS = {"unit": "user_per_batch", "internal_metrics": True, "window": 1.0}
+USERS = {"unit": "user", "batches_per_user": 2, "records_per_batch": 1}
+WORDS = USERS | {"internal_metrics": True, "window": 1.0}
 
 
 @pytest.mark.parametrize("journal", ["decide", "observe"])

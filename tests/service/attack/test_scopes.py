@@ -24,6 +24,7 @@ ALLOWED = {
     ("POST", "/v1/admin/holdback"): NOBODY,
     ("POST", "/v1/admin/serving"): NOBODY,
     ("POST", "/v1/admin/burn"): NOBODY,
+    ("POST", "/v1/admin/erase"): NOBODY,
     ("POST", "/v1/admin/keys"): NOBODY,
     ("GET", "/v1/admin/keys"): NOBODY,
     ("POST", "/v1/admin/keys/revoke"): NOBODY,

@@ -40,6 +40,12 @@ class LegalRows:
 
 def legal_rows(batch: Batch, feedback: str, losses: str) -> LegalRows:
     """Clamp, never complain about a row: an error message would be a release."""
+    weights, targets = legal_losses(batch, feedback, losses)
+    return LegalRows(_grid_rows(np.asarray(batch.features)), weights.astype(np.float64), targets)
+
+
+def legal_losses(batch: Batch, feedback: str, losses: str) -> tuple[Any, Any]:
+    """Which losses count (n, A or 1), and losses (n, A) in [0, 1]."""
     if batch.records > LARGEST_BATCH:  # a public number, known before any data
         raise InvalidInput(
             f"batch must hold at most {LARGEST_BATCH} records for an exact release; "
@@ -58,7 +64,7 @@ def legal_rows(batch: Batch, feedback: str, losses: str) -> LegalRows:
             # [docs/privacy/ridge.md, "Joint sensitivity, full information"]
             best = np.argmin(targets, axis=-1)
             targets = (np.arange(targets.shape[-1]) != best[..., None]).astype(np.float64)
-    return LegalRows(_grid_rows(np.asarray(batch.features)), weights.astype(np.float64), targets)
+    return weights, targets
 
 
 def legal_batch(batch: Batch, feedback: str, losses: str) -> Batch:

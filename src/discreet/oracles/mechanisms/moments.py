@@ -14,7 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from discreet.arrays.backend import apply_rows, namespace, share_rows, weighted_sums
+from discreet.arrays.backend import (
+    apply_rows,
+    at_least,
+    namespace,
+    share_rows,
+    weighted_sums,
+)
 from discreet.arrays.linear_algebra import pack_products, packed_form, unpack
 from discreet.oracles.mechanisms.legal_rows import GRID, legal_rows, stretched_rows
 from discreet.privacy.sensitivities import centre
@@ -122,6 +128,10 @@ def second_moments(features: Array, weights: Array, products: Array | None = Non
     return unpack(total, p) if shared else total
 
 
+VOID = 1e-200
+"""No row that counts is so short: a void slot may have no features, and adds nothing."""
+
+
 def stretched_sums(
     features: Array, weights: Array, heard: Array, matrix: Array
 ) -> tuple[Array, Array]:
@@ -132,7 +142,7 @@ def stretched_sums(
     xp = namespace(features)
     if not share_rows(features, weights):
         v = xp.astype(features, xp.float64) @ matrix.mT
-        v = v / xp.sqrt((v * v).sum(-1))[..., None]
+        v = v / xp.sqrt(at_least((v * v).sum(-1), VOID))[..., None]
         return second_moments(v, weights), weighted_sums(heard, v)
     rows, p = features.shape[-2:]
     squared = matrix.mT @ matrix
@@ -145,6 +155,7 @@ def stretched_sums(
         x = xp.astype(features[..., part, :], xp.float64)
         products = pack_products(x)
         squares = apply_rows(products, packed_form(squared)[..., None, :])  # (..., n, 1)
+        squares = at_least(squares, VOID)
         gram = gram + weighted_sums(weights[..., part, :] / squares, products)
         response = response + weighted_sums(heard[..., part, :] / xp.sqrt(squares), x)
     there = matrix[..., None, :, :]

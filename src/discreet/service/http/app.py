@@ -28,6 +28,7 @@ from discreet.service.http.handlers import Call
 from discreet.service.http.metrics import Metrics
 from discreet.service.http.rate_limit import RateLimit
 from discreet.service.http.routes import ANY, Route, routes
+from discreet.service.http.supervision import end_with
 from discreet.service.runtime.service import Service
 from discreet.service.settings import Settings
 from discreet.service.ui.page_table import pages
@@ -115,6 +116,8 @@ def from_environment() -> Starlette | Direct:
     sys.setswitchinterval(0.001)
     config = Path(os.environ["DISCREET_CONFIG"])
     workers = int(os.environ.get("DISCREET_WORKERS", "1"))
+    if workers > 1:
+        end_with(int(os.environ["DISCREET_SUPERVISOR"]))
     settings = Settings.of_text(os.environ.pop("DISCREET_EXPERIMENT"), config)
     service = Service(settings, config=config, workers=workers)
     app = make_app(service)

@@ -23,8 +23,12 @@ class Body(msgspec.Struct, forbid_unknown_fields=True):
     """Every request body."""
 
 
-class Nothing(Body):
-    """An empty object."""
+class Ticket(Body):
+    user: User | None = None
+
+
+class Person(Body):
+    user: User
 
 
 class Activate(Body):
@@ -62,6 +66,10 @@ class Stored(msgspec.Struct):
 
 class Activated(msgspec.Struct):
     activated: bool
+
+
+class Erased(msgspec.Struct):
+    erased: bool
 
 
 class ErrorDetail(msgspec.Struct, omit_defaults=True):
@@ -114,7 +122,6 @@ class Bodies:
                 ("value", value),
                 ("context", context | None, None),
                 ("action", chosen | None, None),
-                ("user", User | None, None),
             ],
             bases=(Body,),
             rename={"value": plan.outcome.word},
@@ -137,7 +144,7 @@ def parse(decoder: msgspec.json.Decoder[Any], content: bytes) -> Any:
         problem, _, place = str(error).partition(" - at `$")
         raise Invalid(
             f"body must be as the OpenAPI document says: {problem}. "
-            f"{_other_word(decoder.type, problem) or 'Correct it.'}",
+            f"{_advice(decoder.type, problem) or 'Correct it.'}",
             place.strip(".`") or None,
         ) from None
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -146,10 +153,15 @@ def parse(decoder: msgspec.json.Decoder[Any], content: bytes) -> Any:
         raise Invalid("body must be nearly flat; it is nested deeply. Flatten it.", None) from None
 
 
-def _other_word(shape: Any, problem: str) -> str | None:
-    """What to do where a loss was sent to an experiment that hears rewards, or the reverse."""
+def _advice(shape: Any, problem: str) -> str | None:
+    """What to do where a loss was sent to an experiment that hears rewards, or the reverse, or a
+    user came with it."""
     words = {"loss": "reward", "reward": "loss"}
     sent = problem.removeprefix("Object contains unknown field").strip(" `")
-    if shape.__name__ not in ("Observe", "ObserveBatch") or sent not in words:
+    if shape.__name__ not in ("Observe", "ObserveBatch"):
+        return None
+    if sent == "user":
+        return "Name the user when you ask for the decision or the ticket, and leave it out here."
+    if sent not in words:
         return None
     return f"This experiment hears the {words[sent]} of a decision: send {words[sent]!r} instead."

@@ -12,7 +12,7 @@ from discreet.billboard.documents import digest
 from discreet.config import to_config
 from discreet.errors import DiscreetError, InvalidInput, ServiceError
 from discreet.releases.canonical import digest_of
-from discreet.service.http.bodies import Activated, Result, Results, Stored
+from discreet.service.http.bodies import Activated, Erased, Result, Results, Stored
 from discreet.service.http.error_responses import problem_of
 from discreet.service.http.metrics import Metrics
 from discreet.service.runtime.decisions import DecisionReply, TicketReply
@@ -82,7 +82,7 @@ async def observe_batch(call: Call) -> Results:
 
 async def _observe(call: Call, body: Any) -> bool:
     return await call.service.decisions.observe(
-        body.decision, body.value, context=body.context, action=body.action, user=body.user
+        body.decision, body.value, context=body.context, action=body.action
     )
 
 
@@ -91,7 +91,7 @@ async def activate(call: Call) -> Activated:
 
 
 async def ticket(call: Call) -> TicketReply:
-    return await call.service.decisions.ticket()
+    return await call.service.decisions.ticket(call.body.user)
 
 
 async def releases(call: Call) -> dict[str, Any]:
@@ -174,6 +174,11 @@ async def set_serving(call: Call) -> dict[str, Any]:
 async def burn(call: Call) -> dict[str, Any]:
     await call.service.burn(call.body.batch)
     return await call.service.status()
+
+
+async def erase(call: Call) -> Erased:
+    await call.service.erase(call.body.user)
+    return Erased(True)
 
 
 async def create_key(call: Call) -> dict[str, Any]:

@@ -46,6 +46,7 @@ def serve(config: Path, *, host: str | None, port: int | None, workers: int) -> 
     # The text as it is now, so that a worker that starts later serves the same plan.
     os.environ["DISCREET_EXPERIMENT"] = text
     os.environ["DISCREET_WORKERS"] = str(workers)
+    os.environ["DISCREET_SUPERVISOR"] = str(os.getpid())
     place = (host or settings.host, settings.port if port is None else port)
     address = f"http://{place[0]}:{place[1]}"
     print(f"{settings.experiment}: {address}, dashboard {address}/ui", file=sys.stderr, flush=True)

@@ -13,6 +13,7 @@ import numpy as np
 
 from discreet.action_names import action_index, action_name
 from discreet.errors import InvalidInput, ServiceError
+from discreet.rows.people_registry import keyed_hash
 from discreet.rows.slot_rules import batch_over, refuse_other_loss
 from discreet.service.kill_points import step
 from discreet.service.runtime.context_features import features_of, features_of_many
@@ -70,6 +71,7 @@ class WorkerDecisions:
         self.settings, self.plan = state.settings, state.settings.plan
         self._ids = decision_ids.Ids(state.vault.mac)
         self._slots = LeasedSlots(state)
+        self._hash = None if state.people is None else keyed_hash(state.vault.people)
         self._unstored: OrderedDict[Named, DecisionReply] = OrderedDict()
         self._sealers: dict[tuple[int, int], Sealer] = {}
         self._deciding = 0
@@ -89,18 +91,23 @@ class WorkerDecisions:
         deferred: bool = False,
         idempotency: str | None = None,
     ) -> DecisionReply:
-        """Choose an action. With journal ``decide`` the row is durable when this returns."""
-        self._check_user(user)
+        """Choose an action. With journal ``decide`` the row is durable when this returns, and so is
+        the count of a user with both journals."""
+        person = self.person(user)
         named = None if idempotency is None else self._named(caller, idempotency)
         self._deciding += 1
         try:
             features = await self._mapped(context)  # an invalid context takes no slot
-            return await self._decide(features, user, deferred, named)
+            return await self._decide(features, person, deferred, named)
         finally:
             self._deciding -= 1
 
     async def _decide(
-        self, features: np.ndarray[Any, Any], user: str | None, deferred: bool, named: Named | None
+        self,
+        features: np.ndarray[Any, Any],
+        person: bytes | None,
+        deferred: bool,
+        named: Named | None,
     ) -> DecisionReply:
         if named is not None and named in self._unstored:
             return self._unstored[named]
@@ -109,7 +116,7 @@ class WorkerDecisions:
         slotless = held_back or (named is not None and self.state.names.incomplete)
         while not slotless and (taken := await self._slots.take()) is not None:
             lease, slot = taken
-            decision = await self._stored(lease, slot, features, user, deferred, named)
+            decision = await self._stored(lease, slot, features, person, deferred, named)
             if decision is not None:
                 step("decide:before-answer")
                 return decision
@@ -140,7 +147,7 @@ class WorkerDecisions:
         lease: Lease,
         slot: int,
         features: np.ndarray[Any, Any],
-        user: str | None,
+        person: bytes | None,
         deferred: bool,
         named: Named | None,
     ) -> DecisionReply | None:
@@ -157,16 +164,18 @@ class WorkerDecisions:
         action = self.settings.default_action
         if state.mode != "shadow":
             action = await state.serving.action(release, features)
-        row = Row(features, action, deferred, sealer.user(user))
+        row = Row(features, action, deferred)
         sealed, place = sealer.seal(ROW, slot, row.pack()), (lease.epoch, lease.batch, slot)
         written = self.settings.journal == "decide"
         kind, token = (decision_ids.WRITTEN, b"") if written else (decision_ids.TOKEN, sealed)
         id = Id(kind, *place, lease.nonce, token)
         shown = action_name(self.plan, action)
         decision = DecisionReply(self._ids.write(id), shown, release, True)
-        if not written and named is None:
+        if not written and named is None and person is None:
             return decision
-        item = Decided(*place, sealed if written else None, lease.nonce)
+        # Privacy: a slot that counts and one that is void are answered alike, and after the count
+        # is on the disk. [docs/privacy/service.md, "Users"]
+        item = Decided(*place, sealed if written else None, lease.nonce, person=person)
         if named is not None:
             reply = sealer.seal(REPLY, slot, json.dumps(asdict(decision)).encode())
             later = state.names.hashed(place[:2], named.request)
@@ -204,14 +213,21 @@ class WorkerDecisions:
             )
         return DecisionReply(**json.loads(packed))
 
-    async def ticket(self) -> TicketReply:
+    async def ticket(self, user: str | None = None) -> TicketReply:
         """Reserve a slot; the context comes later, with the loss."""
-        taken = await self._slots.take()
-        if taken is None:
-            return TicketReply(self._ids.unstored(self.state.epoch), self.state.served(), False)
-        lease, slot = taken
-        id = self._ids.write(Id(decision_ids.TICKET, lease.epoch, lease.batch, slot, lease.nonce))
-        return TicketReply(id, self.state.served(lease.release), True)
+        person, state = self.person(user), self.state
+        while (taken := await self._slots.take()) is not None:
+            lease, slot = taken
+            place = (lease.epoch, lease.batch, slot)
+            if person is not None:
+                item = Decided(*place, None, lease.nonce, person=person)
+                if await state.writer.write(state.journal.decide, item) is not KEPT:
+                    self._slots.drop(lease)  # its batch is over
+                    continue
+                step("decide:committed")
+            id = self._ids.write(Id(decision_ids.TICKET, *place, lease.nonce))
+            return TicketReply(id, state.served(lease.release), True)
+        return TicketReply(self._ids.unstored(state.epoch), state.served(), False)
 
     async def observe(
         self,
@@ -220,7 +236,6 @@ class WorkerDecisions:
         *,
         context: Any = None,
         action: Any = None,
-        user: str | None = None,
     ) -> bool:
         """Store the loss of a decision, durably; False if the decision took no slot.
 
@@ -243,16 +258,13 @@ class WorkerDecisions:
                 raise batch_over()
             kind, packed = WHOLE, row + packed
         elif with_record:
-            kind, packed = WHOLE, self._record(sealer, context, action, user) + packed
+            kind, packed = WHOLE, self._record(context, action) + packed
         await self._hear(id, kind, packed, sealer)
         step("observe:before-answer")
         return True
 
-    def _record(self, sealer: Sealer, context: Any, action: Any, user: str | None) -> bytes:
-        features = features_of(self.plan, context)
-        chosen = action_index(self.plan, action)
-        self._check_user(user)
-        return Row(features, chosen, False, sealer.user(user)).pack()
+    def _record(self, context: Any, action: Any) -> bytes:
+        return Row(features_of(self.plan, context), action_index(self.plan, action)).pack()
 
     async def activate(self, decision: str) -> bool:
         """Note that a deferred decision was shown; False if the decision took no slot."""
@@ -295,13 +307,19 @@ class WorkerDecisions:
             sealer = self._sealers[epoch, batch] = Sealer(key, epoch, batch)
         return sealer
 
-    def _check_user(self, user: str | None) -> None:
-        needed = self.settings.unit != "decision"
-        if needed != (user is not None):
+    def person(self, user: str | None) -> bytes | None:
+        """The keyed hash of a user's id; None if the unit of privacy is a decision."""
+        if self._hash is None and user is not None:
             raise InvalidInput(
-                f"user must be {'given' if needed else 'left out'} with the unit of privacy "
-                f"{self.settings.unit!r}; this request does the opposite. Correct it."
+                "user must be left out with the unit of privacy 'decision'; got one. "
+                "Send the request without it: no ids are kept."
             )
+        if self._hash is not None and user is None:
+            raise InvalidInput(
+                "user must be given with the unit of privacy 'user'; got none. "
+                "Add the id of the person, always the same text for the same person."
+            )
+        return None if self._hash is None or user is None else self._hash(user)
 
     def _named(self, caller: str, key: str) -> Named:
         """An Idempotency-Key in the scope of its API key, and a keyed hash of both."""

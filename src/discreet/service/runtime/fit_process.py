@@ -21,6 +21,7 @@ from typing import Any
 from discreet.billboard.chain import Chain
 from discreet.billboard.signing import public_key
 from discreet.errors import NotReady
+from discreet.plan import Plan
 from discreet.privacy.noise import SecureNoise
 from discreet.private_release import private_release
 from discreet.releases.canonical import canonical
@@ -28,7 +29,7 @@ from discreet.releases.release import Release
 from discreet.service.kill_points import step
 from discreet.service.secrets.sealing import Sealer
 from discreet.service.secrets.vault import Vault
-from discreet.service.settings import ServedPlan, Settings
+from discreet.service.settings import Settings
 from discreet.service.storage import document_table as documents
 from discreet.service.storage.database import Connection, Database
 from discreet.service.storage.locations import open_database
@@ -83,7 +84,7 @@ def fit(
         sealer = Sealer(key, epoch, batch)
         rows = read_batch(connection, settings.plan, sealer, epoch, batch, size)
     step("fit:read")
-    part = documents.part(settings, epoch, batch)
+    part = documents.part(epoch, batch)
     noise = SecureNoise()
     release, _ = private_release(settings.plan, noise, rows, chain.released, ledger, part)
     return release
@@ -148,7 +149,7 @@ class Fitter:
 
 def _written(settings: Settings) -> str:
     """The settings that a fit needs, in one line."""
-    names = ("experiment", "database", "vault", "unit", "max_batches", "allow_idealised")
+    names = ("experiment", "database", "vault", "allow_idealised")
     terms: dict[str, Any] = {name: getattr(settings, name) for name in names}
     terms |= {"plan": settings.plan.to_config(), "folder": str(settings.folder.resolve())}
     return canonical(terms).decode()
@@ -156,7 +157,7 @@ def _written(settings: Settings) -> str:
 
 def _read(line: str) -> Settings:
     terms = json.loads(line)
-    plan, folder = ServedPlan.from_config(terms.pop("plan")), Path(terms.pop("folder"))
+    plan, folder = Plan.from_config(terms.pop("plan")), Path(terms.pop("folder"))
     return Settings(plan=plan, folder=folder, **terms)
 
 

@@ -29,12 +29,7 @@ def begin(settings: Settings) -> str:
     database, vault = open_database(settings), Vault(settings.place(settings.vault))
     vault.create()
     anchor = anchor_of(settings)
-    document = genesis(
-        settings.plan,
-        settings.experiment,
-        public_key(vault.signing),
-        max_batches=settings.max_batches,
-    )
+    document = genesis(settings.plan, settings.experiment, public_key(vault.signing))
     with closing(database.connect()) as connection:
         migrate(database, connection)
         with database.transaction(connection):
@@ -44,7 +39,7 @@ def begin(settings: Settings) -> str:
                     "Serve it with discreet serve, or name another database."
                 )
             connection.execute(
-                f"INSERT INTO experiment VALUES (1, ?, ?, 1, ?, ?, NULL, {database.now}, NULL)",
+                f"INSERT INTO experiment VALUES (1, ?, ?, 1, ?, ?, NULL, {database.now}, NULL, 0)",
                 (settings.experiment, _plan(settings), settings.mode, settings.holdback),
             )
             mark = document_table.append(connection, document, vault.signing)
@@ -154,11 +149,14 @@ def restore(settings: Settings, *, anchor_lost: bool = False) -> Restored:
                 finish(database, connection, batch, "burned")
                 forget(connection, batch.epoch, batch.id)
             connection.execute("DELETE FROM replies")
+            # Privacy: the registry of people may lack whoever is in a lost release, so everybody
+            # counts as having entered it. [docs/privacy/users.md, "Counts must not be forgotten"]
             # Requests since the backup are unknown. For ``remember`` seconds a request with an
             # Idempotency-Key may be one of them, and takes no slot. [request_names.py]
             connection.execute(
-                f"UPDATE experiment SET epoch = ?, serving = NULL, restored = {database.now}",
-                (mark.epoch,),
+                f"""UPDATE experiment SET epoch = ?, serving = NULL, restored = {database.now},
+                    missed = missed + ?""",
+                (mark.epoch, len(charged)),
             )
             step("restore:before-commit")
             anchor.intend(mark)
@@ -236,5 +234,5 @@ def _charge_lost(anchor: Anchor, connection: Connection) -> list[int]:
 
 
 def _plan(settings: Settings) -> str:
-    """The plan with its unit and number of batches, as the experiment table stores them."""
+    """What never changes, as the experiment table stores it."""
     return canonical(settings.fixed).decode()

@@ -38,7 +38,7 @@ class Refused(DiscreetError):  # noqa: N818
 def paid(connection: Connection, settings: Settings, batch: BatchState) -> Ledger:
     """The ledger after the charge for a batch, computed from our own plan; or Refused."""
     event = SecureNoise().claim(settings.plan.event)
-    part = document_table.part(settings, batch.epoch, batch.id)
+    part = document_table.part(batch.epoch, batch.id)
     # Privacy: the charge is computed here, from our plan and the committed charges; nothing from
     # the child enters it. [docs/privacy/service.md, "One fit for each batch"]
     try:
@@ -60,7 +60,7 @@ def verify(
     before = committed.deciding.latest
     weights = release.predictor.weights
     checks = {
-        "budget": settings.budget == committed.budget,  # as the genesis promised
+        "budget": plan.budget == committed.budget,  # as the genesis promised
         "plan": release.plan_digest == plan.digest,
         "number": release.number == (before.number if before else 0) + 1,
         "previous": release.previous == (before.digest if before else plan.digest),

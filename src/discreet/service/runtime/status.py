@@ -9,6 +9,7 @@ from typing import Any
 from discreet.action_names import action_name
 from discreet.config import to_config
 from discreet.formatting import duration
+from discreet.privacy.participation import Participation
 from discreet.rows.batch_status import UNSTORED, full_sentence, open_sentence
 from discreet.service.runtime.worker_state import WorkerState
 from discreet.service.storage.batches import BatchState, under_way
@@ -18,11 +19,12 @@ from discreet.window import may_open
 
 async def status(state: WorkerState) -> dict[str, Any]:
     """Batches, slots taken, when the next release is due, and what an operator should know."""
-    now, live = await state.read(lambda connection: _facts(state, connection))
-    file = state.file
+    now, missed, live = await state.read(lambda connection: _facts(state, connection))
+    file, often = state.file, state.settings.plan.participation
     return {
         "experiment": state.settings.experiment,
         "unit": state.settings.unit,
+        "participation": often and often.to_json() | {"text": often.text, "missed": missed},
         "actions": state.settings.plan.actions,
         "outcome": to_config(state.settings.plan.outcome),
         "epoch": state.epoch,
@@ -44,7 +46,7 @@ async def status(state: WorkerState) -> dict[str, Any]:
             "readable": file is None or file.readable,
             "differs": [] if file is None else file.differs,
         },
-        "text": " ".join(_sentences(state, live, now)),
+        "text": " ".join([*_sentences(state, live, now), *_of_people(often, missed)]),
     }
 
 
@@ -54,9 +56,26 @@ def shown(batch: BatchState) -> dict[str, Any]:
     return {"batch": facts.pop("id"), "slots": facts.pop("size"), **facts}
 
 
-def _facts(state: WorkerState, connection: Connection) -> tuple[float, list[BatchState]]:
-    now = connection.execute(f"SELECT {state.database.now}").fetchone()[0]
-    return float(now), under_way(connection)
+def _facts(state: WorkerState, connection: Connection) -> tuple[float, int, list[BatchState]]:
+    now, missed = connection.execute(
+        f"SELECT {state.database.now}, missed FROM experiment"
+    ).fetchone()
+    return float(now), int(missed), under_way(connection)
+
+
+def _of_people(often: Participation | None, missed: int) -> list[str]:
+    """What a user may contribute, and what a restored backup has changed in that."""
+    if often is None:
+        return []
+    said = [f"Of one user count {often.text}; further requests are served alike."]
+    if missed:
+        lost = f"{missed:,} release{'s' * (missed > 1)}"
+        left = max(often.batches - missed, 0)
+        said.append(
+            f"Restored backups lacked {lost}, which everybody counts as having entered: "
+            + (f"at most {left:,} more of anybody." if left else "nothing is learned any more.")
+        )
+    return said
 
 
 def _sentences(state: WorkerState, live: list[BatchState], now: float) -> list[str]:
@@ -126,6 +145,6 @@ def _warnings(state: WorkerState) -> list[str]:
     elif file is not None and file.differs:
         said.append(
             f"The experiment file was edited ({', '.join(file.differs)}). The edit has no effect "
-            "before a restart, and a restart refuses another plan, unit or max_batches."
+            "before a restart, and a restart refuses another plan or unit."
         )
     return said

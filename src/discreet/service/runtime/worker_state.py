@@ -26,6 +26,7 @@ from discreet.service.storage.batches import BatchState, Slots, Terms, under_way
 from discreet.service.storage.database import Connection, Database
 from discreet.service.storage.journal import Journal
 from discreet.service.storage.locations import anchor_of, beside, open_database
+from discreet.service.storage.people_table import People
 from discreet.service.storage.request_names import Names
 from discreet.service.storage.writer import Writer
 
@@ -56,14 +57,15 @@ class WorkerState:
         self.anchor_beside = beside(settings, self.anchor.path)
         self.serving = PolicyVersions(settings.plan, public_key(self.vault.signing))
         self.names = Names(self.database, self.vault, settings.remember)
-        self.journal = Journal(self.database, self.names)
+        often = settings.plan.participation
+        self.people = None if often is None else People(self.database, often)
+        self.journal = Journal(self.database, self.names, self.people)
         terms = Terms(
             settings.plan.schedule,
             settings.waiting,
             settings.window,
             settings.settle,
             workers,
-            settings.max_batches,
         )
         self.slots = Slots(self.database, self.vault, terms)
         self.keys: dict[str, api_keys.Key] = {}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hmac
 import os
 import struct
 from dataclasses import dataclass
@@ -16,28 +15,26 @@ ROW, ACTIVATION, LOSS, WHOLE, REPLY = range(5)
 """What is sealed: a decision, its activation, its loss, both at once, an answer to repeat."""
 
 _PLACE = struct.Struct(">BHII")
-_TAIL = struct.Struct("<iB16s")
+_TAIL = struct.Struct("<iB16x")
+"""Action and deferral; the rest held the tag of a user in rows of earlier versions."""
 _LOSS = struct.Struct("<d")
-NOBODY = bytes(16)
-"""The tag of a row that names no user."""
 
 
 @dataclass(frozen=True, repr=False)
 class Row:
-    """A decision: features (p,), action, whether it waits for activation, tag of its user."""
+    """A decision: features (p,), action, whether it waits for activation."""
 
     features: np.ndarray[Any, Any]
     action: int
     deferred: bool = False
-    user: bytes = NOBODY
 
     def pack(self) -> bytes:
-        return self.features.tobytes() + _TAIL.pack(self.action, self.deferred, self.user)
+        return self.features.tobytes() + _TAIL.pack(self.action, self.deferred)
 
     @classmethod
     def unpack(cls, packed: bytes) -> Row:
-        action, deferred, user = _TAIL.unpack_from(packed, len(packed) - _TAIL.size)
-        return cls(np.frombuffer(packed[: -_TAIL.size]), action, bool(deferred), user)
+        action, deferred = _TAIL.unpack_from(packed, len(packed) - _TAIL.size)
+        return cls(np.frombuffer(packed[: -_TAIL.size]), action, bool(deferred))
 
 
 def pack_loss(loss: float) -> bytes:
@@ -53,7 +50,6 @@ class Sealer:
 
     def __init__(self, key: bytes, epoch: int, batch: int) -> None:
         self._cipher, self._place = AESGCM(key), (epoch, batch)
-        self._users = hmac.digest(key, b"users of this batch", "sha256")
 
     def __repr__(self) -> str:
         return "Sealer(secret)"
@@ -69,9 +65,3 @@ class Sealer:
             return self._cipher.decrypt(sealed[:12], sealed[12:], place)
         except InvalidTag:
             return None
-
-    def user(self, name: str | None) -> bytes:
-        """A keyed hash that finds repeated users; its key is destroyed with the batch."""
-        if name is None:
-            return NOBODY
-        return hmac.digest(self._users, name.encode(), "sha256")[:16]

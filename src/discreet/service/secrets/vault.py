@@ -7,6 +7,7 @@ destroyed when the names are forgotten.
 
 from __future__ import annotations
 
+import hmac
 import os
 import secrets
 from functools import cached_property
@@ -44,6 +45,15 @@ class Vault:
     def mac(self) -> bytes:
         """The key that marks decision ids as ours."""
         return self._read("mac.key")
+
+    @cached_property
+    def people(self) -> bytes:
+        """The key that hashes ids of people.
+
+        Made of the signing key, which stays as long as the experiment: with another key everybody
+        would be new, and could enter as many batches again.
+        """
+        return hmac.digest(self.signing, b"people of this experiment", "sha256")
 
     def _read(self, name: str) -> bytes:
         try:

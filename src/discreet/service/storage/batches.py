@@ -6,7 +6,6 @@ one person moves nobody else to another slot.
 
 from __future__ import annotations
 
-import math
 import secrets
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -72,7 +71,6 @@ class Terms:
     window: float
     settle: float
     workers: int
-    max_batches: int | None
 
 
 class Slots:
@@ -136,7 +134,7 @@ class Slots:
             "SELECT count(*) FROM batches WHERE state <> 'burned'"
         ).fetchone()[0]
         size = self.size(kept + 1)
-        if size == 0 or self.left(connection) < 1:
+        if size == 0:
             return None
         number = highest + 1
         newest = connection.execute("SELECT max(number) FROM documents").fetchone()[0]
@@ -147,15 +145,6 @@ class Slots:
             (epoch, number, size, newest),
         )
         return BatchState(epoch, number, size, 0, "open", newest, 0.0, None, None, None)
-
-    def left(self, connection: Connection) -> float:
-        """How many more batches may be opened, by the promise made to a user."""
-        if self._terms.max_batches is None:
-            return math.inf
-        # Privacy: every release that was ever published has its charge here, even one that a
-        # restored database lacks. [docs/privacy/service.md, "Users"]
-        charged = connection.execute("SELECT count(*) FROM charges").fetchone()[0]
-        return self._terms.max_batches - int(charged) - len(under_way(connection))
 
     def size(self, number: int) -> int:
         """Slots of a batch, by its place in the schedule; 0 after the last."""

@@ -14,15 +14,6 @@ from discreet.service.settings import Settings
 from discreet.service.storage.anchor import Mark
 from discreet.service.storage.database import Connection
 
-DISJOINT_USERS = (
-    "Batches are disjoint sets of numbered slots, fixed when a decision is made; a user's first "
-    "slot of a batch counts and later ones are void, and each batch is fitted once."
-)
-EVERY_BATCH = (
-    "A user's first slot of a batch counts and later ones are void; there are at most as many "
-    "batches as declared, and the cost of all of them adds up."
-)
-
 
 def append(
     connection: Connection, document: Mapping[str, Any], key: bytes, batch: int | None = None
@@ -66,9 +57,9 @@ def committed(connection: Connection) -> list[tuple[int, str]]:
     return [(int(row[0]), str(row[1])) for row in rows]
 
 
-def part(settings: Settings, epoch: int, batch: int) -> str:
+def part(epoch: int, batch: int) -> str:
     """The partition of the ledger that pays for a batch."""
-    return "every batch" if settings.unit == "user" else f"batch {batch} of epoch {epoch}"
+    return f"batch {batch} of epoch {epoch}"
 
 
 def entry_of(ledger: Ledger) -> Mapping[str, Any]:
@@ -87,8 +78,7 @@ def ledger_of(connection: Connection, settings: Settings, until: int = 2**53) ->
     rows = connection.execute(
         "SELECT entry FROM charges WHERE number <= ? ORDER BY number", (until,)
     ).fetchall()
-    empty = Ledger(settings.budget, unit=settings.unit)
+    plan = settings.plan
+    empty = Ledger(plan.budget, unit=plan.unit, participation=plan.participation)
     document = empty.to_json() | {"entries": [json.loads(row[0]) for row in rows]}
-    said = {"user_per_batch": DISJOINT_USERS, "user": EVERY_BATCH}.get(settings.unit)
-    entries = Ledger.from_json(document).entries
-    return Ledger(settings.budget, entries, settings.unit, said or empty.assumption)
+    return Ledger.from_json(document)

@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 from discreet.service.kill_points import step
 from discreet.service.storage.batches import UNDER_WAY, Leased, accepting
 from discreet.service.storage.database import Connection, Database
+from discreet.service.storage.people_table import Handed, People
 from discreet.service.storage.request_names import Names, remember
 
-ROWS_OF_PEOPLE = ("records", "answers", "replies")
+ROWS_OF_PEOPLE = ("records", "answers", "replies", "handed")
 """The tables whose rows are deleted after a release, by a burn or by a restore."""
 SLICE = 4096
 """Slots per transaction when rows are deleted: limits how long decisions wait."""
@@ -25,7 +26,8 @@ class Named(NamedTuple):
 
 class Decided(NamedTuple):
     """A decision to write: its sealed row. If the request may be repeated, also its name, the
-    sealed answer, and the hash that identifies the request after the end of its batch."""
+    sealed answer, and the hash that identifies the request after the end of its batch. If the unit
+    of privacy is a user, the keyed hash of whose it is."""
 
     epoch: int
     batch: int
@@ -35,6 +37,7 @@ class Decided(NamedTuple):
     named: Named | None = None
     reply: bytes | None = None
     later: bytes | None = None
+    person: bytes | None = None
 
     @property
     def leased(self) -> Leased:
@@ -86,8 +89,8 @@ Outcome = Over | Kept | Used | Known
 class Journal:
     """Bulk writes with many items per statement."""
 
-    def __init__(self, database: Database, names: Names) -> None:
-        self._database, self._names = database, names
+    def __init__(self, database: Database, names: Names, people: People | None = None) -> None:
+        self._database, self._names, self._people = database, names, people
 
     def decide(self, connection: Connection, items: list[Decided]) -> list[Outcome]:
         """Write decisions; a known name returns the earlier answer and takes no slot."""
@@ -103,11 +106,11 @@ class Journal:
         }
         if named:
             outcomes |= self._replies(connection, items, named)
-        rows = [
-            (*item[:3], item.row)
-            for place, item in enumerate(items)
-            if place not in outcomes and item.row is not None
-        ]
+        kept = [item for place, item in enumerate(items) if place not in outcomes]
+        if self._people is not None:
+            slots = [Handed(*item[:3], item.person) for item in kept if item.person is not None]
+            self._people.hand_out(connection, slots)
+        rows = [(*item[:3], item.row) for item in kept if item.row is not None]
         if rows:
             # A conflict is the same row again, after a COMMIT whose answer was lost.
             connection.execute(

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
+
 from discreet.errors import StateClaimed
+from discreet.releases.canonical import canonical
 from discreet.service.storage.database import Connection, Database
 
 
 def tables(connection: Connection, database: Database) -> None:
-    """The first tables. Only records, answers, replies and names hold rows of people."""
+    """The first tables. Of these only records, answers, replies and names hold rows of people."""
     whole, blob, real = database.whole, database.blob, database.real
     place = f"epoch {whole} NOT NULL, batch {whole} NOT NULL"
     for table in (
-        # One row: what never changes (the plan, its unit and number of batches, as JSON), what may
+        # One row: what never changes (the plan with its unit, as JSON), what may
         # change while the service runs, the latest moment that was seen, and when a backup was
         # restored.
         f"""experiment (one {whole} PRIMARY KEY CHECK (one = 1), name TEXT NOT NULL,
@@ -52,7 +55,30 @@ def ended_sessions(connection: Connection, database: Database) -> None:
     connection.execute(f"ALTER TABLE keys ADD COLUMN ended {database.real}")
 
 
-MIGRATIONS = (tables, ended_sessions)
+def people(connection: Connection, database: Database) -> None:
+    """How often people were handed a slot, and which slots of batches under way count."""
+    whole, blob = database.whole, database.blob
+    counts = f"entered {whole} NOT NULL, last {whole} NOT NULL, records {whole} NOT NULL"
+    connection.execute(
+        f"CREATE TABLE people (person {blob} PRIMARY KEY, {counts}) {database.clustered}"
+    )
+    connection.execute(
+        f"""CREATE TABLE handed (epoch {whole} NOT NULL, batch {whole} NOT NULL,
+            slot {whole} NOT NULL, counts {whole} NOT NULL,
+            PRIMARY KEY (epoch, batch, slot)) {database.clustered}"""
+    )
+    # Releases that backups lacked: everybody may have been in each of them.
+    connection.execute(f"ALTER TABLE experiment ADD COLUMN missed {whole} NOT NULL DEFAULT 0")
+    # Earlier versions wrote a number of batches, which the unit "decision" left empty.
+    for (text,) in connection.execute("SELECT plan FROM experiment").fetchall():
+        fixed = json.loads(text)
+        if fixed.get("max_batches", 0) is None:
+            del fixed["max_batches"]
+            plan = canonical(fixed).decode()
+            connection.execute("UPDATE experiment SET plan = ?", (plan,))
+
+
+MIGRATIONS = (tables, ended_sessions, people)
 
 
 def migrate(database: Database, connection: Connection) -> None:

@@ -13,7 +13,6 @@ from discreet.rows.batch_slots import batch_of
 from discreet.service.secrets.sealing import (
     ACTIVATION,
     LOSS,
-    NOBODY,
     ROW,
     WHOLE,
     Row,
@@ -21,6 +20,7 @@ from discreet.service.secrets.sealing import (
     unpack_loss,
 )
 from discreet.service.storage.database import Connection
+from discreet.service.storage.people_table import slots_that_count
 
 
 def read_batch(
@@ -30,11 +30,10 @@ def read_batch(
     features = np.zeros((size, plan.features.p))
     losses = np.full((size, plan.n_actions), np.nan)
     actions = np.full(size, -1, dtype=np.int64)
-    users: dict[int, bytes] = {}
     deferred: set[int] = set()
 
     def put(slot: int, row: Row) -> None:
-        features[slot], actions[slot], users[slot] = row.features, row.action, row.user
+        features[slot], actions[slot] = row.features, row.action
         if row.deferred:
             deferred.add(slot)
 
@@ -54,23 +53,14 @@ def read_batch(
         if kind in (LOSS, WHOLE) and actions[slot] >= 0:
             losses[slot, actions[slot]] = unpack_loss(packed[-8:])
             deferred.discard(slot)
-    # Not activated: nobody saw it. A user's second row: the unit of privacy allows one.
-    void = [*deferred, *_repeats(users)]
-    actions[void], losses[void] = -1, np.nan
+    void = deferred  # nobody saw what was not activated
+    if plan.participation is not None:
+        # Privacy: at most k rows of a batch, in at most M batches, are not void and one user's.
+        # [docs/privacy/service.md, "Users"]
+        void |= {*range(size)} - slots_that_count(connection, epoch, batch)
+    gone = sorted(void)
+    actions[gone], losses[gone] = -1, np.nan
     return batch_of(features, losses, actions, plan.missing_loss)
-
-
-def _repeats(users: dict[int, bytes]) -> list[int]:
-    """Slots of users who have an earlier one."""
-    # Privacy: at most one row of a batch is a user's, so changing all that is theirs replaces
-    # one record. [docs/privacy/service.md, "Users"]
-    seen: set[bytes] = set()
-    repeated = []
-    for slot in sorted(users):
-        if users[slot] != NOBODY and users[slot] in seen:
-            repeated.append(slot)
-        seen.add(users[slot])
-    return repeated
 
 
 def _rows(

@@ -126,7 +126,8 @@ class Writer:
                 groups.setdefault(work.bulk or _each, []).append(work)
             answers: _Answers = []
             with self._database.transaction(self._connection) as connection:
-                for bulk, members in groups.items():
+                # All processes take locks in one order: of people before that of the experiment.
+                for bulk, members in sorted(groups.items(), key=_name):
                     results = bulk(connection, [work.item for work in members])
                     answers += [
                         (work, result, None) for work, result in zip(members, results, strict=True)
@@ -150,6 +151,10 @@ class Writer:
         except self._database.lost:
             return False
         return True
+
+
+def _name(group: tuple[Bulk, Any]) -> str:
+    return getattr(group[0], "__qualname__", "")
 
 
 def _unreachable() -> Exception:

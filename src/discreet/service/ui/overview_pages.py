@@ -34,16 +34,15 @@ async def batches(asked: Asked) -> Response:
         words={"open": "open", "sealed": "waiting"},
         chart_values=page_data.timeline(found, now),
         settings=asked.service.settings,
-        ahead=await _ahead(asked, found),
+        ahead=_ahead(asked, found),
     )
 
 
-async def _ahead(asked: Asked, found: list[BatchState]) -> list[int]:
+def _ahead(asked: Asked, found: list[BatchState]) -> list[int]:
     """Sizes of the next batches, which the plan fixes."""
-    state = asked.service.state
+    slots = asked.service.state.slots
     kept = sum(batch.state != "burned" for batch in found)
-    left = await state.read(state.slots.left)
-    sizes = [state.slots.size(kept + step) for step in (1, 2, 3) if step <= left]
+    sizes = [slots.size(kept + step) for step in (1, 2, 3)]
     return [size for size in sizes if size]
 
 

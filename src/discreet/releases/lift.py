@@ -1,0 +1,219 @@
+"""Did it help? Policy beside control, from what is published: no budget is spent on asking."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from discreet.display import html_table
+from discreet.errors import CorruptRelease, InvalidInput
+from discreet.frames import new_frame
+from discreet.outcome import UNIT_LOSS, Outcome
+from discreet.privacy.participation import ONCE, Participation
+from discreet.releases.lift_intervals import Pooled, pooled
+from discreet.releases.release import DecidingRelease, Release
+from discreet.releases.released import Released
+from discreet.validate import in_range
+
+
+@dataclass(frozen=True)
+class LiftLine:
+    """Mean losses in [0, 1] of policy and control, and half-widths of intervals of their
+    difference: ``fixed`` for one look at a time chosen before, ``anytime`` for any number of looks.
+
+    A line of one batch has no ``anytime``: the sequence is over batches.
+    """
+
+    number: int
+    records: int
+    policy: float
+    control: float
+    fixed: float
+    anytime: float
+
+    @property
+    def difference(self) -> float:
+        """Loss of the policy less that of the control: below zero where the policy helps."""
+        return self.policy - self.control
+
+
+@dataclass(frozen=True, repr=False)
+class Lift:
+    """How much better the policy does than the control. Printing says it in words.
+
+    ``batches`` has a line for each release, and ``so_far`` one for all releases up to it, where
+    each batch has a public weight: as much as it can tell. Lines are in losses; ``text``, ``table``
+    and plots are in the units that people report, so that a lift above zero is more reward.
+    """
+
+    batches: tuple[LiftLine, ...]
+    so_far: tuple[LiftLine, ...]
+    confidence: float
+    outcome: Outcome = UNIT_LOSS
+
+    @property
+    def pooled(self) -> LiftLine:
+        """All releases together."""
+        return self.so_far[-1]
+
+    @property
+    def text(self) -> str:
+        """``policy 0.231, control 0.254, lift −0.023 ± 0.011; valid at any time``."""
+        line = self.pooled
+        means = f"policy {self._mean(line.policy)}, control {self._mean(line.control)}"
+        return f"{means}, lift {self._apart(line, line.anytime)}; valid at any time"
+
+    @property
+    def verdict(self) -> str:
+        """Whether the interval that is valid at any time leaves zero out, and on which side."""
+        line = self.pooled
+        if abs(line.difference) <= line.anytime:
+            return "the releases do not tell yet whether the policy helps"
+        return f"the policy {'helps' if line.difference < 0 else 'does worse than the control'}"
+
+    def _mean(self, loss: float) -> str:
+        return f"{self.outcome.value_of(loss):,.{self._digits}f}"
+
+    def _apart(self, line: LiftLine, wide: float) -> str:
+        apart, wide = self.outcome.difference_of(line.difference), self.outcome.error_of(wide)
+        return f"{apart:+,.{self._digits}f} ± {wide:,.{self._digits}f}".replace("-", "−")
+
+    @property
+    def _digits(self) -> int:
+        """As many as a thousandth of the range needs."""
+        return max(0, 3 - math.floor(math.log10(self.outcome.high - self.outcome.low)))
+
+    def __repr__(self) -> str:
+        fixed = self._apart(self.pooled, self.pooled.fixed)
+        return (
+            f"Lift(mean {self.outcome.word}: {self.text}; {fixed} for one look at a time fixed "
+            f"before; {self.confidence:.0%} intervals; {self.verdict})"
+        )
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (
+                *(f"{line.number}", f"{line.records:,}"),
+                *(self._mean(each) for each in (line.policy, line.control)),
+                *(self._apart(line, line.fixed), self._apart(line, line.anytime)),
+            )
+            for line in self.so_far
+        ]
+        header = ("up to release", "records", "policy", "control", "one look", "any time")
+        return html_table(self.text, rows, header)
+
+    @property
+    def table(self) -> dict[str, np.ndarray[Any, Any]]:
+        """A row per release, in the units of ``outcome``: its own batch, and all up to it."""
+        value, apart = self.outcome.value_of, self.outcome.difference_of
+        wide = self.outcome.error_of
+        batch, whole = _columns(self.batches), _columns(self.so_far)
+        return {
+            "number": batch["number"].astype(np.int64),
+            "records": batch["records"].astype(np.int64),
+            "policy": value(batch["policy"]),
+            "control": value(batch["control"]),
+            "lift": apart(batch["policy"] - batch["control"]),
+            "half_width": wide(batch["fixed"]),
+            "policy_so_far": value(whole["policy"]),
+            "control_so_far": value(whole["control"]),
+            "lift_so_far": apart(whole["policy"] - whole["control"]),
+            "half_width_fixed_time": wide(whole["fixed"]),
+            "half_width_any_time": wide(whole["anytime"]),
+        }
+
+    def to_frame(self) -> Any:
+        """``table`` as a frame of the first library that is installed."""
+        return new_frame(self.table)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the lift so far, release by release, on matplotlib axes; return them."""
+        from discreet.releases.lift_plot import draw
+
+        return draw(self, ax)
+
+
+def lift(released: Released, *, confidence: float = 0.95) -> Lift:
+    """Policy beside control: mean losses or rewards, their difference, and how sure it is.
+
+    The intervals cover sampling and privacy noise. The one that is ``valid at any time`` holds for
+    all releases at once, so that looking every day is no mistake; the other one is narrower, and
+    holds for one look at a time that was fixed before. [docs/lift.md]
+    """
+    in_range("confidence", confidence, 0.5, 1.0, open_high=True)
+    plan: Any = released.plan or {}
+    control = plan.get("control")
+    if control is None:
+        raise InvalidInput(
+            "released must come from a plan with a control share; this plan has none. "
+            "Begin the next experiment with Plan(control=Control(share=0.1))."
+        )
+    items = released.items[released.schedule.imported_batches :]  # a log is in neither part
+    if not items:
+        raise InvalidInput(
+            "released must hold a release; nothing was released yet. Ask after the first release."
+        )
+    try:
+        share, most = float(control["share"]), ONCE
+        if plan.get("batches_per_user") is not None:
+            most = Participation(int(plan["batches_per_user"]), int(plan["records_per_batch"]))
+    except (LookupError, TypeError, ValueError):
+        raise CorruptRelease(
+            "control of a plan must have a share; this one has none. "
+            "Read it with the version of discreet that wrote it."
+        ) from None
+    return lift_of(items, share, most, released.outcome, confidence)
+
+
+def lift_of(
+    items: Sequence[Release | DecidingRelease],
+    share: float,
+    often: Participation = ONCE,
+    outcome: Outcome = UNIT_LOSS,
+    confidence: float = 0.95,
+) -> Lift:
+    """The lift of releases under a plan with this share of control."""
+    told = [item.part_losses for item in items if item.part_losses is not None]
+    if len(told) < len(items):
+        raise CorruptRelease(
+            "releases must tell the losses of policy and control; one does not. Fetch them again."
+        )
+    sums = np.stack([np.asarray(each.sums) for each in told])
+    variance = np.asarray([float(each.variance) for each in told])
+    records = np.asarray([item.records for item in items])
+    slots = records[:, None] * np.array([1.0 - share, share])
+    most = often.batches, often.records
+    numbers = [item.number for item in items]
+    whole = pooled(sums, variance, slots, most, confidence)
+    # Each batch alone, as a sequence of one: (B, 1, …).
+    alone = pooled(sums[:, None], variance[:, None], slots[:, None], most, confidence)
+    alone = Pooled(*(np.asarray(part)[:, 0] for part in alone))
+    alone = alone._replace(anytime=np.full(len(numbers), np.nan))
+    return Lift(
+        _lines(numbers, records, alone),
+        _lines(numbers, np.cumsum(records), whole),
+        confidence,
+        outcome,
+    )
+
+
+def _lines(numbers: list[int], records: Any, found: Pooled) -> tuple[LiftLine, ...]:
+    """Means within [0, 1]; no difference of losses is uncertain by more than 1."""
+    means = np.clip(found.means, 0.0, 1.0)
+    return tuple(
+        LiftLine(number, int(records[i]), *means[i].tolist(), *(_most(w[i]) for w in found[2:]))
+        for i, number in enumerate(numbers)
+    )
+
+
+def _most(wide: float) -> float:
+    return min(float(wide), 2.0) if wide == wide else math.nan
+
+
+def _columns(lines: Sequence[LiftLine]) -> dict[str, np.ndarray[Any, Any]]:
+    names = LiftLine.__dataclass_fields__
+    return {name: np.asarray([getattr(line, name) for line in lines]) for name in names}

@@ -1,0 +1,109 @@
+"""How often people were handed a slot: the registry that all workers share.
+
+People are keyed hashes of their ids; the key is in the vault. A slot and the count of its owner are
+written in one transaction, so a restored database that lacks a count lacks the content as well.
+What was published meanwhile it cannot know: those releases count as entered by everybody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from discreet.privacy.participation import Participation
+from discreet.rows.people_counts import Count, PeopleCounts
+from discreet.service.storage.database import Connection, Database
+
+UPSERT = """ON CONFLICT (person) DO UPDATE SET
+    entered = excluded.entered, last = excluded.last, records = excluded.records"""
+
+
+class Handed(NamedTuple):
+    """A slot, and the keyed hash of the person who is given it."""
+
+    epoch: int
+    batch: int
+    slot: int
+    person: bytes
+
+    @property
+    def number(self) -> int:
+        """The batch among those of all epochs: later batches have higher numbers."""
+        return self.epoch << 32 | self.batch
+
+
+class People:
+    """Counts of one experiment; every method is part of a transaction of its caller."""
+
+    def __init__(self, database: Database, participation: Participation) -> None:
+        self._database, self._most = database, participation
+
+    def hand_out(self, connection: Connection, slots: Iterable[Handed]) -> None:
+        """Note which of these slots count, and count them; slots that are known stay as they are.
+
+        Privacy: the count is committed with the slot, before anybody hears of it, and the same
+        statements write slots that count and slots that are void. [docs/privacy/service.md,
+        "Users"]
+        """
+        new = self._unknown(connection, list(slots))
+        if not new:
+            return
+        held = self._locked(connection, sorted({each.person for each in new}))
+        # Privacy: a restored registry may lack as many batches of anybody, known to it or not.
+        # [docs/privacy/users.md, "Counts must not be forgotten"]
+        missed = connection.execute("SELECT missed FROM experiment").fetchone()[0]
+        known = ((each, count._replace(entered=count.entered + missed)) for each, count in held)
+        counts = PeopleCounts(self._most, known)
+        rows = [(*each[:3], int(counts.hand_out([each.person], each.number)[0])) for each in new]
+        _insert(connection, "handed", rows)
+        totals = [
+            (person, count.entered - missed, count.last, count.records)
+            for person, count in counts.held.items()
+        ]
+        _insert(connection, "people", totals, UPSERT)
+
+    def use_up(self, connection: Connection, person: bytes) -> None:
+        """Let no later slot of a person count, whether or not they are known."""
+        _insert(connection, "people", [(person, *Count(self._most.batches))], UPSERT)
+
+    def _unknown(self, connection: Connection, slots: list[Handed]) -> list[Handed]:
+        """Slots that are not written yet; a COMMIT whose answer was lost is made twice."""
+        if not slots:
+            return []
+        marks = ", ".join("(?, ?, ?)" for _ in slots)
+        rows = connection.execute(
+            f"""SELECT epoch, batch, slot FROM handed
+                WHERE (epoch, batch, slot) IN (VALUES {marks})""",
+            [value for each in slots for value in each[:3]],
+        ).fetchall()
+        known = {tuple(row) for row in rows}
+        return [each for each in slots if each[:3] not in known]
+
+    def _locked(self, connection: Connection, people: list[bytes]) -> list[tuple[bytes, Count]]:
+        """The counts of some people, whom nobody else may count before this transaction ends.
+
+        All processes lock them in the same order, so that none waits for another in a circle.
+        """
+        blank = [(person, *Count()) for person in people]
+        _insert(connection, "people", blank, "ON CONFLICT DO NOTHING")
+        rows = connection.execute(
+            f"""SELECT person, entered, last, records FROM people
+                WHERE person IN ({", ".join("?" for _ in people)})
+                ORDER BY person {self._database.lock}""",
+            people,
+        ).fetchall()
+        return [(bytes(row[0]), Count(*row[1:])) for row in rows]
+
+
+def slots_that_count(connection: Connection, epoch: int, batch: int) -> set[int]:
+    """The slots of a batch that were handed out within the bounds of their owners."""
+    rows = connection.execute(
+        "SELECT slot FROM handed WHERE epoch = ? AND batch = ? AND counts = 1", (epoch, batch)
+    ).fetchall()
+    return {int(row[0]) for row in rows}
+
+
+def _insert(connection: Connection, table: str, rows: list[Any], conflict: str = "") -> None:
+    marks = ", ".join([f"({', '.join('?' for _ in rows[0])})"] * len(rows))
+    values = [value for row in rows for value in row]
+    connection.execute(f"INSERT INTO {table} VALUES {marks} {conflict}", values)
