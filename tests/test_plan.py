@@ -170,6 +170,7 @@ OTHER = {
     "growth": 2.5,
     "longest_batch": 64,
     "close_every": "7d",
+    "half_life": 8,
     "missing_loss": 1.0,
     "actions": ("none", "mail", "call"),
     "outcome": Reward(0, 50),
