@@ -1,4 +1,4 @@
-"""A private log as batch zero: charged once, forgotten, and known by its length alone."""
+"""A private log as the first batches: charged once, forgotten, and known by its length alone."""
 
 from dataclasses import replace
 

@@ -172,6 +172,7 @@ OTHER = {
     "imported": 100,
     "prior": None,  # made in the test, for its plan
     "close_every": "7d",
+    "half_life": 8,
     "missing_loss": 1.0,
     "actions": ("none", "mail", "call"),
     "outcome": Reward(0, 50),

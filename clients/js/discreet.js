@@ -74,8 +74,9 @@ async function chainOf(texts, publicKey) {
 /** Whether the plan says how often one user contributes, if and only if the unit is a user. */
 function isBounded({ unit, plan, max_batches }) {
   const { batches_per_user: M = null, records_per_batch: k = null } = plan;
-  const told = unit === "user" ? [M, k].every(Number.isInteger) && M > 0 && k > 0 : M === k;
-  return told && (unit === "user" || M === null) && max_batches === null && plan.unit === unit;
+  const whole = [M, k].every(Number.isInteger) && M > 0 && k > 0;
+  const told = unit === "user" ? whole : M === null && k === null;
+  return told && max_batches === null && plan.unit === unit;
 }
 
 function before(links, { kind, number, epoch, previous, kept, ...rest }) {
@@ -263,13 +264,16 @@ const LINKS = {
 class Released {
   constructor(plan, releases) {
     Object.assign(this, { actions: plan.n_actions, nominal: (m) => nominal(plan, m) });
-    this.items = releases.map(({ records, predictor: { link, weights }, gram }) => ({
+    const share = (age) => (plan.half_life ? 2 ** (-age / plan.half_life) : 1);
+    this.items = releases.map(({ records, predictor: { link, weights }, gram }, place) => ({
+      share: share(releases.length - 1 - place), // what it still counts beside the newest
       records,
       link: LINKS[link],
       weights: rowsOf(decode(weights), weights.shape[1]),
       gram: gram && { ...gram, values: decode(gram.values) },
     }));
-    this.rounds = sum(releases.map((release) => release.records));
+    this.remembered = this.items.slice(plan.half_life ? -5 * plan.half_life - 1 : 0);
+    this.rounds = sum(this.remembered.map((item) => item.share * item.records));
   }
 
   scores = (b, item = this.items.at(-1)) => item.weights.map((row) => dot(row, b));
@@ -284,9 +288,9 @@ class Released {
   }
 
   inverseBlocks(p) {
-    const grams = this.items.map((item) => item.gram);
-    const { dense, step } = grams.at(-1);
-    const total = grams[0].values.map((_, place) => sum(grams.map((gram) => gram.values[place])));
+    const { dense, step, values } = this.items.at(-1).gram;
+    const counted = (place) => this.items.map(({ share, gram }) => share * gram.values[place]);
+    const total = values.map((_, place) => sum(counted(place)));
     const size = dense ? p * this.actions : p;
     const matrices = rowsOf(rowsOf(total, size), size).map((matrix) => shifted(matrix, 1));
     if (!dense) return matrices.map((matrix) => definiteInverse(matrix, +step));
@@ -403,12 +407,13 @@ const POLICIES = {
   ReplayBonusPO({ learning_rate, bonus }, released, b) {
     let current = POLICIES.Uniform({}, released);
     let [logits, mass, rounds] = [current.map(() => 0), current.map(() => 0), 0];
-    for (const item of released.items) {
-      rounds += item.records;
+    for (const item of released.remembered) {
+      const records = item.share * item.records;
+      rounds += records;
       const reach = bonus * Math.sqrt(rounds / released.actions);
-      const rate = (learning_rate ?? 0.5 / released.actions) * item.records;
+      const rate = (learning_rate ?? 0.5 / released.actions) * records;
       logits = updated(logits, released.losses(b, item), mass, reach, rate);
-      mass = mass.map((each, a) => each + item.records * current[a]);
+      mass = mass.map((each, a) => each + records * current[a]);
       current = softmax(logits);
     }
     return current;

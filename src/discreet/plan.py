@@ -75,6 +75,7 @@ class Plan:
     opened, with the slots that were taken; simulations have no clock, and fill every batch.
     ``prior`` are public statistics to begin with (``prior_from_logs``), ``imported`` is the number
     of rows of a private log that ``Learner.import_log`` takes.
+    With ``half_life=8`` a release counts half after eight more, in the pool and in the policy.
     ``missing_loss`` replaces the loss of an unanswered slot; None makes the slot void.
     ``releases`` is "automatic" (at the first decision after a batch is complete) or
     "on_request" (only when ``release`` is called, so that a public clock, and no person's
@@ -104,6 +105,7 @@ class Plan:
     growth: float = 1.5
     longest_batch: int | None = added_later(None)
     close_every: str | None = added_later(None)
+    half_life: int | None = added_later(None)
     missing_loss: float | None = None
     outcome: Outcome = added_later(UNIT_LOSS)  # noqa: RUF009
     releases: str = "automatic"
@@ -249,7 +251,8 @@ class Plan:
         """The public facts that the oracle is calibrated for."""
         radii = self.policy.uses_radii
         often = self.participation or ONCE
-        return Problem(self.n_actions, self.features.p, self.feedback, self.losses, radii, often)
+        sizes = self.n_actions, self.features.p
+        return Problem(*sizes, self.feedback, self.losses, radii, often, self.half_life)
 
     @property
     def participation(self) -> Participation | None:
@@ -307,7 +310,7 @@ class Plan:
     @property
     def schedule(self) -> Schedule:
         lengths = (self.first_batch, self.horizon, self.growth, self.longest_batch)
-        return Schedule(*lengths, self.close_every, self.imported)
+        return Schedule(*lengths, self.close_every, self.half_life, self.imported)
 
     def nothing_released(self) -> Released:
         """What a policy sees before the first release."""

@@ -115,7 +115,13 @@ def _batches(plan: Plan) -> str:
         end = f", at most {plan.longest_batch:,}{end}"
     if plan.close_every is not None:
         end += f"; a batch closes {plan.close_every} after it opened, though slots are free"
-    return f"{lengths}, … records{end}. The first batch chooses actions at random."
+    forgets = "" if plan.half_life is None else f" {_forgetting(plan.half_life)}"
+    return f"{lengths}, … records{end}. The first batch chooses actions at random.{forgets}"
+
+
+def _forgetting(half_life: int) -> str:
+    more = "the next one" if half_life == 1 else f"{half_life:,} more"
+    return f"A release counts half as much after {more}, and is not read after {5 * half_life:,}."
 
 
 def _control(plan: Plan) -> str:

@@ -29,6 +29,8 @@ class Schedule:
     the slots that were taken by then. The next one begins where it would have begun anyway: the
     slots that nobody took keep their numbers, and have no record.
 
+    With ``half_life`` a release counts half as much after so many more (releases/forgetting.py).
+
     >>> Schedule(horizon=10).lengths()
     [1, 2, 4, 3]
     >>> Schedule(first=16, growth=1.5).length(4), Schedule(first=16, growth=1.5).start(4)
@@ -48,6 +50,7 @@ class Schedule:
     growth: float = 2.0
     longest: int | None = None
     every: str | None = None
+    half_life: int | None = None
     imported: int | None = None
 
     def __post_init__(self) -> None:
@@ -62,6 +65,8 @@ class Schedule:
             whole("imported", self.imported, 1, "Give the number of rows of the log, or None.")
             in_range("imported", self.imported, 1, LONGEST)
         _ = self.seconds  # checks it
+        if self.half_life is not None:
+            whole("half_life", self.half_life, 1, "Give a number of releases, or None for no end.")
         if self.horizon is not None:
             whole("horizon", self.horizon, 1, "Give the number of rounds, or None if it is open.")
 
@@ -74,6 +79,7 @@ class Schedule:
             float(config["growth"]),
             config.get("longest_batch"),
             config.get("close_every"),
+            config.get("half_life"),
             config.get("imported"),
         )
 

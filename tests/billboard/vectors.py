@@ -56,6 +56,13 @@ CASES = {
     "BonusPO, logistic": (dc.BonusPO(), {"link": "logistic", "first_batch": 50}, 2),
     "ReplayBonusPO": (dc.ReplayBonusPO(learning_rate=0.1), {}, 6),
     "the default": (dc.ReplayBonusPO(), {"link": "clip", "pooled": True}, 6),
+    "the default, with a half-life": (
+        dc.ReplayBonusPO(),
+        {"link": "clip", "longest_batch": 3, "half_life": 2},
+        14,
+    ),
+    "SquareCB, with a half-life": (dc.SquareCB(), {"longest_batch": 2, "half_life": 1}, 9),
+    "LinUCB, with a half-life": (dc.LinUCB(0.25), {"grams": "block", "half_life": 3}, 5),
     "ReplayBonusPO, logistic": (
         dc.ReplayBonusPO(learning_rate=1.0, bonus=0.1),
         {"link": "logistic", "first_batch": 3},
@@ -101,7 +108,7 @@ REFUSED_PEOPLE = [
 def case(name, policy, options, count):
     """Documents, contexts, and what the core makes of them."""
     of_plan = ("n_actions", "actions", "outcome", "first_batch", "growth")
-    of_plan += ("longest_batch", "imported", "control")
+    of_plan += ("longest_batch", "half_life", "imported", "control")
     places = {key: options[key] for key in of_plan if key in options}
     drawn = {key: value for key, value in options.items() if key not in places}
     person = len(name) % 2 == 1  # about half of the cases with named features

@@ -1,4 +1,4 @@
-"""``discreet import``: private logs become batch zero, public ones a prior, wrong ones nothing."""
+"""``discreet import``: private logs become batches, public ones a prior, wrong ones nothing."""
 
 import json
 
@@ -52,7 +52,7 @@ def right(learner):
 def test_a_private_log_becomes_a_learner_that_knows_it(folder, capsys):
     code, out, _ = run(capsys, *CSV, "--out", "warm")
     assert code == 0, out
-    assert "800 rows are batch zero: ε = 8" in out
+    assert "800 rows in 8 batches: ε = 8" in out
     assert (folder / "warm.state").stat().st_mode & 0o777 == 0o600
     released = dc.Released.load("warm.released.json")
     assert released.plan["imported"] == 800

@@ -119,7 +119,7 @@ def normalised_less(features, weights, heard, matrix):
 WRONG = {
     "another weight": (Batch, "records", 11),
     "another centre": (pooled_statistics, "centre", lambda *_: 0.25),
-    "no pool": (pooled_statistics, "pooled", lambda all_, clear: geometry.pooled(all_[-1:], clear)),
+    "no pool": (pooled_statistics, "pooled", lambda all_, *rest: geometry.pooled(all_[-1:], *rest)),
     "no svec": (perturb, "triangle", lambda p: (np.triu_indices(p)[0],) * 2),  # σ off it too
     "not stretched": (
         moments,

@@ -140,18 +140,22 @@ def noisy_sums(batch, draws, middle, sigma, response_sigma, matrix=None):
     return Sums(gram, response, len(features), sigma, matrix, heard)
 
 
-def conclusion(history, floor, ridge, clear):
+def conclusion(history, floor, ridge, clear, half_life=None):
     """θ_a of plain features for centred losses, and the next matrix (None without geometry)."""
     p, blocks = history[-1].response.shape[1], len(history[-1].gram)
     M = np.eye(p) if history[-1].matrix is None else history[-1].matrix
     back = np.linalg.inv(M)
     S, r = np.zeros((blocks, p, p)), np.zeros(history[-1].response.shape)
     variance = N = heard = 0.0
-    for each in history:
+    for age, each in zip(range(len(history) - 1, -1, -1), history, strict=True):
+        if half_life is not None and age > 5 * half_life:
+            continue
         C = M @ np.linalg.inv(np.eye(p) if each.matrix is None else each.matrix)
         kappa = max(1.0, sum(x * x for x in C.ravel()) / p)
         n = each.records
         w = n / (n + clear * p * (each.sigma * kappa) ** 2)
+        if half_life is not None:
+            w *= 0.5 ** (age / half_life)
         for a, block in enumerate(each.gram):
             S[a] += w * C @ block @ C.T
         for a, response in enumerate(each.response):
@@ -175,7 +179,9 @@ def conclusion(history, floor, ridge, clear):
     return np.array([M.T @ each / c for each in theta]), following
 
 
-def pooled(batches, draws, middle, floor, ridge, clear, sigma, response_sigma, geometry):
+def pooled(
+    batches, draws, middle, floor, ridge, clear, sigma, response_sigma, geometry, half_life=None
+):
     """θ_a and the next matrix after each batch, from all noisy statistics so far.
 
     ``batches`` are (features, losses, observed), ``draws`` standard normal: those of the Gram, the
@@ -185,6 +191,6 @@ def pooled(batches, draws, middle, floor, ridge, clear, sigma, response_sigma, g
     matrix = np.eye(batches[0][0].shape[1]) if geometry else None
     for batch, noise in zip(batches, draws, strict=True):
         history.append(noisy_sums(batch, noise, middle, sigma, response_sigma, matrix))
-        found.append(conclusion(history, floor, ridge, clear))
+        found.append(conclusion(history, floor, ridge, clear, half_life))
         matrix = found[-1][1]
     return found

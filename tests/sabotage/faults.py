@@ -42,6 +42,7 @@ PLAN = "plan.py"
 POOLED = "oracles/mechanisms/pooled_statistics.py"
 PROTOCOL = "service/http/protocol.py"
 RELEASE = "releases/release.py"
+REPLAY = "policies/replay_bonus_po.py"
 RIDGE = "oracles/mechanisms/structured_ridge.py"
 SAVED_ROWS = "rows/saved_rows.py"
 SAVED_STATE = "rows/saved_state.py"
@@ -976,6 +977,41 @@ FAULTS = (
         (
             "rows/test_batch_clock.py::"
             "test_slots_that_nobody_took_are_in_no_fit_and_get_no_missing_loss",
+        ),
+    ),
+    Fault(
+        "a half-life in the pool but not in the replay",
+        "what is forgotten is forgotten everywhere",
+        (Edit(REPLAY, "records = share * release.records", "records = release.records"),),
+        ("releases/test_forgetting.py::test_the_replay_is_the_literal_one_over_what_still_counts",),
+    ),
+    Fault(
+        "a half-life in the replay but not in the pool",
+        "what is forgotten is forgotten everywhere",
+        (
+            Edit(
+                GEOMETRY,
+                "weight = share * each.records / (",
+                "weight = each.records / (",
+            ),
+        ),
+        ("releases/test_forgetting.py::test_the_pool_is_the_literal_one",),
+    ),
+    Fault(
+        "a half-life that the ledger takes for less cost",
+        "weighting what was released costs nothing, and saves nothing",
+        (
+            Edit(
+                PLAN,
+                'event = instance("event of the mechanism", self.mechanism.event, events.EVENTS)',
+                'event = instance("event of the mechanism", self.mechanism.event, events.EVENTS)\n'
+                "        if self.half_life is not None:\n"
+                "            return type(event)(2.0 * event.multiplier, event.sensitivity)",
+            ),
+        ),
+        (
+            "releases/test_forgetting.py::"
+            "test_the_ledger_knows_nothing_of_a_half_life_and_releases_can_be_recomputed",
         ),
     ),
     # People who return.

@@ -32,7 +32,8 @@ OWN_KEYS = ("data", "target", "user", "schema", "rows", "seeds")
 """What an experiment has beyond its plan."""
 WORDS = (
     *("feedback", "losses", "first_batch", "growth", "longest_batch", "missing_loss", "releases"),
-    *("close_every", "imported", "unit", "batches_per_user", "records_per_batch"),
+    *("close_every", "half_life", "imported"),
+    *("unit", "batches_per_user", "records_per_batch"),
 )
 """Keys of the plan itself that ``--set`` reaches."""
 DEFAULT = {"policy": "ReplayBonusPO", "oracle": "PooledRidge"}

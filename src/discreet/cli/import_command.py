@@ -1,4 +1,4 @@
-"""``discreet import``: a log of earlier decisions, as a private batch zero or as a public prior."""
+"""``discreet import``: a log of earlier decisions, as private batches or as a public prior."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ A log is a .csv or .parquet file with a row per decision, or a log of Vowpal Wab
 with labels action:cost:probability, whose columns are called action, cost and probability. The
 experiment file has the keys of a plan; actions and features must be in it.
 
-Private rows become batch zero: they cost what every batch costs, once, and are forgotten. Two files
-are written: NAME.state, private, from which Learner.load goes on, and NAME.released.json, public.
+Private rows become the first batches: each costs ε once, and is forgotten. Two files are written:
+NAME.state, private, from which Learner.load goes on, and NAME.released.json, which is public.
 With --public the rows become a prior without noise, NAME.prior.json, which whoever sees the plan
 sees too: only for logs that are public already. Name it in an experiment file with the key prior.
 
@@ -128,7 +128,8 @@ def _batch_zero(
     learner.save(files[0])
     cost = guarantee_text(spent.epsilon, spent.delta)
     lines = [
-        f"{rows:,} rows are batch zero: {cost} for one {plan.unit}; the rows are forgotten here.",
+        f"{rows:,} rows in {plan.schedule.imported_batches} batches: {cost} for one {plan.unit}; "
+        "the rows are forgotten here.",
         f"wrote {files[0]} (private: Learner.load goes on from it) and {files[1]} (public)",
         f"The log itself is still in {args.log}: whoever can read that needs no release.",
     ]

@@ -15,6 +15,7 @@ class Problem:
     "one_label", and ``radii`` where the policy asks for confidence radii, which need a Gram.
     The budget is for one person, who takes part as ``participation`` says: a mechanism's event is
     that of one record in one release, small enough that all of a person's records cost the budget.
+    ``half_life`` is for oracles that pool releases: after so many more a release counts half.
 
     >>> Problem(n_actions=3, p=11, feedback="full").heard
     3
@@ -26,6 +27,7 @@ class Problem:
     losses: str = "general"
     radii: bool = False
     participation: Participation = ONCE
+    half_life: int | None = None
 
     @property
     def heard(self) -> int:

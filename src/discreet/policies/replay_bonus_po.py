@@ -21,8 +21,11 @@ class ReplayBonusPO(Policy):
     q_j(a) ∝ q_{j−1}(a)·exp(−η·B_j·max{0, f_j(a) − b_j(a)}),
     D_j(a) = D_{j−1}(a) + B_j·q_{j−1}(a);
 
-    the policy is q_{m−1}. ``learning_rate`` is η (None: 1/(2A), as more actions need more trials)
-    and ``bonus`` is γ. Weights are kept as logarithms, so that a tiny probability can recover.
+    the policy is q_{m−1}. Where the plan has a half-life, B_j is what release j still counts of its
+    records, and releases that count less than 1/32 are left out, so that a decision costs the same
+    however old the learner is. ``learning_rate`` is η (None: 1/(2A), as more actions need more
+    trials) and ``bonus`` is γ. Weights are kept as logarithms, so that a tiny probability can
+    recover.
     [paper, "New algorithms"]
 
     >>> import numpy as np
@@ -49,13 +52,15 @@ class ReplayBonusPO(Policy):
         current = uniform(released, features)
         logits: Array = 0.0 * current
         mass = logits
-        rounds = 0
-        for release, losses in zip(released.items, released.losses_of_each(features), strict=True):
-            rounds += release.records
+        rounds = 0.0
+        each = zip(released.remembered, released.losses_of_each(features), strict=True)
+        for (release, share), losses in each:
+            records = share * release.records
+            rounds += records
             reach = bonus * (rounds / released.n_actions) ** 0.5
             optimism = at_most(reach / (1.0 + mass), 1.0)
             adjusted = at_least(losses - optimism, 0.0)
-            mass = mass + release.records * current
-            logits = logits - eta * release.records * adjusted
+            mass = mass + records * current
+            logits = logits - eta * records * adjusted
             current = softmax(logits)
         return current

@@ -24,8 +24,9 @@ class GapWeight(Policy):
         in_range("exponent", self.exponent, 0.0, 10.0)
 
     def gap_weight(self, released: Released, features: Array) -> Any:
-        """γ_m = γ0 · max(1, Σ_{j<m} B_j)^ρ, frozen inside a batch."""
-        clock = float(max(1, released.rounds))
+        """γ_m = γ0 · max(1, Σ_{j<m} s_j·B_j)^ρ, frozen inside a batch; s_j is what release j
+        still counts."""
+        clock = float(max(1, released.remembered_rounds))
         return lift(self.scale * clock**self.exponent, features)
 
 

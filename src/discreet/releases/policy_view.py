@@ -13,6 +13,7 @@ from discreet.arrays.backend import as_like, at_least, lift, namespace
 from discreet.arrays.linear_algebra import identity, inverse, inverse_repaired, quadratic_forms
 from discreet.errors import CorruptRelease, InvalidInput
 from discreet.outcome import Outcome, declared
+from discreet.releases.forgetting import remembered, share
 from discreet.releases.release import DecidingRelease, Gram, Predictor, Release
 from discreet.schedule import Schedule
 from discreet.types import Array
@@ -69,18 +70,28 @@ class PolicyView(Generic[Item]):
         return sum(item.records for item in self.items)
 
     @cached_property
+    def remembered(self) -> list[tuple[Item, float]]:
+        """The releases that a policy still reads, the oldest first, with what each counts."""
+        return remembered(self.items, self.schedule.half_life)
+
+    @cached_property
+    def remembered_rounds(self) -> float:
+        """``rounds``, each release with what it counts beside the newest."""
+        return sum(part * item.records for item, part in self.remembered)
+
+    @cached_property
     def batch_length(self) -> int:
         """B_m: nominal length of the batch that is now played."""
         return self.schedule.nominal(len(self.items) + 1)
 
     def losses_of_each(self, features: Array) -> Iterator[Array]:
-        """Predicted losses (..., n, A) of every release, the oldest first.
+        """Predicted losses (..., n, A) of each release that is remembered, the oldest first.
 
         A single run asks all its predictors in one product; stacked runs go one by one, since
         together they would not fit into memory.
         """
         if self._joined is None:
-            yield from (item.predictor.losses(features) for item in self.items)
+            yield from (item.predictor.losses(features) for item, _ in self.remembered)
             return
         together = self._joined.losses(features)
         for first in range(0, together.shape[-1], self.n_actions):
@@ -88,7 +99,7 @@ class PolicyView(Generic[Item]):
 
     @cached_property
     def _joined(self) -> Predictor | None:
-        predictors = [item.predictor for item in self.items]
+        predictors = [item.predictor for item, _ in self.remembered]
         if any(each.weights.ndim > 2 or each.link != predictors[0].link for each in predictors):
             return None
         weights = [each.weights for each in predictors]
@@ -104,7 +115,7 @@ class PolicyView(Generic[Item]):
 
     @cached_property
     def _total_gram(self) -> Gram:
-        """ΣG̃ over all releases, with the newest one's repair step."""
+        """ΣG̃ over all releases, each as it still counts, with the newest one's repair step."""
         grams = [item.gram for item in self.items if item.gram is not None]
         if self._summed is None and len(grams) != len(self.items):
             raise InvalidInput(
@@ -113,7 +124,10 @@ class PolicyView(Generic[Item]):
             )
         if self._summed is not None:
             grams = [self._summed, *grams]
-        return replace(grams[-1], values=sum(gram.values for gram in grams))
+        ages = range(len(grams) - 1, -1, -1)  # what was summed before is as old as its newest
+        parts = [share(age, self.schedule.half_life) for age in ages]
+        total = sum(part * gram.values for part, gram in zip(parts, grams, strict=True))
+        return replace(grams[-1], values=total)
 
     @cached_property
     def _inverse_blocks(self) -> Array:

@@ -1,7 +1,7 @@
 """Prior: what is known before the first person arrives, as public statistics of a plan.
 
 It is part of the plan, so it is published with it. Private rows never enter here: they are
-imported as batch zero, through the door.
+imported as the first batches, through the door.
 """
 
 from __future__ import annotations

@@ -98,7 +98,12 @@ class Released(PolicyView[Release]):
         return replace(self, items=(*self.items, release))
 
     def _compact(self) -> Released:
-        """For simulations: the Grams as one sum; policies and fits see no change."""
+        """For simulations: the Grams as one sum, and no statistics that are forgotten; policies
+        and fits see no change."""
+        forgotten = len(self.items) - len(self.remembered)
+        if forgotten and self.items[forgotten - 1].statistics is not None:
+            old = (replace(item, statistics=None) for item in self.items[:forgotten])
+            return replace(self, items=(*old, *self.items[forgotten:]))._compact()
         if not any(item.gram for item in self.items):
             return self
         items = tuple(replace(item, gram=None) for item in self.items)

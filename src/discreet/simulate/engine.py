@@ -32,6 +32,7 @@ from discreet.policies import Policy
 from discreet.privacy.events import Event
 from discreet.privacy.noise import SeededNoise
 from discreet.privacy.participation import Participation
+from discreet.releases.forgetting import remembered
 from discreet.releases.released import Released
 from discreet.rows.owners import user_ids
 from discreet.rows.people_counts import numbered, slots_that_count
@@ -157,8 +158,8 @@ def lost(
     machine = machine or Machine()
     if len({replace(plan.schedule, horizon=None) for plan in plans}) > 1:
         raise InvalidInput(
-            "plans must have the same first_batch, growth and longest_batch; some differ. "
-            "Run each kind alone."
+            "plans must have the same first_batch, growth, longest_batch and half_life; some "
+            "differ. Run each kind alone."
         )
     of_users = {plan.participation is not None for plan in plans}
     if len(of_users) > 1:
@@ -316,6 +317,7 @@ def _held_by_a_run(plan: Plan, shape: tuple[int, ...], schedule: Schedule, items
         # In double precision: the statistics and matrices of all batches, the pool, and the rows'
         # weights, losses and lengths where they are stretched.
         matrices = HELD_PER_MATRIX * p * p * plan.mechanism.stretched
-        kept = len(schedule.lengths()) * (blocks + matrices) + HELD_PER_ENTRY * blocks
+        batches = len(remembered(schedule.lengths(), schedule.half_life))
+        kept = batches * (blocks + matrices) + HELD_PER_ENTRY * blocks
         held += 8 * (kept + HELD_STRETCHED * rows * plan.n_actions * plan.mechanism.stretched)
     return held

@@ -19,6 +19,7 @@ import numpy as np
 from discreet.arrays.backend import as_like, at_least, lift
 from discreet.arrays.linear_algebra import raised_eigenvalues
 from discreet.oracles.mechanisms.legal_rows import matrix_bits
+from discreet.releases.forgetting import remembered
 from discreet.releases.statistics import Statistics
 from discreet.types import Array
 
@@ -30,7 +31,7 @@ LEAST = 2.0**-32
 
 @dataclass(frozen=True)
 class Pool:
-    """Σ_i w_i·C_i(G̃_i, q̃_i) over all releases, in the coordinates of ``matrix``.
+    """Σ_i w_i·C_i(G̃_i, q̃_i) over releases, in the coordinates of ``matrix``.
 
     ``noise`` (...) is the expected operator norm of the noise in the Gram, ``records`` Σ_i w_i·n_i
     over slots, ``heard`` the same over losses heard, as far as releases tell.
@@ -67,11 +68,11 @@ class Pool:
         )
 
 
-def pooled(statistics: Sequence[Statistics], clear: Any) -> Pool:
-    """Everything released, in the coordinates of the newest batch.
+def pooled(statistics: Sequence[Statistics], clear: Any, half_life: int | None = None) -> Pool:
+    """Everything released that still counts, in the coordinates of the newest batch.
 
-    w_i = n_i/(n_i + clear·p·σ²·κ_i²), where κ_i ≥ 1 says how much the change of coordinates
-    C_i = M M_i⁻¹ stretches the noise of batch i.
+    w_i = s_i·n_i/(n_i + clear·p·σ²·κ_i²), where κ_i ≥ 1 says how much the change of coordinates
+    C_i = M M_i⁻¹ stretches the noise of batch i, and s_i = 2^(−age/half_life), or 1 without one.
     """
     newest = statistics[-1]
     p, matrix = newest.response.shape[-1], newest.matrix
@@ -80,7 +81,7 @@ def pooled(statistics: Sequence[Statistics], clear: Any) -> Pool:
     records: Any = 0.0
     heard: Any = 0.0
     variance: Any = 0.0
-    for each in statistics:
+    for each, share in remembered(statistics, half_life):
         # Directly from its own coordinates: by way of plain ones rounding would grow with ‖M‖².
         one_gram, one_response, noise = each.gram, each.response, each.variance
         if matrix is not None:
@@ -88,7 +89,7 @@ def pooled(statistics: Sequence[Statistics], clear: Any) -> Pool:
             noise = as_like(noise, change) * at_least((change * change).sum((-2, -1)) / p, 1.0) ** 2
             there = change[..., None, :, :]
             one_gram, one_response = there @ one_gram @ there.mT, one_response @ change.mT
-        weight = each.records / (each.records + clear * p * noise)
+        weight = share * each.records / (each.records + clear * p * noise)
         gram = gram + lift(weight, one_gram, 3) * one_gram
         response = response + lift(weight, one_response, 2) * one_response
         records, variance = records + weight * each.records, variance + weight**2 * noise

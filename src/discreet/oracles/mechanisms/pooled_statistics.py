@@ -19,6 +19,7 @@ from discreet.oracles.problem import Problem
 from discreet.privacy.budget import Budget
 from discreet.privacy.noise import Noise
 from discreet.privacy.sensitivities import centre
+from discreet.releases.forgetting import share
 from discreet.releases.release import Fit, Gram, Predictor
 from discreet.releases.statistics import Statistics
 from discreet.rows.batch import Batch
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PooledStatistics(Calibrated["PooledRidge"]):
-    """θ'_a = S₊⁻¹ r_a with S = Σ_i w_i·C_i G̃_i C_iᵀ and r = Σ_i w_i·C_i q̃_i over all releases i.
+    """θ'_a = S₊⁻¹ r_a with S = Σ_i w_i·C_i G̃_i C_iᵀ and r = Σ_i w_i·C_i q̃_i over releases i.
 
     A batch is released as by ``StructuredRidge``, with σ/ω on responses. Where it is ``stretched``,
     its rows are v = M b/‖M b‖ with the matrix M that the release before published, it also tells
@@ -62,11 +63,13 @@ class PooledStatistics(Calibrated["PooledRidge"]):
         σ/ω·√Σw²·A·p/Σwn: an action has n/A records, and rows that the geometry made round have
         the variance 1/p in each direction. Rows that are not round have more noise than that.
         """
-        p, share = self.problem.p, 1 if self.problem.feedback == "full" else self.problem.n_actions
+        p, among = self.problem.p, 1 if self.problem.feedback == "full" else self.problem.n_actions
         weights = [n / (n + self.oracle.clear * p * self.gram**2) for n in lengths]
-        squares = accumulate(w * w for w in weights)
-        records = accumulate(w * n for w, n in zip(weights, lengths, strict=True))
-        size = self.response * share * p
+        kept = share(1, self.problem.half_life)  # of what counted one release earlier
+        squares = accumulate((w * w for w in weights), lambda old, new: kept**2 * old + new)
+        counted = (w * n for w, n in zip(weights, lengths, strict=True))
+        records = accumulate(counted, lambda old, new: kept * old + new)
+        size = self.response * among * p
         return [size * math.sqrt(s) / n for s, n in zip(squares, records, strict=True)]
 
     def fit(self, batch: Batch, noise: Noise, earlier: Sequence[Statistics] = ()) -> Fit:
@@ -90,10 +93,10 @@ class PooledStatistics(Calibrated["PooledRidge"]):
     def conclusion(self, statistics: Sequence[Statistics]) -> tuple[Array, Array | None]:
         """What follows from all that was released: the newest weights, and the next matrix."""
         oracle = self.oracle
-        pool = pooled(statistics, oracle.clear)
+        pool = pooled(statistics, oracle.clear, self.problem.half_life)
         numbers = (oracle.floor, pool.noise, oracle.ridge, pool.records)
-        share, noise, ridge, records = (lift(each, pool.gram, 0) for each in numbers)
-        floor = share * noise + ridge * records
+        floor, noise, ridge, records = (lift(each, pool.gram, 0) for each in numbers)
+        floor = floor * noise + ridge * records
         weights, following = solve_floored(pool.gram, pool.response, floor), None
         if pool.matrix is not None:
             # Linear in plain features: θ_a = Mᵀ θ'_a / c.
