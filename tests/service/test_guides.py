@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from discreet.plan import Plan
 from discreet.service.http.metrics import Metrics
-from discreet.service.settings import MODES, UNITS, Settings
+from discreet.service.settings import MODES, PEOPLE, Settings
 from discreet.service.storage.api_keys import SCOPES
 from service.conftest import Server
 
@@ -83,7 +84,7 @@ def unnamed(text, names):
 def test_the_guide_names_every_setting_scope_mode_and_unit():
     settings = [each.name for each in fields(Settings) if each.name not in ("plan", "folder")]
     assert unnamed(GUIDE, settings) == []
-    assert unnamed(GUIDE, (*SCOPES, *MODES, *UNITS)) == []
+    assert unnamed(GUIDE, (*SCOPES, *MODES, *Plan.enforced_units, *PEOPLE)) == []
     assert unnamed(GUIDE, ["no_such_setting"]) == ["no_such_setting"]
 
 
