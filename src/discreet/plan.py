@@ -141,11 +141,11 @@ class Plan:
                 if getattr(self, name) is None:
                     object.__setattr__(self, name, number)
         counts = (self.batches_per_user, self.records_per_batch)
-        if counts != (None, None) and (self.unit != "user" or None in counts):
+        if counts != (None, None) and self.unit != "user":
             raise InvalidInput(
-                "batches_per_user and records_per_batch must be given together, and only with "
-                f"unit='user'; got {counts[0]!r} and {counts[1]!r} with unit={self.unit!r}. "
-                "Give both, or leave both out."
+                "batches_per_user and records_per_batch must be given only with unit='user'; got "
+                f"{counts[0]!r} and {counts[1]!r} with unit={self.unit!r}. Leave both out, or "
+                "write unit='user'."
             )
         _ = self.participation  # checks both
         _ = self.schedule  # checks its numbers

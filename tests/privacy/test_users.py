@@ -45,7 +45,7 @@ from discreet.privacy.events import (
     fast_sampled,
 )
 from discreet.privacy.groups import moved, person_event
-from discreet.privacy.participation import ONCE, Participation
+from discreet.privacy.participation import ONCE, USUAL, Participation
 from tolerances import EXACT
 from wording import refused
 
@@ -237,17 +237,11 @@ def test_plans_of_records_have_no_word_about_users():
     assert planned(unit="decision").problem.participation == ONCE
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"batches_per_user": 3},
-        {"records_per_batch": 3},
-        {"unit": "decision", "batches_per_user": 3, "records_per_batch": 1},
-    ],
-)
-def test_both_numbers_or_none_and_only_for_users(changes):
-    with refused(InvalidInput, "given together", "unit='user'"):
-        planned(**changes)
+def test_numbers_are_usual_where_they_are_left_out_and_only_for_users():
+    assert planned(batches_per_user=3).participation == Participation(3, USUAL.records)
+    assert planned(records_per_batch=3).participation == Participation(USUAL.batches, 3)
+    with refused(InvalidInput, "only with", "unit='user'"):
+        planned(unit="decision", batches_per_user=3, records_per_batch=1)
     with pytest.raises(InvalidInput, match="batches_per_user must be"):
         planned(batches_per_user=0, records_per_batch=1)
 
