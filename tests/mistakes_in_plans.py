@@ -118,10 +118,10 @@ PLANS = [
         "Reward(0, 50)",
     ),
     (
-        "Learner(plan(unit='user'))",
-        "batches_per_user and records_per_batch must be given with unit='user'; got neither",
-        "Say how often one person may contribute: batches_per_user=10, records_per_batch=1.",
-        "Learner(plan(unit='user', batches_per_user=10, records_per_batch=1))",
+        "Learner(plan(batches_per_user=10))",
+        "batches_per_user and records_per_batch must be given only with unit='user'; got 10 and",
+        "Leave both out, or write unit='user'.",
+        "Learner(plan(unit='user', batches_per_user=10))",
     ),
     (
         "Learner(plan(), window='7 days')",
