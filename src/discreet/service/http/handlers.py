@@ -136,6 +136,10 @@ def _no_release() -> ServiceError:
     )
 
 
+async def lift(call: Call) -> dict[str, Any]:
+    return call.service.lift().to_json()
+
+
 async def schema(call: Call) -> dict[str, Any]:
     plan = call.service.settings.plan
     features = to_config(plan.features)
@@ -158,11 +162,6 @@ async def status(call: Call) -> dict[str, Any]:
 
 async def set_mode(call: Call) -> dict[str, Any]:
     await call.service.set_mode(call.body.mode)
-    return await call.service.status()
-
-
-async def set_holdback(call: Call) -> dict[str, Any]:
-    await call.service.set_holdback(call.body.share)
     return await call.service.status()
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from discreet.errors import CorruptRelease, InvalidInput
+from discreet.errors import CorruptRelease, InvalidInput, ServiceError
+from discreet.releases.lift import Lift, lift
 from discreet.service.kill_points import step
 from discreet.service.runtime import release_transaction
 from discreet.service.runtime.decisions import WorkerDecisions
@@ -15,7 +16,7 @@ from discreet.service.runtime.upkeep import Upkeep
 from discreet.service.runtime.worker_state import WorkerState
 from discreet.service.settings import MODES, Settings
 from discreet.service.storage import api_keys
-from discreet.validate import in_range, one_of
+from discreet.validate import one_of
 
 
 class Service:
@@ -48,6 +49,19 @@ class Service:
         """Public facts in words and figures."""
         return await status(self.state)
 
+    def lift(self) -> Lift:
+        """Policy beside control, from the releases that may be shown: no row is read."""
+        chain, plan = self.state.serving.chain, self.settings.plan
+        why = "its plan has no control share" if plan.control is None else "nothing is released yet"
+        if plan.control is None or not chain.deciding.items:
+            raise ServiceError(
+                f"lift must come from releases of a plan with a control share; {why}. "
+                "Read GET /v1/status, and docs/lift.md for plans with a control share.",
+                status=404,
+                code="no_lift",
+            )
+        return lift(chain.deciding.as_released)
+
     async def ledger(self) -> dict[str, Any]:
         """Every charge, and their total."""
         ledger = await self.state.ledger()
@@ -65,10 +79,6 @@ class Service:
     async def set_mode(self, mode: str) -> None:
         """``online``, ``shadow`` or ``frozen``, for all workers."""
         await self.state.change("mode", one_of("mode", mode, MODES))
-
-    async def set_holdback(self, share: float) -> None:
-        """The share of requests that receive the default action and are not stored."""
-        await self.state.change("holdback", float(in_range("share", share, 0.0, 1.0)))
 
     async def set_serving(self, number: int | None) -> None:
         """Serve an older document, or the newest again (None). Free: all of them are public."""
