@@ -47,8 +47,9 @@ def fetch(url: str, what: str, scope: str) -> bytes:
 
 def fetch_object(url: str, what: str, scope: str) -> Mapping[str, Any]:
     """The JSON object at an address."""
+    content = fetch(url, what, scope)
     try:
-        document = json.loads(fetch(url, what, scope))
+        document = json.loads(content)
     except ValueError:
         raise CorruptRelease(f"{what} must be JSON; {url} sends none. Check the address.") from None
     if not isinstance(document, dict):
