@@ -137,7 +137,15 @@ def _no_release() -> ServiceError:
 
 
 async def lift(call: Call) -> dict[str, Any]:
-    return call.service.lift().to_json()
+    found = call.service.lift()
+    if found is None:
+        raise ServiceError(
+            "lift must come from a release of a plan with a control share; this service has none. "
+            "GET /v1/status says whether its plan has one, and when a release is due.",
+            status=404,
+            code="no_lift",
+        )
+    return found.to_json()
 
 
 async def schema(call: Call) -> dict[str, Any]:

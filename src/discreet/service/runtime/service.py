@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from discreet.errors import CorruptRelease, InvalidInput, ServiceError
+from discreet.errors import CorruptRelease, InvalidInput
 from discreet.releases.lift import Lift, lift
 from discreet.service.kill_points import step
 from discreet.service.runtime import release_transaction
@@ -49,18 +49,11 @@ class Service:
         """Public facts in words and figures."""
         return await status(self.state)
 
-    def lift(self) -> Lift:
-        """Policy beside control, from the releases that may be shown: no row is read."""
-        chain, plan = self.state.serving.chain, self.settings.plan
-        why = "its plan has no control share" if plan.control is None else "nothing is released yet"
-        if plan.control is None or not chain.deciding.items:
-            raise ServiceError(
-                f"lift must come from releases of a plan with a control share; {why}. "
-                "Read GET /v1/status, and docs/lift.md for plans with a control share.",
-                status=404,
-                code="no_lift",
-            )
-        return lift(chain.deciding.as_released)
+    def lift(self) -> Lift | None:
+        """Policy beside control, from releases that may be shown and from nothing else; None
+        without a control share, or before the first release."""
+        told = self.state.serving.chain.deciding
+        return lift(told.as_released) if self.settings.plan.control and told.items else None
 
     async def ledger(self) -> dict[str, Any]:
         """Every charge, and their total."""
