@@ -3,21 +3,20 @@
 import asyncio
 import json
 import math
-import time
 from dataclasses import replace
 
 import pytest
 
 from discreet.billboard.client import Billboard
 from discreet.billboard.recomputation import recompute
+from discreet.cli import service_documents
 from discreet.cli.main import main
 from discreet.privacy.ledger import DISJOINT_PARTS
 from discreet.releases.lift import lift
 from discreet.service.runtime import fit_process, lifecycle
-from discreet.service.settings import Settings
 from discreet.service.storage import document_table
 from discreet.service.storage.locations import anchor_of
-from service.conftest import dump, set_back, toml
+from service.conftest import dump, set_back
 from service.ui.visitor import Visitor
 
 HERE = [0.3, -0.2]
@@ -150,24 +149,30 @@ def test_the_status_page_tells_it(settings, play, released):
     play(settings(plan=CONTROL), scenario)
 
 
-def test_it_can_be_asked_over_http(tmp_path, server, monkeypatch, capsys):
+def test_it_can_be_asked_over_http(settings, play, released, monkeypatch, capsys):
     """By whoever may read releases: as JSON, and with the command that verifies the documents."""
-    (tmp_path / "experiment.toml").write_text(
-        toml(public_releases=True, window=0.2).replace("first_batch = 4", "first_batch = 10")
-        + "\n[plan.control]\nshare = 0.3\naction = 2\n"
+
+    async def scenario(service):
+        visitor, answers = Visitor(service), {}
+
+        async def get(path):
+            reply = await visitor.get(path)
+            answers[path] = reply.text.encode()
+            return reply.status, json.loads(reply.text)
+
+        status, answer = await get("/v1/lift")
+        assert (status, answer["error"]["code"]) == (404, "no_lift")
+        await first_release(service, released)
+        for path in ("/v1/lift", "/v1/releases", "/v1/releases/0", "/v1/releases/1"):
+            assert (await get(path))[0] == 200
+        return answers
+
+    answers = play(settings(plan=CONTROL, public_releases=True), scenario)
+    url = "http://localhost:8000"
+    monkeypatch.setattr(
+        service_documents, "fetch", lambda path, *_: answers[path.removeprefix(url)]
     )
-    key = lifecycle.begin(Settings.read(tmp_path / "experiment.toml"))
-    running = server(tmp_path)
-    status, answer, _ = running.call("GET", "/v1/lift")
-    assert (status, answer["error"]["code"]) == (404, "no_lift")
-    for _ in range(10):
-        running.call("POST", "/v1/decide", {"context": HERE}, key)
-    while (asked := running.call("GET", "/v1/lift"))[0] != 200:
-        time.sleep(0.05)
-    answer = asked[1]
-    assert answer["batches"][0]["records"] == 10
-    monkeypatch.delenv("DISCREET_API_KEY", raising=False)
-    url = f"http://127.0.0.1:{running.port}"
     assert main(["lift", url, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == answer
-    assert main(["lift", f"{url}/v1/status"]) == 2
+    assert json.loads(capsys.readouterr().out) == json.loads(answers["/v1/lift"])
+    assert main(["lift", f"{url}/v1/lift"]) == 2
+    assert "list of releases must have numbers" in capsys.readouterr().err
