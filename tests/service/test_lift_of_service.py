@@ -110,6 +110,16 @@ def test_wrong_sums_of_the_parts_are_refused(settings, play, released, monkeypat
     play(settings(plan=CONTROL), scenario)
 
 
+class Closed:
+    """Whatever a lift has no need of."""
+
+    def __getattr__(self, _):
+        raise AssertionError("the lift was asked of something that holds rows")
+
+    def close(self):
+        """Closed already."""
+
+
 def test_a_lift_is_read_from_releases_alone(settings, play, released):
     """It is what everybody computes from the documents, and it asks the database for nothing."""
     chosen = settings(plan=CONTROL)
@@ -125,10 +135,8 @@ def test_a_lift_is_read_from_releases_alone(settings, play, released):
         assert told["format"] == "discreet-lift/1"
         assert [each["records"] for each in told["batches"]] == [10]
 
-        def closed(*_):
-            raise AssertionError("the lift was asked of the database")
-
-        service.state.read = service.state.write = service.state._read = closed
+        state = service.state
+        state.database = state.writer = state.vault = state._reader = state._reading = Closed()
         assert service.lift().to_json() == told
 
     play(chosen, scenario)
