@@ -49,6 +49,7 @@ SAVED_STATE = "rows/saved_state.py"
 SCALES = "oracles/mechanisms/gaussian_scales.py"
 SEALED_BATCH = "service/storage/sealed_batch.py"
 SENSITIVITIES = "privacy/sensitivities.py"
+SERVICE = "service/runtime/service.py"
 SLOTS = "rows/batch_slots.py"
 STORE = "rows/memory_store.py"
 TRANSACTION = "service/runtime/release_transaction.py"
@@ -1353,5 +1354,94 @@ FAULTS = (
         "both parts pay for a release",
         (Edit(LEDGER, "for name in PARTS] if control", "for name in PARTS[:1]] if control"),),
         ("test_control.py::test_a_saved_learner_goes_on_with_its_parts",),
+    ),
+    # A control share in a service.
+    Fault(
+        "a control by request instead of slot",
+        "positions of the control are a rule of slots and never move",
+        (
+            Edit(
+                DECISIONS,
+                "self._action(release, features, self._in_control(owner, place))",
+                "self._action(release, features, named is not None and named.name[0] < 77)",
+            ),
+        ),
+        (
+            "service/test_control_share.py::test_a_request_that_is_sent_again_stays_where_it_was",
+            "service/test_control_share.py::test_slots_of_the_control_play_its_action",
+        ),
+    ),
+    Fault(
+        "a control by place in the schedule",
+        "a burn moves no position of the control",
+        (
+            Edit(
+                SEALED_BATCH,
+                "return positions(plan.control, epoch, batch, size)",
+                "burned = connection.execute(\"SELECT id FROM batches WHERE state = 'burned'\")\n"
+                "        kept = batch - len(burned.fetchall())\n"
+                "        return positions(plan.control, epoch, kept, size)",
+            ),
+        ),
+        (
+            "service/test_control_share.py::test_positions_stay_after_a_restart_a_burn_and_a_restore",
+        ),
+    ),
+    Fault(
+        "a slot of the control in the policy's part of a service",
+        "each record is in its part",
+        (
+            Edit(
+                SEALED_BATCH,
+                "return positions(plan.control, epoch, batch, size)",
+                "return np.zeros(size, dtype=bool)",
+            ),
+            Edit(
+                SEALED_BATCH,
+                "np.isin(np.arange(size), sorted(slots))",
+                "np.zeros(size, dtype=bool)",
+            ),
+        ),
+        (
+            "service/test_control_share.py::test_a_fit_reads_each_slot_in_its_part",
+            "service/test_control_share.py::test_a_fit_reads_people_in_their_part",
+        ),
+    ),
+    Fault(
+        "a person in another part with every request",
+        "a person is in the same part of every batch",
+        (Edit(DECISIONS, "key = self.state.vault.control", "key = __import__('os').urandom(32)"),),
+        ("service/test_control_share.py::test_people_are_always_in_the_same_part",),
+    ),
+    Fault(
+        "a service that charges the policy's part alone",
+        "both parts pay for a release",
+        (
+            Edit(
+                CHECKS,
+                "in document_table.parts(settings.plan, batch.epoch, batch.id):",
+                "in document_table.parts(settings.plan, batch.epoch, batch.id)[:1]:",
+            ),
+        ),
+        ("service/test_lift_of_service.py::test_both_parts_pay_once",),
+    ),
+    Fault(
+        "a lift that reads rows",
+        "a lift comes from releases alone",
+        (
+            Edit(
+                SERVICE,
+                "        told = self.state.serving.chain.deciding\n",
+                '        self.state.writer.run(lambda c: c.execute("SELECT * FROM answers"))\n'
+                "        told = self.state.serving.chain.deciding\n",
+            ),
+        ),
+        ("service/test_lift_of_service.py::test_a_lift_is_read_from_releases_alone",),
+    ),
+    Fault(
+        "sums of the parts that are not checked",
+        "a release has the noise that its plan demands",
+        (Edit(CHECKS, "if misfit_of_parts(plan.loss_sums, release):", "if False:"),),
+        ("service/test_lift_of_service.py::test_wrong_sums_of_the_parts_are_refused",),
     ),
 )

@@ -195,7 +195,7 @@ def test_a_ticket_brings_context_action_and_loss_together(settings, play, releas
     assert not seen[0].observed[1:].any()
 
 
-def test_modes_and_holdback(settings, play):
+def test_modes(settings, play):
     async def scenario(service):
         await service.set_mode("shadow")
         shadow = await fill(service, 2)
@@ -203,10 +203,6 @@ def test_modes_and_holdback(settings, play):
         await service.set_mode("frozen")
         assert not (await fill(service, 1))[0].stored
         await service.set_mode("online")
-        await service.set_holdback(1.0)
-        held = await fill(service, 3)
-        assert [(each.action, each.stored) for each in held] == [(2, False)] * 3
-        await service.set_holdback(0.0)
         assert (await fill(service, 1))[0].stored
 
     play(settings(default_action=2, window=60), scenario)

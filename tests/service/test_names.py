@@ -177,7 +177,7 @@ def test_a_burned_batch_is_remembered_too(settings, play):
     play(settings(remember=MEMORY, window=60), scenario)
 
 
-@pytest.mark.parametrize("why", ["frozen", "held back", "over"])
+@pytest.mark.parametrize("why", ["frozen", "over"])
 def test_it_is_refused_where_no_slot_would_be_taken(settings, play, released, why):
     words = {"horizon": 10} if why == "over" else {}  # one batch is fitted, and then no more
 
@@ -185,8 +185,6 @@ def test_it_is_refused_where_no_slot_would_be_taken(settings, play, released, wh
         await first_batch(service, released)
         if why == "frozen":
             await service.set_mode("frozen")
-        if why == "held back":
-            await service.set_holdback(1.0)
         await refused(service)
         new = await ask(service, "new")
         assert not new.stored

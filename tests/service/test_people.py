@@ -323,7 +323,7 @@ def memory():
     connection = sqlite3.connect(":memory:", isolation_level=None)
     connection.create_function("discreet_now", 0, lambda: 0.0)
     migrate(database, connection)
-    connection.execute("INSERT INTO experiment VALUES (1, '', '', 1, '', 0, 0, 0, 0, 0)")
+    connection.execute("INSERT INTO experiment VALUES (1, '', '', 1, '', 0, 0, 0, 0)")
     return database, connection
 
 

@@ -376,7 +376,7 @@ def test_an_experiment_begins_once(settings):
 
 
 def test_a_database_of_an_earlier_version_goes_on(settings, play):
-    """It held no people, and a number of batches that was empty for the unit decision."""
+    """It held no people, a share to hold back, and an empty number of batches."""
     chosen = settings()
     with closing(open_database(chosen).connect()) as connection:
         older = canonical(chosen.fixed | {"max_batches": None}).decode()
@@ -384,7 +384,8 @@ def test_a_database_of_an_earlier_version_goes_on(settings, play):
             "DROP TABLE people",
             "DROP TABLE handed",
             "ALTER TABLE experiment DROP COLUMN missed",
-            "DELETE FROM migrations WHERE name = 'people'",
+            "ALTER TABLE experiment ADD COLUMN holdback REAL NOT NULL DEFAULT 0.25",
+            "DELETE FROM migrations WHERE name IN ('people', 'control_share')",
         ):
             connection.execute(statement)
         connection.execute("UPDATE experiment SET plan = ?", (older,))

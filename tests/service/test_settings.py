@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from discreet.control import Control
 from discreet.errors import InvalidInput
 from discreet.service.example import EXAMPLE
 from discreet.service.settings import Settings, differing
@@ -39,7 +40,7 @@ def made(plan=None, **changes):
         ({"journal": "both"}, "journal must be one of"),
         ({"unit": "person"}, "unit must be 'decision' or 'user'; got 'person'"),
         ({"mode": "off"}, "mode must be one of"),
-        ({"holdback": 2}, "holdback must be"),
+        ({"holdback": 0.0}, r"holdback must be left out.*\[plan.control\]"),
         ({"default_action": 3}, "default_action must be"),
         ({"port": "8000"}, "port must be a whole number"),
         ({"public_releases": "yes"}, "public_releases must be true or false"),
@@ -109,9 +110,14 @@ def test_a_users_budget_is_for_all_that_one_contributes():
     assert (chosen.unit, chosen.plan.to_config()["unit"]) == ("user", "user")
 
 
-def test_a_control_share_is_refused_as_long_as_the_service_does_not_play_it():
-    with refused(InvalidInput, "plan.control must be left out of a service", "holdback"):
-        made({"control": {"share": 0.25}})
+def test_a_control_share_is_part_of_what_never_changes():
+    chosen = made({"control": {"share": 0.25, "action": 1}})
+    assert chosen.plan.control == Control(share=0.25, action=1)
+    assert differing(chosen.fixed, made({"control": {"share": 0.3, "action": 1}}).fixed) == [
+        "plan.control.share"
+    ]
+    with refused(InvalidInput, "control.share must leave each part a slot", "first_batch=100"):
+        made({"control": {"share": 0.01}})
 
 
 def test_releases_follow_the_services_clock():

@@ -89,7 +89,7 @@ def _read(plan: Plan, size: int, theirs: Any, name: str, *, whole: bool) -> Batc
     connection.create_function("discreet_now", 0, lambda: 0.0)
     try:
         migrate(database, connection)
-        connection.execute("INSERT INTO experiment VALUES (1, '', '', 1, '', 0, 0, 0, 0, 0)")
+        connection.execute("INSERT INTO experiment VALUES (1, '', '', 1, '', 0, 0, 0, 0)")
         People(database, plan.participation).hand_out(connection, handed)
         place = f"{_EPOCH}, {_BATCH}"
         connection.executemany(

@@ -35,11 +35,15 @@ class Decision:
 
 @dataclass(frozen=True)
 class Ticket:
-    """A slot for a decision that is made elsewhere, with the policy of document ``release``."""
+    """A slot for a decision that is made elsewhere, with the policy of document ``release``.
+
+    Where ``action`` is not None, the slot is of the control share: play that action instead.
+    """
 
     id: str
     release: int
     stored: bool
+    action: int | str | None = None
 
 
 class Client:
@@ -65,12 +69,13 @@ class Client:
         return Decision(answer["decision"], answer["action"], answer["release"], answer["stored"])
 
     def ticket(self, *, user: str | None = None) -> Ticket:
-        """A slot without a context: decide with a ``Billboard``, then ``observe`` all at once.
+        """A slot without a context: play its ``action``, or decide with a ``Billboard`` if it has
+        none, then ``observe`` all at once.
 
         ``user`` is whose slot it is, if the unit of privacy is a user.
         """
         answer = self._transport.post("/v1/tickets", _given(user=user))
-        return Ticket(answer["ticket"], answer["release"], answer["stored"])
+        return Ticket(answer["ticket"], answer["release"], answer["stored"], answer.get("action"))
 
     def observe(
         self,
@@ -120,6 +125,10 @@ class Client:
     def status(self) -> Any:
         """The state of the experiment: batches, their slots, when the next release is due."""
         return as_json(self._transport.get("/v1/status"))
+
+    def lift(self) -> Any:
+        """How the policy fares beside the control, where the plan has a control share."""
+        return as_json(self._transport.get("/v1/lift"))
 
     def releases(self) -> Any:
         """The list of published documents; ``Billboard`` fetches and verifies them."""

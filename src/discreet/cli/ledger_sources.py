@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from discreet.cli.service_documents import (
+    address_of,
+    fetch_object,
+    is_address,
+    signed_documents,
+)
 from discreet.errors import CorruptRelease, InvalidInput
 from discreet.formatting import epsilon_text
 from discreet.privacy.events import to_json
@@ -19,10 +24,6 @@ from discreet.releases.released import FILE_FORMAT, Released
 
 if TYPE_CHECKING:
     from discreet.audit.second_accountant import Recomputed
-
-SECONDS = 10
-LARGEST = 2**26
-"""Bytes that are read from a service."""
 
 
 @dataclass(frozen=True)
@@ -39,43 +40,18 @@ class Source:
 
 def read(source: str) -> Source:
     """What the source is, with the document of its ledger."""
-    if source.startswith(("http://", "https://")):
-        return Source("service", _fetch(source), {})
+    if is_address(source):
+        document = fetch_object(address_of(source, "/v1/ledger"), "ledger", "audit")
+        return Source("service", document, {})
     if zipfile.is_zipfile(source):
         return Source("saved learner", _saved(source), {})
-    if (contents := _signed(source)) is not None:
+    if (contents := signed_documents(source)) is not None:
         return Source("chain of signed documents", *_of_chain(contents))
     document = read_document(source)
     if document.get("format") == FILE_FORMAT:
         released = Released.from_document(document)
         return Source("file of releases", *_of_releases(released, document["head"]))
     return Source("ledger", document, {})
-
-
-def _fetch(url: str) -> Mapping[str, Any]:
-    """The JSON object at an address; a key is sent if the environment holds one."""
-    from urllib.error import URLError
-    from urllib.parse import urlsplit
-    from urllib.request import Request, urlopen
-
-    if urlsplit(url).path in ("", "/"):  # the service itself was named
-        url = f"{url.rstrip('/')}/v1/ledger"
-    key = os.environ.get("DISCREET_API_KEY")
-    request = Request(url, headers={"Authorization": f"Bearer {key}"} if key else {})
-    try:
-        with urlopen(request, timeout=SECONDS) as answer:
-            document = json.loads(answer.read(LARGEST))
-    except (URLError, TimeoutError, OSError) as error:
-        told = getattr(error, "code", None) or getattr(error, "reason", None) or error
-        raise InvalidInput(
-            f"service must answer with its ledger; {url} does not ({told}). Check the address, "
-            "and DISCREET_API_KEY for a key with the scope audit."
-        ) from None
-    except ValueError:
-        raise CorruptRelease(f"ledger must be JSON; {url} sends none. Check the address.") from None
-    if not isinstance(document, dict):
-        raise CorruptRelease(f"ledger must be a JSON object; {url} sends none. Check the address.")
-    return document
 
 
 def _saved(path: str) -> Mapping[str, Any]:
@@ -96,18 +72,6 @@ def _saved(path: str) -> Mapping[str, Any]:
             "was altered. Fetch it again."
         ) from None
     return ledger
-
-
-def _signed(path: str) -> list[bytes] | None:
-    """The published documents of a file, one per line; None where it holds something else."""
-    from discreet.billboard.documents import FORMAT
-
-    try:
-        contents = Path(path).read_bytes().splitlines()
-        known = bool(contents) and json.loads(contents[0]).get("format") == FORMAT
-    except (OSError, ValueError, AttributeError):
-        return None  # whoever reads it next says what is wrong
-    return contents if known else None
 
 
 def _of_chain(contents: list[bytes]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:

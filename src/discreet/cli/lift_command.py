@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import asdict
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -15,20 +14,22 @@ from discreet.errors import InvalidInput
 FIGURES = (".png", ".svg", ".pdf")
 
 TEXT = """\
-FILE is what released.save() wrote, of a plan with a control share. The interval that is valid at
+SOURCE is what released.save() wrote, a file of signed documents, or the address of a service (with
+a key in DISCREET_API_KEY), of a plan with a control share. The interval that is valid at
 any time holds however often you look; the other one holds for one look at a time that was fixed
 before. Both cover sampling and privacy noise, and cost no budget. docs/lift.md explains them.
 
 examples:
   discreet lift released.json
   discreet lift released.json --plot lift.png
+  discreet lift http://127.0.0.1:8000
 """
 
 
 def add(commands: Commands) -> None:
     """What to read, how sure to be, and where to draw."""
     parser = command(commands, "lift", "compare the policy with the control", compare, TEXT)
-    parser.add_argument("file", metavar="FILE", help="releases of a plan with a control share")
+    parser.add_argument("source", metavar="SOURCE", help="releases of a plan with a control share")
     parser.add_argument(
         "--confidence", type=float, default=0.95, metavar="C", help="of intervals (default: 0.95)"
     )
@@ -37,25 +38,17 @@ def add(commands: Commands) -> None:
 
 def compare(args: argparse.Namespace) -> Answer:
     """A line per release, and all of them together."""
+    from discreet.cli.service_documents import read_released
     from discreet.releases.lift import lift
-    from discreet.releases.released import Released
 
     if args.plot and Path(args.plot).suffix not in FIGURES:
         raise InvalidInput(
             f"plot must be a file {', '.join(FIGURES)}; got {args.plot!r}. Write --plot lift.png."
         )
-    found = lift(Released.load(args.file), confidence=args.confidence)
-    columns = {name: values.tolist() for name, values in found.table.items()}
-    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-    document = {
-        "format": "discreet-lift/1",
-        "outcome": {"kind": type(found.outcome).__name__, **asdict(found.outcome)},
-        "confidence": found.confidence,
-        "batches": rows,
-        "text": found.text,
-        "verdict": found.verdict,
-    }
-    lines = [*_lines(rows, found.outcome.word), "", found.text, f"So {found.verdict}."]
+    found = lift(read_released(args.source), confidence=args.confidence)
+    document = found.to_json()
+    shown = _lines(document["batches"], found.outcome.word)
+    lines = [*shown, "", found.text, f"So {found.verdict}."]
     if args.plot:
         picture = BytesIO()
         found.plot().figure.savefig(picture, format=Path(args.plot).suffix[1:])

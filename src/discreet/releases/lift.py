@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,8 @@ from discreet.releases.lift_intervals import Pooled, pooled
 from discreet.releases.release import DecidingRelease, Release
 from discreet.releases.released import Released
 from discreet.validate import in_range
+
+FORMAT = "discreet-lift/1"
 
 
 @dataclass(frozen=True)
@@ -124,6 +126,20 @@ class Lift:
             "lift_so_far": apart(whole["policy"] - whole["control"]),
             "half_width_fixed_time": wide(whole["fixed"]),
             "half_width_any_time": wide(whole["anytime"]),
+        }
+
+    def to_json(self) -> dict[str, Any]:
+        """``table`` row by row, with the words, as a document for everyone."""
+        columns = {name: values.tolist() for name, values in self.table.items()}
+        return {
+            "format": FORMAT,
+            "outcome": {"kind": type(self.outcome).__name__, **asdict(self.outcome)},
+            "confidence": self.confidence,
+            "batches": [
+                dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)
+            ],
+            "text": self.text,
+            "verdict": self.verdict,
         }
 
     def to_frame(self) -> Any:

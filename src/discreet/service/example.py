@@ -17,8 +17,7 @@ unit = "decision"           # what is protected; or "user", all that one person 
 # batches_per_user = 10     # so many batches in which a person's records count, and
 # records_per_batch = 1     # so many records in each; beyond that people are served alike
 mode = "online"             # at the start; or "shadow", "frozen"
-default_action = 0          # number, or name, of the action of shadow mode and of those held back
-holdback = 0.0              # share of requests that receive it and are not stored
+default_action = 0          # number, or name, of the action of shadow mode
 public_releases = false     # whether releases can be read without a key
 
 host = "127.0.0.1"
@@ -29,6 +28,7 @@ n_actions = 3               # or actions = ["plain", "friendly", "brief"]: then 
 # outcome = { kind = "Reward", low = 0, high = 50 }    # people send rewards, not losses in [0, 1]
 first_batch = 64            # slots of the first batch; each next one is half as long again
 # missing_loss = 1.0        # stands in for a loss that never comes; left out, the slot is void
+# control = { share = 0.1, action = 0 }    # a tenth plays action 0, to compare: docs/lift.md
 # policy and oracle are chosen from public numbers; [plan.policy] and [plan.oracle] choose others
 
 [plan.budget]

@@ -51,7 +51,6 @@ class Settings:
     journal: str = "decide"
     mode: str = "online"
     default_action: int = 0
-    holdback: float = 0.0
     public_releases: bool = False
     allow_idealised: bool = False
     host: str = "127.0.0.1"
@@ -92,7 +91,6 @@ class Settings:
             366 * 86_400.0,
             "A request that is sent again after that counts a second time.",
         )
-        in_range("holdback", self.holdback, 0.0, 1.0)
         one_of("waiting", self.waiting, WAITING)
         one_of("journal", self.journal, ("decide", "observe"))
         one_of("mode", self.mode, MODES)
@@ -109,11 +107,6 @@ class Settings:
             raise InvalidInput(
                 "plan.close_every must be left out of a service, which closes batches by count "
                 f"alone; got {plan.close_every!r}. Write longest_batch instead, or use a Learner."
-            )
-        if plan.control is not None:
-            raise InvalidInput(
-                "plan.control must be left out of a service, which does not play it; got "
-                f"{plan.control!r}. Write holdback at the top of the file, or use a Learner."
             )
         default = action_index(plan, self.default_action, "default_action")
         object.__setattr__(self, "default_action", default)
@@ -191,6 +184,11 @@ class Settings:
                 "unit must be 'decision' or 'user', and max_batches must be left out; the file "
                 "follows an older rule. Write unit = 'user', batches_per_user = 10 and "
                 "records_per_batch = 1: a person is bounded, and the experiment goes on."
+            )
+        if "holdback" in given:
+            raise InvalidInput(
+                "holdback must be left out; the file has it. Delete the line: a new experiment "
+                "compares by [plan.control], share = 0.1 and action = 0, whose losses are heard."
             )
         people = {name: given.pop(name) for name in PEOPLE if name in given}
         # Releases follow the public clock of the service, never the answers.

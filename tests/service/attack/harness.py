@@ -59,7 +59,14 @@ def context(number):
 
 
 def write_settings(
-    folder, database="discreet.db", *, first_batch=4, missing=None, geometry="learned", **words
+    folder,
+    database="discreet.db",
+    *,
+    first_batch=4,
+    missing=None,
+    geometry="learned",
+    control=None,
+    **words,
 ):
     """An ``experiment.toml``; whatever is not said is quick and unlimited."""
     said = {"experiment": "attack", "database": database, "window": 0.3, "settle": 0.1}
@@ -69,6 +76,9 @@ def write_settings(
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "experiment.toml"
     plan = PLAN.format(first_batch=first_batch, missing=filling, geometry=geometry)
+    if control is not None:
+        said = [f"{name} = {json.dumps(value)}" for name, value in control.items()]
+        plan += "\n".join(["[plan.control]", *said])
     path.write_text("\n".join(lines) + plan)
     return Settings.read(path)
 

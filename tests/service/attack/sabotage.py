@@ -162,3 +162,22 @@ def forget_people():
     from discreet.service.secrets.vault import Vault
 
     Vault.people = os.urandom(32)
+
+
+def one_action():
+    """No fault: the policy plays action 0 alone, so that whoever plays another is known."""
+    import numpy as np
+
+    from discreet.policies import ReplayBonusPO
+
+    ReplayBonusPO.sample = lambda *given: np.zeros(len(given[2]), dtype=np.int64)
+
+
+def control_by_request():
+    """A coin is thrown for each request, so the part of a slot depends on who asks for it."""
+    import random
+
+    from discreet.service.runtime.decisions import WorkerDecisions
+
+    one_action()
+    WorkerDecisions._in_control = lambda *_: random.random() < 0.25

@@ -15,7 +15,7 @@ import pytest
 
 import discreet.service
 from discreet.service.storage import journal
-from service.attack import harness, witness
+from service.attack import harness, parts, witness
 from service.attack.account import Account, check, remember_documents, settle, traffic
 from service.attack.harness import until
 from service.attack.processes import alive
@@ -65,18 +65,23 @@ def leftovers(place):
         return journal.left_over(connection)
 
 
-def attack(new, steps, draws, *, people=False, **options):
+def attack(new, steps, draws, *, people=False, control=False, **options):
     """Kill at each of the steps, in a few experiments; how often each was hit, and all kills.
 
-    With ``people`` all experiments are of users, otherwise every other two.
+    With ``people`` all experiments are of users, otherwise every other two; with ``control`` all
+    have a control share, otherwise two of four.
     """
-    hits, again, slots = Counter(), 0, {}
+    hits, again, slots, compared = Counter(), 0, {}, {}
+    served = dict(options)
     for count, step in enumerate(steps):
         if count % 8 == 0:  # batches grow: begin anew before they are long
             odd = count // 8 % 2
             words = {"journal": ("decide", "observe")[odd], "waiting": ("gap", "pipeline")[odd]}
             users = people or count // 8 % 4 in (1, 2)
             words |= {"unit": "user", **witness.OFTEN} if users else {}
+            with_control = control or count // 8 % 4 in (2, 3)
+            words |= {"control": parts.CONTROL} if with_control else {}
+            options = served | (parts.SERVED if with_control else {})
             place, account = new(f"experiment-{count}", **words), Account(people=users)
             if users:
                 witness.install(place)
@@ -87,9 +92,14 @@ def attack(new, steps, draws, *, people=False, **options):
             again += 1
         if users:
             slots[place] = witness.check_people(place, account)
+        if with_control:
+            compared[place] = parts.check_parts(place, account)
+    played, acknowledged = map(sum, zip(*compared.values(), strict=True))
+    assert 0 < played < acknowledged, "the control was never played"
     handed, counted = map(sum, zip(*slots.values(), strict=True))
     assert 0 < counted < handed, "the bounds were never met"
     print(f"{len(steps) + again} kills, {handed} slots of users, {counted} of them count")
+    print(f"{acknowledged} slots where there is a control, {played} of them in it")
     return hits, len(steps) + again
 
 
@@ -160,6 +170,30 @@ def test_the_harness_notices_people_who_are_let_in_again(place_on_sqlite):
         place.kill()
     with pytest.raises(AssertionError, match="a person "):
         witness.check_people(place, account)
+
+
+@pytest.mark.long
+def test_no_position_moves_in_200_kills(place_on_sqlite):
+    draws = random.Random(9)
+    _, kills = attack(place_on_sqlite, shuffled(150, draws), draws, control=True)
+    assert kills >= 200
+
+
+@pytest.mark.long
+def test_no_position_moves_in_200_kills_on_postgresql(place_on_postgresql):
+    draws = random.Random(10)
+    _, kills = attack(place_on_postgresql, shuffled(150, draws), draws, control=True, workers=2)
+    assert kills >= 200
+
+
+def test_the_harness_notices_positions_that_move(place_on_sqlite):
+    place, account = place_on_sqlite(first_batch=64, control=parts.CONTROL), Account()
+    place.start(sabotage="control_by_request")
+    with traffic(place, account, random.Random(11)):
+        until(lambda: sum(each.heard for each in account.sent) > 40)
+    place.kill()
+    with pytest.raises(AssertionError, match="position of the control moved"):
+        parts.check_parts(place, account)
 
 
 @pytest.mark.long

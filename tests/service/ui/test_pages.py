@@ -226,24 +226,19 @@ def test_settings_change_what_they_say(settings, play, released):
         assert "An operator chose document 0" in (await visitor.get("/ui")).text
         await visitor.send("/ui/settings/serving", release="newest")
         assert service.state.served() == 1
-        await visitor.send("/ui/settings/holdback", percent="12.5")
-        assert service.state.holdback == 0.125
-        shown = (await visitor.get("/ui/settings?done=holdback")).text
-        assert "The hold-back share was changed." in shown
+        shown = (await visitor.get("/ui/settings?done=serving")).text
+        assert "What is served was changed." in shown
         wrong = [
             ("mode", {"mode": "fast"}),
             ("serving", {"release": "99"}),
             ("serving", {"release": "one"}),
-            ("holdback", {"percent": "101"}),
-            ("holdback", {"percent": "nan"}),
-            ("holdback", {"percent": "much"}),
             ("burn", {"batch": "x", "typed": "x"}),
         ]
         for name, form in wrong:
             reply = await visitor.send(f"/ui/settings/{name}", **form)
             assert reply.status == 422, (name, form)
             assert 'role="alert"' in reply.text
-        assert (service.state.served(), service.state.holdback) == (1, 0.125)
+        assert service.state.served() == 1
 
     visited(play, settings, scenario)
 

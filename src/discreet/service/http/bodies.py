@@ -15,7 +15,6 @@ MOST = 1000
 
 Text = Annotated[str, msgspec.Meta(min_length=1, max_length=65_536)]
 User = Annotated[str, msgspec.Meta(min_length=1, max_length=256)]
-Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 
 
@@ -37,10 +36,6 @@ class Activate(Body):
 
 class Mode(Body):
     mode: str
-
-
-class Holdback(Body):
-    share: Share
 
 
 class ServedRelease(Body):
@@ -129,6 +124,10 @@ class Bodies:
         self.decided = msgspec.defstruct(
             "DecisionReply",
             [("decision", str), ("action", chosen), ("release", int), ("stored", bool)],
+        )
+        self.ticketed = msgspec.defstruct(
+            "TicketReply",
+            [("ticket", str), ("release", int), ("stored", bool), ("action", chosen | None, None)],
         )
         many = Annotated[list[self.observe], msgspec.Meta(min_length=1, max_length=MOST)]  # type: ignore[name-defined]
         self.observe_batch = msgspec.defstruct(

@@ -136,6 +136,18 @@ def _no_release() -> ServiceError:
     )
 
 
+async def lift(call: Call) -> dict[str, Any]:
+    found = call.service.lift()
+    if found is None:
+        raise ServiceError(
+            "lift must come from a release of a plan with a control share; this service has none. "
+            "GET /v1/status says whether its plan has one, and when a release is due.",
+            status=404,
+            code="no_lift",
+        )
+    return found.to_json()
+
+
 async def schema(call: Call) -> dict[str, Any]:
     plan = call.service.settings.plan
     features = to_config(plan.features)
@@ -158,11 +170,6 @@ async def status(call: Call) -> dict[str, Any]:
 
 async def set_mode(call: Call) -> dict[str, Any]:
     await call.service.set_mode(call.body.mode)
-    return await call.service.status()
-
-
-async def set_holdback(call: Call) -> dict[str, Any]:
-    await call.service.set_holdback(call.body.share)
     return await call.service.status()
 
 

@@ -27,6 +27,7 @@ OUTCOMES = {
     },
     "/v1/activate": {"404": "no such decision", "410": "the batch is over"},
     "/v1/releases/{number}": {"404": "no such document"},
+    "/v1/lift": {"404": "no control share, or nothing is released yet"},
     "/internal/metrics": {"404": "not switched on"},
 }
 

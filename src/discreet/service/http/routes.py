@@ -10,7 +10,6 @@ from discreet.service.http import bodies, handlers
 from discreet.service.http.bodies import Bodies
 from discreet.service.http.handlers import Call
 from discreet.service.http.rate_limit import ANSWER, DECIDE, OTHER, TICKET, UNLIMITED
-from discreet.service.runtime.decisions import TicketReply
 from discreet.service.storage.api_keys import SCOPES
 
 ANY = SCOPES
@@ -52,18 +51,18 @@ def routes(shapes: Bodies) -> tuple[Route, ...]:
               "Say that a deferred decision was shown", bodies.Activate, bodies.Activated,
               bucket=ANSWER),
         Route("POST", "/v1/tickets", ("ticket",), h.ticket,
-              "A slot for a device that decides by itself", bodies.Ticket, TicketReply,
+              "A slot for a device that decides by itself", bodies.Ticket, shapes.ticketed,
               bucket=TICKET),
         Route("GET", "/v1/releases", READ, h.releases, "The list of documents", releases=True),
         Route("GET", "/v1/releases/{number}", READ, h.release,
               "The signed bytes of a document, by number or current", releases=True),
+        Route("GET", "/v1/lift", READ, h.lift, "Policy beside control, from what is published",
+              releases=True),
         Route("GET", "/v1/schema", ANY, h.schema, "What a context must contain"),
         Route("GET", "/v1/ledger", ("audit",), h.ledger, "Every charge on the privacy budget"),
         Route("GET", "/v1/status", ANY, h.status, "The state of the experiment, in words"),
         Route("POST", "/v1/admin/mode", admin, h.set_mode, "online, shadow or frozen",
               bodies.Mode),
-        Route("POST", "/v1/admin/holdback", admin, h.set_holdback,
-              "The share that receives the default action", bodies.Holdback),
         Route("POST", "/v1/admin/serving", admin, h.set_serving,
               "Serve an older release, or the newest again", bodies.ServedRelease),
         Route("POST", "/v1/admin/burn", admin, h.burn, "Give up a batch and erase its rows",

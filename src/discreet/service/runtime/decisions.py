@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import hmac
 import json
+import struct
 from collections import OrderedDict
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from discreet.action_names import action_index, action_name
+from discreet.control import people_in_control
 from discreet.errors import InvalidInput, ServiceError
 from discreet.rows.people_registry import keyed_hash
 from discreet.rows.slot_rules import batch_over, refuse_other_loss
@@ -33,12 +35,15 @@ from discreet.service.secrets.sealing import (
     pack_loss,
 )
 from discreet.service.storage.batches import Lease
+from discreet.service.storage.control_positions import slot_in_control
 from discreet.service.storage.journal import KEPT, OVER, USED, Decided, Heard, Known, Named, Used
 
 TOGETHER = 0.005
 """Seconds between two evaluations while requests overlap; a single request does not wait."""
 REMEMBERED = 10_000
 """How many answers without a slot are kept in case their request is sent again."""
+_ACTION = struct.Struct(">i")
+"""In a ticket of the control: the action that its device was told to play."""
 
 
 @dataclass(frozen=True)
@@ -56,11 +61,23 @@ class DecisionReply:
 
 @dataclass(frozen=True)
 class TicketReply:
-    """A slot for a device that decides by itself and sends context, action and loss together."""
+    """A slot for a device that decides by itself and sends context, action and loss together.
+
+    Where it is of the control, ``action`` is what the device plays instead of the policy.
+    """
 
     ticket: str
     release: int
     stored: bool
+    action: int | str | None = None
+
+
+class Owner(NamedTuple):
+    """Whose a slot is, where the unit of privacy is a user: the keyed hash of their id, and
+    whether they are in the control, wherever and whenever they come."""
+
+    person: bytes
+    control: bool
 
 
 class WorkerDecisions:
@@ -93,30 +110,29 @@ class WorkerDecisions:
     ) -> DecisionReply:
         """Choose an action. With journal ``decide`` the row is durable when this returns, and so is
         the count of a user with both journals."""
-        person = self.person(user)
+        owner = self._owner(user)
         named = None if idempotency is None else self._named(caller, idempotency)
         self._deciding += 1
         try:
             features = await self._mapped(context)  # an invalid context takes no slot
-            return await self._decide(features, person, deferred, named)
+            return await self._decide(features, owner, deferred, named)
         finally:
             self._deciding -= 1
 
     async def _decide(
         self,
         features: np.ndarray[Any, Any],
-        person: bytes | None,
+        owner: Owner | None,
         deferred: bool,
         named: Named | None,
     ) -> DecisionReply:
         if named is not None and named in self._unstored:
             return self._unstored[named]
-        held_back = self._held_back(named)
         # After a restore the service cannot know whether a named request was made before.
-        slotless = held_back or (named is not None and self.state.names.incomplete)
+        slotless = named is not None and self.state.names.incomplete
         while not slotless and (taken := await self._slots.take()) is not None:
             lease, slot = taken
-            decision = await self._stored(lease, slot, features, person, deferred, named)
+            decision = await self._stored(lease, slot, features, owner, deferred, named)
             if decision is not None:
                 step("decide:before-answer")
                 return decision
@@ -124,16 +140,14 @@ class WorkerDecisions:
             known = await self.state.read(partial(self.state.journal.find, named))
             if known is not None:
                 return self._repeated(known)
-        return await self._unstored_decision(features, held_back, named)
+        return await self._unstored_decision(features, owner, named)
 
     async def _unstored_decision(
-        self, features: np.ndarray[Any, Any], held_back: bool, named: Named | None
+        self, features: np.ndarray[Any, Any], owner: Owner | None, named: Named | None
     ) -> DecisionReply:
-        """A decision while no batch is open, or for a request that is held back."""
+        """A decision while no batch is open."""
         release = self.state.served()
-        action = self.settings.default_action
-        if not held_back and self.state.mode != "shadow":
-            action = await self.state.serving.action(release, features)
+        action = await self._action(release, features, self._in_control(owner))
         id, named_action = self._ids.unstored(self.state.epoch), action_name(self.plan, action)
         decision = DecisionReply(id, named_action, release, False)
         if named is not None:
@@ -147,7 +161,7 @@ class WorkerDecisions:
         lease: Lease,
         slot: int,
         features: np.ndarray[Any, Any],
-        person: bytes | None,
+        owner: Owner | None,
         deferred: bool,
         named: Named | None,
     ) -> DecisionReply | None:
@@ -160,22 +174,19 @@ class WorkerDecisions:
                 status=503,
                 code="vault_incomplete",
             )
-        release = state.served(lease.release)
-        action = self.settings.default_action
-        if state.mode != "shadow":
-            action = await state.serving.action(release, features)
-        row = Row(features, action, deferred)
-        sealed, place = sealer.seal(ROW, slot, row.pack()), (lease.epoch, lease.batch, slot)
+        release, place = state.served(lease.release), (lease.epoch, lease.batch, slot)
+        action = await self._action(release, features, self._in_control(owner, place))
+        sealed = sealer.seal(ROW, slot, Row(features, action, deferred).pack())
         written = self.settings.journal == "decide"
         kind, token = (decision_ids.WRITTEN, b"") if written else (decision_ids.TOKEN, sealed)
         id = Id(kind, *place, lease.nonce, token)
         shown = action_name(self.plan, action)
         decision = DecisionReply(self._ids.write(id), shown, release, True)
-        if not written and named is None and person is None:
+        if not written and named is None and owner is None:
             return decision
         # Privacy: a slot that counts and one that is void are answered alike, and after the count
         # is on the disk. [docs/privacy/service.md, "Users"]
-        item = Decided(*place, sealed if written else None, lease.nonce, person=person)
+        item = _decided(place, sealed if written else None, lease, owner)
         if named is not None:
             reply = sealer.seal(REPLY, slot, json.dumps(asdict(decision)).encode())
             later = state.names.hashed(place[:2], named.request)
@@ -190,12 +201,21 @@ class WorkerDecisions:
         self._slots.drop(lease)
         return None
 
-    def _held_back(self, named: Named | None) -> bool:
-        """Random, independent of the context; a repeated request is treated as the first time."""
-        share = self.state.holdback
-        if named is None:
-            return self.state.serving.chance(share)
-        return int.from_bytes(named.name[:4], "big") < share * 2**32
+    def _in_control(self, owner: Owner | None, place: tuple[int, int, int] | None = None) -> bool:
+        """Whether a decision is of the control: by its owner, or by its slot if nobody owns it.
+
+        Nothing that a person sends moves it, and neither does a request that is sent again.
+        """
+        control = self.plan.control
+        if control is None or owner is not None:
+            return owner is not None and owner.control
+        return place is not None and slot_in_control(control, *place)
+
+    async def _action(self, release: int, features: np.ndarray[Any, Any], control: bool) -> int:
+        """The action of the policy or of the control; of neither in shadow mode."""
+        if self.state.mode == "shadow":
+            return self.settings.default_action
+        return await self.state.serving.action(release, features, control)
 
     def _repeated(self, known: Known | Used) -> DecisionReply:
         """The answer that this request received before, while its batch is under way."""
@@ -215,19 +235,28 @@ class WorkerDecisions:
 
     async def ticket(self, user: str | None = None) -> TicketReply:
         """Reserve a slot; the context comes later, with the loss."""
-        person, state = self.person(user), self.state
+        owner, state = self._owner(user), self.state
         while (taken := await self._slots.take()) is not None:
             lease, slot = taken
             place = (lease.epoch, lease.batch, slot)
-            if person is not None:
-                item = Decided(*place, None, lease.nonce, person=person)
+            if owner is not None:
+                item = _decided(place, None, lease, owner)
                 if await state.writer.write(state.journal.decide, item) is not KEPT:
                     self._slots.drop(lease)  # its batch is over
                     continue
                 step("decide:committed")
-            id = self._ids.write(Id(decision_ids.TICKET, *place, lease.nonce))
-            return TicketReply(id, state.served(lease.release), True)
-        return TicketReply(self._ids.unstored(state.epoch), state.served(), False)
+            told, shown = self._told(self._in_control(owner, place))
+            id = self._ids.write(Id(decision_ids.TICKET, *place, lease.nonce, told))
+            return TicketReply(id, state.served(lease.release), True, shown)
+        _, shown = self._told(self._in_control(owner))
+        return TicketReply(self._ids.unstored(state.epoch), state.served(), False, shown)
+
+    def _told(self, control: bool) -> tuple[bytes, int | str | None]:
+        """What a ticket holds and what it shows: the action of the control, if it is of it."""
+        if not control:
+            return b"", None
+        action = self.state.serving.control_action()
+        return _ACTION.pack(action), action_name(self.plan, action)
 
     async def observe(
         self,
@@ -258,13 +287,19 @@ class WorkerDecisions:
                 raise batch_over()
             kind, packed = WHOLE, row + packed
         elif with_record:
-            kind, packed = WHOLE, self._record(context, action) + packed
+            kind, packed = WHOLE, self._record(id, context, action) + packed
         await self._hear(id, kind, packed, sealer)
         step("observe:before-answer")
         return True
 
-    def _record(self, context: Any, action: Any) -> bytes:
-        return Row(features_of(self.plan, context), action_index(self.plan, action)).pack()
+    def _record(self, id: Id, context: Any, action: Any) -> bytes:
+        played = action_index(self.plan, action)
+        if id.token and _ACTION.unpack(id.token) != (played,):
+            raise InvalidInput(
+                "action must be the one that the ticket names; got another. The slot is of the "
+                "control: play the action of its ticket, and send that one."
+            )
+        return Row(features_of(self.plan, context), played).pack()
 
     async def activate(self, decision: str) -> bool:
         """Note that a deferred decision was shown; False if the decision took no slot."""
@@ -321,7 +356,24 @@ class WorkerDecisions:
             )
         return None if self._hash is None or user is None else self._hash(user)
 
+    def _owner(self, user: str | None) -> Owner | None:
+        """Whose a request is; None if the unit of privacy is a decision."""
+        person, control = self.person(user), self.plan.control
+        if person is None or user is None:
+            return None
+        if control is None:
+            return Owner(person, False)
+        key = self.state.vault.control
+        return Owner(person, bool(people_in_control(control.share, key, [user])[0]))
+
     def _named(self, caller: str, key: str) -> Named:
         """An Idempotency-Key in the scope of its API key, and a keyed hash of both."""
         request = f"{caller}\0{key}".encode()
         return Named(request, hmac.digest(self.state.vault.mac, request, "sha256"))
+
+
+def _decided(
+    place: tuple[int, int, int], row: bytes | None, lease: Lease, owner: Owner | None
+) -> Decided:
+    item = Decided(*place, row, lease.nonce)
+    return item if owner is None else item._replace(person=owner.person, control=owner.control)

@@ -39,8 +39,8 @@ def begin(settings: Settings) -> str:
                     "Serve it with discreet serve, or name another database."
                 )
             connection.execute(
-                f"INSERT INTO experiment VALUES (1, ?, ?, 1, ?, ?, NULL, {database.now}, NULL, 0)",
-                (settings.experiment, _plan(settings), settings.mode, settings.holdback),
+                f"INSERT INTO experiment VALUES (1, ?, ?, 1, ?, NULL, {database.now}, NULL, 0)",
+                (settings.experiment, _plan(settings), settings.mode),
             )
             mark = document_table.append(connection, document, vault.signing)
             text, _ = api_keys.create(database, connection, ["admin"], "first key")

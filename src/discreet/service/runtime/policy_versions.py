@@ -9,11 +9,14 @@ from typing import Any
 import numpy as np
 
 from discreet.billboard.chain import Chain
+from discreet.control import control_actions
 from discreet.plan import Plan
 from discreet.releases.policy_view import PolicyView
 from discreet.releases.release import DecidingRelease, Release
 from discreet.service.runtime.shared_calls import SharedCalls
 
+ToDecide = tuple[int, np.ndarray[Any, Any], bool]
+"""A document, a row of features, and whether the control decides it."""
 Deciding = PolicyView[Release | DecidingRelease]
 HELD = 4
 """Versions of the policy in memory: the current one, a pinned one, one for a rollback."""
@@ -26,7 +29,7 @@ class PolicyVersions:
         self.plan = plan
         self.chain = Chain(key)
         self._held: OrderedDict[int, Deciding] = OrderedDict()
-        self._together: SharedCalls[tuple[int, np.ndarray[Any, Any]], int] = SharedCalls(self._act)
+        self._together: SharedCalls[ToDecide, int] = SharedCalls(self._act)
         # Actions may come from an ordinary generator: privacy holds for every fixed draw.
         self._draws = np.random.default_rng()
 
@@ -66,25 +69,37 @@ class PolicyVersions:
         # One decision fills the caches of the releases, so that no request waits for them.
         self.plan.policy.probabilities(deciding.as_released, np.zeros((1, self.plan.features.p)))
 
-    def action(self, number: int, features: np.ndarray[Any, Any]) -> Awaitable[int]:
-        """The action of the policy after document ``number`` for one row of features."""
-        return self._together((number, features))
+    def action(
+        self, number: int, features: np.ndarray[Any, Any], control: bool = False
+    ) -> Awaitable[int]:
+        """The action of the policy after document ``number`` for one row of features, or that of
+        the control."""
+        return self._together((number, features, control))
 
-    def _act(self, asked: list[tuple[int, np.ndarray[Any, Any]]]) -> list[int | Exception]:
+    def _act(self, asked: list[ToDecide]) -> list[int | Exception]:
         """Decide rows that arrived together in one call: many cost little more than one."""
         actions: list[int | Exception] = [0] * len(asked)
-        for number in {number for number, _ in asked}:
+        for number in {number for number, _, _ in asked}:
             places = [place for place, each in enumerate(asked) if each[0] == number]
             rows = np.stack([asked[place][1] for place in places])
             draws = self._draws.random((len(rows), 2))
             try:
-                made = self.plan.policy.sample(self.at(number).as_released, rows, draws).tolist()
+                chosen = self.plan.policy.sample(self.at(number).as_released, rows, draws)
+                if self.plan.control is not None:
+                    # Privacy: the policy is asked for people in the control as well, so how long
+                    # an answer takes tells nobody who they are. [docs/privacy/lift.md, "People"]
+                    control = np.array([asked[place][2] for place in places])
+                    chosen = np.where(control, self._instead(draws), chosen)
+                made = chosen.tolist()
             except Exception as error:  # rows of other documents are still decided
                 made = [error] * len(rows)
             for place, action in zip(places, made, strict=True):
                 actions[place] = action
         return actions
 
-    def chance(self, share: float) -> bool:
-        """True with probability ``share``, whatever the context."""
-        return share > 0.0 and bool(self._draws.random() < share)
+    def control_action(self) -> int:
+        """An action of the control, for a device that decides by itself."""
+        return int(self._instead(self._draws.random((1, 2)))[0])
+
+    def _instead(self, draws: np.ndarray[Any, Any]) -> Any:
+        return control_actions(self.plan.control_action, self.plan.n_actions, draws)

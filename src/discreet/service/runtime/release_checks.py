@@ -11,7 +11,7 @@ import numpy as np
 
 from discreet.billboard.chain import Chain
 from discreet.billboard.documents import digest
-from discreet.billboard.recomputation import misfit
+from discreet.billboard.recomputation import misfit, misfit_of_parts
 from discreet.errors import BudgetExceeded, CorruptRelease, DiscreetError
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.noise import SecureNoise
@@ -38,11 +38,13 @@ class Refused(DiscreetError):  # noqa: N818
 def paid(connection: Connection, settings: Settings, batch: BatchState) -> Ledger:
     """The ledger after the charge for a batch, computed from our own plan; or Refused."""
     event = SecureNoise().claim(settings.plan.event)
-    part = document_table.part(batch.epoch, batch.id)
     # Privacy: the charge is computed here, from our plan and the committed charges; nothing from
     # the child enters it. [docs/privacy/service.md, "One fit for each batch"]
     try:
-        return document_table.ledger_of(connection, settings).charge(part, event)
+        ledger = document_table.ledger_of(connection, settings)
+        for part in document_table.parts(settings.plan, batch.epoch, batch.id):
+            ledger = ledger.charge(part, event)
+        return ledger
     except BudgetExceeded:
         raise Refused("budget") from None
 
@@ -65,7 +67,7 @@ def verify(
         "number": release.number == (before.number if before else 0) + 1,
         "previous": release.previous == (before.digest if before else plan.digest),
         "records": release.records == batch.size,
-        "event": release.event == ledger.entries[-1].event,
+        "event": release.event == ledger.entries[-1].event,  # each part pays for the same
         "weights": weights.shape == (plan.n_actions, plan.features.p)
         and bool(np.isfinite(weights).all()),
         "gram": plan.policy.uses_radii <= (release.gram is not None),
@@ -73,6 +75,8 @@ def verify(
     for reason, holds in checks.items():
         if not holds:
             raise Refused(reason)
+    if misfit_of_parts(plan.loss_sums, release):
+        raise Refused("part losses")
     # Not recomputed: that needs all statistics, in the process that answers requests. Everyone
     # else can, from what is published. [docs/service.md, "What a release must fit"]
     if misfit(plan.mechanism, _matrix(connection, committed), release):

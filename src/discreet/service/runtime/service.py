@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.errors import CorruptRelease, InvalidInput
+from discreet.releases.lift import Lift, lift
 from discreet.service.kill_points import step
 from discreet.service.runtime import release_transaction
 from discreet.service.runtime.decisions import WorkerDecisions
@@ -15,7 +16,7 @@ from discreet.service.runtime.upkeep import Upkeep
 from discreet.service.runtime.worker_state import WorkerState
 from discreet.service.settings import MODES, Settings
 from discreet.service.storage import api_keys
-from discreet.validate import in_range, one_of
+from discreet.validate import one_of
 
 
 class Service:
@@ -48,6 +49,12 @@ class Service:
         """Public facts in words and figures."""
         return await status(self.state)
 
+    def lift(self) -> Lift | None:
+        """Policy beside control, from releases that may be shown and from nothing else; None
+        without a control share, or before the first release."""
+        told = self.state.serving.chain.deciding
+        return lift(told.as_released) if self.settings.plan.control and told.items else None
+
     async def ledger(self) -> dict[str, Any]:
         """Every charge, and their total."""
         ledger = await self.state.ledger()
@@ -65,10 +72,6 @@ class Service:
     async def set_mode(self, mode: str) -> None:
         """``online``, ``shadow`` or ``frozen``, for all workers."""
         await self.state.change("mode", one_of("mode", mode, MODES))
-
-    async def set_holdback(self, share: float) -> None:
-        """The share of requests that receive the default action and are not stored."""
-        await self.state.change("holdback", float(in_range("share", share, 0.0, 1.0)))
 
     async def set_serving(self, number: int | None) -> None:
         """Serve an older document, or the newest again (None). Free: all of them are public."""

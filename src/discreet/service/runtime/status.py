@@ -9,6 +9,7 @@ from typing import Any
 from discreet.action_names import action_name
 from discreet.config import to_config
 from discreet.formatting import duration
+from discreet.plan import Plan
 from discreet.privacy.participation import Participation
 from discreet.rows.batch_status import UNSTORED, full_sentence, open_sentence
 from discreet.service.runtime.worker_state import WorkerState
@@ -29,7 +30,7 @@ async def status(state: WorkerState) -> dict[str, Any]:
         "outcome": to_config(state.settings.plan.outcome),
         "epoch": state.epoch,
         "mode": state.mode,
-        "holdback": state.holdback,
+        "control": to_config(state.settings.plan.control),
         "serving": state.served(),
         "newest": state.serving.newest,
         "releases": len(state.serving.at(state.serving.newest).items),
@@ -46,7 +47,13 @@ async def status(state: WorkerState) -> dict[str, Any]:
             "readable": file is None or file.readable,
             "differs": [] if file is None else file.differs,
         },
-        "text": " ".join([*_sentences(state, live, now), *_of_people(often, missed)]),
+        "text": " ".join(
+            [
+                *_sentences(state, live, now),
+                *_of_people(often, missed),
+                *_of_control(state.settings.plan),
+            ]
+        ),
     }
 
 
@@ -76,6 +83,22 @@ def _of_people(often: Participation | None, missed: int) -> list[str]:
             + (f"at most {left:,} more of anybody." if left else "nothing is learned any more.")
         )
     return said
+
+
+def _of_control(plan: Plan) -> list[str]:
+    """Who is compared with the policy; where there is no control, nothing."""
+    said = control_words(plan)
+    return [f"{said[0].upper()}{said[1:]}, to compare."] if said else []
+
+
+def control_words(plan: Plan) -> str:
+    """``10 % of the slots play action none``; nothing without a control share."""
+    if plan.control is None:
+        return ""
+    played = plan.control_action
+    what = "actions at random" if played is None else f"action {action_name(plan, played)}"
+    whose = "slots" if plan.participation is None else "users"
+    return f"{100 * plan.control.share:g} % of the {whose} play {what}"
 
 
 def _sentences(state: WorkerState, live: list[BatchState], now: float) -> list[str]:

@@ -40,7 +40,6 @@ class WorkerState:
 
     epoch: int
     mode: str
-    holdback: float
     alias: int | None
     file: ExperimentFile | None = None
     """The file that the service was started from, if any."""
@@ -136,7 +135,7 @@ class WorkerState:
                     raise
                 self.serving.adopt(extended)
                 step("release:served")
-            self.epoch, self.mode, self.holdback, self.alias = row
+            self.epoch, self.mode, self.alias = row
             self.live = live
             self._last, self._live = last, {(each.epoch, each.id) for each in live}
             held = {link.number for link in self.serving.chain.links}
@@ -181,7 +180,7 @@ class WorkerState:
         return (epoch, batch) not in self._live and (epoch, batch) <= self._last
 
     async def change(self, column: str, value: Any) -> None:
-        """Set one of mode, holdback and serving, for all workers."""
+        """Set mode or serving, for all workers."""
         await self.write(
             lambda c: c.execute(f"UPDATE experiment SET {column} = ?", (value,)) and None
         )
@@ -191,7 +190,7 @@ class WorkerState:
 def _view(
     connection: Connection, known: int
 ) -> tuple[Any, tuple[int, int], list[BatchState], list[api_keys.Key], list[bytes]]:
-    row = connection.execute("SELECT epoch, mode, holdback, serving FROM experiment").fetchone()
+    row = connection.execute("SELECT epoch, mode, serving FROM experiment").fetchone()
     last = connection.execute(
         "SELECT epoch, id FROM batches ORDER BY epoch DESC, id DESC LIMIT 1"
     ).fetchone()

@@ -55,6 +55,11 @@ class Vault:
         """
         return hmac.digest(self.signing, b"people of this experiment", "sha256")
 
+    @cached_property
+    def control(self) -> bytes:
+        """The key that says which people are in the control; another one would move them."""
+        return hmac.digest(self.signing, b"control share of this experiment", "sha256")
+
     def _read(self, name: str) -> bytes:
         try:
             return (self.folder / name).read_bytes()

@@ -8,7 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 from discreet.billboard.documents import digest, sign
-from discreet.privacy.ledger import Ledger
+from discreet.plan import Plan
+from discreet.privacy.ledger import DISJOINT, DISJOINT_PARTS, Ledger, partitions
 from discreet.releases.canonical import canonical
 from discreet.service.settings import Settings
 from discreet.service.storage.anchor import Mark
@@ -58,18 +59,23 @@ def committed(connection: Connection) -> list[tuple[int, str]]:
 
 
 def part(epoch: int, batch: int) -> str:
-    """The partition of the ledger that pays for a batch."""
+    """What the ledger calls a batch, whose records pay for its release."""
     return f"batch {batch} of epoch {epoch}"
 
 
-def entry_of(ledger: Ledger) -> Mapping[str, Any]:
-    """The newest entry of a ledger, as it is stored."""
-    (entry,) = replace(ledger, entries=ledger.entries[-1:]).to_json()["entries"]
+def parts(plan: Plan, epoch: int, batch: int) -> list[str]:
+    """The partitions of the ledger that pay for a batch: one, or one for policy and control."""
+    return partitions(part(epoch, batch), plan.control is not None)
+
+
+def entry_of(ledger: Ledger, count: int) -> Mapping[str, Any]:
+    """The ``count`` newest entries of a ledger, as they are stored: one charge for each part."""
+    (entry,) = replace(ledger, entries=ledger.entries[-count:]).to_json()["entries"]
     return dict(entry)
 
 
 def charge(connection: Connection, number: int, entry: Mapping[str, Any]) -> None:
-    """Insert the charge of document ``number``."""
+    """Insert the charges of document ``number``."""
     connection.execute("INSERT INTO charges VALUES (?, ?)", (number, canonical(entry).decode()))
 
 
@@ -81,4 +87,5 @@ def ledger_of(connection: Connection, settings: Settings, until: int = 2**53) ->
     plan = settings.plan
     empty = Ledger(plan.budget, unit=plan.unit, participation=plan.participation)
     document = empty.to_json() | {"entries": [json.loads(row[0]) for row in rows]}
-    return Ledger.from_json(document)
+    because = DISJOINT if plan.control is None else DISJOINT_PARTS
+    return replace(Ledger.from_json(document), assumption=because)

@@ -27,7 +27,7 @@ class Named(NamedTuple):
 class Decided(NamedTuple):
     """A decision to write: its sealed row. If the request may be repeated, also its name, the
     sealed answer, and the hash that identifies the request after the end of its batch. If the unit
-    of privacy is a user, the keyed hash of whose it is."""
+    of privacy is a user, the keyed hash of whose it is, and whether they are in the control."""
 
     epoch: int
     batch: int
@@ -38,6 +38,7 @@ class Decided(NamedTuple):
     reply: bytes | None = None
     later: bytes | None = None
     person: bytes | None = None
+    control: bool = False
 
     @property
     def leased(self) -> Leased:
@@ -108,7 +109,11 @@ class Journal:
             outcomes |= self._replies(connection, items, named)
         kept = [item for place, item in enumerate(items) if place not in outcomes]
         if self._people is not None:
-            slots = [Handed(*item[:3], item.person) for item in kept if item.person is not None]
+            slots = [
+                Handed(*item[:3], item.person, item.control)
+                for item in kept
+                if item.person is not None
+            ]
             self._people.hand_out(connection, slots)
         rows = [(*item[:3], item.row) for item in kept if item.row is not None]
         if rows:

@@ -78,7 +78,13 @@ def people(connection: Connection, database: Database) -> None:
             connection.execute("UPDATE experiment SET plan = ?", (plan,))
 
 
-MIGRATIONS = (tables, ended_sessions, people)
+def control_share(connection: Connection, database: Database) -> None:
+    """Which slots of people are of the control, which takes the place of hold-back."""
+    connection.execute("ALTER TABLE experiment DROP COLUMN holdback")
+    connection.execute(f"ALTER TABLE handed ADD COLUMN control {database.whole} NOT NULL DEFAULT 0")
+
+
+MIGRATIONS = (tables, ended_sessions, people, control_share)
 
 
 def migrate(database: Database, connection: Connection) -> None:

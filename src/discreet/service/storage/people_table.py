@@ -19,12 +19,13 @@ UPSERT = """ON CONFLICT (person) DO UPDATE SET
 
 
 class Handed(NamedTuple):
-    """A slot, and the keyed hash of the person who is given it."""
+    """A slot, the keyed hash of the person who is given it, and whether they are in the control."""
 
     epoch: int
     batch: int
     slot: int
     person: bytes
+    control: bool = False
 
     @property
     def number(self) -> int:
@@ -54,7 +55,10 @@ class People:
         missed = connection.execute("SELECT missed FROM experiment").fetchone()[0]
         known = ((each, count._replace(entered=count.entered + missed)) for each, count in held)
         counts = PeopleCounts(self._most, known)
-        rows = [(*each[:3], int(counts.hand_out([each.person], each.number)[0])) for each in new]
+        rows = [
+            (*each[:3], int(counts.hand_out([each.person], each.number)[0]), int(each.control))
+            for each in new
+        ]
         _insert(connection, "handed", rows)
         totals = [
             (person, count.entered - missed, count.last, count.records)
@@ -97,8 +101,17 @@ class People:
 
 def slots_that_count(connection: Connection, epoch: int, batch: int) -> set[int]:
     """The slots of a batch that were handed out within the bounds of their owners."""
+    return _handed(connection, "counts", epoch, batch)
+
+
+def slots_of_control(connection: Connection, epoch: int, batch: int) -> set[int]:
+    """The slots of a batch that were handed to people in the control."""
+    return _handed(connection, "control", epoch, batch)
+
+
+def _handed(connection: Connection, column: str, epoch: int, batch: int) -> set[int]:
     rows = connection.execute(
-        "SELECT slot FROM handed WHERE epoch = ? AND batch = ? AND counts = 1", (epoch, batch)
+        f"SELECT slot FROM handed WHERE epoch = ? AND batch = ? AND {column} = 1", (epoch, batch)
     ).fetchall()
     return {int(row[0]) for row in rows}
 

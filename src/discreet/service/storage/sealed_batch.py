@@ -19,8 +19,9 @@ from discreet.service.secrets.sealing import (
     Sealer,
     unpack_loss,
 )
+from discreet.service.storage.control_positions import positions
 from discreet.service.storage.database import Connection
-from discreet.service.storage.people_table import slots_that_count
+from discreet.service.storage.people_table import slots_of_control, slots_that_count
 
 
 def read_batch(
@@ -60,7 +61,24 @@ def read_batch(
         void |= {*range(size)} - slots_that_count(connection, epoch, batch)
     gone = sorted(void)
     actions[gone], losses[gone] = -1, np.nan
-    return batch_of(features, losses, actions, plan.missing_loss)
+    control = _control(connection, plan, epoch, batch, size)
+    return batch_of(features, losses, actions, plan.missing_loss, control)
+
+
+def _control(
+    connection: Connection, plan: Plan, epoch: int, batch: int, size: int
+) -> np.ndarray[Any, Any] | None:
+    """Which slots are of the control: as when they were decided, whatever is in them.
+
+    Privacy: a record is in one part, and a person in the same part of every batch.
+    [docs/privacy/lift.md, "Parts of a batch"]
+    """
+    if plan.control is None:
+        return None
+    if plan.participation is None:
+        return positions(plan.control, epoch, batch, size)
+    slots = slots_of_control(connection, epoch, batch)
+    return np.isin(np.arange(size), sorted(slots))
 
 
 def _rows(

@@ -20,8 +20,15 @@ async def status(asked: Asked) -> Response:
     found = await service.status()
     ledger = await service.state.ledger()
     name = "part_status.html" if asked.partial else "status.html"
+    lift = service.lift()
     return asked.page(
-        name, status=found, spent=ledger.spent(), budget=ledger.budget, plan=service.settings.plan
+        name,
+        status=found,
+        spent=ledger.spent(),
+        budget=ledger.budget,
+        plan=service.settings.plan,
+        lift=lift,
+        chart_values=lift and page_data.lift_chart(lift),
     )
 
 
@@ -96,7 +103,7 @@ async def ledger(asked: Asked) -> Response:
             {"label": "spent", "values": [0.0, *(line.spent for line in lines)], "stepped": True},
             {"label": "budget", "values": [budget] * (len(lines) + 1), "dashed": True},
         ],
-        "label": "releases",
+        "label": "charges",
         "whole": True,
         "filled": True,
         "from": 0,

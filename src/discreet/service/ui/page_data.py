@@ -9,6 +9,7 @@ from discreet.billboard.documents import digest, verify
 from discreet.errors import CorruptRelease
 from discreet.privacy.accounting import epsilon
 from discreet.privacy.ledger import Ledger
+from discreet.releases.lift import Lift
 from discreet.service.storage.batches import COLUMNS, BatchState
 from discreet.service.storage.database import Connection
 
@@ -62,6 +63,22 @@ def timeline(all_batches: list[BatchState], now: float) -> dict[str, Any]:
         "from": 0,
         "lines": [{"label": "slots taken", "values": slots}],
         "marks": [batch.due for batch in all_batches if batch.state == "released"],
+    }
+
+
+def lift_chart(lift: Lift) -> dict[str, Any]:
+    """The lift so far, release by release, within the interval that is valid at any time."""
+    told = lift.table
+    apart, wide = told["lift_so_far"], told["half_width_any_time"]
+    return {
+        "x": told["number"].tolist(),
+        "label": "release",
+        "whole": True,
+        "lines": [
+            {"label": "lift", "values": apart.tolist()},
+            {"label": "at least", "values": (apart - wide).tolist(), "dashed": True},
+            {"label": "at most", "values": (apart + wide).tolist(), "dashed": True},
+        ],
     }
 
 

@@ -32,7 +32,6 @@ PAGES: tuple[tuple[str, View, tuple[str, ...] | None, tuple[str, ...]], ...] = (
     ("/ui/settings", settings_pages.settings, ADMIN, GET),
     ("/ui/settings/mode", settings_pages.set_mode, ADMIN, POST),
     ("/ui/settings/serving", settings_pages.set_serving, ADMIN, POST),
-    ("/ui/settings/holdback", settings_pages.set_holdback, ADMIN, POST),
     ("/ui/settings/burn", settings_pages.burn, ADMIN, POST),
     ("/ui/exact", settings_pages.exact, ADMIN, GET),
 )

@@ -11,13 +11,13 @@ from discreet.action_names import action_name
 from discreet.errors import InvalidInput
 from discreet.service.http import handlers
 from discreet.service.http.handlers import Call
+from discreet.service.runtime.status import control_words
 from discreet.service.settings import MODES
 from discreet.service.ui.page_frame import Asked
 
 DONE = {
     "mode": "The mode was changed.",
     "serving": "What is served was changed.",
-    "holdback": "The hold-back share was changed.",
     "burn": "The batch was given up and its rows were erased.",
 }
 
@@ -31,6 +31,7 @@ async def settings(asked: Asked) -> Response:
         status=await service.status(),
         settings=service.settings,
         default_action=action_name(service.settings.plan, service.settings.default_action),
+        control=control_words(service.settings.plan) or "none",
         modes=MODES,
         alias=service.state.alias,
         numbers=[link.number for link in links][::-1],
@@ -47,15 +48,6 @@ async def set_serving(asked: Asked) -> Response:
     text = asked.given("release")
     await asked.service.set_serving(None if text == "newest" else _whole("release", text))
     return _done("serving")
-
-
-async def set_holdback(asked: Asked) -> Response:
-    try:
-        share = float(asked.given("percent")) / 100
-    except ValueError:
-        raise InvalidInput("share must be a number of percent; got text. Correct it.") from None
-    await asked.service.set_holdback(share)
-    return _done("holdback")
 
 
 async def burn(asked: Asked) -> Response:
