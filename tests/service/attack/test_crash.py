@@ -25,7 +25,7 @@ STEPS = sorted(
     step
     for path in SOURCES.rglob("*.py")
     for step in re.findall(r'\bstep\("([a-z]+:[a-z-]+)"\)', path.read_text())
-    if not step.startswith(("burn", "names", "restore"))
+    if not step.startswith(("burn", "clock", "names", "restore"))
 )
 OFTEN = ("decide", "observe", "write")
 """Steps that are passed with every transaction: any of the first dozen is the last."""
