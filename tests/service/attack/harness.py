@@ -20,8 +20,7 @@ PATIENCE = 60.0
 PLAN = """
 [plan]
 n_actions = 3
-first_batch = {first_batch}
-{missing}
+{batches}
 [plan.oracle]
 kind = "PooledRidge"
 geometry = "{geometry}"
@@ -59,18 +58,32 @@ def context(number):
 
 
 def write_settings(
-    folder, database="discreet.db", *, first_batch=4, missing=None, geometry="learned", **words
+    folder,
+    database="discreet.db",
+    *,
+    first_batch=4,
+    longest=None,
+    every=None,
+    missing=None,
+    geometry="learned",
+    **words,
 ):
     """An ``experiment.toml``; whatever is not said is quick and unlimited."""
     said = {"experiment": "attack", "database": database, "window": 0.3, "settle": 0.1}
     said |= {"rate_limit": 0, "waiting": "gap"} | words
-    lines = [f"{name} = {json.dumps(value)}" for name, value in said.items()]
-    filling = "" if missing is None else f"missing_loss = {missing}"
+    batches = {"first_batch": first_batch, "longest_batch": longest, "close_every": every}
+    batches = {name: value for name, value in batches.items() if value is not None}
+    if missing is not None:
+        batches["missing_loss"] = missing
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "experiment.toml"
-    plan = PLAN.format(first_batch=first_batch, missing=filling, geometry=geometry)
-    path.write_text("\n".join(lines) + plan)
+    plan = PLAN.format(batches=_lines(batches), geometry=geometry)
+    path.write_text(_lines(said) + plan)
     return Settings.read(path)
+
+
+def _lines(said):
+    return "\n".join(f"{name} = {json.dumps(value)}" for name, value in said.items())
 
 
 class Place:

@@ -83,7 +83,7 @@ def no_state_check():
 
     def paid(_connection, settings, _batch):
         """As if nothing had been charged before."""
-        return Ledger(settings.budget).charge("a batch", settings.plan.mechanism.event)
+        return Ledger(settings.plan.budget).charge("a batch", settings.plan.mechanism.event)
 
     Postgres.claim = Postgres.lock = ""
     release_transaction.paid, release_transaction.verify = paid, lambda *_: None
