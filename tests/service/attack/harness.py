@@ -42,9 +42,9 @@ other = true
 """
 
 
-def until(found, why="what was awaited did not happen"):
+def until(found, why="what was awaited did not happen", *, patience=None):
     """The first true answer."""
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + (PATIENCE if patience is None else patience)
     while time.monotonic() < end:
         if answer := found():
             return answer

@@ -124,6 +124,24 @@ def careless_leases():
     Slots.lease = lease
 
 
+def clock_counts_rows():
+    """The clock counts rows that are written, and forgets slots that are leased."""
+    from discreet.service.storage.batches import Slots
+
+    honest = Slots._seal
+
+    def seal(self, connection, batch):
+        honest(self, connection, batch)
+        place = (batch.epoch, batch.id)
+        connection.execute(
+            """UPDATE batches SET taken = (SELECT count(*) FROM answers WHERE epoch = ?
+               AND batch = ?) WHERE epoch = ? AND id = ?""",
+            place * 2,
+        )
+
+    Slots._seal = seal
+
+
 def no_anchor():
     """Whatever the database holds is believed."""
     from discreet.service.runtime import lifecycle
