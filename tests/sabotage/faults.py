@@ -1015,6 +1015,68 @@ FAULTS = (
             "test_the_ledger_knows_nothing_of_a_half_life_and_releases_can_be_recomputed",
         ),
     ),
+    Fault(
+        "a service whose clock looks at answers",
+        "the end of a batch is public",
+        (
+            Edit(
+                BATCHES,
+                "opened, closed = tick(self._every, batch.opened, batch.taken, now)",
+                'heard = connection.execute("SELECT count(*) FROM answers").fetchone()[0]\n'
+                "        opened, closed = tick(self._every, batch.opened, heard, now)",
+            ),
+        ),
+        ("service/test_clock_batches.py::test_who_answered_moves_no_slot_and_no_close",),
+    ),
+    Fault(
+        "a service that fits slots that nobody took",
+        "a record is a slot that was taken",
+        (
+            Edit(
+                TRANSACTION,
+                "self._fit(batch.epoch, batch.id, batch.taken)",
+                "self._fit(batch.epoch, batch.id, batch.size)",
+            ),
+            Edit(CHECKS, "release.records == batch.taken", "release.records == batch.size"),
+        ),
+        (
+            "service/test_clock_batches.py::"
+            "test_upkeep_ends_a_batch_though_nobody_asks_and_releases_what_was_taken",
+        ),
+    ),
+    Fault(
+        "a service that gives slots without a request the missing loss",
+        "a record is a slot that was taken",
+        (
+            Edit(
+                SEALED_BATCH,
+                "actions = np.full(size, -1, dtype=np.int64)",
+                "actions = np.zeros(size, dtype=np.int64)",
+            ),
+        ),
+        ("service/test_clock_batches.py::test_untaken_and_unused_slots_have_no_loss",),
+    ),
+    Fault(
+        "a service that releases an empty batch",
+        "a batch without a slot taken stays open",
+        (
+            Edit(
+                BATCHES,
+                "tick(self._every, batch.opened, batch.taken, now)",
+                "tick(self._every, batch.opened, 1, now)",
+            ),
+        ),
+        ("service/test_clock_batches.py::test_an_empty_batch_goes_on_to_the_next_tick",),
+    ),
+    Fault(
+        "a worker that hands out slots of a batch that the clock ended",
+        "every decision has a whole window for its loss",
+        (Edit(WORKER, "return not ended and not self.over", "return not self.over"),),
+        (
+            "service/test_clock_batches.py::"
+            "test_slots_that_a_worker_holds_are_taken_and_no_longer_handed_out",
+        ),
+    ),
     # People who return.
     Fault(
         "a registry that forgets on load",

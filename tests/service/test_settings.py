@@ -70,7 +70,6 @@ def test_refusals_name_the_key(changes, complaint):
         ({"unit": "visit"}, {}, "plan.unit must be left out"),
         ({"batches_per_user": 3}, {}, "plan.batches_per_user must be left out"),
         ({"releases": "automatic"}, {}, "plan.releases must be left out"),
-        ({"close_every": "7d"}, {}, "plan.close_every must be left out"),
     ],
 )
 def test_what_cannot_be_had_is_refused(plan, changes, complaint):

@@ -20,6 +20,12 @@ def open_sentence(number: int, taken: int, size: int, closes: str = "") -> str:
     return f"Batch {number} is open: {taken:,} of {size:,} slots are taken{closes}."
 
 
+def clock_words(left: float, taken: int) -> str:
+    """What the clock will do to an open batch in so many seconds."""
+    when = f"in {duration(max(0.0, left))}"
+    return f"; it closes {when}, full or not" if taken else f"; its clock ticks {when}"
+
+
 def full_sentence(number: int, heard: str, end: str, word: str = "full") -> str:
     """For a batch whose slots are all taken, or that a clock closed: what it waits for, and what
     ends the waiting."""
@@ -122,7 +128,7 @@ def _since(releases: int) -> str:
 
 def _sentence(batch: BatchStatus, next_release: int, automatic: bool, heard: str) -> str:
     if batch.state == "open":
-        closes = "" if batch.closes_in is None else f"; {_clock_words(batch)}"
+        closes = "" if batch.closes_in is None else clock_words(batch.closes_in, batch.taken)
         return open_sentence(batch.number, batch.taken, batch.size, closes)
     word = "closed by the clock" if batch.by_clock else "full"
     by = "the next decide" if automatic else "release()"
@@ -132,12 +138,6 @@ def _sentence(batch: BatchStatus, next_release: int, automatic: bool, heard: str
         return f"Batch {batch.number} is {word} and takes no more {heard}; {by} releases it."
     end = f"{by} releases it when all have come, or else {batch.end}."
     return full_sentence(batch.number, heard, end, word)
-
-
-def _clock_words(batch: BatchStatus) -> str:
-    """What the clock will do to an open batch."""
-    when = f"in {duration(batch.closes_in or 0.0)}"
-    return f"it closes {when}, full or not" if batch.taken else f"its clock ticks {when}"
 
 
 def _nothing_open(waiting: str, under_way: bool) -> str:

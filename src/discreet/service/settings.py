@@ -103,11 +103,6 @@ class Settings:
     def _refuse_what_cannot_be_had(self) -> None:
         plan = self.plan
         refuse_unevaluated(plan)
-        if plan.close_every is not None:
-            raise InvalidInput(
-                "plan.close_every must be left out of a service, which closes batches by count "
-                f"alone; got {plan.close_every!r}. Write longest_batch instead, or use a Learner."
-            )
         default = action_index(plan, self.default_action, "default_action")
         object.__setattr__(self, "default_action", default)
         if plan.feedback != "bandit":

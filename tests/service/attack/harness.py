@@ -20,8 +20,7 @@ PATIENCE = 60.0
 PLAN = """
 [plan]
 n_actions = 3
-first_batch = {first_batch}
-{missing}
+{batches}
 [plan.oracle]
 kind = "PooledRidge"
 geometry = "{geometry}"
@@ -43,9 +42,9 @@ other = true
 """
 
 
-def until(found, why="what was awaited did not happen"):
+def until(found, why="what was awaited did not happen", *, patience=None):
     """The first true answer."""
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + (PATIENCE if patience is None else patience)
     while time.monotonic() < end:
         if answer := found():
             return answer
@@ -63,6 +62,8 @@ def write_settings(
     database="discreet.db",
     *,
     first_batch=4,
+    longest=None,
+    every=None,
     missing=None,
     geometry="learned",
     control=None,
@@ -71,16 +72,21 @@ def write_settings(
     """An ``experiment.toml``; whatever is not said is quick and unlimited."""
     said = {"experiment": "attack", "database": database, "window": 0.3, "settle": 0.1}
     said |= {"rate_limit": 0, "waiting": "gap"} | words
-    lines = [f"{name} = {json.dumps(value)}" for name, value in said.items()]
-    filling = "" if missing is None else f"missing_loss = {missing}"
+    batches = {"first_batch": first_batch, "longest_batch": longest, "close_every": every}
+    batches = {name: value for name, value in batches.items() if value is not None}
+    if missing is not None:
+        batches["missing_loss"] = missing
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "experiment.toml"
-    plan = PLAN.format(first_batch=first_batch, missing=filling, geometry=geometry)
+    plan = PLAN.format(batches=_lines(batches), geometry=geometry)
     if control is not None:
-        said = [f"{name} = {json.dumps(value)}" for name, value in control.items()]
-        plan += "\n".join(["[plan.control]", *said])
-    path.write_text("\n".join(lines) + plan)
+        plan += "[plan.control]\n" + _lines(control)
+    path.write_text(_lines(said) + plan)
     return Settings.read(path)
+
+
+def _lines(said):
+    return "\n".join(f"{name} = {json.dumps(value)}" for name, value in said.items())
 
 
 class Place:

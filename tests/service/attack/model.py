@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 class Batch:
     id: int
     size: int
+    opened: float
     taken: int = 0
     state: str = "open"
     closes: float | None = None
@@ -18,6 +19,10 @@ class Batch:
     @property
     def live(self):
         return self.state in ("open", "sealed")
+
+    @property
+    def by_clock(self):
+        return self.state == "sealed" and self.taken < self.size
 
     def accepts(self, now):
         return self.live and (self.closes is None or now < self.closes)
@@ -32,6 +37,8 @@ class Model:
     window: float
     waiting: str
     memory: float
+    every: float | None = None
+    """Seconds after which a clock ends a batch."""
     now: float = 0.0
     mode: str = "online"
     batches: list = field(default_factory=list)
@@ -47,6 +54,20 @@ class Model:
     def live(self):
         return [batch for batch in self.batches if batch.live]
 
+    def seal(self, batch):
+        batch.state, batch.closes = "sealed", self.now + self.window
+
+    def clock(self):
+        """End the open batch if its time is up; it opened with a slot, so it is not empty."""
+        for batch in self.live:
+            if batch.state == "open" and self.every and self.now - batch.opened >= self.every:
+                self.seal(batch)
+
+    def look(self):
+        """A worker sees what the clock has ended, and hands out none of its slots."""
+        if self.spare is not None and self.spare.by_clock:
+            self.spare = None
+
     def slot(self):
         """The batch of the next slot; None while nothing is stored."""
         if self.mode == "frozen":  # a slot that is held waits
@@ -54,16 +75,17 @@ class Model:
         spare, self.spare = self.spare, None
         if spare is not None and spare.live:
             return spare
+        self.clock()
         batch = next((batch for batch in self.live if batch.state == "open"), None)
         if batch is None:
             if self.waiting == "gap" and self.live:
                 return None
             kept = sum(batch.state != "burned" for batch in self.batches)
-            batch = Batch(len(self.batches) + 1, self.length(kept + 1))
+            batch = Batch(len(self.batches) + 1, self.length(kept + 1), self.now)
             self.batches.append(batch)
         batch.taken += 1
         if batch.taken == batch.size:
-            batch.state, batch.closes = "sealed", self.now + self.window
+            self.seal(batch)
         return batch
 
     def decide(self, name):
@@ -102,7 +124,9 @@ class Model:
         return "kept" if before in (None, loss) else "conflict"
 
     def upkeep(self):
-        """Everything that is due is released, the oldest first."""
+        """The clock ticks, and everything that is due is released, the oldest first."""
+        self.clock()
+        self.look()
         for batch in self.live:
             if batch.state != "sealed" or self.now < batch.closes:
                 return

@@ -15,18 +15,23 @@ import pytest
 
 import discreet.service
 from discreet.service.storage import journal
-from service.attack import harness, parts, witness
+from service.attack import clock_witness, harness, parts, witness
 from service.attack.account import Account, check, remember_documents, settle, traffic
 from service.attack.harness import until
 from service.attack.processes import alive
 
 SOURCES = Path(discreet.service.__file__).parent
-STEPS = sorted(
+ALL_STEPS = sorted(
     step
     for path in SOURCES.rglob("*.py")
     for step in re.findall(r'\bstep\("([a-z]+:[a-z-]+)"\)', path.read_text())
-    if not step.startswith(("burn", "names", "restore"))
 )
+STEPS = [step for step in ALL_STEPS if not step.startswith(("burn", "clock", "names", "restore"))]
+CLOCK_STEPS = [step for step in ALL_STEPS if step.startswith("clock")]
+IN_QUIET = ("clock:before-commit", "clock:committed")
+"""Steps that are passed while nobody asks: otherwise a request for slots seals the batch."""
+CLOCK = {"every": "0.4s", "first_batch": 128, "longest": 256}
+"""Batches that the clock ends mostly, and their count sometimes."""
 OFTEN = ("decide", "observe", "write")
 """Steps that are passed with every transaction: any of the first dozen is the last."""
 AT_START = {"release:anchored": (2, 2), "release:served": (2, 2), "release:erased": (1, 2)}
@@ -40,6 +45,11 @@ def crash(place, account, step, draws, **options):
         passes = AT_START.get(step) or ((1, 12) if step.startswith(OFTEN) else (1, 1))
         named = f"{step}@{draws.randint(*passes)}"
     place.start(step=named, **options)
+    while step in IN_QUIET and not place.wounded:
+        with traffic(place, account, draws):
+            time.sleep(0.05)
+        with suppress(AssertionError):
+            until(lambda: place.wounded, patience=2.0)
     with traffic(place, account, draws):
         if step:
             until(lambda: place.wounded, f"step {step} was never hit")
@@ -65,13 +75,13 @@ def leftovers(place):
         return journal.left_over(connection)
 
 
-def attack(new, steps, draws, *, people=False, control=False, **options):
+def attack(new, steps, draws, *, people=False, control=False, clock=False, **options):
     """Kill at each of the steps, in a few experiments; how often each was hit, and all kills.
 
     With ``people`` all experiments are of users, otherwise every other two; with ``control`` all
-    have a control share, otherwise two of four.
+    have a control share, otherwise two of four. With ``clock`` a clock ends their batches.
     """
-    hits, again, slots, compared = Counter(), 0, {}, {}
+    hits, again, slots, compared, ends = Counter(), 0, {}, {}, {}
     served = dict(options)
     for count, step in enumerate(steps):
         if count % 8 == 0:  # batches grow: begin anew before they are long
@@ -82,9 +92,12 @@ def attack(new, steps, draws, *, people=False, control=False, **options):
             with_control = control or count // 8 % 4 in (2, 3)
             words |= {"control": parts.CONTROL} if with_control else {}
             options = served | (parts.SERVED if with_control else {})
+            words |= CLOCK if clock else {}
             place, account = new(f"experiment-{count}", **words), Account(people=users)
             if users:
                 witness.install(place)
+            if clock:
+                clock_witness.install(place)
         crash(place, account, step, draws, **options)
         hits[step] += 1
         if draws.random() < 0.5:
@@ -94,12 +107,21 @@ def attack(new, steps, draws, *, people=False, control=False, **options):
             slots[place] = witness.check_people(place, account)
         if with_control:
             compared[place] = parts.check_parts(place, account)
-    played, acknowledged = map(sum, zip(*compared.values(), strict=True))
-    assert 0 < played < acknowledged, "the control was never played"
-    handed, counted = map(sum, zip(*slots.values(), strict=True))
-    assert 0 < counted < handed, "the bounds were never met"
-    print(f"{len(steps) + again} kills, {handed} slots of users, {counted} of them count")
-    print(f"{acknowledged} slots where there is a control, {played} of them in it")
+        if clock:
+            ends[place] = clock_witness.check_batches(place, account)
+    if compared:
+        played, acknowledged = map(sum, zip(*compared.values(), strict=True))
+        assert 0 < played < acknowledged, "the control was never played"
+        print(f"{acknowledged} slots where there is a control, {played} of them in it")
+    if slots:
+        handed, counted = map(sum, zip(*slots.values(), strict=True))
+        assert 0 < counted < handed, "the bounds were never met"
+        print(f"{handed} slots of users, {counted} of them count")
+    if clock:
+        by_clock, by_count = map(sum, zip(*ends.values(), strict=True))
+        assert by_clock > 0, "the clock never ended a batch"
+        print(f"{by_clock} batches ended by the clock, {by_count} by their count")
+    print(f"{len(steps) + again} kills")
     return hits, len(steps) + again
 
 
@@ -116,6 +138,39 @@ def test_nothing_is_lost_or_doubled(place_on_sqlite):
     hits, kills = attack(place_on_sqlite, shuffled(32, draws), draws)
     assert set(STEPS) <= set(hits), "a step was never hit"
     assert kills >= 40
+
+
+def test_a_clock_loses_and_doubles_nothing(place_on_sqlite):
+    draws = random.Random(9)
+    hits, _ = attack(place_on_sqlite, [*CLOCK_STEPS, "lease:committed"], draws, clock=True)
+    assert set(CLOCK_STEPS) <= set(hits)
+
+
+@pytest.mark.long
+def test_a_clock_loses_and_doubles_nothing_in_200_kills(place_on_sqlite):
+    draws = random.Random(10)
+    steps = [*CLOCK_STEPS * 10, *shuffled(120, draws)]
+    draws.shuffle(steps)
+    assert attack(place_on_sqlite, steps, draws, clock=True)[1] >= 200
+
+
+@pytest.mark.long
+def test_a_clock_and_two_workers_on_postgresql_in_200_kills(place_on_postgresql):
+    draws = random.Random(11)
+    steps = [*CLOCK_STEPS * 10, *shuffled(120, draws)]
+    draws.shuffle(steps)
+    assert attack(place_on_postgresql, steps, draws, clock=True, workers=2)[1] >= 200
+
+
+def test_the_harness_notices_a_clock_that_counts_rows(place_on_sqlite):
+    place, account = place_on_sqlite(journal="observe", **CLOCK), Account()
+    clock_witness.install(place)
+    place.start(sabotage="clock_counts_rows")
+    with traffic(place, account, random.Random(12)):
+        time.sleep(1.0)
+    place.kill()
+    with pytest.raises(AssertionError, match="given back"):
+        clock_witness.check_batches(place, account)
 
 
 @pytest.mark.parametrize("step", ["burn:before-commit", "burn:intended", "burn:committed"])

@@ -32,7 +32,7 @@ from discreet.service.storage import clock
 from service.attack.harness import context, write_settings
 from service.attack.model import Model
 
-FIRST, WINDOW, MEMORY = 2, 10.0, 60.0
+FIRST, WINDOW, MEMORY, EVERY = 2, 10.0, 60.0, 13.0
 NAMES = some.none() | some.sampled_from("abcd")
 LOSSES = some.sampled_from([0.0, 0.25, 1.0])
 
@@ -54,8 +54,10 @@ class Life(RuleBasedStateMachine):
 
     decisions = Bundle("decisions")
 
-    @initialize(waiting=some.sampled_from(["gap", "pipeline"]))
-    def begin(self, waiting):
+    @initialize(
+        waiting=some.sampled_from(["gap", "pipeline"]), every=some.sampled_from([None, EVERY])
+    )
+    def begin(self, waiting, every):
         self.folder, self.hands = Path(tempfile.mkdtemp()), Hands()
         self.honest, clock.time = (clock.time, leased_slots.TIMES), self.hands
         leased_slots.TIMES = 1  # one slot in a lease, however fast they are asked for
@@ -68,10 +70,11 @@ class Life(RuleBasedStateMachine):
             remember=MEMORY,
             lease=1,
             waiting=waiting,
+            every=every and f"{every}s",
         )
         lifecycle.begin(self.settings)
         self.model = Model(
-            self.settings.plan.schedule.length, WINDOW, self.settings.waiting, MEMORY
+            self.settings.plan.schedule.length, WINDOW, self.settings.waiting, MEMORY, every
         )
         self._start()
 
@@ -149,11 +152,13 @@ class Life(RuleBasedStateMachine):
         else:
             self.run(self.service.burn(batch))
             found.state, found.ended = "burned", self.model.now
+            self.model.look()
 
     @rule(mode=some.sampled_from(["online", "frozen", "shadow"]))
     def set_mode(self, mode):
         self.run(self.service.set_mode(mode))
         self.model.mode = mode
+        self.model.look()
 
     @rule()
     def restart(self):

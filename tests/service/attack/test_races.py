@@ -14,6 +14,9 @@ from discreet.service.storage.locations import anchor_of, open_database
 from service.attack.harness import without_keys
 from service.attack.racer import Racers
 
+EIGHT = {"first_batch": 8, "longest": 8}
+"""All batches are as long as those that the test seals."""
+
 
 def seal_a_batch(settings, number):
     """A batch whose window is over, without any row."""
@@ -57,17 +60,17 @@ def confirm(settings):
 
 
 def test_one_winner_a_batch(begun):
-    settings = begun()
+    settings = begun(**EIGHT)
     assert races(settings, 25) == [1] * 25
     assert published(settings) == Counter(range(1, 26))
 
 
 def test_the_key_of_the_table_is_the_guarantee(begun, monkeypatch):
     """Without the check of the state the winner is still one; without the keys it is not."""
-    settings = begun()
+    settings = begun(**EIGHT)
     assert max(races(settings, 5, harm="no_state_check")) == 1
     assert set(published(settings).values()) == {1}
-    careless = begun("careless")
+    careless = begun("careless", **EIGHT)
     without_keys(careless)
     monkeypatch.setattr(Anchor, "confirm", lambda *_: None)
     assert max(races(careless, 5, harm="no_state_check_nor_anchor")) > 1
@@ -76,7 +79,7 @@ def test_the_key_of_the_table_is_the_guarantee(begun, monkeypatch):
 @pytest.mark.long
 def test_one_winner_a_batch_500_times(begun):
     for number in range(10):  # each release reads all documents before it: begin anew
-        settings = begun(f"experiment-{number}")
+        settings = begun(f"experiment-{number}", **EIGHT)
         assert races(settings, 50) == [1] * 50
         assert published(settings) == Counter(range(1, 51))
 

@@ -11,16 +11,16 @@ NOTED = {"handed": "epoch, batch, slot, counts", "replies": "name, epoch, batch,
 OFTEN = {"batches_per_user": 2, "records_per_batch": 2}
 
 
-def install(place):
+def install(place, noted=NOTED, event="INSERT"):
     """From now on each row that is committed to these tables is noted for good."""
     with closing(open_database(place.settings).connect()) as connection:
-        for table, columns in NOTED.items():
+        for table, columns in noted.items():
             values = ", ".join(f"NEW.{name}" for name in columns.split(", "))
             note = f"INSERT INTO noted_{table} VALUES ({values});"
             connection.execute(
                 f"CREATE TABLE noted_{table} AS SELECT {columns} FROM {table} WHERE 1 = 0"
             )
-            after = f"CREATE TRIGGER note_{table} AFTER INSERT ON {table}"
+            after = f"CREATE TRIGGER note_{table} AFTER {event} ON {table}"
             if not place.settings.postgres:
                 connection.execute(f"{after} BEGIN {note} END")
                 continue

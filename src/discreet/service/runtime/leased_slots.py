@@ -15,7 +15,8 @@ ASK_AGAIN = 0.25
 """Seconds until a worker that found no open batch asks the database again."""
 LASTS, TIMES = 0.25, 16
 """After a block that lasted less than ``LASTS`` seconds the next block is twice as long, at most
-``TIMES`` times the ``lease`` of the settings: under load few requests wait for a block."""
+``TIMES`` times the ``lease`` of the settings: under load few requests wait for a block. After any
+other it has ``lease`` slots, or one where a clock ends batches: unused slots count as taken."""
 
 
 class LeasedSlots:
@@ -27,7 +28,9 @@ class LeasedSlots:
         self._spare: list[tuple[Lease, int]] = []
         self._leasing = asyncio.Lock()
         self._idle_until = self._asked = -math.inf
-        self._length, self._waiting = state.settings.lease, 0
+        clock = state.settings.plan.close_every
+        self._shortest = state.settings.lease if clock is None else 1
+        self._length, self._waiting = self._shortest, 0
 
     async def take(self) -> tuple[Lease, int] | None:
         """A slot of the leased block, or of a new one; None while no batch is open."""
@@ -55,9 +58,8 @@ class LeasedSlots:
 
     async def _ask(self, now: float) -> None:
         state = self._state
-        lease = state.settings.lease
-        lasted = now - self._asked
-        self._length = lease if lasted > LASTS else min(2 * self._length, TIMES * lease)
+        lasted, most = now - self._asked, TIMES * state.settings.lease
+        self._length = self._shortest if lasted > LASTS else min(2 * self._length, most)
         self._asked = now
         wanted = Wanted(self._length, self._waiting)
         leased = await state.writer.write(state.slots.lease, wanted)
@@ -84,9 +86,9 @@ class LeasedSlots:
             self._lease = None
 
     def look(self) -> None:
-        """Forget slots of batches that are over, and ask the database at the next decision."""
+        """Forget slots of batches that hand out none, and ask the database at the next decision."""
         self._idle_until = 0.0
-        lease, over = self._lease, self._state.over
-        if lease is not None and over(lease.epoch, lease.batch):
+        lease, fit = self._lease, self._state.hands_out
+        if lease is not None and not fit(lease.epoch, lease.batch):
             self._lease = None
-        self._spare = [each for each in self._spare if not over(each[0].epoch, each[0].batch)]
+        self._spare = [each for each in self._spare if fit(each[0].epoch, each[0].batch)]

@@ -66,7 +66,7 @@ def verify(
         "plan": release.plan_digest == plan.digest,
         "number": release.number == (before.number if before else 0) + 1,
         "previous": release.previous == (before.digest if before else plan.digest),
-        "records": release.records == batch.size,
+        "records": release.records == batch.taken,
         "event": release.event == ledger.entries[-1].event,  # each part pays for the same
         "weights": weights.shape == (plan.n_actions, plan.features.p)
         and bool(np.isfinite(weights).all()),

@@ -75,7 +75,7 @@ class Publisher:
         return batch
 
     def _compute(self, batch: BatchState) -> Release:
-        release = self._fit(batch.epoch, batch.id, batch.size)
+        release = self._fit(batch.epoch, batch.id, batch.taken)
         step("release:fitted")
         # The moment of a release is public and tells nothing about its rows: never before it
         # is due, whenever the fit was done.
@@ -106,7 +106,7 @@ class Publisher:
         document_table.charge(connection, mark.number, entry)
         step("release:after-charge")
         finish(self._database, connection, batch, "released")
-        connection.execute(f"UPDATE experiment SET clock = {self._database.now}")
+        connection.execute(f"UPDATE experiment SET clock = {self._database.later}")
         # The insert holds the number until the commit: two intents of one number never both
         # belong to transactions that may yet commit.
         self._anchor.intend(replace(mark, charge=entry))

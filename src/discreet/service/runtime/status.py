@@ -11,7 +11,7 @@ from discreet.config import to_config
 from discreet.formatting import duration
 from discreet.plan import Plan
 from discreet.privacy.participation import Participation
-from discreet.rows.batch_status import UNSTORED, full_sentence, open_sentence
+from discreet.rows.batch_status import UNSTORED, clock_words, full_sentence, open_sentence
 from discreet.service.runtime.worker_state import WorkerState
 from discreet.service.storage.batches import BatchState, under_way
 from discreet.service.storage.database import Connection
@@ -40,7 +40,8 @@ async def status(state: WorkerState) -> dict[str, Any]:
         "settle": state.settings.settle,
         "anchor": "beside" if state.anchor_beside else "elsewhere",
         "now": now,
-        "batches": [shown(batch) for batch in live],
+        "close_every": state.settings.plan.schedule.seconds,
+        "batches": [shown(batch, state.settings.plan.schedule.seconds) for batch in live],
         "ready": state.ready,
         "refused": state.refused,
         "file": {
@@ -57,10 +58,12 @@ async def status(state: WorkerState) -> dict[str, Any]:
     }
 
 
-def shown(batch: BatchState) -> dict[str, Any]:
-    """The public facts of a batch: how many slots are taken, never what is in them."""
+def shown(batch: BatchState, every: float | None) -> dict[str, Any]:
+    """The public facts of a batch: how many slots are taken, never what is in them; and when the
+    clock ends it, if it is open."""
     facts = asdict(batch)
-    return {"batch": facts.pop("id"), "slots": facts.pop("size"), **facts}
+    ticks = None if every is None or batch.state != "open" else batch.opened + every
+    return {"batch": facts.pop("id"), "slots": facts.pop("size"), **facts, "ticks": ticks}
 
 
 def _facts(state: WorkerState, connection: Connection) -> tuple[float, int, list[BatchState]]:
@@ -106,9 +109,12 @@ def _sentences(state: WorkerState, live: list[BatchState], now: float) -> list[s
     waiting = [batch for batch in live if batch.state == "sealed"]
     if waiting:
         said.append(_waiting_sentence(waiting, heard, now))
-    said += [
-        open_sentence(batch.id, batch.taken, batch.size) for batch in live if batch.state == "open"
-    ]
+    every = state.settings.plan.schedule.seconds
+    for batch in live:
+        if batch.state == "open":
+            left = None if every is None else math.ceil(batch.opened + every - now)
+            closes = "" if left is None else clock_words(left, batch.taken)
+            said.append(open_sentence(batch.id, batch.taken, batch.size, closes))
     if state.mode == "frozen":
         said.append("The experiment is frozen: decisions are served and not stored.")
     elif all(batch.state == "sealed" for batch in live):
@@ -140,9 +146,11 @@ def _waiting_sentence(waiting: list[BatchState], heard: str, now: float) -> str:
     left = (waiting[0].due or 0.0) - now
     end = f"in {duration(math.ceil(left))}, however many people answer." if left > 0.0 else "now."
     if len(waiting) == 1:
-        return full_sentence(waiting[0].id, heard, f"its release is due {end}")
+        word = "closed by the clock" if waiting[0].by_clock else "full"
+        return full_sentence(waiting[0].id, heard, f"its release is due {end}", word)
+    word = "closed" if any(batch.by_clock for batch in waiting) else "full"
     return (
-        f"{len(waiting):,} batches, {waiting[0].id} to {waiting[-1].id}, are full and wait for "
+        f"{len(waiting):,} batches, {waiting[0].id} to {waiting[-1].id}, are {word} and wait for "
         f"{heard}; the oldest is released first, due {end}"
     )
 

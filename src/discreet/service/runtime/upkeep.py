@@ -33,8 +33,9 @@ class Upkeep:
 
     def start(self) -> None:
         """Run the background tasks until ``stop``."""
-        # A fit may take long; changes by other workers and operators are seen meanwhile.
-        duties = (self._state.refresh, self.look, self.once)
+        # A fit may take long; changes by other workers and operators are seen meanwhile, and the
+        # clock of the open batch ticks.
+        duties = (self._state.refresh, self.look, self.heed_the_clock, self.once)
         self._tasks = [asyncio.create_task(self._repeat(each)) for each in duties]
 
     async def stop(self) -> None:
@@ -65,10 +66,19 @@ class Upkeep:
         if self._state.file is not None:
             await asyncio.to_thread(self._state.file.look)
 
+    async def heed_the_clock(self) -> None:
+        """Seal the open batch when its time is up, also while nobody asks for a decision."""
+        state = self._state
+        if await state.read(state.slots.time_is_up):
+            await state.write(state.slots.heed_the_clock)
+            step("clock:committed")
+            await state.refresh()
+
     async def once(self) -> bool:
         """Release what is due and erase what is over; True if a release was made."""
         state = self._state
         made = False
+        await self.heed_the_clock()
         if any(batch.state == "sealed" for batch in state.live):
             # A document that a dead process committed is confirmed before another one follows.
             await state.refresh()

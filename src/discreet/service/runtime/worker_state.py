@@ -179,6 +179,12 @@ class WorkerState:
         """Whether a batch is over; a batch that opened after the last look is not."""
         return (epoch, batch) not in self._live and (epoch, batch) <= self._last
 
+    def hands_out(self, epoch: int, batch: int) -> bool:
+        """Whether slots of a batch may be given to requests: it is not over, nor did the clock end
+        it, so that every decision has a whole window for its loss."""
+        ended = any((each.epoch, each.id) == (epoch, batch) and each.by_clock for each in self.live)
+        return not ended and not self.over(epoch, batch)
+
     async def change(self, column: str, value: Any) -> None:
         """Set mode or serving, for all workers."""
         await self.write(

@@ -14,7 +14,7 @@ from discreet.schedule import Schedule
 from discreet.service.kill_points import step
 from discreet.service.secrets.vault import Vault
 from discreet.service.storage.database import Connection, Database
-from discreet.window import may_open
+from discreet.window import may_open, tick
 
 NONCE = 8
 """Bytes of the nonce of a lease."""
@@ -26,7 +26,7 @@ Leased = tuple[int, int, bytes]
 
 @dataclass(frozen=True)
 class BatchState:
-    """The public facts of a batch."""
+    """The public facts of a batch. Its release has as many records as slots are ``taken``."""
 
     epoch: int
     id: int
@@ -38,6 +38,11 @@ class BatchState:
     sealed: float | None
     closes: float | None
     due: float | None
+
+    @property
+    def by_clock(self) -> bool:
+        """Whether the clock ended it before all its slots were taken."""
+        return self.state != "open" and self.taken < self.size
 
 
 @dataclass
@@ -74,10 +79,15 @@ class Terms:
 
 
 class Slots:
-    """The bulk operation that leases slots; it opens a batch if none is open, and seals it."""
+    """The bulk operation that leases slots; it opens a batch if none is open, and seals it.
+
+    A slot is taken when it is leased, whether or not a request uses it: where a clock ends a batch,
+    it counts leases, and asks no process what it handed out.
+    """
 
     def __init__(self, database: Database, vault: Vault, terms: Terms) -> None:
         self._database, self._vault, self._terms = database, vault, terms
+        self._every = terms.schedule.seconds
 
     def lease(self, connection: Connection, asked: list[Wanted]) -> list[Lease | None]:
         """One lease per request; None while no batch is open."""
@@ -91,10 +101,10 @@ class Slots:
         epoch, mode = connection.execute(
             f"SELECT epoch, mode FROM experiment {database.lock}"
         ).fetchone()
-        connection.execute(f"UPDATE experiment SET clock = {database.now}")
+        now = self._look_at_the_clock(connection)
         if mode == "frozen":
             return None
-        batch = self._open(connection, epoch)
+        batch = self._open(connection, epoch, now)
         if batch is None:
             return None
         # Leases become shorter towards the end, so that no worker keeps the last slots of a batch;
@@ -107,23 +117,69 @@ class Slots:
             "UPDATE batches SET taken = ? WHERE epoch = ? AND id = ?", (taken, epoch, batch.id)
         )
         if taken == batch.size:
-            connection.execute(
-                f"""UPDATE batches SET state = 'sealed', sealed = clock.at,
-                    closes = clock.at + ?, due = clock.at + ?
-                    FROM (SELECT {database.now} AS at) AS clock WHERE epoch = ? AND id = ?""",
-                (terms.window, terms.window + terms.settle, epoch, batch.id),
-            )
+            self._seal(connection, batch)
         nonce = secrets.token_bytes(NONCE)
         connection.execute("INSERT INTO leases VALUES (?, ?, ?)", (nonce, epoch, batch.id))
         # Reversed, since slots are taken from the end of the list.
         free = list(range(taken - 1, batch.taken - 1, -1))
         return Lease(epoch, batch.id, batch.release, free, nonce)
 
-    def _open(self, connection: Connection, epoch: int) -> BatchState | None:
+    def _seal(self, connection: Connection, batch: BatchState) -> None:
+        window, settle = self._terms.window, self._terms.settle
+        connection.execute(
+            f"""UPDATE batches SET state = 'sealed', sealed = clock.at,
+                closes = clock.at + ?, due = clock.at + ?
+                FROM (SELECT {self._database.now} AS at) AS clock WHERE epoch = ? AND id = ?""",
+            (window, window + settle, batch.epoch, batch.id),
+        )
+
+    def _look_at_the_clock(self, connection: Connection) -> float:
+        """The moment by which batches open and close. It locks the row of the experiment."""
+        answer = connection.execute(
+            f"UPDATE experiment SET clock = {self._database.later} RETURNING clock"
+        )
+        return float(answer.fetchone()[0])
+
+    def time_is_up(self, connection: Connection) -> bool:
+        """Whether the clock of an open batch has ticked; a look without a lock."""
+        if self._every is None:
+            return False
+        ticked = f"state = 'open' AND opened + ? <= {self._database.now}"
+        found = connection.execute(f"SELECT 1 FROM batches WHERE {ticked}", (self._every,))
+        return found.fetchone() is not None
+
+    def heed_the_clock(self, connection: Connection) -> None:
+        """Seal the open batch if its time is up, though nobody asks for a slot."""
+        now = self._look_at_the_clock(connection)
+        for batch in under_way(connection):
+            if batch.state == "open":
+                self._ended(connection, batch, now)
+        step("clock:before-commit")
+
+    def _ended(self, connection: Connection, batch: BatchState, now: float) -> bool:
+        """Seal an open batch whose time is up, with the slots that are taken; whether it was.
+
+        Privacy: leases and the clock decide, not one row is read. [docs/privacy/service.md, "A
+        clock that closes batches"]
+        """
+        if self._every is None:
+            return False
+        opened, closed = tick(self._every, batch.opened, batch.taken, now)
+        if closed:
+            self._seal(connection, batch)
+            step("clock:sealed")
+        elif opened != batch.opened:  # nothing is taken: its clock runs from the newest tick
+            connection.execute(
+                "UPDATE batches SET opened = ? WHERE epoch = ? AND id = ?",
+                (opened, batch.epoch, batch.id),
+            )
+        return closed
+
+    def _open(self, connection: Connection, epoch: int, now: float) -> BatchState | None:
         """The open batch, or a new one if schedule and batches under way allow it."""
         live = under_way(connection)
         for batch in live:
-            if batch.state == "open":
+            if batch.state == "open" and not self._ended(connection, batch, now):
                 return batch
         if not may_open(self._terms.waiting, len(live)):
             return None
@@ -140,11 +196,11 @@ class Slots:
         newest = connection.execute("SELECT max(number) FROM documents").fetchone()[0]
         self._vault.make(epoch, number)
         connection.execute(
-            f"""INSERT INTO batches (epoch, id, size, taken, state, release, opened)
-                VALUES (?, ?, ?, 0, 'open', ?, {self._database.now})""",
-            (epoch, number, size, newest),
+            """INSERT INTO batches (epoch, id, size, taken, state, release, opened)
+               VALUES (?, ?, ?, 0, 'open', ?, ?)""",
+            (epoch, number, size, newest, now),
         )
-        return BatchState(epoch, number, size, 0, "open", newest, 0.0, None, None, None)
+        return BatchState(epoch, number, size, 0, "open", newest, now, None, None, None)
 
     def size(self, number: int) -> int:
         """Slots of a batch, by its place in the schedule; 0 after the last."""

@@ -82,6 +82,12 @@ class Database(ABC):
         except self.lost:
             return
 
+    @property
+    def later(self) -> str:
+        """SQL for what the clock of the experiment shows next: it never goes back, though that of
+        the database may."""
+        return f"CASE WHEN clock > {self.now} THEN clock ELSE {self.now} END"
+
     def alone(self, connection: Connection) -> None:  # noqa: B027
         """Wait until no other transaction runs; does nothing if only one can."""
 
