@@ -33,6 +33,32 @@ def pytest_addoption(parser):
     parser.addoption("--no-skips", action="store_true", help="let every skipped test fail")
 
 
+FIRST = (
+    "test_docs",
+    "test_examples",
+    "test_core_only",
+    "attack/",
+    "service/",
+    "audit/",
+    "campaign/",
+    "simulate/",
+)
+"""Where tests last: they begin first, so that none is left for one process at the end."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Tests of one file share a process, and its fixtures; those of pages need none."""
+    for item in items:
+        alone = item.path.name in ("test_docs.py", "test_examples.py")
+        item.add_marker(pytest.mark.xdist_group(item.nodeid if alone else str(item.path)))
+    items.sort(key=lambda item: _place(str(item.path)))
+
+
+def _place(path):
+    return next((place for place, part in enumerate(FIRST) if part in path), len(FIRST))
+
+
 def pytest_runtest_setup(item):
     if item.get_closest_marker("torch") and find_spec("torch") is None:
         pytest.skip(NO_TORCH)
