@@ -54,7 +54,7 @@ def selected(losses, names):
 
 
 @pytest.mark.parametrize("mechanism", ["paper", "structured"])
-@pytest.mark.parametrize("name", ["fried", "waveform"])
+@pytest.mark.parametrize("name", ["fried", pytest.param("waveform", marks=pytest.mark.long)])
 def test_float32_reports_what_float64_does(name, mechanism):
     data = load(name, rows=ROWS)
     single, names = losses(data, mechanism, "float32")
