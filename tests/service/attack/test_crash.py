@@ -47,9 +47,9 @@ def crash(place, account, step, draws, **options):
     place.start(step=named, **options)
     while step in IN_QUIET and not place.wounded:
         with traffic(place, account, draws):
-            time.sleep(0.05)
+            time.sleep(0.3)
         with suppress(AssertionError):
-            until(lambda: place.wounded, patience=2.0)
+            until(lambda: place.wounded, patience=1.3)
     with traffic(place, account, draws):
         if step:
             until(lambda: place.wounded, f"step {step} was never hit")
