@@ -13,6 +13,8 @@ from service.conftest import running
 
 WEEK = 7 * 86_400.0
 CONTEXT = [0.5, 0.5]
+ON_SQLITE = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+"""What one database shows: the statements are those of the other tests."""
 
 
 @pytest.fixture(autouse=True)
@@ -105,6 +107,7 @@ def test_the_next_decision_after_the_tick_is_in_the_next_batch(weekly, play):
     play(chosen, scenario)
 
 
+@ON_SQLITE
 def test_in_a_gap_nothing_is_stored_until_the_release(weekly, play):
     chosen = weekly(waiting="gap")
 
@@ -120,6 +123,7 @@ def test_in_a_gap_nothing_is_stored_until_the_release(weekly, play):
     play(chosen, scenario)
 
 
+@ON_SQLITE
 def test_a_full_batch_is_sealed_by_count_and_the_clock_leaves_it_alone(weekly, play):
     chosen = weekly({"first_batch": 4}, lease=1)
 
@@ -256,6 +260,7 @@ def test_the_clock_of_the_experiment_never_goes_back(weekly, play):
     play(chosen, scenario)
 
 
+@ON_SQLITE
 def test_the_clock_ticks_while_the_experiment_is_frozen(weekly, play):
     chosen = weekly()
 
@@ -269,6 +274,7 @@ def test_the_clock_ticks_while_the_experiment_is_frozen(weekly, play):
     play(chosen, scenario)
 
 
+@ON_SQLITE
 def test_the_status_says_when_a_batch_closes(weekly, play):
     chosen = weekly(window=300 * 86_400.0)
 
@@ -294,6 +300,7 @@ def test_the_status_says_when_a_batch_closes(weekly, play):
     play(chosen, scenario)
 
 
+@ON_SQLITE
 def test_without_a_clock_nothing_is_said_of_one(settings, play):
     async def scenario(service):
         await decide(service)
@@ -305,6 +312,7 @@ def test_without_a_clock_nothing_is_said_of_one(settings, play):
     play(settings(), scenario)
 
 
+@ON_SQLITE
 def test_a_fit_reads_as_many_slots_as_were_taken(weekly, play):
     """Also where rows of people are void: noise and normalisation use the slots taken."""
     chosen = weekly(unit="user", batches_per_user=2, records_per_batch=1)

@@ -71,6 +71,7 @@ def test_refusals_name_the_key(changes, complaint):
         ({"unit": "visit"}, {}, "plan.unit must be left out"),
         ({"batches_per_user": 3}, {}, "plan.batches_per_user must be left out"),
         ({"releases": "automatic"}, {}, "plan.releases must be left out"),
+        ({"close_every": "soon"}, {}, "close_every must be a number above zero with a unit"),
     ],
 )
 def test_what_cannot_be_had_is_refused(plan, changes, complaint):
