@@ -981,6 +981,24 @@ FAULTS = (
         ),
     ),
     Fault(
+        "a private log that becomes a prior",
+        "a prior holds public rows alone",
+        (Edit("cli/import_command.py", "if args.public:", "if True:"),),
+        ("cli/test_import_command.py::test_a_private_log_never_becomes_a_prior",),
+    ),
+    Fault(
+        "a log of a person in several batches",
+        "all that counts of a person's log is in one batch",
+        (
+            Edit(
+                "logged_rows.py",
+                "[None if who in seen else who for who in one.users]",
+                "list(one.users)",
+            ),
+        ),
+        ("test_import_log.py::test_people_bring_ids_obey_k_and_use_one_batch",),
+    ),
+    Fault(
         "a half-life in the pool but not in the replay",
         "what is forgotten is forgotten everywhere",
         (Edit(REPLAY, "records = share * release.records", "records = release.records"),),
