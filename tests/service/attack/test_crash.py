@@ -241,6 +241,22 @@ def test_no_position_moves_in_200_kills_on_postgresql(place_on_postgresql):
     assert kills >= 200
 
 
+TOGETHER = {"people": True, "control": True, "clock": True}
+
+
+@pytest.mark.long
+def test_people_control_and_clock_together_in_200_kills(place_on_sqlite):
+    draws = random.Random(12)
+    assert attack(place_on_sqlite, shuffled(150, draws), draws, **TOGETHER)[1] >= 200
+
+
+@pytest.mark.long
+def test_people_control_and_clock_together_in_200_kills_on_postgresql(place_on_postgresql):
+    draws = random.Random(13)
+    _, kills = attack(place_on_postgresql, shuffled(150, draws), draws, **TOGETHER, workers=2)
+    assert kills >= 200
+
+
 def test_the_harness_notices_positions_that_move(place_on_sqlite):
     place, account = place_on_sqlite(first_batch=64, control=parts.CONTROL), Account()
     place.start(sabotage="control_by_request")
