@@ -39,7 +39,7 @@ from discreet.campaign.presets import budget_of
 from discreet.privacy.noise import SeededNoise
 from discreet.releases.released import Released
 from discreet.simulate.engine import Family
-from discreet.simulate.environment import play, shuffle
+from discreet.simulate.played_batches import play, shuffle
 
 WORLDS = ("stationary", "permuted", "drift", "broken")
 RULES: dict[str, tuple[int | None, int | None]] = {

@@ -11,7 +11,7 @@ import discreet as dc
 from discreet.outlook import HOPELESS, prediction_noise, too_noisy, warn_if_too_noisy
 from discreet.privacy.noise import SeededNoise
 from discreet.releases.released import Released
-from discreet.simulate.environment import play
+from discreet.simulate.played_batches import play
 
 ROWS, COLUMNS, SEEDS = 3000, 4, 24
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -24,22 +24,20 @@ from discreet.features.schema import Schema
 from discreet.features.unit_ball import UnitBall
 from discreet.oracles import Mechanism, Oracle, PooledRidge, Problem
 from discreet.oracles.mechanisms.loss_sums import LossSums, fit_budget
-from discreet.oracles.mechanisms.pooled_statistics import PooledStatistics
-from discreet.outcome import OUTCOMES, UNIT_LOSS, Loss, Outcome, Reward
+from discreet.outcome import OUTCOMES, UNIT_LOSS, Outcome
+from discreet.plan_checks import refuse_what_does_not_fit, refuse_wrong_kinds
 from discreet.plan_words import explained
 from discreet.policies import Policy, ReplayBonusPO
 from discreet.privacy import events
-from discreet.privacy.accounting import epsilon
 from discreet.privacy.budget import Budget
-from discreet.privacy.groups import person_event
 from discreet.privacy.participation import ONCE, USUAL, Participation
 from discreet.registry import ORACLES, POLICIES, refuse_unregistered
 from discreet.releases.canonical import digest_of
-from discreet.releases.prior import Prior, shared_digest
+from discreet.releases.prior import Prior
 from discreet.releases.released import Released
 from discreet.schedule import Schedule
 from discreet.types import added_later
-from discreet.validate import instance, loss, one_of, whole
+from discreet.validate import instance, loss, whole
 
 FORMAT = "discreet-plan/1"
 
@@ -116,100 +114,17 @@ class Plan:
     prior: Prior | None = added_later(None)  # noqa: RUF009
     control: Control | None = added_later(None)  # noqa: RUF009
 
-    enforced_units: ClassVar[tuple[str, ...]] = ("decision", "user")
-    """Units that the code which runs the plan enforces, so that the plan may promise them."""
-
     def __post_init__(self) -> None:
         self._count_actions()
-        instance("outcome", self.outcome, (Loss, Reward), "Write Reward(low, high), a range.")
-        instance("features", self.features, (UnitBall, Schema), _instead_of(self.features))
-        instance("budget", self.budget, (Budget,), _budget_instead_of(self.budget))
-        self.refuse_unregistered()
-        one_of("feedback", self.feedback, ("bandit", "full"))
-        one_of("losses", self.losses, ("general", "one_label"))
-        one_of("releases", self.releases, ("automatic", "on_request"))
-        if self.unit not in self.enforced_units:
-            # Privacy: a unit is a promise, so only units that are enforced may be named.
-            # [docs/privacy/threat-model.md, "Several records of one person"]
-            raise InvalidInput(
-                f"unit must be {' or '.join(map(repr, self.enforced_units))}; got {self.unit!r}. "
-                "A plan may promise only what is enforced: leave unit out, or write unit='user'."
-            )
+        refuse_wrong_kinds(self)
         if self.unit == "user":
             usual = {"batches_per_user": USUAL.batches, "records_per_batch": USUAL.records}
             for name, number in usual.items():
                 if getattr(self, name) is None:
                     object.__setattr__(self, name, number)
-        counts = (self.batches_per_user, self.records_per_batch)
-        if counts != (None, None) and self.unit != "user":
-            raise InvalidInput(
-                "batches_per_user and records_per_batch must be given only with unit='user'; got "
-                f"{counts[0]!r} and {counts[1]!r} with unit={self.unit!r}. Leave both out, or "
-                "write unit='user'."
-            )
-        _ = self.participation  # checks both
-        _ = self.schedule  # checks its numbers
         if self.missing_loss is not None:
             object.__setattr__(self, "missing_loss", loss(self.missing_loss, "missing_loss"))
-        if self.missing_loss is not None and self.feedback == "full":
-            raise InvalidInput(
-                f"missing_loss must be None with full feedback; got {self.missing_loss!r}. "
-                "One number cannot replace a row of losses: a record without losses stays void."
-            )
-        if self.losses == "one_label" and self.feedback != "full":
-            raise InvalidInput(
-                "losses must be 'general' with bandit feedback; got 'one_label'. "
-                "One loss per record has no label structure: leave losses out."
-            )
-        if self.policy.needs_bounded_losses and not self.oracle.bounded:
-            raise InvalidInput(
-                f"oracle must predict losses in [0, 1] for {type(self.policy).__name__}; "
-                f"got {type(self.oracle).__name__}. Use PooledRidge, Logistic or FiniteClass."
-            )
-        if self.prior is not None:
-            self._refuse_a_prior_of_something_else(self.prior)
-        if self.control is not None:
-            self._check_control(self.control)
-        # Refuses now, before the first person, what cannot be calibrated.
-        if self.participation is not None and self.budget.private:
-            self._refuse_what_costs_a_person_too_much(self.participation)
-        _ = self.event
-
-    def _check_control(self, control: Control) -> None:
-        instance("control", control, (Control,), "Write Control(share=0.1).")
-        if self.feedback == "full":
-            raise InvalidInput(
-                "control must be left out with full feedback; got one. "
-                "The losses of every action are heard: compare them, without a control."
-            )
-        control.refuse_empty_part(self.schedule.length(1))
-        _ = self.control_action  # fail now, if at all
-
-    def _refuse_what_costs_a_person_too_much(self, participation: Participation) -> None:
-        """An oracle of one's own may not know that the budget is for many records."""
-        cost = epsilon(person_event(self.event, participation), self.budget.delta)
-        if cost > self.budget.epsilon:
-            raise InvalidInput(
-                f"oracle must keep a user within {self.budget.text}; {type(self.oracle).__name__} "
-                f"costs ε = {cost:.4g} for {participation.text}. Calibrate it for "
-                "problem.participation, or choose a built-in oracle."
-            )
-
-    def _refuse_a_prior_of_something_else(self, prior: Prior) -> None:
-        instance("prior", prior, (Prior,), "Make one: prior_from_logs(plan, …).")
-        mechanism = self.mechanism
-        if not isinstance(mechanism, PooledStatistics):
-            raise InvalidInput(
-                f"oracle must pool statistics where there is a prior; got "
-                f"{type(self.oracle).__name__}. Use PooledRidge, or leave prior out."
-            )
-        other = prior.made_for != shared_digest(self.to_config())
-        if other or mechanism.misfit(prior.statistics) is not None:
-            raise InvalidInput(
-                "prior must have the features, actions, outcome and feedback of this plan, and "
-                "its geometry; this one was made for another. Make it for this plan without a "
-                "prior: prior_from_logs(plan, …), then replace(plan, prior=…)."
-            )
+        refuse_what_does_not_fit(self)
 
     def __repr__(self) -> str:
         """What differs from the defaults; long parts are cut."""
@@ -380,15 +295,6 @@ def _told(plan: Plan) -> list[tuple[str, str]]:
     return told
 
 
-def _instead_of(features: Any) -> str:
-    """What to pass where features were written in another way."""
-    if isinstance(features, (int, np.integer)) and not isinstance(features, bool) and features > 0:
-        return f"Pass UnitBall({features})."
-    if isinstance(features, (list, tuple)):
-        return "Pass Schema([...]) with its fields."
-    return "Pass UnitBall(dimension), or Schema([...]) with its fields."
-
-
 def _budget_table(given: Any) -> Any:
     """A budget in a document needs no kind."""
     if not isinstance(given, Mapping):
@@ -397,8 +303,3 @@ def _budget_table(given: Any) -> Any:
             "Write budget = { epsilon = 1.0, delta = 1e-5 }."
         )
     return {"kind": "Budget", **given}
-
-
-def _budget_instead_of(budget: Any) -> str:
-    number = isinstance(budget, (int, float)) and not isinstance(budget, bool) and budget > 0
-    return f"Pass Budget({budget if number else 1.0}, delta=1e-5), or Budget.none()."

@@ -15,7 +15,7 @@ from discreet.oracles.mechanisms import geometry, moments, perturb, pooled_stati
 from discreet.releases.canonical import decode_array
 from discreet.releases.statistics import Statistics
 from discreet.rows.batch import Batch
-from discreet.simulate.environment import shuffle
+from discreet.simulate.played_batches import shuffle
 from libraries import LIBRARIES
 from reference import ridge as literal
 from tolerances import SOLVER

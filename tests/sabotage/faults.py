@@ -1269,7 +1269,7 @@ FAULTS = (
     Fault(
         "any word is a unit",
         "a plan promises what is enforced",
-        (Edit(PLAN, "if self.unit not in self.enforced_units:", "if not self.unit:"),),
+        (Edit("plan_checks.py", "if plan.unit not in UNITS:", "if not plan.unit:"),),
         ("test_plan.py::test_forty_records_of_a_customer_are_not_one_unit",),
     ),
     Fault(

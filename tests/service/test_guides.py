@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from discreet.plan import Plan
+from discreet.plan_checks import UNITS
 from discreet.service.http.metrics import Metrics
 from discreet.service.settings import MODES, PEOPLE, Settings
 from discreet.service.storage.api_keys import SCOPES
@@ -84,7 +84,7 @@ def unnamed(text, names):
 def test_the_guide_names_every_setting_scope_mode_and_unit():
     settings = [each.name for each in fields(Settings) if each.name not in ("plan", "folder")]
     assert unnamed(GUIDE, settings) == []
-    assert unnamed(GUIDE, (*SCOPES, *MODES, *Plan.enforced_units, *PEOPLE)) == []
+    assert unnamed(GUIDE, (*SCOPES, *MODES, *UNITS, *PEOPLE)) == []
     assert unnamed(GUIDE, ["no_such_setting"]) == ["no_such_setting"]
 
 

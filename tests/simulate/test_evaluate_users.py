@@ -10,7 +10,7 @@ import pytest
 import discreet as dc
 from discreet.oracles.mechanisms.structured_ridge import StructuredRidge
 from discreet.simulate import engine
-from discreet.simulate.environment import shuffle
+from discreet.simulate.played_batches import shuffle
 from wording import refused
 
 ROWS = 300

@@ -9,7 +9,7 @@ import discreet as dc
 from catalogue import ACTIONS, DIMENSION, FEATURES, POLICIES, WIDTH, every_policy_stack
 from discreet.releases.released import Released
 from discreet.schedule import Schedule
-from discreet.simulate.environment import play, shuffle
+from discreet.simulate.played_batches import play, shuffle
 from reference import confidence, inverse_gap, policy_optimisation, ridge
 from reference import simulate as literal
 from reference.design import scores

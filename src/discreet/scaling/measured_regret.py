@@ -13,7 +13,7 @@ from discreet.releases.released import Released
 from discreet.rows.batch import Batch
 from discreet.scaling.known_bandits import Rounds, Truth
 from discreet.schedule import Schedule
-from discreet.simulate.environment import Playable
+from discreet.simulate.played_batches import Playable
 from discreet.types import Floats
 
 

@@ -37,7 +37,8 @@ from discreet.releases.released import Released
 from discreet.rows.owners import user_ids
 from discreet.rows.people_counts import numbered, slots_that_count
 from discreet.schedule import Schedule
-from discreet.simulate.environment import play, played_control, refuse_imported, shuffle
+from discreet.simulate.environment import refuse_imported
+from discreet.simulate.played_batches import play, played_control, shuffle
 from discreet.types import Array
 
 HELD_PER_ROW = 14

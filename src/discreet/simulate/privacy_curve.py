@@ -26,7 +26,7 @@ from discreet.privacy.budget import Budget
 from discreet.reported import action_columns
 from discreet.simulate import engine
 from discreet.simulate.data_advice import advise_on_contexts
-from discreet.simulate.environment import shuffle, truth_of, without_contexts
+from discreet.simulate.environment import truth_of, without_contexts
 from discreet.simulate.group_losses import (
     GroupLoss,
     GroupLosses,
@@ -34,6 +34,7 @@ from discreet.simulate.group_losses import (
     lines_over_seeds,
 )
 from discreet.simulate.intervals import over_seeds
+from discreet.simulate.played_batches import shuffle
 from discreet.simulate.privacy_verdict import verdict
 from discreet.simulate.public_groups import Groups, file_groups
 from discreet.validate import in_range, whole
