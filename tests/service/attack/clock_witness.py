@@ -21,7 +21,10 @@ def check_batches(place, account):
     """
     every, last, ended = place.settings.plan.schedule.seconds, {}, {}
     with place.opened() as connection:
-        notes = connection.execute(f"SELECT {COLUMNS} FROM noted_batches").fetchall()
+        order = "noted" if place.settings.postgres else "rowid"
+        notes = connection.execute(
+            f"SELECT {COLUMNS} FROM noted_batches ORDER BY {order}"
+        ).fetchall()
         found = connection.execute(
             "SELECT epoch, batch, body FROM documents WHERE kind = 'release'"
         ).fetchall()

@@ -24,6 +24,8 @@ def install(place, noted=NOTED, event="INSERT"):
             if not place.settings.postgres:
                 connection.execute(f"{after} BEGIN {note} END")
                 continue
+            # Several processes fill several pages: only a sequence tells what came first.
+            connection.execute(f"ALTER TABLE noted_{table} ADD COLUMN noted BIGSERIAL")
             body = f"BEGIN {note} RETURN NULL; END"
             connection.execute(
                 f"CREATE FUNCTION note_{table}() RETURNS trigger LANGUAGE plpgsql AS $${body}$$"
