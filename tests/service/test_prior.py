@@ -20,7 +20,7 @@ from service.conftest import PLAN, toml
 RNG = np.random.default_rng(3)
 X = RNG.uniform(-0.5, 0.5, size=(300, 2)) * [1.0, 0.02]
 SHOWN = RNG.integers(3, size=len(X))
-LOST = (SHOWN != (X[:, 0] > 0)).astype(float)
+LOST = ((X[:, 0] > 0) != SHOWN).astype(float)
 
 
 def prior():
@@ -41,12 +41,10 @@ async def fill(service):
     await service.state.refresh()
 
 
-@pytest.mark.parametrize("child", [False, True])
 def test_the_first_release_follows_from_the_prior(
-    settings, named, play, released, tmp_path, capsys, child
+    settings, named, play, released, tmp_path, capsys
 ):
     made = settings(plan=named)
-    config = tmp_path / "experiment.toml" if child else None
 
     async def scenario(service):
         for number in (1, 2):
@@ -54,7 +52,7 @@ def test_the_first_release_follows_from_the_prior(
             assert (await released(service)).latest.number == number
         return await service.state.read(lambda c: document_table.after(c, -1))
 
-    contents = play(made, scenario, config=config)
+    contents = play(made, scenario)
     (tmp_path / "documents.jsonl").write_bytes(b"\n".join(contents) + b"\n")
     from discreet.cli.service_documents import read_released
 
@@ -75,7 +73,7 @@ def test_a_release_that_ignores_the_prior_is_refused(settings, named, play, monk
 
     async def scenario(service):
         await fill(service)
-        monkeypatch.setattr(chain, "prior_of", lambda plan: None)  # what the fit goes on from
+        monkeypatch.setattr(chain, "prior_of", lambda _: None)  # what the fit goes on from
         assert not await service.upkeep.once()
         assert (await service.status())["refused"] == "statistics"
         monkeypatch.undo()
@@ -84,7 +82,8 @@ def test_a_release_that_ignores_the_prior_is_refused(settings, named, play, monk
     play(made, scenario)
 
 
-def test_a_prior_never_changes(tmp_path, named):
+@pytest.mark.usefixtures("named")
+def test_a_prior_never_changes(tmp_path):
     path = tmp_path / "experiment.toml"
     path.write_text(toml().replace("[plan]", '[plan]\nprior = "trial.prior.json"'))
     lifecycle.begin(Settings.read(path))

@@ -104,11 +104,6 @@ class Settings:
     def _refuse_what_cannot_be_had(self) -> None:
         plan = self.plan
         refuse_unevaluated(plan)
-        if plan.imported is not None:
-            raise InvalidInput(
-                f"plan.imported must be left out of a service; got {plan.imported!r}. "
-                "Import the log with a Learner, and name what it released as the prior."
-            )
         default = action_index(plan, self.default_action, "default_action")
         object.__setattr__(self, "default_action", default)
         if plan.feedback != "bandit":
