@@ -85,12 +85,15 @@ def test_a_service_releases_a_log_as_a_learner_does(settings, play, released, wo
 
 
 def test_a_log_costs_what_the_plan_says_and_can_be_recomputed(settings, play, released):
-    made = settings(plan=LOG)
+    made = settings(plan=LOG, waiting="pipeline")
     import_log(made, rows(made))
 
     async def scenario(service):
         first = await service.decisions.decide("caller", [0.1, 0.2])
         assert not first.stored  # decisions wait for what the log tells
+        told = (await service.status())["text"]
+        assert "log is released first: 3 of its batches are left" in told
+        assert "not stored" in told
         await all_released(service, released)
         bodies = [await service.state.document(number) for number in range(4)]
         ledger = await service.state.ledger()

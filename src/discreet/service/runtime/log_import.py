@@ -34,10 +34,11 @@ def import_log(settings: Settings, rows: LoggedRows) -> int:
     wanted, given = settings.plan.imported, len(rows.actions)
     if wanted is None or given != wanted:
         announced = "none" if wanted is None else f"{wanted:,} rows"
+        first = "Since a" if wanted is None else f"Import {wanted:,} rows; or, since a"
         raise InvalidInput(
             f"log must have the rows that plan.imported announces, {announced}; got {given:,}. "
-            f"A plan never changes: import just these rows, or write imported = {given} and begin "
-            "a new experiment with another database."
+            f"{first} plan never changes, write imported = {given} and begin a new experiment with "
+            "another database."
         )
     schedule = settings.plan.schedule
     lengths = [schedule.length(number + 1) for number in range(schedule.imported_batches)]

@@ -184,10 +184,8 @@ class Slots:
         for batch in live:
             if batch.state == "open" and not self._ended(connection, batch, now):
                 return batch
-        if not may_open(self._terms.waiting, len(live)):
+        if not may_open(self._terms.waiting, len(live)) or log_waits(self._terms.schedule, live):
             return None
-        if any(of_log(self._terms.schedule, each.epoch, each.id) for each in live):
-            return None  # the first decision is to profit from the log
         highest = connection.execute(
             "SELECT coalesce(max(id), 0) FROM batches WHERE epoch = ?", (epoch,)
         ).fetchone()[0]
@@ -216,6 +214,12 @@ class Slots:
 def of_log(schedule: Schedule, epoch: int, batch: int) -> bool:
     """Whether a batch holds rows of an imported log and no decisions: a public fact."""
     return epoch == LOG_EPOCH and batch <= schedule.imported_batches
+
+
+def log_waits(schedule: Schedule, live: list[BatchState]) -> bool:
+    """Whether batches of the log are not released yet; then no other opens, so that the first
+    decision that takes a slot profits from the whole log."""
+    return any(of_log(schedule, each.epoch, each.id) for each in live)
 
 
 def under_way(connection: Connection) -> list[BatchState]:
