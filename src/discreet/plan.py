@@ -249,6 +249,7 @@ class Plan:
         of_users = given.get("unit") == "user"
         if of_users and None in counts and "format" in document:
             # Privacy: what was written without numbers was calibrated without these defaults.
+            # [docs/privacy/users.md, "Claim"]
             raise InvalidInput(
                 "plan.batches_per_user and plan.records_per_batch must be in a written plan with "
                 "unit='user'; this one lacks them. Read it with the version that wrote it."

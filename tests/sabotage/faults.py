@@ -28,6 +28,7 @@ LEGAL = "oracles/mechanisms/legal_rows.py"
 LEARNER = "learner.py"
 LIFECYCLE = "service/runtime/lifecycle.py"
 LIFT = "releases/lift_intervals.py"
+LOG_IMPORT = "service/runtime/log_import.py"
 LOGISTIC = "oracles/mechanisms/structured_logistic.py"
 LOSS_SUMS = "oracles/mechanisms/loss_sums.py"
 MOMENTS = "oracles/mechanisms/moments.py"
@@ -1523,5 +1524,30 @@ FAULTS = (
         "a release has the noise that its plan demands",
         (Edit(CHECKS, "if misfit_of_parts(plan.loss_sums, release):", "if False:"),),
         ("service/test_lift_of_service.py::test_wrong_sums_of_the_parts_are_refused",),
+    ),
+    Fault(
+        "a log that is counted as no batch of a person",
+        "a person enters M batches, that of a log included",
+        (
+            Edit(
+                LOG_IMPORT,
+                "        people.hand_out(connection, handed)\n",
+                "        people.hand_out(connection, handed)\n"
+                '    connection.execute("DELETE FROM people")\n',
+            ),
+        ),
+        ("service/test_import.py::test_a_person_of_the_log_enters_one_batch_less",),
+    ),
+    Fault(
+        "a log that is imported again after a restore",
+        "each row is fitted once",
+        (Edit(LIFECYCLE, " UNION SELECT 1 FROM documents WHERE number > 0", ""),),
+        ("service/test_import.py::test_a_log_is_imported_once_and_whole",),
+    ),
+    Fault(
+        "rows of a log in the control",
+        "a log is in neither part",
+        (Edit(SEALED_BATCH, "if of_log(plan.schedule, epoch, batch):", "if False:"),),
+        ("service/test_import.py::test_a_service_releases_a_log_as_a_learner_does",),
     ),
 )

@@ -48,7 +48,6 @@ def made(plan=None, **changes):
         ({"batches_per_user": 3, "records_per_batch": 1}, "only with unit='user'"),
         (USERS | {"batches_per_user": 0}, "batches_per_user must be"),
         ({"folder": "/"}, "no folder"),
-        ({"plan": {"imported": 500}}, "plan.imported must be left out"),
         ({"remember": 0}, "remember must be a number in .* counts a second time"),
         ({"window": 0}, "window must be a number in .* would be void"),
     ],

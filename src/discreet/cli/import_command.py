@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,7 +17,11 @@ from discreet.errors import InvalidInput
 from discreet.features.schema import Schema
 from discreet.formatting import guarantee_text
 from discreet.plan import Plan
+from discreet.toml_files import read_toml
 from discreet.validate import nearest
+
+if TYPE_CHECKING:
+    from discreet.service.settings import Settings
 
 TEXT = """\
 A log is a .csv or .parquet file with a row per decision, or a log of Vowpal Wabbit (.vw, .txt)
@@ -29,11 +33,20 @@ NAME.state, private, from which Learner.load goes on, and NAME.released.json, wh
 With --public the rows become a prior without noise, NAME.prior.json, which whoever sees the plan
 sees too: only for logs that are public already. Name it in an experiment file with the key prior.
 
+Where the file is that of a service, with imported in its [plan], private rows go into its database,
+sealed, after discreet serve --init and before the first start; then nothing else is written.
+
 examples:
   discreet import plan.toml --log visits.csv --action shown --loss lost --out welcome
   discreet import plan.toml --log visits.csv --reward won --user visitor --out welcome
   discreet import plan.toml --log trial.vw --public --weight 0.5 --out welcome
+  discreet import experiment.toml --log visits.csv --action shown --loss lost
 """
+FIXED = (
+    *("data", "target", "schema", "rows", "policy", "oracle", "set"),
+    *("epsilon", "delta", "seeds"),
+)
+"""Flags that would change the plan of a service, or mean nothing to it."""
 
 
 def add(commands: Commands) -> None:
@@ -49,7 +62,7 @@ def add(commands: Commands) -> None:
     flag("--ignore", action="append", default=[], metavar="COLUMN", help="no feature; repeat it")
     flag("--public", action="store_true", help="the log is public: make a prior, without noise")
     flag("--weight", type=float, metavar="W", help="what a row of a prior counts, at most 1 (1)")
-    flag("--out", required=True, metavar="NAME", help="where to write")
+    flag("--out", metavar="NAME", help="where to write; for the file of a service only a prior is")
 
 
 def import_(args: argparse.Namespace) -> Answer:
@@ -61,10 +74,20 @@ def import_(args: argparse.Namespace) -> Answer:
             "weight must come with --public; got it alone. Private rows count as all others do: "
             "leave --weight out."
         )
+    settings = _service(args)
+    stored = settings is not None and not args.public
+    if stored != (args.out is None):
+        raise InvalidInput(
+            f"out must be {'left out: the rows go into a database' if stored else 'a name'}; got "
+            f"{'one' if stored else 'none'}. {'Leave --out out.' if stored else 'Add --out NAME.'}"
+        )
     user, args.user = args.user, None  # a column of the log, not of data
-    if user is not None:
-        args.set = ["unit=user", *(args.set or ())]
-    plan = from_arguments(args).plan
+    if settings is not None:
+        plan = settings.plan
+    else:
+        if user is not None:
+            args.set = ["unit=user", *(args.set or ())]
+        plan = from_arguments(args).plan
     columns = log_columns(args.log)
     word = plan.outcome.word
     told = getattr(args, word) or ("cost" if word == "loss" and "cost" in columns else word)
@@ -81,7 +104,55 @@ def import_(args: argparse.Namespace) -> Answer:
     contexts = _contexts(plan, columns, [*beside.values(), "probability", *args.ignore])
     if args.public:
         return _prior(args, plan, contexts, values, word)
+    if settings is not None:
+        return _into_service(args, settings, contexts, values, word)
     return _batch_zero(args, plan, contexts, values, word)
+
+
+def _service(args: argparse.Namespace) -> Settings | None:
+    """The settings of a service, if the file is of one: it has a table for its plan."""
+    if not args.file or not isinstance(read_toml(args.file, "experiment").get("plan"), dict):
+        return None
+    from discreet.cli.serve_command import need_extra
+    from discreet.service.settings import Settings
+
+    need_extra()
+    for name in FIXED:
+        if getattr(args, name) is not None:
+            raise InvalidInput(
+                f"--{name} must be left out with the file of a service; got it. The plan of a "
+                "service never changes: what the file says counts."
+            )
+    settings = Settings.read(args.file)
+    if settings.unit == "user" and args.user is None and not args.public:
+        raise InvalidInput(
+            "user must name the column of ids where the unit is 'user'; got none. "
+            "Add --user COLUMN."
+        )
+    return settings
+
+
+def _into_service(
+    args: argparse.Namespace,
+    settings: Settings,
+    contexts: Any,
+    values: dict[str, Any],
+    word: str,
+) -> Answer:
+    from discreet.logged_rows import logged_rows
+    from discreet.service.runtime.log_import import import_log
+
+    told = {"losses": None, "reward": None}
+    told["losses" if word == "loss" else "reward"] = values[word]
+    rows = logged_rows(settings.plan, contexts, values["action"], **told, user=values.get("user"))
+    batches = import_log(settings, rows)
+    count = len(rows.actions)
+    lines = [
+        f"{count:,} rows in {batches} sealed batches of {settings.experiment!r}",
+        f"next: discreet serve --config {args.file}, which releases them and destroys their keys",
+        f"The log itself is still in {args.log}: whoever can read that needs no release.",
+    ]
+    return Answer({"rows": count, "batches": batches}, "\n".join(lines))
 
 
 def _prior(

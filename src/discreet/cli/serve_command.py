@@ -86,6 +86,7 @@ def _init(path: Path, named: str | None) -> Answer:
     key = begin(settings)
     public = public_key(vault.signing)
     kept = "beside the database: put it on another disk" if beside(settings, anchor) else "apart"
+    log = settings.plan.imported  # rows that must be there before the first decision
     document = {
         "config": str(path),
         "written": written,
@@ -99,7 +100,7 @@ def _init(path: Path, named: str | None) -> Answer:
         f"admin key, shown this once: {key}",
         f"public key, for those who verify releases: {public}",
         f"anchor, which notices restored backups ({kept}): {anchor}",
-        f"next: discreet serve --config {path}",
+        f"next: discreet {'serve --config' if log is None else 'import --log FILE'} {path}",
     ]
     if written:
         lines += ["then, from another terminal:", FIRST_DECISION.format(key=key)]

@@ -13,6 +13,7 @@ from discreet.config import build
 from discreet.errors import InvalidInput
 from discreet.plan import Plan
 from discreet.privacy.events import REAL_ARITHMETIC, assumptions
+from discreet.releases.canonical import read_document
 from discreet.toml_files import parse_toml, read_text
 from discreet.validate import in_range, one_of, whole
 from discreet.window import UNITS as UNITS_OF_TIME
@@ -103,11 +104,6 @@ class Settings:
     def _refuse_what_cannot_be_had(self) -> None:
         plan = self.plan
         refuse_unevaluated(plan)
-        if plan.imported is not None:
-            raise InvalidInput(
-                f"plan.imported must be left out of a service; got {plan.imported!r}. "
-                "Import the log with a Learner, and name what it released as the prior."
-            )
         default = action_index(plan, self.default_action, "default_action")
         object.__setattr__(self, "default_action", default)
         if plan.feedback != "bandit":
@@ -191,6 +187,8 @@ class Settings:
                 "compares by [plan.control], share = 0.1 and action = 0, whose losses are heard."
             )
         people = {name: given.pop(name) for name in PEOPLE if name in given}
+        if isinstance(planned.get("prior"), str):  # the file that discreet import --public wrote
+            planned["prior"] = read_document(folder / planned["prior"])
         # Releases follow the public clock of the service, never the answers.
         plan = Plan.from_config(planned | people | {"releases": "on_request"})
         for name in ("window", "settle", "remember"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from discreet.errors import InvalidInput
+from discreet.errors import CorruptRelease, InvalidInput
 from discreet.service import logs
 from discreet.service.settings import Settings, differing
 
@@ -31,7 +31,7 @@ class ExperimentFile:
         try:
             now = Settings.read(self._path)
             self.readable, self.differs = True, differing(self._settings.said, now.said)
-        except InvalidInput:
+        except (InvalidInput, CorruptRelease):  # the latter of a prior's file
             self.readable, self.differs = False, []
         self._seen = seen
         if (self.readable, self.differs) == told:

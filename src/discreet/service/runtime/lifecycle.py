@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from discreet.billboard.documents import genesis, restore_document
 from discreet.billboard.signing import public_key
-from discreet.errors import StateClaimed
+from discreet.errors import NotReady, StateClaimed
 from discreet.releases.canonical import canonical
 from discreet.service.kill_points import step
 from discreet.service.runtime.release_transaction import destroy_keys, finish
@@ -51,7 +51,34 @@ def begin(settings: Settings) -> str:
 
 
 def check(settings: Settings, database: Database, connection: Connection, anchor: Anchor) -> None:
-    """Refuse to serve a database that is empty, of another plan, or not what its anchor says."""
+    """Refuse to serve a database that ``check_stored`` refuses, or whose log is not there yet."""
+    check_stored(settings, database, connection, anchor)
+    if awaits_log(settings, connection):
+        raise NotReady(
+            f"log must be imported before the service starts; the plan announces "
+            f"{settings.plan.imported:,} rows. Run discreet import experiment.toml --log FILE."
+        )
+
+
+def awaits_log(settings: Settings, connection: Connection) -> bool:
+    """Whether the plan announces a log, and nothing was ever stored or published beside document 0.
+
+    Privacy: after a restore the log may be in releases that the backup lacks, so it is not
+    imported again: its rows would get a second noise. [docs/privacy/service.md, "One fit for each
+    batch"]
+    """
+    if settings.plan.imported is None:
+        return False
+    found = connection.execute(
+        "SELECT 1 FROM batches UNION SELECT 1 FROM documents WHERE number > 0"
+    ).fetchone()
+    return found is None
+
+
+def check_stored(
+    settings: Settings, database: Database, connection: Connection, anchor: Anchor
+) -> None:
+    """Refuse a database that is empty, of another plan, or not what its anchor says."""
     migrate(database, connection)
     row = connection.execute("SELECT plan, clock FROM experiment").fetchone()
     if row is None:

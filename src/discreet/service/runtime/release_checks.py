@@ -16,6 +16,7 @@ from discreet.errors import BudgetExceeded, CorruptRelease, DiscreetError
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.noise import SecureNoise
 from discreet.releases.canonical import decode_array
+from discreet.releases.prior import prior_of
 from discreet.releases.release import Release
 from discreet.service.settings import Settings
 from discreet.service.storage import document_table
@@ -84,10 +85,14 @@ def verify(
 
 
 def _matrix(connection: Connection, committed: Chain) -> Array | None:
-    """The matrix that the newest release published for this one; a chain in memory has none."""
+    """The matrix that the newest release published for this one; a chain in memory has none.
+
+    Before the first release it is that of the prior, if the genesis names one.
+    """
     numbered = [(link.number, link.digest) for link in committed.links if link.release]
     if not numbered:
-        return None
+        prior = prior_of(committed.config)
+        return None if prior is None else prior.following
     body = document_table.body(connection, numbered[-1][0])
     if body is None or digest(body) != numbered[-1][1]:
         raise Refused("chain")

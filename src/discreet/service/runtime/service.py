@@ -51,9 +51,10 @@ class Service:
 
     def lift(self) -> Lift | None:
         """Policy beside control, from releases that may be shown and from nothing else; None
-        without a control share, or before the first release."""
+        without a control share, or before the first release of decisions."""
         told = self.state.serving.chain.deciding
-        return lift(told.as_released) if self.settings.plan.control and told.items else None
+        begun = len(told.items) > told.schedule.imported_batches  # a log is in neither part
+        return lift(told.as_released) if self.settings.plan.control and begun else None
 
     async def ledger(self) -> dict[str, Any]:
         """Every charge, and their total."""

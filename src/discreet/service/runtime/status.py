@@ -13,7 +13,7 @@ from discreet.plan import Plan
 from discreet.privacy.participation import Participation
 from discreet.rows.batch_status import UNSTORED, clock_words, full_sentence, open_sentence
 from discreet.service.runtime.worker_state import WorkerState
-from discreet.service.storage.batches import BatchState, under_way
+from discreet.service.storage.batches import BatchState, log_waits, under_way
 from discreet.service.storage.database import Connection
 from discreet.window import may_open
 
@@ -107,7 +107,10 @@ def control_words(plan: Plan) -> str:
 def _sentences(state: WorkerState, live: list[BatchState], now: float) -> list[str]:
     said, heard = _warnings(state), state.settings.plan.outcome.plural
     waiting = [batch for batch in live if batch.state == "sealed"]
-    if waiting:
+    log = log_waits(state.settings.plan.schedule, live)
+    if log:
+        said.append(f"The imported log is released first: {len(live):,} of its batches are left.")
+    elif waiting:
         said.append(_waiting_sentence(waiting, heard, now))
     every = state.settings.plan.schedule.seconds
     for batch in live:
@@ -118,7 +121,7 @@ def _sentences(state: WorkerState, live: list[BatchState], now: float) -> list[s
     if state.mode == "frozen":
         said.append("The experiment is frozen: decisions are served and not stored.")
     elif all(batch.state == "sealed" for batch in live):
-        if may_open(state.settings.waiting, len(live)):
+        if may_open(state.settings.waiting, len(live)) and not log:
             said.append(
                 "No batch is open: the next decision opens one, unless the experiment is over."
             )

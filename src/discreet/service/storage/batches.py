@@ -20,6 +20,9 @@ NONCE = 8
 """Bytes of the nonce of a lease."""
 COLUMNS = "epoch, id, size, taken, state, release, opened, sealed, closes, due"
 UNDER_WAY = "state IN ('open', 'sealed')"
+LOG_EPOCH = 1
+"""A log is imported before anything was published, so before any restore: its batches are the first
+of this epoch, and no others are."""
 Leased = tuple[int, int, bytes]
 """Epoch, batch and nonce of a lease."""
 
@@ -181,7 +184,7 @@ class Slots:
         for batch in live:
             if batch.state == "open" and not self._ended(connection, batch, now):
                 return batch
-        if not may_open(self._terms.waiting, len(live)):
+        if not may_open(self._terms.waiting, len(live)) or log_waits(self._terms.schedule, live):
             return None
         highest = connection.execute(
             "SELECT coalesce(max(id), 0) FROM batches WHERE epoch = ?", (epoch,)
@@ -206,6 +209,17 @@ class Slots:
         """Slots of a batch, by its place in the schedule; 0 after the last."""
         schedule = self._terms.schedule
         return schedule.length(number) if schedule.fitted(number) else 0
+
+
+def of_log(schedule: Schedule, epoch: int, batch: int) -> bool:
+    """Whether a batch holds rows of an imported log and no decisions: a public fact."""
+    return epoch == LOG_EPOCH and batch <= schedule.imported_batches
+
+
+def log_waits(schedule: Schedule, live: list[BatchState]) -> bool:
+    """Whether batches of the log are not released yet; then no other opens, so that the first
+    decision that takes a slot profits from the whole log."""
+    return any(of_log(schedule, each.epoch, each.id) for each in live)
 
 
 def under_way(connection: Connection) -> list[BatchState]:

@@ -19,6 +19,7 @@ from discreet.service.secrets.sealing import (
     Sealer,
     unpack_loss,
 )
+from discreet.service.storage.batches import of_log
 from discreet.service.storage.control_positions import positions
 from discreet.service.storage.database import Connection
 from discreet.service.storage.people_table import slots_of_control, slots_that_count
@@ -75,6 +76,8 @@ def _control(
     """
     if plan.control is None:
         return None
+    if of_log(plan.schedule, epoch, batch):
+        return np.full(size, False)  # nobody drew who of a log is in the control
     if plan.participation is None:
         return positions(plan.control, epoch, batch, size)
     slots = slots_of_control(connection, epoch, batch)

@@ -1,0 +1,116 @@
+"""Puts a private log into a service before its first start: sealed batches, which upkeep releases.
+
+Rows of a log become releases in the one way that rows of decisions do: sealed under the key of
+their batch, counted by the registry of people, fitted once by the child, verified and charged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+
+from discreet.errors import InvalidInput, StateClaimed
+from discreet.logged_rows import LoggedRows
+from discreet.rows.people_registry import keyed_hash
+from discreet.service.kill_points import step
+from discreet.service.runtime.lifecycle import awaits_log, check_stored
+from discreet.service.secrets.sealing import WHOLE, Row, Sealer, pack_loss
+from discreet.service.secrets.vault import Vault
+from discreet.service.settings import Settings
+from discreet.service.storage.batches import LOG_EPOCH
+from discreet.service.storage.database import Connection, Database
+from discreet.service.storage.locations import anchor_of, open_database
+from discreet.service.storage.people_table import Handed, People
+
+SLICE = 1024
+"""Rows per statement: databases limit the values that one may have."""
+
+
+def import_log(settings: Settings, rows: LoggedRows) -> int:
+    """Store a log that was read by the plan, in one transaction; return how many batches it makes.
+
+    The next start of the service releases them, before the first decision takes a slot.
+    """
+    wanted, given = settings.plan.imported, len(rows.actions)
+    if wanted is None or given != wanted:
+        announced = "none" if wanted is None else f"{wanted:,} rows"
+        first = "Since a" if wanted is None else f"Import {wanted:,} rows; or, since a"
+        raise InvalidInput(
+            f"log must have the rows that plan.imported announces, {announced}; got {given:,}. "
+            f"{first} plan never changes, write imported = {given} and begin a new experiment with "
+            "another database."
+        )
+    schedule = settings.plan.schedule
+    lengths = [schedule.length(number + 1) for number in range(schedule.imported_batches)]
+    database, vault = open_database(settings), Vault(settings.place(settings.vault))
+    with database.guard(), closing(database.connect()) as connection:
+        check_stored(settings, database, connection, anchor_of(settings))
+        with database.transaction(connection):
+            # Others who import or lease wait for this row, and then see our batches.
+            connection.execute(f"SELECT 1 FROM experiment {database.lock}").fetchone()
+            if not awaits_log(settings, connection):
+                raise StateClaimed(
+                    "log must be imported once, before the first decision; this experiment holds "
+                    "batches, or was restored. A second import would draw a second noise for the "
+                    "same rows: go on with discreet serve, or begin a new experiment."
+                )
+            for number, one in enumerate(rows.batches(lengths), start=1):
+                _store(database, connection, vault, settings, number, one)
+                step("import:batch")
+            connection.execute(f"UPDATE experiment SET clock = {database.later}")
+            step("import:before-commit")
+        step("import:committed")
+    return len(lengths)
+
+
+def _store(
+    database: Database,
+    connection: Connection,
+    vault: Vault,
+    settings: Settings,
+    batch: int,
+    rows: LoggedRows,
+) -> None:
+    """One batch with all its slots taken, whose window is over."""
+    size = len(rows.actions)
+    vault.make(LOG_EPOCH, batch)
+    key = vault.batch(LOG_EPOCH, batch)
+    assert key is not None
+    sealer = Sealer(key, LOG_EPOCH, batch)
+    connection.execute(
+        f"""INSERT INTO batches
+                (epoch, id, size, taken, state, release, opened, sealed, closes, due)
+            SELECT ?, ?, ?, ?, 'sealed', 0, clock.at, clock.at, clock.at, clock.at
+            FROM (SELECT {database.now} AS at) AS clock""",
+        (LOG_EPOCH, batch, size, size),
+    )
+    for slots in _slices(size):
+        marks = ", ".join("(?, ?, ?, ?, ?)" for _ in slots)
+        values = [
+            value
+            for slot in slots
+            for value in (LOG_EPOCH, batch, slot, WHOLE, _sealed(sealer, slot, rows))
+        ]
+        connection.execute(f"INSERT INTO answers VALUES {marks}", values)
+    often = settings.plan.participation
+    if often is None:
+        return
+    # Privacy: a log uses one of a person's M batches, and k of their rows in it count; a row
+    # without an owner is handed to nobody, and void.
+    # [docs/privacy/users.md, "Counts must not be forgotten"]
+    people, hashed = People(database, often), keyed_hash(vault.people)
+    for slots in _slices(size):
+        owned = [(slot, rows.users[slot]) for slot in slots]
+        handed = [
+            Handed(LOG_EPOCH, batch, slot, hashed(user)) for slot, user in owned if user is not None
+        ]
+        people.hand_out(connection, handed)
+
+
+def _sealed(sealer: Sealer, slot: int, rows: LoggedRows) -> bytes:
+    row = Row(rows.features[slot], int(rows.actions[slot]))
+    return sealer.seal(WHOLE, slot, row.pack() + pack_loss(float(rows.losses[slot])))
+
+
+def _slices(size: int) -> Iterator[range]:
+    return (range(start, min(start + SLICE, size)) for start in range(0, size, SLICE))
