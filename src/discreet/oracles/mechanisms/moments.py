@@ -128,8 +128,8 @@ def second_moments(features: Array, weights: Array, products: Array | None = Non
     return unpack(total, p) if shared else total
 
 
-VOID = 1e-200
-"""No row that counts is so short: a void slot may have no features, and adds nothing."""
+VOID = 2.0**-1022
+"""The smallest squared length: a void slot may have no features, and adds nothing."""
 
 
 def stretched_sums(
