@@ -7,6 +7,7 @@ import pytest
 
 import discreet as dc
 from discreet.errors import InvalidInput, NotReady
+from discreet.logged_rows import logged_rows
 from discreet.plan import Plan
 from discreet.releases.released import Released
 
@@ -60,6 +61,11 @@ def test_the_plan_knows_only_how_many_rows_there_are():
     assert one.plan.digest == other.plan.digest
     assert one.ledger.to_json() == other.ledger.to_json()
     assert str(one.status()) == str(other.status())
+
+
+def test_rows_of_a_log_do_not_show_themselves():
+    plan = Plan(2, dc.UnitBall(1), budget=dc.Budget(1.0))
+    assert repr(logged_rows(plan, [[0.25]], [1], [0.5], None)) == "LoggedRows(private)"
 
 
 def test_the_rows_are_forgotten(tmp_path):

@@ -19,7 +19,7 @@ from discreet.control import Control, control_actions, control_chances, slots_in
 from discreet.display import html_table
 from discreet.errors import BudgetExceeded, InvalidInput, NotReady, StateClaimed
 from discreet.frames import is_frame
-from discreet.logged_rows import logged_rows
+from discreet.logged_rows import logged_rows, release_log
 from discreet.outlook import warn_if_too_noisy
 from discreet.plan import Plan
 from discreet.privacy.accounting import epsilon
@@ -174,7 +174,7 @@ class Learner:
                 control = self._in_control(self.plan.control, len(features), users)
                 instead = control_actions(self.plan.control_action, self.plan.n_actions, u)
                 actions = np.where(control, instead, actions)
-            ids = self._store.fill(features, actions, users or (), control)
+            ids = self._store.take(features, actions, users or (), control)
         chances = partial(self._chances, released, features, control)
         if single:
             one = int(actions[0])
@@ -247,25 +247,7 @@ class Learner:
         """
         rows = logged_rows(self.plan, contexts, actions, losses, reward, user)
         with self._custody:
-            wanted, given = self.plan.imported, len(rows.features)
-            if wanted is None or self._store.end > 0:
-                raise InvalidInput(
-                    "log must be imported once, before the first decision, by a plan that "
-                    f"announces it; this plan has imported={wanted}, and {self._store.end:,} slots "
-                    f"are taken. Begin a new learner with Plan(imported={given})."
-                )
-            if given != wanted:
-                raise InvalidInput(
-                    f"log must have the {wanted:,} rows that the plan announces; got {given:,}. "
-                    f"Leave rows out, or begin a new learner with Plan(imported={given})."
-                )
-            schedule = self.plan.schedule
-            lengths = [schedule.length(m + 1) for m in range(schedule.imported_batches)]
-            for one in rows.batches(lengths):
-                nobody = None if self.plan.control is None else np.zeros(len(one.actions), bool)
-                ids = self._store.fill(one.features, one.actions, one.users, nobody)
-                self._store.hear(ids, one.losses)
-                self._store.release(self._fit)
+            release_log(self._store, self.plan, rows, self._fit)
 
     @property
     def _awaits_import(self) -> bool:

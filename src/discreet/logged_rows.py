@@ -12,7 +12,9 @@ from discreet.errors import InvalidInput
 from discreet.handed_over import handed_over
 from discreet.plan import Plan
 from discreet.reported import action_columns
+from discreet.rows.memory_store import Compute, MemoryStore
 from discreet.rows.owners import user_ids
+from discreet.schedule import Schedule
 from discreet.types import Floats
 
 
@@ -27,20 +29,24 @@ class LoggedRows(NamedTuple):
     losses: Floats
     users: Sequence[str | None]
 
+    def __repr__(self) -> str:
+        return "LoggedRows(private)"
+
     def part(self, rows: Any) -> LoggedRows:
         """Some of the rows."""
         users = [self.users[row] for row in rows] if self.users else ()
         return LoggedRows(self.features[rows], self.actions[rows], self.losses[rows], users)
 
-    def batches(self, lengths: Sequence[int]) -> list[LoggedRows]:
-        """The log in batches of these lengths. Rows of one person come together, and all that
+    def batches(self, schedule: Schedule) -> list[LoggedRows]:
+        """The log in the batches of a schedule. Rows of one person come together, and all that
         count are in one batch: rows that reach into the next have no owner there, and are void."""
         order = np.arange(len(self.actions))
         if self.users:
             first = {person: row for row, person in reversed([*enumerate(self.users)])}
             order = np.argsort([first[person] for person in self.users], kind="stable")
         rows, seen, made, start = self.part(order), set[str | None](), [], 0
-        for length in lengths:
+        for number in range(1, schedule.imported_batches + 1):
+            length = schedule.length(number)
             one = rows.part(range(start, start + length))
             made.append(one._replace(users=[None if who in seen else who for who in one.users]))
             seen.update(one.users)
@@ -77,3 +83,24 @@ def logged_rows(
     needed = plan.participation is not None
     users = user_ids("user", given.beside["user"], rows, needed=needed, single=False)
     return LoggedRows(features, played, values, users or ())
+
+
+def release_log(store: MemoryStore, plan: Plan, rows: LoggedRows, compute: Compute) -> None:
+    """Put a whole log into the first slots of a store, and release it batch by batch."""
+    wanted, given = plan.imported, len(rows.actions)
+    if wanted is None or store.end > 0:
+        raise InvalidInput(
+            "log must be imported once, before the first decision, by a plan that announces it; "
+            f"this plan has imported={wanted}, and {store.end:,} slots are taken. Begin a new "
+            f"learner with Plan(imported={given})."
+        )
+    if given != wanted:
+        raise InvalidInput(
+            f"log must have the {wanted:,} rows that the plan announces; got {given:,}. "
+            f"Leave rows out, or begin a new learner with Plan(imported={given})."
+        )
+    for one in rows.batches(plan.schedule):
+        nobody = None if plan.control is None else np.zeros(len(one.actions), dtype=bool)
+        ids = store.take(one.features, one.actions, one.users, nobody)
+        store.hear(ids, one.losses)
+        store.release(compute)

@@ -7,7 +7,7 @@ import pytest
 
 import discreet as dc
 from discreet.cli.main import main
-from discreet.data.vw_logs import LoggedRows, vw_lines
+from discreet.data.vw_logs import VwLog, vw_lines
 
 PLAN = """
 actions = ["a", "b", "c"]
@@ -30,7 +30,7 @@ def folder(tmp_path, monkeypatch):
         for row, ((x, y), a, lost) in enumerate(zip(X, PLAYED, LOST, strict=True))
     ]
     (tmp_path / "log.csv").write_text("x,y,shown,lost,who\n" + "\n".join(lines) + "\n")
-    rows = LoggedRows(("x", "y"), X, PLAYED, LOST, np.full(len(X), 1 / 3), 3)
+    rows = VwLog(("x", "y"), X, PLAYED, LOST, np.full(len(X), 1 / 3), 3)
     (tmp_path / "log.vw").write_text("".join(vw_lines(rows)))
     (tmp_path / "adf.vw").write_text("".join(vw_lines(rows, adf=True)))
     return tmp_path
@@ -57,6 +57,13 @@ def test_a_private_log_becomes_a_learner_that_knows_it(folder, capsys):
     released = dc.Released.load("warm.released.json")
     assert released.plan["imported"] == 800
     assert right(dc.Learner.load("warm.state")) > 0.6
+
+
+def test_a_plan_that_releases_on_request_takes_a_log_too(folder, capsys):
+    (folder / "plan.toml").write_text(PLAN + 'releases = "on_request"\n')
+    code, out, err = run(capsys, *CSV, "--out", "warm")
+    assert code == 0, err
+    assert len(dc.Released.load("warm.released.json").items) == 8
 
 
 def test_a_log_is_not_imported_twice_under_one_name(folder, capsys):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from discreet.data.vw_logs import LoggedRows, read_vw, vw_lines
+from discreet.data.vw_logs import VwLog, read_vw, vw_lines
 from discreet.errors import InvalidInput
 
 
@@ -37,7 +37,7 @@ def test_adf_blocks_with_and_without_blank_lines(tmp_path):
 @pytest.mark.parametrize("adf", [False, True])
 def test_what_is_written_is_read_again(tmp_path, adf):
     rng = np.random.default_rng(0)
-    rows = LoggedRows(
+    rows = VwLog(
         ("a", "b", "c"),
         rng.normal(size=(20, 3)).round(3),
         rng.integers(3, size=20),
@@ -71,6 +71,6 @@ def test_mistakes_name_the_line_and_show_nothing_of_it(tmp_path, text, said):
 
 
 def test_names_that_cannot_be_written_are_refused():
-    rows = LoggedRows(("a b",), np.ones((1, 1)), np.zeros(1, int), np.ones(1), np.ones(1), 2)
+    rows = VwLog(("a b",), np.ones((1, 1)), np.zeros(1, int), np.ones(1), np.ones(1), 2)
     with pytest.raises(InvalidInput, match="without blanks"):
         list(vw_lines(rows))

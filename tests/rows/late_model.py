@@ -105,7 +105,8 @@ class Model:
         """The word for what must come of losses by id; all of them are kept, or none."""
         self.tick()
         told = {id: loss for id, loss in told.items() if id != -1}
-        if any(id < -1 or id >= self.ids for id in told):
+        # The numbers that a clock left unused count as past once their batch was released.
+        if any(id < -1 or id >= max(self.ids, self._oldest) for id in told):
             return "unknown"
         homes = {id: batch for batch in self.live for id in batch.losses}
         if any(id < self._oldest for id in told):

@@ -178,5 +178,15 @@ class Conversation(RuleBasedStateMachine):
             assert (said.state == "open") == (batch.sealed is None)
 
 
+def test_a_slot_that_a_clock_left_unused_is_past_when_its_batch_is():
+    state = Conversation()
+    state.begin(2, 7, "pipeline", 0, "automatic", "7s")
+    state.decide(3, False)
+    state.wait(10.0)
+    state.decide(0, True)  # the last batch of this horizon is released
+    state.tell({0: 0.0, 3: 0.0})
+    state.agrees()
+
+
 TestConversation = Conversation.TestCase
 TestConversation.settings = settings(max_examples=25, stateful_step_count=40, deadline=None)

@@ -17,6 +17,7 @@ CALIBRATION = "privacy/calibration.py"
 CHECKS = "service/runtime/release_checks.py"
 DEAREST = "privacy/dearest.py"
 DECISIONS = "service/runtime/decisions.py"
+OWNERS = "service/runtime/request_owners.py"
 DOOR = "private_release.py"
 ENDPOINT = "service/http/endpoint.py"
 FINITE = "oracles/mechanisms/finite_choice.py"
@@ -1159,13 +1160,7 @@ FAULTS = (
     Fault(
         "a service whose registry forgets on restart",
         "a person is in at most M batches, whatever is restarted",
-        (
-            Edit(
-                DECISIONS,
-                "keyed_hash(state.vault.people)",
-                "keyed_hash(__import__('os').urandom(32))",
-            ),
-        ),
+        (Edit(OWNERS, "keyed_hash(vault.people)", "keyed_hash(__import__('os').urandom(32))"),),
         ("service/test_people.py::test_counts_outlive_the_process",),
     ),
     Fault(
@@ -1491,7 +1486,7 @@ FAULTS = (
     Fault(
         "a person in another part with every request",
         "a person is in the same part of every batch",
-        (Edit(DECISIONS, "key = self.state.vault.control", "key = __import__('os').urandom(32)"),),
+        (Edit(OWNERS, "self._vault.control", "__import__('os').urandom(32)"),),
         ("service/test_control_share.py::test_people_are_always_in_the_same_part",),
     ),
     Fault(

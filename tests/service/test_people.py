@@ -186,7 +186,7 @@ def test_the_count_is_on_the_disk_when_the_reply_is_there(settings, play, kind):
         else:
             await service.decisions.decide("caller", HERE, user="ann")
         # In this very turn of the loop: nothing that was put off can have happened.
-        return registry(chosen), service.decisions.person("ann")
+        return registry(chosen), service.decisions.owners.owner("ann").person
 
     found, person = play(chosen, scenario)
     assert found == {person: (1, 1 << 32 | 1, 1)}

@@ -106,7 +106,7 @@ def import_(args: argparse.Namespace) -> Answer:
         return _prior(args, plan, contexts, values, word)
     if settings is not None:
         return _into_service(args, settings, contexts, values, word)
-    return _batch_zero(args, plan, contexts, values, word)
+    return _into_state(args, plan, contexts, values, word)
 
 
 def _service(args: argparse.Namespace) -> Settings | None:
@@ -174,7 +174,7 @@ def _prior(
     return Answer({"records": prior.records, "weight": weight, "files": [path]}, "\n".join(lines))
 
 
-def _batch_zero(
+def _into_state(
     args: argparse.Namespace, plan: Plan, contexts: Any, values: dict[str, Any], word: str
 ) -> Answer:
     from discreet.learner import Learner
@@ -192,8 +192,6 @@ def _batch_zero(
     learner = Learner(plan)
     told = {"losses" if word == "loss" else "reward": values[word]}
     learner.import_log(contexts, values["action"], **told, user=values.get("user"))
-    if plan.releases == "on_request":
-        learner.release()
     learner.released.save(files[1])
     spent = learner.ledger.spent()
     learner.save(files[0])

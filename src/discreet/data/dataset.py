@@ -14,6 +14,7 @@ from discreet.data.reading import in_order
 from discreet.data.source_columns import SourceColumns
 from discreet.data.table import Column, class_column, table
 from discreet.errors import InvalidInput
+from discreet.validate import nearest
 
 FORMAT = b"discreet-data/1"
 """What a digest begins with."""
@@ -60,6 +61,21 @@ class Dataset:
     def best_fixed(self) -> float:
         """Mean loss of the best action that ignores the context: 1 − the largest class share."""
         return 1.0 - float(np.bincount(self.labels).max()) / self.rows
+
+    def named_column(self, what: str, name: str) -> np.ndarray[Any, Any]:
+        """A column of the file by its name; ``what`` it is wanted for stands in the error."""
+        if self.source is None:
+            raise InvalidInput(
+                f"{what} must be a column of a file with named columns; {self.name!r} is none. "
+                "Write the set as .csv or .parquet, with that column in it."
+            )
+        columns = self.source.by_name()
+        if name not in columns:
+            raise InvalidInput(
+                f"{what} must be a column of the file, beside its class {self.source.target!r}; "
+                f"got {name!r}. {nearest(name, columns)}"
+            )
+        return columns[name]
 
     @cached_property
     def digest(self) -> str:

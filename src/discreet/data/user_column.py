@@ -10,7 +10,6 @@ import numpy as np
 from discreet.data.dataset import Dataset, check_contexts
 from discreet.data.table import table
 from discreet.errors import InvalidInput
-from discreet.validate import nearest
 
 
 def with_users(data: Dataset, user: str, encoded: bool = True) -> Dataset:
@@ -18,17 +17,8 @@ def with_users(data: Dataset, user: str, encoded: bool = True) -> Dataset:
 
     ``data`` was read without encoding: an id of words would become a column for each person.
     """
-    if data.source is None:
-        raise InvalidInput(
-            f"user must be a column of a file with named columns; {data.name!r} is none. "
-            "Write the set as .csv or .parquet, with a column of ids in it."
-        )
-    columns = data.source.by_name()
-    if user not in columns:
-        raise InvalidInput(
-            f"user must be a column of the file, beside its class {data.source.target!r}; "
-            f"got {user!r}. {nearest(user, columns)}"
-        )
+    ids = _ids(user, data.named_column("user", user))
+    assert data.source is not None  # it has the column
     kept = [place for place, title in enumerate(data.source.titles) if title != user]
     source = replace(
         data.source,
@@ -39,7 +29,7 @@ def with_users(data: Dataset, user: str, encoded: bool = True) -> Dataset:
     if encoded:
         contexts = table(data.name, source.columns)
         check_contexts(data.name, contexts)
-    return replace(data, contexts=contexts, source=source, users=_ids(user, columns[user]))
+    return replace(data, contexts=contexts, source=source, users=ids)
 
 
 def _ids(name: str, column: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

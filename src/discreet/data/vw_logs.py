@@ -20,7 +20,7 @@ from discreet.types import Floats
 
 
 @dataclass(frozen=True, eq=False)
-class LoggedRows:
+class VwLog:
     """Logged decisions: contexts (n, d) with the names of their columns, and what was played.
 
     ``actions`` count from 0; ``costs`` and ``propensities`` are as logged; ``n_actions`` is the
@@ -35,7 +35,7 @@ class LoggedRows:
     n_actions: int
 
 
-def read_vw(path: str | Path) -> LoggedRows:
+def read_vw(path: str | Path) -> VwLog:
     """The decisions of a log; lines without a label (nothing was played) are left out."""
     try:
         with Path(path).open(encoding="utf-8") as file:
@@ -68,10 +68,10 @@ def read_vw(path: str | Path) -> LoggedRows:
     for row, features in zip(contexts, rows, strict=True):
         row[[places[name] for name in features]] = list(features.values())
     played, costs, chances = (np.asarray(each) for each in zip(*labels, strict=True))
-    return LoggedRows(tuple(places), contexts, played.astype(np.int64), costs, chances, n_actions)
+    return VwLog(tuple(places), contexts, played.astype(np.int64), costs, chances, n_actions)
 
 
-def vw_lines(logs: LoggedRows, *, adf: bool = False) -> Iterator[str]:
+def vw_lines(logs: VwLog, *, adf: bool = False) -> Iterator[str]:
     """The log as text, a line (or with ``adf`` a block) per decision; zeros are left out."""
     for name in logs.columns:
         if not name or set(name) & set(" |:\t\n"):

@@ -125,7 +125,7 @@ class MemoryStore:
         return self.released.schedule.start(len(self.released.items) + 1)
 
     def coming(self, rows: int) -> np.ndarray[Any, Any]:
-        """The ids (n,) that ``fill`` will give so many decisions, −1 for those without a slot."""
+        """The ids (n,) that ``take`` will give so many decisions, −1 for those without a slot."""
         ids, done = np.full(rows, -1, dtype=np.int64), 0
         for batch in self._room_for(rows, self.seconds):
             count = min(batch.free, rows - done)
@@ -147,19 +147,9 @@ class MemoryStore:
         """Take slots for as many decisions as find one; ids (n,), −1 for decisions without.
 
         Which slots are void changes nothing that is returned here or later. ``control`` (n,) says
-        which decisions are of the control, where the plan has one.
+        which decisions are of the control, where the plan has one. The clock does not tick in
+        here: whoever hands out slots asks ``heed_the_clock`` before.
         """
-        self.heed_the_clock()
-        return self.fill(features, actions, users, control)
-
-    def fill(
-        self,
-        features: np.ndarray[Any, Any],
-        actions: np.ndarray[Any, Any],
-        users: Sequence[str | None] = (),
-        control: np.ndarray[Any, Any] | None = None,
-    ) -> Any:
-        """``take`` before the clock ticks again."""
         rows, done, first = len(actions), 0, self.end
         if self.batches and rows < self.batches[-1].free:  # the usual call: nothing is sealed
             self._hand_out(self.batches[-1], features, actions, users, control)

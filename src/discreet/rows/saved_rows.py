@@ -97,7 +97,7 @@ def _take_again(store: MemoryStore, rows: Arrays, now: float) -> None:
     """Put rows into the slots that they had; each has one, of a batch that may be open."""
     features, actions, control = rows["features"], rows["actions"], rows.get("control")
     if store.released.schedule.every is None:
-        _require((store.fill(features, actions, control=control) >= 0).all())
+        _require((store.take(features, actions, control=control) >= 0).all())
         return
     taken, opened, sealed = rows["taken"], rows["opened"], len(rows["sealed_seconds"])
     _require(taken.ndim == 1 and taken.dtype == np.int64 and taken.shape == opened.shape)
@@ -110,7 +110,7 @@ def _take_again(store: MemoryStore, rows: Arrays, now: float) -> None:
         _require(count <= batch.free and (count > 0 or place >= sealed))
         part = slice(end - count, end)
         own = None if control is None else control[part]
-        store.fill(features[part], actions[part], control=own)
+        store.take(features[part], actions[part], control=own)
         if place < sealed and batch.sealed is None:
             store.close_to_slots(Moment(store.decisions, float(rows["sealed_seconds"][place])))
     _require(len(store.batches) == len(taken))

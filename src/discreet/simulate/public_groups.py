@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet.errors import InvalidInput
-from discreet.validate import nearest
 
 if TYPE_CHECKING:
     from discreet.data import Dataset
@@ -54,18 +53,7 @@ class Groups:
 
 def file_groups(data: Dataset, name: str) -> np.ndarray[Any, Any]:
     """A column of a file as groups; rows without a value are a group of their own."""
-    if data.source is None:
-        raise InvalidInput(
-            f"group must be a column of a file with named columns; {data.name!r} is none. "
-            "Write the set as .csv or .parquet, with the column in it."
-        )
-    columns = data.source.by_name()
-    if name not in columns:
-        raise InvalidInput(
-            f"group must be a column of the file, beside its class {data.source.target!r}; "
-            f"got {name!r}. {nearest(name, columns)}"
-        )
-    values = columns[name].tolist()
+    values = data.named_column("group", name).tolist()
     return np.asarray(
         [MISSING if each is None or each != each else each for each in values], object
     )

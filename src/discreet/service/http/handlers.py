@@ -15,7 +15,7 @@ from discreet.releases.canonical import digest_of
 from discreet.service.http.bodies import Activated, Erased, Result, Results, Stored
 from discreet.service.http.error_responses import problem_of
 from discreet.service.http.metrics import Metrics
-from discreet.service.runtime.decisions import DecisionReply, TicketReply
+from discreet.service.runtime.replies import DecisionReply, TicketReply
 from discreet.service.runtime.service import Service
 from discreet.service.storage import api_keys
 

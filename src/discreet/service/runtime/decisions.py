@@ -6,20 +6,20 @@ import hmac
 import json
 import struct
 from collections import OrderedDict
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from discreet.action_names import action_index, action_name
-from discreet.control import people_in_control
 from discreet.errors import InvalidInput, ServiceError
-from discreet.rows.people_registry import keyed_hash
 from discreet.rows.slot_rules import batch_over, refuse_other_loss
 from discreet.service.kill_points import step
 from discreet.service.runtime.context_features import features_of, features_of_many
 from discreet.service.runtime.leased_slots import LeasedSlots
+from discreet.service.runtime.replies import DecisionReply, TicketReply
+from discreet.service.runtime.request_owners import Owner, RequestOwners
 from discreet.service.runtime.shared_calls import SharedCalls
 from discreet.service.runtime.worker_state import WorkerState
 from discreet.service.secrets import decision_ids
@@ -46,40 +46,6 @@ _ACTION = struct.Struct(">i")
 """In a ticket of the control: the action that its device was told to play."""
 
 
-@dataclass(frozen=True)
-class DecisionReply:
-    """The answer to decide: the id to report the loss with, and the document that decided.
-
-    The action is a name where the plan has names, else a number.
-    """
-
-    decision: str
-    action: int | str
-    release: int
-    stored: bool
-
-
-@dataclass(frozen=True)
-class TicketReply:
-    """A slot for a device that decides by itself and sends context, action and loss together.
-
-    Where it is of the control, ``action`` is what the device plays instead of the policy.
-    """
-
-    ticket: str
-    release: int
-    stored: bool
-    action: int | str | None = None
-
-
-class Owner(NamedTuple):
-    """Whose a slot is, where the unit of privacy is a user: the keyed hash of their id, and
-    whether they are in the control, wherever and whenever they come."""
-
-    person: bytes
-    control: bool
-
-
 class WorkerDecisions:
     """Decisions and answers of one worker process, over the state that all workers share."""
 
@@ -88,7 +54,7 @@ class WorkerDecisions:
         self.settings, self.plan = state.settings, state.settings.plan
         self._ids = decision_ids.Ids(state.vault.mac)
         self._slots = LeasedSlots(state)
-        self._hash = None if state.people is None else keyed_hash(state.vault.people)
+        self.owners = RequestOwners(self.plan, state.vault)
         self._unstored: OrderedDict[Named, DecisionReply] = OrderedDict()
         self._sealers: dict[tuple[int, int], Sealer] = {}
         self._deciding = 0
@@ -110,7 +76,7 @@ class WorkerDecisions:
     ) -> DecisionReply:
         """Choose an action. With journal ``decide`` the row is durable when this returns, and so is
         the count of a user with both journals."""
-        owner = self._owner(user)
+        owner = self.owners.owner(user)
         named = None if idempotency is None else self._named(caller, idempotency)
         self._deciding += 1
         try:
@@ -235,7 +201,7 @@ class WorkerDecisions:
 
     async def ticket(self, user: str | None = None) -> TicketReply:
         """Reserve a slot; the context comes later, with the loss."""
-        owner, state = self._owner(user), self.state
+        owner, state = self.owners.owner(user), self.state
         while (taken := await self._slots.take()) is not None:
             lease, slot = taken
             place = (lease.epoch, lease.batch, slot)
@@ -341,30 +307,6 @@ class WorkerDecisions:
         if sealer is None and (key := self.state.vault.batch(epoch, batch)) is not None:
             sealer = self._sealers[epoch, batch] = Sealer(key, epoch, batch)
         return sealer
-
-    def person(self, user: str | None) -> bytes | None:
-        """The keyed hash of a user's id; None if the unit of privacy is a decision."""
-        if self._hash is None and user is not None:
-            raise InvalidInput(
-                "user must be left out with the unit of privacy 'decision'; got one. "
-                "Send the request without it: no ids are kept."
-            )
-        if self._hash is not None and user is None:
-            raise InvalidInput(
-                "user must be given with the unit of privacy 'user'; got none. "
-                "Add the id of the person, always the same text for the same person."
-            )
-        return None if self._hash is None or user is None else self._hash(user)
-
-    def _owner(self, user: str | None) -> Owner | None:
-        """Whose a request is; None if the unit of privacy is a decision."""
-        person, control = self.person(user), self.plan.control
-        if person is None or user is None:
-            return None
-        if control is None:
-            return Owner(person, False)
-        key = self.state.vault.control
-        return Owner(person, bool(people_in_control(control.share, key, [user])[0]))
 
     def _named(self, caller: str, key: str) -> Named:
         """An Idempotency-Key in the scope of its API key, and a keyed hash of both."""

@@ -41,7 +41,6 @@ def import_log(settings: Settings, rows: LoggedRows) -> int:
             "another database."
         )
     schedule = settings.plan.schedule
-    lengths = [schedule.length(number + 1) for number in range(schedule.imported_batches)]
     database, vault = open_database(settings), Vault(settings.place(settings.vault))
     with database.guard(), closing(database.connect()) as connection:
         check_stored(settings, database, connection, anchor_of(settings))
@@ -54,13 +53,13 @@ def import_log(settings: Settings, rows: LoggedRows) -> int:
                     "batches, or was restored. A second import would draw a second noise for the "
                     "same rows: go on with discreet serve, or begin a new experiment."
                 )
-            for number, one in enumerate(rows.batches(lengths), start=1):
+            for number, one in enumerate(rows.batches(schedule), start=1):
                 _store(database, connection, vault, settings, number, one)
                 step("import:batch")
             connection.execute(f"UPDATE experiment SET clock = {database.later}")
             step("import:before-commit")
         step("import:committed")
-    return len(lengths)
+    return schedule.imported_batches
 
 
 def _store(

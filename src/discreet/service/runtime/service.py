@@ -98,9 +98,9 @@ class Service:
 
     async def erase(self, user: str) -> None:
         """Let no later slot of a user count; whether they were here before makes no difference."""
-        people, person = self.state.people, self.decisions.person(user)
-        if people is not None and person is not None:
-            await self.state.write(lambda c: people.use_up(c, person))
+        people, owner = self.state.people, self.decisions.owners.owner(user)
+        if people is not None and owner is not None:
+            await self.state.write(lambda c: people.use_up(c, owner.person))
 
     async def create_key(self, scopes: list[str], label: str) -> dict[str, Any]:
         """A new API key with its text, which is shown this once."""
