@@ -61,7 +61,7 @@ def test_a_private_log_becomes_a_learner_that_knows_it(folder, capsys):
 
 def test_a_plan_that_releases_on_request_takes_a_log_too(folder, capsys):
     (folder / "plan.toml").write_text(PLAN + 'releases = "on_request"\n')
-    code, out, err = run(capsys, *CSV, "--out", "warm")
+    code, _, err = run(capsys, *CSV, "--out", "warm")
     assert code == 0, err
     assert len(dc.Released.load("warm.released.json").items) == 8
 
