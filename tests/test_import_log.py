@@ -64,7 +64,7 @@ def test_the_plan_knows_only_how_many_rows_there_are():
 
 
 def test_rows_of_a_log_do_not_show_themselves():
-    plan = Plan(n_actions=2, features=dc.UnitBall(1), budget=dc.Budget(1.0))
+    plan = Plan(n_actions=2, features=dc.UnitBall(1), budget=dc.Budget.none())
     assert repr(logged_rows(plan, [[0.25]], [1], [0.5], None)) == "LoggedRows(private)"
 
 
