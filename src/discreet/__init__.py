@@ -23,6 +23,7 @@ from discreet.features.category import Category
 from discreet.features.date import Date
 from discreet.features.flag import Flag
 from discreet.features.hashed import Hashed
+from discreet.features.joint import Joint
 from discreet.features.number import Number
 from discreet.features.schema import Schema
 from discreet.features.unit_ball import UnitBall
@@ -36,6 +37,7 @@ from discreet.privacy.budget import Budget
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.noise import SecureNoise, SeededNoise
 from discreet.registry import POLICIES, register
+from discreet.releases.catalogue import Catalogue
 from discreet.releases.lift import Lift, lift
 from discreet.releases.prior import Prior
 from discreet.releases.release import Release
@@ -50,6 +52,7 @@ __all__ = [
     "Advice",
     "Budget",
     "BudgetExceeded",
+    "Catalogue",
     "Category",
     "Control",
     "CorruptRelease",
@@ -61,6 +64,7 @@ __all__ = [
     "Flag",
     "Hashed",
     "InvalidInput",
+    "Joint",
     "Learner",
     "Ledger",
     "Lift",

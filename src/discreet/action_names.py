@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,7 +17,7 @@ class Actions(Protocol):
     @property
     def n_actions(self) -> int: ...
     @property
-    def actions(self) -> tuple[str, ...] | None: ...
+    def actions(self) -> Sequence[str] | None: ...
 
 
 def checked_names(names: Any) -> tuple[str, ...]:

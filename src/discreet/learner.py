@@ -7,19 +7,20 @@ batch comes out, and it is differentially private.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Sequence
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from discreet.action_names import action_name
-from discreet.control import Control, control_actions, control_chances, slots_in_control
+from discreet.control import Control, slots_in_control
 from discreet.display import html_table
 from discreet.errors import BudgetExceeded, InvalidInput, NotReady, StateClaimed
 from discreet.frames import is_frame
+from discreet.known_actions import changed_actions, known_actions
 from discreet.logged_rows import logged_rows, release_log
+from discreet.offers import Everything, Known, Offers, ranked, read_offers
 from discreet.outlook import warn_if_too_noisy
 from discreet.plan import Plan
 from discreet.privacy.accounting import epsilon
@@ -29,6 +30,8 @@ from discreet.privacy.ledger import DISJOINT, DISJOINT_PARTS, Ledger
 from discreet.privacy.noise import Noise, SecureNoise
 from discreet.privacy.participation import ONCE
 from discreet.private_release import private_release
+from discreet.releases.action_change import changes_of
+from discreet.releases.canonical import digest_of
 from discreet.releases.release import Release
 from discreet.releases.released import Released
 from discreet.reported import action_columns, frame_reports, observed_values
@@ -102,6 +105,7 @@ class Learner:
         )
         self._fit = partial(private_release, plan, self._noise)
         self._custody = saved_state.Custody()
+        self._known_before: tuple[Any, int, Known] | None = None
 
     def __repr__(self) -> str:
         facts = "; ".join(f"{name} {value}" for name, value in self._facts)
@@ -139,7 +143,7 @@ class Learner:
         """The charges for all releases so far."""
         return self._store.ledger
 
-    def decide(self, contexts: Any, *, user: Any = None) -> Decisions:
+    def decide(self, contexts: Any, *, actions: Any = None, user: Any = None) -> Decisions:
         """Choose an action for one context or for many; each takes a slot of a batch.
 
         With the unit "user", ``user`` is the id of the person: for many contexts a list, an array
@@ -150,6 +154,11 @@ class Learner:
         Batches that are complete are released first, and the newest release decides the whole
         call. Contexts that find no slot (in a "gap", or at the end of the horizon) are decided
         as well, with ``stored`` False and id −1; the result says how many were stored.
+
+        ``actions`` is what is offered: names or ids, for many contexts one list for all or a list
+        of one list each. Where the plan has a ``Catalogue`` a request may bring items of its own,
+        {id: features}. What is offered to whom, and such items, are content of the record: they
+        decide, and of them only the features of the chosen pair are kept until the release.
         """
         single = self.plan.features.is_single(contexts)
         if user is not None:
@@ -157,8 +166,9 @@ class Learner:
         features = self.plan.features.map(contexts)
         needed = self.plan.participation is not None
         users = user_ids("user", user, len(features), needed=needed, single=single)
-        policy = self.plan.policy
+        policy = self.plan.played_policy
         with self._custody:
+            offers = self._offers(features, actions, single)
             if self._awaits_import:
                 raise NotReady(
                     f"log must be imported before the first decision; the plan announces "
@@ -169,21 +179,61 @@ class Learner:
             self._store.heed_the_clock()  # once: control and slots are of one moment
             released = self._store.released
             u = self._draws.random((len(features), 2))
-            actions, control = policy.sample(released, features, u), None
+            chosen, control = offers.sample(policy, released, u), None
             if self.plan.control is not None:
                 control = self._in_control(self.plan.control, len(features), users)
-                instead = control_actions(self.plan.control_action, self.plan.n_actions, u)
-                actions = np.where(control, instead, actions)
-            ids = self._store.take(features, actions, users or (), control)
-        chances = partial(self._chances, released, features, control)
+                chosen = np.where(control, offers.instead(u), chosen)
+            rows, blocks = offers.stored(chosen)
+            ids = self._store.take(rows, blocks, users or (), control)
+        chances = cache(partial(offers.chances, policy, released, control))
+        order = partial(self._ranked, offers, chances, chosen)
+        names, numbers = offers.named(chosen)
         if single:
-            one = int(actions[0])
-            named = action_name(self.plan, one)
-            return Decisions(int(ids[0]), named, bool(ids[0] >= 0), one, chances)
-        names = action_name(self.plan, actions)
+            stored = bool(ids[0] >= 0)
+            one = _plain(names[0]), stored, int(numbers[0]), chances, int(chosen[0]), order
+            return Decisions(int(ids[0]), *one)
         if is_frame(contexts):
-            return Decisions.beside(contexts, ids, names, actions, chances)
-        return Decisions(ids, names, ids >= 0, actions, chances)
+            return Decisions.beside(contexts, ids, names, numbers, chances, chosen, order)
+        return Decisions(ids, names, ids >= 0, numbers, chances, chosen, order)
+
+    def _offers(self, features: Any, actions: Any, single: bool) -> Everything | Offers:
+        """What is offered, checked before anything else happens."""
+        plan, store = self.plan, self._store
+        if actions is None and plan.catalogue is None and not store.released.changes:
+            return Everything(features, plan)
+        return read_offers(plan, self._known, features, actions, single=single)
+
+    @property
+    def _known(self) -> Known:
+        """The actions that may be offered now."""
+        released, batch = self._store.released, self._store.open_number
+        if self._known_before is None or self._known_before[:2] != (released.changes, batch):
+            known = known_actions(self.plan, released, batch)
+            self._known_before = (released.changes, batch, known)
+        return self._known_before[2]
+
+    def _ranked(self, offers: Everything | Offers, chances: Any, chosen: Any) -> list[Any]:
+        return ranked(offers, chances(), chosen, self._draws)
+
+    @property
+    def actions(self) -> Sequence[Any]:
+        """The actions that a request may be offered now."""
+        with self._custody:
+            return tuple(self._known.places)
+
+    def change_actions(self, *, add: Any = (), remove: Any = ()) -> None:
+        """Let actions join and leave; the change is a public document beside the releases.
+
+        With a ``Catalogue`` ``add`` are items, as for the catalogue, and they join at once. Actions
+        with blocks of their own join with the next batch: until a release knows them, they are
+        predicted the mean over those that it knows. Who left is offered to nobody any more. Never
+        change actions because of what people answered: that would be a release of its own.
+        """
+        with self._custody:
+            store = self._store
+            after = store.next_empty
+            change = changed_actions(self.plan, store.released, add, remove, after)
+            store.change_actions(change)
 
     def _in_control(
         self, control: Control, rows: int, users: list[str] | None
@@ -193,14 +243,6 @@ class Learner:
             return self._store.people.in_control(users, control.share)
         schedule = self._store.released.schedule
         return slots_in_control(control.share, schedule, self._store.coming(rows))
-
-    def _chances(self, released: Released, features: Any, control: Any) -> np.ndarray[Any, Any]:
-        """The probabilities with which actions were drawn."""
-        chances = np.asarray(self.plan.policy.probabilities(released, features))
-        if control is None:
-            return chances
-        instead = control_chances(self.plan.control_action, self.plan.n_actions)
-        return np.where(control[:, None], instead, chances)
 
     def observe(self, id: Any, loss: Any = None, *, reward: Any = None) -> None:
         """Report the loss of a decision, late and in any order; arrays or series for many.
@@ -305,6 +347,7 @@ class Learner:
                 "plan": config,
                 "ledger": self.ledger.to_json(),
                 "releases": [item.to_json() for item in self.released.items],
+                "changes": [change.to_json() for change in self.released.changes],
                 "batches": saved_rows.waiting_facts(self._store),
             }
             saved_state.write(path, header, saved_rows.private_rows(self._store))
@@ -324,11 +367,17 @@ class Learner:
             with saved_state.contents(path):
                 config = dict(header["plan"])
                 releases = tuple(Release.from_json(item) for item in header["releases"])
+                changes = changes_of(header.get("changes", ()), digest_of(config))
                 ledger = Ledger.from_json(header["ledger"])
                 facts = dict(header["batches"])
                 words = {"waiting": facts["waiting"], "window": facts["window"]}
             plan = Plan.from_config(config)
             learner = cls(plan, **words, noise=noise, draws=draws, clock=clock)
             with saved_state.contents(path):
-                saved_rows.restore(learner._store, releases, ledger, facts, rows)
+                saved_rows.restore(learner._store, releases, changes, ledger, facts, rows)
         return learner
+
+
+def _plain(name: Any) -> Any:
+    """The number of an action as Python's own; names stay."""
+    return int(name) if isinstance(name, np.integer) else name

@@ -9,6 +9,7 @@ import numpy as np
 
 from discreet.action_names import action_index
 from discreet.errors import InvalidInput
+from discreet.features.joint import Joint
 from discreet.handed_over import handed_over
 from discreet.plan import Plan
 from discreet.reported import action_columns
@@ -75,6 +76,9 @@ def logged_rows(
     played = np.zeros(rows, dtype=np.int64)
     if not full:
         played = np.asarray(action_index(plan, given.beside["actions"], "actions"))
+        if plan.catalogue is not None and isinstance(plan.features, Joint):
+            features = plan.features.rows(features, plan.catalogue.rows[played])
+            played = 0 * played
     if played.shape != (rows,):
         raise InvalidInput(
             f"actions must be one per context; got shape {played.shape} for {rows} contexts. "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from functools import cached_property
 from typing import Any
@@ -19,6 +19,7 @@ from discreet.features.category import Category
 from discreet.features.date import Date
 from discreet.features.flag import Flag
 from discreet.features.hashed import Hashed
+from discreet.features.joint import Joint
 from discreet.features.number import Number
 from discreet.features.schema import Schema
 from discreet.features.unit_ball import UnitBall
@@ -28,11 +29,13 @@ from discreet.outcome import OUTCOMES, UNIT_LOSS, Outcome
 from discreet.plan_checks import refuse_what_does_not_fit, refuse_wrong_kinds
 from discreet.plan_words import explained
 from discreet.policies import Policy, ReplayBonusPO
+from discreet.policies.floored import Floored
 from discreet.privacy import events
 from discreet.privacy.budget import Budget
 from discreet.privacy.participation import ONCE, USUAL, Participation
 from discreet.registry import ORACLES, POLICIES, refuse_unregistered
 from discreet.releases.canonical import digest_of
+from discreet.releases.catalogue import Catalogue
 from discreet.releases.prior import Prior
 from discreet.releases.released import Released
 from discreet.schedule import Schedule
@@ -44,6 +47,7 @@ FORMAT = "discreet-plan/1"
 FEATURES: Registry = {
     "UnitBall": UnitBall,
     "Schema": Schema,
+    "Joint": Joint,
     "Number": Number,
     "Flag": Flag,
     "Category": Category,
@@ -81,6 +85,10 @@ class Plan:
     "user" everything that one person contributes, at most ``records_per_batch`` records in each of
     at most ``batches_per_user`` batches, by default 1 in each of 4.
     ``Learner.decide(context, user=…)`` enforces it.
+    ``actions`` may be a ``Catalogue`` of items with features: then one set of weights over joint
+    features of context and action serves all of them, and ``Learner.decide(context, actions=…)``
+    may offer each request other items. ``features`` are those of contexts, or a ``Joint``.
+    ``floor`` is a probability that no offered action falls below, unless 1/offered is less.
     ``control`` is a ``Control(share, action)``: a public share of slots, or of people, that plays
     a declared action, so that ``lift`` can tell whether the policy helps.
 
@@ -91,8 +99,8 @@ class Plan:
     """
 
     n_actions: int = None  # type: ignore[assignment]  # after construction it is a number
-    actions: tuple[str, ...] | None = added_later(None)
-    features: UnitBall | Schema
+    actions: Sequence[str] | None = added_later(None)
+    features: UnitBall | Schema | Joint
     budget: Budget
     policy: Policy = field(default_factory=ReplayBonusPO)
     oracle: Oracle = field(default_factory=PooledRidge)
@@ -113,6 +121,7 @@ class Plan:
     imported: int | None = added_later(None)
     prior: Prior | None = added_later(None)  # noqa: RUF009
     control: Control | None = added_later(None)  # noqa: RUF009
+    floor: float | None = added_later(None)
 
     def __post_init__(self) -> None:
         self._count_actions()
@@ -135,6 +144,11 @@ class Plan:
         return html_table(type(self).__name__, [*facts, *_told(self)])
 
     def _count_actions(self) -> None:
+        if isinstance(self.actions, Catalogue):
+            object.__setattr__(self, "n_actions", len(self.actions))
+            if isinstance(self.features, (UnitBall, Schema)):
+                object.__setattr__(self, "features", Joint(self.features, self.actions.schema))
+            return
         if self.actions is not None:
             names = checked_names(self.actions)
             object.__setattr__(self, "actions", names)
@@ -166,8 +180,29 @@ class Plan:
         """The public facts that the oracle is calibrated for."""
         radii = self.policy.uses_radii
         often = self.participation or ONCE
-        sizes = self.n_actions, self.features.p
-        return Problem(*sizes, self.feedback, self.losses, radii, often, self.half_life)
+        sizes = self.blocks, self.features.p
+        joint = self.catalogue is not None
+        return Problem(*sizes, self.feedback, self.losses, radii, often, self.half_life, joint)
+
+    @property
+    def contexts(self) -> UnitBall | Schema:
+        """How contexts are read, whatever actions are."""
+        return self.features.context if isinstance(self.features, Joint) else self.features
+
+    @property
+    def catalogue(self) -> Catalogue | None:
+        """The items that the plan begins with, where actions have features."""
+        return self.actions if isinstance(self.actions, Catalogue) else None
+
+    @property
+    def blocks(self) -> int:
+        """How many actions have weights of their own: all, or one for all with joint features."""
+        return self.n_actions if self.catalogue is None else 1
+
+    @cached_property
+    def played_policy(self) -> Policy:
+        """The policy, with its floor where the plan has one."""
+        return self.policy if self.floor is None else Floored(self.policy, self.floor)
 
     @property
     def participation(self) -> Participation | None:
@@ -263,6 +298,8 @@ class Plan:
             "prior": PRIORS,
             "control": CONTROLS,
         }
+        if isinstance(given.get("actions"), Mapping):
+            parts["actions"] = {"Catalogue": Catalogue, **FEATURES}
         for name, registry in parts.items():
             if given.get(name) is not None:
                 part = given[name]

@@ -8,6 +8,7 @@ import numpy as np
 
 from discreet.control import Control
 from discreet.errors import InvalidInput
+from discreet.features.joint import Joint
 from discreet.features.schema import Schema
 from discreet.features.unit_ball import UnitBall
 from discreet.oracles.mechanisms.pooled_statistics import PooledStatistics
@@ -17,7 +18,7 @@ from discreet.privacy.budget import Budget
 from discreet.privacy.groups import person_event
 from discreet.privacy.participation import Participation
 from discreet.releases.prior import Prior, shared_digest
-from discreet.validate import instance, one_of
+from discreet.validate import in_range, instance, one_of
 
 if TYPE_CHECKING:
     from discreet.plan import Plan
@@ -29,7 +30,8 @@ UNITS = ("decision", "user")
 def refuse_wrong_kinds(plan: Plan) -> None:
     """Parts of another type, and words that are not known."""
     instance("outcome", plan.outcome, (Loss, Reward), "Write Reward(low, high), a range.")
-    instance("features", plan.features, (UnitBall, Schema), _instead_of(plan.features))
+    kinds = (UnitBall, Schema, Joint)
+    instance("features", plan.features, kinds, _instead_of(plan.features))
     instance("budget", plan.budget, (Budget,), _budget_instead_of(plan.budget))
     plan.refuse_unregistered()
     one_of("feedback", plan.feedback, ("bandit", "full"))
@@ -72,11 +74,37 @@ def refuse_what_does_not_fit(plan: Plan) -> None:
         )
     if plan.prior is not None:
         _check_prior(plan, plan.prior)
+    _check_joint_features(plan)
+    if plan.floor is not None and not in_range("floor", plan.floor, 0.0, 1.0) > 0.0:
+        raise InvalidInput("floor must be above 0; got 0. Leave it out.")
     if plan.control is not None:
         _check_control(plan, plan.control)
     if plan.participation is not None and plan.budget.private:
         _refuse_what_costs_a_person_too_much(plan, plan.participation)
     _ = plan.event  # calibrates
+
+
+def _check_joint_features(plan: Plan) -> None:
+    """Joint features and a catalogue belong together, and ask for bandit feedback."""
+    joint, catalogue = plan.features, plan.catalogue
+    if isinstance(joint, Joint) != (catalogue is not None):
+        raise InvalidInput(
+            "features must be Joint exactly where actions are a Catalogue; got "
+            f"{type(joint).__name__} and {type(plan.actions).__name__}. "
+            "Write Plan(actions=Catalogue(schema, items), features=Joint(context, schema))."
+        )
+    if catalogue is None or not isinstance(joint, Joint):
+        return
+    if joint.action != catalogue.schema:
+        raise InvalidInput(
+            "features.action must be the schema of the catalogue; got another one. "
+            "Pass the same schema to both, or features= without Joint."
+        )
+    if plan.feedback == "full":
+        raise InvalidInput(
+            "feedback must be 'bandit' with a catalogue; got 'full'. "
+            "A record is one pair of a context and an action: leave feedback out."
+        )
 
 
 def _check_control(plan: Plan, control: Control) -> None:

@@ -6,7 +6,7 @@ Shapes are written with three letters: n rows, A actions, p features (bias inclu
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -47,7 +47,11 @@ class Decisions:
     action: Any
     stored: Any
     action_index: Any
-    _probabilities: Callable[[], np.ndarray[Any, Any]] = field(repr=False)
+    _chances: Callable[[], Sequence[np.ndarray[Any, Any]]] = field(repr=False)
+    """Probabilities of all that each request was offered, one row each."""
+    _chosen: Any = field(repr=False, default=None)
+    """Places of the chosen actions in these rows; None where they are the numbers of actions."""
+    _order: Callable[[], list[Any]] = field(repr=False, default=list)
 
     def __repr__(self) -> str:
         stored = np.asarray(self.stored)
@@ -62,12 +66,26 @@ class Decisions:
 
         Computed when first asked for: the exact mixture of VanillaPO costs more than a draw.
         """
-        probabilities = self._probabilities()
-        if np.ndim(self.action_index) == 0:
-            return float(probabilities[0, self.action_index])
-        taken = np.asarray(self.action_index)[:, None]
-        found = np.take_along_axis(probabilities, taken, axis=-1)[:, 0]
+        chances = self._chances()
+        chosen = self.action_index if self._chosen is None else self._chosen
+        if np.ndim(chosen) == 0:
+            return float(chances[0][chosen])
+        taken = np.asarray(chosen)
+        if isinstance(chances, np.ndarray):
+            found = np.take_along_axis(chances, taken[:, None], axis=-1)[:, 0]
+        else:
+            found = np.array([row[place] for row, place in zip(chances, taken, strict=True)])
         return series_like(self.id, "propensity", found) if is_series(self.id) else found
+
+    @cached_property
+    def ranking(self) -> list[Any]:
+        """The offered actions in a sampled order, the chosen one first; a list each for many.
+
+        Only the loss of the first is learned from: report that of ``action``, whatever is shown
+        below it. The order is drawn when first asked for.
+        """
+        orders = self._order()
+        return list(orders[0]) if np.ndim(self.id) == 0 else orders
 
     def to_frame(self) -> Any:
         """A row per decision; the frame is of the library of the contexts, with their index."""
@@ -76,8 +94,8 @@ class Decisions:
         return frame_like(self.id, columns) if is_series(self.id) else new_frame(columns)
 
     @classmethod
-    def beside(cls, frame: Any, ids: Any, names: Any, actions: Any, chances: Any) -> Decisions:
+    def beside(cls, frame: Any, ids: Any, names: Any, actions: Any, *rest: Any) -> Decisions:
         """The decisions of the rows of a frame."""
         columns = {"id": ids, "action": names, "stored": ids >= 0, "action_index": actions}
-        made = {name: series_like(frame, name, values) for name, values in columns.items()}
-        return cls(**made, _probabilities=chances)
+        made = [series_like(frame, name, values) for name, values in columns.items()]
+        return cls(*made, *rest)

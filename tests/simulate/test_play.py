@@ -52,7 +52,7 @@ class Stack:
     """Plans that share their structure, as ``play`` wants them."""
 
     def __init__(self, plans):
-        self.policy = dc.stack([plan.policy for plan in plans])
+        self.played_policy = dc.stack([plan.policy for plan in plans])
         self.mechanism = dc.stack([plan.mechanism for plan in plans])
         self.event = self.mechanism.event
         self.feedback = plans[0].feedback

@@ -15,6 +15,7 @@ from discreet.types import Array
 
 def namespace(array: Array) -> Any:
     """NumPy itself for NumPy arrays, otherwise the compatible namespace."""
+    array = getattr(array, "contexts", array)  # actions that are offered to these contexts
     if isinstance(array, (np.ndarray, np.generic, float, int)):
         return np
     import array_api_compat
@@ -32,6 +33,9 @@ def lift(parameter: Any, like: Array, axes: int = 2) -> Any:
 
 def as_like(values: Any, like: Array) -> Array:
     """Numbers as an array of the same library, floating type and device as ``like``."""
+    if isinstance(like, np.ndarray):
+        return np.asarray(values, dtype=like.dtype)
+    like = getattr(like, "contexts", like)  # actions that are offered to these contexts
     if isinstance(like, np.ndarray):
         return np.asarray(values, dtype=like.dtype)
     if isinstance(values, type(like)):
@@ -63,6 +67,18 @@ def to_numpy(array: Array) -> np.ndarray[Any, Any]:
     if isinstance(array, np.ndarray):
         return array
     return np.asarray(array.detach().cpu().numpy() if hasattr(array, "detach") else array)
+
+
+def padded(array: Array, shape: tuple[int, ...], axes: tuple[int, ...]) -> Array:
+    """Zeros behind an array along these axes, until they are as long as in ``shape``."""
+    xp = namespace(array)
+    for axis in axes:
+        missing = shape[axis] - array.shape[axis]
+        if missing > 0:
+            some = xp.moveaxis(array, axis, 0)[:1]
+            zeros = xp.concat([0.0 * some] * missing, axis=0)
+            array = xp.concat([array, xp.moveaxis(zeros, 0, axis)], axis=axis)
+    return array
 
 
 def at_most(array: Array, bound: float) -> Array:

@@ -159,7 +159,9 @@ class Play:
     def _rows(self, past: Released, contexts: Any, losses: Any, heard: Any) -> Batch:
         """Records with the actions that the policy takes after these releases."""
         features = self.plan.features.map(contexts)
-        actions = self.plan.policy.sample(past, features, SameDraws().random((len(features), 2)))
+        actions = self.plan.played_policy.sample(
+            past, features, SameDraws().random((len(features), 2))
+        )
         observed = (np.arange(ACTIONS) == actions[:, None]) & heard[:, None]
         return Batch(features, losses.astype(float), observed)
 

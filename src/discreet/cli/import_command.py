@@ -221,13 +221,13 @@ def _contexts(plan: Plan, columns: dict[str, Any], others: list[str]) -> Any:
     """Columns by name where the plan has a schema; else all that are left, in their order."""
     from discreet.simulate.schema_columns import column_contexts
 
-    if isinstance(plan.features, Schema):
-        return column_contexts(plan.features, columns)
+    if isinstance(plan.contexts, Schema):
+        return column_contexts(plan.contexts, columns)
     left = [name for name in columns if name not in others]
     words = [name for name in left if columns[name].dtype.kind == "O"]
-    if len(left) != plan.features.dimension or words:
+    if len(left) != plan.contexts.dimension or words:
         raise InvalidInput(
-            f"log must have {plan.features.dimension} columns of numbers beside action and "
+            f"log must have {plan.contexts.dimension} columns of numbers beside action and "
             f"outcome; got {len(left)}, {len(words)} of them words: {', '.join(left[:8])}. Name "
             "those that are no feature with --ignore, or declare a schema."
         )

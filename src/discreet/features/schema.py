@@ -149,6 +149,14 @@ class Schema:
         return places
 
     @property
+    def spans(self) -> dict[str, range]:
+        """Where each field stands among the numbers after the constant, its square included."""
+        starts = [place.start for place in self._places]
+        ends = [*starts[1:], self._fields_end]
+        names = [place.field.name for place in self._places]
+        return {name: range(*each) for name, *each in zip(names, starts, ends, strict=True)}
+
+    @property
     def _squared(self) -> int:
         return sum(place.square is not None for place in self._places)
 

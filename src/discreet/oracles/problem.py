@@ -15,6 +15,7 @@ class Problem:
     "one_label", and ``radii`` where the policy asks for confidence radii, which need a Gram.
     The budget is for one person, who takes part as ``participation`` says: a mechanism's event is
     that of one record in one release, small enough that all of a person's records cost the budget.
+    ``joint`` says that rows are features of a context and an action together, in one block.
     ``half_life`` is for oracles that pool releases: after so many more a release counts half.
 
     >>> Problem(n_actions=3, p=11, feedback="full").heard
@@ -28,6 +29,7 @@ class Problem:
     radii: bool = False
     participation: Participation = ONCE
     half_life: int | None = None
+    joint: bool = False
 
     @property
     def heard(self) -> int:

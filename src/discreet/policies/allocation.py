@@ -13,6 +13,9 @@ from discreet.arrays.backend import namespace, row_min, row_sum
 from discreet.releases.released import Released
 from discreet.types import Array
 
+MANY = 64
+"""Actions up to which a loop over columns is faster than one call over all of them."""
+
 
 class Policy(ABC):
     """A frozen dataclass of public parameters with a rule that broadcasts.
@@ -51,8 +54,11 @@ def uniform(released: Released, features: Array) -> Array:
 
 def draw(probabilities: Array, u: Array) -> Array:
     """Inverse-CDF draw: the first action whose cumulative probability exceeds u."""
-    # Column by column: a scan over a short last axis is slow, most of all on a GPU. The goal is u
-    # times the total, so that rounding cannot push it past the last action.
+    # The goal is u times the total, so that rounding cannot push it past the last action.
+    if probabilities.shape[-1] > MANY:
+        sums = namespace(probabilities).cumulative_sum(probabilities, axis=-1)
+        return 1 * (sums[..., :-1] <= (u * sums[..., -1])[..., None]).sum(-1)
+    # Column by column: a scan over a short last axis is slow, most of all on a GPU.
     running = [probabilities[..., 0]]
     for action in range(1, probabilities.shape[-1]):
         running.append(running[-1] + probabilities[..., action])
@@ -65,6 +71,10 @@ def draw(probabilities: Array, u: Array) -> Array:
 
 def is_first_minimum(losses: Array) -> Array:
     """Mask of the first minimiser of each row."""
+    if losses.shape[-1] > MANY:
+        xp = namespace(losses)
+        extra = {} if xp is np else {"device": losses.device}
+        return xp.arange(losses.shape[-1], **extra) == xp.argmin(losses, axis=-1)[..., None]
     first = losses == row_min(losses)
     found = first[..., 0]
     for action in range(1, losses.shape[-1]):

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast
 
 from discreet.action_names import checked_names
-from discreet.arrays.backend import as_like, at_least, lift, namespace
+from discreet.arrays.backend import as_like, at_least, lift, namespace, padded
 from discreet.arrays.linear_algebra import identity, inverse, inverse_repaired, quadratic_forms
 from discreet.errors import CorruptRelease, InvalidInput
+from discreet.features.offered import OfferedRows
 from discreet.outcome import Outcome, declared
+from discreet.releases.action_change import ActionChange
 from discreet.releases.forgetting import remembered, share
 from discreet.releases.release import DecidingRelease, Gram, Predictor, Release
 from discreet.schedule import Schedule
@@ -32,6 +35,7 @@ class PolicyView(Generic[Item]):
     schedule: Schedule = field(default_factory=Schedule)
     items: tuple[Item, ...] = ()
     plan: Mapping[str, Any] | None = field(default=None, repr=False)
+    changes: tuple[ActionChange, ...] = field(default=(), repr=False)
     _summed: Gram | None = field(default=None, repr=False)
     # The sum of the Grams of releases that no longer carry their own: a simulation's.
 
@@ -40,10 +44,29 @@ class PolicyView(Generic[Item]):
         """For the code that names ``Released`` and reads no more than this class has."""
         return cast("Released", self)
 
+    def offering(self, count: int) -> Self:
+        """The same releases for requests that are offered so many actions: a formula's A."""
+        if count == self.n_actions:
+            return self
+        views = self.__dict__.setdefault("_offering", {})
+        if count not in views:
+            views[count] = copy.copy(self)
+            object.__setattr__(views[count], "n_actions", count)
+        return cast("Self", views[count])
+
     @property
     def latest(self) -> Item | None:
         """The newest release; None before the first."""
         return self.items[-1] if self.items else None
+
+    def blocks(self, batch: int) -> int:
+        """How many actions have weights of their own in a batch."""
+        if (self.plan or {}).get("features", {}).get("kind") == "Joint":
+            return 1
+        names = set(self.actions or ())
+        for change in self.changes:
+            names |= set(change.added) if (change.batch or 0) <= batch else set()
+        return len(names) or self.n_actions
 
     @cached_property
     def actions(self) -> tuple[str, ...] | None:
@@ -51,6 +74,8 @@ class PolicyView(Generic[Item]):
         named = (self.plan or {}).get("actions")
         if named is None:
             return None
+        if isinstance(named, Mapping):  # a catalogue
+            return tuple(named.get("ids", ()))
         with suppress(InvalidInput):
             if len(names := checked_names(named)) == self.n_actions:
                 return names
@@ -93,9 +118,14 @@ class PolicyView(Generic[Item]):
         if self._joined is None:
             yield from (item.predictor.losses(features) for item, _ in self.remembered)
             return
-        together = self._joined.losses(features)
-        for first in range(0, together.shape[-1], self.n_actions):
-            yield together[..., first : first + self.n_actions]
+        weights = [item.predictor.weights for item, _ in self.remembered]
+        if isinstance(features, OfferedRows):
+            yield from map(self._joined.linked, features.scores_of_each(weights))
+            return
+        together, first = self._joined.losses(features), 0
+        for each in weights:
+            yield together[..., first : first + each.shape[-2]]
+            first += each.shape[-2]
 
     @cached_property
     def _joined(self) -> Predictor | None:
@@ -108,6 +138,8 @@ class PolicyView(Generic[Item]):
     def radii(self, features: Array) -> Array:
         """r_a = √max(φᵀ(ΣG̃ + I)⁻¹φ, 0): (..., n, p) -> (..., n, A). [paper, "Private radii"]"""
         xp = namespace(features)
+        if isinstance(features, OfferedRows):
+            return xp.sqrt(at_least(features.squares(self._inverse_blocks), 0.0))
         squares = quadratic_forms(features, as_like(self._inverse_blocks, features))
         if squares.shape[-1] != self.n_actions:  # one block shared by all actions
             squares = xp.concat([squares] * self.n_actions, axis=-1)
@@ -126,7 +158,12 @@ class PolicyView(Generic[Item]):
             grams = [self._summed, *grams]
         ages = range(len(grams) - 1, -1, -1)  # what was summed before is as old as its newest
         parts = [share(age, self.schedule.half_life) for age in ages]
-        total = sum(part * gram.values for part, gram in zip(parts, grams, strict=True))
+        shape = grams[-1].values.shape
+        dense = grams[-1].dense
+        total = sum(
+            part * padded(gram.values, shape, (-2, -1) if dense else (-3,))
+            for part, gram in zip(parts, grams, strict=True)
+        )
         return replace(grams[-1], values=total)
 
     @cached_property
@@ -137,9 +174,7 @@ class PolicyView(Generic[Item]):
         p = self.items[-1].predictor.weights.shape[-1]
         if gram.dense:
             dense = inverse(total + identity(total.shape[-1], total))
-            blocks = [
-                dense[..., a * p : (a + 1) * p, a * p : (a + 1) * p] for a in range(self.n_actions)
-            ]
-            return xp.stack(blocks, axis=-3)
+            places = [slice(first, first + p) for first in range(0, total.shape[-1], p)]
+            return xp.stack([dense[..., place, place] for place in places], axis=-3)
         step = lift(gram.step, total, 1)
         return inverse_repaired(total + identity(p, total), step)

@@ -59,8 +59,13 @@ def quality(released: Released) -> list[Quality]:
     return [
         _of(item.number, item.records, item.statistics, weight, released.outcome)
         for item in released.items
-        if item.statistics is not None and item.statistics.gram.shape[-3] == released.n_actions
+        if item.statistics is not None and _of_bandit(item.statistics)
     ]
+
+
+def _of_bandit(statistics: Statistics) -> bool:
+    """Whether each action has sums of its own, or one block serves all."""
+    return bool(statistics.gram.shape[-3] == statistics.response.shape[-2])
 
 
 def _of(

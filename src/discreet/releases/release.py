@@ -14,6 +14,7 @@ import numpy as np
 
 from discreet.arrays.backend import apply_rows, at_least, at_most, sigmoid
 from discreet.errors import CorruptRelease
+from discreet.features.offered import OfferedRows
 from discreet.privacy import events
 from discreet.releases.canonical import decode_array, digest_of, encode_array
 from discreet.releases.part_losses import PartLosses
@@ -36,12 +37,17 @@ class Predictor:
     link: str
 
     def scores(self, features: Array) -> Array:
-        """Before the link: (..., n, p) -> (..., n, A)."""
+        """Before the link: (..., n, p) -> (..., n, A); what is offered -> (..., n, K)."""
+        if isinstance(features, OfferedRows):
+            return features.scores(self.weights)
         return apply_rows(features, self.weights)
 
     def losses(self, features: Array) -> Array:
         """After the link: (..., n, p) -> (..., n, A)."""
-        scores = self.scores(features)
+        return self.linked(self.scores(features))
+
+    def linked(self, scores: Array) -> Array:
+        """Losses of scores."""
         if self.link == "logistic":
             return sigmoid(scores)
         if self.link == "clip":

@@ -15,6 +15,7 @@ import numpy as np
 from discreet.display import html_table
 from discreet.errors import CorruptRelease, InvalidInput
 from discreet.frames import new_frame
+from discreet.releases.action_change import ActionChange, changes_of
 from discreet.releases.canonical import canonical, digest_of, read_document, write_atomically
 from discreet.releases.policy_view import PolicyView
 from discreet.releases.prior import prior_of
@@ -97,6 +98,10 @@ class Released(PolicyView[Release]):
         """These releases and one more."""
         return replace(self, items=(*self.items, release))
 
+    def changed(self, change: ActionChange) -> Released:
+        """These releases with one change more of the actions."""
+        return replace(self, changes=(*self.changes, change))
+
     def _compact(self) -> Released:
         """For simulations: the Grams as one sum, and no statistics that are forgotten; policies
         and fits see no change."""
@@ -137,6 +142,8 @@ class Released(PolicyView[Release]):
         chain = [{"digest": item.digest, "release": item.to_json()} for item in self.items]
         head = chain[-1]["digest"] if chain else digest_of(self.plan)
         document = {"format": FILE_FORMAT, "plan": self.plan, "releases": chain, "head": head}
+        if self.changes:
+            document["changes"] = [change.to_json() for change in self.changes]
         write_atomically(Path(path), canonical(document) + b"\n", mode=0o644)
 
     @classmethod
@@ -164,7 +171,8 @@ class Released(PolicyView[Release]):
                     raise altered(number)
                 items.append(release)
                 previous = entry["digest"]
-            if document["head"] != previous or document.keys() != _FILE_KEYS:
+            changes = changes_of(document.get("changes", ()), root)
+            if document["head"] != previous or document.keys() - {"changes"} != _FILE_KEYS:
                 raise CorruptRelease(
                     "head must be the digest of the last release; it is another. "
                     "The file was cut short or altered: fetch it again."
@@ -175,7 +183,7 @@ class Released(PolicyView[Release]):
             raise CorruptRelease(
                 "released file must have a plan and releases; a part is missing. Fetch it again."
             ) from None
-        read = cls(n_actions, schedule, tuple(items), plan, prior=prior_of(plan))
+        read = cls(n_actions, schedule, tuple(items), plan, changes, prior=prior_of(plan))
         _ = read.actions, read.outcome  # fail now, if at all
         return read
 

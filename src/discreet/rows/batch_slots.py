@@ -87,6 +87,10 @@ class BatchSlots:
         self.taken += len(actions)
         self.unheard += len(actions)
 
+    def widen(self, n_actions: int) -> None:
+        """Make room for the losses of actions that were added before any slot was taken."""
+        self.losses = np.empty((self.size, n_actions))
+
     def close_to_slots(self, sealed: Moment) -> None:
         """End the batch before it is full: slots that nobody took are no records of it."""
         self.size, self.sealed, taken = self.taken, sealed, slice(self.taken)

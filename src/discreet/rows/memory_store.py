@@ -15,6 +15,7 @@ import numpy as np
 
 from discreet.errors import InvalidInput, NotReady
 from discreet.privacy.ledger import Ledger
+from discreet.releases.action_change import ActionChange
 from discreet.releases.release import Release
 from discreet.releases.released import Released
 from discreet.rows.batch import Batch
@@ -72,10 +73,27 @@ class MemoryStore:
         while free <= rows and may_open(self.waiting, len(batches)) and schedule.fitted(last + 1):
             last += 1
             place = last, schedule.start(last), schedule.length(last)
-            size = self.p, self.released.n_actions
+            size = self.p, self.released.blocks(last)
             batches.append(BatchSlots(*place, *size, opened, self.parts))
             free += batches[-1].size
         return batches
+
+    @property
+    def open_number(self) -> int:
+        """The number of the batch that takes the next slot, as far as is known."""
+        return self.batches[-1].number if self.batches else len(self.released.items) + 1
+
+    @property
+    def next_empty(self) -> int:
+        """The number of the first batch of which no slot is taken."""
+        return self.open_number + bool(self.batches and self.batches[-1].taken)
+
+    def change_actions(self, change: ActionChange) -> None:
+        """Publish a change; an open batch without a slot taken has room for the new actions."""
+        self.released = self.released.changed(change)
+        if self.batches and not self.batches[-1].taken:
+            batch = self.batches[-1]
+            batch.widen(self.released.blocks(batch.number))
 
     def now(self) -> Moment:
         """The public moment by which batches and windows end; a clock that is set back shows the

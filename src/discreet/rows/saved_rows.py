@@ -10,6 +10,7 @@ import numpy as np
 
 from discreet.control import PARTS
 from discreet.privacy.ledger import Ledger
+from discreet.releases.action_change import ActionChange
 from discreet.releases.release import Release
 from discreet.rows.batch_slots import BatchSlots, Moment
 from discreet.rows.memory_store import MemoryStore
@@ -32,11 +33,12 @@ def waiting_facts(store: MemoryStore) -> dict[str, Any]:
 def private_rows(store: MemoryStore) -> Arrays:
     """The rows of all batches under way, in the order of their slots, and who had any before."""
     batches, no_features = store.batches, np.empty((0, store.p))
-    no_losses, no_actions = np.empty((0, store.released.n_actions)), np.empty(0, np.int64)
+    widest, no_actions = store.released.blocks(store.open_number), np.empty(0, np.int64)
+    losses = [np.empty((0, widest)), *(_widened(b.losses[: b.taken], widest) for b in batches)]
     sealed = [batch.sealed for batch in batches if batch.sealed is not None]
     return {
         "features": np.vstack([no_features, *(b.features[: b.taken] for b in batches)]),
-        "losses": np.vstack([no_losses, *(b.losses[: b.taken] for b in batches)]),
+        "losses": np.vstack(losses),
         "actions": np.hstack([no_actions, *(b.actions[: b.taken] for b in batches)]),
         "counts": np.hstack([np.empty(0, bool), *(b.counts[: b.taken] for b in batches)]),
         "sealed_decisions": np.array([moment.decisions for moment in sealed], dtype=np.int64),
@@ -46,6 +48,12 @@ def private_rows(store: MemoryStore) -> Arrays:
         **_parts_of(batches, store.parts),
         **({} if store.people is None else store.people.arrays()),
     }
+
+
+def _widened(losses: np.ndarray[Any, Any], width: int) -> np.ndarray[Any, Any]:
+    """Losses of a batch from before actions were added, which nobody can have heard."""
+    missing = ((0, 0), (0, width - losses.shape[1]))
+    return np.pad(losses, missing, constant_values=np.nan)
 
 
 def _of_clock(batches: Sequence[BatchSlots]) -> Arrays:
@@ -65,26 +73,28 @@ def _parts_of(batches: list[BatchSlots], parts: bool) -> Arrays:
 def restore(
     store: MemoryStore,
     releases: tuple[Release, ...],
+    changes: tuple[ActionChange, ...],
     ledger: Ledger,
     facts: Mapping[str, Any],
     rows: Arrays,
 ) -> None:
     """Make a new store go on where a saved one stopped; ValueError for an impossible state."""
-    _refuse_impossible_rows(store, rows)
     _require([item.number for item in releases] == list(range(1, len(releases) + 1)))
     _require(len(ledger.entries) == len(releases) * (len(PARTS) if store.parts else 1))
     participation = store.ledger.participation
     _require(ledger.participation == participation)
     ledger = replace(ledger, assumption=store.ledger.assumption)
-    store.begin_after(replace(store.released, items=releases), ledger)
+    store.begin_after(replace(store.released, items=releases, changes=changes), ledger)
+    _refuse_impossible_rows(store, rows)
     store.people = None  # these slots were handed out before: none is counted again
     seconds = float(facts["seconds"])
     _take_again(store, rows, seconds)
+    _require(rows["losses"].shape[1] == store.released.blocks(store.open_number))
     store.decisions, store.seconds = int(facts["decisions"]), seconds
     done = 0
     for batch in store.batches:
         part = slice(done, done := done + batch.taken)
-        batch.losses[: batch.taken] = rows["losses"][part]
+        batch.losses[: batch.taken] = rows["losses"][part, : batch.losses.shape[1]]
         batch.counts[: batch.taken] = rows["counts"][part]
         batch.unheard = int(np.isnan(rows["losses"][part]).all(axis=-1).sum())
     _restore_moments(store, rows)
@@ -140,7 +150,7 @@ def _refuse_impossible_rows(store: MemoryStore, rows: Arrays) -> None:
     features, losses, actions = rows["features"], rows["losses"], rows["actions"]
     _require(actions.ndim == 1 and actions.dtype == np.int64 and rows["closed"].dtype == np.bool_)
     _require(features.shape == (len(actions), store.p))
-    _require(losses.shape == (len(actions), store.released.n_actions))
+    _require(losses.ndim == 2 and len(losses) == len(actions) and losses.shape[1] >= 1)
     counts, people = rows["counts"], store.people is not None
     _require(counts.shape == actions.shape and counts.dtype == np.bool_)
     _require(people == ("people_key" in rows) and bool(people or counts.all()))

@@ -51,7 +51,7 @@ def play_known(plan: Playable, truth: Truth, rounds: Rounds, first_batch: int = 
     for number, length in enumerate(schedule.lengths(), start=1):
         rows = slice(schedule.start(number), schedule.start(number) + length)
         c, u = rounds.contexts[:, rows], rounds.u[:, rows]
-        policy = plan.policy.probabilities(released, truth.features[None, None])
+        policy = plan.played_policy.probabilities(released, truth.features[None, None])
         policy = np.broadcast_to(policy, (len(seeds), *policy.shape[1:]))  # (S, R, C, A)
         expected_gap = (policy * gaps[:, None]).sum(axis=-1)  # (S, R, C)
         observed.append(np.take_along_axis(expected_gap, c[:, None], axis=-1).sum(axis=-1).T)

@@ -39,6 +39,7 @@ from discreet.rows.people_counts import numbered, slots_that_count
 from discreet.schedule import Schedule
 from discreet.simulate.environment import refuse_imported
 from discreet.simulate.played_batches import play, played_control, shuffle
+from discreet.simulate.played_offers import PlayedOffers
 from discreet.types import Array
 
 HELD_PER_ROW = 14
@@ -79,7 +80,7 @@ class JointRuns(Policy):
 class Family:
     """Plans whose mechanisms differ only in numbers, as one stacked mechanism and its policies."""
 
-    policy: Policy
+    played_policy: Policy
     mechanism: Mechanism
     feedback: str
     control: Control | None = None
@@ -93,8 +94,8 @@ class Family:
     @classmethod
     def of(cls, plans: Sequence[Plan]) -> Family:
         """Plans in an order that keeps policies of one class together."""
-        groups = groupby(plans, key=lambda plan: structure(plan.policy))
-        alike = [[plan.policy for plan in group] for _, group in groups]
+        groups = groupby(plans, key=lambda plan: structure(plan.played_policy))
+        alike = [[plan.played_policy for plan in group] for _, group in groups]
         members = tuple((stack(policies), len(policies)) for policies in alike)
         policy = JointRuns(members) if len(members) > 1 else members[0][0]
         one = plans[0]  # whose control all share
@@ -124,7 +125,7 @@ class Machine:
 
 def run(
     plans: Sequence[Plan],
-    features: np.ndarray[Any, Any],
+    features: np.ndarray[Any, Any] | PlayedOffers,
     truth: np.ndarray[Any, Any],
     seeds: Sequence[int],
     machine: Machine | None = None,
@@ -133,8 +134,9 @@ def run(
 ) -> np.ndarray[Any, Any]:
     """Progressive-validation loss at the end of every batch: (plans, seeds, batches).
 
-    ``features`` (T, p) are mapped already, and ``truth`` are labels (T,) or losses (T, A); all
-    plans share their actions and their batches. ``rounds`` ends each run before its rows end.
+    ``features`` (T, p) are mapped already, or offers of T rounds, and ``truth`` are labels (T,),
+    losses (T, A) or those of what is offered (T, K); all plans share their actions and their
+    batches. ``rounds`` ends each run before its rows end.
     ``users`` (T,) are the ids of people, where plans have the unit "user".
     """
     summed, ends = lost(plans, features, truth, seeds, machine, rounds, users=users)
@@ -143,7 +145,7 @@ def run(
 
 def lost(
     plans: Sequence[Plan],
-    features: np.ndarray[Any, Any],
+    features: np.ndarray[Any, Any] | PlayedOffers,
     truth: np.ndarray[Any, Any],
     seeds: Sequence[int],
     machine: Machine | None = None,
@@ -197,7 +199,13 @@ def lost(
             return None
         return machine.array(_slots(people, schedule, chosen_seeds, often))
 
-    for indices, some_seeds in parts(plans, features.shape, schedule, len(seeds), machine):
+    # Offers of different lengths have an order of their own in each seed.
+    alone = isinstance(features, PlayedOffers) and features.sizes is not None
+    width = features.offered.count if isinstance(features, PlayedOffers) else None
+    cut = parts(plans, features.shape, schedule, 1 if alone else len(seeds), machine, width)
+    if alone:
+        cut = ((indices, [seed]) for indices, _ in list(cut) for seed in range(len(seeds)))
+    for indices, some_seeds in cut:
         chosen = [plans[i] for i in indices]
         some = tuple(seeds[s] for s in some_seeds)
         family, n_actions = Family.of(chosen), chosen[0].n_actions
@@ -219,8 +227,12 @@ def _shuffled(
     below_one = np.nextafter(np.asarray(1.0, machine.dtype), np.asarray(0.0, machine.dtype))
     u = np.minimum(np.stack(uniforms)[:, None], float(below_one))
     order = machine.array(np.stack(orders))
-    x, y = machine.array(features), machine.array(truth)
-    rows = x[order][:, None], y[order][:, None], machine.array(u)
+    y = machine.array(truth)
+    if isinstance(features, PlayedOffers):
+        x = features.in_order(np.stack(orders), machine.array)
+    else:
+        x = machine.array(features)[order][:, None]
+    rows = x, y[order][:, None], machine.array(u)
     return rows if groups is None else (*rows, machine.array(groups)[order][:, None])
 
 
@@ -248,8 +260,8 @@ def _play_family(
     control = None
     if family.control is not None:
         control = played_control(family.control, schedule, None)
-        if namespace(features) is not np:
-            control = namespace(features).asarray(control, device=features.device)
+        if namespace(u) is not np:
+            control = namespace(u).asarray(control, device=u.device)
     noise = SeededNoise(tuple(seeds))
     played = play(family, released, features, truth, u, noise, counts, control)
     starts = (schedule.start(number) for number in itertools.count(1))
@@ -275,7 +287,12 @@ def _summed(
 
 
 def parts(
-    plans: Sequence[Plan], shape: tuple[int, ...], schedule: Schedule, seeds: int, machine: Machine
+    plans: Sequence[Plan],
+    shape: tuple[int, ...],
+    schedule: Schedule,
+    seeds: int,
+    machine: Machine,
+    offered: int | None = None,
 ) -> Iterator[tuple[list[int], list[int]]]:
     """Families cut to the memory budget: indices of plans and of seeds."""
     groups: dict[Any, list[int]] = defaultdict(list)
@@ -285,9 +302,9 @@ def parts(
         kind = (structure(plan.mechanism), plan.feedback, _dense(plan))
         groups[*kind, plan.participation, plan.control].append(i)
     for members in groups.values():
-        members.sort(key=lambda i: repr(structure(plans[i].policy)))
+        members.sort(key=lambda i: repr(structure(plans[i].played_policy)))
         itemsize = np.dtype(machine.dtype).itemsize
-        each = _held_by_a_run(plans[members[0]], shape, schedule, itemsize)
+        each = _held_by_a_run(plans[members[0]], shape, schedule, itemsize, offered)
         together = max(1, machine.memory // each)
         seeds_at_once = min(seeds, together)
         runs_at_once = max(1, together // seeds_at_once)
@@ -307,18 +324,26 @@ def _dense(plan: Plan) -> bool:
     return plan.budget.private and isinstance(plan.mechanism, with_gram)
 
 
-def _held_by_a_run(plan: Plan, shape: tuple[int, ...], schedule: Schedule, itemsize: int) -> int:
+def _held_by_a_run(
+    plan: Plan,
+    shape: tuple[int, ...],
+    schedule: Schedule,
+    itemsize: int,
+    offered: int | None = None,
+) -> int:
     """Bytes that one run of one seed holds at its largest batch."""
     rows, p = max(schedule.lengths()), shape[1]
-    blocks = plan.n_actions * p * p
+    blocks = plan.blocks * p * p
     if _dense(plan):
-        blocks *= 2 * plan.n_actions  # a dense matrix is also copied, factored and inverted
-    held = itemsize * (HELD_PER_ROW * rows * plan.n_actions + HELD_PER_ENTRY * blocks)
+        blocks *= 2 * plan.blocks  # a dense matrix is also copied, factored and inverted
+    held = itemsize * (HELD_PER_ROW * rows * (offered or plan.n_actions) + HELD_PER_ENTRY * blocks)
+    if offered is not None:  # each run has features of its own, of the pairs that it chose
+        held += 8 * HELD_STRETCHED * rows * p
     if isinstance(plan.mechanism, PooledStatistics):
         # In double precision: the statistics and matrices of all batches, the pool, and the rows'
         # weights, losses and lengths where they are stretched.
         matrices = HELD_PER_MATRIX * p * p * plan.mechanism.stretched
         batches = len(remembered(schedule.lengths(), schedule.half_life))
         kept = batches * (blocks + matrices) + HELD_PER_ENTRY * blocks
-        held += 8 * (kept + HELD_STRETCHED * rows * plan.n_actions * plan.mechanism.stretched)
+        held += 8 * (kept + HELD_STRETCHED * rows * plan.blocks * plan.mechanism.stretched)
     return held

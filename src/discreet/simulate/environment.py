@@ -28,6 +28,8 @@ from discreet.simulate.data_advice import advise_on_contexts
 from discreet.simulate.group_losses import GroupLosses, PlayedGroups
 from discreet.simulate.labels import label_actions, loss_table
 from discreet.simulate.played_batches import play, played_control, shuffle
+from discreet.simulate.played_offers import played_offers
+from discreet.simulate.played_offers import without_contexts as offers_without_contexts
 from discreet.simulate.public_groups import Groups
 from discreet.validate import in_range, instance
 
@@ -135,6 +137,7 @@ def evaluate(
     labels: Any = None,
     *,
     losses: Any = None,
+    offers: Any = None,
     groups: Any = None,
     seed: int = 0,
     noise: Noise | None = None,
@@ -146,6 +149,10 @@ def evaluate(
     (n, A) in [0, 1] says instead what each action costs in each context; with bandit feedback the
     learner hears only that of the action it chose. ``contexts`` may be a frame, ``labels`` then a
     series or the name of a column, and ``losses`` a frame with a column for each action.
+
+    ``offers`` says what each context is offered, a list of ids each, or one list for all; labels
+    are then ids, and ``losses`` a list for each offer, in its order. ``best_fixed`` is the loss of
+    always taking the item that is best on average among those offered.
 
     ``groups`` is one value per context, or the name of a column, for ``by_group()``. Like all that
     is played it must be public: losses of a group say something about each of its members. The
@@ -167,11 +174,19 @@ def evaluate(
     """
     instance("plan", plan, (Plan,), "Make a Plan; that of a learner is learner.plan.")
     refuse_imported(plan)
-    given = handed_over(plan.features, contexts, groups, labels=labels, users=users)
-    features = plan.features.map(given.contexts)
-    losses = action_columns(losses, plan.actions, contexts)
-    truth = truth_of(plan, len(features), given.beside["labels"], losses)
-    advise_on_contexts(plan.features, given.contexts, given.columns)
+    given = handed_over(plan.contexts, contexts, groups, labels=labels, users=users)
+    features: Any = plan.features.map(given.contexts)
+    labels = given.beside["labels"]
+    with_offers = offers is not None or plan.catalogue is not None
+    if offers is None:
+        losses = action_columns(losses, plan.actions, contexts)
+    if with_offers:
+        refuse_labels_and_losses(labels, losses)
+        features, truth = played_offers(plan, features, offers, labels, losses)
+        refuse_groups_of_offers(groups)
+    else:
+        truth = truth_of(plan, len(features), labels, losses)
+    advise_on_contexts(plan.contexts, given.contexts, given.columns)
     warn_if_too_noisy(plan)
     rounds = min(len(features), plan.horizon or len(features))
     order, u = (drawn[:rounds] for drawn in shuffle(seed, len(features)))
@@ -198,11 +213,15 @@ def evaluate(
     prior = None if plan.prior is None else plan.prior.statistics
     released = Released(plan.n_actions, schedule, prior=prior)
     batches = []
-    for batch in play(plan, released, features[order], truth[order], u, noise, counts, control):
+    rounds_played = features.part(order) if with_offers else features[order]
+    for batch in play(plan, released, rounds_played, truth[order], u, noise, counts, control):
         batches.append(batch)
         if batch.release is not None:
             released = released.add(batch.release)
-    best_fixed, uniform = without_contexts(truth[order], plan.n_actions)
+    if with_offers:
+        best_fixed, uniform = offers_without_contexts(rounds_played, truth[order])
+    else:
+        best_fixed, uniform = without_contexts(truth[order], plan.n_actions)
     return Evaluation(
         losses=np.concatenate([batch.incurred for batch in batches]).astype(float),
         released=released,
@@ -237,15 +256,29 @@ def lift_of_plan(plan: Plan, released: Released) -> Lift | None:
 
 def truth_of(plan: Plan, rows: int, labels: Any, losses: Any) -> np.ndarray[Any, Any]:
     """What ``play`` takes as truth: labels (rows,) as actions, or losses (rows, A)."""
+    refuse_labels_and_losses(labels, losses)
+    if losses is not None:
+        return loss_table(losses, rows, plan.n_actions, plan.losses)
+    return label_actions(labels, rows, plan.n_actions, getattr(plan, "actions", None))
+
+
+def refuse_groups_of_offers(groups: Any) -> None:
+    """Best fixed actions by group are not known where rounds offer different actions."""
+    if groups is not None:
+        raise InvalidInput(
+            "groups must be left out where rounds offer different actions; got some. "
+            "Evaluate each group alone."
+        )
+
+
+def refuse_labels_and_losses(labels: Any, losses: Any) -> None:
+    """One of them says what actions cost."""
     if (labels is None) == (losses is None):
         got = "neither" if labels is None else "both"
         raise InvalidInput(
             f"labels or losses must be given, and not both; got {got}. Pass labels for the right "
             "action of each context, or losses= for what each action costs."
         )
-    if losses is not None:
-        return loss_table(losses, rows, plan.n_actions, plan.losses)
-    return label_actions(labels, rows, plan.n_actions, getattr(plan, "actions", None))
 
 
 def without_contexts(truth: np.ndarray[Any, Any], n_actions: int) -> tuple[float, float]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from discreet.arrays.backend import namespace
 from discreet.control import Control, control_actions, people_in_control, slots_in_control
+from discreet.features.offered import OfferedPairs
 from discreet.oracles import Mechanism
 from discreet.oracles.mechanisms.loss_sums import LossSums
 from discreet.policies import Policy
@@ -18,6 +19,7 @@ from discreet.releases.release import Release
 from discreet.releases.released import Released
 from discreet.rows.batch import Batch
 from discreet.schedule import Schedule
+from discreet.simulate.played_offers import PlayedOffers
 from discreet.types import Array
 
 
@@ -25,7 +27,7 @@ class Playable(Protocol):
     """What a run needs of a plan: a plan, or a stack of them."""
 
     @property
-    def policy(self) -> Policy: ...
+    def played_policy(self) -> Policy: ...
     @property
     def mechanism(self) -> Mechanism: ...
     @property
@@ -80,39 +82,23 @@ def play(
 ) -> Iterator[PlayedBatch]:
     """Batch by batch, without a loop over rounds.
 
-    ``features`` (..., T, p) and ``u`` (..., T, 2) may have leading axes (seeds, 1) that meet the
-    (runs,) of a stacked policy and mechanism. ``truth`` are labels (..., T), or the losses of all
-    actions (..., T, A). ``counts`` (..., T) says which slots count; the others are void.
+    ``features`` (..., T, p), or offers of as many rounds, and ``u`` (..., T, 2) may have leading
+    axes (seeds, 1) that meet the (runs,) of a stacked policy and mechanism. ``truth`` are labels
+    (..., T), or the losses of all actions (..., T, A), or of what is offered (..., T, K).
+    ``counts`` (..., T) says which slots count; the others are void.
     ``control`` (T,) says which rounds are of the plan's control share.
     """
-    xp = namespace(features)
     schedule = released.schedule
-    labels = truth.ndim < features.ndim
-    actions = np.arange(released.n_actions)[:, None]
-    if xp is not np:
-        actions = xp.asarray(actions, device=features.device)
+    play_rows = _offers_played if isinstance(features, PlayedOffers) else _played
     for number, length in enumerate(schedule.lengths(), start=1):
         rows = slice(schedule.start(number), schedule.start(number) + length)
-        x = features[..., rows, :]
-        chosen = plan.policy.sample(released, x, u[..., rows, :])
         part = None if control is None else control[rows]
-        if part is not None:
-            instead = control_actions(plan.control_action, released.n_actions, u[..., rows, :])
-            chosen = xp.where(part, instead, chosen)
-        if labels:
-            incurred = chosen != truth[..., rows]
-        else:
-            losses = truth[..., rows, :]
-            taken = (chosen[..., None, :] == actions).mT
-            incurred = xp.where(taken, losses, xp.zeros_like(losses)).sum(-1)
+        played = play_rows(plan, released, features, truth, u[..., rows, :], rows, part)
+        chosen, incurred, told_rows = played
         if not schedule.fitted(number):
             yield PlayedBatch(chosen, incurred, None)
             return
-        # Stored with the rows contiguous, as the predictions are.
-        taken = (chosen[..., None, :] == actions).mT
-        if labels:
-            losses = xp.astype((truth[..., None, rows] != actions).mT, features.dtype)
-        observed = taken if plan.feedback == "bandit" else taken | ~taken
+        x, losses, observed = told_rows()
         if counts is not None:
             observed = observed & counts[..., rows, None]
         batch = Batch(x, losses, observed, part)
@@ -125,3 +111,79 @@ def play(
         release = Release.of(fit, number, length, event=event, part_losses=told)
         released = released.add(release)._compact()
         yield PlayedBatch(chosen, incurred, release)
+
+
+Played = tuple[Array, Array, Callable[[], tuple[Array, Array, Array]]]
+"""Actions and losses (..., n) of some rounds, and how they become features, losses, observed."""
+
+
+def _played(
+    plan: Playable,
+    released: Released,
+    features: Array,
+    truth: Array,
+    u: Array,
+    rows: slice,
+    control: Array | None,
+) -> Played:
+    """Rounds in which every action of the plan is offered."""
+    xp, x = namespace(features), features[..., rows, :]
+    labels = truth.ndim < features.ndim
+    actions = np.arange(released.n_actions)[:, None]
+    if xp is not np:
+        actions = xp.asarray(actions, device=features.device)
+    chosen = plan.played_policy.sample(released, x, u)
+    if control is not None:
+        instead = control_actions(plan.control_action, released.n_actions, u)
+        chosen = xp.where(control, instead, chosen)
+    if labels:
+        incurred = chosen != truth[..., rows]
+    else:
+        taken = (chosen[..., None, :] == actions).mT
+        losses = truth[..., rows, :]
+        incurred = xp.where(taken, losses, xp.zeros_like(losses)).sum(-1)
+
+    def told() -> tuple[Array, Array, Array]:
+        # Stored with the rows contiguous, as the predictions are.
+        taken = (chosen[..., None, :] == actions).mT
+        if labels:
+            losses = xp.astype((truth[..., None, rows] != actions).mT, features.dtype)
+        else:
+            losses = truth[..., rows, :]
+        return x, losses, taken if plan.feedback == "bandit" else taken | ~taken
+
+    return chosen, incurred, told
+
+
+def _offers_played(
+    plan: Playable,
+    released: Released,
+    features: PlayedOffers,
+    truth: Array,
+    u: Array,
+    rows: slice,
+    control: Array | None,
+) -> Played:
+    """Rounds that offer different actions; chosen are places in what a round offers."""
+    some, table = features.part(rows), truth[..., rows, :]
+    xp = namespace(table)
+    chosen = some.sample(plan.played_policy, released, u)
+    if control is not None:
+        chosen = xp.where(control, some.at_random(u), chosen)
+    shape = np.broadcast_shapes(chosen.shape, table.shape[:-1])
+    table = xp.broadcast_to(table, (*shape, table.shape[-1]))
+    picked = xp.broadcast_to(chosen, shape)[..., None]
+    incurred = xp.take_along_axis(table, picked, axis=-1)[..., 0]
+
+    def told() -> tuple[Array, Array, Array]:
+        x, blocks = some.offered.stored(chosen)
+        if isinstance(some.offered, OfferedPairs):
+            losses = incurred[..., None]
+            return x, losses, losses == losses
+        actions = np.arange(released.n_actions)
+        if xp is not np:
+            actions = xp.asarray(actions, device=table.device)
+        observed = blocks[..., None] == actions
+        return x, xp.where(observed, incurred[..., None], 0.0), observed
+
+    return chosen, incurred, told

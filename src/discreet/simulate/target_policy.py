@@ -23,7 +23,9 @@ Rule = Callable[[Floats], Any]
 def rule_of(target: Any, released: Released | None, features: Floats) -> Rule:
     """Probabilities of a learner, of releases, of a policy that reads ``released``, or a rule."""
     if isinstance(target, Learner):
-        return _reading(target.plan.policy, target.released, features, target.plan.features.p)
+        return _reading(
+            target.plan.played_policy, target.released, features, target.plan.features.p
+        )
     if isinstance(target, Released):
         if target.plan is None:
             raise InvalidInput(
@@ -31,7 +33,7 @@ def rule_of(target: Any, released: Released | None, features: Floats) -> Rule:
                 "policy itself, with released= for them."
             )
         plan = Plan.from_config(target.plan)
-        return _reading(plan.policy, target, features, plan.features.p)
+        return _reading(plan.played_policy, target, features, plan.features.p)
     if isinstance(target, Policy):
         if released is None:
             raise InvalidInput(

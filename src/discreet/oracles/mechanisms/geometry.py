@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.arrays.backend import as_like, at_least, lift
+from discreet.arrays.backend import as_like, at_least, lift, padded
 from discreet.arrays.linear_algebra import raised_eigenvalues
 from discreet.oracles.mechanisms.legal_rows import matrix_bits
 from discreet.releases.forgetting import remembered
@@ -44,12 +44,21 @@ class Pool:
     heard: Any
     matrix: Any
     inverse: Any
+    alike: bool = False
+    """Whether losses were shortened as rows were."""
 
     def following(self) -> Array:
         """The matrix of the next batch: √(N/p)·T₊^(−½)·M, so that pooled rows are round."""
         raised, axes = self._spread
-        half = lift(self.records / axes.shape[-1], axes) ** 0.5 * raised[..., None, :] ** -0.5
-        return (axes * half) @ axes.mT @ self.matrix
+        p = axes.shape[-1]
+        half = lift(self.records / p, axes) ** 0.5 * raised[..., None, :] ** -0.5
+        made = (axes * half) @ axes.mT @ self.matrix
+        if not self.alike:
+            return made
+        # Rows of about length one: c is what shortened them, and in only Σ λ/λ₊ of p directions
+        # do they reach above the noise.
+        told = at_least(((self.gram.sum(-3) @ axes) * axes).sum(-2), 0.0) / raised
+        return made * lift((p / at_least(told.sum(-1), 1.0)) ** 0.5 / self.typical_length(), made)
 
     def typical_length(self) -> Array:
         """c ≈ ‖M b‖ (...), read off the constant feature: c² = ½·N / (M⁻¹ T₊ M⁻ᵀ)_00."""
@@ -68,7 +77,12 @@ class Pool:
         )
 
 
-def pooled(statistics: Sequence[Statistics], clear: Any, half_life: int | None = None) -> Pool:
+def pooled(
+    statistics: Sequence[Statistics],
+    clear: Any,
+    half_life: int | None = None,
+    alike: bool = False,
+) -> Pool:
     """Everything released that still counts, in the coordinates of the newest batch.
 
     w_i = s_i·n_i/(n_i + clear·p·σ²·κ_i²), where κ_i ≥ 1 says how much the change of coordinates
@@ -83,7 +97,8 @@ def pooled(statistics: Sequence[Statistics], clear: Any, half_life: int | None =
     variance: Any = 0.0
     for each, share in remembered(statistics, half_life):
         # Directly from its own coordinates: by way of plain ones rounding would grow with ‖M‖².
-        one_gram, one_response, noise = each.gram, each.response, each.variance
+        one_gram, noise = padded(each.gram, newest.gram.shape, (-3,)), each.variance
+        one_response = padded(each.response, newest.response.shape, (-2,))
         if matrix is not None:
             change, clear = matrix @ each.inverse, lift(clear, matrix, 0)
             noise = as_like(noise, change) * at_least((change * change).sum((-2, -1)) / p, 1.0) ** 2
@@ -94,7 +109,8 @@ def pooled(statistics: Sequence[Statistics], clear: Any, half_life: int | None =
         response = response + lift(weight, one_response, 2) * one_response
         records, variance = records + weight * each.records, variance + weight**2 * noise
         heard = heard + weight * each.heard
-    return Pool(gram, response, (2 * p * variance) ** 0.5, records, heard, matrix, newest.inverse)
+    noise = (2 * p * variance) ** 0.5
+    return Pool(gram, response, noise, records, heard, matrix, newest.inverse, alike)
 
 
 def publishable(matrix: Array) -> np.ndarray[Any, Any]:

@@ -90,20 +90,31 @@ def fitted_rows(
 def stretched_rows(
     grid: np.ndarray[Any, Any], matrix: np.ndarray[Any, Any]
 ) -> np.ndarray[Any, Any]:
-    """Integer rows z with z/2^20 ≈ M b/‖M b‖, rounded toward zero, so ‖z‖ ≤ 2^20.
+    """``shortened_rows`` of length one: only the direction of M b counts."""
+    return shortened_rows(grid, matrix, least=0.0)[0]
+
+
+def shortened_rows(
+    grid: np.ndarray[Any, Any], matrix: np.ndarray[Any, Any], least: float = 1.0
+) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Integer rows z with z/2^20 ≈ M b/max(least, ‖M b‖), rounded toward zero, so ‖z‖ ≤ 2^20,
+    and 1/max(1, ‖M b‖) for each.
 
     The same bits on every machine for p ≤ 8,192: the products of M's few bits with integers up to
     2^20 sum exactly, a power of two brings each row below 2^20, its squares sum exactly, and root
-    and quotient are rounded once. Only the direction of M b counts, so the power of two of M does
-    not. [docs/privacy/arithmetic.md, "Stretched rows"]
+    and quotient are rounded once. [docs/privacy/arithmetic.md, "Stretched rows"]
     """
     products = grid @ integers_of(matrix).T
     largest = np.abs(products).max(axis=-1, keepdims=True)
     _, exponents = np.frexp(largest)
     rows = np.trunc(np.ldexp(products, GRID_BITS - exponents))
     squares = np.einsum("...i,...i->...", rows, rows)[..., None]
-    z = np.trunc(rows / np.sqrt(np.where(squares > 0.0, squares, 1.0)) * GRID)
-    return _within_grid(z)
+    lengths = np.sqrt(np.where(squares > 0.0, squares, 1.0))
+    # How long ``rows`` are where ‖M b‖ = 1: b is z/(2^20·√2), and M has a power of two of its own.
+    power = math.frexp(float(np.abs(matrix).max()))[1] - matrix_bits(matrix.shape[-1])
+    one = np.ldexp(math.sqrt(2.0), 2 * GRID_BITS - exponents - power)
+    z = np.trunc(rows / np.maximum(lengths, least * one) * GRID)
+    return _within_grid(z), np.minimum(1.0, one / lengths)
 
 
 def matrix_bits(p: int) -> int:

@@ -22,7 +22,7 @@ from discreet.arrays.backend import (
     weighted_sums,
 )
 from discreet.arrays.linear_algebra import pack_products, packed_form, unpack
-from discreet.oracles.mechanisms.legal_rows import GRID, legal_rows, stretched_rows
+from discreet.oracles.mechanisms.legal_rows import GRID, legal_rows, shortened_rows, stretched_rows
 from discreet.privacy.sensitivities import centre
 from discreet.rows.batch import Batch
 from discreet.types import Array
@@ -51,11 +51,12 @@ class Moments:
 
 
 def floating_moments(
-    batch: Batch, feedback: str, middle: float, matrix: Array | None = None
+    batch: Batch, feedback: str, middle: float, matrix: Array | None = None, alike: bool = False
 ) -> Moments:
     """Plain floating sums over the rows that were observed, with losses centred at ``middle``.
 
     With a matrix M (..., p, p) rows are v = M b/‖M b‖, in float64 since M may be far from even.
+    With ``alike`` both row and centred loss are divided by max(1, ‖M b‖) instead.
     """
     xp = namespace(batch.features)
     observed = batch.observed[..., :1] if feedback == "full" else batch.observed
@@ -68,15 +69,22 @@ def floating_moments(
     told = None
     if feedback == "bandit":
         told = xp.stack([0.5 * heard.sum((-2, -1)), weights.sum((-2, -1))], axis=-1)
-    return Moments(*stretched_sums(batch.features, weights, heard, matrix), 1.0, 1.0, told)
+    sums = stretched_sums(batch.features, weights, heard, matrix, alike)
+    return Moments(*sums, 1.0, 1.0, told)
 
 
-def exact_moments(batch: Batch, feedback: str, losses: str, matrix: Array | None = None) -> Moments:
+def exact_moments(
+    batch: Batch, feedback: str, losses: str, matrix: Array | None = None, alike: bool = False
+) -> Moments:
     """Integer sums over legal records, with centred losses; over M b/‖M b‖ with a matrix M."""
     legal = legal_rows(batch, feedback, losses)
     rows, weights = legal.grid, legal.weights
+    shrink: Any = 1.0
     if matrix is not None:
-        rows = stretched_rows(rows, np.asarray(matrix))
+        if alike:
+            rows, shrink = shortened_rows(rows, np.asarray(matrix))
+        else:
+            rows = stretched_rows(rows, np.asarray(matrix))
         weights = weights * rows.any(axis=-1, keepdims=True)  # what M makes nothing of is void
     centred = np.trunc((legal.targets - centre(losses, batch.n_actions)) * GRID)
     gram = np.zeros((weights.shape[-1], rows.shape[-1], rows.shape[-1]), dtype=np.int64)
@@ -85,7 +93,8 @@ def exact_moments(batch: Batch, feedback: str, losses: str, matrix: Array | None
         part = slice(start, start + _EXACT_ROWS)
         z, w = rows[part], weights[part]
         gram += second_moments(z, w).astype(np.int64)
-        response += weighted_sums(w * centred[part], z).astype(np.int64)
+        told_losses = np.trunc(w * centred[part] * (shrink[part] if alike else 1.0))
+        response += weighted_sums(told_losses, z).astype(np.int64)
     if matrix is None:  # b = z / (2^20 √2) and y − centre = k / 2^20
         return Moments(gram, response, 0.5 / GRID**2, math.sqrt(0.5) / GRID**2)
     told = None
@@ -133,17 +142,19 @@ VOID = 2.0**-1022
 
 
 def stretched_sums(
-    features: Array, weights: Array, heard: Array, matrix: Array
+    features: Array, weights: Array, heard: Array, matrix: Array, alike: bool = False
 ) -> tuple[Array, Array]:
     """Σ w·v vᵀ and Σ h·v with v = M b/‖M b‖, as M (Σ b bᵀ·w/‖M b‖²) Mᵀ where runs share their rows.
 
-    In chunks, so that products b ⊗ b are formed once for both the lengths and the sums.
+    With ``alike`` v and h are divided by max(1, ‖M b‖). In chunks, so that products b ⊗ b are
+    formed once for both the lengths and the sums.
     """
-    xp = namespace(features)
+    xp, least = namespace(features), 1.0 if alike else VOID
     if not share_rows(features, weights):
         v = xp.astype(features, xp.float64) @ matrix.mT
-        v = v / xp.sqrt(at_least((v * v).sum(-1), VOID))[..., None]
-        return second_moments(v, weights), weighted_sums(heard, v)
+        lengths = xp.sqrt(at_least((v * v).sum(-1), least))[..., None]
+        v = v / lengths
+        return second_moments(v, weights), weighted_sums(heard / lengths if alike else heard, v)
     rows, p = features.shape[-2:]
     squared = matrix.mT @ matrix
     held = math.prod(features.shape[:-2]) * p * (p + 1) // 2
@@ -155,8 +166,9 @@ def stretched_sums(
         x = xp.astype(features[..., part, :], xp.float64)
         products = pack_products(x)
         squares = apply_rows(products, packed_form(squared)[..., None, :])  # (..., n, 1)
-        squares = at_least(squares, VOID)
+        squares = at_least(squares, least)
         gram = gram + weighted_sums(weights[..., part, :] / squares, products)
-        response = response + weighted_sums(heard[..., part, :] / xp.sqrt(squares), x)
+        shrunk = heard[..., part, :] / (squares if alike else xp.sqrt(squares))
+        response = response + weighted_sums(shrunk, x)
     there = matrix[..., None, :, :]
     return there @ unpack(gram, p) @ there.mT, response @ matrix.mT

@@ -29,10 +29,10 @@ def noisy_statistics(
     ``gram`` and ``response`` are the standard deviations, ``matrix`` how rows are stretched.
     """
     if noise.exact:
-        moments = exact_moments(batch, problem.feedback, problem.losses, matrix)
+        moments = exact_moments(batch, problem.feedback, problem.losses, matrix, problem.joint)
     else:
         middle = centre(problem.losses, batch.n_actions)
-        moments = floating_moments(batch, problem.feedback, middle, matrix)
+        moments = floating_moments(batch, problem.feedback, middle, matrix, problem.joint)
     return (
         noisy_gram(moments, gram, noise),
         noisy_response(moments, response, noise),

@@ -93,14 +93,17 @@ class PooledStatistics(Calibrated["PooledRidge"]):
     def conclusion(self, statistics: Sequence[Statistics]) -> tuple[Array, Array | None]:
         """What follows from all that was released: the newest weights, and the next matrix."""
         oracle = self.oracle
-        pool = pooled(statistics, oracle.clear, self.problem.half_life)
+        joint = self.problem.joint
+        pool = pooled(statistics, oracle.clear, self.problem.half_life, joint)
         numbers = (oracle.floor, pool.noise, oracle.ridge, pool.records)
         floor, noise, ridge, records = (lift(each, pool.gram, 0) for each in numbers)
         floor = floor * noise + ridge * records
         weights, following = solve_floored(pool.gram, pool.response, floor), None
         if pool.matrix is not None:
-            # Linear in plain features: θ_a = Mᵀ θ'_a / c.
-            weights = weights @ pool.matrix / lift(pool.typical_length(), weights)
+            # Linear in plain features: θ_a = Mᵀ θ'_a / c. Of joint features the lengths differ
+            # from action to action, so there losses were shortened as rows were, and c = 1.
+            length = 1.0 if joint else lift(pool.typical_length(), weights)
+            weights = weights @ pool.matrix / length
             following = pool.following()
         middle = centre(self.problem.losses, self.problem.n_actions)
         return uncentred(weights, middle), following

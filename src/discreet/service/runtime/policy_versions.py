@@ -67,7 +67,9 @@ class PolicyVersions:
 
     def _warm(self, deciding: Deciding) -> None:
         # One decision fills the caches of the releases, so that no request waits for them.
-        self.plan.policy.probabilities(deciding.as_released, np.zeros((1, self.plan.features.p)))
+        self.plan.played_policy.probabilities(
+            deciding.as_released, np.zeros((1, self.plan.features.p))
+        )
 
     def action(
         self, number: int, features: np.ndarray[Any, Any], control: bool = False
@@ -84,7 +86,7 @@ class PolicyVersions:
             rows = np.stack([asked[place][1] for place in places])
             draws = self._draws.random((len(rows), 2))
             try:
-                chosen = self.plan.policy.sample(self.at(number).as_released, rows, draws)
+                chosen = self.plan.played_policy.sample(self.at(number).as_released, rows, draws)
                 if self.plan.control is not None:
                     # Privacy: the policy is asked for people in the control as well, so how long
                     # an answer takes tells nobody who they are. [docs/privacy/lift.md, "People"]

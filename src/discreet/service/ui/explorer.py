@@ -71,11 +71,11 @@ class Control:
 
 def controls(plan: Plan) -> list[Control]:
     """The inputs that the public schema asks for."""
-    if isinstance(plan.features, UnitBall):
-        each = range(plan.features.dimension)
+    if isinstance(plan.contexts, UnitBall):
+        each = range(plan.contexts.dimension)
         return [Control(f"x{place}", f"number {place}", -1.0, 1.0) for place in each]
     found = []
-    for place, feature in enumerate(plan.features.fields):
+    for place, feature in enumerate(plan.contexts.fields):
         found.append(_control(f"x{place}", feature))
         if feature.indicator or feature.stand_in is not None:
             found.append(Control(_gap(found[-1]), f"{feature.name} is", values=GIVEN, kind="list"))
@@ -188,7 +188,9 @@ def _features(plan: Plan, inputs: list[Control], rows: list[dict[str, Any]]) -> 
 def _probabilities(plan: Plan, chain: Chain, number: int, features: Any) -> Any:
     # Not through ``PolicyVersions``, which keeps its few versions for decisions.
     until = chain.until(number)
-    return plan.policy.probabilities(_released(_Version(until.links[-1].digest, until)), features)
+    return plan.played_policy.probabilities(
+        _released(_Version(until.links[-1].digest, until)), features
+    )
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,245 @@
+"""Features of a context and an action together, by a public rule: one block for all actions.
+
+φ(c, a) = (1, ψ)/√2 with ‖ψ‖ ≤ 1, as rows of contexts alone are, so every sensitivity is that of
+one block, however many actions there are. [docs/privacy/joint.md]
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from discreet.arrays.backend import as_like, namespace
+from discreet.errors import InvalidInput
+from discreet.features.schema import MOST_FEATURES, Schema
+from discreet.features.unit_ball import SQRT_HALF, UnitBall
+from discreet.types import Array, Floats
+from discreet.validate import instance, nearest, whole
+
+KINDS = (UnitBall, Schema)
+EVERYTHING, NOTHING = "all", "none"
+
+
+class Spread(NamedTuple):
+    """Weights (..., m, p) apart: linear in the features of an action, context by context."""
+
+    constant: Array
+    """(..., m)"""
+    context: Array
+    """(..., m, dc)"""
+    action: Array
+    """(..., m, da)"""
+    products: Array | None
+    """(..., m, dc, da)"""
+
+
+@dataclass(frozen=True)
+class Joint:
+    """``context`` and ``action`` say how each becomes numbers; ``interactions`` what is multiplied.
+
+    "all" are all products of the numbers of a context with those of an action; a whole number is
+    the width to which a public projection with signs ±1 folds them; a list names pairs of fields,
+    [("age", "genre")]; "none" leaves products out. Parts of equal weight share the unit ball. An
+    effect of one action alone comes with a field for its id: Hashed("id", 64) in ``action``, whose
+    products with the context are a small block for each action.
+
+    >>> joint = Joint(UnitBall(2), UnitBall(1))
+    >>> joint.p
+    6
+    >>> x, z = joint.context.map([[0.6, 0.8]]), joint.action.map([[0.5]])
+    >>> (joint.rows(x, z) * 6**0.5).round(3)
+    array([[1.732, 0.6  , 0.8  , 0.5  , 0.3  , 0.4  ]])
+    """
+
+    context: UnitBall | Schema
+    action: UnitBall | Schema
+    interactions: Any = EVERYTHING
+
+    def __post_init__(self) -> None:
+        for name in ("context", "action"):
+            instance(name, getattr(self, name), KINDS, "Pass a Schema, or UnitBall(dimension).")
+        said = self.interactions
+        if isinstance(said, str) and said not in (EVERYTHING, NOTHING):
+            raise InvalidInput(
+                f"interactions must be 'all', 'none', a width or pairs of fields; got {said!r}. "
+                f"{nearest(said, (EVERYTHING, NOTHING))}"
+            )
+        if isinstance(said, (int, np.integer)):
+            step = "Give a width for a projection, or 'all' for every product."
+            object.__setattr__(self, "interactions", whole("interactions", said, 1, step))
+            if self.interactions >= self._all:
+                raise InvalidInput(
+                    f"interactions must be below {self._all}, the number of products; "
+                    f"got {self.interactions}. Write interactions='all'."
+                )
+        elif not isinstance(said, str):
+            object.__setattr__(self, "interactions", self._pairs(said))
+        if self.p > MOST_FEATURES:
+            raise InvalidInput(
+                f"joint features must be at most {MOST_FEATURES}; got {self.p}. "
+                "Give interactions= a width, or pairs of fields."
+            )
+
+    def _pairs(self, said: Any) -> tuple[tuple[Any, Any], ...]:
+        """Pairs of a field of the context and one of the action, each once."""
+        pairs = list(said) if isinstance(said, Sequence) else [said]
+        for pair in pairs:
+            if isinstance(pair, str) or not isinstance(pair, Sequence) or len(pair) != 2:
+                raise InvalidInput(
+                    "interactions must be pairs of a context's field and an action's; "
+                    f"got {pair!r}. Write [('age', 'genre')] with names of yours."
+                )
+            for kind, name in zip(("context", "action"), pair, strict=True):
+                known = columns_of(getattr(self, kind))
+                if name not in known:
+                    words = [str(each) for each in known]
+                    raise InvalidInput(
+                        f"interactions must name fields of the {kind}; got {name!r}. "
+                        f"{nearest(str(name), words)}"
+                    )
+        named = tuple((left, right) for left, right in pairs)
+        if not named or len(set(named)) != len(named):
+            raise InvalidInput(
+                f"interactions must be one or more distinct pairs; got {named}. "
+                "Leave doubles out, or write 'none'."
+            )
+        return named
+
+    @property
+    def _all(self) -> int:
+        return (self.context.p - 1) * (self.action.p - 1)
+
+    @cached_property
+    def products(self) -> int:
+        """How many features are products."""
+        if self.interactions == NOTHING:
+            return 0
+        if self.interactions == EVERYTHING:
+            return self._all
+        if isinstance(self.interactions, int):
+            return self.interactions
+        return len(self.chosen)
+
+    @property
+    def p(self) -> int:
+        """Number of features, bias included."""
+        return self.context.p + self.action.p - 1 + self.products
+
+    def map(self, contexts: Any) -> Floats:
+        """Contexts as numbers (n, dc + 1); ``rows`` joins them with actions."""
+        return self.context.map(contexts)
+
+    def is_single(self, contexts: Any) -> bool:
+        """Whether this is one context rather than many."""
+        return self.context.is_single(contexts)
+
+    def rows(self, contexts: Array, actions: Array) -> Array:
+        """φ of pairs: (..., dc + 1) and (..., da + 1) -> (..., p).
+
+        Privacy: the first entry is √½, and the squares of the rest add up to at most ½.
+        [docs/privacy/joint.md, "Claim"]
+        """
+        xp = namespace(contexts)
+        x, z = contexts[..., 1:], as_like(actions, contexts)[..., 1:]
+        shape = np.broadcast_shapes(x.shape[:-1], z.shape[:-1])
+        x, z = xp.broadcast_to(x, (*shape, x.shape[-1])), xp.broadcast_to(z, (*shape, z.shape[-1]))
+        first = xp.full_like(x[..., :1], SQRT_HALF)
+        parts = [first, self._share * x, self._share * z]
+        if self.products:
+            each = (x[..., :, None] * z[..., None, :]).reshape(*shape, self._all)
+            parts.append(self._share * math.sqrt(2.0) * self._folded(each))
+        return xp.concat(parts, axis=-1)
+
+    def spread(self, weights: Array) -> Spread:
+        """Weights (..., m, p) apart: a score is then a few products with contexts and actions."""
+        dc, da = self.context.p - 1, self.action.p - 1
+        ends = 1 + dc, 1 + dc + da
+        products = None
+        if self.products:
+            flat = self._unfolded(weights[..., ends[1] :]) * (self._share * math.sqrt(2.0))
+            products = flat.reshape(*flat.shape[:-1], dc, da)
+        return Spread(
+            weights[..., 0] * SQRT_HALF,
+            weights[..., 1 : ends[0]] * self._share,
+            weights[..., ends[0] : ends[1]] * self._share,
+            products,
+        )
+
+    @property
+    def _share(self) -> float:
+        """Each of two or three parts, of length at most one, takes the same share of the ball."""
+        return math.sqrt(1.0 / (3.0 if self.products else 2.0))
+
+    @cached_property
+    def chosen(self) -> Floats:
+        """Places of the products of named pairs among all products."""
+        da, places = self.action.p - 1, []
+        for left, right in self.interactions:
+            rows, columns = columns_of(self.context)[left], columns_of(self.action)[right]
+            places += [row * da + column for row in rows for column in columns]
+        return np.asarray(places)
+
+    @cached_property
+    def _fold(self) -> tuple[Floats, Floats]:
+        """Which folded product each product goes to, and with which factor.
+
+        Products are dealt out in the order of a public hash, so each sum has as many as the others,
+        give or take one; signs come from the same hash. Sums of n products are divided by √n, so
+        that the rows of the projection are orthonormal and no vector becomes longer.
+        """
+        hashes = scrambled(np.arange(self._all, dtype=np.uint32))
+        order = np.argsort(hashes, kind="stable")
+        place = np.empty(self._all, dtype=np.int64)
+        place[order] = np.arange(self._all) % self.interactions
+        signs = np.where(hashes & 1, 1.0, -1.0)
+        return place, signs / np.sqrt(np.bincount(place)[place])
+
+    @cached_property
+    def _matrix(self) -> Floats:
+        """The projection (all products, width)."""
+        place, factor = self._fold
+        matrix = np.zeros((self._all, self.products))
+        matrix[np.arange(self._all), place] = factor
+        return matrix
+
+    def _folded(self, products: Array) -> Array:
+        if self.interactions == EVERYTHING:
+            return products
+        if isinstance(self.interactions, int):
+            return products @ as_like(self._matrix, products)
+        return products[..., self.chosen]
+
+    def _unfolded(self, weights: Array) -> Array:
+        if self.interactions == EVERYTHING:
+            return weights
+        if isinstance(self.interactions, int):
+            place, factor = self._fold
+            return weights[..., place] * as_like(factor, weights)
+        xp = namespace(weights)
+        whole_row = xp.zeros_like(weights[..., :1]) + as_like(np.zeros(self._all), weights)
+        whole_row[..., self.chosen] = weights
+        return whole_row
+
+
+def scrambled(numbers: Floats) -> Floats:
+    """A fixed public permutation of 32-bit numbers: the finaliser of MurmurHash3.
+
+    >>> scrambled(np.array([1, 2], dtype=np.uint32)).tolist()
+    [1364076727, 821347078]
+    """
+    mixed: Floats = numbers.astype(np.uint32)
+    for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35)):
+        mixed = (mixed ^ (mixed >> shift)) * np.uint32(factor)
+    return np.asarray(mixed ^ (mixed >> 16))
+
+
+def columns_of(features: UnitBall | Schema) -> dict[Any, range]:
+    """Where each field stands among the numbers, the constant left out."""
+    if isinstance(features, UnitBall):
+        return {column: range(column, column + 1) for column in range(features.dimension)}
+    return features.spans

@@ -1,0 +1,49 @@
+"""A floor under every probability, whatever the policy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from discreet.arrays.backend import at_most, lift, namespace
+from discreet.policies.allocation import Policy
+from discreet.releases.released import Released
+from discreet.types import Array
+
+
+@dataclass(frozen=True)
+class Floored(Policy):
+    """q(a) = (1 − A·f)·p(a) + f with f = min{floor, 1/A}: no action falls below f.
+
+    A plan with ``floor`` decides by this rule; p are the probabilities of its ``policy``.
+
+    >>> from discreet.policies.uniform import Uniform
+    >>> Floored(Uniform(), 0.1).probabilities(Released(n_actions=4), np.ones((1, 2)))
+    array([[0.25, 0.25, 0.25, 0.25]])
+    """
+
+    policy: Policy
+    floor: float
+
+    def probabilities(self, released: Released, features: Array) -> Array:
+        least = self._least(released)
+        own = self.policy.probabilities(released, features)
+        kept = lift(1.0 - released.n_actions * least, features)
+        return kept * own + lift(least, features)
+
+    def sample(self, released: Released, features: Array, u: Array) -> Array:
+        """The first A·f of u[..., 0] are shared out evenly; the policy has the rest."""
+        xp, actions = namespace(u), released.n_actions
+        least = lift(self._least(released), u, 1)
+        even = actions * least
+        first = u[..., 0]
+        rest = at_most((first - even) / (1.0 - even + (even >= 1.0)), 1.0 - 2.0**-24)
+        moved = xp.stack([xp.where(first < even, first, rest), u[..., 1] + 0.0 * rest], axis=-1)
+        own = self.policy.sample(released, features, moved)
+        any_of = xp.astype(at_most(xp.floor(first / least), actions - 1.0), own.dtype)
+        return xp.where(first < even, any_of, own)
+
+    def _least(self, released: Released) -> Any:
+        return np.minimum(self.floor, 1.0 / released.n_actions)

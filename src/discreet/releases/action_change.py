@@ -1,0 +1,100 @@
+"""Actions that join and leave: public documents, each with the digest of the one before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from discreet.errors import CorruptRelease
+from discreet.releases.canonical import decode_array, digest_of, encode_array
+from discreet.types import Floats
+
+FORMAT = "discreet-actions/1"
+
+
+@dataclass(frozen=True, eq=False)
+class ActionChange:
+    """What was added and removed after so many ``releases``; number 1 is the first change.
+
+    ``rows`` (I, da + 1) are the features of added items. Where actions have blocks there are none,
+    and ``batch`` is the first one in which the new actions have theirs.
+    """
+
+    number: int
+    releases: int
+    added: tuple[str, ...]
+    removed: tuple[str, ...]
+    rows: Floats | None = None
+    batch: int | None = None
+    plan_digest: str = ""
+    previous: str = ""
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the canonical JSON."""
+        return digest_of(self.to_json())
+
+    def to_json(self) -> dict[str, Any]:
+        """The document whose canonical bytes are hashed and signed."""
+        return {
+            "format": FORMAT,
+            "number": self.number,
+            "releases": self.releases,
+            "plan": self.plan_digest,
+            "previous": self.previous,
+            "added": list(self.added),
+            "removed": list(self.removed),
+            "rows": None if self.rows is None else encode_array(self.rows),
+            "batch": self.batch,
+        }
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> ActionChange:
+        """The change of a document; refuses anything that discreet would not write."""
+        try:
+            rows, batch = document["rows"], document["batch"]
+            change = cls(
+                number=int(document["number"]),
+                releases=int(document["releases"]),
+                added=tuple(str(each) for each in document["added"]),
+                removed=tuple(str(each) for each in document["removed"]),
+                rows=None if rows is None else decode_array(rows),
+                batch=None if batch is None else int(batch),
+                plan_digest=document["plan"],
+                previous=document["previous"],
+            )
+            whole = change.rows is None or (
+                change.rows.ndim == 2
+                and len(change.rows) == len(change.added)
+                and bool((np.einsum("ij,ij->i", change.rows, change.rows) <= 1.0 + 1e-9).all())
+            )
+            if document["format"] == FORMAT and whole and digest_of(document) == change.digest:
+                return change
+        except (KeyError, TypeError, ValueError, OverflowError):
+            pass
+        raise CorruptRelease(
+            "change of actions must be a document that discreet wrote; this one is not. "
+            "Fetch it again."
+        )
+
+
+def changes_of(documents: Iterable[Mapping[str, Any]], plan: str) -> tuple[ActionChange, ...]:
+    """The changes of documents, if each follows the one before."""
+    changes: list[ActionChange] = []
+    previous = plan
+    for number, document in enumerate(documents, start=1):
+        change = ActionChange.from_json(document)
+        releases = changes[-1].releases if changes else 0
+        place = (change.number, change.plan_digest, change.previous)
+        if place != (number, plan, previous) or change.releases < releases:
+            raise CorruptRelease(
+                f"change {number} of the actions must follow change {number - 1}; it does not. "
+                "A document was altered or is missing: fetch them again."
+            )
+        changes.append(change)
+        previous = change.digest
+    return tuple(changes)

@@ -1,0 +1,177 @@
+"""Actions with ids and features: a public list that may change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from discreet import frames
+from discreet.errors import InvalidInput
+from discreet.features.schema import Schema
+from discreet.features.unit_ball import UnitBall
+from discreet.releases.canonical import decode_array, encode_array
+from discreet.types import Floats
+from discreet.validate import instance, nearest
+
+ID = "id"
+"""The column of an item's id; a schema may have a field of this name, for effects of one item."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Catalogue(Sequence[str]):
+    """Items with features by a public ``schema``, a Schema or a UnitBall.
+
+    ``items`` maps ids to features, or is a frame or a list of dicts with a column "id". It may be
+    empty where every request brings its items along. A catalogue is a sequence of its ids.
+
+    >>> from discreet.features.number import Number
+    >>> films = Catalogue(Schema([Number("year", 1900, 2000)]), {"Metropolis": {"year": 1927}})
+    >>> list(films), films.rows.shape
+    (['Metropolis'], (1, 3))
+    """
+
+    schema: UnitBall | Schema
+    ids: tuple[str, ...]
+    rows: Floats
+    """What the schema makes of each item, (I, da + 1); documents hold these numbers."""
+
+    def __init__(
+        self,
+        schema: UnitBall | Schema,
+        items: Any = (),
+        *,
+        ids: Iterable[str] | None = None,
+        rows: Any = None,
+    ) -> None:
+        step = "Pass a Schema of the columns of an item, or UnitBall(dimension)."
+        object.__setattr__(self, "schema", instance("schema", schema, (UnitBall, Schema), step))
+        if rows is None:
+            ids, rows = item_rows(schema, items)
+        object.__setattr__(self, "ids", checked_ids(ids))
+        # Rounded exactly as a document is read back, so that every reader has the same numbers.
+        rounded = decode_array(encode_array(np.asarray(rows).reshape(len(self.ids), schema.p)))
+        norms = np.einsum("ij,ij->i", rounded, rounded)
+        if (norms > 1.0 + 1e-9).any() or not np.isfinite(norms).all():
+            raise InvalidInput(
+                "rows of a catalogue must have length at most 1; some are longer. "
+                "Give items, and let the schema make rows of them."
+            )
+        rounded.setflags(write=False)
+        object.__setattr__(self, "rows", rounded)
+
+    def __repr__(self) -> str:
+        return f"Catalogue({len(self.ids)} items, {self.schema.p - 1} features)"
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __getitem__(self, place: Any) -> Any:
+        return self.ids[place]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.ids)
+
+    def __contains__(self, item: object) -> bool:
+        return item in self.places
+
+    @cached_property
+    def places(self) -> dict[str, int]:
+        """Where each item stands."""
+        return {item: place for place, item in enumerate(self.ids)}
+
+    def place(self, item: Any, name: str = "actions") -> int:
+        """Where an item stands; refused if it is unknown, or has left."""
+        found = self.places.get(item) if isinstance(item, str) else None
+        if found is None:
+            raise InvalidInput(
+                f"{name} must be items of the catalogue; got {item!r}, which is unknown or has "
+                f"left. {nearest(str(item), self.ids)}"
+            )
+        return found
+
+    def changed(self, add: Any = (), remove: Iterable[str] = ()) -> Catalogue:
+        """With some items more and some less; those that stay keep their order."""
+        ids, rows = item_rows(self.schema, add)
+        gone = checked_ids(remove, "remove")
+        places = {self.place(item, "remove") for item in gone}
+        kept = [place for place in range(len(self)) if place not in places]
+        known = [self.ids[place] for place in kept]
+        if (twice := next((item for item in ids if item in set(known)), None)) is not None:
+            raise InvalidInput(
+                f"add must be new items; got {twice!r}, which is in the catalogue. "
+                "Remove it in the same call to give it other features."
+            )
+        both = np.concatenate([self.rows[kept], rows])
+        return Catalogue(self.schema, ids=[*known, *ids], rows=both)
+
+
+def item_rows(schema: UnitBall | Schema, items: Any) -> tuple[tuple[str, ...], Floats]:
+    """Ids and rows (I, da + 1) of items, checked one by one."""
+    if frames.is_frame(items):
+        names = frames.column_names(items)
+        if ID not in names:
+            raise InvalidInput(
+                f"items must have a column 'id'; got the columns {', '.join(names)}. "
+                "Rename the column that tells items apart."
+            )
+        ids = checked_ids(frames.column(frames.opened(items), ID).values.tolist())
+        if not (isinstance(schema, Schema) and ID in schema.spans):
+            items = frames.without_column(items, ID)
+        return ids, schema.map(items)
+    if isinstance(items, Mapping):
+        pairs = [*items.items()]
+    elif isinstance(items, Iterable) and not isinstance(items, (str, bytes)):
+        pairs = [_apart(item) for item in items]
+    else:
+        raise _no_items(items)
+    ids = checked_ids([item for item, _ in pairs])
+    rows = [item_row(schema, item, features) for item, features in pairs]
+    return ids, np.stack(rows) if rows else np.empty((0, schema.p))
+
+
+def item_row(schema: UnitBall | Schema, item: str, features: Any) -> Floats:
+    """What the schema makes of one item (da + 1,)."""
+    given = features
+    if isinstance(schema, Schema) and isinstance(features, Mapping) and ID in schema.spans:
+        given = {**features, ID: item}
+    if not schema.is_single(given):
+        raise InvalidInput(
+            f"features of item {item!r} must be those of one item; got "
+            f"{type(features).__name__}. Pass what the catalogue's schema reads."
+        )
+    try:
+        return np.asarray(schema.map(given)[0])
+    except InvalidInput as error:
+        raise InvalidInput(f"item {item!r}: {error}") from None
+
+
+def checked_ids(ids: Any, name: str = "items") -> tuple[str, ...]:
+    """Distinct words without blanks around them."""
+    listed = np.iterable(ids) and not isinstance(ids, (str, bytes))
+    seen: dict[str, None] = {}
+    for word in ids if listed else [None]:
+        if not isinstance(word, str) or not word or word != word.strip() or word in seen:
+            raise InvalidInput(
+                f"{name} must have distinct words as ids, without blanks around them; "
+                f"got {word if listed else ids!r}. Give a list, each item with its own id."
+            )
+        seen[word] = None
+    return tuple(seen)
+
+
+def _apart(item: Any) -> tuple[Any, Any]:
+    """The id and the features of one dict."""
+    if not isinstance(item, Mapping) or ID not in item:
+        raise _no_items(item)
+    return item[ID], {name: value for name, value in item.items() if name != ID}
+
+
+def _no_items(items: Any) -> InvalidInput:
+    return InvalidInput(
+        "items must be a mapping of ids to features, a frame or dicts with 'id'; "
+        f"got {type(items).__name__}. Write {{'a': {{'year': 1999}}}} with names of yours."
+    )

@@ -1,0 +1,171 @@
+"""What each round of a simulation offers, and what each offered action would cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from discreet.arrays.backend import as_like, namespace
+from discreet.errors import InvalidInput
+from discreet.features.offered import Offered
+from discreet.offers import Known, read_offers
+from discreet.plan import Plan
+from discreet.policies import Policy
+from discreet.releases.released import Released
+from discreet.simulate.labels import label_actions, loss_table
+from discreet.types import Array, Floats
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PlayedOffers:
+    """Rounds (..., T) with their offers: rows behind a round's ``sizes`` are not offered.
+
+    ``sizes`` (T,) is None where every round offers equally many; otherwise there is one seed.
+    """
+
+    offered: Offered
+    sizes: Floats | None = None
+
+    def __len__(self) -> int:
+        return int(self.offered.contexts.shape[-2])
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rounds, and the features of a record."""
+        joint = getattr(self.offered, "joint", None)
+        return len(self), self.offered.contexts.shape[-1] if joint is None else joint.p
+
+    def part(self, rows: Any) -> PlayedOffers:
+        """Some of the rounds."""
+        sizes = None if self.sizes is None else self.sizes[rows]
+        return PlayedOffers(self.offered.part(rows), sizes)
+
+    def sample(self, policy: Policy, released: Released, u: Array) -> Array:
+        """Places (..., n) of the chosen actions, without a loop over rounds: size by size."""
+        if self.sizes is None:
+            return policy.sample(released.offering(self.offered.count), self.offered, u)
+        xp = namespace(u)
+        parts, order = [], []
+        for rounds, some in self._by_size():
+            place = u[..., rounds, :]
+            if some.count > 1:
+                chosen = policy.sample(released.offering(some.count), some, place)
+            else:
+                chosen = xp.astype(0 * place[..., 0], xp.int64)
+            parts.append(chosen)
+            order.append(rounds)
+        shape = np.broadcast_shapes(*(part.shape[:-1] for part in parts))
+        joined = xp.concat([xp.broadcast_to(p, (*shape, p.shape[-1])) for p in parts], axis=-1)
+        back = np.argsort(np.concatenate(order))
+        return joined[..., back]
+
+    def at_random(self, u: Array) -> Array:
+        """Places (..., n) of actions drawn evenly from what each round offers."""
+        xp = namespace(u)
+        sizes = as_like(self.offered.count if self.sizes is None else self.sizes, u)
+        return xp.astype(xp.minimum(xp.floor(u[..., 0] * sizes), sizes - 1.0), xp.int64)
+
+    def _by_size(self) -> Iterator[tuple[Floats, Offered]]:
+        assert self.sizes is not None
+        for size in np.unique(self.sizes):
+            rounds = np.flatnonzero(self.sizes == size)
+            some = self.offered.part(rounds)
+            assert some.actions is not None
+            yield rounds, replace(some, actions=some.actions[..., : int(size)])
+
+    def in_order(self, orders: Any, place: Any) -> PlayedOffers:
+        """Rounds in the order of each seed (S, T), with arrays that ``place`` moves to a machine:
+        contexts become (S, 1, T, …)."""
+        given, where = self.offered, place(orders)
+        changes: dict[str, Any] = {"contexts": place(given.contexts)[where][:, None]}
+        if given.actions is not None:
+            changes["actions"] = place(np.ascontiguousarray(given.actions))[where][:, None]
+        if hasattr(given, "items"):
+            changes["items"] = place(given.items)
+        sizes = None if self.sizes is None else self.sizes[orders[0]]
+        return PlayedOffers(replace(given, **changes), sizes)
+
+
+def played_offers(
+    plan: Plan, features: Floats, offers: Any, labels: Any, losses: Any
+) -> tuple[PlayedOffers, Floats]:
+    """The offers of all rounds, and losses (T, K) of what they offer; NaN beyond a round's own."""
+    known = _known(plan)
+    if offers is None:
+        table = _whole_table(plan, len(features), labels, losses)
+        offered = read_offers(plan, known, features, None, single=False).groups[0].offered
+        return PlayedOffers(offered), table
+    if isinstance(offers, np.ndarray):
+        offers = offers.tolist()
+    read = read_offers(plan, known, features, offers, single=False)
+    sizes = np.empty(len(features), dtype=np.int64)
+    for requests, offered in read.groups:
+        sizes[requests] = offered.count
+    most = int(sizes.max())
+    places = np.zeros((len(features), most), dtype=np.int64)
+    for requests, offered in read.groups:
+        own = np.arange(offered.count) if offered.actions is None else offered.actions
+        places[requests, : offered.count] = own
+    table = _offered_table(read.names, places, sizes, labels, losses)
+    one = read.groups[0].offered
+    changes: dict[str, Any] = {"contexts": features, "actions": places}
+    every = bool((sizes == most).all())
+    return PlayedOffers(replace(one, **changes), None if every else sizes), table
+
+
+def _known(plan: Plan) -> Known:
+    if plan.catalogue is not None:
+        return Known.of_catalogue(plan.catalogue, plan.features)  # type: ignore[arg-type]
+    names: list[Any] = list(plan.actions or range(plan.n_actions))
+    return Known(names, {name: place for place, name in enumerate(names)})
+
+
+def _whole_table(plan: Plan, rows: int, labels: Any, losses: Any) -> Floats:
+    if losses is not None:
+        return loss_table(losses, rows, plan.n_actions, plan.losses)
+    right = label_actions(labels, rows, plan.n_actions, plan.actions)
+    return np.asarray(np.arange(plan.n_actions) != right[:, None], dtype=np.float64)
+
+
+def _offered_table(names: Any, places: Floats, sizes: Floats, labels: Any, losses: Any) -> Floats:
+    """Losses (T, K) of what each round offers."""
+    n, most = places.shape
+    inside = np.arange(most) < sizes[:, None]
+    if losses is None:
+        told = np.asarray(names, dtype=object)[places]
+        wrong = told != np.asarray(labels, dtype=object)[:, None]
+        return np.where(inside, wrong.astype(np.float64), np.nan)
+    given = [np.asarray(row, dtype=np.float64).reshape(-1) for row in losses]
+    if len(given) != n or any(len(row) != size for row, size in zip(given, sizes, strict=False)):
+        raise InvalidInput(
+            "losses must have a number for each action that a context is offered; some rows have "
+            "more or fewer. Give as many losses as actions in each offer, in the same order."
+        )
+    table = np.full((n, most), np.nan)
+    table[inside] = np.concatenate(given)
+    if not ((table >= 0.0) & (table <= 1.0))[inside].all():
+        raise InvalidInput(
+            "losses must be numbers in [0, 1]; some are not. Rescale them with a public range."
+        )
+    return table
+
+
+def without_contexts(offers: PlayedOffers, table: Floats) -> tuple[float, float]:
+    """Mean losses of the item that is best on average among those offered, and of uniform draws.
+
+    Where all actions are offered to everybody the first is the best fixed action.
+    """
+    offered = offers.offered
+    inside = ~np.isnan(table)
+    uniform = float(np.nanmean(np.nanmean(table, axis=-1)))
+    if offered.actions is None:
+        return float(table.mean(axis=0).min()), uniform
+    places, most = offered.actions, int(offered.actions.max()) + 1
+    sums = np.bincount(places[inside], weights=table[inside], minlength=most)
+    counts = np.bincount(places[inside], minlength=most)
+    means = sums / np.maximum(counts, 1)
+    first = np.where(inside, means[places], np.inf).argmin(axis=-1)
+    return float(np.take_along_axis(table, first[:, None], axis=-1).mean()), uniform
