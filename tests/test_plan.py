@@ -181,6 +181,7 @@ OTHER = {
     "batches_per_user": 3,
     "records_per_batch": 2,
     "control": Control(0.2, "uniform"),
+    "floor": 0.01,
 }
 COUNTS = ("batches_per_user", "records_per_batch")
 """What only plans for users have."""

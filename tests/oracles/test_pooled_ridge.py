@@ -110,7 +110,7 @@ def assert_close(found, expected, tolerance=SOLVER):
         np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance)
 
 
-def normalised_less(features, weights, heard, matrix):
+def normalised_less(features, weights, heard, matrix, *_):
     """Σ M b bᵀ Mᵀ: stretched, and as long as M makes them."""
     rows = features @ matrix.mT
     return np.einsum("ni,na,nj->aij", rows, weights, rows), heard.mT @ rows
@@ -124,7 +124,7 @@ WRONG = {
     "not stretched": (
         moments,
         "stretched_sums",
-        lambda *given: moments_stretched(*given[:-1], np.eye(WIDTH)),
+        lambda x, w, h, *_: moments_stretched(x, w, h, np.eye(WIDTH)),
     ),
     "not normalised": (moments, "stretched_sums", normalised_less),
     "pooled in the wrong coordinates": (Statistics, "inverse", np.eye(WIDTH)),

@@ -7,13 +7,14 @@ is computed again, or from the batch, is another one.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from discreet.audit.finding import FAILS, HOLDS, Finding
 from discreet.audit.noise_sources import Chosen
-from discreet.audit.subjects import Subject
+from discreet.audit.subjects import JOINT, Subject
 from discreet.errors import PrivateData
 from discreet.oracles.mechanisms.geometry import publishable
 from discreet.oracles.mechanisms.legal_rows import GRID, legal_rows
@@ -39,8 +40,15 @@ def rows_as_published(subject: Subject) -> Finding:
                 wrong.append("a release names another matrix than the one published before it")
             if np.trace(gram) > 1.0:  # a whole number of steps, and exact
                 wrong.append("a row is longer than one")
-            if np.abs(gram - np.outer(row, row) / (row @ row)).max() > _NEAR:
+            squared = float(row @ row)
+            if subject.mechanism == JOINT:  # b is z/(2^20·√2), and rows are never made longer
+                squared = max(squared, 2.0 * GRID**2)
+            if np.abs(gram - np.outer(row, row) / squared).max() > _NEAR:
                 wrong.append("a row is not M b/‖M b‖ for the matrix M published before")
+            if subject.mechanism == JOINT:
+                told = (record.losses[0, 0] - 0.5) * math.sqrt(2.0) * GRID * row / squared
+                if np.abs(seen.response[0] - told).max() > _NEAR:
+                    wrong.append("a loss is not shortened as its row is")
     try:
         subject.calibrated.fit(record, Chosen(), subject.past(np.pi * matrix))
         wrong.append("a matrix with more bits than a release publishes is used")

@@ -9,15 +9,20 @@ from typing import Any
 
 import numpy as np
 
+from discreet.features.joint import Joint
 from discreet.features.unit_ball import UnitBall
 from discreet.oracles import FiniteClass, Logistic, PooledRidge, Problem, Ridge
+from discreet.oracles.mechanisms.geometry import publishable
 from discreet.plan import Plan
 from discreet.policies import LinUCB, Policy, SquareCB
 from discreet.privacy.budget import Budget
+from discreet.releases.catalogue import Catalogue
 from discreet.releases.statistics import Statistics
 from discreet.rows.batch import Batch
 
 DELTA = 1e-5
+JOINT = "ridge-joint"
+"""One block for all actions, whose rows and losses are shortened alike."""
 DEFAULT_PLAN = "default-plan"
 """``Plan(n_actions, features, budget)`` with the parts that it chooses."""
 SHRUNK = 2.0**-6
@@ -39,6 +44,7 @@ _ORACLES: dict[str, tuple[Any, int, float]] = {
     "ridge-paper": (lambda _: Ridge(mechanism="paper"), 2, DELTA),
     "ridge-pooled": (lambda _: PooledRidge(geometry="plain"), 2, DELTA),
     "ridge-stretched": (lambda _: PooledRidge(), 2, DELTA),
+    JOINT: (lambda _: PooledRidge(), 2, DELTA),
     "logistic-gamma": (lambda _: Logistic(ridge=1e-4, noise="gamma"), 1, 0.0),
     "logistic-gaussian": (lambda _: Logistic(ridge=1e-4, noise="gaussian"), 1, DELTA),
     "logistic-paper": (lambda _: Logistic(ridge=1e-4, mechanism="paper"), 1, 0.0),
@@ -76,7 +82,7 @@ class Subject:
     @property
     def stretched(self) -> bool:
         """Whether rows are stretched by what earlier releases tell, and normalised."""
-        return self.mechanism in ("ridge-stretched", DEFAULT_PLAN)
+        return self.mechanism in ("ridge-stretched", JOINT, DEFAULT_PLAN)
 
     @property
     def with_gram(self) -> bool:
@@ -89,6 +95,8 @@ class Subject:
 
     @property
     def n_actions(self) -> int:
+        if self.mechanism == JOINT:
+            return 1
         return self.actions or (3 if self.ridge and self.feedback == "full" else 2)
 
     @cached_property
@@ -108,8 +116,15 @@ class Subject:
 
         Without the constant, contexts that are far apart have rows with v·v' < 0.
         """
-        matrix = np.diag([SHRUNK] + [1.0] * self.dimension)
-        return self.past(matrix) if self.mechanism == "ridge-stretched" else ()
+        if self.mechanism not in ("ridge-stretched", JOINT):
+            return ()
+        return self.past(publishable(np.diag([SHRUNK] + [self._stretch] * self.dimension)))
+
+    @property
+    def _stretch(self) -> float:
+        """Joint rows are not made longer: a context of length one must become a row of that length,
+        for which the constant takes half of the square away."""
+        return math.sqrt(2.0) if self.mechanism == JOINT else 1.0
 
     def past(self, following: Any) -> tuple[Statistics, ...]:
         """One release that published a matrix, which its own statistics do not give."""
@@ -132,14 +147,16 @@ class Subject:
     @property
     def problem(self) -> Problem:
         p = self.dimension + 1
-        return Problem(self.n_actions, p, self.feedback, self.losses, self.with_gram)
+        joint = self.mechanism == JOINT
+        kind = self.feedback, self.losses, self.with_gram
+        return Problem(self.n_actions, p, *kind, joint=joint)
 
     @property
     def policies(self) -> tuple[Policy | None, ...]:
         """A policy without radii and, where the mechanism has a Gram to offer, one with them."""
         if self.mechanism == DEFAULT_PLAN:
             return (None,)  # its own
-        if self.mechanism in ("logistic-gamma", "finite", "ridge-stretched"):
+        if self.mechanism in ("logistic-gamma", "finite", "ridge-stretched", JOINT):
             return (SquareCB(),)
         return SquareCB(), LinUCB()
 
@@ -155,6 +172,10 @@ class Subject:
                 "feedback": self.feedback,
                 "losses": self.losses,
             }
+        if self.mechanism == JOINT:
+            one = UnitBall(1)
+            items = Catalogue(one, {"a": [-1.0], "b": [1.0]})
+            return Plan(actions=items, features=Joint(one, one, "none"), **(parts | rest))
         ball = UnitBall(self.dimension)
         return Plan(n_actions=self.n_actions, features=ball, **(parts | rest))
 
@@ -167,7 +188,8 @@ class Subject:
         """A batch of one record; ``action`` None is a void slot."""
         observed = np.zeros((1, self.n_actions), dtype=bool)
         if action is not None:
-            observed[0, slice(None) if self.feedback == "full" else action] = True
+            block = min(action, self.n_actions - 1)
+            observed[0, slice(None) if self.feedback == "full" else block] = True
         row = np.broadcast_to(np.asarray(losses, dtype=np.float64), (1, self.n_actions))
         return Batch(UnitBall(self.dimension).map(np.atleast_2d(context)), row, observed)
 
@@ -199,7 +221,7 @@ class Subject:
             rows = label[0] if self.losses == "one_label" else np.ones(A)
             return self.record([1.0, 0.0], rows), self.record([-1.0, 0.0], rows)
         weight = (self.calibrated.gram / self.calibrated.response) ** 2  # ω²
-        constant = SHRUNK if self.earlier else 1.0
+        constant = SHRUNK / self._stretch if self.earlier else 1.0
         if self.losses == "one_label":
             t, other = (-(1 - 1 / A) / 2, 0) if self.stretched else (weight / (2 * A), 1)
             meeting = _at(t, constant)
@@ -234,7 +256,7 @@ def subjects(mechanisms: Any, epsilons: Any) -> list[Subject]:
 
 def _feedbacks(mechanism: str) -> tuple[tuple[str, str], ...]:
     """One-label rows matter to ridge alone, and a plan with nothing else has bandit feedback."""
-    if mechanism == DEFAULT_PLAN:
+    if mechanism in (DEFAULT_PLAN, JOINT):
         return FEEDBACKS[:1]
     return FEEDBACKS if mechanism.startswith("ridge") else FEEDBACKS[:2]
 

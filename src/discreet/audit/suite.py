@@ -25,7 +25,7 @@ from discreet.audit.proof_facts import blocks, calibration, exact_sums, hostile,
 from discreet.audit.published_documents import public_alike, tells_no_more
 from discreet.audit.scenarios import SCENARIOS
 from discreet.audit.stretched_rows import rows_as_published
-from discreet.audit.subjects import DEFAULT_PLAN, MECHANISMS, Subject, subjects
+from discreet.audit.subjects import DEFAULT_PLAN, JOINT, MECHANISMS, Subject, subjects
 from discreet.audit.transcript import enters_once, transcript
 from discreet.privacy.noise import SecureNoise
 
@@ -85,14 +85,16 @@ def checks(
 
 
 def _exact(subject: Subject, effort: Effort) -> list[Check]:
-    always = (calibration, covered, public_alike, tells_no_more)
+    always: tuple[Callable[[Subject], Finding], ...] = (calibration, covered)
+    if subject.mechanism != JOINT:  # whose documents are those of ridge-stretched
+        always += (public_alike, tells_no_more)
     asked: list[Callable[[], Finding]] = [partial(each, subject) for each in always]
     if subject.ridge:
         asked.append(partial(exact_gaussian, subject, effort.starts))
         facts = [isometry, hostile]
         facts += [blocks] * subject.with_gram
         facts += [exact_sums] * (subject.mechanism != "ridge-paper")  # which sums floats
-        facts += [rows_as_published] * (subject.mechanism == "ridge-stretched")
+        facts += [rows_as_published] * (subject.mechanism in _AFTER_A_PAST)
         asked += [partial(each, subject) for each in facts]
     elif subject.mechanism == "finite":
         asked.append(partial(exact_choice, subject))
@@ -110,10 +112,10 @@ def _noise(subject: Subject, effort: Effort) -> list[Check]:
     if subject.mechanism == "finite":
         return [alone, _law(noise_law.choice, subject)]
     asked = [noise_law.scale_and_shape, noise_law.independence]
-    if subject.mechanism == "ridge-stretched":  # it draws as ridge-pooled and the default plan do
+    if subject.mechanism in _AFTER_A_PAST:  # they draw as ridge-pooled and the default plan do
         asked = [noise_law.scale_and_shape, *[noise_law.grid] * (subject.feedback == "bandit")]
     listed = [_law(ask, subject) for ask in asked]
-    if subject.feedback == "bandit" and subject.mechanism != "ridge-stretched":
+    if subject.feedback == "bandit" and subject.mechanism not in _AFTER_A_PAST:
         # What is drawn is the same with full information.
         listed.append(alone)
     if subject.mechanism in _TAILS and subject.feedback == "bandit":
@@ -128,13 +130,15 @@ def _noise(subject: Subject, effort: Effort) -> list[Check]:
     return listed
 
 
+_AFTER_A_PAST = ("ridge-stretched", JOINT)
+"""Subjects with a public past, whose matrix lets rows attain the bound."""
 _TAILS = ("ridge-paper", "logistic-gamma", "logistic-gaussian", DEFAULT_PLAN)
 """One mechanism for each law: floating normals, balls, normals of an objective, exact integers."""
 
 
 def _black_box(subject: Subject) -> Callable[[float], Finding]:
     """The pooled oracle meets both samplers: the default plan has the exact one."""
-    options = _FAST if subject.mechanism in ("ridge-pooled", "ridge-stretched") else {}
+    options = _FAST if subject.mechanism in ("ridge-pooled", *_AFTER_A_PAST) else {}
     return partial(black_box, subject, **options)
 
 

@@ -90,31 +90,48 @@ def fitted_rows(
 def stretched_rows(
     grid: np.ndarray[Any, Any], matrix: np.ndarray[Any, Any]
 ) -> np.ndarray[Any, Any]:
-    """``shortened_rows`` of length one: only the direction of M b counts."""
-    return shortened_rows(grid, matrix, least=0.0)[0]
+    """Integer rows z with z/2^20 ≈ M b/‖M b‖, rounded toward zero, so ‖z‖ ≤ 2^20.
+
+    The same bits on every machine for p ≤ 8,192: root and quotient are rounded once. Only the
+    direction of M b counts, so the power of two of M does not.
+    [docs/privacy/arithmetic.md, "Stretched rows"]
+    """
+    rows, squares, _ = _products(grid, matrix)
+    z = np.trunc(rows / np.sqrt(np.where(squares > 0.0, squares, 1.0)) * GRID)
+    return _within_grid(z)
 
 
 def shortened_rows(
-    grid: np.ndarray[Any, Any], matrix: np.ndarray[Any, Any], least: float = 1.0
+    grid: np.ndarray[Any, Any], matrix: np.ndarray[Any, Any]
 ) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Integer rows z with z/2^20 ≈ M b/max(least, ‖M b‖), rounded toward zero, so ‖z‖ ≤ 2^20,
-    and 1/max(1, ‖M b‖) for each.
+    """Integer rows z with z/2^20 ≈ M b/ℓ, ℓ = max(1, ‖M b‖), and 1/ℓ of each, for its loss.
 
-    The same bits on every machine for p ≤ 8,192: the products of M's few bits with integers up to
-    2^20 sum exactly, a power of two brings each row below 2^20, its squares sum exactly, and root
-    and quotient are rounded once. [docs/privacy/arithmetic.md, "Stretched rows"]
+    [docs/privacy/joint.md, "Rows and losses shortened alike"]
+    """
+    rows, squares, exponents = _products(grid, matrix)
+    lengths = np.sqrt(np.maximum(squares, 1.0))
+    # How long ``rows`` are where ‖M b‖ = 1: b is z/(2^20·√2), and M has a power of two of its own.
+    power = math.frexp(float(np.abs(matrix).max()))[1] - matrix_bits(matrix.shape[-1])
+    with np.errstate(over="ignore"):
+        one = np.ldexp(math.sqrt(2.0), 2 * GRID_BITS - exponents - power)
+    shortened = _within_grid(np.trunc(rows / np.maximum(lengths, one) * GRID))
+    return shortened, np.minimum(1.0, one / lengths)
+
+
+def _products(
+    grid: np.ndarray[Any, Any], matrix: np.ndarray[Any, Any]
+) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """M z as integers below 2^20, their squares summed, and the powers of two that were taken out.
+
+    The products of M's few bits with integers up to 2^20 sum exactly, a power of two brings each
+    row below 2^20, and its squares sum exactly.
     """
     products = grid @ integers_of(matrix).T
     largest = np.abs(products).max(axis=-1, keepdims=True)
     _, exponents = np.frexp(largest)
     rows = np.trunc(np.ldexp(products, GRID_BITS - exponents))
     squares = np.einsum("...i,...i->...", rows, rows)[..., None]
-    lengths = np.sqrt(np.where(squares > 0.0, squares, 1.0))
-    # How long ``rows`` are where ‖M b‖ = 1: b is z/(2^20·√2), and M has a power of two of its own.
-    power = math.frexp(float(np.abs(matrix).max()))[1] - matrix_bits(matrix.shape[-1])
-    one = np.ldexp(math.sqrt(2.0), 2 * GRID_BITS - exponents - power)
-    z = np.trunc(rows / np.maximum(lengths, least * one) * GRID)
-    return _within_grid(z), np.minimum(1.0, one / lengths)
+    return rows, squares, exponents
 
 
 def matrix_bits(p: int) -> int:

@@ -79,7 +79,7 @@ def exact_moments(
     """Integer sums over legal records, with centred losses; over M b/‖M b‖ with a matrix M."""
     legal = legal_rows(batch, feedback, losses)
     rows, weights = legal.grid, legal.weights
-    shrink: Any = 1.0
+    shrink = np.ones((len(rows), 1))
     if matrix is not None:
         if alike:
             rows, shrink = shortened_rows(rows, np.asarray(matrix))
@@ -93,8 +93,8 @@ def exact_moments(
         part = slice(start, start + _EXACT_ROWS)
         z, w = rows[part], weights[part]
         gram += second_moments(z, w).astype(np.int64)
-        told_losses = np.trunc(w * centred[part] * (shrink[part] if alike else 1.0))
-        response += weighted_sums(told_losses, z).astype(np.int64)
+        shortened = np.trunc(w * centred[part] * shrink[part])
+        response += weighted_sums(shortened, z).astype(np.int64)
     if matrix is None:  # b = z / (2^20 √2) and y − centre = k / 2^20
         return Moments(gram, response, 0.5 / GRID**2, math.sqrt(0.5) / GRID**2)
     told = None

@@ -1,0 +1,166 @@
+"""Every policy over what is offered: K in place of A, whatever else there is."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import discreet as dc
+from catalogue import ACTIONS, POLICIES, WIDTH, every_policy, features, releases
+from discreet.features.joint import Joint
+from discreet.features.offered import OfferedBlocks, OfferedPairs
+from discreet.policies.floored import Floored
+from discreet.policies.ranking import sampled_order
+from discreet.releases.release import Gram, Predictor, Release
+from discreet.releases.released import Released
+from tolerances import EXACT
+
+LINK = {"FastCB": "clip"}
+
+
+def history(policy, **rest):
+    return releases(4, link=LINK.get(type(policy).__name__, "identity"), **rest)
+
+
+def of_two(released, kept):
+    """The same history, as if only these two actions existed."""
+    items = tuple(
+        replace(
+            item,
+            predictor=replace(item.predictor, weights=item.predictor.weights[kept]),
+            gram=replace(item.gram, values=item.gram.values[kept]),
+        )
+        for item in released.items
+    )
+    return replace(released, n_actions=len(kept), items=items)
+
+
+@pytest.mark.parametrize("policy", every_policy)
+def test_all_blocks_in_their_order_are_plain_features(policy):
+    released, x = history(policy), features(20)
+    offered = OfferedBlocks(x, np.tile(np.arange(ACTIONS), (20, 1)))
+    np.testing.assert_allclose(
+        policy.probabilities(released, offered), policy.probabilities(released, x), atol=EXACT
+    )
+    u = np.random.default_rng(0).random((20, 2))
+    np.testing.assert_array_equal(
+        policy.sample(released, offered, u), policy.sample(released, x, u)
+    )
+
+
+@pytest.mark.parametrize("policy", every_policy)
+def test_a_subset_is_a_plan_of_these_actions_alone(policy):
+    released, x = history(policy), features(20)
+    offered = OfferedBlocks(x, np.tile([2, 0], (20, 1)))
+    alone = policy.probabilities(of_two(released, [2, 0]), x)
+    found = policy.probabilities(released.offering(2), offered)
+    np.testing.assert_allclose(found, alone, atol=EXACT)
+
+
+def joint_history(policy, joint, count=4):
+    rng, released = np.random.default_rng(5), Released(7)
+    for number in range(1, count + 1):
+        weights = 0.3 * rng.normal(size=(1, joint.p)) + np.eye(joint.p)[0]
+        rows = rng.normal(size=(2**number, joint.p)) / np.sqrt(joint.p)
+        gram = Gram((rows.T @ rows)[None], dense=False, step=1.0)
+        predictor = Predictor(weights, LINK.get(type(policy).__name__, "identity"))
+        released = released.add(Release(number, 2 ** (number - 1), predictor, gram))
+    return released
+
+
+@pytest.mark.parametrize("policy", every_policy)
+def test_joint_features_are_blocks_whose_weights_are_the_items(policy):
+    """φ(c, a)·θ is linear in (1, c): so items are blocks with weights of their own."""
+    joint = Joint(dc.UnitBall(WIDTH - 1), dc.UnitBall(2))
+    released, x = joint_history(policy, joint), features(15)
+    items = joint.action.map(np.random.default_rng(6).normal(size=(4, 2)))
+    rows = joint.rows(np.eye(WIDTH)[:, None], items[None])  # not of contexts: of coordinates
+    offset = joint.rows(np.zeros((1, WIDTH)), items)
+
+    def block(weights):
+        """Weights (K, p) of contexts for each item."""
+        slopes = (rows - offset[None]) @ weights[0]
+        constant = offset @ weights[0]
+        slopes[0] = 0.0
+        made = slopes.T.copy()
+        made[:, 0] += np.sqrt(2.0) * constant
+        return made
+
+    items_of = tuple(
+        replace(item, predictor=replace(item.predictor, weights=block(item.predictor.weights)))
+        for item in released.items
+    )
+    blocks = replace(released, n_actions=4, items=items_of)
+    if policy.uses_radii:
+        return  # quadratic in the context: test_joint.py has the forms
+    found = policy.probabilities(released.offering(4), OfferedPairs(joint, x, items))
+    np.testing.assert_allclose(found, policy.probabilities(blocks, x), atol=1e-10)
+
+
+@pytest.mark.parametrize("policy", every_policy)
+def test_the_order_of_an_offer_does_not_matter(policy):
+    joint = Joint(dc.UnitBall(WIDTH - 1), dc.UnitBall(2))
+    released, x = joint_history(policy, joint).offering(5), features(12)
+    items = joint.action.map(np.random.default_rng(6).normal(size=(7, 2)))
+    places = np.tile([0, 2, 3, 5, 6], (12, 1))
+    turned = [3, 1, 4, 0, 2]
+    plain = policy.probabilities(released, OfferedPairs(joint, x, items, places))
+    other = policy.probabilities(released, OfferedPairs(joint, x, items, places[:, turned]))
+    np.testing.assert_allclose(other, plain[:, turned], atol=EXACT)
+    np.testing.assert_allclose(plain.sum(axis=-1), 1.0, atol=EXACT)
+
+
+def test_a_block_from_after_a_release_is_predicted_the_mean():
+    released, x = history(dc.Greedy()), features(9)
+    offered = OfferedBlocks(x, np.tile([0, 1, 2, 3, 4], (9, 1)))
+    losses = released.latest.predictor.losses(offered)
+    known = released.latest.predictor.losses(x)
+    np.testing.assert_allclose(losses[:, :3], known, atol=EXACT)
+    np.testing.assert_allclose(losses[:, 3:], np.tile(known.mean(1, keepdims=True), 2), atol=EXACT)
+    assert (dc.Greedy().probabilities(released.offering(5), offered)[:, 3:] == 0.0).all()
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_a_floor_holds_and_propensities_are_exact(name):
+    policy = POLICIES[name][0]
+    released, x = history(policy), features(8)
+    floored = Floored(policy, 0.05)
+    chances = floored.probabilities(released, x)
+    assert chances.min() >= 0.05 - EXACT
+    np.testing.assert_allclose(chances.sum(axis=-1), 1.0, atol=EXACT)
+    rng, draws = np.random.default_rng(0), 4000
+    rows = np.repeat(x[:2], draws, axis=0)
+    drawn = floored.sample(released, rows, rng.random((len(rows), 2))).reshape(2, draws)
+    shares = (drawn[..., None] == np.arange(ACTIONS)).mean(axis=1)
+    assert np.abs(shares - chances[:2]).max() < 5.0 * np.sqrt(0.25 / draws)  # 1e-5 false alarms
+
+
+def test_a_floor_above_an_even_share_is_that_share():
+    chances = Floored(dc.Greedy(), 0.9).probabilities(history(dc.Greedy()), features(5))
+    np.testing.assert_allclose(chances, 1.0 / ACTIONS)
+
+
+def test_many_actions_are_drawn_as_few_are():
+    """Above 64 another way of the same sums is taken."""
+    rng = np.random.default_rng(0)
+    weights = rng.random((50, 100))
+    weights /= weights.sum(axis=-1, keepdims=True)
+    u = rng.random(50)
+    from discreet.policies import allocation
+
+    wide = allocation.draw(weights, u)
+    literal = [np.searchsorted(np.cumsum(row), each) for row, each in zip(weights, u, strict=True)]
+    np.testing.assert_array_equal(wide, literal)
+    losses = rng.integers(3, size=(50, 100)).astype(float)
+    first = allocation.is_first_minimum(losses)
+    np.testing.assert_array_equal(first.argmax(axis=-1), losses.argmin(axis=-1))
+    assert (first.sum(axis=-1) == 1).all()
+
+
+def test_a_ranking_is_drawn_without_replacement():
+    p = np.array([0.5, 0.3, 0.2])
+    rng, count = np.random.default_rng(0), 6000
+    orders = np.array([sampled_order(p, 0, rng.random(3)) for _ in range(count)])
+    assert (orders[:, 0] == 0).all()
+    share = (orders[:, 1] == 1).mean()
+    assert abs(share - 0.3 / 0.5) < 5 * np.sqrt(0.25 / count)
