@@ -74,7 +74,7 @@ SHRINKING = 3.0
 
 def movielens(folder: str) -> People:
     """Of the files ml-100k.inter, .user and .item, tab separated, with typed headers."""
-    ratings, people, films = (_atomic(folder, kind) for kind in ("inter", "user", "item"))
+    ratings, people, films = (atomic_file(folder, kind) for kind in ("inter", "user", "item"))
     genres = films["class"].fillna("").str.split(" ").map(set)
     films["kind"] = [
         next((place for place, kind in enumerate(KINDS) if kind & own), len(KINDS))
@@ -147,7 +147,7 @@ def _in_ball(columns: Table, low: Any, high: Any) -> Table:
     return unit / math.sqrt(columns.shape[1])
 
 
-def _atomic(folder: str, kind: str) -> Any:
+def atomic_file(folder: str, kind: str) -> Any:
     import pandas as pd
 
     frame = pd.read_csv(Path(folder) / f"ml-100k.{kind}", sep="\t")

@@ -19,6 +19,7 @@ from discreet.errors import (
     StateClaimed,
     UnknownDecision,
 )
+from discreet.explained_decision import explain_decision
 from discreet.features.category import Category
 from discreet.features.date import Date
 from discreet.features.flag import Flag
@@ -97,6 +98,7 @@ __all__ = [
     "UnknownDecision",
     "evaluate",
     "evaluate_offline",
+    "explain_decision",
     "lift",
     "prior_from_logs",
     "prior_from_released",

@@ -131,4 +131,4 @@ def test_what_is_not_meant_is_refused(said, words):
 
 def test_too_many_features_are_refused():
     with pytest.raises(dc.InvalidInput, match="width"):
-        Joint(dc.UnitBall(100), dc.UnitBall(100))
+        Joint(dc.UnitBall(100), dc.UnitBall(100), "all")

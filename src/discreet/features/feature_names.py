@@ -24,6 +24,21 @@ def feature_names(features: UnitBall | Schema | Joint) -> list[str]:
     return ["constant", *_numbers(features)]
 
 
+def feature_groups(features: UnitBall | Schema | Joint) -> dict[str, list[int]]:
+    """Which features belong to which field, or product of fields.
+
+    >>> from discreet.features.number import Number
+    >>> feature_groups(Schema([Number("age", 0, 100), Category("device", ["phone", "desk"])]))
+    {'constant': [0], 'age': [1, 2], 'device': [3, 4]}
+    """
+    groups: dict[str, list[int]] = {}
+    for place, name in enumerate(feature_names(features)):
+        parts = [part.split(" = ")[0].removesuffix("²") for part in name.split(" × ")]
+        parts = [part.removesuffix(" missing").split("[")[0] or part for part in parts]
+        groups.setdefault(" × ".join(parts), []).append(place)
+    return groups
+
+
 def _numbers(features: UnitBall | Schema) -> list[str]:
     if isinstance(features, UnitBall):
         return [f"[{column}]" for column in range(features.dimension)]

@@ -23,6 +23,8 @@ from discreet.validate import instance, nearest, whole
 
 KINDS = (UnitBall, Schema)
 EVERYTHING, NOTHING = "all", "none"
+FEW_PRODUCTS = 32
+"""Up to so many products are taken as they are, unless somebody says otherwise."""
 
 
 class Spread(NamedTuple):
@@ -44,9 +46,10 @@ class Joint:
 
     "all" are all products of the numbers of a context with those of an action; a whole number is
     the width to which a public projection with signs ±1 folds them; a list names pairs of fields,
-    [("age", "genre")]; "none" leaves products out. Parts of equal weight share the unit ball. An
-    effect of one action alone comes with a field for its id: Hashed("id", 64) in ``action``, whose
-    products with the context are a small block for each action.
+    [("age", "genre")]; "none" leaves products out. None means all up to 32, and more folded to 32:
+    each product costs noise, and without any everybody has the same order of actions. Parts of
+    equal weight share the unit ball. An effect of one action alone comes with a field for its id:
+    Hashed("id", 64) in ``action``, whose products with the context are a small block for each.
 
     >>> joint = Joint(UnitBall(2), UnitBall(1))
     >>> joint.p
@@ -58,11 +61,14 @@ class Joint:
 
     context: UnitBall | Schema
     action: UnitBall | Schema
-    interactions: Any = EVERYTHING
+    interactions: Any = None
 
     def __post_init__(self) -> None:
         for name in ("context", "action"):
             instance(name, getattr(self, name), KINDS, "Pass a Schema, or UnitBall(dimension).")
+        if self.interactions is None:
+            few = self._all <= FEW_PRODUCTS
+            object.__setattr__(self, "interactions", EVERYTHING if few else FEW_PRODUCTS)
         said = self.interactions
         if isinstance(said, str) and said not in (EVERYTHING, NOTHING):
             raise InvalidInput(
@@ -149,10 +155,10 @@ class Joint:
         shape = np.broadcast_shapes(x.shape[:-1], z.shape[:-1])
         x, z = xp.broadcast_to(x, (*shape, x.shape[-1])), xp.broadcast_to(z, (*shape, z.shape[-1]))
         first = xp.full_like(x[..., :1], SQRT_HALF)
-        parts = [first, self._share * x, self._share * z]
+        parts = [first, self.share * x, self.share * z]
         if self.products:
             each = (x[..., :, None] * z[..., None, :]).reshape(*shape, self._all)
-            parts.append(self._share * math.sqrt(2.0) * self._folded(each))
+            parts.append(self.share * math.sqrt(2.0) * self._folded(each))
         return xp.concat(parts, axis=-1)
 
     def spread(self, weights: Array) -> Spread:
@@ -161,17 +167,17 @@ class Joint:
         ends = 1 + dc, 1 + dc + da
         products = None
         if self.products:
-            flat = self._unfolded(weights[..., ends[1] :]) * (self._share * math.sqrt(2.0))
+            flat = self._unfolded(weights[..., ends[1] :]) * (self.share * math.sqrt(2.0))
             products = flat.reshape(*flat.shape[:-1], dc, da)
         return Spread(
             weights[..., 0] * SQRT_HALF,
-            weights[..., 1 : ends[0]] * self._share,
-            weights[..., ends[0] : ends[1]] * self._share,
+            weights[..., 1 : ends[0]] * self.share,
+            weights[..., ends[0] : ends[1]] * self.share,
             products,
         )
 
     @property
-    def _share(self) -> float:
+    def share(self) -> float:
         """Each of two or three parts, of length at most one, takes the same share of the ball."""
         return math.sqrt(1.0 / (3.0 if self.products else 2.0))
 

@@ -1,0 +1,96 @@
+"""Explanations: effects add up, errors are those of the noise that is really drawn."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import discreet as dc
+from discreet.errors import InvalidInput
+
+PERSON = dc.Schema([dc.Number("age", 0, 100), dc.Category("device", ["phone", "desk"])])
+FILM = dc.Schema([dc.Number("year", 1900, 2000), dc.Flag("new")])
+ITEMS = {f"i{k}": {"year": 1900 + 17 * k % 100, "new": k % 2 == 0} for k in range(5)}
+CONTEXT = {"age": 80, "device": "phone"}
+RNG = np.random.default_rng(0)
+CONTEXTS = [
+    {"age": float(age), "device": ["phone", "desk"][device]}
+    for age, device in zip(RNG.uniform(0, 100, 900), RNG.integers(2, size=900), strict=True)
+]
+
+
+def plan_of(kind, epsilon=8.0, **rest):
+    actions = {"joint": dc.Catalogue(FILM, ITEMS), "blocks": list("abc")}[kind]
+    budget = dc.Budget(epsilon, 1e-5) if epsilon else dc.Budget.none()
+    return dc.Plan(actions=actions, features=PERSON, budget=budget, first_batch=300, **rest)
+
+
+def taught(plan, noise=None, rows=900):
+    learner = dc.Learner(plan, noise=noise or dc.SeededNoise(0), draws=np.random.default_rng(0))
+    for start in range(0, rows, 300):
+        some = CONTEXTS[start : start + 300]
+        decided = learner.decide(some)
+        old = np.array([each["age"] > 50 for each in some])
+        good = np.isin(decided.action, ["a", "i1", "i3"])
+        learner.observe(decided.id, 0.8 * (old == good) + 0.1)
+    learner.decide(some[:1])
+    return learner
+
+
+@pytest.mark.parametrize("kind", ["joint", "blocks"])
+@pytest.mark.parametrize("oracle", [dc.PooledRidge(), dc.Ridge()])
+def test_effects_add_up_to_the_difference(kind, oracle):
+    learner = taught(plan_of(kind, epsilon=None, oracle=oracle))
+    found = dc.explain_decision(learner, CONTEXT)
+    weights = learner.released.latest.predictor
+    whole = sum(each.loss for each in found.effects)
+    raw = replace(weights, link="identity")
+    learner.released.items[-1].__dict__["predictor"] = raw  # before predictions are clipped
+    scores = dc.explain_decision(learner, CONTEXT).predicted
+    assert whole == pytest.approx(scores[found.action] - np.mean(list(scores.values())), abs=1e-9)
+    assert found.probabilities[found.action] == max(found.probabilities.values())
+    assert len(found.to_frame()) == len(found.effects)
+    assert found.action in repr(found)
+
+
+def test_what_matters_comes_first():
+    found = dc.explain_decision(taught(plan_of("blocks")), CONTEXT, "a")
+    assert found.effects[0].feature == "age"
+    assert found.effects[0].loss > 3 * found.effects[0].error
+
+
+@pytest.mark.parametrize("kind", ["joint", "blocks"])
+def test_errors_are_those_of_drawn_noise(kind):
+    """The same rows, many noises: a large ε, so that the first order is enough."""
+    plan = plan_of(kind, epsilon=30.0)
+    named = None
+    values, errors = [], []
+    for seed in range(60):
+        found = dc.explain_decision(taught(plan, dc.SeededNoise(seed), rows=300), CONTEXT, named)
+        named = found.action
+        by_name = {each.feature: each for each in found.effects}
+        values.append({name: each.loss for name, each in by_name.items()})
+        errors.append({name: each.error for name, each in by_name.items()})
+    for name in values[0]:
+        drawn = np.std([each[name] for each in values], ddof=1)
+        said = np.median([each[name] for each in errors])
+        assert 0.5 < said / drawn < 2.0, name  # 60 draws give a deviation within 10 %
+
+
+def test_an_offer_is_explained():
+    learner = taught(plan_of("joint"))
+    found = dc.explain_decision(learner.released, CONTEXT, "i1", actions=["i1", "i2"])
+    assert list(found.predicted) == ["i1", "i2"]
+
+
+def test_what_cannot_be_explained_says_so():
+    learner = dc.Learner(plan_of("blocks"))
+    with pytest.raises(InvalidInput, match="there is none yet"):
+        dc.explain_decision(learner, CONTEXT)
+    learner = taught(plan_of("blocks"))
+    with pytest.raises(InvalidInput, match="one of those offered"):
+        dc.explain_decision(learner, CONTEXT, "z")
+    with pytest.raises(InvalidInput, match="one by one"):
+        dc.explain_decision(learner, [CONTEXT])
+    with pytest.raises(InvalidInput, match="learner"):
+        dc.explain_decision(7, CONTEXT)
