@@ -58,8 +58,12 @@ class Upkeep:
                 if not self._stopping.is_set():
                     logs.event("upkeep failed", kind=type(error).__name__)
             if not again:  # after a release the next batch may be due already
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(self._awake.wait(), TICK)
+                await self._rest()
+
+    async def _rest(self) -> None:
+        """Until the next look, or until the service stops."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._awake.wait(), TICK)
 
     def _pause(self, seconds: float) -> None:
         if self._stopping.wait(seconds):
