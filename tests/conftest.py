@@ -46,13 +46,25 @@ FIRST = (
 """Where tests last: they begin first, so that none is left for one process at the end."""
 
 
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Tests of one file share a process, and its fixtures; those of pages need none."""
-    for item in items:
-        alone = item.path.name in ("test_docs.py", "test_examples.py")
-        item.add_marker(pytest.mark.xdist_group(item.nodeid if alone else str(item.path)))
     items.sort(key=lambda item: _place(str(item.path)))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Tests of one file share a process, and its fixtures; those of pages need none.
+
+    ``--dist loadgroup`` would do it, but pytest-xdist 3.8 marks groups in a way that pytest 9.2
+    no longer reads: every test was on its own, and each process made the fixtures of each file.
+    """
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByFile(LoadScopeScheduling):
+        def _split_scope(self, nodeid):
+            path = nodeid.partition("::")[0]
+            return nodeid if path.endswith(("test_docs.py", "test_examples.py")) else path
+
+    return ByFile(config, log)
 
 
 def _place(path):

@@ -82,6 +82,21 @@ def test_a_decision_without_privacy_is_light():
     assert python(code) == "[]"
 
 
+def test_a_private_release_imports_no_library_that_it_does_not_need():
+    """opendp.prelude would import those that are installed, which takes a second."""
+    code = (
+        "import sys, numpy as np, discreet as dc\n"
+        "budget = dc.Budget(epsilon=1.0, delta=1e-6)\n"
+        "plan = dc.Plan(n_actions=2, features=dc.UnitBall(2), budget=budget, first_batch=1)\n"
+        "learner = dc.Learner(plan, window=0)\n"
+        "for _ in range(3):\n"
+        "    learner.decide(np.zeros(2))\n"
+        "assert learner.released.items\n"
+        f"print([name for name in {HEAVY[3:]!r} if name in sys.modules])"
+    )
+    assert python(code) == "[]"
+
+
 def test_every_error_has_one_root():
     errors = [
         item

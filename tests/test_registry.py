@@ -212,6 +212,12 @@ def entry_points(monkeypatch, **values):
     monkeypatch.setattr(importlib.metadata, "entry_points", listed)
 
 
+def test_a_plan_of_known_classes_looks_for_no_entry_points(monkeypatch):
+    """Each look reads the metadata of every installed package, and campaigns make many plans."""
+    monkeypatch.setattr(importlib.metadata, "entry_points", None)
+    assert dc.Plan(n_actions=2, features=dc.UnitBall(1), budget=dc.Budget.none()).digest
+
+
 @pytest.mark.usefixtures("folder")
 def test_entry_points_are_loaded_when_their_name_is_asked_for(monkeypatch):
     entry_points(monkeypatch, EpsilonGreedy="my_bandits:EpsilonGreedy")

@@ -106,8 +106,10 @@ def register(kind: C) -> C:
 
 def refuse_unregistered(name: str, item: Any, registry: Registry) -> None:
     """Refuse an object whose class a document cannot name."""
+    if registry.holds(item):  # of most, with no look at the packages that are installed
+        return
     word = str(item if isinstance(item, str) else getattr(item, "__name__", ""))
-    if word in registry and not registry.holds(item):
+    if word in registry:
         kind = "the text" if isinstance(item, str) else "the class"
         needs = any(
             each.default is MISSING and each.default_factory is MISSING
@@ -117,11 +119,10 @@ def refuse_unregistered(name: str, item: Any, registry: Registry) -> None:
             f"{name} must be an object; got {kind} {word!r}. "
             f"Pass {word}({'...' * needs}){', without quotes' * isinstance(item, str)}."
         )
-    if not registry.holds(item):
-        step = "Make one and pass it, or register your own class with discreet.register."
-        if isinstance(item, str):
-            step = f"{nearest(item, registry)} Pass an object, without quotes."
-        raise InvalidInput(f"{name} must be one of {', '.join(registry)}; got {item!r}. {step}")
+    step = "Make one and pass it, or register your own class with discreet.register."
+    if isinstance(item, str):
+        step = f"{nearest(item, registry)} Pass an object, without quotes."
+    raise InvalidInput(f"{name} must be one of {', '.join(registry)}; got {item!r}. {step}")
 
 
 def import_module(name: str) -> None:

@@ -33,7 +33,11 @@ MODULES = {
     "itertools",
     "math",
     "numpy",
-    "opendp.prelude",
+    "opendp",
+    "opendp.domains",
+    "opendp.measures",
+    "opendp.metrics",
+    "opendp.mod",
     "os",
     "scipy.special",
     "typing",
@@ -43,15 +47,7 @@ ATTRIBUTES = {
     "os": {"urandom"},
     "zlib": set(),  # SeededNoise alone
     "math": {"ceil", "hypot", "prod", "sqrt"},
-    "dp": {
-        "atom_domain",
-        "enable_features",
-        "l2_distance",
-        "linf_distance",
-        "m",
-        "vector_domain",
-        "zero_concentrated_divergence",
-    },
+    "measurements": {"make_gaussian", "make_noisy_max"},
     "np": {
         "asarray",
         "broadcast_to",
@@ -71,7 +67,7 @@ ATTRIBUTES = {
         "zeros",
     },
 }
-"""What may be used of the modules that could do more. dp.m has OpenDP's samplers."""
+"""What may be used of the modules that could do more. OpenDP's samplers are measurements."""
 BUILTINS = {
     *("abs", "all", "any", "bool", "dict", "enumerate", "float", "int", "isinstance", "len"),
     *("list", "max", "min", "range", "str", "sum", "tuple", "zip"),

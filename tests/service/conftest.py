@@ -1,15 +1,10 @@
 """Experiments on a real SQLite file and on a real PostgreSQL server."""
 
 import asyncio
-import http.client
 import itertools
 import json
 import os
 import signal
-import socket
-import subprocess
-import sys
-import time
 from contextlib import asynccontextmanager, closing
 
 import pytest
@@ -158,67 +153,11 @@ def released():
     return wait
 
 
-class Server:
-    """``discreet serve`` in a process of its own, and the few calls that tests make."""
-
-    def __init__(self, folder, *arguments, environment=None):
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
-        self.folder = folder
-        command = "from discreet.cli.main import main; raise SystemExit(main())"
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", command, "serve", "--port", str(self.port), *arguments],
-            cwd=folder,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env={**os.environ, **(environment or {})},
-        )
-
-    def wait(self):
-        """Until it answers; its complaint if it ends instead."""
-        for _ in range(300):
-            if self.process.poll() is not None:
-                raise AssertionError(self.process.stderr.read())
-            try:
-                if self.call("GET", "/readyz")[0] == 200:
-                    return self
-            except OSError:
-                pass
-            time.sleep(0.1)
-        raise AssertionError("the service did not start")
-
-    def call(self, method, path, body=None, key=None, headers=()):
-        """Status, parsed answer (or bytes), headers."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
-        given = dict(headers)
-        if key:
-            given["Authorization"] = f"Bearer {key}"
-        content = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
-        if content is not None:
-            given.setdefault("Content-Type", "application/json")
-        try:
-            connection.request(method, path, content, given)
-            answer = connection.getresponse()
-            raw = answer.read()
-            told = {name.lower(): value for name, value in answer.getheaders()}
-            parsed = json.loads(raw) if told.get("content-type") == "application/json" else raw
-            return answer.status, parsed, told
-        finally:
-            connection.close()
-
-    def stop(self, number=signal.SIGTERM):
-        """End it and return its exit code, output and complaints."""
-        if self.process.poll() is None:
-            self.process.send_signal(number)
-        out, told = self.process.communicate(timeout=30)
-        return self.process.returncode, out, told
-
-
 @pytest.fixture
 def server():
     """``server(folder, …)``: a started service, stopped at the end."""
+    from service.served import Server  # imports what a service needs
+
     started = []
 
     def start(folder, *arguments, **options):

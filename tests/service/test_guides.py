@@ -17,7 +17,7 @@ from discreet.plan_checks import UNITS
 from discreet.service.http.metrics import Metrics
 from discreet.service.settings import MODES, PEOPLE, Settings
 from discreet.service.storage.api_keys import SCOPES
-from service.conftest import Server
+from service.served import Server
 
 ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs" / "service.md").read_text()

@@ -6,6 +6,7 @@ import json
 import pytest
 
 from discreet.service.runtime import fit_process
+from discreet.service.runtime import upkeep as upkeep_module
 from discreet.service.storage.batches import Wanted
 from service.conftest import running
 from service.ui.visitor import Visitor
@@ -80,29 +81,39 @@ def test_ten_overdue_batches_are_released_one_by_one_after_a_restart(settings, p
 def test_a_running_service_does_not_pause_between_overdue_batches(settings, play, monkeypatch):
     """Else a backlog would grow with every batch that fills faster than the pause."""
     chosen = settings(**PIPELINE)
-    honest, slept = asyncio.sleep, []
+    rests = []
 
-    async def sleep(seconds):
-        slept.append(seconds)
-        await honest(0)
+    async def rest():
+        rests.append(1)
 
     async def scenario(service):
         await fill(service, 4)
         await asyncio.sleep(chosen.window)
-        monkeypatch.setattr(asyncio, "sleep", sleep)
         upkeep, done = service.upkeep, []
+        monkeypatch.setattr(upkeep, "_rest", rest)
 
         async def duty():
-            done.append((await upkeep.once(), len(slept)))
+            done.append((await upkeep.once(), len(rests)))
             if len(done) == 5:
                 upkeep._stopping.set()
             return done[-1][0]
 
         await upkeep._repeat(duty)
         assert done == [(True, 0)] * 4 + [(False, 0)]
-        assert len(slept) == 1
+        assert len(rests) == 1
 
     play(chosen, scenario)
+
+
+def test_a_service_that_stops_does_not_wait_for_its_next_look(settings, play, monkeypatch):
+    monkeypatch.setattr(upkeep_module, "TICK", 1e6)
+
+    async def scenario(service):
+        service.upkeep.start()
+        await asyncio.sleep(0.2)  # all duties are done, and rest
+        await asyncio.wait_for(service.upkeep.stop(), 30)
+
+    play(settings(), scenario)
 
 
 @pytest.mark.parametrize("database", ["postgresql"], indirect=True)

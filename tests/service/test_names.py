@@ -15,7 +15,7 @@ from discreet.service.secrets.vault import NAMES, Vault
 from discreet.service.settings import Settings
 from discreet.service.storage import journal, request_names
 from discreet.service.storage.locations import open_database
-from service.conftest import Server
+from service.served import Server
 
 ANN, OTHERS = [0.61, -0.37], [0.1, 0.2]
 """The context of the one who asks twice, and of everybody else."""
@@ -385,7 +385,7 @@ def test_a_purge_that_is_cut_short_goes_on(written, server, step):
     running.stop()
     later(chosen, MEMORY)
     cut = Server(folder, environment={"DISCREET_STEP": step})
-    assert cut.process.wait(30) == -9
+    assert cut.ended() == -9
     assert rows(chosen) == 4
     server(folder)
     until(lambda: (rows(chosen), keys(chosen)) == (0, [(1, 2)]))

@@ -81,14 +81,14 @@ class StandIn:
 @contextmanager
 def known(stream: Stream, moment: int) -> Iterator[StandIn]:
     """Everything but the stream is set by ``moment``: clocks, process number, generators."""
-    import opendp.prelude as dp
+    from opendp import measurements
 
     stand_in = StandIn(stream)
     changes: list[tuple[Any, str, Any]] = [
         (os, "urandom", stream),
         (os, "getpid", lambda: moment),
-        (dp.m, "make_gaussian", stand_in.gaussian),
-        (dp.m, "make_noisy_max", stand_in.noisy_max),
+        (measurements, "make_gaussian", stand_in.gaussian),
+        (measurements, "make_noisy_max", stand_in.noisy_max),
     ]
     changes += [(time, name, lambda: float(moment)) for name in CLOCKS]
     changes += [(time, f"{name}_ns", lambda: moment * 10**9) for name in CLOCKS]

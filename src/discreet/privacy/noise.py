@@ -170,11 +170,15 @@ def _discrete_gaussian(scale: float, count: int) -> Any:
     """Exact draws of the discrete Gaussian on the integers."""
     if scale == 0.0:
         return np.zeros(count, dtype=np.int64)
-    import opendp.prelude as dp
+    from opendp import measurements  # opendp.prelude would import scikit-learn, pandas and Polars
+    from opendp.domains import atom_domain, vector_domain
+    from opendp.metrics import l2_distance
+    from opendp.mod import enable_features
 
-    dp.enable_features("contrib")
-    space = dp.vector_domain(dp.atom_domain(T="i64"), size=count), dp.l2_distance(T=float)
-    return np.asarray(dp.m.make_gaussian(*space, scale=scale, k=0)([0] * count), dtype=np.int64)
+    enable_features("contrib")
+    space = vector_domain(atom_domain(T="i64"), size=count), l2_distance(T=float)
+    drawn = measurements.make_gaussian(*space, scale=scale, k=0)([0] * count)
+    return np.asarray(drawn, dtype=np.int64)
 
 
 def _fast_gaussian(scale: float, count: int) -> Any:
@@ -214,9 +218,13 @@ def _table() -> np.ndarray[Any, Any]:
 
 def _exponential_mechanism(scores: list[int], scale: float) -> int:
     """Index of the noisy minimum with exact Gumbel noise: the exponential mechanism."""
-    import opendp.prelude as dp
+    from opendp import measurements
+    from opendp.domains import atom_domain, vector_domain
+    from opendp.measures import zero_concentrated_divergence
+    from opendp.metrics import linf_distance
+    from opendp.mod import enable_features
 
-    dp.enable_features("contrib")
-    space = dp.vector_domain(dp.atom_domain(T="i64"), size=len(scores)), dp.linf_distance(T="i64")
-    measure = dp.zero_concentrated_divergence()
-    return int(dp.m.make_noisy_max(*space, measure, scale=scale, negate=True)(scores))
+    enable_features("contrib")
+    space = vector_domain(atom_domain(T="i64"), size=len(scores)), linf_distance(T="i64")
+    measure = zero_concentrated_divergence()
+    return int(measurements.make_noisy_max(*space, measure, scale=scale, negate=True)(scores))

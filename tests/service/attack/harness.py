@@ -48,7 +48,7 @@ def until(found, why="what was awaited did not happen", *, patience=None):
     while time.monotonic() < end:
         if answer := found():
             return answer
-        time.sleep(0.005)
+        time.sleep(0.02)  # often enough, and those who are asked have time to work
     raise AssertionError(why)
 
 

@@ -1,24 +1,14 @@
 """Processes that all try the same thing at the same moment."""
 
-import multiprocessing
-import os
-import sys
 from functools import partial
-from multiprocessing import forkserver
-from unittest.mock import patch
 
-import dp_accounting  # noqa: F401
-
-import discreet.learner  # noqa: F401
 from discreet.service.runtime import fit_process
 from discreet.service.runtime.release_transaction import Publisher
 from discreet.service.runtime.worker_state import WorkerState
 from discreet.service.settings import Settings
 from discreet.service.storage.batches import Wanted
 from discreet.service.storage.writer import Writer
-
-FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload(["service.attack.racer"])
+from service.forks import FORKS, started
 
 
 def race(config, orders, answers, harm):
@@ -67,11 +57,8 @@ class Racers:
         ]
 
     def __enter__(self):
-        # The server that forks imports everything once; it needs to be told where.
-        with patch.dict(os.environ, PYTHONPATH=os.pathsep.join(filter(None, sys.path))):
-            forkserver.ensure_running()
         for process in self._processes:
-            process.start()
+            started(process)
         assert self._all() == ["ready"] * len(self._processes)
         return self
 

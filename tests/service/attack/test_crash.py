@@ -202,20 +202,6 @@ def test_nothing_is_lost_or_doubled_in_200_kills(place_on_sqlite):
     assert kills >= 200
 
 
-@pytest.mark.long
-def test_no_person_is_in_more_batches_in_200_kills(place_on_sqlite):
-    draws = random.Random(7)
-    _, kills = attack(place_on_sqlite, shuffled(150, draws), draws, people=True)
-    assert kills >= 200
-
-
-@pytest.mark.long
-def test_no_person_is_in_more_batches_in_200_kills_on_postgresql(place_on_postgresql):
-    draws = random.Random(8)
-    _, kills = attack(place_on_postgresql, shuffled(150, draws), draws, people=True, workers=2)
-    assert kills >= 200
-
-
 def test_the_harness_notices_people_who_are_let_in_again(place_on_sqlite):
     users = {"unit": "user", **witness.OFTEN}
     place, account = place_on_sqlite(first_batch=4096, **users), Account(people=True)
@@ -229,25 +215,12 @@ def test_the_harness_notices_people_who_are_let_in_again(place_on_sqlite):
         witness.check_people(place, account)
 
 
-@pytest.mark.long
-def test_no_position_moves_in_200_kills(place_on_sqlite):
-    draws = random.Random(9)
-    _, kills = attack(place_on_sqlite, shuffled(150, draws), draws, control=True)
-    assert kills >= 200
-
-
-@pytest.mark.long
-def test_no_position_moves_in_200_kills_on_postgresql(place_on_postgresql):
-    draws = random.Random(10)
-    _, kills = attack(place_on_postgresql, shuffled(150, draws), draws, control=True, workers=2)
-    assert kills >= 200
-
-
 TOGETHER = {"people": True, "control": True, "clock": True}
 
 
 @pytest.mark.long
 def test_people_control_and_clock_together_in_200_kills(place_on_sqlite):
+    """Users alone and a control alone are half of the experiments of the plain 200 kills."""
     draws = random.Random(12)
     assert attack(place_on_sqlite, shuffled(150, draws), draws, **TOGETHER)[1] >= 200
 

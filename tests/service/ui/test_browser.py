@@ -17,7 +17,7 @@ from discreet.service.runtime import lifecycle
 from discreet.service.settings import Settings
 from discreet.traffic.contexts import contexts
 from discreet.traffic.open_loop import Habits, play
-from service.conftest import Server
+from service.served import Server
 
 IMAGES = Path(__file__).parents[3] / "docs" / "images"
 pytestmark = needs_chromium

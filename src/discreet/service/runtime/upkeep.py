@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -30,6 +31,7 @@ class Upkeep:
         self._tasks: list[asyncio.Task[None]] = []
         self._erased = False
         self._stopping = threading.Event()
+        self._awake = asyncio.Event()
 
     def start(self) -> None:
         """Run the background tasks until ``stop``."""
@@ -41,6 +43,7 @@ class Upkeep:
     async def stop(self) -> None:
         """Drop a fit that is under way: it is made again at the next start."""
         self._stopping.set()
+        self._awake.set()
         if self._fitter:
             await asyncio.to_thread(self._fitter.close)
         await asyncio.gather(*self._tasks)
@@ -55,7 +58,12 @@ class Upkeep:
                 if not self._stopping.is_set():
                     logs.event("upkeep failed", kind=type(error).__name__)
             if not again:  # after a release the next batch may be due already
-                await asyncio.sleep(TICK)
+                await self._rest()
+
+    async def _rest(self) -> None:
+        """Until the next look, or until the service stops."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._awake.wait(), TICK)
 
     def _pause(self, seconds: float) -> None:
         if self._stopping.wait(seconds):

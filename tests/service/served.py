@@ -1,0 +1,95 @@
+"""``discreet serve`` in a process of its own, and the few calls that tests make.
+
+Tests of guides and commands start the program itself.
+"""
+
+import http.client
+import importlib
+import json
+import os
+import signal
+import socket
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from discreet.cli.main import main
+from discreet.service import kill_points
+from service.forks import FORKS, started
+
+
+def serve(folder, environment, logs, words):
+    """Become the command, with its folder, its environment and its output."""
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environment)
+    importlib.reload(kill_points)  # it reads the environment once
+    for name, number in (("out", 1), ("told", 2)):
+        file = os.open(logs / name, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        os.dup2(file, number)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    sys.stdin = os.fdopen(0, closefd=False)  # workers are handed its number
+    sys.exit(main(["serve", *words]))
+
+
+class Server:
+    """A service that was started; ``wait`` until it answers, ``stop`` to end it."""
+
+    def __init__(self, folder, *arguments, environment=None):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.folder = folder
+        self._logs = tempfile.TemporaryDirectory()
+        words = ["--port", str(self.port), *arguments]
+        given = {**os.environ, **(environment or {})}
+        command = FORKS.Process(target=serve, args=(folder, given, self.logs, words))
+        self.process = started(command)
+
+    @property
+    def logs(self):
+        return Path(self._logs.name)
+
+    def wait(self):
+        """Until it answers; its complaint if it ends instead."""
+        for _ in range(600):
+            if self.process.exitcode is not None:
+                raise AssertionError((self.logs / "told").read_text())
+            try:
+                if self.call("GET", "/readyz")[0] == 200:
+                    return self
+            except OSError:
+                pass
+            time.sleep(0.05)
+        raise AssertionError("the service did not start")
+
+    def call(self, method, path, body=None, key=None, headers=()):
+        """Status, parsed answer (or bytes), headers."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        given = dict(headers)
+        if key:
+            given["Authorization"] = f"Bearer {key}"
+        content = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
+        if content is not None:
+            given.setdefault("Content-Type", "application/json")
+        try:
+            connection.request(method, path, content, given)
+            answer = connection.getresponse()
+            raw = answer.read()
+            told = {name.lower(): value for name, value in answer.getheaders()}
+            parsed = json.loads(raw) if told.get("content-type") == "application/json" else raw
+            return answer.status, parsed, told
+        finally:
+            connection.close()
+
+    def ended(self):
+        """Its exit code, as soon as it has one."""
+        self.process.join(timeout=30)
+        return self.process.exitcode
+
+    def stop(self, number=signal.SIGTERM):
+        """End it and return its exit code, output and complaints."""
+        if self.process.exitcode is None:
+            os.kill(self.process.pid, number)
+        return self.ended(), *((self.logs / name).read_text() for name in ("out", "told"))
