@@ -134,3 +134,51 @@ def test_joint_features_learn():
 def test_what_does_not_fit_is_refused(words, said):
     with pytest.raises(dc.InvalidInput, match=said):
         dc.evaluate(joint_plan(), CONTEXTS, offers=named(EVEN), **words)
+
+
+@pytest.mark.parametrize("kind", PLANS)
+@pytest.mark.parametrize("offers", [EVEN, RAGGED], ids=["even", "ragged"])
+def test_logs_with_offers_tell_what_another_policy_costs(kind, offers):
+    """Played at random, so the truth of any policy is the mean of its table."""
+    plan = PLANS[kind]()
+    learner = dc.Learner(plan)
+    for start in range(0, 300, 50):
+        rows = range(start, start + 50)
+        decided = learner.decide(
+            CONTEXTS[start : start + 50], actions=[named(offers)[r] for r in rows]
+        )
+        learner.observe(
+            decided.id,
+            [TABLE[r, list(ITEMS).index(a)] for r, a in zip(rows, decided.action, strict=True)],
+        )
+    rng = np.random.default_rng(4)
+    shown = [rng.choice(offer) for offer in offers]
+    losses = TABLE[np.arange(300), shown]
+    chances = [1 / len(offer) for offer in offers]
+    names = np.array(list(ITEMS))[shown]
+    logs = dc.Logs.of(plan, CONTEXTS, names, losses, chances, offers=named(offers))
+    found = dc.evaluate_offline(logs, learner)
+    again = dc.evaluate_offline(logs, learner.released)
+    assert found.dr == again.dr
+    decided = learner.decide(CONTEXTS, actions=named(offers))
+    truth = np.mean(
+        [chance @ TABLE[row, offers[row]] for row, chance in enumerate(decided._chances())]
+    )
+    for estimate in (found.ips, found.dr):
+        assert abs(estimate.value - truth) < 4.5 * estimate.standard_error
+    with pytest.raises(dc.InvalidInput, match="row 0: action must be one of those offered"):
+        dc.Logs.of(plan, CONTEXTS, ["zz"] * 300, losses, chances, offers=named(offers))
+
+
+def test_a_privacy_curve_of_offers():
+    curve = dc.privacy_curve(
+        *(CONTEXTS,),
+        losses=lost(EVEN),
+        offers=named(EVEN),
+        plan=joint_plan(),
+        epsilons=[8.0, np.inf],
+        seeds=2,
+    )
+    one = dc.evaluate(joint_plan(), CONTEXTS, losses=lost(EVEN), offers=named(EVEN), seed=0)
+    assert curve.losses[-1][0] == pytest.approx(one.loss)
+    assert curve.best_fixed == pytest.approx(one.best_fixed)

@@ -25,9 +25,12 @@ from discreet.privacy.events import Event, NonPrivate
 from discreet.privacy.noise import SeededNoise
 from discreet.releases.released import Released
 from discreet.rows.batch import Batch
+from discreet.simulate.played_offers import PlayedOffers, offers_alone
 from discreet.simulate.target_policy import Rule, rule_of
 from discreet.types import Floats
 from discreet.validate import in_range, whole
+
+NO_NOISE = SeededNoise(0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +46,9 @@ class Logs:
     actions: Floats = field(repr=False)
     losses: Floats = field(repr=False)
     propensities: Floats = field(repr=False)
+    offers: PlayedOffers | None = field(default=None, repr=False)
+    """What each row was offered, where not every row was offered every action; ``actions`` are then
+    places in a row's offer."""
 
     def __post_init__(self) -> None:
         try:
@@ -78,15 +84,29 @@ class Logs:
             )
 
     @classmethod
-    def of(cls, plan: Plan, contexts: Any, actions: Any, losses: Any, propensities: Any) -> Logs:
+    def of(
+        cls,
+        plan: Plan,
+        contexts: Any,
+        actions: Any,
+        losses: Any,
+        propensities: Any,
+        offers: Any = None,
+    ) -> Logs:
         """Logs of raw contexts, which the plan maps to features, and of actions by name.
 
-        ``contexts`` may be a frame, and the others series or names of its columns.
+        ``contexts`` may be a frame, and the others series or names of its columns. ``offers`` says
+        what each row was offered, as in ``evaluate``; with a catalogue the default is all items.
         """
         given = handed_over(
-            plan.features, contexts, actions=actions, losses=losses, propensities=propensities
+            plan.contexts, contexts, actions=actions, losses=losses, propensities=propensities
         )
         beside = given.beside
+        if offers is not None or plan.catalogue is not None:
+            features = plan.features.map(given.contexts)
+            played = offers_alone(plan, features, offers)
+            beside["actions"] = played.places_of(beside["actions"])
+            return cls(features, **beside, offers=played)
         beside["actions"] = action_index(plan, beside["actions"], "actions")
         return cls(plan.features.map(given.contexts), **beside)
 
@@ -154,7 +174,8 @@ def evaluate_offline(
     """
     in_range("confidence", confidence, 0.0, 1.0, open_high=True)
     n = len(logs.features)
-    chances = _checked(rule_of(policy, released, logs.features)(logs.features), n)
+    rule = rule_of(policy, released, logs.features, logs.offers)
+    chances = _checked(rule(logs.features), n)
     if int(logs.actions.max()) >= chances.shape[1]:
         raise InvalidInput(
             f"policy must know all logged actions; it gives {chances.shape[1]} probabilities and "
@@ -204,15 +225,20 @@ def _checked(chances: Any, rows: int) -> Floats:
 
 def _cross_fitted(logs: Logs, actions: int, folds: int) -> Floats:
     """Expected losses (n, A) of every row, from a ridge regression on the other folds."""
-    n, p = logs.features.shape
-    mechanism = Ridge(ridge=1e-3).calibrate(Problem(actions, p), Budget.none())
-    losses = np.repeat(logs.losses[:, None], actions, axis=-1)
-    observed = np.arange(actions) == logs.actions[:, None]
+    n, rows, blocks, width = len(logs.features), logs.features, logs.actions, actions
+    if logs.offers is not None:  # the pairs that were played, and a prediction for all offered
+        rows, blocks = logs.offers.offered.stored(logs.actions)
+        width = int(blocks.max()) + 1
+    mechanism = Ridge(ridge=1e-3).calibrate(Problem(width, rows.shape[1]), Budget.none())
+    losses = np.repeat(logs.losses[:, None], width, axis=-1)
+    observed = np.arange(width) == blocks[:, None]
     fold = np.arange(n) % folds
     predicted = np.empty((n, actions))
     for number in range(folds):
-        inside, outside = fold == number, fold != number
-        batch = Batch(logs.features[outside], losses[outside], observed[outside])
-        fit = mechanism.fit(batch, SeededNoise(0))
-        predicted[inside] = np.clip(fit.predictor.losses(logs.features[inside]), 0.0, 1.0)
+        inside, outside = np.flatnonzero(fold == number), fold != number
+        fit = mechanism.fit(Batch(rows[outside], losses[outside], observed[outside]), NO_NOISE)
+        asked: Any = logs.features[inside]
+        if logs.offers is not None:
+            asked = logs.offers.part(inside).offered
+        predicted[inside] = np.clip(fit.predictor.losses(asked), 0.0, 1.0)
     return predicted

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,6 +28,8 @@ class PlayedOffers:
 
     offered: Offered
     sizes: Floats | None = None
+    names: Sequence[Any] = ()
+    """By the places that the offers hold."""
 
     def __len__(self) -> int:
         return int(self.offered.contexts.shape[-2])
@@ -41,7 +43,28 @@ class PlayedOffers:
     def part(self, rows: Any) -> PlayedOffers:
         """Some of the rounds."""
         sizes = None if self.sizes is None else self.sizes[rows]
-        return PlayedOffers(self.offered.part(rows), sizes)
+        return PlayedOffers(self.offered.part(rows), sizes, self.names)
+
+    @property
+    def inside(self) -> Floats:
+        """Which places (n, K) are offered."""
+        sizes = np.full(len(self), self.offered.count) if self.sizes is None else self.sizes
+        return np.asarray(np.arange(self.offered.count) < sizes[:, None])
+
+    def places_of(self, actions: Any) -> Floats:
+        """Where each round's action stands in its offer, by name."""
+        places = {name: place for place, name in enumerate(self.names)}
+        numbers = np.array([places.get(each, -1) for each in np.asarray(actions).tolist()])
+        every = np.arange(self.offered.count)[None]
+        offered = every if self.offered.actions is None else self.offered.actions
+        found = (offered == numbers[:, None]) & self.inside
+        if not found.any(axis=1).all():
+            row = int(np.flatnonzero(~found.any(axis=1))[0])
+            raise InvalidInput(
+                f"row {row}: action must be one of those offered; got {actions[row]!r}. "
+                "Give what was offered, or leave the row out."
+            )
+        return np.asarray(found.argmax(axis=1))
 
     def sample(self, policy: Policy, released: Released, u: Array) -> Array:
         """Places (..., n) of the chosen actions, without a loop over rounds: size by size."""
@@ -61,6 +84,18 @@ class PlayedOffers:
         joined = xp.concat([xp.broadcast_to(p, (*shape, p.shape[-1])) for p in parts], axis=-1)
         back = np.argsort(np.concatenate(order))
         return joined[..., back]
+
+    def probabilities(self, policy: Policy, released: Released) -> Array:
+        """Chances (n, K) of what each round offers, zero beyond its size: for one seed alone."""
+        if self.sizes is None:
+            return policy.probabilities(released.offering(self.offered.count), self.offered)
+        chances = np.zeros((len(self), self.offered.count))
+        for rounds, some in self._by_size():
+            found = np.ones((len(rounds), 1))
+            if some.count > 1:
+                found = policy.probabilities(released.offering(some.count), some)
+            chances[rounds, : some.count] = found
+        return chances
 
     def at_random(self, u: Array) -> Array:
         """Places (..., n) of actions drawn evenly from what each round offers."""
@@ -86,34 +121,38 @@ class PlayedOffers:
         if hasattr(given, "items"):
             changes["items"] = place(given.items)
         sizes = None if self.sizes is None else self.sizes[orders[0]]
-        return PlayedOffers(replace(given, **changes), sizes)
+        return PlayedOffers(replace(given, **changes), sizes, self.names)
 
 
 def played_offers(
     plan: Plan, features: Floats, offers: Any, labels: Any, losses: Any
 ) -> tuple[PlayedOffers, Floats]:
     """The offers of all rounds, and losses (T, K) of what they offer; NaN beyond a round's own."""
-    known = _known(plan)
+    played = offers_alone(plan, features, offers)
     if offers is None:
-        table = _whole_table(plan, len(features), labels, losses)
-        offered = read_offers(plan, known, features, None, single=False).groups[0].offered
-        return PlayedOffers(offered), table
+        return played, _whole_table(plan, len(features), labels, losses)
+    return played, _offered_table(played, labels, losses)
+
+
+def offers_alone(plan: Plan, features: Floats, offers: Any) -> PlayedOffers:
+    """What each round offers; None is all that the plan has."""
+    known = _known(plan)
     if isinstance(offers, np.ndarray):
         offers = offers.tolist()
     read = read_offers(plan, known, features, offers, single=False)
+    if offers is None:
+        return PlayedOffers(read.groups[0].offered, names=read.names)
     sizes = np.empty(len(features), dtype=np.int64)
     for requests, offered in read.groups:
         sizes[requests] = offered.count
     most = int(sizes.max())
     places = np.zeros((len(features), most), dtype=np.int64)
     for requests, offered in read.groups:
-        own = np.arange(offered.count) if offered.actions is None else offered.actions
-        places[requests, : offered.count] = own
-    table = _offered_table(read.names, places, sizes, labels, losses)
-    one = read.groups[0].offered
+        places[requests, : offered.count] = np.asarray(offered.actions)
     changes: dict[str, Any] = {"contexts": features, "actions": places}
     every = bool((sizes == most).all())
-    return PlayedOffers(replace(one, **changes), None if every else sizes), table
+    whole = replace(read.groups[0].offered, **changes)
+    return PlayedOffers(whole, None if every else sizes, read.names)
 
 
 def _known(plan: Plan) -> Known:
@@ -130,21 +169,23 @@ def _whole_table(plan: Plan, rows: int, labels: Any, losses: Any) -> Floats:
     return np.asarray(np.arange(plan.n_actions) != right[:, None], dtype=np.float64)
 
 
-def _offered_table(names: Any, places: Floats, sizes: Floats, labels: Any, losses: Any) -> Floats:
+def _offered_table(played: PlayedOffers, labels: Any, losses: Any) -> Floats:
     """Losses (T, K) of what each round offers."""
-    n, most = places.shape
-    inside = np.arange(most) < sizes[:, None]
+    inside = played.inside
     if losses is None:
-        told = np.asarray(names, dtype=object)[places]
-        wrong = told != np.asarray(labels, dtype=object)[:, None]
+        right = played.places_of(labels)
+        wrong = np.arange(inside.shape[1]) != right[:, None]
         return np.where(inside, wrong.astype(np.float64), np.nan)
     given = [np.asarray(row, dtype=np.float64).reshape(-1) for row in losses]
-    if len(given) != n or any(len(row) != size for row, size in zip(given, sizes, strict=False)):
+    sizes = inside.sum(axis=1)
+    if len(given) != len(sizes) or any(
+        len(row) != size for row, size in zip(given, sizes, strict=False)
+    ):
         raise InvalidInput(
             "losses must have a number for each action that a context is offered; some rows have "
             "more or fewer. Give as many losses as actions in each offer, in the same order."
         )
-    table = np.full((n, most), np.nan)
+    table = np.full(inside.shape, np.nan)
     table[inside] = np.concatenate(given)
     if not ((table >= 0.0) & (table <= 1.0))[inside].all():
         raise InvalidInput(

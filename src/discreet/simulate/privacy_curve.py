@@ -26,7 +26,12 @@ from discreet.privacy.budget import Budget
 from discreet.reported import action_columns
 from discreet.simulate import engine
 from discreet.simulate.data_advice import advise_on_contexts
-from discreet.simulate.environment import truth_of, without_contexts
+from discreet.simulate.environment import (
+    refuse_groups_of_offers,
+    refuse_labels_and_losses,
+    truth_of,
+    without_contexts,
+)
 from discreet.simulate.group_losses import (
     GroupLoss,
     GroupLosses,
@@ -35,6 +40,8 @@ from discreet.simulate.group_losses import (
 )
 from discreet.simulate.intervals import over_seeds
 from discreet.simulate.played_batches import shuffle
+from discreet.simulate.played_offers import played_offers
+from discreet.simulate.played_offers import without_contexts as offers_without_contexts
 from discreet.simulate.privacy_verdict import verdict
 from discreet.simulate.public_groups import Groups, file_groups
 from discreet.validate import in_range, whole
@@ -152,6 +159,7 @@ def privacy_curve(
     labels: Any = None,
     *,
     losses: Any = None,
+    offers: Any = None,
     groups: Any = None,
     users: Any = None,
     plan: Plan | None = None,
@@ -165,7 +173,8 @@ def privacy_curve(
     ``contexts`` and ``labels``, or ``losses`` (n, A), are those of ``evaluate``, frames included;
     ``contexts`` may also be the name of a set, or a file. The plan is the default one for them, or
     ``plan``, whose budget is set aside. ``horizon`` ends runs earlier: as many rounds as you expect
-    people. ``groups``, a public column as in ``evaluate``, also gives losses ``by_group()``.
+    people. ``offers`` and a plan with a ``Catalogue`` are as in ``evaluate``. ``groups``, a public
+    column as in ``evaluate``, also gives losses ``by_group()``.
 
     ``users`` are ids of people, one per context, or the name of their column; ε is then for all
     that one person contributes, as ``plan`` bounds it, or by default 1 record in each of 4 batches.
@@ -183,18 +192,25 @@ def privacy_curve(
         users = data.users if isinstance(users, str) else users
         contexts, labels = data.contexts, data.labels
         groups = file_groups(data, groups) if isinstance(groups, str) else groups
-    reading = None if plan is None else plan.features
+    reading = None if plan is None else plan.contexts
     given = handed_over(reading, contexts, groups, labels=labels, users=users)
     labels, users = given.beside["labels"], given.beside["users"]
-    losses = action_columns(losses, None if plan is None else plan.actions, contexts)
+    if offers is None:
+        losses = action_columns(losses, None if plan is None else plan.actions, contexts)
     plan = plan or _default(given.contexts, labels, losses, "decision" if users is None else "user")
-    features = plan.features.map(given.contexts)
-    truth = truth_of(plan, len(features), labels, losses)
+    features: Any = plan.features.map(given.contexts)
+    with_offers = offers is not None or plan.catalogue is not None
+    if with_offers:
+        refuse_labels_and_losses(labels, losses)
+        refuse_groups_of_offers(groups)
+        features, truth = played_offers(plan, features, offers, labels, losses)
+    else:
+        truth = truth_of(plan, len(features), labels, losses)
     rounds = min(whole("horizon", horizon or plan.horizon or len(features), 1), len(features))
     levels = sorted({float(Budget(epsilon).epsilon) for epsilon in epsilons})
     if not levels:
         raise InvalidInput("epsilons must name at least one ε; got none. Leave it out for six.")
-    advise_on_contexts(plan.features, given.contexts, given.columns)
+    advise_on_contexts(plan.contexts, given.contexts, given.columns)
     delta = plan.budget.delta or DELTA
     plans = [replace(plan, budget=_budget(epsilon, delta)) for epsilon in levels]
     found = None
@@ -207,7 +223,10 @@ def privacy_curve(
         users=users,
     )
     orders = [shuffle(seed, len(features))[0][:rounds] for seed in range(seeds)]
-    plain = [without_contexts(truth[order], plan.n_actions) for order in orders]
+    if with_offers:
+        plain = [offers_without_contexts(features.part(order), truth[order]) for order in orders]
+    else:
+        plain = [without_contexts(truth[order], plan.n_actions) for order in orders]
     lines: tuple[GroupLoss, ...] = ()
     if found is not None:
         by_seed = [PlayedGroups.of(found, order, truth, plan.n_actions) for order in orders]

@@ -14,14 +14,19 @@ from discreet.learner import Learner
 from discreet.plan import Plan
 from discreet.policies.allocation import Policy
 from discreet.releases.released import Released
+from discreet.simulate.played_offers import PlayedOffers
 from discreet.types import Floats
 
 Rule = Callable[[Floats], Any]
 """Features (n, p) to a number for each action (n, A): probabilities, or predicted losses."""
 
 
-def rule_of(target: Any, released: Released | None, features: Floats) -> Rule:
+def rule_of(
+    target: Any, released: Released | None, features: Floats, offers: PlayedOffers | None = None
+) -> Rule:
     """Probabilities of a learner, of releases, of a policy that reads ``released``, or a rule."""
+    if offers is not None and isinstance(target, (Learner, Released, Policy)):
+        return _reading_offers(target, released, offers)
     if isinstance(target, Learner):
         return _reading(
             target.plan.played_policy, target.released, features, target.plan.features.p
@@ -47,6 +52,21 @@ def rule_of(target: Any, released: Released | None, features: Floats) -> Rule:
             f"features; got {target!r}. Pass the learner whose decisions you want to judge."
         )
     return target  # type: ignore[no-any-return]
+
+
+def _reading_offers(target: Any, released: Released | None, offers: PlayedOffers) -> Rule:
+    """The same for logs whose rows were offered different actions."""
+    seen = target if isinstance(target, Released) else getattr(target, "released", released)
+    policy = target
+    if not isinstance(target, Policy):
+        plan = target.plan if isinstance(target, Learner) else Plan.from_config(target.plan or {})
+        policy = plan.played_policy
+    if seen is None:
+        raise InvalidInput(
+            f"released must be given with a policy; got {type(target).__name__} alone, which "
+            "decides by releases. Add released=learner.released, or pass the learner."
+        )
+    return lambda _: offers.probabilities(policy, seen)
 
 
 def _reading(policy: Policy, released: Released, features: Floats, p: int | None) -> Rule:
