@@ -27,17 +27,24 @@ INSTANCES = {
     "hard": "gap shrinks with T",
     "easy": "gap 1/2",
     "worst": "worst of gaps 1/2, 1/8, 1/32",
+    "items": "actions with features",
 }
 
 
 def horizon_chart(results: Results) -> Drawing:
     """Regret against T: columns are instances, rows the kinds of rates."""
-    return Drawing((11.4, 6.6), partial(_horizons, results))
+    return Drawing((14.4, 6.6), partial(_horizons, results))
 
 
 def axes_chart(results: Results) -> Drawing:
-    """Regret against A, |F| and ε on the hard instance, both kinds of rates."""
-    axes = [axis for axis in results["axes"] if axis["name"] != "T"]
+    """Regret against A, |F| and ε on the hard instance, and A with features, both rates."""
+    axes = []
+    for axis in results["axes"]:
+        if axis["name"] != "T":
+            axes.append({**axis, "instance": "hard"})
+        if axis["name"] == "A":
+            words = "actions A, with features"
+            axes.append({**axis, "words": words, "instance": "items"})
     return Drawing((3.8 * len(axes), 6.6), partial(_others, results, axes))
 
 
@@ -64,7 +71,7 @@ def _others(results: Results, axes: Any, figure: Any, ink: str) -> None:
     grid = figure.subplots(2, len(axes), squeeze=False, sharex="col", sharey=True)
     for row, rates in zip(grid, RATES, strict=True):
         for axis, about in zip(row, axes, strict=True):
-            _lines(axis, results, about["name"], "hard", rates, ink)
+            _lines(axis, results, about["name"], about["instance"], rates, ink)
             _finish(axis, about["words"] if rates == "practical" else "", ink)
             axis.set_xticks(about["values"], [f"{each:g}" for each in about["values"]], fontsize=9)
         row[0].set_ylabel(f"regret, {RATES[rates]}")

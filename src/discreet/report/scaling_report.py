@@ -22,8 +22,14 @@ HORIZONS = {
     ("T", "gap 1/8"): "gap 1/8",
     ("T", "gap 1/32"): "gap 1/32",
     ("T", "worst"): "worst of the three",
+    ("T", "items"): "actions with features",
 }
-OTHERS = {("A", "hard"): "A", ("F", "hard"): "log |F|", ("epsilon", "hard"): "1 + 1/ε"}
+OTHERS = {
+    ("A", "hard"): "A",
+    ("A", "items"): "A, with features",
+    ("F", "hard"): "log |F|",
+    ("epsilon", "hard"): "1 + 1/ε",
+}
 """The quantity of which regret is a power, along each axis."""
 
 
@@ -55,7 +61,11 @@ def scaling_page(results: Results, figures: Mapping[str, Drawing]) -> str:
         summary=summary(results),
         figures=[drawing.inline(f"figure{i}") for i, drawing in enumerate(figures.values())],
         horizons=_slopes(results, "Slopes in T; the theorems' order is ½.", HORIZONS),
-        others=_slopes(results, "Slopes on the hard instance; the theorems' order is ½.", OTHERS),
+        others=_slopes(
+            results,
+            "Slopes on the hard instance, and with features; the theorems' order is ½.",
+            OTHERS,
+        ),
         ratios=_ratios(results),
         method=METHOD,
     )

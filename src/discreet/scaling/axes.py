@@ -12,6 +12,8 @@ from discreet.scaling.known_bandits import worst_gap
 
 GAPS = {"easy": 1 / 2, "gap 1/8": 1 / 8, "gap 1/32": 1 / 32}
 """Instances that do not depend on the horizon."""
+ITEMS = "items"
+"""Actions with features: one set of weights for all, on a truth that does not depend on T."""
 
 
 @dataclass(frozen=True)
@@ -54,8 +56,8 @@ class Axis:
 
 def _axes(T: Any, A: Any, F: Any, epsilon: Any) -> tuple[Axis, ...]:
     return (
-        Axis("T", tuple(T), "rounds T", instances=("hard", *GAPS)),
-        Axis("A", tuple(A), "actions A"),
+        Axis("T", tuple(T), "rounds T", instances=("hard", *GAPS, ITEMS)),
+        Axis("A", tuple(A), "actions A", instances=("hard", ITEMS)),
         Axis("F", tuple(F), "functions |F|", x=math.log),
         Axis("epsilon", tuple(epsilon), "ε", x=lambda each: 1 + 1 / each, private_only=True),
     )

@@ -1,7 +1,8 @@
 """The scaling experiments: regret against T, A, |F| and ε.
 
 Five algorithms play a class of functions with one good action a context (``gap_class``). The hard
-instance has the gap that the horizon can just not resolve; others have a fixed gap. Each algorithm
+instance has the gap that the horizon can just not resolve; others have a fixed gap; ``items`` are
+actions with features (``joint_class``), where one set of weights serves all. Each algorithm
 runs with the rates of its theorem and with ``practical`` ones: the same formulas with the error
 bound left out, eight times the speed and an eighth of the bonus.
 """
@@ -21,9 +22,9 @@ import numpy as np
 from discreet import theory
 from discreet.arrays.stacking import stack
 from discreet.policies import BonusPO, Policy, VanillaPO
-from discreet.scaling.axes import AXES, Axis, Cell
+from discreet.scaling.axes import AXES, ITEMS, Axis, Cell
 from discreet.scaling.every_round import LeastSquares, vanilla_po
-from discreet.scaling.known_bandits import gap_class
+from discreet.scaling.known_bandits import gap_class, joint_class
 from discreet.scaling.known_contexts import mechanism_for
 from discreet.scaling.measured_regret import Regret, play_known
 from discreet.simulate.engine import Family
@@ -103,7 +104,10 @@ def measured(place: Place, seeds: int) -> list[Point]:
 def _play(name: str, cell: Cell, said: theory.Statement, seeds: int) -> Regret:
     """Both kinds of rates on the same seeds."""
     epsilon = cell.epsilon if "private" in name else math.inf
-    truth = gap_class(cell.F, cell.A, cell.gap(epsilon))
+    if cell.instance == ITEMS:
+        truth = joint_class(cell.F, cell.A)
+    else:
+        truth = gap_class(cell.F, cell.A, cell.gap(epsilon))
     rounds = truth.draw(cell.T, seeds)
     if name == "vanilla":
         fast = min(1.0, SPEED * math.sqrt((1 + math.log(cell.A * cell.T)) / (cell.A * cell.T)))

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from discreet.data import Dataset
 from discreet.errors import InvalidInput
+from discreet.features.joint import Joint
+from discreet.features.offered import OfferedPairs
 from discreet.features.unit_ball import UnitBall
 from discreet.releases.release import Predictor
 from discreet.types import Floats
@@ -28,6 +31,16 @@ class Truth:
     expected: Floats = field(repr=False)
     chances: Floats = field(repr=False)
     weights: Floats | None = field(default=None, repr=False)
+    items: Floats | None = field(default=None, repr=False)
+    """Features (A, da + 1) of the actions, where functions are of ``joint`` features."""
+    joint: Joint | None = field(default=None, repr=False)
+
+    @property
+    def offered(self) -> Any:
+        """What a policy reads of all contexts: features (C, p), or pairs with all items."""
+        if self.joint is None or self.items is None:
+            return self.features[None, None]
+        return OfferedPairs(self.joint, self.features[None, None], self.items)
 
     @property
     def n_actions(self) -> int:
@@ -46,7 +59,9 @@ class Truth:
                 "truth must have a finite class; this truth has none. "
                 "Make one with random_class, gap_class or needle_class."
             )
-        losses = Predictor(self.weights, "clip").losses(self.features)  # (F, C, A)
+        asked = self.features if self.joint is None else self.offered
+        losses = Predictor(self.weights, "clip").losses(asked)  # (F, C, A)
+        losses = losses.reshape(len(self.weights), len(self.features), -1)
         return np.ascontiguousarray(np.moveaxis(losses, 0, -1))
 
     def draw(self, horizon: int, seeds: int, first_seed: int = 0) -> Rounds:
@@ -110,6 +125,25 @@ def gap_class(
     good = _stream("gap", seed).integers(actions, size=(functions, contexts, 1))
     better = np.arange(actions) == good
     return table(np.where(better, (1.0 - gap) / 2, (1.0 + gap) / 2))
+
+
+def joint_class(functions: int, actions: int, contexts: int = 16, *, seed: int = 0) -> Truth:
+    """Functions of joint features of a context and an item: one set of weights for all items.
+
+    Items come one after the other, so more actions are those of fewer and some new ones.
+
+    >>> joint_class(8, 3).expected.shape, joint_class(8, 30).weights.shape
+    ((8, 16, 3), (8, 1, 9))
+    """
+    rng = _stream("joint", seed)
+    ball = UnitBall(2)
+    joint = Joint(ball, ball, "all")
+    weights = rng.normal(size=(functions, 1, joint.p))
+    weights[..., 0] = math.sqrt(0.5)  # losses about one half
+    known = ball.map(rng.normal(size=(contexts, 2)))
+    items = ball.map(np.stack([rng.normal(size=2) for _ in range(actions)]))
+    whole = Truth(known, np.empty(0), np.full(contexts, 1 / contexts), weights, items, joint)
+    return replace(whole, expected=np.moveaxis(whole.predictions, -1, 0))
 
 
 def worst_gap(T: int, A: int, F: int, epsilon: float = math.inf) -> float:

@@ -35,10 +35,12 @@ class KnownContexts(FiniteChoice):
         return np.round(total, 9)  # functions that agree on all rows must stay tied
 
 
-def mechanism_for(truth: Truth, epsilon: float) -> KnownContexts:
+def mechanism_for(truth: Truth, epsilon: float) -> FiniteChoice:
     """Least squares at ε = ∞, else the exponential mechanism, on the truth's own class."""
     weights = truth.weights
     assert weights is not None
     budget = Budget(epsilon) if np.isfinite(epsilon) else Budget.none()
+    if truth.joint is not None:
+        return FiniteChoice.of(FiniteClass(weights), Problem(1, truth.joint.p, joint=True), budget)
     problem = Problem(truth.n_actions, truth.features.shape[-1])
     return KnownContexts.of(FiniteClass(weights), problem, budget)

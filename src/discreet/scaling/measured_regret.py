@@ -51,7 +51,7 @@ def play_known(plan: Playable, truth: Truth, rounds: Rounds, first_batch: int = 
     for number, length in enumerate(schedule.lengths(), start=1):
         rows = slice(schedule.start(number), schedule.start(number) + length)
         c, u = rounds.contexts[:, rows], rounds.u[:, rows]
-        policy = plan.played_policy.probabilities(released, truth.features[None, None])
+        policy = plan.played_policy.probabilities(released, truth.offered)
         policy = np.broadcast_to(policy, (len(seeds), *policy.shape[1:]))  # (S, R, C, A)
         expected_gap = (policy * gaps[:, None]).sum(axis=-1)  # (S, R, C)
         observed.append(np.take_along_axis(expected_gap, c[:, None], axis=-1).sum(axis=-1).T)
@@ -61,6 +61,10 @@ def play_known(plan: Playable, truth: Truth, rounds: Rounds, first_batch: int = 
         chosen = draw(np.take_along_axis(policy, c[:, None, :, None], axis=2), u[:, None, :, 0])
         losses = (rounds.v[:, rows, None] < expected[seeds, c]).astype(float)[:, None]
         batch = Batch(truth.features[c][:, None], losses, chosen[..., None] == actions)
+        if truth.joint is not None and truth.items is not None:
+            pairs = truth.joint.rows(truth.features[c][:, None], truth.items[chosen])
+            told = np.take_along_axis(losses, chosen[..., None], axis=-1)
+            batch = Batch(pairs, told, np.ones_like(told, dtype=bool))
         fit = plan.mechanism.fit(batch, noise.for_batch(number), released.statistics)
         calls += 1
         released = released.add(Release.of(fit, number, length))._compact()
