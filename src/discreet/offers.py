@@ -272,7 +272,13 @@ def _read(known: Known, offer: Any, brought: int = 0) -> _Offer:
     _refuse_nothing(offer)
     first, places = len(known.names) + brought, list[int]()
     made = _Offer(np.empty(len(offer), dtype=np.int64), [], [])
-    for item in offer.tolist() if isinstance(offer, np.ndarray) else offer:
+    items = offer.tolist() if isinstance(offer, np.ndarray) else offer
+    if all(type(item) is str for item in items):  # the usual offer, fast also if it is long
+        found = [known.places.get(item) for item in items]
+        if None not in found and len(set(found)) == len(found):
+            made.places[:] = found
+            return made
+    for item in items:
         place = known.places.get(item) if isinstance(item, (str, int)) else None
         if place is None:
             name, features, schema = _brought(known, item)
