@@ -9,6 +9,7 @@ person and ten films that they rated, a rating in one round only; the loss of a 
 - ``popularity, year``: the logarithm of how often a film was rated, which is taken to be public, as
   the rival "most popular" takes it, and its year;
 - ``… and genres``: 19 flags more;
+- ``year and genres``: the same without popularity;
 - ``… and id``: the id in 64 hashed slots more, a small effect of each film;
 - ``blocks``: weights of their own for each of 1,682 films, and no features of films.
 
@@ -84,8 +85,8 @@ def films_of(folder: str, seed: int = 0) -> Films:
     return Films(contexts, offers, losses, who.index.to_numpy(), about, tuple(genres))
 
 
-def catalogue(films: Films, genres: bool, slots: int) -> dc.Catalogue:
-    fields: list[Any] = [YEAR, POPULARITY]
+def catalogue(films: Films, genres: bool, slots: int, *, popularity: bool = True) -> dc.Catalogue:
+    fields: list[Any] = [YEAR, POPULARITY] if popularity else [YEAR]
     fields += [dc.Flag(genre) for genre in films.genres] if genres else []
     fields += [dc.Hashed("id", slots)] if slots else []
     named = {field.name for field in fields}
@@ -110,6 +111,7 @@ def plans_of(films: Films) -> dict[str, dc.Plan]:
         "popularity, year and genres": joint(wide, "none"),
         "popularity, year, genres, 16 products": joint(wide, 16),
         "popularity, year and id": joint(ids, "none"),
+        "year and genres": joint(catalogue(films, True, 0, popularity=False), "none"),
         "blocks": dc.Plan(actions=list(films.about), features=PERSON, budget=dc.Budget.none()),
     }
 

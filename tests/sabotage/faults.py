@@ -23,6 +23,7 @@ ENDPOINT = "service/http/endpoint.py"
 FINITE = "oracles/mechanisms/finite_choice.py"
 GEOMETRY = "oracles/mechanisms/geometry.py"
 GROUPS = "privacy/groups.py"
+JOINT = "features/joint.py"
 JOURNAL = "service/storage/journal.py"
 LEDGER = "privacy/ledger.py"
 LEGAL = "oracles/mechanisms/legal_rows.py"
@@ -36,6 +37,7 @@ MOMENTS = "oracles/mechanisms/moments.py"
 NEWTON = "oracles/mechanisms/newton.py"
 NOISE = "privacy/noise.py"
 OBJECTIVE = "oracles/mechanisms/perturbed_objective.py"
+OFFERS = "offers.py"
 OUTCOME = "outcome.py"
 PEOPLE = "rows/people_counts.py"
 PEOPLE_TABLE = "service/storage/people_table.py"
@@ -737,6 +739,62 @@ FAULTS = (
         ),
         ("audit/test_stretched.py::test_no_row_is_longer_than_the_grid",),
         ("ridge-stretched", "exact"),
+    ),
+    Fault(
+        "joint rows with three parts of full length",
+        "‖ψ‖ ≤ 1 for every pair of a context and an action",
+        (
+            Edit(
+                JOINT,
+                "return math.sqrt(1.0 / (3.0 if self.products else 2.0))",
+                "return 1.0",
+            ),
+        ),
+        ("features/test_joint.py::test_rows_are_a_constant_and_parts_of_the_ball",),
+    ),
+    Fault(
+        "joint rows that are stretched and not shortened",
+        "‖v‖ ≤ 1, whatever the matrix",
+        (
+            Edit(
+                LEGAL,
+                "_within_grid(np.trunc(rows / np.maximum(lengths, one) * GRID))",
+                "np.trunc(rows / one * GRID)",
+            ),
+        ),
+        ("oracles/test_joint_features.py::test_no_row_is_longer_than_one_whatever_the_matrix",),
+        ("ridge-joint", "exact"),
+    ),
+    Fault(
+        "losses of joint rows that are not shortened as the rows are",
+        "rows and losses are divided by one number",
+        (Edit(MOMENTS, " * shrink[part])", " * shrink[part] ** 0.0)"),),
+        ("oracles/test_joint_features.py::test_exact_sums_are_the_floating_ones",),
+        ("ridge-joint", "exact"),
+    ),
+    Fault(
+        "an offer that may name what left the catalogue",
+        "a request gets what it is offered, of actions that are in use",
+        (
+            Edit(
+                "known_actions.py",
+                "for place, item in enumerate(catalogue.ids) if item not in gone]",
+                "for place, item in enumerate(catalogue.ids)]",
+            ),
+        ),
+        ("test_offers.py::test_items_join_at_once_and_who_left_is_not_offered",),
+    ),
+    Fault(
+        "a propensity over all actions instead of the offer",
+        "propensities are exact over what was offered",
+        (
+            Edit(
+                OFFERS,
+                "= policy.sample(view, offered, u[requests])",
+                "= policy.sample(released, offered, u[requests])",
+            ),
+        ),
+        ("simulate/test_played_offers.py::test_an_evaluation_is_what_a_learner_does",),
     ),
     Fault(
         "earlier statistics pooled in coordinates of their own",
