@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import ClassVar, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
 from discreet.privacy.budget import Budget
 from discreet.privacy.calibration import gaussian_multiplier, need_delta, smallest_scale
 from discreet.privacy.events import REAL_ARITHMETIC, Gaussian
 from discreet.rivals.noise_clocks import NoiseClock
 from discreet.schedule import Schedule
+from discreet.types import Array
 
 LAG = 0.02
 """Of clocks that change with every round (``lagged_ends``): the mean loss is that of every round
@@ -79,6 +80,14 @@ class RivalPlan:
     def scales(self, rounds: int) -> Scales:
         """The numbers of a run of so many rounds."""
         return self.rival.scales(RivalProblem(self.n_actions, self.p, rounds), self.budget)
+
+
+class Rows(NamedTuple):
+    """Features (S, 1, T, p), labels (S, 1, T) and uniforms (S, 1, T, 2) in each seed's order."""
+
+    features: Array
+    labels: Array
+    uniforms: Array
 
 
 @lru_cache(maxsize=4096)
