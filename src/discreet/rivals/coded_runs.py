@@ -57,9 +57,10 @@ class CodedRuns:
             else:
                 chosen = draw(even_split(apply_rows(here, table)), u[..., 0])
             wrong = chosen != rows.labels[..., start:end]
-            lost = lost + to_numpy(wrong.sum(-1))
+            lost = lost + wrong.sum(-1)
             if end in noted:
-                yield np.broadcast_to(lost, (len(self.seeds), len(rivals))).astype(np.float64)
+                summed = to_numpy(lost).astype(np.float64)
+                yield np.broadcast_to(summed, (len(self.seeds), len(rivals)))
                 lost = 0.0
             taken = (chosen[..., None, :] == actions).mT & (u[..., 1] < reports)[..., None]
             heard = [taken & ~wrong[..., None], taken & wrong[..., None]]

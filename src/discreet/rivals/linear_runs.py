@@ -68,9 +68,10 @@ class LinearRuns:
             x = features[..., start:end, :]
             chosen = self._chosen(policy, x, width, u[..., start:end], A)
             wrong = chosen != labels[..., start:end]
-            lost = lost + to_numpy(wrong.sum(-1))
+            lost = lost + wrong.sum(-1)
             if end in noted:
-                yield np.broadcast_to(lost, (len(self.seeds), len(self.plans))).astype(np.float64)
+                summed = to_numpy(lost).astype(np.float64)
+                yield np.broadcast_to(summed, (len(self.seeds), len(self.plans)))
                 lost = 0.0
             xp = namespace(x)
             taken = xp.astype((chosen[..., None, :] == actions).mT, x.dtype)
