@@ -7,8 +7,8 @@ import pytest
 
 pytest.importorskip("pyarrow")
 
-from discreet.report.against_default import AgainstDefault  # noqa: E402
-from discreet.report.runs import Level  # noqa: E402
+from discreet.report.against_default import AgainstDefault
+from discreet.report.runs import Level
 
 DIFFERENCES = np.array([0.1, 0.3, -0.1, 0.0, np.nan])
 

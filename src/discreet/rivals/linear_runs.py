@@ -100,16 +100,7 @@ class LinearRuns:
         gram: Array, response: Array, noise: Any, scale: Any, units: int, p: int
     ) -> tuple[Array, Array]:
         """θ (S, R, A, p) for y − ½ and V⁻¹ (S, R, A, p, p) from sums and their noise."""
-        # The first feature is 1/√2, so the first row of a Gram block is Σ b / √2.
-        centred = response - scale["centre"][..., 0] * math.sqrt(2.0) * gram[..., :p]
-        if noise is not None:
-            packed = p * (p + 1) // 2
-            rows, columns = triangle(p)
-            diagonal = as_like(1.0 * (rows == columns), gram)
-            law = scale["diagonal"][..., 0] * diagonal
-            law = law + scale["gram"][..., 0] * math.sqrt(0.5) * (1.0 - diagonal)
-            gram = gram + law * noise[..., :packed]
-            centred = centred + scale["response"][..., 0] * noise[..., packed:]
+        gram, centred = noisy_sums(gram, response, noise, scale, p)
         ridge = scale["ridge"] + scale["shift"] * math.sqrt(units)
         shifted = unpack(gram, p) + ridge * identity(p, gram)
         inverse = inverse_repaired(shifted, ridge[..., 0, 0] + 0.0 * gram[..., 0])
@@ -124,3 +115,22 @@ class LinearRuns:
         squares = at_least(quadratic_forms(x, inverse), 0.0)
         values = apply_rows(x, theta) - width * namespace(x).sqrt(squares)
         return draw(even_split(values), u)
+
+
+def noisy_sums(gram: Array, response: Array, noise: Any, scale: Any, p: int) -> tuple[Array, Array]:
+    """Packed Σ b bᵀ (..., A, p(p+1)/2) and Σ (y − centre)·b (..., A, p) with noise on both.
+
+    ``response`` is Σ y·b, and ``noise`` are standard normals in units of ``scale``. Off-diagonal
+    entries stand twice in a norm, so each has 1/√2 of the noise of svec.
+    """
+    # The first feature is 1/√2, so the first row of a Gram block is Σ b / √2.
+    centred = response - scale["centre"][..., 0] * math.sqrt(2.0) * gram[..., :p]
+    if noise is None:
+        return gram, centred
+    packed = p * (p + 1) // 2
+    rows, columns = triangle(p)
+    diagonal = as_like(1.0 * (rows == columns), gram)
+    law = scale["diagonal"][..., 0] * diagonal
+    law = law + scale["gram"][..., 0] * math.sqrt(0.5) * (1.0 - diagonal)
+    noisy = gram + law * noise[..., :packed]
+    return noisy, centred + scale["response"][..., 0] * noise[..., packed:]
