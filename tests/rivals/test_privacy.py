@@ -76,7 +76,9 @@ def test_too_little_noise_fails_exactly():
 
 
 def test_shufflers_keep_the_budget():
-    assert amplification(RivalSubject("rival-shuffled", 1.0)).verdict == HOLDS
+    shuffled = RivalSubject("rival-shuffled", 2.0)
+    assert shuffled.claimed.epsilon > 3.0  # each report keeps less than the batch
+    assert amplification(shuffled).verdict == HOLDS
     assert crowds(RivalSubject("rival-coded", 2.0)).verdict == HOLDS
 
 

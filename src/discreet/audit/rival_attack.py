@@ -15,7 +15,7 @@ import numpy as np
 from discreet.audit.attack import sentence
 from discreet.audit.confidence_bounds import Hits, gaussian_hits, measured_epsilon, unlucky
 from discreet.audit.finding import POWER, Finding, measured_verdict
-from discreet.audit.rival_subjects import ACTIONS, DIMENSION, ROUNDS, RivalSubject
+from discreet.audit.rival_subjects import ACTIONS, DIMENSION, RivalSubject
 from discreet.rivals.linear_runs import noisy_sums
 
 TRIALS = 10_000
@@ -66,7 +66,7 @@ def _read(subject: RivalSubject, record: Any, trials: int) -> np.ndarray[Any, An
     gram, response = np.zeros((1, 1, ACTIONS, packed)), np.zeros((1, 1, ACTIONS, p))
     gram[..., action, :] = np.outer(b, b)[rows, columns]
     response[..., action, :] = loss * b
-    drawn = subject.rival.clock(ROUNDS).noise(
+    drawn = subject.rival.clock(subject.rounds).noise(
         subject.ends, lambda _: rng.standard_normal((trials, 1, ACTIONS, packed + p))
     )
     law = np.where(rows == columns, subject.scales.diagonal, subject.scales.gram / math.sqrt(2.0))

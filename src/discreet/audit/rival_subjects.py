@@ -27,6 +27,8 @@ from discreet.rivals.shuffled_linucb import amplified, local_budget
 
 DELTA = 1e-5
 ROUNDS, DIMENSION, ACTIONS = 1000, 2, 2
+CROWD = 100_000
+"""People whom a shuffler hides together."""
 RIVALS: dict[str, Rival] = {
     "rival-tree": TreeLinUCB(),
     "rival-tree-published": TreeLinUCB(constants="published"),
@@ -64,6 +66,11 @@ class RivalSubject:
         return RIVALS[self.mechanism]
 
     @property
+    def rounds(self) -> int:
+        """All people; a shuffler needs many, or it hides nobody."""
+        return CROWD if isinstance(self.rival, ShuffledLinUCB) else ROUNDS
+
+    @property
     def budget(self) -> Budget:
         return Budget(self.epsilon, DELTA)
 
@@ -71,14 +78,14 @@ class RivalSubject:
     def claimed(self) -> Budget:
         """What one unit that an attacker reads must keep; of a shuffled report its own ε₀."""
         if isinstance(self.rival, ShuffledLinUCB):
-            return local_budget(self.budget, ROUNDS)
+            return local_budget(self.budget, self.rounds)
         return self.budget
 
     @cached_property
     def scales(self) -> Scales:
-        found = self.rival.scales(RivalProblem(ACTIONS, DIMENSION + 1, ROUNDS), self.budget)
+        found = self.rival.scales(RivalProblem(ACTIONS, DIMENSION + 1, self.rounds), self.budget)
         if isinstance(self.rival, ShuffledLinUCB):  # the noise that one person adds
-            share = 1.0 / math.sqrt(ROUNDS)
+            share = 1.0 / math.sqrt(self.rounds)
             gram, response = share * found.gram, share * found.response
             return replace(found, gram=gram, diagonal=gram, response=response)
         return found
@@ -86,14 +93,14 @@ class RivalSubject:
     @property
     def units(self) -> int:
         """How many units of noise cover the same person."""
-        return TreeClock.levels(ROUNDS) if isinstance(self.rival, TreeLinUCB) else 1
+        return TreeClock.levels(self.rounds) if isinstance(self.rival, TreeLinUCB) else 1
 
     @property
     def ends(self) -> list[int]:
         """After how many people sums are read: each holds the first person in a unit of its own."""
         if isinstance(self.rival, TreeLinUCB):
             return [2**level for level in range(self.units)]
-        return self.rival.clock(ROUNDS).ends(ROUNDS)[:1]
+        return self.rival.clock(self.rounds).ends(self.rounds)[:1]
 
     def statistics(self, b: Any, loss: float, action: int) -> np.ndarray[Any, Any]:
         """What one record adds, in units of the noise: for each action its block and response."""
@@ -160,9 +167,9 @@ def amplification(subject: RivalSubject) -> Finding:
     local, delta = subject.claimed, subject.budget.delta
     found, spent = local.epsilon, local.delta
     if local != subject.budget:
-        found = amplified(local.epsilon, ROUNDS, delta / 2)
+        found = amplified(local.epsilon, subject.rounds, delta / 2)
         grown = (math.exp(subject.epsilon) + 1) * (1 + math.exp(-local.epsilon) / 2)
-        spent = delta / 2 + grown * ROUNDS * local.delta
+        spent = delta / 2 + grown * subject.rounds * local.delta
     kept = found <= subject.epsilon and spent <= delta * (1 + 1e-9)
     return Finding(
         "exact",
