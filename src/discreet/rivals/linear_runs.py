@@ -34,6 +34,10 @@ from discreet.rivals.rival_contract import RivalPlan, Rows
 from discreet.types import Array
 
 
+PIECE = 2048
+"""Rows that are summed at once: their products b ⊗ b are held meanwhile."""
+
+
 @dataclass(frozen=True)
 class LinearRuns:
     """Runs with one clock, side by side."""
@@ -64,7 +68,8 @@ class LinearRuns:
         response: Any = 0.0  # Σ y·b
         policy, changes = None, set(ends)
         lost: Any = 0.0
-        for start, end in pairwise([0, *sorted({*ends, *noted.tolist()})]):
+        pieces = range(PIECE, self.rounds, PIECE)
+        for start, end in pairwise([0, *sorted({*ends, *noted.tolist(), *pieces})]):
             x = features[..., start:end, :]
             chosen = self._chosen(policy, x, width, u[..., start:end], A)
             wrong = chosen != labels[..., start:end]

@@ -17,7 +17,7 @@ import numpy as np
 from discreet.errors import InvalidInput
 from discreet.rivals.coded_bandit import CodedBandit
 from discreet.rivals.coded_runs import CodedRuns
-from discreet.rivals.linear_runs import LinearRuns
+from discreet.rivals.linear_runs import PIECE, LinearRuns
 from discreet.rivals.rival_contract import RivalPlan, Rows
 from discreet.simulate.engine import Machine
 from discreet.simulate.played_batches import shuffle
@@ -78,7 +78,7 @@ def _parts(
 ) -> Iterator[tuple[list[int], list[int]]]:
     """Runs and seeds that fit into the memory together."""
     ends = plan.rival.clock(rounds).ends(rounds)
-    longest = max(after - before for before, after in pairwise([0, *ends]))
+    longest = min(PIECE, max(after - before for before, after in pairwise([0, *ends])))
     entries = plan.n_actions * (plan.p**2 + longest)
     together = max(1, machine.memory // (HELD * np.dtype(machine.dtype).itemsize * entries))
     seeds_at_once = min(seeds, together)
