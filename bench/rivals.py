@@ -3,10 +3,12 @@
     python bench/rivals.py leaks
     python bench/rivals.py lag --data DIR --sets phoneme banknote cmc wilt
     python bench/rivals.py synthetic
+    python bench/rivals.py squarecb --data DIR --sets phoneme churn --features ranges --seeds 2
 
 ``leaks``: the ε that published constants really cost one replaced record, at δ = 1e-5.
 ``lag``: losses of clocks that change the policy every round, and of the lag that campaigns use.
 ``synthetic``: excess loss on exactly linear losses, in the order that papers draw.
+``squarecb``: Vowpal Wabbit on the same rows (extra ``bench``).
 The table itself is ``discreet campaign run --preset rivals`` [docs/results/table.md].
 """
 
@@ -22,7 +24,7 @@ import numpy as np
 import discreet as dc
 from discreet.audit.confidence_bounds import gaussian_epsilon
 from discreet.audit.rival_subjects import DELTA, RIVALS, RivalSubject
-from discreet.campaign.declared_ranges import scaled
+from discreet.campaign.declared_ranges import FEATURES, scaled
 from discreet.campaign.presets import budget_of
 from discreet.data import linear
 from discreet.privacy.accounting import epsilon as cost
@@ -31,6 +33,7 @@ from discreet.rivals.coded_bandit import crowd_divergences, sampling
 from discreet.rivals.rival_contract import RivalPlan, Scales
 from discreet.rivals.runner import run
 from discreet.simulate.engine import Machine
+from discreet.simulate.played_batches import shuffle
 
 LEVELS = (0.5, 1.0, 2.0, 4.0, 8.0)
 PEOPLE = 20
@@ -123,15 +126,52 @@ def synthetic(options: argparse.Namespace) -> None:
         print(f"{name:9} ε = 0.2, 1, 10, ∞: {excess.round(4)} ± {error.round(4)}")
 
 
+def squarecb(options: argparse.Namespace) -> None:
+    """Vowpal Wabbit's SquareCB on the rows, orders and uniforms of a campaign; no privacy."""
+    means = []
+    for name in options.sets:
+        with np.load(options.data / f"{name}.npz") as data:
+            x, y = data["X"].astype(np.float64), data["y"].astype(np.int64)
+        rows = scaled(x, options.features)
+        lost = [_vowpal(rows, y, seed) for seed in range(options.seeds)]
+        means.append(float(np.mean(lost)))
+        print(f"{name}: {means[-1]:.4f}", flush=True)
+    print(f"mean over {len(means)} sets: {np.mean(means):.4f}")
+
+
+def _vowpal(x: np.ndarray, y: np.ndarray, seed: int) -> float:
+    import vowpalwabbit
+
+    vw = vowpalwabbit.Workspace("--cb_explore_adf --squarecb -q ca --quiet")
+    order, uniforms = shuffle(seed, len(x))
+    actions = [f"|a a{a}" for a in range(int(y.max()) + 1)]
+    lost = 0
+    for row, u in zip(order, uniforms[:, 0], strict=True):
+        told = " ".join(f"x{i}:{value:.6g}" for i, value in enumerate(x[row]))
+        lines = [f"shared |c {told}", *actions]
+        chances = vw.predict(lines)
+        action = min(int(np.searchsorted(np.cumsum(chances), u, side="right")), len(actions) - 1)
+        loss = int(action != y[row])
+        lost += loss
+        lines[1 + action] = f"0:{loss}:{chances[action]:.6g} {actions[action]}"
+        vw.learn(lines)
+    vw.finish()
+    return lost / len(y)
+
+
+QUESTIONS = {each.__name__: each for each in (leaks, lag, synthetic, squarecb)}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("question", choices=("leaks", "lag", "synthetic"))
+    parser.add_argument("question", choices=QUESTIONS)
     parser.add_argument("--data", type=Path)
     parser.add_argument("--sets", nargs="+", default=["phoneme", "banknote", "cmc", "wilt"])
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--features", default="ranges", choices=FEATURES)
     parser.add_argument("--rounds", type=int, default=20_000)
     options = parser.parse_args()
-    {"leaks": leaks, "lag": lag, "synthetic": synthetic}[options.question](options)
+    QUESTIONS[options.question](options)
 
 
 if __name__ == "__main__":

@@ -33,7 +33,6 @@ from discreet.rivals.noise_clocks import NoiseClock
 from discreet.rivals.rival_contract import RivalPlan, Rows
 from discreet.types import Array
 
-
 PIECE = 2048
 """Rows that are summed at once: their products b ⊗ b are held meanwhile."""
 
