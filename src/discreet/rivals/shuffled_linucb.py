@@ -92,7 +92,7 @@ def amplified(epsilon: float, people: int, delta: float) -> float:
     [Feldman et al. 2021, Theorem III.1]
 
     >>> round(amplified(1.0, 10_000, 1e-6), 3)
-    0.217
+    0.214
     """
     if people <= 16 * math.log(2 / delta) or epsilon > math.log(
         people / (16 * math.log(2 / delta))

@@ -26,9 +26,9 @@ LEAST = 1e-6
 class ThompsonSampling(ConfidenceWidth):
     """P(a) = P(L_a least), L_a ~ N(f̂_a, (β·r_a)²) independent, with the released radii r_a.
 
-    P(a) = ∫ h_a(x) ∏_b P(L_b > x) dx with the hazard h_a of L_a, on a grid: inside a step the actions
-    share what the least does as they share the fall of log ∏_b P(L_b > x), which errs by up to 0.03
-    where widths differ a hundredfold. It reads releases alone, so it keeps its oracle's guarantee.
+    P(a) = ∫ h_a(x) ∏_b P(L_b > x) dx with the hazard h_a of L_a, on a grid: inside a step the
+    actions share what the least does as they share the fall of log ∏_b P(L_b > x), which errs by up
+    to 0.03 where widths differ a hundredfold. It reads releases alone, so it keeps their guarantee.
 
     >>> from discreet.releases.release import Gram, Predictor, Release
     >>> gram = Gram(np.array([[[3.0]], [[0.0]]]), dense=False, step=1.0)
