@@ -12,7 +12,7 @@ from discreet.audit import FULL, HOLDS, QUICK, Finding, answers, checks, error_r
 from discreet.audit.finding import FAILS, WEAK, exact_verdict, measured_verdict
 from discreet.audit.neighbouring_runs import Play
 from discreet.audit.scenarios import SCENARIOS
-from discreet.audit.subjects import DEFAULT_PLAN, MECHANISMS, subjects
+from discreet.audit.subjects import DEFAULT_PLAN, JOINT, MECHANISMS, subjects
 from discreet.audit.suite import FALSE_ALARM, PARTS, Check
 from discreet.audit.transcript import enters_once, transcript
 
@@ -20,11 +20,12 @@ from discreet.audit.transcript import enters_once, transcript
 def test_every_oracle_mechanism_and_feedback_is_a_subject():
     names = {each.name for each in subjects(MECHANISMS, [1.0])}
     assert set(MECHANISMS) > {DEFAULT_PLAN}
-    for mechanism in set(MECHANISMS) - {DEFAULT_PLAN}:
+    for mechanism in set(MECHANISMS) - {DEFAULT_PLAN, JOINT}:
         assert {f"{mechanism}, bandit", f"{mechanism}, full information"} <= names
     for mechanism in ("ridge-structured", "ridge-paper", "ridge-pooled", "ridge-stretched"):
         assert f"{mechanism}, full information, one label" in names
-    assert len(names) == 21
+    assert f"{JOINT}, bandit" in names
+    assert len(names) == 22
 
 
 def test_the_default_plan_is_a_subject_as_it_is():

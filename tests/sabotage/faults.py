@@ -46,6 +46,12 @@ PLAN = "plan.py"
 POOLED = "oracles/mechanisms/pooled_statistics.py"
 PROTOCOL = "service/http/protocol.py"
 RELEASE = "releases/release.py"
+RIVAL_ADASSP = "rivals/adassp.py"
+RIVAL_CODED = "rivals/coded_bandit.py"
+RIVAL_LOCAL = "rivals/local_linucb.py"
+RIVAL_RUNS = "rivals/linear_runs.py"
+RIVAL_SHUFFLED = "rivals/shuffled_linucb.py"
+RIVAL_TREE = "rivals/tree_linucb.py"
 REPLAY = "policies/replay_bonus_po.py"
 RIDGE = "oracles/mechanisms/structured_ridge.py"
 SAVED_ROWS = "rows/saved_rows.py"
@@ -1602,5 +1608,53 @@ FAULTS = (
         "a log is in neither part",
         (Edit(SEALED_BATCH, "if of_log(plan.schedule, epoch, batch):", "if False:"),),
         ("service/test_import.py::test_a_service_releases_a_log_as_a_learner_does",),
+    ),
+    Fault(
+        "half the noise of rivals",
+        "sums of rivals carry the noise that they declare",
+        (
+            Edit(RIVAL_RUNS, "noisy = gram + law * noise", "noisy = gram + 0.5 * law * noise"),
+            Edit(
+                RIVAL_RUNS,
+                'centred + scale["response"][..., 0] * noise',
+                'centred + 0.5 * scale["response"][..., 0] * noise',
+            ),
+        ),
+        ("rivals/test_rounds.py::test_a_run_is_the_literal_loop",),
+        audit=("rival-tree", "black box"),
+    ),
+    Fault(
+        "a tree that forgets its levels",
+        "a person pays for every node",
+        (Edit(RIVAL_TREE, "sensitivity * math.sqrt(levels) * noise", "sensitivity * noise"),),
+        ("rivals/test_privacy.py::test_a_person_pays_for_every_level_of_the_tree",),
+        audit=("rival-tree", "exact"),
+    ),
+    Fault(
+        "half the noise of a person's report",
+        "a report keeps the budget alone",
+        (Edit(RIVAL_LOCAL, "sigma = sensitivity * noise", "sigma = 0.5 * sensitivity * noise"),),
+        ("rivals/test_privacy.py::test_every_rival_keeps_its_claim_exactly",),
+        audit=("rival-local", "exact"),
+    ),
+    Fault(
+        "crowds that are too small",
+        "a report hides in its crowd",
+        (Edit(RIVAL_CODED, "return share, high", "return share, high // 2"),),
+        ("rivals/test_crowds.py::test_the_threshold_is_the_smallest_that_keeps_the_budget",),
+        audit=("rival-coded", "exact"),
+    ),
+    Fault(
+        "a shuffler that hides more than it can",
+        "amplification by shuffling pays for all of δ",
+        (Edit(RIVAL_SHUFFLED, "math.exp(-low) / 2) * people", "math.exp(-low) / 2)"),),
+        ("rivals/test_crowds.py::test_amplification_is_used_up_and_never_exceeded",),
+        audit=("rival-shuffled", "exact"),
+    ),
+    Fault(
+        "AdaSSP reads its smallest eigenvalue",
+        "a ridge that adapts is private too",
+        (Edit(RIVAL_ADASSP, "smallest + scale * drawn -", "smallest -"),),
+        ("rivals/test_extensions.py::test_adassp_noises_the_smallest_eigenvalue",),
     ),
 )

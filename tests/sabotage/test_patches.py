@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from discreet.audit.subjects import MECHANISMS
-from discreet.audit.suite import PARTS
+from discreet.audit.suite import AUDITED, PARTS
 from sabotage import run
 from sabotage.faults import BATCH, FAULTS, Edit, Fault
 
@@ -31,7 +30,7 @@ def test_a_fault_applies_and_compiles(fault):
 def test_those_who_must_notice_exist(fault):
     assert fault.tests
     if fault.audit is not None:
-        assert fault.audit[0] in MECHANISMS
+        assert fault.audit[0] in AUDITED
         assert fault.audit[1] in PARTS
     for selection in fault.tests:
         file, _, name = selection.partition("::")

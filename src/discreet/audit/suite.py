@@ -23,6 +23,8 @@ from discreet.audit.person_attack import which_life
 from discreet.audit.policy_and_control import exact_parts
 from discreet.audit.proof_facts import blocks, calibration, exact_sums, hostile, isometry
 from discreet.audit.published_documents import public_alike, tells_no_more
+from discreet.audit.rival_attack import black_box_rival
+from discreet.audit.rival_subjects import RIVALS, RivalSubject, amplification, crowds, exact_move
 from discreet.audit.scenarios import SCENARIOS
 from discreet.audit.stretched_rows import rows_as_published
 from discreet.audit.subjects import DEFAULT_PLAN, JOINT, MECHANISMS, Subject, subjects
@@ -35,6 +37,10 @@ PARTS = ("exact", "noise", "black box", "transcript")
 _FAST: dict[str, Any] = {"noise": SecureNoise(fast=True), "name": ", fast sampler"}
 _TWO_SIDED = 2
 """A measured bound makes two statements: not above the claim, and not without power."""
+
+
+AUDITED = (*MECHANISMS, *RIVALS)
+"""What ships, and the rivals that it is compared with."""
 
 
 @dataclass(frozen=True)
@@ -63,11 +69,12 @@ class Check:
 
 
 def checks(
-    effort: Effort, mechanisms: Sequence[str] = MECHANISMS, parts: Sequence[str] = PARTS
+    effort: Effort, mechanisms: Sequence[str] = AUDITED, parts: Sequence[str] = PARTS
 ) -> list[Check]:
     """Everything to be asked, in the order of the report."""
     listed: list[Check] = []
-    for subject in subjects(mechanisms, effort.epsilons):
+    named = [each for each in mechanisms if each not in RIVALS]
+    for subject in subjects(named, effort.epsilons):
         listed += _exact(subject, effort)
         listed += _noise(subject, effort)
         listed.append(Check("black box", _black_box(subject), _TWO_SIDED))
@@ -76,12 +83,24 @@ def checks(
             listed.append(Check("exact", _Certain(partial(exact_parts, subject))))
         if subject.mechanism == DEFAULT_PLAN and installed():
             listed.append(Check("exact", _Certain(partial(one_row_each, subject))))
+    for epsilon, rival in itertools.product(effort.epsilons, RIVALS):
+        if rival in mechanisms:
+            listed += _rival(RivalSubject(rival, epsilon))
     played = [scenario for scenario in SCENARIOS if scenario.mechanism in mechanisms]
     for (epsilon, runs), scenario in itertools.product(effort.runs, played):
         once = _Certain(partial(enters_once, scenario, epsilon))
         whole = partial(transcript, scenario, epsilon, runs)
         listed += [Check("transcript", once), Check("transcript", whole, _TWO_SIDED)]
     return [check for check in listed if check.part in parts]
+
+
+def _rival(subject: RivalSubject) -> list[Check]:
+    if subject.mechanism == "rival-coded":
+        return [Check("exact", _Certain(partial(crowds, subject)))]
+    listed = [Check("exact", _Certain(partial(exact_move, subject)))]
+    if subject.mechanism == "rival-shuffled":
+        listed.append(Check("exact", _Certain(partial(amplification, subject))))
+    return [*listed, Check("black box", partial(black_box_rival, subject), _TWO_SIDED)]
 
 
 def _exact(subject: Subject, effort: Effort) -> list[Check]:

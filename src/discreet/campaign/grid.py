@@ -21,6 +21,8 @@ from discreet.campaign.presets import (
     default_plans,
     paper_plans,
 )
+from discreet.campaign.rival_plans import DECLARED, ROUNDS, register_named, rival_plans
+from discreet.campaign.rival_plans import FAMILIES as RIVAL_FAMILIES
 from discreet.config import to_config
 from discreet.errors import InvalidInput
 from discreet.plan import Plan
@@ -28,10 +30,11 @@ from discreet.privacy.budget import Budget
 from discreet.privacy.participation import Participation
 from discreet.registry import ORACLES, POLICIES
 from discreet.releases.canonical import digest_of
+from discreet.rivals.rival_contract import RivalPlan
 from discreet.schedule import Schedule
 from discreet.validate import one_of, positive, whole
 
-ALGORITHMS = (*PAPER_POLICIES, "BonusPO", "Default")
+ALGORITHMS = (*PAPER_POLICIES, "BonusPO", "Default", *ROUNDS)
 GRID_ORACLES = ("Ridge", "Logistic")
 """Those that the grid's policies are played with; ``Default`` and own plans have their own."""
 MECHANISMS = ("paper", "structured")
@@ -44,10 +47,18 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
         "algorithms": ("Default",),
         "mechanism": "structured",
     },
+    "rivals": {
+        "epsilons": (*EPSILONS, 0.5),
+        "seeds": 10,
+        "algorithms": ("Default", *ROUNDS, "AdaSSP"),
+        "plans": DECLARED,
+        "mechanism": "structured",
+    },
 }
 """``Default``, in all of them, is the plan that discreet makes when it is told nothing, untuned."""
 FAMILIES = tuple(f"{o}.{k}" for o in ("Ridge", "Logistic") for k in ("predictions", "radii"))
 FAMILIES += ("Ridge.supervised", "Logistic.supervised", "PooledRidge.predictions")
+FAMILIES += RIVAL_FAMILIES
 
 Key = tuple[str, float, float, str]
 """Algorithm, ε, δ and settings: with a data set, an oracle and a seed they name a run."""
@@ -132,14 +143,14 @@ class Grid:
     ) -> Grid:
         """A preset, with what is given in place of its own; ``plans`` are tables, as in a file."""
         own = PRESETS[one_of("preset", preset, PRESETS)]
+        if algorithms is None:
+            algorithms = own.get("algorithms", (*PAPER_POLICIES, "Default"))
+            plans = (*own.get("plans", ()), *plans)
+        register_named(algorithms, plans)
         return cls(
             preset=preset,
             mechanism=own.get("mechanism", "paper") if mechanism is None else mechanism,
-            algorithms=tuple(
-                own.get("algorithms", (*PAPER_POLICIES, "Default"))
-                if algorithms is None
-                else algorithms
-            ),
+            algorithms=tuple(algorithms),
             epsilons=tuple(own["epsilons"] if epsilons is None else epsilons),
             ridges=tuple(own.get("ridges", RIDGES) if ridges is None else ridges),
             seeds=own["seeds"] if seeds is None else seeds,
@@ -183,6 +194,7 @@ class Grid:
     def from_document(cls, document: Mapping[str, Any]) -> Grid:
         """The grid that a manifest describes."""
         given = {name: value for name, value in document.items() if name not in ("delta", "plans")}
+        register_named(document.get("algorithms", ()), document.get("plans", ()))
         given["plans_declared"] = tuple(map(OwnPlans.of, document.get("plans", ())))
         given["participation"] = Participation.from_json(document.get("participation"))
         given["epsilons"] = [float(epsilon) for epsilon in given["epsilons"]]
@@ -200,9 +212,13 @@ class Grid:
         declared = (f"{o}.{each.name}" for each in self.plans_declared for o in each.oracles)
         return tuple(family for family in (*FAMILIES, *own, *declared) if keys(self, family))
 
-    def plans(self, family: str, n_actions: int, dimension: int) -> list[tuple[Key, Plan]]:
+    def plans(
+        self, family: str, n_actions: int, dimension: int
+    ) -> Sequence[tuple[Key, Plan | RivalPlan]]:
         """Every configuration of a family, at every privacy level."""
         oracle, _, kind = family.partition(".")
+        if family in RIVAL_FAMILIES:
+            return self._rivals(oracle, n_actions, dimension)
         return [
             (_key(algorithm, plan, whole=self.declared(algorithm) is not None), plan)
             for algorithm in self.algorithms
@@ -210,6 +226,24 @@ class Grid:
             for plan in _plans_of(self, algorithm, n_actions, dimension)
             if type(plan.oracle).__name__ == oracle
         ]
+
+    def _rivals(
+        self, rival: str, n_actions: int, dimension: int
+    ) -> list[tuple[Key, Plan | RivalPlan]]:
+        """The runs of one class of rivals, published constants and tight ones together."""
+        if self.participation is not None:
+            raise InvalidInput(
+                f"algorithms must have a bound for a user; {rival} has one for a decision. "
+                "Leave --user out, or the rivals."
+            )
+        made: list[tuple[Key, Plan | RivalPlan]] = []
+        for algorithm in self.algorithms:
+            if algorithm in ROUNDS and type(ROUNDS[algorithm][0]).__name__ == rival:
+                for plan in rival_plans(algorithm, n_actions, dimension, self.epsilons):
+                    budget = plan.budget
+                    key = algorithm, budget.epsilon, budget.delta, _written(vars(plan.rival))
+                    made.append((key, plan))
+        return made
 
     def declared(self, algorithm: str) -> OwnPlans | None:
         """The plans that a file declared under this name."""
@@ -278,9 +312,12 @@ def _key(algorithm: str, plan: Plan, *, whole: bool) -> Key:
         oracle = {key: value for key, value in oracle.items() if key != "mechanism"}
     elif ORACLES.built_in.get(type(plan.oracle).__name__):
         oracle = {"ridge": oracle["ridge"]}
-    settings = {**vars(plan.policy), **oracle}
-    written = json.dumps(settings, sort_keys=True, separators=(",", ":"), default=to_config)
+    written = _written({**vars(plan.policy), **oracle})
     return algorithm, plan.budget.epsilon, plan.budget.delta, written
+
+
+def _written(settings: Mapping[str, Any]) -> str:
+    return json.dumps(settings, sort_keys=True, separators=(",", ":"), default=to_config)
 
 
 def _distinct(plans: Sequence[OwnPlans]) -> tuple[OwnPlans, ...]:
@@ -296,7 +333,7 @@ def _distinct(plans: Sequence[OwnPlans]) -> tuple[OwnPlans, ...]:
 
 def _playable(algorithm: str, oracles: Sequence[str]) -> bool:
     """Whether an algorithm has a run with these oracles."""
-    if algorithm == "Default" or algorithm in ORACLES.own:
+    if algorithm == "Default" or algorithm in ORACLES.own or algorithm in ROUNDS:
         return True
     return "Logistic" in oracles or not _all(algorithm)[0].needs_bounded_losses
 
@@ -319,6 +356,8 @@ def _all(algorithm: str) -> Sequence[Any]:
 def _kind(algorithm: str) -> str:
     if algorithm == "Supervised":
         return "supervised"
+    if algorithm in ROUNDS:
+        return "rounds"
     if algorithm == "Default" or algorithm in ORACLES.own:
         return "predictions"
     return "radii" if _all(algorithm)[0].uses_radii else "predictions"

@@ -19,8 +19,10 @@ import numpy as np
 from discreet.campaign.declared_ranges import scaled
 from discreet.campaign.grid import Grid
 from discreet.campaign.hardware import LEAST, described, one_thread
+from discreet.campaign.rival_plans import FAMILIES as RIVAL_FAMILIES
 from discreet.features.unit_ball import UnitBall
 from discreet.registry import register
+from discreet.rivals import runner
 from discreet.simulate import engine
 from discreet.simulate.engine import Machine
 
@@ -76,11 +78,12 @@ def _play(task: Task) -> tuple[np.ndarray[Any, Any], ...]:
     contexts = scaled(task.contexts, task.grid.features)
     dimension = contexts.shape[1]
     features = UnitBall(dimension).map(contexts)
-    plans = [plan for _, plan in task.grid.plans(task.family, task.n_actions, dimension)]
+    plans: list[Any] = [p for _, p in task.grid.plans(task.family, task.n_actions, dimension)]
+    run: Callable[..., Any] = runner.run if task.family in RIVAL_FAMILIES else engine.run
     played, machine = [], task.machine
     for indices, seeds in task.parts:
         chosen = [plans[i] for i in indices]
-        play = partial(engine.run, chosen, features, task.labels, seeds, users=task.users)
+        play = partial(run, chosen, features, task.labels, seeds, users=task.users)
         losses, machine = _within_memory(play, machine)
         played.append(losses.astype(np.float32))
     return tuple(played)

@@ -57,13 +57,12 @@ def add(commands: Commands) -> None:
 def audit(args: argparse.Namespace) -> Answer:
     """Every question with its verdict; exit code 1 if a claim fails."""
     from discreet.audit.finding import FAILS, worst
-    from discreet.audit.subjects import MECHANISMS
-    from discreet.audit.suite import FALSE_ALARM, PARTS, answers, checks, error_rate
+    from discreet.audit.suite import AUDITED, FALSE_ALARM, PARTS, answers, checks, error_rate
 
     began = time.monotonic()
     if args.html:
         installed("campaign", "for the page", "matplotlib", "jinja2")
-    effort, mechanisms = _effort(args), _chosen("mechanism", args.mechanism, MECHANISMS)
+    effort, mechanisms = _effort(args), _chosen("mechanism", args.mechanism, AUDITED)
     parts = _chosen("part", args.part, tuple(part.replace(" ", "-") for part in PARTS))
     listed = checks(effort, mechanisms, [part.replace("-", " ") for part in parts])
     if not listed:

@@ -24,6 +24,7 @@ with more seeds, levels, algorithms or data to add them. A TOML file has the sam
 examples:
   discreet campaign run --preset quick --data fried digits --out results
   discreet campaign run --preset default --data fried digits --out results
+  discreet campaign run --preset rivals --data fried digits --out table --seeds 3
   discreet campaign run --preset paper --data paper --out results --device cuda
   discreet campaign run campaign.toml --seeds 20
 """
@@ -72,8 +73,10 @@ def _run_flags(parser: argparse.ArgumentParser) -> None:
     import_flag(parser)
     flag("--data", nargs="+", metavar="NAME", help="folders, files, openml:ID, paper, fried, …")
     flag("--out", metavar="DIR", help="the folder of results; new, or one to go on with")
-    presets = "800 settings per level, a few, or the untuned plan alone (default: paper)"
-    flag("--preset", metavar="paper|quick|default", help=presets)
+    presets = (
+        "800 settings per level, a few, the untuned plan alone, or beside others' (default: paper)"
+    )
+    flag("--preset", metavar="paper|quick|default|rivals", help=presets)
     flag("--algorithms", nargs="+", metavar="NAME", help="default: the paper's eight and Default")
     flag("--oracles", nargs="+", metavar="NAME", help="of the grid: Ridge, Logistic or both")
     flag("--epsilon", nargs="+", metavar="E", help="noise scales; inf for none")

@@ -6,16 +6,19 @@ from discreet.data.frame_set import from_frame
 from discreet.data.generators import fried, linear, logistic
 from discreet.data.lookup import NAMES, load, resolve
 from discreet.data.named_set import Handle
+from discreet.data.randomised_trials import RandomisedLog, randomised_log
 
 __all__ = [
     "NAMES",
     "Dataset",
     "Handle",
+    "RandomisedLog",
     "fried",
     "from_frame",
     "linear",
     "load",
     "logistic",
+    "randomised_log",
     "resolve",
     "ringnorm",
     "twonorm",

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from discreet.report import campaign_tables as tables
+from discreet.report.against_default import AgainstDefault
 from discreet.report.campaign_results import Source
 from discreet.report.compare import Comparison
 from discreet.report.loss_increase import LossIncrease
@@ -27,6 +28,7 @@ class Figures:
     increase: str
     curves: Mapping[str, str]
     more_curves: Sequence[str]
+    levels: str = ""
 
 
 def campaign_page(
@@ -39,6 +41,7 @@ def campaign_page(
     comparison: Comparison | None,
     figures: Figures,
     files: Sequence[str],
+    beside: AgainstDefault | None = None,
 ) -> str:
     """One self-contained HTML file, light and dark, for screens, phones and paper."""
     spent, manifest = runtime(source.tasks, source.datasets), source.manifest
@@ -60,6 +63,7 @@ def campaign_page(
         figures=figures,
         sizes=source.datasets,
         mean_losses=tables.mean_losses(selection, means, source.datasets),
+        beside_default=beside.table() if beside else None,
         average_win_rates=tables.average_win_rates(rates),
         comparison=comparison,
         differences=tables.differences(comparison) if comparison else None,

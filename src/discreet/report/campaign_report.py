@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from discreet.errors import InvalidInput
-from discreet.report import loss_increase, selected_settings, selection, win_rates
+from discreet.report import against_default, loss_increase, selected_settings, selection, win_rates
 from discreet.report.campaign_page import Figures, campaign_page
 from discreet.report.campaign_results import Source
 from discreet.report.compare import Comparison, beside_published
 from discreet.report.curve_chart import curve_chart
 from discreet.report.curves import curves, shown
 from discreet.report.figure_style import Drawing
+from discreet.report.level_chart import level_chart
 from discreet.report.mean_loss import mean_loss, without_contexts
 from discreet.report.summary_text import missing, summary
 from discreet.report.tables import csv_text
@@ -47,6 +48,9 @@ def write(
     rows = [] if increase is None else increase.rows()
     folder.write("loss_increase.csv", csv_text(loss_increase.COLUMNS, rows))
     folder.write("choices.csv", csv_text(selected_settings.COLUMNS, picked.rows()))
+    beside = against_default.against_default(best)
+    if beside is not None:
+        folder.write("against_default.csv", csv_text(against_default.COLUMNS, beside.rows()))
 
     maps: dict[str, str] = {}
     if len(rates.algorithms) > 1 and len(best.datasets) > 1:  # of one set it would say 0 or 100
@@ -58,10 +62,15 @@ def write(
         chart = increase_chart(increase)
         folder.draw("loss_increase", chart)
         increase_figure = chart.inline("increase")
-    figures = Figures(maps, increase_figure, *_curves(source, best, drawn, folder))
+    levels = ""
+    if beside is not None and len(best.levels) > 1:
+        chart = level_chart(best, means, source.datasets)
+        folder.draw("levels", chart)
+        levels = chart.inline("levels")
+    figures = Figures(maps, increase_figure, *_curves(source, best, drawn, folder), levels)
     compared, written = _compared(best, source), ["index.html", *folder.written]
     page = campaign_page(
-        source, best, rates, means, increase, picked, compared, figures, files=written
+        source, best, rates, means, increase, picked, compared, figures, written, beside
     )
     folder.write("index.html", page)
     return {

@@ -123,7 +123,7 @@ def times(runtime: Runtime) -> list[Table]:
     """Time by family, and the slowest data sets."""
     if not runtime.families:
         return []
-    heads = ["", "tasks", "seconds", "runs", "rounds", "rounds per second"]
+    heads = ["", "tasks", "seconds", "runs", "ms per run", "rounds", "rounds per second"]
     families = [_share(each) for each in (*runtime.families, runtime.total)]
     slowest = [_share(each) for each in runtime.datasets[:SLOWEST]]
     caption = "Seconds of computation, summed over jobs that ran at the same time."
@@ -132,7 +132,8 @@ def times(runtime: Runtime) -> list[Table]:
 
 def _share(share: Share) -> list[str]:
     counts = f"{share.tasks:,}", f"{share.seconds:,.1f}", f"{share.runs:,}"
-    return [share.name, *counts, _large(share.rounds), _large(share.rounds_per_second)]
+    each = number(1000 * share.seconds / share.runs if share.runs else float("nan"), ",.1f")
+    return [share.name, *counts, each, _large(share.rounds), _large(share.rounds_per_second)]
 
 
 def _large(value: float) -> str:

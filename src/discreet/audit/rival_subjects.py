@@ -1,0 +1,198 @@
+"""Rivals under audit: what one record moves, and what it may.
+
+A rival's run is a Gaussian release: sums of people's statistics with noise on a clock. An attacker
+who sees every later policy sees at most the noisy sums of all nodes, people or batches; the first
+person is in the sums of the first 1, 2, 4, … people. [docs/privacy/rivals.md]
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from discreet.audit.confidence_bounds import gaussian_epsilon
+from discreet.audit.finding import FAILS, HOLDS, WEAK, Finding, exact_verdict
+from discreet.features.unit_ball import UnitBall
+from discreet.privacy.budget import Budget
+from discreet.rivals import BatchedLinUCB, CodedBandit, LocalLinUCB, ShuffledLinUCB, TreeLinUCB
+from discreet.rivals.coded_bandit import crowd_delta, sampling
+from discreet.rivals.noise_clocks import TreeClock
+from discreet.rivals.rival_contract import Rival, RivalProblem, Scales
+from discreet.rivals.shuffled_linucb import amplified, local_budget
+
+DELTA = 1e-5
+ROUNDS, DIMENSION, ACTIONS = 1000, 2, 2
+CROWD = 100_000
+"""People whom a shuffler hides together."""
+RIVALS: dict[str, Rival] = {
+    "rival-tree": TreeLinUCB(),
+    "rival-tree-published": TreeLinUCB(constants="published"),
+    "rival-batched": BatchedLinUCB(),
+    "rival-local": LocalLinUCB(),
+    "rival-local-published": LocalLinUCB(constants="published"),
+    "rival-shuffled": ShuffledLinUCB(batches=1),
+    "rival-coded": CodedBandit(),
+}
+"""A shuffled report is attacked as its person sends it."""
+
+
+Record = tuple[np.ndarray[Any, Any], float, int]
+"""Features, loss and action."""
+
+
+def features(context: Any) -> np.ndarray[Any, Any]:
+    """The row of one context."""
+    return np.asarray(UnitBall(DIMENSION).map(np.array([context], dtype=np.float64))[0])
+
+
+@dataclass(frozen=True)
+class RivalSubject:
+    """One rival at one ε."""
+
+    mechanism: str
+    epsilon: float
+
+    @property
+    def name(self) -> str:
+        return f"{self.mechanism}, bandit"
+
+    @property
+    def rival(self) -> Rival:
+        return RIVALS[self.mechanism]
+
+    @property
+    def rounds(self) -> int:
+        """All people; a shuffler needs many, or it hides nobody."""
+        return CROWD if isinstance(self.rival, ShuffledLinUCB) else ROUNDS
+
+    @property
+    def budget(self) -> Budget:
+        return Budget(self.epsilon, DELTA)
+
+    @cached_property
+    def claimed(self) -> Budget:
+        """What one unit that an attacker reads must keep; of a shuffled report its own ε₀."""
+        if isinstance(self.rival, ShuffledLinUCB):
+            return local_budget(self.budget, self.rounds)
+        return self.budget
+
+    @cached_property
+    def scales(self) -> Scales:
+        found = self.rival.scales(RivalProblem(ACTIONS, DIMENSION + 1, self.rounds), self.budget)
+        if isinstance(self.rival, ShuffledLinUCB):  # the noise that one person adds
+            share = 1.0 / math.sqrt(self.rounds)
+            gram, response = share * found.gram, share * found.response
+            return replace(found, gram=gram, diagonal=gram, response=response)
+        return found
+
+    @property
+    def units(self) -> int:
+        """How many units of noise cover the same person."""
+        return TreeClock.levels(self.rounds) if isinstance(self.rival, TreeLinUCB) else 1
+
+    @property
+    def ends(self) -> list[int]:
+        """After how many people sums are read: each holds the first person in a unit of its own."""
+        if isinstance(self.rival, TreeLinUCB):
+            return [2**level for level in range(self.units)]
+        return self.rival.clock(self.rounds).ends(self.rounds)[:1]
+
+    def statistics(self, b: Any, loss: float, action: int) -> np.ndarray[Any, Any]:
+        """What one record adds, in units of the noise: for each action its block and response."""
+        p, scales = len(b), self.scales
+        rows, columns = np.triu_indices(p)
+        law = np.where(rows == columns, scales.diagonal, scales.gram / math.sqrt(2.0))
+        made = np.zeros((ACTIONS, len(rows) + p))
+        made[action, : len(rows)] = np.outer(b, b)[rows, columns] / law
+        made[action, len(rows) :] = (loss - scales.centre) * b / scales.response
+        return made.reshape(-1)
+
+    @cached_property
+    def worst_records(self) -> tuple[Record, Record]:
+        """Neighbours that lie furthest apart, of a fine search over angles, losses and actions."""
+        best: tuple[float, Any] = (0.0, None)
+        first = features((1.0, 0.0))
+        for cosine in np.linspace(-1.0, 1.0, 201):
+            other = features((cosine, math.sqrt(max(0.0, 1.0 - cosine**2))))
+            for losses, action in itertools.product(((1.0, 0.0), (0.0, 0.0), (1.0, 1.0)), (0, 1)):
+                pair = (first, losses[0], 0), (other, losses[1], action)
+                one, two = (self.statistics(*each) for each in pair)
+                apart = float(np.linalg.norm(one - two))
+                if apart > best[0]:
+                    best = apart, pair
+        return best[1][0], best[1][1]
+
+    @cached_property
+    def worst_pair(self) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+        """What these two add."""
+        one, two = self.worst_records
+        return self.statistics(*one), self.statistics(*two)
+
+    @property
+    def shift(self) -> float:
+        """Standard deviations between the worlds, over all units that hold the person."""
+        one, two = self.worst_pair
+        return float(np.linalg.norm(one - two)) * math.sqrt(self.units)
+
+    @property
+    def tight(self) -> bool:
+        return "published" not in self.mechanism
+
+
+def exact_move(subject: RivalSubject) -> Finding:
+    """The ε that the furthest neighbours imply, beside the claim; tight noise is used up."""
+    exact = gaussian_epsilon(subject.shift, subject.claimed.delta)
+    verdict = exact_verdict(exact, subject.claimed.epsilon)
+    if verdict == HOLDS and subject.tight and exact < 0.99 * subject.claimed.epsilon:
+        verdict = WEAK
+    return Finding(
+        "exact",
+        subject.name,
+        "largest move by one record",
+        verdict,
+        f"worlds lie {subject.shift:.5f} standard deviations apart over {subject.units} units",
+        claimed=subject.claimed.epsilon,
+        exact=exact,
+        level=subject.epsilon,
+    )
+
+
+def amplification(subject: RivalSubject) -> Finding:
+    """A shuffled batch keeps the budget by the closed form for what one person keeps."""
+    local, delta = subject.claimed, subject.budget.delta
+    found, spent = local.epsilon, local.delta
+    if local != subject.budget:
+        found = amplified(local.epsilon, subject.rounds, delta / 2)
+        grown = (math.exp(subject.epsilon) + 1) * (1 + math.exp(-local.epsilon) / 2)
+        spent = delta / 2 + grown * subject.rounds * local.delta
+    kept = found <= subject.epsilon and spent <= delta * (1 + 1e-9)
+    return Finding(
+        "exact",
+        subject.name,
+        "amplification by shuffling",
+        HOLDS if kept else FAILS,
+        f"ε₀ = {local.epsilon:.3f} of each report becomes {found:.3f} at δ = {spent:.1e}",
+        claimed=subject.epsilon,
+        exact=found,
+        level=subject.epsilon,
+    )
+
+
+def crowds(subject: RivalSubject) -> Finding:
+    """δ of one report more in a crowd, or less, each at half of the budget."""
+    share, threshold = sampling(subject.budget, "tight")
+    found = crowd_delta(share, threshold, subject.epsilon / 2)
+    return Finding(
+        "exact",
+        subject.name,
+        "one report more in a crowd, or less",
+        HOLDS if found <= DELTA / 2 else FAILS,
+        f"reports with probability {share:.3f}, {threshold} alike pass: δ = {found:.1e} at ε/2",
+        claimed=subject.epsilon,
+        level=subject.epsilon,
+    )
