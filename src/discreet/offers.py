@@ -242,7 +242,9 @@ def read_offers(
 def _offers(
     plan: Acting, known: Known, groups: list[Group], size: int, wider: Known | None = None
 ) -> Offers:
-    control = None if plan.control is None else plan.control.action
+    control: Any = None if plan.control is None else plan.control.action
+    if isinstance(control, (int, np.integer)) and plan.actions is not None:
+        control = plan.actions[int(control)]
     place = None if control in (None, UNIFORM) else known.places.get(control)
     names = (wider or known).names
     return Offers(size, groups, names, len(known.names), plan.features.p, place)

@@ -1438,8 +1438,8 @@ FAULTS = (
         (
             Edit(
                 DECISIONS,
-                "self._action(release, features, self._in_control(owner, place))",
-                "self._action(release, features, named is not None and named.name[0] < 77)",
+                "control = self._in_control(owner, place)",
+                "control = named is not None and named.name[0] < 77",
             ),
         ),
         (

@@ -177,6 +177,10 @@ class Chain:
         """The changes of the actions, in order."""
         return tuple(link.change for link in self.links if link.change is not None)
 
+    def blocks_at(self, number: int) -> int:
+        """How many actions have weights of their own in a batch that opens after a document."""
+        return max(self.until(number).deciding.possible_blocks)
+
     def for_deciding(self) -> Chain:
         """This chain without what only the next fit reads, for a process that never fits."""
         links = tuple(

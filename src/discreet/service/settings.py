@@ -14,6 +14,7 @@ from discreet.errors import InvalidInput
 from discreet.plan import Plan
 from discreet.privacy.events import REAL_ARITHMETIC, assumptions
 from discreet.releases.canonical import read_document
+from discreet.service.catalogue_file import with_items
 from discreet.toml_files import parse_toml, read_text
 from discreet.validate import in_range, one_of, whole
 from discreet.window import UNITS as UNITS_OF_TIME
@@ -104,8 +105,9 @@ class Settings:
     def _refuse_what_cannot_be_had(self) -> None:
         plan = self.plan
         refuse_unevaluated(plan)
-        default = action_index(plan, self.default_action, "default_action")
-        object.__setattr__(self, "default_action", default)
+        if plan.n_actions:  # an empty catalogue has no default
+            default = action_index(plan, self.default_action, "default_action")
+            object.__setattr__(self, "default_action", default)
         if plan.feedback != "bandit":
             raise InvalidInput(
                 f"plan.feedback must be 'bandit' in a service; got {plan.feedback!r}. "
@@ -189,6 +191,8 @@ class Settings:
         people = {name: given.pop(name) for name in PEOPLE if name in given}
         if isinstance(planned.get("prior"), str):  # the file that discreet import --public wrote
             planned["prior"] = read_document(folder / planned["prior"])
+        if isinstance(planned.get("actions"), Mapping):
+            planned["actions"] = with_items(planned["actions"], folder)
         # Releases follow the public clock of the service, never the answers.
         plan = Plan.from_config(planned | people | {"releases": "on_request"})
         for name in ("window", "settle", "remember"):
