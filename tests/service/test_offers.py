@@ -13,6 +13,7 @@ from discreet.errors import CorruptRelease, InvalidInput
 from discreet.service.secrets.sealing import ROW, Row
 from discreet.service.settings import Settings
 from service.conftest import PLAN, dump, running
+from service.ui.visitor import Visitor
 
 HERE = [0.3, -0.2]
 FILMS = {
@@ -281,3 +282,52 @@ def test_items_of_numbers_come_with_their_array(settings, play):
 
     play(settings(plan={"n_actions": None, "actions": table}), scenario)
     assert dc.Catalogue(dc.UnitBall(2), table["items"]).ids == ("a", "b")
+
+
+def test_routes_and_pages_of_a_long_catalogue(settings, play):
+    long = FILMS | {"items": {f"film {k}": {"year": 1900 + k} for k in range(60)}}
+    chosen = settings(plan=CATALOGUE | {"actions": long}, window=60)
+    key = settings.key()
+
+    async def scenario(service):
+        visitor = Visitor(service)
+
+        async def call(method, path, body=None):
+            reply = await visitor.ask(method, path, raw=body, authorization=f"Bearer {key}")
+            return reply.status, json.loads(reply.text)
+
+        status, told = await call("GET", "/v1/actions?q=FILM%205&limit=3")
+        assert (status, told["count"], told["found"]) == (200, 60, 11)
+        assert told["actions"] == ["film 5", "film 50", "film 51"]
+        assert (await call("GET", "/v1/actions?limit=none"))[1]["error"]["field"] == "limit"
+        change = {"add": [NEW], "remove": ["film 5"]}
+        status, told = await call("POST", "/v1/admin/actions", change)
+        assert (status, told["count"], told["release"]) == (200, 60, 1)
+        status, told = await call("POST", "/v1/admin/actions", change)
+        assert (status, told["error"]["field"]) == (422, "remove")
+        body = {"context": HERE, "actions": ["film 7", "Metropolis"], "ranking": True}
+        status, made = await call("POST", "/v1/decide", body)
+        assert (status, sorted(made["ranking"])) == (200, ["Metropolis", "film 7"])
+        assert made["ranking"][0] == made["action"]
+        assert "ranking" not in (await call("POST", "/v1/decide", {"context": HERE}))[1]
+        for actions in (["film 5"], [], [7], [["M"]], "M"):
+            status, told = await call("POST", "/v1/decide", {"context": HERE, "actions": actions})
+            assert (status, told["error"]["field"].split("[")[0]) == (422, "actions")
+        status, told = await call("GET", "/v1/status")
+        assert (told["n_actions"], told["actions"]) == (60, None)
+        assert (await call("GET", "/v1/schema"))[1]["features"]["kind"] == "Joint"
+        await visitor.log_in(key)
+        page = (await visitor.get("/ui/explorer")).text
+        assert page.count("<progress") == 20
+        assert 'name="find"' in page
+        found = await visitor.send("/ui/explorer", find="metrop")
+        assert found.text.count("<progress") == 1
+        assert "Metropolis" in found.text
+        assert "No action" in (await visitor.send("/ui/explorer", find="nothing")).text
+        for path in ("", "/releases/0", "/releases/1", "/settings"):
+            page = await visitor.get(f"/ui{path}")
+            assert page.status == 200
+            assert "film 30" not in page.text  # a long catalogue is cut
+        assert "Metropolis" in (await visitor.get("/ui/releases/1")).text
+
+    play(chosen, scenario)

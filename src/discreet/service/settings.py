@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from discreet.action_names import action_index
+from discreet.action_names import action_index, action_name
 from discreet.billboard.documents import refuse_unevaluated
 from discreet.config import build
 from discreet.errors import InvalidInput
@@ -129,6 +129,12 @@ class Settings:
     def postgres(self) -> bool:
         """Whether the database is a PostgreSQL server."""
         return self.database.startswith(SCHEMES)
+
+    @property
+    def default_name(self) -> int | str | None:
+        """The default action as people read it; None where the catalogue begins empty."""
+        plan = self.plan
+        return action_name(plan, self.default_action) if plan.n_actions else None
 
     @property
     def unit(self) -> str:

@@ -104,9 +104,8 @@ class OfferedActions:
     def _default(self, offers: Offers) -> Floats:
         """The default action where it is offered, else the first of the offer."""
         names = list(offers.offered_names()[0])
-        default = self._state.settings.default_action
-        named = action_name(self._plan, default) if self._plan.n_actions else None
-        return np.array([names.index(named) if named in names else 0])
+        default = self._state.settings.default_name
+        return np.array([names.index(default) if default in names else 0])
 
     def _offers(self, known: Known, features: Floats, actions: Any) -> Offers:
         try:

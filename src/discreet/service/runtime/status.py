@@ -137,8 +137,8 @@ def _sentences(state: WorkerState, live: list[BatchState], now: float) -> list[s
         else:
             said.append(UNSTORED)
     if state.mode == "shadow":
-        plan, default = state.settings.plan, state.settings.default_action
-        named = "" if plan.actions is None else f", {action_name(plan, default)}"
+        default = state.settings.default_name
+        named = f", {default}" if isinstance(default, str) else ""
         said.append(f"In shadow mode everyone receives the default action{named}.")
     if state.names.incomplete:
         hours = state.settings.remember / 3600
