@@ -28,8 +28,8 @@ POLICIES = {
     "VanillaPO": (dc.VanillaPO(scale=8.0, error_bound=0.5), {}),
     "BonusPO": (dc.BonusPO(error_bound=9.0), {"link": "clip"}),
     "ReplayBonusPO": (dc.ReplayBonusPO(), {"link": "clip"}),
-    "LinUCB": (dc.LinUCB(0.25), {"grams": "block"}),
-    "RegCB": (dc.RegCB(0.2), {"grams": "dense"}),
+    "LinUCB": (dc.LinUCB(2.0), {"grams": "dense"}),
+    "RegCB": (dc.RegCB(0.2), {"grams": "block"}),
     "AdaCB": (dc.AdaCB(0.3), {"grams": "indefinite"}),
 }
 INTERACTIONS = ["all", 7, PAIRS, "none"]

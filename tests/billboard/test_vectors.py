@@ -151,7 +151,7 @@ MUTANTS = {
     "const records = item.share * item.records": "const records = item.records",
     "2 * shift || step": "3 * shift || step",
     "1e-12 * (1 +": "1e-2 * (1 +",
-    "Math.floor(u[0] * length)": "Math.round(u[0] * length)",
+    "Math.floor(first * length)": "Math.round(first * length)",
     "(h ^ (h >>> 13), 0xc2b2ae35)": "(h ^ (h >>> 12), 0xc2b2ae35)",
     "(date.getUTCDay() + 6) % 7": "date.getUTCDay()",
     "[number, low, high].map(Math.log)": "[number, low, high]",

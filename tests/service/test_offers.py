@@ -10,7 +10,8 @@ import pytest
 import discreet as dc
 from discreet.billboard.board import Billboard
 from discreet.errors import CorruptRelease, InvalidInput
-from discreet.service.secrets.sealing import ROW, Row
+from discreet.service.runtime.action_changes import listed_actions
+from discreet.service.secrets.sealing import ROW, Row, Sealer
 from discreet.service.settings import Settings
 from service.conftest import PLAN, dump, running
 from service.ui.visitor import Visitor
@@ -36,8 +37,6 @@ NEW = {"id": "Metropolis", "year": 1927}
 def rows_of(service, settings):
     """The sealed rows of the open batch, opened: what is really stored."""
     vault, found = service.state.vault, []
-    from discreet.service.secrets.sealing import Sealer
-
     for epoch, batch, slot, payload in dump(settings)["records"]:
         sealer = Sealer(vault.batch(epoch, batch), epoch, batch)
         found.append((slot, Row.unpack(sealer.open(ROW, slot, bytes(payload)))))
@@ -52,7 +51,9 @@ async def filled(service, **options):
     return made
 
 
-def test_joint_features_of_the_chosen_pair_are_stored_and_released(settings, play, released):
+def test_joint_features_of_the_chosen_pair_are_stored_and_released(
+    settings, play, released, capsys
+):
     chosen = settings(plan=CATALOGUE)
 
     async def scenario(service):
@@ -79,10 +80,11 @@ def test_joint_features_of_the_chosen_pair_are_stored_and_released(settings, pla
         assert seen.latest.predictor.weights.shape == (1, plan.features.p)
         later = await service.decisions.decide("caller", HERE, actions=["M", NEW], idempotency="a")
         assert later == await service.decisions.decide("caller", HERE, idempotency="a")
-        return [bytes(row[5]) for row in dump(chosen)["documents"]], str(await service.status())
+        told = await service.status(), listed_actions(service.state)
+        return [bytes(row[5]) for row in dump(chosen)["documents"]], str(told)
 
     documents, said = play(chosen, scenario)
-    told = b"".join(documents).decode() + said
+    told = b"".join(documents).decode() + said + "".join(capsys.readouterr())
     assert "Metropolis" not in told  # what one request brought along is content of its record
     Billboard(documents, json.loads(documents[0])["key"]).recompute()
 
