@@ -170,6 +170,7 @@ def test_a_fit_by_another_plan_is_dropped(settings, play, released, capsys, othe
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr(fit_process.Chain, "_with", lambda self, *_: self)
             patched.setattr(fit_process.Chain, "released", another.plan.nothing_released())
+            patched.setattr(fit_process.Chain, "blocks_at", lambda *_: another.plan.blocks)
             made = honest(another, *asked)
         digest = chosen.plan.digest
         return replace(made, plan_digest=digest, previous=digest) if forged else made

@@ -172,7 +172,7 @@ class Chain:
     def releases(self) -> tuple[Release | DecidingRelease, ...]:
         return tuple(link.release for link in self.links if link.release is not None)
 
-    @property
+    @cached_property
     def changes(self) -> tuple[ActionChange, ...]:
         """The changes of the actions, in order."""
         return tuple(link.change for link in self.links if link.change is not None)

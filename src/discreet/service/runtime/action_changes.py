@@ -23,6 +23,8 @@ SHOWN = 100
 
 async def change_actions(state: WorkerState, add: list[Any], remove: list[str]) -> None:
     """Publish what joins and what leaves; all workers see it with their next look."""
+    # A document that a dead process committed is confirmed before another one follows.
+    await state.refresh()
     plan, known = state.settings.plan, state.serving.chain
     await state.write(lambda c: _publish(state, c, known, _items(plan, add), remove))
     step("actions:committed")

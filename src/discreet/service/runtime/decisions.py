@@ -242,8 +242,8 @@ class WorkerDecisions:
         if not control:
             return b"", None
         if self._offered.concern(None):
-            name: str = self._offered.of_control(bound)
-            return name.encode(), name
+            name: str | None = self._offered.of_control(bound)
+            return (name or "").encode(), name
         action = self.state.serving.control_action()
         return _ACTION.pack(action), action_name(self.plan, action)
 

@@ -121,6 +121,8 @@ class OfferedActions:
         if named in known.places:
             return named
         places = [*known.places]
+        if not places:  # devices bring their items along
+            return None
         return places[int(self._draws.integers(len(places)))]
 
     def played(self, bound: int, features: Floats, action: Any) -> Choice:
