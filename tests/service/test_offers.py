@@ -2,7 +2,9 @@
 
 import asyncio
 import json
+import tomllib
 from contextlib import AsyncExitStack
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,10 +12,11 @@ import pytest
 import discreet as dc
 from discreet.billboard.board import Billboard
 from discreet.errors import CorruptRelease, InvalidInput
+from discreet.service.runtime import lifecycle
 from discreet.service.runtime.action_changes import listed_actions
 from discreet.service.secrets.sealing import ROW, Row, Sealer
 from discreet.service.settings import Settings
-from service.conftest import PLAN, dump, running
+from service.conftest import PLAN, dump, running, set_back
 from service.ui.visitor import Visitor
 
 HERE = [0.3, -0.2]
@@ -333,3 +336,62 @@ def test_routes_and_pages_of_a_long_catalogue(settings, play):
         assert "Metropolis" in (await visitor.get("/ui/releases/1")).text
 
     play(chosen, scenario)
+
+
+def test_a_burned_batch_leaves_its_number_to_a_wider_one(settings, play, released):
+    chosen = settings(plan=NAMED, waiting="pipeline")
+
+    async def scenario(service):
+        await service.decisions.decide("caller", HERE)
+        await service.change_actions(["visit"], [])
+        await service.burn(1)
+        made = [await service.decisions.decide("caller", HERE) for _ in range(4)]
+        assert all(each.stored for each in made)
+        seen = await released(service)
+        assert (seen.latest.number, len(seen.latest.predictor.weights)) == (1, 4)
+        return [bytes(row[5]) for row in sorted(dump(chosen)["documents"])]
+
+    documents = play(chosen, scenario)
+    assert Billboard(documents, json.loads(documents[0])["key"]).recompute()
+
+
+def test_a_restored_backup_has_the_actions_that_it_held(settings, play):
+    chosen = settings(plan=CATALOGUE)
+    backup = dump(chosen)
+    play(chosen, lambda service: service.change_actions([NEW], ["M"]))
+    set_back(chosen, backup)
+    lifecycle.restore(chosen)
+
+    async def again(service):
+        assert [*service.state.serving.chain.known.places] == ["M", "Persona", "Heat"]
+        await service.change_actions([], ["Heat"])
+        return [bytes(row[5]) for row in sorted(dump(chosen)["documents"])]
+
+    documents = play(chosen, again)
+    board = Billboard(documents, json.loads(documents[0])["key"])
+    assert board.actions == ("M", "Persona")
+
+
+def test_a_catalogue_that_begins_empty_serves_what_requests_bring(settings, play):
+    empty = CATALOGUE | {"actions": FILMS | {"items": []}}
+
+    async def scenario(service):
+        with pytest.raises(InvalidInput):
+            await service.decisions.decide("caller", HERE)
+        for mode in ("online", "shadow"):
+            await service.set_mode(mode)
+            made = await service.decisions.decide("caller", HERE, actions=[NEW])
+            assert (made.action, made.stored) == ("Metropolis", True)
+        assert "default action" in (await service.status())["text"]
+        assert (await service.decisions.ticket()).action is None
+
+    play(settings(plan=empty, window=60), scenario)
+
+
+def test_the_file_of_the_guide_is_an_experiment(tmp_path):
+    guide = Path(__file__).parents[2] / "docs" / "service.md"
+    text = guide.read_text().split("# films.toml\n")[1].split("```")[0]
+    document = tomllib.loads(text)
+    document["plan"]["budget"] = PLAN["budget"]
+    plan = Settings.from_config({"experiment": "films", **document}, tmp_path).plan
+    assert list(plan.catalogue) == ["M", "Heat"]
