@@ -1,12 +1,13 @@
 // A billboard of discreet: verify what was published, evaluate the policy here, send no context.
 //   const board = await Billboard.open("https://example.org", PUBLIC_KEY);
 //   const action = board.sample({ age: 41, device: "phone" });
+//   const film = films.sample({ age: 41 }, undefined, ["Heat", { id: "new", year: 1999 }]);
 // Signatures are checked by the platform: Chrome 137, Firefox 129, Safari 17, Node 20 or later, on
 // https or localhost. Where it cannot, Unverified is thrown: show a default action then.
 
 export class CorruptRelease extends Error {} // altered, cut short, reordered, of another service
 export class Unverified extends Error {} // this platform cannot check signatures
-export class InvalidContext extends Error {} // a context breaks the schema
+export class InvalidContext extends Error {} // a context or an offer breaks the rules of the plan
 
 function must(holds, message, Kind = CorruptRelease) {
   if (!holds) throw new Kind(`${message}.`);
@@ -55,10 +56,14 @@ export async function verify(text, publicKey) {
   const ours = document.format === "discreet-signed-release/1";
   must(ours, "document must be of format discreet-signed-release/1; it is not. Update this file");
   must((document.key ?? publicKey) === publicKey, "genesis must name its own key; it does not");
+  must(KINDS.includes(document.kind), "document must be of a known kind; it is not. Update this file");
   return document;
 }
 
-/** Verified links {digest, document} in order; a restore cuts back to what was kept. */
+const KINDS = ["genesis", "release", "burn", "actions", "restore"];
+
+/** Verified links {digest, document, inner} in order; a restore cuts back to what was kept. What is
+ * inside a genesis or a change of actions has a digest of its own, which the next change names. */
 async function chainOf(texts, publicKey) {
   let links = [];
   for (const text of texts) {
@@ -66,7 +71,10 @@ async function chainOf(texts, publicKey) {
     const first = document.kind === "genesis" && document.number === 0;
     must(first !== (links.length > 0), "chain must begin with its one genesis; it does not");
     must(!first || isBounded(document), "genesis must bound what users contribute, and them alone");
-    links = [...(first ? [] : before(links, document)), { digest: await digest(text), document }];
+    const inside = document.change ?? (first ? document.plan : null);
+    const inner = inside && (await digest(canonical(inside)));
+    const kept = first ? [] : before(links, document);
+    links = [...kept, { digest: await digest(text), document, inner }];
   }
   return links;
 }
@@ -91,6 +99,8 @@ function before(links, { kind, number, epoch, previous, kept, ...rest }) {
   follows &&= ["experiment", "unit", "schema"].every((name) => rest[name] === first[name]);
   must(follows, `document ${number} must follow the one before; it does not`);
   must(kind !== "release" || fits(links, rest.release), "release must have its batch's records");
+  must(kind !== "release" || hasBlocks(links, rest.release), "release must have its batch's actions");
+  must(kind !== "actions" || isChange(links, rest.change), "change of actions must make sense");
   return links;
 }
 
@@ -106,6 +116,60 @@ function fits(links, { records }) {
   );
   if (plan.close_every) return records >= 1 && records <= nominal(plan, next + burned);
   return Array.from({ length: burned + 1 }, (_, k) => nominal(plan, next + k)).includes(records);
+}
+
+const releasesOf = (links) => links.map(({ document }) => document.release).filter(Boolean);
+const changesOf = (links) => links.map(({ document }) => document.change).filter(Boolean);
+
+/** Whether a release has weights for the actions after some of the changes before it, and for no
+ * fewer than the release before. */
+function hasBlocks(links, { predictor: { weights } }) {
+  const [{ plan }, changes] = [links[0].document, changesOf(links)];
+  if (plan.actions?.rows) return weights.shape[0] === 1;
+  const before = releasesOf(links).at(-1)?.predictor.weights.shape[0] ?? 0;
+  const after = (k) => knownActions(plan, changes.slice(0, k)).blocks;
+  const possible = [0, ...changes.keys()].map((_, k) => after(k));
+  return weights.shape[0] >= before && possible.includes(weights.shape[0]);
+}
+
+/** Whether a change follows those before it, adds what is new and removes what is in use. */
+function isChange(links, { number, releases, plan, previous, added, removed, rows, batch }) {
+  const [{ document: genesis, inner }, changes] = [links[0], changesOf(links)];
+  const items = genesis.plan.actions?.rows;
+  const { used } = knownActions(genesis.plan, changes);
+  const [gone, joined] = [new Set(removed), new Set(added)];
+  const shaped = items ? rows?.shape[1] === items.shape[1] && rows.shape[0] === added.length : !rows;
+  let follows = number === changes.length + 1 && releases === releasesOf(links).length;
+  follows &&= plan === inner && previous === links.findLast((link) => link.inner).inner;
+  follows &&= Boolean(genesis.plan.actions) && gone.size + joined.size > 0;
+  follows &&= gone.size === removed.length && joined.size === added.length;
+  follows &&= shaped && (batch === null) === Boolean(items) && removed.every((name) => used.has(name));
+  return follows && added.every((name) => !used.has(name) || (items && gone.has(name)));
+}
+
+/** The actions in use by name, each with its block, or with what reads the features of an item; and
+ * how many blocks there are. */
+function knownActions({ actions, n_actions }, changes) {
+  if (actions?.rows) {
+    const reader = ({ rows }, made) => (place) => () =>
+      (made ??= rowsOf(decode(rows), rows.shape[1]))[place];
+    const own = reader(actions);
+    const used = new Map(actions.ids.map((id, place) => [id, own(place)]));
+    for (const change of changes) {
+      const joined = reader(change);
+      change.removed.forEach((id) => used.delete(id));
+      change.added.forEach((id, place) => used.set(id, joined(place)));
+    }
+    return { used, blocks: 1 };
+  }
+  const places = new Map((actions ?? [...Array(n_actions).keys()]).map((name, place) => [name, place]));
+  const gone = new Set();
+  for (const { added, removed } of changes) {
+    added.filter((name) => !places.has(name)).forEach((name) => places.set(name, places.size));
+    added.forEach((name) => gone.delete(name));
+    removed.forEach((name) => gone.add(name));
+  }
+  return { used: new Map([...places].filter(([name]) => !gone.has(name))), blocks: places.size };
 }
 
 /** B_m, before a horizon cuts it. */
@@ -145,6 +209,60 @@ export function featuresOf(spec, context) {
   return [Math.SQRT1_2, ...unit.map((value) => Math.SQRT1_2 * (value / norm))];
 }
 
+/** φ(c, a) of the features of a context and of an action: both, and some of their products. */
+function jointRow(joint, context, action) {
+  const [x, z] = [context.slice(1), action.slice(1)];
+  const all = x.flatMap((left) => z.map((right) => left * right));
+  const made = folded(joint, all, z.length);
+  const share = Math.sqrt(1 / (made.length ? 3 : 2));
+  const parts = [...x, ...z, ...made.map((value) => Math.SQRT2 * value)];
+  return [Math.SQRT1_2, ...parts.map((value) => share * value)];
+}
+
+/** All products, none, those of named pairs of fields, or sums of them with signs ±1. */
+function folded({ context, action, interactions }, all, width) {
+  if (interactions === "all") return all;
+  if (interactions === "none") return [];
+  if (Array.isArray(interactions)) {
+    const [rows, columns] = [spansOf(context), spansOf(action)];
+    return interactions.flatMap(([left, right]) =>
+      rows(left).flatMap((i) => columns(right).map((j) => all[i * width + j])),
+    );
+  }
+  const made = new Array(interactions).fill(0);
+  const { places, factors } = foldOf(all.length, interactions);
+  all.forEach((value, k) => (made[places[k]] += factors[k] * value));
+  return made;
+}
+
+/** Products are dealt out in the order of a public hash; sums of n are divided by √n. */
+function foldOf(count, width) {
+  const name = `${count} to ${width}`;
+  if (FOLDS.has(name)) return FOLDS.get(name);
+  const hashes = Array.from({ length: count }, (_, k) => scrambled(k));
+  const order = [...hashes.keys()].sort((i, j) => hashes[i] - hashes[j] || i - j);
+  const [places, sizes] = [new Array(count), new Array(width).fill(0)];
+  order.forEach((k, rank) => sizes[(places[k] = rank % width)]++);
+  const factors = hashes.map((h, k) => (h & 1 ? 1 : -1) / Math.sqrt(sizes[places[k]]));
+  FOLDS.set(name, { places, factors });
+  return FOLDS.get(name);
+}
+const FOLDS = new Map();
+
+/** Where a field stands among the numbers of a context or an action, its square included. */
+function spansOf({ kind, fields, squares }) {
+  if (kind === "UnitBall") return (column) => [column];
+  const widths = fields.map(
+    (field) =>
+      WIDTHS[field.kind](field) + (field.indicator ? 1 : 0) + (squares && field.kind === "Number" ? 1 : 0),
+  );
+  return (name) => {
+    const place = fields.findIndex((field) => field.name === name);
+    const start = sum(widths.slice(0, place));
+    return Array.from({ length: widths[place] }, (_, k) => start + k);
+  };
+}
+
 function plainArray({ dimension }, context) {
   const fits = context?.length === dimension && Array.from(context).every(Number.isFinite);
   must(fits, `context must be ${dimension} finite numbers; it is not`, InvalidContext);
@@ -182,6 +300,7 @@ function namedFields({ fields, squares, products = [] }, context) {
 const isMissing = (value) => value === undefined || value === null || Number.isNaN(value);
 /** The stand-in of a number is written as text, as all decimals are. */
 const typed = ({ kind }, value) => (kind === "Number" && value != null ? Number(value) : value);
+const isObject = (value) => typeof value === "object" && value !== null;
 const oneHot = (width, place) => Array.from({ length: width }, (_, i) => (i === place ? 1 : 0));
 const WIDTHS = {
   Number: () => 1,
@@ -232,7 +351,11 @@ function hash(text) {
     h ^= byte;
     for (let bit = 0; bit < 8; bit++) h = (h >>> 1) ^ (h & 1 ? 0xedb88320 : 0);
   }
-  h = ~h;
+  return scrambled(~h);
+}
+
+/** The finaliser of MurmurHash3. */
+function scrambled(h) {
   h = Math.imul(h ^ (h >>> 16), 0x85ebca6b);
   h = Math.imul(h ^ (h >>> 13), 0xc2b2ae35);
   return (h ^ (h >>> 16)) >>> 0;
@@ -260,10 +383,11 @@ const LINKS = {
   clip: (score) => Math.max(Math.min(score, 1), 0),
 };
 
-/** All releases so far: scores, losses and radii of one row of features b. */
+/** All releases so far: scores, losses and radii of what is offered, b: {row, places} for actions
+ * with blocks of weights, {rows} of pairs for items with features. */
 class Released {
   constructor(plan, releases) {
-    Object.assign(this, { actions: plan.n_actions, nominal: (m) => nominal(plan, m) });
+    Object.assign(this, { nominal: (m) => nominal(plan, m), cache: {} });
     const share = (age) => (plan.half_life ? 2 ** (-age / plan.half_life) : 1);
     this.items = releases.map(({ records, predictor: { link, weights }, gram }, place) => ({
       share: share(releases.length - 1 - place), // what it still counts beside the newest
@@ -276,27 +400,49 @@ class Released {
     this.rounds = sum(this.remembered.map((item) => item.share * item.records));
   }
 
-  scores = (b, item = this.items.at(-1)) => item.weights.map((row) => dot(row, b));
+  /** The same releases where so many actions are offered: a formula's A. */
+  offering = (count) => Object.create(this, { actions: { value: count } });
+
+  /** A release from before an action joined predicts for it the mean over those that it knows. */
+  scores(b, item = this.items.at(-1)) {
+    const { weights } = item;
+    if (b.rows) return b.rows.map((row) => dot(weights[0], row));
+    const mean = () => weights[0].map((_, i) => sum(weights.map((each) => each[i])) / weights.length);
+    return b.places.map((place) => dot(weights[place] ?? (item.mean ??= mean()), b.row));
+  }
+
   losses = (b, item = this.items.at(-1)) => this.scores(b, item).map(item.link);
 
   /** r_a = √max(φᵀ(ΣG̃ + I)⁻¹φ, 0). */
   radii(b) {
-    this.inverses ??= this.inverseBlocks(b.length);
-    const square = (inverse) => dot(b, inverse.map((row) => dot(row, b)));
-    const radii = this.inverses.map((inverse) => Math.sqrt(Math.max(square(inverse), 0)));
-    return radii.length === this.actions ? radii : new Array(this.actions).fill(radii[0]);
+    const inverses = (this.cache.inverses ??= this.inverseBlocks());
+    const square = (row, inverse) => dot(row, inverse ? inverse.map((each) => dot(each, row)) : row);
+    const shared = inverses.length === 1;
+    const squares = b.rows
+      ? b.rows.map((row) => square(row, inverses[0]))
+      : b.places.map((place) => square(b.row, inverses[shared ? 0 : place])); // unknown: M = I
+    return squares.map((each) => Math.sqrt(Math.max(each, 0)));
   }
 
-  inverseBlocks(p) {
+  inverseBlocks() {
+    const p = this.items.at(-1).weights[0].length;
     const { dense, step, values } = this.items.at(-1).gram;
-    const counted = (place) => this.items.map(({ share, gram }) => share * gram.values[place]);
+    const size = dense ? Math.sqrt(values.length) : p;
+    const wide = this.items.map(({ gram }) => (dense ? widened(gram.values, size) : gram.values));
+    const counted = (place) => this.items.map(({ share }, k) => share * (wide[k][place] ?? 0));
     const total = values.map((_, place) => sum(counted(place)));
-    const size = dense ? p * this.actions : p;
     const matrices = rowsOf(rowsOf(total, size), size).map((matrix) => shifted(matrix, 1));
     if (!dense) return matrices.map((matrix) => definiteInverse(matrix, +step));
     const blocks = rowsOf(inverted(matrices[0], false), p);
     return blocks.map((rows, a) => rows.map((row) => row.slice(a * p, (a + 1) * p)));
   }
+}
+
+/** A square matrix with zeros for what joined later. */
+function widened(values, size) {
+  const own = Math.sqrt(values.length);
+  const at = (i, j) => (i < own && j < own ? values[i * own + j] : 0);
+  return Array.from({ length: size * size }, (_, k) => at(Math.floor(k / size), k % size));
 }
 
 const shifted = (matrix, by) =>
@@ -420,10 +566,10 @@ const POLICIES = {
   },
 };
 
-function vanilla({ scale, rollout }, released) {
+function vanilla({ scale, rollout, error_bound = 1 }, released) {
   const { actions, items } = released;
   const length = released.nominal(items.length + (rollout === "previous" ? 0 : 1));
-  return { length, rate: scale * Math.min(1 / actions, 1 / Math.sqrt(actions * length)) };
+  return { length, rate: scale * Math.min(1 / actions, 1 / Math.sqrt(actions * length * error_bound)) };
 }
 
 /** Nodes k and weights w with Σ w·g(k) = Σ_{k<B} g(k): Gauss rules on dyadic panels. */
@@ -492,9 +638,10 @@ export class Billboard {
 
   constructor(links) {
     const [{ plan }, { number, epoch }] = [links[0].document, links.at(-1).document];
-    const releases = links.map((link) => link.document.release).filter(Boolean);
+    const releases = releasesOf(links);
     Object.assign(this, { plan, number, epoch, released: new Released(plan, releases) });
-    this.actions = plan.actions ?? Array.from({ length: plan.n_actions }, (_, action) => action);
+    this.used = knownActions(plan, changesOf(links)).used;
+    this.actions = [...this.used.keys()];
     const figure = (text) => Number(text.replace("inf", "Infinity"));
     this.budget = { epsilon: figure(plan.budget.epsilon), delta: figure(plan.budget.delta) };
     const { batches_per_user: batches, records_per_batch: records } = plan;
@@ -504,22 +651,59 @@ export class Billboard {
     this.parameters = Object.fromEntries(Object.entries(plan.policy).map(read));
   }
 
-  /** The probability of each action, in the order of ``actions``. */
-  probabilities(context) {
-    const b = featuresOf(this.plan.features, context);
-    return POLICIES[this.kind](this.parameters, this.released, b);
+  /** The probability of each action that is offered, in the order of ``actions``: names, or items
+   * {id, …features} that only this request has. Without it all that are in use are offered. */
+  probabilities(context, actions) {
+    const offer = this.offered(context, actions);
+    const least = this.least(offer);
+    return this.unfloored(offer).map((p) => (1 - offer.names.length * least) * p + least);
   }
 
   /** An action, by its name if it has one; two numbers ``u`` in [0, 1) make it repeat. */
-  sample(context, u = [uniform(), uniform()]) {
-    return this.actions[this.index(context, u)];
+  sample(context, u = [uniform(), uniform()], actions) {
+    const offer = this.offered(context, actions);
+    return offer.names[this.index(offer, u)];
   }
 
-  index(context, u) {
-    if (this.kind !== "VanillaPO") return draw(this.probabilities(context), u[0]);
-    const { length, rate } = vanilla(this.parameters, this.released);
-    const k = Math.floor(u[0] * length); // one of its B updates, then one softmax
-    const losses = this.released.losses(featuresOf(this.plan.features, context));
-    return draw(softmax(losses.map((loss) => -(rate * k) * loss)), u[1]);
+  least = ({ names }) => Math.min(Number(this.plan.floor ?? 0), 1 / names.length);
+
+  unfloored(b) {
+    if (b.names.length === 1) return [1];
+    return POLICIES[this.kind](this.parameters, this.released.offering(b.names.length), b);
+  }
+
+  index(b, [first, second]) {
+    const [A, least] = [b.names.length, this.least(b)];
+    const even = A * least; // so much of the first draw is shared out evenly
+    if (first < even) return Math.min(Math.floor(first / least), A - 1);
+    if (least) first = Math.min((first - even) / (1 - even), 1 - 2 ** -24);
+    if (this.kind !== "VanillaPO" || A === 1) return draw(this.unfloored(b), first);
+    const { length, rate } = vanilla(this.parameters, this.released.offering(A));
+    const k = Math.floor(first * length); // one of its B updates, then one softmax
+    const losses = this.released.losses(b);
+    return draw(softmax(losses.map((loss) => -(rate * k) * loss)), second);
+  }
+
+  /** What a policy reads of a context and an offer. */
+  offered(context, actions = this.actions) {
+    const need = (holds, rule) => must(holds, `actions must be ${rule}; they are not`, InvalidContext);
+    const { features } = this.plan;
+    const joint = features.kind === "Joint";
+    need(Array.isArray(actions) && actions.length > 0, "a list of one or more");
+    const names = actions.map((each) => (joint && isObject(each) ? each.id : each));
+    need(new Set(names).size === names.length, "distinct");
+    const row = featuresOf(joint ? features.context : features, context);
+    const inUse = (name) => this.used.get(name) ?? need(false, "in use, or items with features");
+    if (!joint) return { names, row, places: names.map(inUse) };
+    const own = ({ id, ...rest }) => {
+      need(typeof id === "string" && id !== "" && id === id.trim(), "items with an id, a word");
+      need(!this.used.has(id), "in the catalogue without features, or of another id");
+      const { kind, fields } = features.action;
+      if (kind === "UnitBall") return featuresOf(features.action, rest.features);
+      const named = fields.some(({ name }) => name === "id") ? { ...rest, id } : rest;
+      return featuresOf(features.action, named);
+    };
+    const items = actions.map((each) => (isObject(each) ? own(each) : inUse(each)()));
+    return { names, rows: items.map((item) => jointRow(features, row, item)) };
   }
 }

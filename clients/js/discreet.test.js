@@ -29,6 +29,23 @@ for (const { name, documents, contexts, probabilities, actions } of vectors.case
   });
 }
 
+for (const { name, documents, known, offers, refused } of vectors.offers) {
+  test(`the same from what is offered: ${name}`, async () => {
+    const board = await Billboard.from(documents, vectors.key);
+    assert.deepEqual(board.actions, known);
+    offers.forEach(({ context, actions, probabilities, sampled }, row) => {
+      const offer = actions ?? undefined;
+      assertClose(board.probabilities(context, offer), probabilities, `${name}: ${row}`);
+      const found = vectors.draws.map((u) => board.sample(context, u, offer));
+      assert.deepEqual(found, sampled, `${name}: ${row}`);
+    });
+    for (const offer of refused) {
+      const said = JSON.stringify(offer);
+      assert.throws(() => board.sample(offers[0].context, undefined, offer), InvalidContext, said);
+    }
+  });
+}
+
 for (const { name, documents, number, releases } of vectors.histories) {
   test(`a chain that holds: ${name}`, async () => {
     const board = await Billboard.from(documents.join("\n"), vectors.key);

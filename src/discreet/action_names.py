@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from discreet.errors import InvalidInput
+from discreet.formatting import listed
 from discreet.validate import nearest
 
 
@@ -76,5 +77,5 @@ def _no_action(of: Actions, value: Any, name: str) -> InvalidInput:
         step = "Give the number of an action, or name actions with Plan(actions=[…])."
         rule = f"a whole number from 0 to {of.n_actions - 1}"
     else:
-        rule, step = f"one of {', '.join(map(repr, of.actions))}", nearest(value, of.actions)
+        rule, step = f"one of {listed([*map(repr, of.actions)])}", nearest(value, of.actions)
     return InvalidInput(f"{name} must be {rule}; got {value!r}. {step}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 
 def epsilon_text(epsilon: float, digits: int = 4) -> str:
@@ -23,6 +24,16 @@ def guarantee_text(epsilon: float, delta: float) -> str:
     if math.isinf(epsilon):
         return "ε = ∞ (no privacy)"
     return f"ε = {epsilon_text(epsilon)}" + (f", δ = {delta:g}" if delta else "")
+
+
+def listed(names: Sequence[str], most: int = 5) -> str:
+    """Names one after the other; of a long list the first few, and how many more there are.
+
+    >>> listed(["none", "mail"]), listed([f"film {k}" for k in range(1_000)], 2)
+    ('none, mail', 'film 0, film 1 and 998 more')
+    """
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def duration(seconds: float) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from discreet.errors import InvalidInput
 from discreet.features.joint import Joint
-from discreet.offers import Known
+from discreet.offers import Acting, Known
 from discreet.oracles import FiniteClass
 from discreet.plan import Plan
 from discreet.releases.action_change import ActionChange
@@ -17,7 +17,7 @@ from discreet.releases.policy_view import PolicyView
 from discreet.validate import nearest
 
 
-def known_actions(plan: Plan, released: PolicyView[Any], batch: int) -> Known:
+def known_actions(plan: Acting, released: PolicyView[Any], batch: int) -> Known:
     """The actions that a request of this batch may be offered."""
     if isinstance(plan.features, Joint):
         return Known.of_catalogue(catalogue_after(plan, released), plan.features)
@@ -35,7 +35,7 @@ def known_actions(plan: Plan, released: PolicyView[Any], batch: int) -> Known:
     return Known(names, {name: place for name, place in used.items() if first[name] <= batch})
 
 
-def catalogue_after(plan: Plan, released: PolicyView[Any]) -> Catalogue:
+def catalogue_after(plan: Acting, released: PolicyView[Any]) -> Catalogue:
     """The catalogue of the plan after all changes."""
     catalogue = plan.catalogue
     assert catalogue is not None

@@ -17,6 +17,7 @@ import numpy as np
 from discreet.control import Control, slots_in_control
 from discreet.display import html_table
 from discreet.errors import BudgetExceeded, InvalidInput, NotReady, StateClaimed
+from discreet.formatting import listed
 from discreet.frames import is_frame
 from discreet.known_actions import changed_actions, known_actions
 from discreet.logged_rows import logged_rows, release_log
@@ -121,7 +122,7 @@ class Learner:
         protects = self.ledger.budget  # seeded noise buys nothing
         return [
             ("plan", plan.digest[:12]),
-            ("actions", ", ".join(plan.actions or [str(plan.n_actions)])),
+            ("actions", listed(plan.actions or [str(plan.n_actions)])),
             ("guarantee", protects.text + f" for one {plan.unit}" * protects.private),
             ("releases", f"{len(self.released.items)}"),
         ]

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from discreet.action_names import action_name
-from discreet.control import UNIFORM, control_actions, control_chances
+from discreet.control import UNIFORM, Control, control_actions, control_chances
 from discreet.errors import InvalidInput
 from discreet.features.joint import Joint
 from discreet.features.offered import Offered, OfferedBlocks, OfferedPairs
@@ -27,6 +27,21 @@ from discreet.releases.catalogue import Catalogue, item_row
 from discreet.releases.released import Released
 from discreet.types import Floats
 from discreet.validate import nearest
+
+
+class Acting(Protocol):
+    """What says which actions it began with: a plan, or the public part of one."""
+
+    @property
+    def features(self) -> UnitBall | Schema | Joint: ...
+    @property
+    def catalogue(self) -> Catalogue | None: ...
+    @property
+    def actions(self) -> Sequence[str] | None: ...
+    @property
+    def n_actions(self) -> int: ...
+    @property
+    def control(self) -> Control | None: ...
 
 
 class Known(NamedTuple):
@@ -186,7 +201,7 @@ def ranked(offers: Everything | Offers, chances: Any, chosen: Floats, draws: Any
 
 
 def read_offers(
-    plan: Plan, known: Known, features: Floats, actions: Any, *, single: bool
+    plan: Acting, known: Known, features: Floats, actions: Any, *, single: bool
 ) -> Offers:
     """The offers of n requests with ``features``; ``actions`` is one offer for all of them, or a
     list of one offer each, or None for every action that is in use."""
@@ -225,9 +240,11 @@ def read_offers(
 
 
 def _offers(
-    plan: Plan, known: Known, groups: list[Group], size: int, wider: Known | None = None
+    plan: Acting, known: Known, groups: list[Group], size: int, wider: Known | None = None
 ) -> Offers:
-    control = None if plan.control is None else plan.control.action
+    control: Any = None if plan.control is None else plan.control.action
+    if isinstance(control, (int, np.integer)) and plan.actions is not None:
+        control = plan.actions[int(control)]
     place = None if control in (None, UNIFORM) else known.places.get(control)
     names = (wider or known).names
     return Offers(size, groups, names, len(known.names), plan.features.p, place)

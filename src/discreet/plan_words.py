@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.action_names import action_name
 from discreet.config import fields_to_config
+from discreet.formatting import listed
 from discreet.oracles.mechanisms.pooled_statistics import PooledStatistics
 from discreet.outcome import UNIT_LOSS
 from discreet.policies import ReplayBonusPO
@@ -45,7 +46,7 @@ def explained(plan: Plan) -> str:
 
 def _problem(plan: Plan) -> str:
     heard = "the chosen action" if plan.feedback == "bandit" else "every action"
-    named = "" if plan.actions is None else f" ({', '.join(plan.actions)})"
+    named = "" if plan.actions is None else f" ({listed(plan.actions)})"
     size = f"{plan.n_actions} actions{named}, {plan.features.p - 1} numbers per context"
     word, outcome = plan.outcome.word, ""
     if plan.outcome != UNIT_LOSS:

@@ -50,16 +50,19 @@ def released(
     parts=False,
     seed=0,
     told=None,
+    blocks=None,
 ):
     """So many releases for a plan, with weights and Grams that are whole multiples of 2⁻²⁰.
 
-    ``told`` are their records, where these are not the slots of their batches.
+    ``told`` are their records, where these are not the slots of their batches; ``blocks`` how many
+    actions each has, where some joined.
     """
     rng = np.random.default_rng(seed)
-    A, p = of.n_actions, of.features.p
+    p = of.features.p
     history = of.nothing_released()
     for number in range(1, count + 1):
         records = told[number - 1] if told else of.schedule.length(number)
+        A = blocks[number - 1] if blocks else of.blocks
         weights = _exact(rng, (A, p)) + (0.0 if link == "logistic" else np.eye(p)[0])
         if ties:  # two actions exactly alike, one nearly
             weights = weights[:1] + np.eye(p)[0] * np.array([0.0, 2.0**-9, 0.0])[:, None]
@@ -67,8 +70,8 @@ def released(
         gram = _gram(rng, grams, A, p, records) if grams else None
         made = Release(number, records, Predictor(weights, link), gram, plan_digest=of.digest)
         if pooled:
-            blocks = _gram(rng, "block", A, p, records).values
-            sums = Statistics(blocks, _exact(rng, (A, p)), records, 2.5)
+            sums_of = _gram(rng, "block", A, p, records).values
+            sums = Statistics(sums_of, _exact(rng, (A, p)), records, 2.5)
             matrices = {name: _exact(rng, (p, p)) for name in ("matrix", "following")}
             made = replace(made, statistics=replace(sums, **matrices, told=_exact(rng, 2)))
         if parts:
@@ -91,10 +94,14 @@ def _gram(rng, form, A, p, records):
 
 
 def chain(of, history, experiment="shop"):
-    """The signed documents of a plan and its releases."""
+    """The signed documents of a plan, its releases and changes of its actions."""
     signed = [sign(documents.genesis(of, experiment, KEY))]
-    for release in history.items:
-        signed.append(sign(documents.release_document(signed[-1], release)))
+    for count, release in enumerate([None, *history.items]):
+        if release is not None:
+            signed.append(sign(documents.release_document(signed[-1], release)))
+        for change in history.changes:
+            if change.releases == count:
+                signed.append(sign(documents.actions_document(signed[-1], change)))
     return signed
 
 

@@ -7,6 +7,7 @@ import pytest
 
 import discreet as dc
 from billboard.chains import KEY, broken, chain, histories, plan, released, resigned
+from billboard.offered_chains import broken_changes
 from discreet.billboard import documents
 from discreet.billboard.board import Billboard
 from discreet.billboard.chain import Chain
@@ -14,7 +15,7 @@ from discreet.releases.quality import quality
 from discreet.service.runtime.policy_versions import PolicyVersions
 from wording import refused
 
-GOOD, BROKEN = histories(), broken()
+GOOD, BROKEN = histories(), broken() | broken_changes()
 
 
 @pytest.mark.parametrize("name", GOOD)

@@ -63,6 +63,26 @@ def test_python_agrees(name):
         assert [board.sample(context, u) for u in VECTORS["draws"]] == actions
 
 
+@pytest.mark.parametrize("case", VECTORS["offers"], ids=lambda case: case["name"])
+def test_python_refuses_the_same_offers(case):
+    board = Billboard([text.encode() for text in case["documents"]], KEY)
+    context = case["offers"][0]["context"]
+    assert list(board.actions) == case["known"]
+    for offer in case["refused"]:
+        with pytest.raises(dc.InvalidInput):
+            board.sample(context, actions=offer)
+
+
+def test_every_policy_is_offered_items_and_changed_blocks():
+    plans = [json.loads(case["documents"][0])["plan"] for case in VECTORS["offers"]]
+    for joint in (True, False):
+        kinds = {p["policy"]["kind"] for p in plans if (p["features"]["kind"] == "Joint") == joint}
+        assert kinds == set(EVALUATED)
+    interactions = {str(type(p["features"].get("interactions"))) for p in plans}
+    assert len(interactions) == 4  # a word, a width, pairs; and none for blocks
+    assert {"floor" in each for each in plans} == {True, False}
+
+
 @pytest.mark.parametrize(("features", "kind"), [(BALL, "UnitBall"), (SCHEMA, "Schema")])
 def test_python_refuses_the_same_contexts(features, kind):
     for context in VECTORS["features"][kind][2]:
@@ -127,17 +147,28 @@ MUTANTS = {
     "fits(links, rest.release)": "true",
     "records <= nominal(plan, next + burned)": "true",
     "-5 * plan.half_life - 1": "0",
-    "share * gram.values[place]": "gram.values[place]",
+    "share * (wide[k][place] ?? 0)": "(wide[k][place] ?? 0)",
     "const records = item.share * item.records": "const records = item.records",
     "2 * shift || step": "3 * shift || step",
     "1e-12 * (1 +": "1e-2 * (1 +",
-    "Math.floor(u[0] * length)": "Math.round(u[0] * length)",
+    "Math.floor(first * length)": "Math.round(first * length)",
     "(h ^ (h >>> 13), 0xc2b2ae35)": "(h ^ (h >>> 12), 0xc2b2ae35)",
     "(date.getUTCDay() + 6) % 7": "date.getUTCDay()",
     "[number, low, high].map(Math.log)": "[number, low, high]",
     "need(!gap || indicator": "need(true",
     "...units.values(), squared, ...areas": "...units.values(), squared, areas.length",
-    "return this.actions[this.index(context, u)]": "return this.index(context, u)",
+    "return offer.names[this.index(offer, u)]": "return this.index(offer, u)",
+    "weights[place] ?? (item.mean ??= mean())": "weights[place] ?? weights[0]",
+    "i < own && j < own ? values[i * own + j] : 0": "values[i * own + j] ?? 0",
+    "sizes[(places[k] = rank % width)]++": "sizes[(places[k] = k % width)]++",
+    "/ (made.length ? 3 : 2)": "/ 3",
+    "offering = (count) => Object.create(this, { actions: { value: count } })": (
+        "offering = () => Object.create(this, { actions: { value: 3 } })"
+    ),
+    "if (first < even) return": "if (first < 0) return",
+    "previous === links.findLast((link) => link.inner).inner": "true",
+    "weights.shape[0] >= before && possible.includes(weights.shape[0])": "true",
+    "removed.every((name) => used.has(name))": "true",
 }
 
 
@@ -157,7 +188,7 @@ def test_the_javascript_tests_see_what_is_broken(line, tmp_path):
 
 def test_the_javascript_client_is_small_and_needs_nothing():
     source = (CLIENT / "discreet.js").read_text()
-    assert len(source.splitlines()) < 530
+    assert len(source.splitlines()) < 720
     assert "import " not in source
     described = json.loads((CLIENT / "package.json").read_text())
     assert described["version"] == dc.__version__

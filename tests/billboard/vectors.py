@@ -9,7 +9,9 @@ import numpy as np
 import discreet as dc
 from billboard.chains import BALL, KEY, SCHEMA, broken, budgets, chain, histories, plan, released
 from billboard.columns import COLUMNS
+from billboard.offered_chains import broken_changes, offer_cases
 from discreet.action_names import action_name
+from discreet.billboard.board import Billboard
 from discreet.config import to_config
 from discreet.releases.canonical import canonical
 
@@ -127,12 +129,45 @@ def case(name, policy, options, count):
     }
 
 
+def offer_case(name, of, history, offers, refused):
+    """Documents, offers to one context each, and what the core makes of them."""
+    documents, contexts = chain(of, history), [ROWS[place % len(ROWS)] for place in range(9)]
+    board, made = Billboard(documents, KEY), []
+    for context, offer in zip(contexts, offers, strict=False):
+        sampled = [board.sample(context, u, actions=in_python(of, offer)) for u in DRAWS]
+        chances = board.probabilities(context, actions=in_python(of, offer))
+        made.append(
+            {
+                "context": context,
+                "actions": offer,
+                "probabilities": chances.tolist(),
+                "sampled": sampled,
+            }
+        )
+    known = list(board.actions)
+    return {
+        "name": name,
+        "documents": texts(documents),
+        "known": known,
+        "offers": made,
+        "refused": refused,
+    }
+
+
+def in_python(of, offer):
+    """JSON has no pairs of an id and an array."""
+    if offer is None or of.catalogue is None or not isinstance(of.catalogue.schema, dc.UnitBall):
+        return offer
+    return [(each["id"], each["features"]) if isinstance(each, dict) else each for each in offer]
+
+
 def vectors():
     """Everything in the file."""
     return {
         "key": KEY,
         "draws": DRAWS.tolist(),
         "cases": [case(name, *parts) for name, parts in CASES.items()],
+        "offers": [offer_case(name, *parts) for name, parts in offer_cases().items()],
         "histories": [
             {"name": name, "documents": texts(documents), "number": number, "releases": count}
             for name, (documents, number, count) in histories().items()
@@ -148,7 +183,8 @@ def vectors():
             for unit, (documents, epsilon, delta, often) in budgets().items()
         ],
         "broken": [
-            {"name": name, "documents": texts(documents)} for name, documents in broken().items()
+            {"name": name, "documents": texts(documents)}
+            for name, documents in [*broken().items(), *broken_changes().items()]
         ],
         "canonical": [[text, canonical(text).decode()] for text in TEXTS],
         "features": {

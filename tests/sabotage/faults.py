@@ -14,6 +14,7 @@ ATTACKER = "privacy/attacker.py"
 BATCHES = "service/storage/batches.py"
 BATCH = "rows/batch.py"
 CALIBRATION = "privacy/calibration.py"
+CHAIN = "billboard/chain.py"
 CHECKS = "service/runtime/release_checks.py"
 DEAREST = "privacy/dearest.py"
 DECISIONS = "service/runtime/decisions.py"
@@ -37,6 +38,7 @@ MOMENTS = "oracles/mechanisms/moments.py"
 NEWTON = "oracles/mechanisms/newton.py"
 NOISE = "privacy/noise.py"
 OBJECTIVE = "oracles/mechanisms/perturbed_objective.py"
+OFFERED = "service/runtime/offered_actions.py"
 OFFERS = "offers.py"
 OUTCOME = "outcome.py"
 PEOPLE = "rows/people_counts.py"
@@ -1502,8 +1504,8 @@ FAULTS = (
         (
             Edit(
                 DECISIONS,
-                "self._action(release, features, self._in_control(owner, place))",
-                "self._action(release, features, named is not None and named.name[0] < 77)",
+                "control = self._in_control(owner, place)",
+                "control = named is not None and named.name[0] < 77",
             ),
         ),
         (
@@ -1656,5 +1658,74 @@ FAULTS = (
         "a ridge that adapts is private too",
         (Edit(RIVAL_ADASSP, "smallest + scale * drawn -", "smallest -"),),
         ("rivals/test_extensions.py::test_adassp_noises_the_smallest_eigenvalue",),
+    ),
+    Fault(
+        "an item of one request in the public list",
+        "what is offered to whom never leaves its record",
+        (
+            Edit(
+                OFFERED,
+                "return read_offers(self._plan, known, features[None], actions, single=True)\n",
+                "made = read_offers(self._plan, known, features[None], actions, single=True)\n"
+                "            for name in made.names[made.known :]:\n"
+                "                known.places.setdefault(name, 0)  # type: ignore[attr-defined]\n"
+                "            return made\n",
+            ),
+        ),
+        ("service/test_offers.py::test_joint_features_of_the_chosen_pair_are_stored_and_released",),
+    ),
+    Fault(
+        "an offer in a log line",
+        "what is offered to whom never leaves its record",
+        (
+            Edit(
+                OFFERED,
+                "        return Offer(features, actions, ranking)\n",
+                "        print(actions)\n        return Offer(features, actions, ranking)\n",
+            ),
+        ),
+        ("service/test_offers.py::test_joint_features_of_the_chosen_pair_are_stored_and_released",),
+    ),
+    Fault(
+        "an offer outside the catalogue accepted",
+        "an unknown item is refused, and nothing is stored",
+        (
+            Edit(
+                OFFERS,
+                "place = known.places.get(item) if isinstance(item, (str, int)) else None\n",
+                "place = known.places.get(item, 0) if isinstance(item, (str, int)) else None\n",
+            ),
+        ),
+        (
+            "service/test_offers.py::"
+            "test_a_bad_offer_is_refused_without_its_values_and_stores_nothing",
+        ),
+    ),
+    Fault(
+        "an error that repeats what was offered",
+        "errors never hold a private value",
+        (Edit(OFFERED, "return broken if given else said", "return str(actions)"),),
+        (
+            "service/test_offers.py::"
+            "test_a_bad_offer_is_refused_without_its_values_and_stores_nothing",
+        ),
+    ),
+    Fault(
+        "a change of actions from outside the chain",
+        "actions change by documents that follow each other",
+        (
+            Edit(
+                CHAIN,
+                "change = following_change(document, self.changes, digest_of(self.config))",
+                "change = ActionChange.from_json(document)",
+            ),
+        ),
+        ("billboard/test_chain.py::test_a_broken_chain_is_refused_in_words",),
+    ),
+    Fault(
+        "a new action in a batch that has no block for it",
+        "a batch has the actions of the document that it opened after",
+        (Edit(OFFERED, "if place < blocks}", "}"),),
+        ("service/test_offers.py::TestBothDatabases",),
     ),
 )

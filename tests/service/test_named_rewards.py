@@ -86,9 +86,7 @@ def test_names_and_rewards_over_http(running, tmp_path, capsys):
     assert "loss" not in shapes["Observe"]["properties"]
     limits = shapes["Observe"]["properties"]["reward"]
     assert (limits["minimum"], limits["maximum"]) == (-10, 50)
-    assert sorted(shapes["DecisionReply"]["properties"]["action"]["enum"]) == sorted(
-        schema["actions"]
-    )
+    assert shapes["DecisionReply"]["properties"]["action"] == {"type": "string"}  # they may change
 
     url = f"http://127.0.0.1:{service.port}"
     with Client(url, key) as client:

@@ -170,6 +170,7 @@ def test_a_fit_by_another_plan_is_dropped(settings, play, released, capsys, othe
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr(fit_process.Chain, "_with", lambda self, *_: self)
             patched.setattr(fit_process.Chain, "released", another.plan.nothing_released())
+            patched.setattr(fit_process.Chain, "blocks_at", lambda *_: another.plan.blocks)
             made = honest(another, *asked)
         digest = chosen.plan.digest
         return replace(made, plan_digest=digest, previous=digest) if forged else made
@@ -236,6 +237,7 @@ def test_a_budget_that_the_genesis_did_not_promise_is_not_spent(settings, play, 
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr(fit_process.Chain, "_with", lambda self, *_: self)
             patched.setattr(fit_process.Chain, "released", raised.plan.nothing_released())
+            patched.setattr(fit_process.Chain, "blocks_at", lambda *_: raised.plan.blocks)
             return honest(*asked)
 
     with closing(open_database(raised).connect()) as connection:

@@ -14,6 +14,7 @@ from discreet.billboard.recomputation import recompute
 from discreet.billboard.signing import checked_public_key
 from discreet.billboard.transport import Transport, as_json
 from discreet.errors import CorruptRelease, InvalidInput
+from discreet.offers import read_offers
 from discreet.privacy.budget import Budget
 from discreet.releases.released import Released
 
@@ -83,7 +84,7 @@ class Billboard:
                     "before. The service shows two histories: ask its operator."
                 )
         in_force = chain if current is None else chain.until(current)
-        _ = in_force.released, in_force.policy, in_force.features  # fail now, if at all
+        _ = in_force.released, in_force.policy, in_force.known  # fail now, if at all
         self._chain, self._in_force, self._views = chain, in_force, {in_force.number: in_force}
         self._contents = {digest(content): content for content in contents}
         self._seen |= {link.number: link.digest for link in chain.links}
@@ -101,7 +102,7 @@ class Billboard:
     @property
     def actions(self) -> tuple[Any, ...]:
         """What ``sample`` returns, in the order of ``probabilities``: names, or numbers."""
-        return self.released.actions or tuple(range(self.released.n_actions))
+        return tuple(self._in_force.known.places)
 
     @property
     def budget(self) -> Budget:
@@ -117,29 +118,53 @@ class Billboard:
         """Recompute the releases in force from their statistics; the parts that were compared."""
         return recompute(self.released)
 
-    def probabilities(self, contexts: Any, *, release: int | None = None) -> np.ndarray[Any, Any]:
+    def probabilities(
+        self, contexts: Any, *, actions: Any = None, release: int | None = None
+    ) -> Any:
         """Probability of each action: (A,) for one context, (n, A) for many.
 
-        ``release`` selects another document than the one in force: the one that a ticket names.
+        ``actions`` is what is offered, as in ``Learner.decide``: probabilities come in its order,
+        as a list of arrays where contexts are offered different numbers of actions. ``release``
+        selects another document than the one in force: the one that a ticket names.
         """
         chain = self._at(release)
-        rows = chain.policy.probabilities(chain.released, chain.features.map(contexts))
-        return np.asarray(rows[0] if chain.features.is_single(contexts) else rows)
+        features, single = chain.declared.features.map(contexts), self._single(contexts)
+        if self._offers_everything(chain, actions):
+            rows = chain.policy.probabilities(chain.released, features)
+        else:
+            offers = read_offers(chain.declared, chain.known, features, actions, single=single)
+            rows = offers.chances(chain.policy, chain.released, None)
+            if not single and len(offers.groups) > 1:
+                return rows
+        return np.asarray(rows[0] if single else rows)
 
-    def sample(self, contexts: Any, u: Any = None, *, release: int | None = None) -> Any:
+    def sample(
+        self, contexts: Any, u: Any = None, *, actions: Any = None, release: int | None = None
+    ) -> Any:
         """An action for one context, (n,) for many; fixed by ``u`` (2,) or (n, 2) in [0, 1).
 
-        It is a name where the plan has names, else a number.
+        It is a name where the plan has names, else a number. ``actions`` is what is offered.
         """
         chain = self._at(release)
-        features = chain.features.map(contexts)
+        features, single = chain.declared.features.map(contexts), self._single(contexts)
         # Privacy: an ordinary generator is enough, since privacy holds for every fixed draw.
         # [docs/privacy/transcript.md, "Action draws"]
         drawn = np.random.default_rng().random((len(features), 2)) if u is None else u
         uniforms = np.asarray(drawn, dtype=np.float64).reshape(len(features), 2)
-        actions = chain.policy.sample(chain.released, features, uniforms)
-        one = chain.features.is_single(contexts)
-        return action_name(chain.released, int(actions[0]) if one else actions)
+        if self._offers_everything(chain, actions):
+            drawn = chain.policy.sample(chain.released, features, uniforms)
+            return action_name(chain.released, int(drawn[0]) if single else drawn)
+        offers = read_offers(chain.declared, chain.known, features, actions, single=single)
+        names, _ = offers.named(offers.sample(chain.policy, chain.released, uniforms))
+        return names[0] if single else names
+
+    def _single(self, contexts: Any) -> bool:
+        return self._chain.declared.features.is_single(contexts)
+
+    def _offers_everything(self, chain: Chain, actions: Any) -> bool:
+        """Whether all actions of the genesis are offered, by their numbers."""
+        declared = chain.declared
+        return actions is None and declared.catalogue is None and not chain.changes
 
     def _at(self, release: int | None) -> Chain:
         """The chain up to a document; decoded once."""

@@ -8,14 +8,16 @@ from functools import cached_property
 from typing import Any
 
 from discreet.billboard.documents import digest, verify
+from discreet.billboard.public_actions import PublicActions
 from discreet.config import from_config
 from discreet.errors import CorruptRelease, InvalidInput
-from discreet.features.schema import Schema
-from discreet.features.unit_ball import UnitBall
-from discreet.plan import FEATURES
+from discreet.known_actions import known_actions
+from discreet.offers import Known
 from discreet.policies import Policy
+from discreet.policies.floored import Floored
 from discreet.privacy.budget import Budget
 from discreet.registry import POLICIES
+from discreet.releases.action_change import ActionChange, following_change
 from discreet.releases.canonical import digest_of
 from discreet.releases.policy_view import PolicyView
 from discreet.releases.prior import prior_of
@@ -23,10 +25,13 @@ from discreet.releases.release import DecidingRelease, Release, following
 from discreet.releases.released import Released
 from discreet.schedule import Schedule
 
+ANY_BATCH = 2**62
+"""Batches open with the actions of the newest document: whatever joined has joined."""
+
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """One verified document: its place, the digest of its published bytes, and its release.
+    """One verified document: its place, the digest of its published bytes, its release or change.
 
     There may be thousands, so a link holds no JSON, which needs thirty times the memory.
     """
@@ -37,6 +42,7 @@ class Link:
     epoch: int
     release: Release | DecidingRelease | None = field(default=None, repr=False)
     burned: int = 0
+    change: ActionChange | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)
@@ -103,6 +109,8 @@ class Chain:
         else:
             if link.kind == "release":
                 link = replace(link, release=self._next_release(document["release"]))
+            elif link.kind == "actions":
+                link = replace(link, change=self._next_change(document["change"]))
             elif link.kind == "burn":
                 link = replace(link, burned=len(document["burned"]))
             place = (link.number, link.epoch, document["previous"])
@@ -125,7 +133,30 @@ class Chain:
                 f"release {release.number} must have the records of its batch, or fewer where the "
                 f"plan has a clock; it says {release.records:,}. Do not use it: ask its publisher."
             )
+        rows = len(release.predictor.weights)
+        # A batch has the actions of the document that it opened after, and no fewer than batches
+        # before it; one that was burned may have been the first with new ones.
+        if rows not in self.deciding.possible_blocks or rows < self._rows_before:
+            raise CorruptRelease(
+                f"release {release.number} must have weights for the actions of its batch; it has "
+                f"{rows:,} blocks. A change of the actions is missing: fetch the documents again."
+            )
         return release
+
+    @property
+    def _rows_before(self) -> int:
+        return len(self.releases[-1].predictor.weights) if self.releases else 0
+
+    def _next_change(self, document: Mapping[str, Any]) -> ActionChange:
+        """The change of a document, which must follow the change before it."""
+        change = following_change(document, self.changes, digest_of(self.config))
+        if change.releases != len(self.releases):
+            raise CorruptRelease(
+                f"change {change.number} of the actions must stand after release "
+                f"{change.releases}; it does not. Fetch the documents again."
+            )
+        self.declared.refuse_senseless(change, self.changes)
+        return change
 
     @cached_property
     def _schedule(self) -> Schedule:
@@ -140,6 +171,15 @@ class Chain:
     @property
     def releases(self) -> tuple[Release | DecidingRelease, ...]:
         return tuple(link.release for link in self.links if link.release is not None)
+
+    @cached_property
+    def changes(self) -> tuple[ActionChange, ...]:
+        """The changes of the actions, in order."""
+        return tuple(link.change for link in self.links if link.change is not None)
+
+    def blocks_at(self, number: int) -> int:
+        """How many actions have weights of their own in a batch that opens after a document."""
+        return max(self.until(number).deciding.possible_blocks)
 
     def for_deciding(self) -> Chain:
         """This chain without what only the next fit reads, for a process that never fits."""
@@ -174,16 +214,21 @@ class Chain:
         return Budget(float(budget["epsilon"]), float(budget["delta"]))
 
     @cached_property
-    def features(self) -> UnitBall | Schema:
-        """How a context becomes features."""
-        made: UnitBall | Schema = from_config(FEATURES, self.config["features"], "plan.features")
-        return made
+    def declared(self) -> PublicActions:
+        """The features and the actions that the genesis declares."""
+        return PublicActions(self.config)
+
+    @cached_property
+    def known(self) -> Known:
+        """The actions that may be offered after the newest document."""
+        return known_actions(self.declared, self.deciding, batch=ANY_BATCH)
 
     @cached_property
     def policy(self) -> Policy:
-        """The policy alone, since only a learner needs the noise of the whole plan."""
+        """The policy with its floor, since only a learner needs the noise of the whole plan."""
         made: Policy = from_config(POLICIES, self.config["policy"], "plan.policy")
-        return made
+        floor = self.config.get("floor")
+        return made if floor is None else Floored(made, float(floor))
 
     @cached_property
     def released(self) -> Released:
@@ -196,12 +241,12 @@ class Chain:
                 "Read the documents again."
             )
         prior = prior_of(view.plan)
-        return Released(view.n_actions, view.schedule, whole, view.plan, prior=prior)
+        return Released(view.n_actions, view.schedule, whole, view.plan, view.changes, prior=prior)
 
     @cached_property
     def deciding(self) -> PolicyView[Release | DecidingRelease]:
         """What a policy reads of every release of the chain."""
         plan = self.config
-        view = PolicyView(int(plan["n_actions"]), self._schedule, self.releases, plan)
+        view = PolicyView(int(plan["n_actions"]), self._schedule, self.releases, plan, self.changes)
         _ = view.actions, view.outcome  # fail now, if at all
         return view

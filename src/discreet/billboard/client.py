@@ -7,10 +7,11 @@ published, verifies it and evaluates the policy locally, so that no context is s
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
+from urllib.parse import urlencode
 
 from discreet.billboard.board import Billboard
 from discreet.billboard.transport import Transport, as_json
@@ -24,13 +25,15 @@ class Decision:
 
     ``action`` is a name where the service's plan has names, else a number. ``release`` is the
     number of the document whose policy chose. If ``stored`` is False, the loss is not needed, and
-    reporting it changes nothing.
+    reporting it changes nothing. ``ranking`` is all that was offered in a sampled order, the action
+    first, if it was asked for.
     """
 
     id: str
     action: int | str
     release: int
     stored: bool
+    ranking: list[int | str] | None = None
 
 
 @dataclass(frozen=True)
@@ -58,15 +61,31 @@ class Client:
     ) -> None:
         self._transport = Transport(url, key, timeout=timeout, retries=retries)
 
-    def decide(self, context: Any, *, user: str | None = None, deferred: bool = False) -> Decision:
+    def decide(
+        self,
+        context: Any,
+        *,
+        actions: Sequence[Any] | None = None,
+        ranking: bool = False,
+        user: str | None = None,
+        deferred: bool = False,
+    ) -> Decision:
         """Choose an action for a context; the decision counts once, even after network failures.
 
         A ``deferred`` decision counts only after ``activate``. ``user`` is who is asked about, if
-        the unit of privacy is a user: always the same text for the same person.
+        the unit of privacy is a user: always the same text for the same person. ``actions`` is
+        what is offered: names or ids, or items {"id": …} with features that only this request has.
         """
-        body = _given(context=context, user=user, deferred=deferred or None)
+        body = _given(
+            context=context,
+            user=user,
+            deferred=deferred or None,
+            actions=None if actions is None else list(actions),
+            ranking=ranking or None,
+        )
         answer = self._transport.post("/v1/decide", body, {"Idempotency-Key": uuid.uuid4().hex})
-        return Decision(answer["decision"], answer["action"], answer["release"], answer["stored"])
+        made = answer["decision"], answer["action"], answer["release"], answer["stored"]
+        return Decision(*made, answer.get("ranking"))
 
     def ticket(self, *, user: str | None = None) -> Ticket:
         """A slot without a context: play its ``action``, or decide with a ``Billboard`` if it has
@@ -84,7 +103,7 @@ class Client:
         *,
         reward: float | None = None,
         context: Any = None,
-        action: int | str | None = None,
+        action: int | str | Mapping[str, Any] | None = None,
     ) -> None:
         """Report the loss of a decision, or its reward where the plan of the service has rewards.
 
@@ -133,6 +152,19 @@ class Client:
     def releases(self) -> Any:
         """The list of published documents; ``Billboard`` fetches and verifies them."""
         return as_json(self._transport.get("/v1/releases"))
+
+    def actions(self, q: str = "", *, limit: int = 100) -> Any:
+        """The actions in use whose name contains ``q``."""
+        asked = urlencode({"q": q, "limit": limit})
+        return as_json(self._transport.get(f"/v1/actions?{asked}"))
+
+    def change_actions(self, *, add: Sequence[Any] = (), remove: Sequence[str] = ()) -> Any:
+        """Let actions join and leave, with the key of an admin; the actions that are then in use.
+
+        Never change them because of what people answered: that would be a release of its own.
+        """
+        body = {"add": list(add), "remove": list(remove)}
+        return self._transport.post("/v1/admin/actions", body)
 
     def schema(self) -> Any:
         """What a context must look like."""

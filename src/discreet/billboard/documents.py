@@ -1,7 +1,8 @@
 """The documents of a billboard: canonical JSON, signed, each with the digest of the one before.
 
 Document 0 is the ``genesis`` with the plan; each later one is a ``release``, a ``burn`` of
-batches that will never be released, or a ``restore`` that begins a new epoch. A document's
+batches that will never be released, ``actions`` that joined or left, or a ``restore`` that begins a
+new epoch. A document's
 number is used once, also across restores. [docs/billboard.md]
 """
 
@@ -15,6 +16,7 @@ from typing import Any, NoReturn
 from discreet.billboard.signing import checked_public_key, is_signed, public_key, signature
 from discreet.errors import CorruptRelease, InvalidInput
 from discreet.plan import Plan
+from discreet.releases.action_change import ActionChange
 from discreet.releases.canonical import canonical, digest_of
 from discreet.releases.release import Release
 
@@ -23,6 +25,7 @@ FIELDS = {
     "genesis": {"plan", "key", "max_batches"},
     "release": {"release"},
     "burn": {"burned"},
+    "actions": {"change"},
     "restore": {"burned", "kept"},
 }
 """What each kind of document adds to the fields that all have."""
@@ -81,6 +84,11 @@ def release_document(previous: bytes, release: Release) -> dict[str, Any]:
 def burn_document(previous: bytes, burned: Iterable[int]) -> dict[str, Any]:
     """Says that these batches will never be released."""
     return _after(previous, "burn", burned=sorted(burned))
+
+
+def actions_document(previous: bytes, change: ActionChange) -> dict[str, Any]:
+    """Says which actions joined and left."""
+    return _after(previous, "actions", change=change.to_json())
 
 
 def restore_document(

@@ -45,7 +45,9 @@ def recompute(released: Released) -> dict[int, list[str]]:
     assert isinstance(mechanism, PooledStatistics)
     known: list[Statistics] = [] if released.prior is None else [released.prior]
     for release in released.items:
-        part = misfit(mechanism, known[-1].following if known else None, release)
+        blocks = len(release.predictor.weights)
+        part = misfit(mechanism, known[-1].following if known else None, release, blocks)
+        part = "predictor" if blocks not in released.possible_blocks else part
         part = part or misfit_of_parts(whole.loss_sums, release)
         if part is None and release.statistics is not None:
             known.append(release.statistics)
@@ -59,11 +61,14 @@ def recompute(released: Released) -> dict[int, list[str]]:
     return {release.number: parts for release in released.items}
 
 
-def misfit(mechanism: Mechanism, matrix: Array | None, release: Release) -> str | None:
+def misfit(
+    mechanism: Mechanism, matrix: Array | None, release: Release, blocks: int | None = None
+) -> str | None:
     """The part of a release that does not fit its plan, or None; cheap, nothing is recomputed.
 
-    ``matrix`` is the one that the release before published for this one, None for the first.
-    Oracles that pool no statistics fit.
+    ``matrix`` is the one that the release before published for this one, None for the first;
+    ``blocks`` is how many actions its batch has, if some joined since the plan. Oracles that pool
+    no statistics fit.
     """
     if not isinstance(mechanism, PooledStatistics):
         return None
@@ -72,7 +77,7 @@ def misfit(mechanism: Mechanism, matrix: Array | None, release: Release) -> str 
     new: Any = release.statistics  # its optional parts are there once their shapes hold
     gram, problem = release.gram, mechanism.problem
     p, stretched = problem.p, mechanism.stretched
-    if (name := mechanism.misfit(new)) is not None:
+    if (name := mechanism.misfit(new, blocks)) is not None:
         return f"statistics.{name}"
     same_gram = gram is not None and not gram.dense and np.array_equal(gram.values, new.gram)
     holds = {

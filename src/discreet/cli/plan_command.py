@@ -11,7 +11,7 @@ from typing import Any
 from discreet.cli.answer import Answer, described, table
 from discreet.cli.experiment_file import TEXT, Experiment, experiment_flags, from_arguments
 from discreet.cli.parser import Commands, command
-from discreet.formatting import epsilon_text, guarantee_text
+from discreet.formatting import epsilon_text, guarantee_text, listed
 from discreet.outlook import HELPFUL, prediction_noise, too_noisy
 from discreet.plan import Plan
 from discreet.privacy.accounting import epsilon
@@ -156,7 +156,9 @@ def _scales(plan: Plan) -> dict[str, float]:
 def _lines(document: dict[str, Any], quiet: bool) -> list[str]:
     plan, noise = document["plan"], document["noise"]
     dimension = document["features"] - 1
-    named = f" ({', '.join(plan['actions'])})" if "actions" in plan else ""
+    names = plan.get("actions") or []
+    names = names["ids"] if isinstance(names, dict) else names  # of a catalogue
+    named = f" ({listed(names)})" if names else ""
     return [
         f"Plan {document['plan_digest'][:12]}: {plan['n_actions']} actions{named}, "
         f"{document['features']} features ({dimension} from the context, and the bias)",

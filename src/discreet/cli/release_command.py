@@ -10,7 +10,7 @@ from discreet.cli.answer import Answer, described, table
 from discreet.cli.own_code import import_flag
 from discreet.cli.parser import Commands, command
 from discreet.errors import CorruptRelease
-from discreet.formatting import epsilon_text, guarantee_text
+from discreet.formatting import epsilon_text, guarantee_text, listed
 from discreet.privacy.accounting import epsilon
 from discreet.privacy.events import assumptions, to_json
 from discreet.releases.quality import Quality, quality
@@ -109,7 +109,7 @@ def _lines(document: dict[str, Any], released: Released, fared: dict[int, str]) 
     ]
     header = ["release", "records", "ε", "δ", "event", f"mean {released.outcome.word}", "digest"]
     asked = guarantee_text(float(budget["epsilon"]), float(budget["delta"]))
-    named = "" if released.actions is None else f" ({', '.join(released.actions)})"
+    named = "" if released.actions is None else f" ({listed(released.actions)})"
     return [
         f"{len(rows)} releases from {document['rounds']:,} rounds; "
         f"{plan['n_actions']} actions{named}",

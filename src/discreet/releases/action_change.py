@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -84,17 +84,22 @@ class ActionChange:
 
 def changes_of(documents: Iterable[Mapping[str, Any]], plan: str) -> tuple[ActionChange, ...]:
     """The changes of documents, if each follows the one before."""
-    changes: list[ActionChange] = []
-    previous = plan
-    for number, document in enumerate(documents, start=1):
-        change = ActionChange.from_json(document)
-        releases = changes[-1].releases if changes else 0
-        place = (change.number, change.plan_digest, change.previous)
-        if place != (number, plan, previous) or change.releases < releases:
-            raise CorruptRelease(
-                f"change {number} of the actions must follow change {number - 1}; it does not. "
-                "A document was altered or is missing: fetch them again."
-            )
-        changes.append(change)
-        previous = change.digest
-    return tuple(changes)
+    changes: tuple[ActionChange, ...] = ()
+    for document in documents:
+        changes = (*changes, following_change(document, changes, plan))
+    return changes
+
+
+def following_change(
+    document: Mapping[str, Any], before: Sequence[ActionChange], plan: str
+) -> ActionChange:
+    """The change of a document, if it follows those before."""
+    change, number = ActionChange.from_json(document), len(before) + 1
+    previous, releases = (before[-1].digest, before[-1].releases) if before else (plan, 0)
+    place = (change.number, change.plan_digest, change.previous)
+    if place != (number, plan, previous) or change.releases < releases:
+        raise CorruptRelease(
+            f"change {number} of the actions must follow change {number - 1}; it does not. "
+            "A document was altered or is missing: fetch them again."
+        )
+    return change

@@ -68,6 +68,17 @@ class PolicyView(Generic[Item]):
             names |= set(change.added) if (change.batch or 0) <= batch else set()
         return len(names) or self.n_actions
 
+    @property
+    def possible_blocks(self) -> set[int]:
+        """How many actions may have weights in a batch, after none, some or all of the changes."""
+        if (self.plan or {}).get("features", {}).get("kind") == "Joint":
+            return {1}
+        names, counts = set(self.actions or ()), {self.n_actions}
+        for change in self.changes:
+            names |= set(change.added)
+            counts.add(len(names))
+        return counts
+
     @cached_property
     def actions(self) -> tuple[str, ...] | None:
         """The names of the actions, in the order of their numbers; None if the plan has none."""

@@ -14,6 +14,7 @@ import numpy as np
 
 from discreet.display import html_table
 from discreet.errors import CorruptRelease, InvalidInput
+from discreet.formatting import listed
 from discreet.frames import new_frame
 from discreet.releases.action_change import ActionChange, changes_of
 from discreet.releases.canonical import canonical, digest_of, read_document, write_atomically
@@ -57,7 +58,7 @@ class Released(PolicyView[Release]):
     @property
     def _facts(self) -> list[tuple[str, str]]:
         facts = [("releases", f"{len(self.items)}"), ("records", f"{self.rounds:,}")]
-        facts.append(("actions", ", ".join(self.actions or [str(self.n_actions)])))
+        facts.append(("actions", listed(self.actions or [str(self.n_actions)])))
         if self.plan is not None:
             facts.insert(0, ("plan", digest_of(self.plan)[:12]))
         if self._told:

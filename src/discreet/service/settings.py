@@ -7,13 +7,14 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from discreet.action_names import action_index
+from discreet.action_names import action_index, action_name
 from discreet.billboard.documents import refuse_unevaluated
 from discreet.config import build
 from discreet.errors import InvalidInput
 from discreet.plan import Plan
 from discreet.privacy.events import REAL_ARITHMETIC, assumptions
 from discreet.releases.canonical import read_document
+from discreet.service.catalogue_file import with_items
 from discreet.toml_files import parse_toml, read_text
 from discreet.validate import in_range, one_of, whole
 from discreet.window import UNITS as UNITS_OF_TIME
@@ -104,8 +105,9 @@ class Settings:
     def _refuse_what_cannot_be_had(self) -> None:
         plan = self.plan
         refuse_unevaluated(plan)
-        default = action_index(plan, self.default_action, "default_action")
-        object.__setattr__(self, "default_action", default)
+        if plan.n_actions:  # an empty catalogue has no default
+            default = action_index(plan, self.default_action, "default_action")
+            object.__setattr__(self, "default_action", default)
         if plan.feedback != "bandit":
             raise InvalidInput(
                 f"plan.feedback must be 'bandit' in a service; got {plan.feedback!r}. "
@@ -127,6 +129,12 @@ class Settings:
     def postgres(self) -> bool:
         """Whether the database is a PostgreSQL server."""
         return self.database.startswith(SCHEMES)
+
+    @property
+    def default_name(self) -> int | str | None:
+        """The default action as people read it; None where the catalogue begins empty."""
+        plan = self.plan
+        return action_name(plan, self.default_action) if plan.n_actions else None
 
     @property
     def unit(self) -> str:
@@ -189,6 +197,8 @@ class Settings:
         people = {name: given.pop(name) for name in PEOPLE if name in given}
         if isinstance(planned.get("prior"), str):  # the file that discreet import --public wrote
             planned["prior"] = read_document(folder / planned["prior"])
+        if isinstance(planned.get("actions"), Mapping):
+            planned["actions"] = with_items(planned["actions"], folder)
         # Releases follow the public clock of the service, never the answers.
         plan = Plan.from_config(planned | people | {"releases": "on_request"})
         for name in ("window", "settle", "remember"):

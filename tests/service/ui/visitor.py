@@ -1,5 +1,6 @@
 """A visitor of the dashboard without a browser: keeps its cookie, sends forms."""
 
+import json
 import re
 from urllib.parse import urlencode
 
@@ -18,7 +19,7 @@ class Visitor:
         self.app = app or make_app(service)
         self.host, self.cookie, self.token = host, None, ""
 
-    async def ask(self, method, path, form=None, **headers):
+    async def ask(self, method, path, form=None, raw=None, **headers):
         sent = [
             (name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()
         ]
@@ -38,6 +39,8 @@ class Visitor:
             "root_path": "",
         }
         body, answers = urlencode(form or {}, doseq=True).encode(), []
+        if raw is not None:  # for the routes that take JSON
+            body = json.dumps(raw).encode()
 
         async def receive():
             return {"type": "http.request", "body": body, "more_body": False}

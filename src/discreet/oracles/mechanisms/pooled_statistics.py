@@ -108,14 +108,18 @@ class PooledStatistics(Calibrated["PooledRidge"]):
         middle = centre(self.problem.losses, self.problem.n_actions)
         return uncentred(weights, middle), following
 
-    def misfit(self, statistics: Statistics) -> str | None:
-        """The part of released statistics that has another shape than those of this mechanism."""
+    def misfit(self, statistics: Statistics, blocks: int | None = None) -> str | None:
+        """The part of released statistics that has another shape than those of this mechanism.
+
+        ``blocks`` is the number of actions of the batch, where some joined since the plan.
+        """
         problem = self.problem
+        actions = problem.n_actions if blocks is None else blocks
         p, bandit = problem.p, problem.feedback == "bandit"
         square = (p, p) if self.stretched else None
         shapes: dict[str, tuple[int, ...] | None] = {
-            "gram": (problem.n_actions if bandit else 1, p, p),
-            "response": (problem.n_actions, p),
+            "gram": (actions if bandit else 1, p, p),
+            "response": (actions, p),
             "matrix": square,
             "following": square,
             "told": (2,) if self.stretched and bandit else None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import msgspec
 
@@ -12,6 +12,8 @@ from discreet.service.runtime.context_features import Invalid
 
 MOST = 1000
 """The most observations in one request."""
+MOST_OFFERED = 10_000
+"""The most actions that one request is offered."""
 
 Text = Annotated[str, msgspec.Meta(min_length=1, max_length=65_536)]
 User = Annotated[str, msgspec.Meta(min_length=1, max_length=256)]
@@ -44,6 +46,13 @@ class ServedRelease(Body):
 
 class Burn(Body):
     batch: Count
+
+
+class ActionsChange(Body):
+    """Names, or items with ``id`` and features, that join; names that leave."""
+
+    add: list[str | dict[str, Any]] = []
+    remove: list[str] = []
 
 
 class NewKey(Body):
@@ -95,19 +104,29 @@ class Bodies:
     def __init__(self, plan: Plan) -> None:
         # Arrays must hold numbers; the fields of a schema check themselves and name the field.
         context: Any = dict[str, Any]
-        if isinstance(plan.features, UnitBall):
-            d = plan.features.dimension
+        if isinstance(plan.contexts, UnitBall):
+            d = plan.contexts.dimension
             context = Annotated[list[float], msgspec.Meta(min_length=d, max_length=d)]
         chosen: Any = Annotated[int, msgspec.Meta(ge=0, lt=plan.n_actions)]
-        if plan.actions is not None:
-            chosen = Literal[plan.actions]
+        if plan.actions is not None:  # the actions themselves may change
+            chosen = str
+        # A device may have played an item of its own.
+        played = chosen if plan.catalogue is None else str | dict[str, Any]
+        item: Any = int | str if plan.catalogue is None else str | dict[str, Any]
+        offered = Annotated[list[item], msgspec.Meta(max_length=MOST_OFFERED)]
         self.outcome = plan.outcome
         value: Any = float
         if not plan.outcome.clip:
             value = Annotated[float, msgspec.Meta(ge=plan.outcome.low, le=plan.outcome.high)]
         self.decide = msgspec.defstruct(
             "Decide",
-            [("context", context), ("user", User | None, None), ("deferred", bool, False)],
+            [
+                ("context", context),
+                ("user", User | None, None),
+                ("deferred", bool, False),
+                ("actions", offered | None, None),
+                ("ranking", bool, False),
+            ],
             bases=(Body,),
         )
         self.observe = msgspec.defstruct(
@@ -116,14 +135,20 @@ class Bodies:
                 ("decision", Text),
                 ("value", value),
                 ("context", context | None, None),
-                ("action", chosen | None, None),
+                ("action", played | None, None),
             ],
             bases=(Body,),
             rename={"value": plan.outcome.word},
         )
         self.decided = msgspec.defstruct(
             "DecisionReply",
-            [("decision", str), ("action", chosen), ("release", int), ("stored", bool)],
+            [
+                ("decision", str),
+                ("action", chosen),
+                ("release", int),
+                ("stored", bool),
+                ("ranking", list[chosen] | msgspec.UnsetType, msgspec.UNSET),
+            ],
         )
         self.ticketed = msgspec.defstruct(
             "TicketReply",

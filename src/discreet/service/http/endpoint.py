@@ -59,7 +59,11 @@ class Endpoint:
 
         client = scope.get("client") or ("",)
         status, content, kind, extra = await self.answer(
-            dict(scope["headers"]), read, client[0], scope.get("path_params", {})
+            dict(scope["headers"]),
+            read,
+            client[0],
+            scope.get("path_params", {}),
+            scope.get("query_string", b""),
         )
         length = str(len(content)).encode()
         headers = [(b"content-type", kind), (b"content-length", length), *HEADERS, *extra]
@@ -72,12 +76,13 @@ class Endpoint:
         read: Callable[[], Awaitable[bytes]],
         client: str = "",
         path: Mapping[str, Any] | None = None,
+        query: bytes = b"",
     ) -> HttpAnswer:
         """The answer to a request, also if anything fails."""
         began = time.perf_counter()
         try:
             call = Call(self._service, self._metrics, self._admitted(headers), None, path or {})
-            call.headers, call.client = headers, client
+            call.headers, call.client, call.query = headers, client, query
             if self._decoder is not None:
                 _check_kind(headers)
                 call.body = parse(self._decoder, await read())

@@ -7,6 +7,7 @@ import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import parse_qs
 
 from discreet.billboard.documents import digest
 from discreet.config import to_config
@@ -15,10 +16,15 @@ from discreet.releases.canonical import digest_of
 from discreet.service.http.bodies import Activated, Erased, Result, Results, Stored
 from discreet.service.http.error_responses import problem_of
 from discreet.service.http.metrics import Metrics
+from discreet.service.runtime.action_changes import SHOWN, listed_actions
+from discreet.service.runtime.context_features import Invalid
 from discreet.service.runtime.replies import DecisionReply, TicketReply
 from discreet.service.runtime.service import Service
+from discreet.service.runtime.status import actions_in_use
 from discreet.service.storage import api_keys
 
+MOST_SHOWN = 10_000
+"""The most actions in one list."""
 KEPT = b"public, max-age=31536000, immutable"
 """The document of a number never changes: a browser need not ask again."""
 
@@ -34,6 +40,7 @@ class Call:
     path: Mapping[str, Any] = field(default_factory=dict)
     headers: Mapping[bytes, bytes] = field(default_factory=dict)
     client: str = ""
+    query: bytes = b""
 
 
 @dataclass(frozen=True)
@@ -54,7 +61,13 @@ async def decide(call: Call) -> DecisionReply:
         )
     body = call.body
     return await call.service.decisions.decide(
-        call.caller, body.context, user=body.user, deferred=body.deferred, idempotency=name
+        call.caller,
+        body.context,
+        user=body.user,
+        deferred=body.deferred,
+        idempotency=name,
+        actions=body.actions,
+        ranking=body.ranking,
     )
 
 
@@ -154,10 +167,28 @@ async def schema(call: Call) -> dict[str, Any]:
     return {
         "digest": digest_of(features),
         "features": features,
-        "n_actions": plan.n_actions,
-        "actions": plan.actions,
+        "n_actions": len(call.service.state.serving.chain.known.places),
+        "actions": actions_in_use(call.service.state),
         "outcome": to_config(plan.outcome),
     }
+
+
+async def actions(call: Call) -> dict[str, Any]:
+    """What may be offered now; ``q`` is a part of a name, ``limit`` how many are listed."""
+    asked = parse_qs(call.query.decode("latin-1"), keep_blank_values=True)
+    limit = asked.get("limit", [str(SHOWN)])[-1]
+    if not (limit.isascii() and limit.isdigit() and 1 <= int(limit[:9]) <= MOST_SHOWN):
+        raise Invalid(
+            f"limit must be a whole number from 1 to {MOST_SHOWN:,}; this one is not. "
+            "Search with q, or leave limit out.",
+            "limit",
+        )
+    return listed_actions(call.service.state, asked.get("q", [""])[-1], int(limit))
+
+
+async def change_actions(call: Call) -> dict[str, Any]:
+    await call.service.change_actions(call.body.add, call.body.remove)
+    return listed_actions(call.service.state)
 
 
 async def ledger(call: Call) -> dict[str, Any]:

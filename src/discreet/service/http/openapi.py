@@ -82,6 +82,9 @@ def _operation(route: Route, refer: dict[Any, Any]) -> dict[str, Any]:
     if route.path == "/v1/decide":
         limits = {"type": "string", "minLength": 1, "maxLength": 255}
         parameters.append(_parameter("Idempotency-Key", "header", False, limits))
+    if route.path == "/v1/actions":
+        parameters.append(_parameter("q", "query", False, {"type": "string"}))
+        parameters.append(_parameter("limit", "query", False, {"type": "integer", "minimum": 1}))
     if parameters:
         operation["parameters"] = parameters
     return operation

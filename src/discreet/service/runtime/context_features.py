@@ -53,6 +53,6 @@ def _features_or_error(plan: Plan, context: Any) -> np.ndarray[Any, Any] | Excep
 
 def _field(plan: Plan, rule: str) -> str:
     """The part of a context that an error is about."""
-    names = [field.name for field in getattr(plan.features, "fields", ())]
+    names = [field.name for field in getattr(plan.contexts, "fields", ())]
     blamed = [name for name in names if rule.startswith(f"feature {name!r} ")]
     return ".".join(["context", *blamed])

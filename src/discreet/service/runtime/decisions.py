@@ -18,7 +18,8 @@ from discreet.rows.slot_rules import batch_over, refuse_other_loss
 from discreet.service.kill_points import step
 from discreet.service.runtime.context_features import features_of, features_of_many
 from discreet.service.runtime.leased_slots import LeasedSlots
-from discreet.service.runtime.replies import DecisionReply, TicketReply
+from discreet.service.runtime.offered_actions import Choice, Offer, OfferedActions
+from discreet.service.runtime.replies import DecisionReply, RankedReply, TicketReply
 from discreet.service.runtime.request_owners import Owner, RequestOwners
 from discreet.service.runtime.shared_calls import SharedCalls
 from discreet.service.runtime.worker_state import WorkerState
@@ -45,6 +46,9 @@ REMEMBERED = 10_000
 _ACTION = struct.Struct(">i")
 """In a ticket of the control: the action that its device was told to play."""
 
+Asked = np.ndarray[Any, Any] | Offer
+"""The features of a context to which all actions are offered, or an offer."""
+
 
 class WorkerDecisions:
     """Decisions and answers of one worker process, over the state that all workers share."""
@@ -55,6 +59,7 @@ class WorkerDecisions:
         self._ids = decision_ids.Ids(state.vault.mac)
         self._slots = LeasedSlots(state)
         self.owners = RequestOwners(self.plan, state.vault)
+        self._offered = OfferedActions(state)
         self._unstored: OrderedDict[Named, DecisionReply] = OrderedDict()
         self._sealers: dict[tuple[int, int], Sealer] = {}
         self._deciding = 0
@@ -73,21 +78,26 @@ class WorkerDecisions:
         user: str | None = None,
         deferred: bool = False,
         idempotency: str | None = None,
+        actions: Any = None,
+        ranking: bool = False,
     ) -> DecisionReply:
-        """Choose an action. With journal ``decide`` the row is durable when this returns, and so is
-        the count of a user with both journals."""
+        """Choose one of the ``actions`` that are offered. With journal ``decide`` the row
+        is durable when this returns, and so is the count of a user with both journals."""
         owner = self.owners.owner(user)
         named = None if idempotency is None else self._named(caller, idempotency)
         self._deciding += 1
         try:
             features = await self._mapped(context)  # an invalid context takes no slot
-            return await self._decide(features, owner, deferred, named)
+            offer = None
+            if self._offered.concern(actions, ranking):  # an invalid offer takes no slot either
+                offer = self._offered.read(features, actions, ranking)
+            return await self._decide(offer or features, owner, deferred, named)
         finally:
             self._deciding -= 1
 
     async def _decide(
         self,
-        features: np.ndarray[Any, Any],
+        features: Asked,
         owner: Owner | None,
         deferred: bool,
         named: Named | None,
@@ -109,13 +119,12 @@ class WorkerDecisions:
         return await self._unstored_decision(features, owner, named)
 
     async def _unstored_decision(
-        self, features: np.ndarray[Any, Any], owner: Owner | None, named: Named | None
+        self, features: Asked, owner: Owner | None, named: Named | None
     ) -> DecisionReply:
         """A decision while no batch is open."""
-        release = self.state.served()
-        action = await self._action(release, features, self._in_control(owner))
-        id, named_action = self._ids.unstored(self.state.epoch), action_name(self.plan, action)
-        decision = DecisionReply(id, named_action, release, False)
+        release, newest = self.state.served(), self.state.serving.newest
+        choice = await self._choice(release, newest, features, self._in_control(owner))
+        decision = _reply(self._ids.unstored(self.state.epoch), choice, release, False)
         if named is not None:
             self._unstored[named] = decision
             if len(self._unstored) > REMEMBERED:
@@ -126,7 +135,7 @@ class WorkerDecisions:
         self,
         lease: Lease,
         slot: int,
-        features: np.ndarray[Any, Any],
+        features: Asked,
         owner: Owner | None,
         deferred: bool,
         named: Named | None,
@@ -141,13 +150,17 @@ class WorkerDecisions:
                 code="vault_incomplete",
             )
         release, place = state.served(lease.release), (lease.epoch, lease.batch, slot)
-        action = await self._action(release, features, self._in_control(owner, place))
-        sealed = sealer.seal(ROW, slot, Row(features, action, deferred).pack())
+        control = self._in_control(owner, place)
+        try:
+            choice = await self._choice(release, lease.release, features, control)
+        except InvalidInput:  # offered is what only the next batch has
+            self._slots.put_back(lease, slot)
+            raise
+        sealed = sealer.seal(ROW, slot, Row(choice.row, choice.block, deferred).pack())
         written = self.settings.journal == "decide"
         kind, token = (decision_ids.WRITTEN, b"") if written else (decision_ids.TOKEN, sealed)
         id = Id(kind, *place, lease.nonce, token)
-        shown = action_name(self.plan, action)
-        decision = DecisionReply(self._ids.write(id), shown, release, True)
+        decision = _reply(self._ids.write(id), choice, release, True)
         if not written and named is None and owner is None:
             return decision
         # Privacy: a slot that counts and one that is void are answered alike, and after the count
@@ -177,11 +190,17 @@ class WorkerDecisions:
             return owner is not None and owner.control
         return place is not None and slot_in_control(control, *place)
 
-    async def _action(self, release: int, features: np.ndarray[Any, Any], control: bool) -> int:
-        """The action of the policy or of the control; of neither in shadow mode."""
-        if self.state.mode == "shadow":
-            return self.settings.default_action
-        return await self.state.serving.action(release, features, control)
+    async def _choice(self, release: int, bound: int, asked: Asked, control: bool) -> Choice:
+        """The action of the policy or of the control; of neither in shadow mode.
+
+        ``bound`` is the document after which the batch opened: its actions have blocks there.
+        """
+        if isinstance(asked, Offer):
+            return self._offered.choose(release, bound, asked, control)
+        action = self.settings.default_action
+        if self.state.mode != "shadow":
+            action = await self.state.serving.action(release, asked, control)
+        return Choice(asked, action, action_name(self.plan, action))
 
     def _repeated(self, known: Known | Used) -> DecisionReply:
         """The answer that this request received before, while its batch is under way."""
@@ -197,7 +216,8 @@ class WorkerDecisions:
                 status=409,
                 code="idempotency_key_used",
             )
-        return DecisionReply(**json.loads(packed))
+        said = json.loads(packed)
+        return (RankedReply if "ranking" in said else DecisionReply)(**said)
 
     async def ticket(self, user: str | None = None) -> TicketReply:
         """Reserve a slot; the context comes later, with the loss."""
@@ -211,16 +231,19 @@ class WorkerDecisions:
                     self._slots.drop(lease)  # its batch is over
                     continue
                 step("decide:committed")
-            told, shown = self._told(self._in_control(owner, place))
+            told, shown = self._told(self._in_control(owner, place), lease.release)
             id = self._ids.write(Id(decision_ids.TICKET, *place, lease.nonce, told))
             return TicketReply(id, state.served(lease.release), True, shown)
-        _, shown = self._told(self._in_control(owner))
+        _, shown = self._told(self._in_control(owner), state.serving.newest)
         return TicketReply(self._ids.unstored(state.epoch), state.served(), False, shown)
 
-    def _told(self, control: bool) -> tuple[bytes, int | str | None]:
+    def _told(self, control: bool, bound: int) -> tuple[bytes, int | str | None]:
         """What a ticket holds and what it shows: the action of the control, if it is of it."""
         if not control:
             return b"", None
+        if self._offered.concern(None):
+            name: str | None = self._offered.of_control(bound)
+            return (name or "").encode(), name
         action = self.state.serving.control_action()
         return _ACTION.pack(action), action_name(self.plan, action)
 
@@ -259,13 +282,26 @@ class WorkerDecisions:
         return True
 
     def _record(self, id: Id, context: Any, action: Any) -> bytes:
-        played = action_index(self.plan, action)
-        if id.token and _ACTION.unpack(id.token) != (played,):
+        features = features_of(self.plan, context)
+        if self._offered.concern(None):
+            choice = self._offered.played(self._opened_after(id), features, action)
+            told = choice.name.encode()
+        else:
+            played = action_index(self.plan, action)
+            choice, told = Choice(features, played, action), _ACTION.pack(played)
+        if id.token not in (b"", told):
             raise InvalidInput(
                 "action must be the one that the ticket names; got another. The slot is of the "
                 "control: play the action of its ticket, and send that one."
             )
-        return Row(features_of(self.plan, context), played).pack()
+        return Row(choice.row, choice.block).pack()
+
+    def _opened_after(self, id: Id) -> int:
+        """The document after which the batch of an id opened."""
+        for batch in self.state.live:
+            if (batch.epoch, batch.id) == (id.epoch, id.batch):
+                return batch.release
+        return self.state.serving.newest  # it opened after our last look
 
     async def activate(self, decision: str) -> bool:
         """Note that a deferred decision was shown; False if the decision took no slot."""
@@ -312,6 +348,12 @@ class WorkerDecisions:
         """An Idempotency-Key in the scope of its API key, and a keyed hash of both."""
         request = f"{caller}\0{key}".encode()
         return Named(request, hmac.digest(self.state.vault.mac, request, "sha256"))
+
+
+def _reply(id: str, choice: Choice, release: int, stored: bool) -> DecisionReply:
+    if choice.ranking is None:
+        return DecisionReply(id, choice.name, release, stored)
+    return RankedReply(id, choice.name, release, stored, choice.ranking)
 
 
 def _decided(

@@ -31,6 +31,7 @@ from discreet.service.secrets.sealing import Sealer
 from discreet.service.secrets.vault import Vault
 from discreet.service.settings import Settings
 from discreet.service.storage import document_table as documents
+from discreet.service.storage.batches import opened_after
 from discreet.service.storage.database import Connection, Database
 from discreet.service.storage.locations import open_database
 from discreet.service.storage.sealed_batch import read_batch
@@ -82,7 +83,8 @@ def fit(
         chain = (verified or Verified(vault)).extended(connection)
         ledger = documents.ledger_of(connection, settings)
         sealer = Sealer(key, epoch, batch)
-        rows = read_batch(connection, settings.plan, sealer, epoch, batch, size)
+        blocks = chain.blocks_at(opened_after(connection, epoch, batch))
+        rows = read_batch(connection, settings.plan, sealer, epoch, batch, size, blocks)
     step("fit:read")
     part = documents.part(epoch, batch)
     noise = SecureNoise()

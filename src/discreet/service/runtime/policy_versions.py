@@ -10,6 +10,8 @@ import numpy as np
 
 from discreet.billboard.chain import Chain
 from discreet.control import control_actions
+from discreet.features.joint import Joint
+from discreet.features.offered import OfferedBlocks, OfferedPairs
 from discreet.plan import Plan
 from discreet.releases.policy_view import PolicyView
 from discreet.releases.release import DecidingRelease, Release
@@ -44,6 +46,7 @@ class PolicyVersions:
         for content in contents:  # one by one: what only fits read would fill the memory
             chain = chain.extended([content]).for_deciding()
         self._warm(chain.deciding)
+        _ = chain.known  # what may be offered
         return chain
 
     def adopt(self, chain: Chain) -> None:
@@ -67,9 +70,16 @@ class PolicyVersions:
 
     def _warm(self, deciding: Deciding) -> None:
         # One decision fills the caches of the releases, so that no request waits for them.
-        self.plan.played_policy.probabilities(
-            deciding.as_released, np.zeros((1, self.plan.features.p))
-        )
+        plan, row = self.plan, np.zeros((1, self.plan.contexts.p))
+        every: Any = row
+        if isinstance(plan.features, Joint):
+            every = OfferedPairs(
+                plan.features, row, np.zeros((plan.n_actions, plan.features.action.p))
+            )
+        elif deciding.changes:
+            every = OfferedBlocks(row, np.arange(plan.n_actions)[None])
+        if plan.n_actions > 1:
+            plan.played_policy.probabilities(deciding.as_released, every)
 
     def action(
         self, number: int, features: np.ndarray[Any, Any], control: bool = False

@@ -61,7 +61,7 @@ def verify(
     """Refuse a release that does not continue our chain, or is not what the plan paid for."""
     plan, committed = settings.plan, _committed(connection, known)
     before = committed.deciding.latest
-    weights = release.predictor.weights
+    weights, blocks = release.predictor.weights, committed.blocks_at(batch.release)
     checks = {
         "budget": plan.budget == committed.budget,  # as the genesis promised
         "plan": release.plan_digest == plan.digest,
@@ -69,8 +69,7 @@ def verify(
         "previous": release.previous == (before.digest if before else plan.digest),
         "records": release.records == batch.taken,
         "event": release.event == ledger.entries[-1].event,  # each part pays for the same
-        "weights": weights.shape == (plan.n_actions, plan.features.p)
-        and bool(np.isfinite(weights).all()),
+        "weights": weights.shape == (blocks, plan.features.p) and bool(np.isfinite(weights).all()),
         "gram": plan.policy.uses_radii <= (release.gram is not None),
     }
     for reason, holds in checks.items():
@@ -80,7 +79,7 @@ def verify(
         raise Refused("part losses")
     # Not recomputed: that needs all statistics, in the process that answers requests. Everyone
     # else can, from what is published. [docs/service.md, "What a release must fit"]
-    if misfit(plan.mechanism, _matrix(connection, committed), release):
+    if misfit(plan.mechanism, _matrix(connection, committed), release, blocks):
         raise Refused("statistics")
 
 

@@ -19,6 +19,13 @@ class DecisionReply:
 
 
 @dataclass(frozen=True)
+class RankedReply(DecisionReply):
+    """With all that was offered in a sampled order, the action first."""
+
+    ranking: list[int | str]
+
+
+@dataclass(frozen=True)
 class TicketReply:
     """A slot for a device that decides by itself and sends context, action and loss together.
 

@@ -9,6 +9,7 @@ from discreet.errors import CorruptRelease, InvalidInput
 from discreet.releases.lift import Lift, lift
 from discreet.service.kill_points import step
 from discreet.service.runtime import release_transaction
+from discreet.service.runtime.action_changes import change_actions
 from discreet.service.runtime.decisions import WorkerDecisions
 from discreet.service.runtime.file_watch import ExperimentFile
 from discreet.service.runtime.status import status
@@ -85,6 +86,10 @@ class Service:
                     "GET /v1/releases lists them."
                 ) from None
         await self.state.change("serving", number)
+
+    async def change_actions(self, add: list[Any], remove: list[str]) -> None:
+        """Let actions join and leave, by a public document."""
+        await change_actions(self.state, add, remove)
 
     async def burn(self, batch: int) -> None:
         """Give up a batch and erase its rows without a release."""

@@ -26,7 +26,8 @@ async def status(state: WorkerState) -> dict[str, Any]:
         "experiment": state.settings.experiment,
         "unit": state.settings.unit,
         "participation": often and often.to_json() | {"text": often.text, "missed": missed},
-        "actions": state.settings.plan.actions,
+        "actions": actions_in_use(state),
+        "n_actions": len(state.serving.chain.known.places),
         "outcome": to_config(state.settings.plan.outcome),
         "epoch": state.epoch,
         "mode": state.mode,
@@ -56,6 +57,14 @@ async def status(state: WorkerState) -> dict[str, Any]:
             ]
         ),
     }
+
+
+def actions_in_use(state: WorkerState) -> list[str] | None:
+    """The names of the actions; None where they have none, or features: GET /v1/actions."""
+    plan = state.settings.plan
+    if plan.actions is None or plan.catalogue is not None:
+        return None
+    return [*state.serving.chain.known.places]
 
 
 def shown(batch: BatchState, every: float | None) -> dict[str, Any]:
@@ -128,8 +137,8 @@ def _sentences(state: WorkerState, live: list[BatchState], now: float) -> list[s
         else:
             said.append(UNSTORED)
     if state.mode == "shadow":
-        plan, default = state.settings.plan, state.settings.default_action
-        named = "" if plan.actions is None else f", {action_name(plan, default)}"
+        default = state.settings.default_name
+        named = f", {default}" if isinstance(default, str) else ""
         said.append(f"In shadow mode everyone receives the default action{named}.")
     if state.names.incomplete:
         hours = state.settings.remember / 3600

@@ -211,6 +211,14 @@ class Slots:
         return schedule.length(number) if schedule.fitted(number) else 0
 
 
+def opened_after(connection: Connection, epoch: int, batch: int) -> int:
+    """The document after which a batch opened, whose policy and actions it has."""
+    row = connection.execute(
+        "SELECT release FROM batches WHERE epoch = ? AND id = ?", (epoch, batch)
+    ).fetchone()
+    return int(row[0])
+
+
 def of_log(schedule: Schedule, epoch: int, batch: int) -> bool:
     """Whether a batch holds rows of an imported log and no decisions: a public fact."""
     return epoch == LOG_EPOCH and batch <= schedule.imported_batches

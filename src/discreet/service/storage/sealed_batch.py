@@ -26,11 +26,20 @@ from discreet.service.storage.people_table import slots_of_control, slots_that_c
 
 
 def read_batch(
-    connection: Connection, plan: Plan, sealer: Sealer, epoch: int, batch: int, size: int
+    connection: Connection,
+    plan: Plan,
+    sealer: Sealer,
+    epoch: int,
+    batch: int,
+    size: int,
+    blocks: int | None = None,
 ) -> Batch:
-    """The rows of a sealed batch as the core's private type; what cannot be read is void."""
+    """The rows of a sealed batch as the core's private type; what cannot be read is void.
+
+    ``blocks`` is how many actions the batch has, if some joined since the plan.
+    """
     features = np.zeros((size, plan.features.p))
-    losses = np.full((size, plan.n_actions), np.nan)
+    losses = np.full((size, blocks or plan.blocks), np.nan)
     actions = np.full(size, -1, dtype=np.int64)
     deferred: set[int] = set()
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
-from functools import lru_cache
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,13 +18,13 @@ from discreet.features.number import Number
 from discreet.features.schema import Field
 from discreet.features.unit_ball import UnitBall
 from discreet.plan import Plan
-from discreet.releases.released import Released
+from discreet.service.ui.explored_actions import LATEST, SHOWN, lines, probabilities, shown
 from discreet.service.ui.page_frame import Asked
 
 POINTS = 41
 """Points of the curve along the varied feature."""
-LATEST = 16
-"""How many releases the chart over time covers."""
+KINDS = ("genesis", "release", "actions")
+"""Documents after which probabilities differ."""
 GIVEN = (("given", "given"), ("missing", "missing"))
 """What may be said of a value that a context may lack."""
 
@@ -115,7 +114,7 @@ async def explorer(asked: Asked) -> Response:
     """The page; or only its result, if the browser asks for a part."""
     state, plan = asked.service.state, asked.service.settings.plan
     inputs, chain = controls(plan), state.serving.chain
-    numbers = [link.number for link in chain.links if link.kind in ("genesis", "release")]
+    numbers = [link.number for link in chain.links if link.kind in KINDS]
     texts = {each.name: asked.given(each.name) or each.first for each in inputs}
     served = state.served()  # the last document, which may be a burn
     release = asked.given("release") or str(max(each for each in numbers if each <= served))
@@ -126,8 +125,9 @@ async def explorer(asked: Asked) -> Response:
     sliders = [each for each in inputs if each.kind == "range"]
     varied = next((each for each in sliders if each.name == asked.given("vary")), None)
     varied = varied or next(iter(sliders), None)
+    find = (asked.given("find") or "").strip()
     answer = await asyncio.to_thread(
-        _evaluated, plan, chain, numbers, int(release), inputs, texts, varied
+        _evaluated, plan, chain, numbers, int(release), inputs, texts, varied, find
     )
     return asked.page(
         "part_explorer.html" if asked.partial else "explorer.html",
@@ -138,6 +138,7 @@ async def explorer(asked: Asked) -> Response:
         sliders=sliders,
         varied=varied,
         served=state.served(),
+        find=find,
         **answer,
     )
 
@@ -150,23 +151,27 @@ def _evaluated(
     inputs: list[Control],
     texts: dict[str, str],
     varied: Control | None,
+    find: str,
 ) -> dict[str, Any]:
     """Probabilities of the context, along one feature, and over the releases."""
     values = {each.name: each.read(texts[each.name]) for each in inputs}
-    here = _probabilities(plan, chain, release, _features(plan, inputs, [values]))
+    row = _features(plan, inputs, [values])
+    here = probabilities(plan, chain, release, row)
+    names = shown(here, find)
     along = None
     if varied is not None:
         at = np.linspace(varied.low, varied.high, POINTS)
         rows = [values | {varied.name: float(value)} for value in at]
-        curves = _probabilities(plan, chain, release, _features(plan, inputs, rows))
-        along = _chart(plan, varied.label, at.tolist(), curves)
+        curves = probabilities(plan, chain, release, _features(plan, inputs, rows))
+        along = _chart(varied.label, at.tolist(), lines([curves], names))
     followed = [number for number in numbers if number <= release][-LATEST:]
-    row = _features(plan, inputs, [values])
-    history = np.concatenate([_probabilities(plan, chain, each, row) for each in followed])
+    history = lines([probabilities(plan, chain, each, row) for each in followed], names)
     return {
-        "shares": list(zip(_labels(plan), here[0].tolist(), strict=True)),
+        "shares": [(name, float(here[name][0])) for name in names],
+        "many": len(here) > SHOWN,
+        "count": len(here),
         "along": along,
-        "history": _chart(plan, "document", followed, history) | {"whole": True}
+        "history": _chart("document", followed, history) | {"whole": True}
         if len(followed) > 1
         else None,
     }
@@ -174,7 +179,7 @@ def _evaluated(
 
 def _features(plan: Plan, inputs: list[Control], rows: list[dict[str, Any]]) -> Any:
     """Contexts to features, by the map of the plan, which also refuses invalid contexts."""
-    if isinstance(plan.features, UnitBall):
+    if isinstance(plan.contexts, UnitBall):
         return plan.features.map([[row[each.name] for each in inputs] for row in rows])
     named = [each for each in inputs if each.feature is not None]
     return plan.features.map(
@@ -185,37 +190,5 @@ def _features(plan: Plan, inputs: list[Control], rows: list[dict[str, Any]]) -> 
     )
 
 
-def _probabilities(plan: Plan, chain: Chain, number: int, features: Any) -> Any:
-    # Not through ``PolicyVersions``, which keeps its few versions for decisions.
-    until = chain.until(number)
-    return plan.played_policy.probabilities(
-        _released(_Version(until.links[-1].digest, until)), features
-    )
-
-
-@dataclass(frozen=True)
-class _Version:
-    """A chain up to a document; the digest of the document identifies it."""
-
-    digest: str
-    chain: Chain = field(compare=False)
-
-
-@lru_cache(LATEST + 2)
-def _released(version: _Version) -> Released:
-    """The releases of a chain, cached for all moves of a slider."""
-    return version.chain.deciding.as_released
-
-
-def _labels(plan: Plan) -> list[str]:
-    """What each action is called on the page."""
-    return list(plan.actions or (f"action {number}" for number in range(plan.n_actions)))
-
-
-def _chart(plan: Plan, label: str, x: list[Any], probabilities: Any) -> dict[str, Any]:
-    columns = np.asarray(probabilities).T.tolist()
-    lines = [
-        {"label": action, "values": column}
-        for action, column in zip(_labels(plan), columns, strict=True)
-    ]
-    return {"x": x, "label": label, "lines": lines, "from": 0, "to": 1}
+def _chart(label: str, x: list[Any], of_actions: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"x": x, "label": label, "lines": of_actions, "from": 0, "to": 1}

@@ -7,7 +7,6 @@ from typing import Any
 from prometheus_client.parser import text_string_to_metric_families
 from starlette.responses import RedirectResponse, Response
 
-from discreet.action_names import action_name
 from discreet.errors import InvalidInput
 from discreet.service.http import handlers
 from discreet.service.http.handlers import Call
@@ -30,7 +29,7 @@ async def settings(asked: Asked) -> Response:
         "settings.html",
         status=await service.status(),
         settings=service.settings,
-        default_action=action_name(service.settings.plan, service.settings.default_action),
+        default_action=service.settings.default_name,
         control=control_words(service.settings.plan) or "none",
         modes=MODES,
         alias=service.state.alias,

@@ -10,6 +10,7 @@ from typing import Any
 
 from jinja2 import Environment
 
+from discreet.formatting import listed
 from discreet.report.templating import environment
 
 
@@ -21,6 +22,7 @@ def _environment() -> Environment:
         "later": later,
         "number": lambda value: f"{value:,}",
         "share": lambda value: f"{100 * value:.1f} %",
+        "listed": listed,
         "plain": lambda value: f"{value:g}",
     }
     made.globals["checksum"] = checksum

@@ -1,0 +1,77 @@
+"""Let actions join and leave: one signed document, in one transaction with the chain."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from discreet.billboard.chain import Chain
+from discreet.billboard.documents import actions_document
+from discreet.errors import InvalidInput
+from discreet.features.unit_ball import UnitBall
+from discreet.known_actions import changed_actions
+from discreet.plan import Plan
+from discreet.service.kill_points import step
+from discreet.service.runtime.context_features import Invalid
+from discreet.service.runtime.worker_state import WorkerState
+from discreet.service.storage import document_table
+from discreet.service.storage.batches import under_way
+from discreet.service.storage.database import Connection
+
+SHOWN = 100
+"""The most actions in one answer, unless a request asks for another number."""
+
+
+async def change_actions(state: WorkerState, add: list[Any], remove: list[str]) -> None:
+    """Publish what joins and what leaves; all workers see it with their next look."""
+    # A document that a dead process committed is confirmed before another one follows.
+    await state.refresh()
+    plan, known = state.settings.plan, state.serving.chain
+    await state.write(lambda c: _publish(state, c, known, _items(plan, add), remove))
+    step("actions:committed")
+    await state.refresh()
+
+
+def _publish(
+    state: WorkerState, connection: Connection, known: Chain, add: Any, remove: list[str]
+) -> None:
+    committed = known.extended(document_table.after(connection, known.number))
+    # Batches that are open or waiting keep their actions; the next one to open has the new ones.
+    coming = len(committed.releases) + len(under_way(connection)) + 1
+    try:
+        change = changed_actions(state.settings.plan, committed.deciding, add, remove, coming)
+    except InvalidInput as error:
+        field = "remove" if str(error).startswith("remove") else "add"
+        raise Invalid(str(error), field) from None
+    document = actions_document(document_table.newest(connection), change)
+    mark = document_table.append(connection, document, state.vault.signing)
+    step("actions:before-commit")
+    state.anchor.intend(mark)
+    step("actions:intended")
+
+
+def _items(plan: Plan, add: list[Any]) -> Any:
+    """Items with an array of numbers by name, since JSON has no pairs."""
+    if plan.catalogue is None or not isinstance(plan.catalogue.schema, UnitBall):
+        return add
+    whole = all(isinstance(each, dict) and each.keys() == {"id", "features"} for each in add)
+    if not whole:
+        raise Invalid(
+            'add must be items with "id" and "features", an array; some are not. '
+            'Write {"id": "a", "features": [0.5]} with numbers of yours.',
+            "add",
+        )
+    if len({each["id"] for each in add}) < len(add):
+        raise Invalid("add must be distinct items; one comes twice. Leave it out.", "add")
+    return {each["id"]: each["features"] for each in add}
+
+
+def listed_actions(state: WorkerState, wanted: str = "", limit: int = SHOWN) -> dict[str, Any]:
+    """The actions in use whose name contains ``wanted``, the first ``limit`` of them."""
+    names = [*state.serving.chain.known.places]
+    found = [name for name in names if wanted.casefold() in str(name).casefold()]
+    return {
+        "release": state.serving.newest,
+        "count": len(names),
+        "found": len(found),
+        "actions": found[:limit],
+    }

@@ -1,0 +1,188 @@
+"""Choose from what a request is offered: a subset of the actions, or items that it brings along.
+
+Privacy: who may get what, and items that come with a request, are content of its record. They
+decide, and of them only the features of the chosen pair are stored, sealed, until the release.
+[docs/service.md, "Actions that are offered"]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from discreet.action_names import action_name
+from discreet.control import UNIFORM
+from discreet.errors import InvalidInput
+from discreet.features.joint import Joint
+from discreet.features.unit_ball import UnitBall
+from discreet.known_actions import catalogue_after
+from discreet.offers import Known, Offers, ranked, read_offers
+from discreet.releases.catalogue import item_row
+from discreet.service.runtime.context_features import Invalid
+from discreet.service.runtime.worker_state import WorkerState
+
+Floats = np.ndarray[Any, Any]
+
+
+class Offer(NamedTuple):
+    """The features of a context, what its request is offered (None: everything in use), and
+    whether it wants an order of all of it."""
+
+    features: Floats
+    actions: Any
+    ranking: bool
+
+
+class Choice(NamedTuple):
+    """What is stored of a decision, its row (p,) and block, and what is answered."""
+
+    row: Floats
+    block: int
+    name: Any
+    ranking: list[Any] | None = None
+
+
+class OfferedActions:
+    """Reads offers and draws from them, where the plain path of all actions does not do."""
+
+    def __init__(self, state: WorkerState) -> None:
+        self._state, self._plan = state, state.settings.plan
+        # Actions may come from an ordinary generator: privacy holds for every fixed draw.
+        self._draws = np.random.default_rng()
+        self._bound = lru_cache(16)(self._known_in_batch)
+
+    def concern(self, actions: Any, ranking: bool = False) -> bool:
+        """Whether a request needs this path: it names actions, or they changed or have features."""
+        changed = self._plan.catalogue is not None or bool(self._state.serving.chain.changes)
+        return changed or ranking or actions is not None
+
+    def read(self, features: Floats, actions: Any, ranking: bool) -> Offer:
+        """An offer that is valid by the newest document, before a slot is taken."""
+        joint = self._plan.features
+        if actions is not None and isinstance(joint, Joint) and isinstance(joint.action, UnitBall):
+            actions = [_with_vector(item) for item in actions]
+        self._offers(self._state.serving.chain.known, features, actions)
+        return Offer(features, actions, ranking)
+
+    def known(self, bound: int) -> Known:
+        """What a batch that opened after document ``bound`` may be offered now."""
+        newest = self._state.serving.chain
+        return (
+            newest.known if self._plan.catalogue is not None else self._bound(bound, newest.number)
+        )
+
+    def _known_in_batch(self, bound: int, newest: int) -> Known:
+        # Blocks join with a batch that opens after their document. Who left is gone at once.
+        chain = self._state.serving.chain.until(newest)
+        blocks = chain.blocks_at(bound)
+        used = {name: place for name, place in chain.known.places.items() if place < blocks}
+        return chain.known._replace(places=used)
+
+    def choose(self, document: int, bound: int, offer: Offer, control: bool) -> Choice:
+        """The action of the policy after ``document`` for a slot of a batch that opened after
+        ``bound``, or that of the control, or in shadow mode the default."""
+        plan = self._plan
+        offers = self._offers(self.known(bound), offer.features, offer.actions)
+        released, u = self._state.serving.at(document).as_released, self._draws.random((1, 2))
+        # Privacy: the policy is asked for people in the control as well, so how long an answer
+        # takes tells nobody who they are. [docs/privacy/lift.md, "People"]
+        chosen = offers.sample(plan.played_policy, released, u)
+        chosen = offers.instead(u) if control else chosen
+        if self._state.mode == "shadow":
+            chosen = self._default(offers)
+        rows, blocks = offers.stored(chosen)
+        names, _ = offers.named(chosen)
+        order = None
+        if offer.ranking:
+            chances = offers.chances(plan.played_policy, released, np.array([control]))
+            order = ranked(offers, chances, chosen, self._draws)[0]
+        return Choice(rows[0], int(blocks[0]), names[0], order)
+
+    def _default(self, offers: Offers) -> Floats:
+        """The default action where it is offered, else the first of the offer."""
+        names = list(offers.offered_names()[0])
+        default = self._state.settings.default_name
+        return np.array([names.index(default) if default in names else 0])
+
+    def _offers(self, known: Known, features: Floats, actions: Any) -> Offers:
+        try:
+            return read_offers(self._plan, known, features[None], actions, single=True)
+        except InvalidInput as error:
+            raise Invalid(_without_values(str(error), actions), "actions") from None
+
+    def of_control(self, bound: int) -> Any:
+        """The name of an action of the control, for a device that decides by itself."""
+        known, control = self.known(bound), self._plan.control
+        fixed = None if control is None or control.action == UNIFORM else self._plan.control_action
+        named = None if fixed is None else action_name(self._plan, fixed)
+        if named in known.places:
+            return named
+        places = [*known.places]
+        if not places:  # devices bring their items along
+            return None
+        return places[int(self._draws.integers(len(places)))]
+
+    def played(self, bound: int, features: Floats, action: Any) -> Choice:
+        """The row and the block of what a device played in a batch that opened after ``bound``."""
+        plan = self._plan
+        if not isinstance(plan.features, Joint):
+            names = [*self._state.serving.chain.known.names]
+            blocks = self._state.serving.chain.blocks_at(bound)
+            if action not in names[:blocks]:
+                raise _unknown()
+            return Choice(features, names.index(action), action)
+        name, item = self._item(bound, plan.features, action)
+        return Choice(plan.features.rows(features, item), 0, name)
+
+    def _item(self, bound: int, joint: Joint, action: Any) -> tuple[str, Floats]:
+        """Id and features of an item that is in the catalogue, was when the batch opened, or comes
+        along."""
+        chain = self._state.serving.chain
+        if isinstance(action, Mapping):
+            name, features = action.get("id"), {key: action[key] for key in action if key != "id"}
+            vector = features.get("features") if isinstance(joint.action, UnitBall) else features
+            if not isinstance(name, str) or name in chain.known.places:
+                raise _unknown()
+            try:
+                return name, item_row(joint.action, name, vector)
+            except InvalidInput as error:
+                raise Invalid(_without_values(str(error), [action]), "action") from None
+        if action in chain.known.places and chain.known.rows is not None:
+            return action, chain.known.rows[chain.known.places[action]]
+        before = catalogue_after(self._plan, chain.until(bound).deciding)
+        if action not in before:
+            raise _unknown()
+        return action, before.rows[before.places[action]]
+
+
+def _with_vector(item: Any) -> Any:
+    """An item with an array of numbers, which JSON can only name: {"id": …, "features": […]}."""
+    whole = isinstance(item, Mapping) and item.keys() == {"id", "features"}
+    return (item["id"], item["features"]) if whole else item
+
+
+def _without_values(said: str, actions: Any) -> str:
+    """The rule of an error alone: errors end up in logs, and what is offered is private."""
+    for item in actions if isinstance(actions, Sequence) else ():
+        id = item[0] if isinstance(item, tuple) else item.get("id") if _brings(item) else item
+        for start in ("item ", "features of item "):
+            if said.startswith(f"{start}{id!r}"):
+                said = f"{start}of the offer{said.removeprefix(f'{start}{id!r}')}"
+    rule, given, _ = said.partition("; got ")
+    broken = f"{rule}; this offer breaks the rule. GET /v1/actions lists what is in use."
+    return broken if given else said
+
+
+def _brings(item: Any) -> bool:
+    return isinstance(item, Mapping)
+
+
+def _unknown() -> Invalid:
+    return Invalid(
+        "action must be one that the batch of the ticket has; this one is not. "
+        "GET /v1/actions lists what is in use.",
+        "action",
+    )
