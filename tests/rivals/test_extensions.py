@@ -97,10 +97,11 @@ def test_adassp_noises_the_smallest_eigenvalue():
     assert not np.allclose(low.predictor.weights, high.predictor.weights, atol=1e-3)
 
 
-def test_the_published_constants_of_adassp_leave_their_budget_at_large_epsilon():
+@pytest.mark.parametrize("level", [1.0, 8.0])
+def test_the_published_constants_of_adassp_hold_for_replaced_records_too(level):
     problem = dc.Problem(2, 3, "bandit", "general", False)
     published = AdaSSP(constants="published")
-    assert epsilon(published.calibrate(problem, dc.Budget(1.0, 1e-5)).event, 1e-5) < 1.0
+    assert epsilon(published.calibrate(problem, dc.Budget(level, 1e-5)).event, 1e-5) < level
 
 
 def test_adassp_plays_in_a_stack_as_alone():

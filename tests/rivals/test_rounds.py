@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import discreet as dc
 from discreet.errors import InvalidInput
 from discreet.privacy.noise import SeededNoise
-from discreet.rivals import BatchedLinUCB, LocalLinUCB, PlainLinUCB, TreeLinUCB
+from discreet.rivals import BatchedLinUCB, CodedBandit, LocalLinUCB, PlainLinUCB, TreeLinUCB
 from discreet.rivals.noise_clocks import BatchClock, PersonClock, TreeClock, lagged_ends
 from discreet.rivals.rival_contract import RivalPlan, RivalProblem
 from discreet.rivals.runner import run
@@ -28,6 +28,7 @@ LAGGED = [
     LocalLinUCB(lag=0.0, constants="published"),
     BatchedLinUCB(first=4),
 ]
+CODED = [CodedBandit(codes=codes, batches=4, constants="published") for codes in (2, 4)]
 
 
 @pytest.fixture(scope="module")
@@ -119,7 +120,7 @@ def test_a_run_is_the_literal_loop(rival, rows):
 def test_runs_do_not_meet(rows):
     features, labels = rows
     p = features.shape[1]
-    plans = [RivalPlan(each, ACTIONS, p, budget_for(each)) for each in LAGGED]
+    plans = [RivalPlan(each, ACTIONS, p, budget_for(each)) for each in (*LAGGED, *CODED)]
     together = run(plans, features, labels, [SEED, 1])
     for plan, found in zip(plans, together, strict=True):
         np.testing.assert_array_equal(run([plan], features, labels, [SEED, 1])[0], found)

@@ -31,7 +31,7 @@ ROUNDS: Mapping[str, Sequence[Rival]] = {
     "ShuffledLinUCB-published": [ShuffledLinUCB(width, protocol="vector-sum") for width in WIDTHS],
     "LocalLinUCB": [LocalLinUCB(width) for width in WIDTHS],
     "LocalLinUCB-published": [LocalLinUCB(width, constants="published") for width in WIDTHS],
-    "P2B": [CodedBandit(width) for width in WIDTHS],
+    "P2B": [CodedBandit(codes=codes, batches=4) for codes in (4, 8)],  # crowds need few codes
     "P2B-published": [CodedBandit(width, constants="published") for width in WIDTHS],
     "PlainLinUCB": [PlainLinUCB(width) for width in WIDTHS],
 }

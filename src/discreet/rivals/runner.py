@@ -50,12 +50,13 @@ def run(
     results = np.full((len(plans), len(seeds), len(noted)), np.nan)
     groups: dict[Any, list[int]] = defaultdict(list)
     for i, plan in enumerate(plans):
-        groups[plan.rival.clock(rounds), isinstance(plan.rival, CodedBandit)].append(i)
-    for (clock, coded), members in groups.items():
+        codes = plan.rival.codes if isinstance(plan.rival, CodedBandit) else 0
+        groups[plan.rival.clock(rounds), codes].append(i)
+    for (clock, codes), members in groups.items():
         for some, some_seeds in _parts(members, plans[members[0]], rounds, len(seeds), machine):
             chosen = [seeds[s] for s in some_seeds]
             rows = _rows(features, truth, chosen, machine, rounds)
-            kind = CodedRuns if coded else LinearRuns
+            kind = CodedRuns if codes else LinearRuns
             stack = kind([plans[i] for i in some], clock, rounds, chosen)
             lost = np.stack(list(stack.play(rows, noted)), axis=-1)  # (seeds, runs, batches)
             results[np.ix_(some, some_seeds)] = np.moveaxis(lost, 1, 0).cumsum(-1) / noted
