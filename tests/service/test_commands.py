@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from discreet.cli.main import main
+from discreet.releases.canonical import canonical
 from discreet.service.runtime.lifecycle import begin
 from discreet.service.settings import Settings
 from discreet.service.storage.anchor import Mark
@@ -81,6 +82,32 @@ def test_keys_are_created_listed_and_revoked(here, capsys):
     assert (code, "Did you mean 'decide'?" in told) == (2, True)
     code, _, told = run(capsys, "keys", "revoke", "nobody")
     assert (code, "discreet keys list" in told) == (2, True)
+
+
+def test_a_backup_is_for_its_owner_and_so_is_what_is_restored(here, capsys):
+    run(capsys, "serve", "--init")
+    code, _, _ = run(capsys, "backup", "copies/first.db")
+    copy = here / "copies" / "first.db"
+    assert code == 0
+    assert (copy.stat().st_mode & 0o077, copy.parent.stat().st_mode & 0o077) == (0, 0)
+    code, _, told = run(capsys, "backup", "copies/first.db")
+    assert (code, "backup must be a new file" in told) == (2, True)
+    (here / "discreet.db").unlink()
+    (here / "discreet.db").write_bytes(copy.read_bytes())
+    (here / "discreet.db").chmod(0o644)
+    assert run(capsys, "restore")[0] == 0
+    assert (here / "discreet.db").stat().st_mode & 0o077 == 0
+
+
+def test_a_plan_is_read_from_the_file_of_a_service(here, capsys):
+    run(capsys, "serve", "--init")
+    code, out, _ = run(capsys, "plan", "experiment.toml", "--json")
+    planned = json.loads(out)["plan"]
+    stored = Settings.read(here / "experiment.toml").plan.to_config()
+    assert code == 0
+    assert {name: planned[name] for name in planned if name != "releases"} == {
+        name: stored[name] for name in stored if name != "releases"
+    }
 
 
 def test_restore_begins_a_new_epoch(here, capsys):
@@ -198,3 +225,10 @@ def test_the_ledger_of_a_service_is_verified(written, server, path, monkeypatch,
     monkeypatch.setenv("DISCREET_API_KEY", key)
     assert main(["ledger", "verify", f"http://127.0.0.1:{running.port}{path}"]) == 0
     assert "valid: the ledger says the same" in capsys.readouterr().out
+    if path == "":
+        address = f"http://127.0.0.1:{running.port}"
+        assert main(["release", "verify", address]) == 0
+        assert "valid: 0 releases" in capsys.readouterr().out
+        line = running.call("GET", "/v1/releases/0", key=key)[1]
+        (folder / "releases.jsonl").write_bytes(canonical(line) + b"\n")
+        assert main(["release", "verify", str(folder / "releases.jsonl")]) == 0

@@ -127,6 +127,32 @@ def test_a_wrong_key_is_refused(written, server):
     assert running.call("POST", "/v1/decide", HERE, headers=headers)[0] == 200
 
 
+def test_a_key_ends_has_a_rate_and_tells_when_it_was_used(written, server):
+    folder, admin = written(window=60)
+    running = server(folder)
+
+    def make(**words):
+        return running.call("POST", "/v1/admin/keys", {"scopes": ["decide"]} | words, admin)
+
+    status, made, _ = make(expires_in="2s", rate=2)
+    assert (status, made["rate"], made["used"]) == (200, 2, None)
+    codes = [running.call("POST", "/v1/decide", HERE, made["key"])[0] for _ in range(5)]
+    assert (codes[0], codes[-1]) == (200, 429)
+    answers = new_key(running, admin, "observe")
+    running.call("POST", "/v1/observe", {"decision": "x", "loss": 0.5}, answers)
+    listed = running.call("GET", "/v1/admin/keys", key=admin)[1]["keys"]
+    used = {each["id"]: each["used"] for each in listed}
+    assert abs(used[made["id"]] - time.time()) < 60
+    assert used[answers.split("_")[1]] is None  # it would tell whether somebody answered
+    deadline = time.monotonic() + 20
+    while running.call("POST", "/v1/decide", HERE, made["key"])[0] != 401:
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+    for wrong in ({"expires_in": "soon"}, {"expires_in": 5}, {"rate": 0}, {"rate": "2"}):
+        assert make(**wrong)[0] == 422, wrong
+    assert running.call("GET", "/")[2]["location"] == "/ui"
+
+
 def test_a_revoked_key_stops_working(written, server):
     folder, admin = written(window=60)
     running = server(folder)

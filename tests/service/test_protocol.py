@@ -149,6 +149,37 @@ def test_the_short_way_can_be_turned_off(serve, long_way):
     serve(scenario, direct=False)
 
 
+@pytest.mark.parametrize("allowed", [["https://a.example"], ["*"]])
+def test_pages_of_other_origins_take_the_short_way_too(serve, long_way, allowed):
+    async def scenario(here):
+        answers = []
+        for direct in (True, False):
+            wire = await here.wire()
+            for origin in ("https://a.example", "https://b.example"):
+                more = [f"Origin: {origin}"]
+                request = wire.request(more=more) if direct else chunked(wire, more=more)
+                status, headers, _ = await wire.ask(request)
+                assert status == 200
+                answers.append(headers.get("access-control-allow-origin"))
+            assert long_way == ["/v1/decide"] * 2 * (not direct)
+        assert answers[:2] == answers[2:]
+        return answers[:2]
+
+    told = serve(scenario, cors_origins=allowed)
+    assert told == (["*", "*"] if allowed == ["*"] else ["https://a.example", None])
+
+
+def test_an_old_client_may_stay_connected(serve):
+    async def scenario(here):
+        wire = await here.wire()
+        for _ in range(2):
+            asked = wire.request(version="1.0", more=["Connection: keep-alive"])
+            status, headers, _ = await wire.ask(asked)
+            assert (status, headers["connection"]) == (200, "keep-alive")
+
+    serve(scenario)
+
+
 def test_what_is_not_plain_takes_the_long_way(serve, long_way):
     async def scenario(here):
         wire = await here.wire()

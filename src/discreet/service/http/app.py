@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from starlette.applications import Starlette
-from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
@@ -50,7 +49,20 @@ class Direct:
         await (found or self._app)(scope, receive, send)
 
 
-def make_app(service: Service) -> Starlette | Direct:
+class CrossOrigin(CORSMiddleware):
+    """Lets pages of other origins call; what goes past ASGI does the same. [protocol.py]"""
+
+    def __init__(self, app: Direct, origins: list[str]) -> None:
+        super().__init__(
+            app,
+            allow_origins=origins,
+            allow_methods=["GET", "POST"],
+            allow_headers=["Authorization", "Content-Type", "Idempotency-Key"],
+        )
+        self.routes = app.routes
+
+
+def make_app(service: Service) -> CrossOrigin | Direct:
     """The application; the service starts and stops with it."""
     metrics = Metrics(internal=service.settings.internal_metrics)
     rate = RateLimit(service.settings.rate_limit)
@@ -72,7 +84,7 @@ def make_app(service: Service) -> Starlette | Direct:
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[dict[str, Any]]:  # noqa: ARG001
         await service.start()
-        yield {"direct": direct if service.settings.direct and not origins else {}}
+        yield {"direct": direct if service.settings.direct else {}, "origins": allowed}
         await service.stop()
 
     origins = list(service.settings.cors_origins)
@@ -82,20 +94,15 @@ def make_app(service: Service) -> Starlette | Direct:
         for (method, path), endpoint in endpoints.items()
         if endpoint.takes_body
     }
-    cors = Middleware(
-        CORSMiddleware,
-        allow_origins=origins,
-        allow_methods=["GET", "POST"],
-        allow_headers=["Authorization", "Content-Type", "Idempotency-Key"],
-    )
+    allowed = frozenset(origin.encode() for origin in origins)
     app = Starlette(
         routes=paths,
-        middleware=[cors] if origins else [],
         exception_handlers={404: _not_found, 405: _not_found},
         lifespan=lifespan,
     )
     app.router.redirect_slashes = False  # a wrong path is an error, in the one shape of errors
-    return app if origins else Direct(app, endpoints)
+    whole = Direct(app, endpoints)
+    return CrossOrigin(whole, origins) if origins else whole
 
 
 async def _not_found(request: Request, error: Exception) -> Response:  # noqa: ARG001
@@ -110,7 +117,7 @@ async def _not_found(request: Request, error: Exception) -> Response:  # noqa: A
     return Response(content, status, headers, "application/json")
 
 
-def from_environment() -> Starlette | Direct:
+def from_environment() -> CrossOrigin | Direct:
     """The application of a worker process, which reads its settings from the environment."""
     # Threads switch more often, so that a commit does not wait for requests.
     sys.setswitchinterval(0.001)

@@ -15,7 +15,7 @@ from discreet.service.http.bodies import Failure, parse
 from discreet.service.http.error_responses import problem_of
 from discreet.service.http.handlers import Call, Raw
 from discreet.service.http.metrics import Metrics
-from discreet.service.http.rate_limit import RateLimit
+from discreet.service.http.rate_limit import ANSWER, RateLimit
 from discreet.service.http.routes import PUBLIC, Route
 from discreet.service.runtime.service import Service
 from discreet.service.storage import api_keys
@@ -93,13 +93,15 @@ class Endpoint:
 
     def _admitted(self, headers: Mapping[bytes, bytes]) -> str:
         """The id of the caller; refuses one who may not call."""
-        caller = "public"
+        caller, own = "public", None
         if not self._open:
             given = headers.get(b"authorization", b"").decode("latin-1")
             key = api_keys.bearer(self._service.state.keys, given)
             api_keys.permit(key, self._route.scopes)
-            caller = key.id
-        self._rate.take(self._route.bucket, caller)
+            caller, own = key.id, key.rate
+            if self._route.bucket != ANSWER:
+                self._service.state.used.add(caller)
+        self._rate.take(self._route.bucket, caller, own)
         return caller
 
     def _failure(self, error: Exception) -> HttpAnswer:

@@ -17,7 +17,6 @@ from discreet.service.http.error_responses import problem_of
 from discreet.service.http.metrics import Metrics
 from discreet.service.runtime.replies import DecisionReply, TicketReply
 from discreet.service.runtime.service import Service
-from discreet.service.storage import api_keys
 
 KEPT = b"public, max-age=31536000, immutable"
 """The document of a number never changes: a browser need not ask again."""
@@ -189,12 +188,12 @@ async def erase(call: Call) -> Erased:
 
 
 async def create_key(call: Call) -> dict[str, Any]:
-    return await call.service.create_key(call.body.scopes, call.body.label)
+    body = call.body
+    return await call.service.create_key(body.scopes, body.label, body.expires_in, body.rate)
 
 
 async def list_keys(call: Call) -> dict[str, Any]:
-    keys = await call.service.state.read(api_keys.listed)
-    return {"keys": [key.shown() for key in keys]}
+    return {"keys": [key.shown() for key in await call.service.list_keys()]}
 
 
 async def revoke_key(call: Call) -> dict[str, Any]:

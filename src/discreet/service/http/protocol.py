@@ -200,6 +200,7 @@ class Exchange:
     def __init__(self, protocol: Protocol, endpoint: Endpoint, headers: dict[bytes, bytes]) -> None:
         self._protocol, self._endpoint, self._headers = protocol, endpoint, headers
         self.keep_alive = bool(protocol.parser.should_keep_alive())
+        self._old = protocol.parser.get_http_version() == "1.0"
         self.body, self.more_body = bytearray(), True
         self.response_complete = self.disconnected = self.begun = False
 
@@ -212,6 +213,12 @@ class Exchange:
     async def _read(self) -> bytes:
         return bytes(self.body)
 
+    def _persistence(self) -> Headers:
+        """HTTP/1.1 stays connected unless told otherwise, HTTP/1.0 only if told so."""
+        if not self.keep_alive:
+            return ((b"connection", b"close"),)
+        return ((b"connection", b"keep-alive"),) if self._old else ()
+
     async def _run(self) -> None:
         protocol = self._protocol
         try:
@@ -221,8 +228,8 @@ class Exchange:
             self.response_complete = True
             if not self.disconnected:
                 dated = tuple(protocol.server_state.default_headers)
-                closing = () if self.keep_alive else ((b"connection", b"close"),)
-                protocol.transport.write(_bytes_of(answer, dated + closing))
+                more = _cross_origin(protocol.app_state, self._headers) + self._persistence()
+                protocol.transport.write(_bytes_of(answer, dated + more))
         except BaseException:
             protocol.transport.close()
             raise
@@ -231,6 +238,18 @@ class Exchange:
         if not self.keep_alive:
             protocol.transport.close()
         protocol.on_response_complete()
+
+
+def _cross_origin(state: dict[str, Any], headers: dict[bytes, bytes]) -> Headers:
+    """What a browser must read before it shows the answer to a page of another origin; the same
+    words as on the way through ASGI."""
+    allowed, origin = state.get("origins"), headers.get(b"origin")
+    if not allowed or origin is None:
+        return ()
+    if b"*" in allowed:
+        return ((b"access-control-allow-origin", b"*"),)
+    named = ((b"access-control-allow-origin", origin),) if origin in allowed else ()
+    return (*named, (b"vary", b"Origin"))
 
 
 def _bytes_of(answer: HttpAnswer, more: Headers) -> bytes:

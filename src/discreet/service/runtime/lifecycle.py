@@ -142,6 +142,7 @@ def restore(settings: Settings, *, anchor_lost: bool = False) -> Restored:
     """
     database, vault = open_database(settings), Vault(settings.place(settings.vault))
     anchor = anchor_of(settings)
+    database.keep_private()  # a copy may have come with the mode of its medium
     with database.guard(), closing(database.connect()) as connection:
         migrate(database, connection)
         with database.transaction(connection):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,9 @@ class Service:
     async def stop(self) -> None:
         """Finish the requests under way and close everything."""
         await self.upkeep.stop()
+        with suppress(Exception):  # then the slots stay void, as after a crash
+            await self.decisions.stop()
+            await self.state.note_use()
         await self.state.stop()
 
     async def status(self) -> dict[str, Any]:
@@ -102,10 +106,20 @@ class Service:
         if people is not None and owner is not None:
             await self.state.write(lambda c: people.use_up(c, owner.person))
 
-    async def create_key(self, scopes: list[str], label: str) -> dict[str, Any]:
+    async def create_key(
+        self,
+        scopes: list[str],
+        label: str,
+        expires_in: str | None = None,
+        rate: int | None = None,
+    ) -> dict[str, Any]:
         """A new API key with its text, which is shown this once."""
         state = self.state
-        text, key = await state.write(lambda c: api_keys.create(state.database, c, scopes, label))
+        text, key = await state.write(
+            lambda c: api_keys.create(
+                state.database, c, scopes, label, expires_in=expires_in, rate=rate
+            )
+        )
         await state.refresh()
         return key.shown() | {"key": text}
 
@@ -115,6 +129,12 @@ class Service:
         key = await state.write(lambda c: api_keys.revoke(state.database, c, id))
         await state.refresh()
         return key.shown()
+
+    async def list_keys(self) -> list[api_keys.Key]:
+        """All keys, without their secrets."""
+        state = self.state
+        await state.note_use()
+        return await state.read(lambda c: api_keys.listed(state.database, c))
 
     async def end_sessions(self, id: str) -> None:
         """End every session of the dashboard that began with this key."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import threading
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -19,6 +21,9 @@ from discreet.service.storage import journal
 
 TICK = 0.5
 """Seconds between two looks at the database: how late a worker may see a release or a new key."""
+
+NOTED = 120
+"""Ticks between two notes of which keys were used."""
 
 
 class Upkeep:
@@ -37,6 +42,7 @@ class Upkeep:
         # clock of the open batch ticks.
         duties = (self._state.refresh, self.look, self.heed_the_clock, self.once)
         self._tasks = [asyncio.create_task(self._repeat(each)) for each in duties]
+        self._tasks.append(asyncio.create_task(self._note_use()))
 
     async def stop(self) -> None:
         """Drop a fit that is under way: it is made again at the next start."""
@@ -56,6 +62,16 @@ class Upkeep:
                     logs.event("upkeep failed", kind=type(error).__name__)
             if not again:  # after a release the next batch may be due already
                 await asyncio.sleep(TICK)
+
+    async def _note_use(self) -> None:
+        """Now and then, which keys were used; the minute is exact enough."""
+        for tick in itertools.count(1):
+            await asyncio.sleep(TICK)
+            if self._stopping.is_set():
+                return
+            if tick % NOTED == 0:
+                with suppress(Exception):  # what fails here fails elsewhere too, and is told there
+                    await self._state.note_use()
 
     def _pause(self, seconds: float) -> None:
         if self._stopping.wait(seconds):

@@ -68,6 +68,7 @@ class WorkerState:
         )
         self.slots = Slots(self.database, self.vault, terms)
         self.keys: dict[str, api_keys.Key] = {}
+        self.used: set[str] = set()
         self.live: list[BatchState] = []
         self._live: set[tuple[int, int]] = set()
         self._last = (0, 0)
@@ -120,11 +121,18 @@ class WorkerState:
             return self.alias
         return self.serving.newest if pinned is None else pinned
 
+    def deciding(self) -> int:
+        """The document that decides the next request: that of the open batch, if one is open."""
+        opened = [each.release for each in self.live if each.state == "open"]
+        return self.served(opened[-1] if opened and self.mode != "frozen" else None)
+
     async def refresh(self) -> None:
         """Read what changed. A document is served once it was read back, verified and confirmed."""
         async with self._refreshing:
             known = self.serving.newest
-            row, last, live, keys, bodies = await self.read(lambda c: _view(c, known))
+            row, last, live, keys, bodies = await self.read(
+                lambda c: _view(self.database, c, known)
+            )
             self.keys = {key.id: key for key in keys}  # even while the anchor cannot be reached
             await self.read(self.names.look)
             if bodies:
@@ -149,6 +157,17 @@ class WorkerState:
         self.anchor.confirm((link.number, link.digest) for link in extended.links)
         step("release:anchored")
         return extended
+
+    async def note_use(self) -> None:
+        """Write down which keys were used since the last time.
+
+        Privacy: keys of answers are not noted: when one was last used would tell whether somebody
+        answered. [docs/privacy/service.md, "What is stored, and for
+        how long"]
+        """
+        used, self.used = self.used, set()
+        if used:
+            await self.write(lambda c: api_keys.note_use(self.database, c, used))
 
     def confirmed(self) -> dict[int, str]:
         """Number and digest of every document that may be shown anywhere."""
@@ -194,11 +213,11 @@ class WorkerState:
 
 
 def _view(
-    connection: Connection, known: int
+    database: Database, connection: Connection, known: int
 ) -> tuple[Any, tuple[int, int], list[BatchState], list[api_keys.Key], list[bytes]]:
     row = connection.execute("SELECT epoch, mode, serving FROM experiment").fetchone()
     last = connection.execute(
         "SELECT epoch, id FROM batches ORDER BY epoch DESC, id DESC LIMIT 1"
     ).fetchone()
-    live, keys = under_way(connection), api_keys.listed(connection)
+    live, keys = under_way(connection), api_keys.listed(database, connection)
     return row, tuple(last or (0, 0)), live, keys, document_table.after(connection, known)

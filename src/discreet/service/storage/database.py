@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
 from typing import Any, ClassVar, Protocol, TypeVar
 
 Claim = TypeVar("Claim")
@@ -110,6 +111,13 @@ class Database(ABC):
 
         ``commit`` runs a function in the process's own writing transaction.
         """
+
+    def keep_private(self) -> None:  # noqa: B027
+        """Let only the owner read the files, if the database has any."""
+
+    @abstractmethod
+    def back_up(self, target: Path) -> None:
+        """Write a copy that only the owner may read, while others write; refused if it exists."""
 
     def prepare_erasure(self) -> None:  # noqa: B027
         """Do what ``erase`` can be spared, while others write."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import psycopg
 
+from discreet.errors import InvalidInput
 from discreet.service.storage.database import Claim, Connection, Database, Made, Rows
 
 _LOCK = 0x6469736372656574
@@ -70,6 +72,12 @@ class Postgres(Database):
         with closing(self.connect()) as connection, self.transaction(connection):
             claimed = claim(connection)
             return claimed is not None and write(connection, claimed, compute(claimed))
+
+    def back_up(self, target: Path) -> None:
+        raise InvalidInput(
+            f"database must be SQLite to be copied to {target}; it is PostgreSQL. Use pg_dump, or "
+            "the archive of its server."
+        )
 
     def erase(self, connection: Connection) -> bool:  # noqa: ARG002
         # Copies stay in the server's write-ahead log; the destroyed key makes them unreadable.

@@ -77,6 +77,19 @@ class Sqlite(Database):
         made = compute(claimed)
         return bool(commit(lambda connection: write(connection, claimed, made)))
 
+    def keep_private(self) -> None:
+        for suffix in ("", "-wal", "-shm"):
+            path = Path(f"{self.path}{suffix}")
+            if path.exists():
+                path.chmod(0o600)
+
+    def back_up(self, target: Path) -> None:
+        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # Made before anything is in it, so that it never has another mode.
+        os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        with closing(self.connect()) as connection:
+            connection.execute("VACUUM INTO ?", (str(target),))
+
     def prepare_erasure(self) -> None:
         # A passive checkpoint blocks no writer, and leaves little of the log.
         with closing(self.connect()) as connection:

@@ -43,9 +43,9 @@ async def keys(asked: Asked) -> Response:
     made = None
     if asked.request.method == "POST":
         label = asked.given("label")[:200]
-        made = await asked.service.create_key(asked.fields.get("scope", []), label)
-    found = await asked.service.state.read(api_keys.listed)
-    shown = [key.shown() for key in found]
+        lasts = asked.given("expires_in").strip() or None
+        made = await asked.service.create_key(asked.fields.get("scope", []), label, lasts)
+    shown = [key.shown() for key in await asked.service.list_keys()]
     return asked.page("keys.html", keys=shown[::-1], scopes=SCOPES, made=made)
 
 

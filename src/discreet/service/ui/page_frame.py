@@ -103,7 +103,7 @@ class Page:
     async def _respond(self, request: Request) -> Response:
         session = self._sessions.read(request.cookies.get(COOKIE))
         key = self._service.state.keys.get(session.key) if session else None
-        if session and key and (key.revoked is not None or session.began <= (key.ended or 0.0)):
+        if session and key and (not key.valid or session.began <= (key.ended or 0.0)):
             key = None
         if self._scopes is not None and key is None:
             return _log_in_first(request)
@@ -112,7 +112,11 @@ class Page:
             session, cookie = self._sessions.begin("", 0.0)
         asked = Asked(request, self._service, self._metrics, session, key)
         try:
-            self._rate.take(OTHER, key.id if key else "dashboard")
+            if key is None:
+                self._rate.take(OTHER, "dashboard")
+            else:
+                self._service.state.used.add(key.id)
+                self._rate.take(OTHER, key.id, key.rate)
             if key is not None and self._scopes is not None:
                 api_keys.permit(key, self._scopes)
             if request.method == "POST":

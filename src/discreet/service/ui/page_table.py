@@ -46,4 +46,5 @@ def pages(service: Service, metrics: Metrics, rate: RateLimit) -> list[BaseRoute
     static = StaticFiles(directory=Path(__file__).parent / "static")
     # People also type the address with a slash at the end.
     home = Route("/ui/", RedirectResponse("/ui", 308), methods=["GET"])
-    return [*made, home, Mount("/ui/static", static)]
+    start = Route("/", RedirectResponse("/ui", 307), methods=["GET"])
+    return [*made, start, home, Mount("/ui/static", static)]
