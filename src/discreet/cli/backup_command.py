@@ -28,14 +28,16 @@ def add(commands: Commands) -> None:
 def backup(args: argparse.Namespace) -> Answer:
     """A copy of the database as it is now."""
     from discreet.service.settings import Settings
+    from discreet.service.storage.faults import in_one_line
     from discreet.service.storage.locations import open_database
 
     need_extra()
     database, target = open_database(Settings.read(args.config)), Path(args.file)
-    try:
-        database.back_up(target)
-    except FileExistsError:
-        raise InvalidInput(
-            f"backup must be a new file; {target} exists. Choose another name."
-        ) from None
+    with in_one_line(database):
+        try:
+            database.back_up(target)
+        except FileExistsError:
+            raise InvalidInput(
+                f"backup must be a new file; {target} exists. Choose another name."
+            ) from None
     return Answer({"file": str(target)}, f"wrote {target}, which only its owner may read")

@@ -94,11 +94,12 @@ def revoke(args: argparse.Namespace) -> Answer:
 @contextmanager
 def _database(config: str) -> Iterator[tuple[Any, Any]]:
     from discreet.service.settings import Settings
+    from discreet.service.storage.faults import in_one_line
     from discreet.service.storage.locations import open_database
     from discreet.service.storage.migrations import migrate
 
     need_extra()
     database = open_database(Settings.read(config))
-    with closing(database.connect()) as connection:
+    with in_one_line(database), closing(database.connect()) as connection:
         migrate(database, connection)
         yield database, connection

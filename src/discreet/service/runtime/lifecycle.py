@@ -24,6 +24,31 @@ from discreet.service.storage.locations import anchor_of, open_database
 from discreet.service.storage.migrations import migrate
 
 
+def check_new(settings: Settings) -> None:
+    """Refuse to begin where another experiment has begun, before anything is made."""
+    database, vault = open_database(settings), Vault(settings.place(settings.vault))
+    if database.holds_experiment():
+        raise _not_empty()
+    vault.check_modes()
+    anchor = anchor_of(settings)
+    known = anchor.path.read_bytes() if anchor.path.is_file() else b""
+    mine = settings.anchor is None  # otherwise the file names the anchor, and it speaks for itself
+    if vault.batches() or vault.batches(NAMES) or (mine and b'"confirmed"' in known):
+        raise StateClaimed(
+            f"vault must be new for a new experiment; {vault.folder} holds secrets of another. "
+            "Name another folder: vault = '…'."
+        )
+    if known:
+        anchor.check_new()
+
+
+def _not_empty() -> StateClaimed:
+    return StateClaimed(
+        "database must be empty for a new experiment; it already holds an experiment. "
+        "Serve it with discreet serve, or name another database."
+    )
+
+
 def begin(settings: Settings) -> str:
     """Make tables, secrets, document 0, the anchor and an admin key; return the text of the key."""
     database, vault = open_database(settings), Vault(settings.place(settings.vault))
@@ -34,10 +59,7 @@ def begin(settings: Settings) -> str:
         migrate(database, connection)
         with database.transaction(connection):
             if connection.execute("SELECT 1 FROM experiment").fetchone():
-                raise StateClaimed(
-                    "database must be empty for a new experiment; it already holds an experiment. "
-                    "Serve it with discreet serve, or name another database."
-                )
+                raise _not_empty()
             connection.execute(
                 f"INSERT INTO experiment VALUES (1, ?, ?, 1, ?, NULL, {database.now}, NULL, 0)",
                 (settings.experiment, _plan(settings), settings.mode),

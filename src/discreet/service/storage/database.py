@@ -57,6 +57,11 @@ class Database(ABC):
     lost: tuple[type[Exception], ...] = ()
     """Errors that mean a fault of the storage, not of the request."""
 
+    place: str
+    """Where it is, in errors; without a password."""
+    remedy: ClassVar[str]
+    """What to do if it cannot be used."""
+
     @abstractmethod
     def connect(self) -> Connection:
         """A new connection."""
@@ -111,6 +116,10 @@ class Database(ABC):
 
         ``commit`` runs a function in the process's own writing transaction.
         """
+
+    @abstractmethod
+    def holds_experiment(self) -> bool:
+        """Whether an experiment has begun here; makes nothing."""
 
     def keep_private(self) -> None:  # noqa: B027
         """Let only the owner read the files, if the database has any."""

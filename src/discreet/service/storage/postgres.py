@@ -42,9 +42,10 @@ class Postgres(Database):
     whole, blob, real, clustered = "BIGINT", "BYTEA", "DOUBLE PRECISION", ""
     lock, claim, share = "FOR UPDATE", "FOR UPDATE SKIP LOCKED", "FOR KEY SHARE OF batches"
     lost = (psycopg.Error,)
+    remedy = "Start the server, or correct database = 'postgresql://…' or DISCREET_DATABASE_URL."
 
     def __init__(self, url: str) -> None:
-        self._url = url
+        self._url, self.place = url, "the PostgreSQL server that the settings name"
 
     def connect(self) -> Connection:
         return _Connection(self._url)
@@ -72,6 +73,11 @@ class Postgres(Database):
         with closing(self.connect()) as connection, self.transaction(connection):
             claimed = claim(connection)
             return claimed is not None and write(connection, claimed, compute(claimed))
+
+    def holds_experiment(self) -> bool:
+        with closing(self.connect()) as connection:
+            found = connection.execute("SELECT to_regclass('experiment')").fetchone()[0]
+            return bool(found and connection.execute("SELECT 1 FROM experiment").fetchone())
 
     def back_up(self, target: Path) -> None:
         raise InvalidInput(
