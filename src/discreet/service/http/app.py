@@ -26,8 +26,10 @@ from discreet.service.http.error_responses import problem_of
 from discreet.service.http.handlers import Call
 from discreet.service.http.metrics import Metrics
 from discreet.service.http.rate_limit import RateLimit
+from discreet.service.http.refusals import Refusals
 from discreet.service.http.routes import ANY, Route, routes
 from discreet.service.http.supervision import end_with
+from discreet.service.logs import ServerMessages
 from discreet.service.runtime.service import Service
 from discreet.service.settings import Settings
 from discreet.service.ui.page_table import pages
@@ -65,7 +67,7 @@ class CrossOrigin(CORSMiddleware):
 def make_app(service: Service) -> CrossOrigin | Direct:
     """The application; the service starts and stops with it."""
     metrics = Metrics(internal=service.settings.internal_metrics)
-    rate = RateLimit(service.settings.rate_limit)
+    rate, refusals = RateLimit(service.settings.rate_limit), Refusals(service.state.log)
     table = routes(Bodies(service.settings.plan))
     described = openapi.document(table, service.settings.experiment)
 
@@ -74,12 +76,13 @@ def make_app(service: Service) -> CrossOrigin | Direct:
 
     shown = Route("GET", "/openapi.json", ANY, described_api, "This document")
     endpoints = {
-        (each.method, each.path): Endpoint(each, service, metrics, rate) for each in (*table, shown)
+        (each.method, each.path): Endpoint(each, service, metrics, rate, refusals)
+        for each in (*table, shown)
     }
     paths: list[BaseRoute] = [
         Path_(path, endpoint, methods=[method]) for (method, path), endpoint in endpoints.items()
     ]
-    paths += pages(service, metrics, rate)
+    paths += pages(service, metrics, rate, refusals)
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[dict[str, Any]]:  # noqa: ARG001
@@ -127,6 +130,7 @@ def from_environment() -> CrossOrigin | Direct:
         end_with(int(os.environ["DISCREET_SUPERVISOR"]))
     settings = Settings.of_text(os.environ.pop("DISCREET_EXPERIMENT"), config)
     service = Service(settings, config=config, workers=workers)
+    ServerMessages(service.state.log).install()
     app = make_app(service)
     # Objects of the start stay: garbage collections skip them, and run less often.
     gc.freeze()

@@ -168,28 +168,30 @@ async def status(call: Call) -> dict[str, Any]:
 
 
 async def set_mode(call: Call) -> dict[str, Any]:
-    await call.service.set_mode(call.body.mode)
+    await call.service.set_mode(call.body.mode, call.caller)
     return await call.service.status()
 
 
 async def set_serving(call: Call) -> dict[str, Any]:
-    await call.service.set_serving(call.body.release)
+    await call.service.set_serving(call.body.release, call.caller)
     return await call.service.status()
 
 
 async def burn(call: Call) -> dict[str, Any]:
-    await call.service.burn(call.body.batch)
+    await call.service.burn(call.body.batch, call.caller)
     return await call.service.status()
 
 
 async def erase(call: Call) -> Erased:
-    await call.service.erase(call.body.user)
+    await call.service.erase(call.body.user, call.caller)
     return Erased(True)
 
 
 async def create_key(call: Call) -> dict[str, Any]:
     body = call.body
-    return await call.service.create_key(body.scopes, body.label, body.expires_in, body.rate)
+    return await call.service.create_key(
+        body.scopes, body.label, body.expires_in, body.rate, call.caller
+    )
 
 
 async def list_keys(call: Call) -> dict[str, Any]:
@@ -197,7 +199,7 @@ async def list_keys(call: Call) -> dict[str, Any]:
 
 
 async def revoke_key(call: Call) -> dict[str, Any]:
-    return await call.service.revoke_key(call.body.id)
+    return await call.service.revoke_key(call.body.id, call.caller)
 
 
 async def public_metrics(call: Call) -> Raw:
@@ -230,10 +232,12 @@ async def healthz(call: Call) -> dict[str, Any]:  # noqa: ARG001
 
 
 async def readyz(call: Call) -> dict[str, Any]:
-    if not call.service.state.ready:
+    faults = call.service.state.unready
+    if faults:
+        told = ", ".join(f"{name} ({fault})" for name, fault in faults.items())
         raise ServiceError(
-            "service must have started, reach its database and hold every document that decides; "
-            "this worker does not. Wait, or read GET /v1/status.",
+            f"service must be able to decide; what is at fault: {told}. Wait, or read the log and "
+            "GET /v1/status.",
             status=503,
             code="not_ready",
         )

@@ -222,7 +222,8 @@ class Exchange:
     async def _run(self) -> None:
         protocol = self._protocol
         try:
-            answer = await self._endpoint.answer(self._headers, self._read)
+            peer = protocol.client[0] if protocol.client else ""
+            answer = await self._endpoint.answer(self._headers, self._read, peer)
             if protocol.flow.write_paused:
                 await protocol.flow.drain()
             self.response_complete = True
@@ -254,7 +255,9 @@ def _cross_origin(state: dict[str, Any], headers: dict[bytes, bytes]) -> Headers
 
 def _bytes_of(answer: HttpAnswer, more: Headers) -> bytes:
     head = _head(answer.status, answer.kind, answer.extra + more)
-    return b"%b%d\r\n\r\n%b" % (head, len(answer.content), answer.content)
+    # Outside the head, since no two requests share it.
+    request = b"x-request-id: %b\r\n" % answer.request if answer.request else b""
+    return b"%b%d\r\n%b\r\n%b" % (head, len(answer.content), request, answer.content)
 
 
 @lru_cache(maxsize=64)

@@ -11,6 +11,9 @@ from discreet.errors import ServiceError
 DECIDE, TICKET, ANSWER, OTHER, UNLIMITED = "decide", "ticket", "answer", "other", ""
 """The bucket that a route takes from; health checks have no limit."""
 
+REMEMBERED = 100_000
+"""Callers that are counted at once."""
+
 
 class RateLimit:
     """At most ``rate`` requests per second, key and bucket on average, and as many at once.
@@ -36,4 +39,6 @@ class RateLimit:
                 status=429,
                 code="too_many_requests",
             )
+        if len(self._left) >= REMEMBERED:  # addresses, which anybody may invent
+            self._left.clear()
         self._left[bucket, key] = (left - 1.0, now)

@@ -14,7 +14,8 @@ import uvicorn
 from uvicorn.supervisors import Multiprocess
 
 from discreet.errors import InvalidInput
-from discreet.service.runtime.lifecycle import check
+from discreet.service.logs import Log
+from discreet.service.runtime.lifecycle import PlanDiffers, check
 from discreet.service.secrets.vault import Vault
 from discreet.service.settings import Settings, port_number, text_of
 from discreet.service.storage.faults import in_one_line
@@ -105,4 +106,8 @@ def preflight(settings: Settings) -> None:
     vault.check_modes()
     faults = in_one_line(database)
     with faults, database.guard(), closing(database.connect()) as connection:
-        check(settings, database, connection, anchor_of(settings))
+        try:
+            check(settings, database, connection, anchor_of(settings))
+        except PlanDiffers as error:
+            Log(settings.experiment).event("plan refused", keys=list(error.keys))
+            raise

@@ -24,6 +24,17 @@ from discreet.service.storage.locations import anchor_of, open_database
 from discreet.service.storage.migrations import migrate
 
 
+class PlanDiffers(StateClaimed):
+    """The file says other things than document 0: ``keys`` names them."""
+
+    def __init__(self, keys: list[str]) -> None:
+        self.keys = keys
+        super().__init__(
+            f"{', '.join(keys)} must stay as the experiment began; the file differs. Undo the "
+            "edit, or begin a new experiment with another database: a plan never changes."
+        )
+
+
 def check_new(settings: Settings) -> None:
     """Refuse to begin where another experiment has begun, before anything is made."""
     database, vault = open_database(settings), Vault(settings.place(settings.vault))
@@ -109,11 +120,7 @@ def check_stored(
             "Begin it with discreet serve --init --config FILE."
         )
     if row[0] != _plan(settings):
-        keys = differing(json.loads(row[0]), settings.fixed)
-        raise StateClaimed(
-            f"{', '.join(keys)} must stay as the experiment began; the file differs. Undo the "
-            "edit, or begin a new experiment with another database: a plan never changes."
-        )
+        raise PlanDiffers(differing(json.loads(row[0]), settings.fixed))
     database.seen(float(row[1]))
     with held(anchor) as book:  # other workers wait with their commits and confirmations
         compare(book, document_table.committed(connection))

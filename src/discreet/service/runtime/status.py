@@ -49,6 +49,7 @@ async def status(state: WorkerState) -> dict[str, Any]:
         "close_every": state.settings.plan.schedule.seconds,
         "batches": [shown(batch, state.settings.plan.schedule.seconds) for batch in live],
         "ready": state.ready,
+        "unready": state.unready,
         "refused": state.refused,
         "file": {
             "readable": file is None or file.readable,

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import Any, TypeVar
 
 from discreet.billboard.chain import Chain
@@ -15,6 +15,7 @@ from discreet.billboard.signing import public_key
 from discreet.errors import DiscreetError
 from discreet.privacy.ledger import Ledger
 from discreet.service.kill_points import step
+from discreet.service.logs import Log
 from discreet.service.runtime.file_watch import ExperimentFile
 from discreet.service.runtime.lifecycle import check
 from discreet.service.runtime.policy_versions import PolicyVersions
@@ -24,6 +25,7 @@ from discreet.service.storage import api_keys, document_table
 from discreet.service.storage.anchor import Anchor, behind
 from discreet.service.storage.batches import BatchState, Slots, Terms, under_way
 from discreet.service.storage.database import Connection, Database
+from discreet.service.storage.faults import safe_name
 from discreet.service.storage.journal import Journal
 from discreet.service.storage.locations import anchor_of, beside, open_database
 from discreet.service.storage.people_table import People
@@ -33,6 +35,9 @@ from discreet.service.storage.writer import Writer
 T = TypeVar("T")
 STALE = 10.0
 """A worker that has not read the database for so many seconds is not ready."""
+
+PROBED = 5.0
+"""Seconds after which a worker tries again whether it could store a row."""
 
 
 class WorkerState:
@@ -50,6 +55,7 @@ class WorkerState:
 
     def __init__(self, settings: Settings, *, workers: int = 1) -> None:
         self.settings = settings
+        self.log = Log(settings.experiment)
         self.database: Database = open_database(settings)
         self.vault = Vault(settings.place(settings.vault))
         self.anchor: Anchor = anchor_of(settings)
@@ -74,6 +80,9 @@ class WorkerState:
         self._last = (0, 0)
         self.on_change: Callable[[], None] = lambda: None
         self._started, self._fresh = False, 0.0
+        self._unread: str | None = None
+        self._vault_fault: str | None = None
+        self._probed = 0.0
         self._refreshing = asyncio.Lock()
         self._open = ExitStack()
 
@@ -128,6 +137,15 @@ class WorkerState:
 
     async def refresh(self) -> None:
         """Read what changed. A document is served once it was read back, verified and confirmed."""
+        try:
+            await self._refresh()
+        except Exception as error:
+            if isinstance(error, (*self.database.lost, OSError)):
+                self._unread = safe_name(error)
+            raise
+        self._unread = None
+
+    async def _refresh(self) -> None:
         async with self._refreshing:
             known = self.serving.newest
             row, last, live, keys, bodies = await self.read(
@@ -191,8 +209,30 @@ class WorkerState:
     @property
     def ready(self) -> bool:
         """Whether this worker can decide. After a refused fit it can: the last release decides."""
-        fresh = time.monotonic() - self._fresh < STALE
-        return self._started and fresh and self.whole
+        return not self.unready
+
+    @property
+    def unready(self) -> dict[str, str]:
+        """Why a decision would fail now: what is at fault, and the safe name of the error."""
+        if not self._started:
+            return {"start": "not running"}
+        stale = time.monotonic() - self._fresh >= STALE
+        found = {
+            "database": self._unread or ("stale" if stale else None),
+            "storage": self.writer.fault,
+            "vault": self._vault_fault,
+            "chain": None if self.whole else "incomplete",
+        }
+        return {name: fault for name, fault in found.items() if fault}
+
+    async def probe(self) -> None:
+        """Find out what the next decision needs: secrets, and a disk that takes a row."""
+        places = [(each.epoch, each.id) for each in self.live if each.state == "open"]
+        self._vault_fault = await asyncio.to_thread(self.vault.fault, places)
+        if self.writer.fault or time.monotonic() - self._probed > PROBED:
+            self._probed = time.monotonic()
+            with suppress(*self.database.lost, OSError):  # the writer has noted it
+                await asyncio.to_thread(self.writer.probe)
 
     def over(self, epoch: int, batch: int) -> bool:
         """Whether a batch is over; a batch that opened after the last look is not."""

@@ -105,6 +105,14 @@ class Vault:
         except FileNotFoundError:
             return None
 
+    def fault(self, places: list[tuple[int, int]]) -> str | None:
+        """What is missing for a decision in one of these batches, or in a new one."""
+        if not os.access(self.folder, os.R_OK | os.W_OK | os.X_OK):
+            return "folder not usable"
+        wanted = [self.folder / name for name in ("signing.key", "mac.key")]
+        wanted += [self._path(*place, BATCH) for place in places]
+        return None if all(path.is_file() for path in wanted) else "key missing"
+
     def forget(self, epoch: int, batch: int) -> None:
         """Drop the key from memory."""
         self._known.pop((epoch, batch), None)

@@ -20,8 +20,12 @@ async def log_in(asked: Asked) -> Response:
         key = api_keys.bearer(state.keys, f"Bearer {asked.given('key')}")
         api_keys.permit(key, READERS)
     except ServiceError as error:
+        request = asked.request
+        peer = request.client.host if request.client else ""
+        refused = asked.refusals.count(error, dict(request.headers.raw), peer)
         said = "The key must be valid, with scope audit or admin; this key is invalid or lacks it."
-        return asked.page("login.html", error.status or 401, message=said)
+        return asked.page("login.html", refused.status or 401, message=said)
+    state.log.event("logged in", by=key.id)
     # A new session: a session that someone prepared before the log-in must not gain rights.
     now = await state.read(lambda c: c.execute(f"SELECT {state.database.now}").fetchone()[0])
     _, cookie = Sessions(state.vault.mac).begin(key.id, float(now))
@@ -44,11 +48,13 @@ async def keys(asked: Asked) -> Response:
     if asked.request.method == "POST":
         label = asked.given("label")[:200]
         lasts = asked.given("expires_in").strip() or None
-        made = await asked.service.create_key(asked.fields.get("scope", []), label, lasts)
+        made = await asked.service.create_key(
+            asked.fields.get("scope", []), label, lasts, by=asked.by
+        )
     shown = [key.shown() for key in await asked.service.list_keys()]
     return asked.page("keys.html", keys=shown[::-1], scopes=SCOPES, made=made)
 
 
 async def revoke(asked: Asked) -> Response:
-    await asked.service.revoke_key(asked.given("id"))
+    await asked.service.revoke_key(asked.given("id"), asked.by)
     return RedirectResponse("/ui/keys", 303)

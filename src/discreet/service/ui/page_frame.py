@@ -13,12 +13,13 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from discreet.errors import ServiceError
-from discreet.service import logs
 from discreet.service.http.error_responses import problem_of
 from discreet.service.http.metrics import Metrics
 from discreet.service.http.rate_limit import OTHER, RateLimit
+from discreet.service.http.refusals import Refusals
 from discreet.service.runtime.service import Service
 from discreet.service.storage import api_keys
+from discreet.service.storage.faults import safe_name
 from discreet.service.ui.session import COOKIE, SECONDS, Session, Sessions
 from discreet.service.ui.templating import rendered
 
@@ -42,6 +43,7 @@ class Asked:
     request: Request
     service: Service
     metrics: Metrics
+    refusals: Refusals
     session: Session
     key: api_keys.Key | None
     fields: dict[str, list[str]] = field(default_factory=dict)
@@ -49,6 +51,11 @@ class Asked:
     def given(self, name: str) -> str:
         """A field of the form; empty if it is missing."""
         return self.fields.get(name, [""])[0]
+
+    @property
+    def by(self) -> str:
+        """The id of the key that does something, for the log."""
+        return self.key.id if self.key else ""
 
     @property
     def admin(self) -> bool:
@@ -87,9 +94,11 @@ class Page:
         service: Service,
         metrics: Metrics,
         rate: RateLimit,
+        refusals: Refusals,
     ) -> None:
         self._view, self._scopes = view, scopes
         self._service, self._metrics, self._rate = service, metrics, rate
+        self._refusals = refusals
         self._sessions = Sessions(service.state.vault.mac)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -110,7 +119,7 @@ class Page:
         cookie = None
         if session is None:
             session, cookie = self._sessions.begin("", 0.0)
-        asked = Asked(request, self._service, self._metrics, session, key)
+        asked = Asked(request, self._service, self._metrics, self._refusals, session, key)
         try:
             if key is None:
                 self._rate.take(OTHER, "dashboard")
@@ -144,7 +153,9 @@ class Page:
     def _failure(self, asked: Asked, error: Exception) -> Response:
         status, problem = problem_of(error, self._service.state.database.lost)
         if status >= 500:
-            logs.event("request failed", kind=type(error).__name__, route="/ui", status=status)
+            self._service.state.log.failure(
+                "request failed", kind=safe_name(error), route="/ui", status=status
+            )
         name = "part_error.html" if asked.partial else "error.html"
         return asked.page(name, status, message=problem.message)
 

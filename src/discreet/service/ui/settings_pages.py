@@ -40,13 +40,13 @@ async def settings(asked: Asked) -> Response:
 
 
 async def set_mode(asked: Asked) -> Response:
-    await asked.service.set_mode(asked.given("mode"))
+    await asked.service.set_mode(asked.given("mode"), asked.by)
     return _done("mode")
 
 
 async def set_serving(asked: Asked) -> Response:
     text = asked.given("release")
-    await asked.service.set_serving(None if text == "newest" else _whole("release", text))
+    await asked.service.set_serving(None if text == "newest" else _whole("release", text), asked.by)
     return _done("serving")
 
 
@@ -56,7 +56,7 @@ async def burn(asked: Asked) -> Response:
         raise InvalidInput(
             "batch must be confirmed by typing its number; the numbers differ. Nothing was burned."
         )
-    await asked.service.burn(_whole("batch", asked.given("batch")))
+    await asked.service.burn(_whole("batch", asked.given("batch")), asked.by)
     return _done("burn")
 
 
