@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -15,6 +16,7 @@ from discreet.errors import InvalidInput
 from discreet.plan import Plan
 from discreet.privacy.events import REAL_ARITHMETIC, assumptions
 from discreet.releases.canonical import read_document
+from discreet.service.environment import from_environment
 from discreet.toml_files import parse_toml, read_text
 from discreet.validate import in_range, one_of, whole
 from discreet.window import UNITS as UNITS_OF_TIME
@@ -32,6 +34,7 @@ MOST_EPSILON, MOST_DELTA = 20.0, 1e-3
 likely everything about a person is told: above 1 in 1,000 nobody can mean it."""
 SCHEMES = ("postgresql://", "postgres://")
 
+_PREFIX = re.compile(r"(/[A-Za-z0-9._~-]+)*")
 _ORIGIN = re.compile(r"https?://[^/\s]+")
 
 
@@ -62,7 +65,9 @@ class Settings:
     allow_idealised: bool = False
     host: str = "127.0.0.1"
     port: int = 8000
+    prefix: str = ""
     body_limit: int = 262_144
+    connections: int = 1_000
     rate_limit: int = 10_000
     cors_origins: tuple[str, ...] = ()
     internal_metrics: bool = False
@@ -103,7 +108,13 @@ class Settings:
         one_of("mode", self.mode, MODES)
         port_number(self.port)
         _check_origins(self.cors_origins)
+        if not isinstance(self.prefix, str) or not _PREFIX.fullmatch(self.prefix):
+            raise InvalidInput(
+                f"prefix must be empty or a path such as '/bandit'; got {self.prefix!r}. Begin it "
+                "with a slash, and leave out the one at the end."
+            )
         whole("body_limit", self.body_limit, 1024)
+        whole("connections", self.connections, 1, "Connections that a worker keeps open at once.")
         whole("rate_limit", self.rate_limit, 0, "Requests per second, key and kind; 0 is no limit.")
         whole("lease", self.lease, 1)
         self._refuse_what_cannot_be_had()
@@ -172,7 +183,7 @@ class Settings:
     @classmethod
     def of_text(cls, text: str, path: str | Path) -> Settings:
         """The settings of a TOML file that was read before."""
-        document = parse_toml(text, path, "experiment")
+        document = parse_toml(text, path, "experiment") | from_environment(os.environ)
         return cls.from_config(document, Path(path).resolve().parent)
 
     @classmethod

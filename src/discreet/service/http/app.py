@@ -41,12 +41,17 @@ class Direct:
     An endpoint handles its own errors, so it does not need the layers of Starlette.
     """
 
-    def __init__(self, app: Starlette, endpoints: dict[tuple[str, str], Endpoint]) -> None:
+    def __init__(
+        self, app: Starlette, endpoints: dict[tuple[str, str], Endpoint], prefix: str = ""
+    ) -> None:
         self._app, self._endpoints, self.routes = app, endpoints, app.routes
+        self._prefix = prefix
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         found = None
         if scope["type"] == "http":
+            if self._prefix and scope["path"].startswith(f"{self._prefix}/"):
+                scope = {**scope, "path": scope["path"].removeprefix(self._prefix)}
             found = self._endpoints.get((scope["method"], scope["path"]))
         await (found or self._app)(scope, receive, send)
 
@@ -69,7 +74,7 @@ def make_app(service: Service) -> CrossOrigin | Direct:
     metrics = Metrics(internal=service.settings.internal_metrics)
     rate, refusals = RateLimit(service.settings.rate_limit), Refusals(service.state.log)
     table = routes(Bodies(service.settings.plan))
-    described = openapi.document(table, service.settings.experiment)
+    described = openapi.document(table, service.settings.experiment, service.settings.prefix)
 
     async def described_api(call: Call) -> Any:  # noqa: ARG001
         return described
@@ -87,14 +92,19 @@ def make_app(service: Service) -> CrossOrigin | Direct:
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[dict[str, Any]]:  # noqa: ARG001
         await service.start()
-        yield {"direct": direct if service.settings.direct else {}, "origins": allowed}
+        yield {
+            "direct": direct if service.settings.direct else {},
+            "origins": allowed,
+            "connections": service.settings.connections,
+        }
         await service.stop()
 
     origins = list(service.settings.cors_origins)
     # Endpoints that take a body read only their headers and their body. [protocol.py]
     direct = {
-        (method.encode(), path.encode()): endpoint
+        (method.encode(), (before + path).encode()): endpoint
         for (method, path), endpoint in endpoints.items()
+        for before in {"", service.settings.prefix}
         if endpoint.takes_body
     }
     allowed = frozenset(origin.encode() for origin in origins)
@@ -104,7 +114,7 @@ def make_app(service: Service) -> CrossOrigin | Direct:
         lifespan=lifespan,
     )
     app.router.redirect_slashes = False  # a wrong path is an error, in the one shape of errors
-    whole = Direct(app, endpoints)
+    whole = Direct(app, endpoints, service.settings.prefix)
     return CrossOrigin(whole, origins) if origins else whole
 
 

@@ -9,6 +9,7 @@ import socket
 import sys
 from contextlib import closing, suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import uvicorn
 from uvicorn.supervisors import Multiprocess
@@ -70,7 +71,9 @@ def serve(config: Path, *, host: str | None, port: int | None, workers: int) -> 
     address = f"http://{where}:{listening.getsockname()[1]}"
     print(f"{settings.experiment}: {address}, dashboard {address}/ui", file=sys.stderr, flush=True)
     if workers > 1:
-        Multiprocess(running, sockets=[listening]).run()
+        with TemporaryDirectory(prefix="discreet-metrics-") as folder:  # of mode 0700
+            os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder
+            Multiprocess(running, sockets=[listening]).run()
         return
     server = uvicorn.Server(running)
     with suppress(KeyboardInterrupt):

@@ -68,7 +68,7 @@ class Upkeep:
                 await asyncio.sleep(TICK)
 
     async def _now_and_then(self) -> None:
-        """Which keys were used: the minute is exact enough. And failures that were counted."""
+        """Which keys were used, and failures that were counted."""
         for tick in itertools.count(1):
             await asyncio.sleep(TICK)
             if self._stopping.is_set():

@@ -35,7 +35,7 @@ class Key:
     rate: int | None
     """Requests per second and bucket instead of the service's own limit."""
     used: float | None
-    """When it last asked, to a minute; answers of people do not count. [worker_state.py]"""
+    """The hour in which it last asked; answers of people do not count. [worker_state.py]"""
     expired: int
     """Not 0, by the clock of the database, when it was read."""
 
@@ -106,9 +106,10 @@ def _by_id(database: Database, connection: Connection, id: str) -> Key:
 
 
 def note_use(database: Database, connection: Connection, ids: Iterable[str]) -> None:
-    """Note that keys were used now."""
+    """Note that keys were used in this hour."""
+    now = float(connection.execute(f"SELECT {database.now}").fetchone()[0])
     for id in sorted(ids):
-        connection.execute(f"UPDATE keys SET used = {database.now} WHERE id = ?", (id,))
+        connection.execute("UPDATE keys SET used = ? WHERE id = ?", (now - now % 3600, id))
 
 
 def revoke(database: Database, connection: Connection, id: str) -> Key:

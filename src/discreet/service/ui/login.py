@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 
 from discreet.errors import ServiceError
 from discreet.service.storage import api_keys
@@ -29,16 +29,16 @@ async def log_in(asked: Asked) -> Response:
     # A new session: a session that someone prepared before the log-in must not gain rights.
     now = await state.read(lambda c: c.execute(f"SELECT {state.database.now}").fetchone()[0])
     _, cookie = Sessions(state.vault.mac).begin(key.id, float(now))
-    response = RedirectResponse("/ui", 303)
-    set_cookie(asked.request, response, cookie)
+    response = asked.to("/ui")
+    set_cookie(asked, response, cookie)
     return response
 
 
 async def log_out(asked: Asked) -> Response:
     """Afterwards copies of the cookie are worthless, and so are other sessions of this key."""
     await asked.service.end_sessions(asked.session.key)
-    response = RedirectResponse(LOG_IN, 303)
-    response.delete_cookie(COOKIE, path="/ui", httponly=True, samesite="strict")
+    response = asked.to(LOG_IN)
+    response.delete_cookie(COOKIE, path=f"{asked.root}/ui", httponly=True, samesite="strict")
     return response
 
 
@@ -57,4 +57,4 @@ async def keys(asked: Asked) -> Response:
 
 async def revoke(asked: Asked) -> Response:
     await asked.service.revoke_key(asked.given("id"), asked.by)
-    return RedirectResponse("/ui/keys", 303)
+    return asked.to("/ui/keys")

@@ -53,6 +53,15 @@ class Asked:
         return self.fields.get(name, [""])[0]
 
     @property
+    def root(self) -> str:
+        """What comes before every path, where a proxy serves us below a path of its own."""
+        return self.service.settings.prefix
+
+    def to(self, path: str) -> Response:
+        """Lead the browser to a page, after a form."""
+        return RedirectResponse(self.root + path, 303)
+
+    @property
     def by(self) -> str:
         """The id of the key that does something, for the log."""
         return self.key.id if self.key else ""
@@ -76,7 +85,8 @@ class Asked:
             token=self.session.token,
             key=self.key,
             admin=self.admin,
-            path=self.request.url.path,
+            path=self.request.url.path.removeprefix(self.root),
+            root=self.root,
         )
         return HTMLResponse(text, code)
 
@@ -115,7 +125,7 @@ class Page:
         if session and key and (not key.valid or session.began <= (key.ended or 0.0)):
             key = None
         if self._scopes is not None and key is None:
-            return _log_in_first(request)
+            return _log_in_first(request, self._service.settings.prefix + LOG_IN)
         cookie = None
         if session is None:
             session, cookie = self._sessions.begin("", 0.0)
@@ -135,7 +145,7 @@ class Page:
         except Exception as error:
             response = self._failure(asked, error)
         if cookie is not None and "set-cookie" not in response.headers:
-            set_cookie(request, response, cookie)
+            set_cookie(asked, response, cookie)
         return response
 
     async def _form(self, request: Request) -> dict[str, list[str]]:
@@ -160,23 +170,23 @@ class Page:
         return asked.page(name, status, message=problem.message)
 
 
-def set_cookie(request: Request, response: Response, text: str) -> None:
+def set_cookie(asked: Asked, response: Response, text: str) -> None:
     """A cookie that no script reads and no other site sends."""
     response.set_cookie(
         COOKIE,
         text,
         max_age=SECONDS,
-        path="/ui",
+        path=f"{asked.root}/ui",
         httponly=True,
         samesite="strict",
-        secure=request.url.scheme == "https",
+        secure=asked.request.url.scheme == "https",
     )
 
 
-def _log_in_first(request: Request) -> Response:
+def _log_in_first(request: Request, place: str) -> Response:
     if "hx-request" in request.headers:  # redirect the whole page, not a part of it
-        return Response(status_code=204, headers={"HX-Redirect": LOG_IN})
-    return RedirectResponse(LOG_IN, 303)
+        return Response(status_code=204, headers={"HX-Redirect": place})
+    return RedirectResponse(place, 303)
 
 
 def _refuse_foreign(asked: Asked) -> None:

@@ -47,7 +47,8 @@ def pages(
         for path, view, scopes, methods in PAGES
     ]
     static = StaticFiles(directory=Path(__file__).parent / "static")
+    home_page = f"{service.settings.prefix}/ui"
     # People also type the address with a slash at the end.
-    home = Route("/ui/", RedirectResponse("/ui", 308), methods=["GET"])
-    start = Route("/", RedirectResponse("/ui", 307), methods=["GET"])
+    home = Route("/ui/", RedirectResponse(home_page, 308), methods=["GET"])
+    start = Route("/", RedirectResponse(home_page, 307), methods=["GET"])
     return [*made, start, home, Mount("/ui/static", static)]
