@@ -29,6 +29,7 @@ from discreet.service.http.rate_limit import RateLimit
 from discreet.service.http.refusals import Refusals
 from discreet.service.http.routes import ANY, Route, routes
 from discreet.service.http.supervision import end_with
+from discreet.service.http.tracing import Traces, traces_of
 from discreet.service.logs import ServerMessages
 from discreet.service.runtime.service import Service
 from discreet.service.settings import Settings
@@ -69,7 +70,7 @@ class CrossOrigin(CORSMiddleware):
         self.routes = app.routes
 
 
-def make_app(service: Service) -> CrossOrigin | Direct:
+def make_app(service: Service, traces: Traces | None = None) -> CrossOrigin | Direct:
     """The application; the service starts and stops with it."""
     metrics = Metrics(internal=service.settings.internal_metrics)
     rate, refusals = RateLimit(service.settings.rate_limit), Refusals(service.state.log)
@@ -81,7 +82,7 @@ def make_app(service: Service) -> CrossOrigin | Direct:
 
     shown = Route("GET", "/openapi.json", ANY, described_api, "This document")
     endpoints = {
-        (each.method, each.path): Endpoint(each, service, metrics, rate, refusals)
+        (each.method, each.path): Endpoint(each, service, metrics, rate, refusals, traces)
         for each in (*table, shown)
     }
     paths: list[BaseRoute] = [
@@ -141,7 +142,7 @@ def from_environment() -> CrossOrigin | Direct:
     settings = Settings.of_text(os.environ.pop("DISCREET_EXPERIMENT"), config)
     service = Service(settings, config=config, workers=workers)
     ServerMessages(service.state.log).install()
-    app = make_app(service)
+    app = make_app(service, traces_of(settings.experiment))
     # Objects of the start stay: garbage collections skip them, and run less often.
     gc.freeze()
     gc.set_threshold(20_000, 20, 50)

@@ -19,6 +19,7 @@ from discreet.service.http.metrics import Metrics
 from discreet.service.http.rate_limit import ANSWER, UNLIMITED, RateLimit
 from discreet.service.http.refusals import Refusals
 from discreet.service.http.routes import PUBLIC, Route
+from discreet.service.http.tracing import Traces
 from discreet.service.runtime.service import Service
 from discreet.service.storage import api_keys
 from discreet.service.storage.faults import safe_name
@@ -60,9 +61,10 @@ class Endpoint:
         metrics: Metrics,
         rate: RateLimit,
         refusals: Refusals,
+        traces: Traces | None = None,
     ) -> None:
         self._route, self._service, self._metrics, self._rate = route, service, metrics, rate
-        self._refusals = refusals
+        self._refusals, self._traces = refusals, traces
         self._decoder = None if route.body is None else msgspec.json.Decoder(route.body)
         self._open = route.scopes == PUBLIC or (route.releases and service.settings.public_releases)
         self.takes_body = route.body is not None
@@ -107,7 +109,11 @@ class Endpoint:
             answer = self._failure(error, headers, client)
         if REQUEST in headers and not answer.request:
             answer = answer._replace(request=_request_id(headers))
-        self._metrics.count(self._route.path, answer.status, time.perf_counter() - began)
+        seconds = time.perf_counter() - began
+        self._metrics.count(self._route.path, answer.status, seconds)
+        if self._traces is not None:
+            route = self._route
+            self._traces.note(route.method, route.path, answer.status, seconds, headers)
         return answer
 
     def _admitted(self, headers: Mapping[bytes, bytes]) -> str:
