@@ -73,7 +73,8 @@ class CrossOrigin(CORSMiddleware):
 def make_app(service: Service, traces: Traces | None = None) -> CrossOrigin | Direct:
     """The application; the service starts and stops with it."""
     metrics = Metrics(internal=service.settings.internal_metrics)
-    rate, refusals = RateLimit(service.settings.rate_limit), Refusals(service.state.log)
+    rate = RateLimit(service.settings.rate_limit)
+    refusals = Refusals(service.state.log, limited=service.settings.rate_limit > 0)
     table = routes(Bodies(service.settings.plan))
     described = openapi.document(table, service.settings.experiment, service.settings.prefix)
 
