@@ -22,7 +22,7 @@ TEST_WHEEL := PYTHONPATH="$(CURDIR)/$(WHEEL)" DISCREET_TESTS_WHEEL=1 $(BIN)/$(PY
 # One version, which the lock file has too: make lock TORCH=torch==X changes it.
 TORCH ?= torch==2.13.0
 
-.PHONY: help setup demo test test-torch test-long sabotage coverage wheel lint bench lock clean
+.PHONY: help setup demo test test-torch test-long sabotage coverage wheel lint bench lock clean check-deploy
 
 help:
 	@echo "make setup      .venv with everything but torch"
@@ -31,6 +31,7 @@ help:
 	@echo "make test-torch the tests that need torch, in .venv-torch; none may be skipped"
 	@echo "make test-long  the tests that need minutes"
 	@echo "make sabotage   faults put into the source on purpose: none may be missed (20 minutes)"
+	@echo "make check-deploy what the image does, and nginx in front (NGINX_PROGRAM=nginx); needs a network"
 	@echo "make coverage   make test once more, with the lines that it runs"
 	@echo "make lint       ruff, mypy, import rules"
 	@echo "make wheel      dist/, unpacked in build/wheel"
@@ -68,6 +69,10 @@ test: lint wheel
 
 test-long: wheel
 	$(TEST_WHEEL) -m long tests
+
+check-deploy: $(DEV)
+	PYTHON=$(abspath $(BIN))/python deploy/check_image.sh
+	DISCREET=$(abspath $(BIN))/discreet deploy/check_nginx.sh
 
 coverage: wheel
 	$(TEST_WHEEL) -m "not long" --doctest-modules --cov=discreet --cov-report=term tests $(WHEEL)/discreet

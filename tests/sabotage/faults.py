@@ -1413,8 +1413,8 @@ FAULTS = (
         (
             Edit(
                 ENDPOINT,
-                "self._rate.take(self._route.bucket, caller)",
-                'self._rate.take("all", caller)',
+                "self._rate.take(self._route.bucket, caller, own)",
+                'self._rate.take("all", caller, own)',
             ),
         ),
         ("service/test_http.py::test_nobodys_answer_takes_a_slot_from_another",),

@@ -1,12 +1,17 @@
 """``discreet serve --init``, ``keys`` and ``restore`` as a newcomer types them."""
 
 import json
+import re
+import socket
 from pathlib import Path
 
 import pytest
 
 from discreet.cli.main import main
+from discreet.releases.canonical import canonical
+from discreet.service.example import EXAMPLE
 from discreet.service.runtime.lifecycle import begin
+from discreet.service.secrets.vault import Vault
 from discreet.service.settings import Settings
 from discreet.service.storage.anchor import Mark
 from discreet.service.storage.locations import anchor_of
@@ -52,6 +57,87 @@ def test_init_writes_what_only_the_owner_may_read(here, capsys):
     assert "must be empty for a new experiment" in told
 
 
+def changed(here, name, **words):
+    """The example with other words for some settings."""
+    text = EXAMPLE
+    for key, value in words.items():
+        text = re.sub(rf"^{key} = \S+", f"{key} = {json.dumps(value)}", text, flags=re.MULTILINE)
+    (here / name).write_text(text)
+    return name
+
+
+def told_in_one_line(capsys, *words):
+    code, _, told = run(capsys, *words)
+    assert (code, told.count("\n")) == (2, 1), told
+    assert "Traceback" not in told
+    return told
+
+
+UNREACHABLE = "postgresql://me:secret@127.0.0.1:1/name"
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        ({"database": "no/such/folder.db"}, "no/such must be usable"),
+        ({"database": "noise.db"}, r"database must be usable; .*SQLITE_NOTADB"),
+        ({"database": UNREACHABLE}, r"database must be usable; .*Connection refused"),
+        ({"database": "postgresql://me:%zz@host/name"}, "database must be usable"),
+        ({"vault": "noise.db"}, "vault must be a folder"),
+        ({"vault": "open"}, r"vault must be closed to everybody .*mode 0755.* chmod -R go="),
+        ({"port": 70_000}, "port must be at most 65535"),
+    ],
+)
+def test_init_refuses_before_anything_is_made(here, capsys, words, complaint):
+    (here / "noise.db").write_bytes(bytes(range(256)) * 40)
+    (here / "open").mkdir(mode=0o755)
+    changed(here, "bad.toml", **words)
+    before = sorted(here.rglob("*"))
+    told = told_in_one_line(capsys, "serve", "--init", "--config", "bad.toml")
+    assert re.search(complaint, told), told
+    assert "secret" not in told
+    assert "%zz" not in told
+    assert sorted(here.rglob("*")) == before
+
+
+def test_init_refuses_the_vault_of_another_experiment(here, capsys):
+    run(capsys, "serve", "--init")
+    changed(here, "second.toml", database="second.db", experiment="second")
+    told = told_in_one_line(capsys, "serve", "--init", "--config", "second.toml")
+    assert "vault must be new for a new experiment" in told
+    assert not (here / "second.db").exists()
+    changed(here, "third.toml", database="third.db", vault="third")
+    assert run(capsys, "serve", "--init", "--config", "third.toml")[0] == 0
+
+
+def test_an_init_that_was_cut_short_can_be_repeated(here, capsys):
+    (here / "experiment.toml").write_text(EXAMPLE)
+    Vault(here / "vault").create()
+    assert run(capsys, "serve", "--init")[0] == 0
+
+
+def test_faults_of_storage_are_told_in_one_line(here, capsys):
+    run(capsys, "serve", "--init")
+    for path in (here / "vault", here / "vault" / "mac.key"):
+        mode = path.stat().st_mode & 0o777
+        path.chmod(0o755)
+        assert "vault must be closed" in told_in_one_line(capsys, "serve")
+        path.chmod(mode)
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = str(other.getsockname()[1])
+        assert f"port {port} of 127.0.0.1 must be free" in told_in_one_line(
+            capsys, "serve", "--port", port
+        )
+    assert "port must be at most" in told_in_one_line(capsys, "serve", "--port", "70000")
+    told = told_in_one_line(capsys, "serve", "--host", "192.0.2.1")
+    assert "host and port must be of this machine" in told
+    (here / "discreet.db").write_bytes(bytes(range(256)) * 40)
+    for words in (["serve"], ["keys", "list"], ["restore"], ["backup", "copy.db"]):
+        assert "SQLITE_NOTADB" in told_in_one_line(capsys, *words)
+
+
 def test_init_begins_the_experiment_of_a_file_that_is_there(here, capsys):
     run(capsys, "serve", "--init")
     text = (here / "experiment.toml").read_text().replace('"welcome"', '"other"')
@@ -81,6 +167,32 @@ def test_keys_are_created_listed_and_revoked(here, capsys):
     assert (code, "Did you mean 'decide'?" in told) == (2, True)
     code, _, told = run(capsys, "keys", "revoke", "nobody")
     assert (code, "discreet keys list" in told) == (2, True)
+
+
+def test_a_backup_is_for_its_owner_and_so_is_what_is_restored(here, capsys):
+    run(capsys, "serve", "--init")
+    code, _, _ = run(capsys, "backup", "copies/first.db")
+    copy = here / "copies" / "first.db"
+    assert code == 0
+    assert (copy.stat().st_mode & 0o077, copy.parent.stat().st_mode & 0o077) == (0, 0)
+    code, _, told = run(capsys, "backup", "copies/first.db")
+    assert (code, "backup must be a new file" in told) == (2, True)
+    (here / "discreet.db").unlink()
+    (here / "discreet.db").write_bytes(copy.read_bytes())
+    (here / "discreet.db").chmod(0o644)
+    assert run(capsys, "restore")[0] == 0
+    assert (here / "discreet.db").stat().st_mode & 0o077 == 0
+
+
+def test_a_plan_is_read_from_the_file_of_a_service(here, capsys):
+    run(capsys, "serve", "--init")
+    code, out, _ = run(capsys, "plan", "experiment.toml", "--json")
+    planned = json.loads(out)["plan"]
+    stored = Settings.read(here / "experiment.toml").plan.to_config()
+    assert code == 0
+    assert {name: planned[name] for name in planned if name != "releases"} == {
+        name: stored[name] for name in stored if name != "releases"
+    }
 
 
 def test_restore_begins_a_new_epoch(here, capsys):
@@ -125,6 +237,8 @@ def test_the_anchor_can_be_named(here, capsys, tmp_path_factory):
     code, out, _ = run(capsys, "serve", "--init", "--anchor", str(path))
     assert (code, f"(apart): {path}" in out) == (0, True)
     assert path.is_file()
+    (here / "discreet.db").unlink()
+    path.unlink()  # as if the first attempt had been cut short
     code, _, told = run(capsys, "serve", "--init", "--anchor", str(here / "other.jsonl"))
     assert (code, "must be left out if there is an anchor" in told) == (2, True)
     code, _, told = run(capsys, "serve", "--anchor", str(path))
@@ -185,8 +299,6 @@ def test_workers_are_handed_a_file_that_an_environment_can_hold(here, capsys):
 
 
 def test_begin_returns_a_key_once(here):
-    from discreet.service.example import EXAMPLE
-
     (here / "experiment.toml").write_text(EXAMPLE)
     assert begin(Settings.read(here / "experiment.toml")).startswith("dk_")
 
@@ -198,3 +310,10 @@ def test_the_ledger_of_a_service_is_verified(written, server, path, monkeypatch,
     monkeypatch.setenv("DISCREET_API_KEY", key)
     assert main(["ledger", "verify", f"http://127.0.0.1:{running.port}{path}"]) == 0
     assert "valid: the ledger says the same" in capsys.readouterr().out
+    if path == "":
+        address = f"http://127.0.0.1:{running.port}"
+        assert main(["release", "verify", address]) == 0
+        assert "valid: 0 releases" in capsys.readouterr().out
+        line = running.call("GET", "/v1/releases/0", key=key)[1]
+        (folder / "releases.jsonl").write_bytes(canonical(line) + b"\n")
+        assert main(["release", "verify", str(folder / "releases.jsonl")]) == 0

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from discreet.errors import DecisionClosed, InvalidInput, LossConflict, UnknownDecision
+from discreet.service.runtime.status import ENDED
 
 HERE = [0.3, -0.2]
 
@@ -239,23 +240,12 @@ def test_a_bad_context_takes_no_slot(settings, play):
     play(settings(window=60), scenario)
 
 
-def test_slots_lost_with_a_process_are_void_and_never_used_again(settings, play):
-    chosen = settings(plan={"first_batch": 64}, window=60, lease=16)
-
-    async def first(service):
-        return [each.decision for each in await fill(service, 3)]
-
-    before = play(chosen, first)
-    later = play(chosen, first)
-    assert not set(before) & set(later)
-    taken = play(chosen, lambda service: service.status())["batches"][0]["taken"]
-    assert taken == 16 + 12  # two leases, the second from what was left
-
-
 def test_the_horizon_ends_the_experiment(settings, play, released):
     async def scenario(service):
         await fill(service, 4)
         await released(service)
+        status = await service.status()
+        assert (status["ended"], ENDED in status["text"]) == (True, True)
         return await fill(service, 2)
 
     over = play(settings(plan={"horizon": 10}), scenario)  # batches of 4 and 6; the last unfitted

@@ -107,14 +107,14 @@ def test_defaults_in_the_guide_are_those_of_the_code():
 
 
 def test_operations_name_every_public_metric():
-    status = {"batches": [], "now": 0.0, "newest": 0}
+    status = {"batches": [], "now": 0.0, "newest": 0, "ready": True, "ended": False}
     ledger = {"spent": {"epsilon": "0.0"}, "budget": {"epsilon": "1.0"}}
     metrics = Metrics(internal=False)
     metrics.count("/v1/decide", 503, 0.1)
     text = metrics.public(status, ledger).decode()
     families = set(re.findall(r"^# TYPE (discreet_\w+)", text, re.MULTILINE))
     families = {name for name in families if not name.endswith("_created")}
-    assert len(families) >= 8
+    assert len(families) >= 10
     counters = set(re.findall(r"^# TYPE (\w+) counter", text, re.MULTILINE))
     shown = {
         f"{name.removesuffix('_total')}_total" if name in counters else name for name in families

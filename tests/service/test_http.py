@@ -87,8 +87,11 @@ def test_from_the_first_decision_to_the_first_release(written, server):
     code, _, told = running.stop()
     assert code == 0
     # Before the log: where it listens, and that its anchor lies beside its database.
-    assert [line[0] == "{" for line in told.splitlines()] == [False, False, True]
-    assert json.loads(told.splitlines()[-1])["event"] == "released"
+    lines = told.splitlines()
+    assert [line[0] == "{" for line in lines] == [False, False, True, True, True, True]
+    events = [json.loads(line) for line in lines[2:]]
+    assert [each["event"] for each in events] == ["started", "release begun", "released", "stopped"]
+    assert {each["experiment"] for each in events} == {"test"}
 
 
 def test_every_route_with_every_scope(written, server):
@@ -125,6 +128,44 @@ def test_a_wrong_key_is_refused(written, server):
         assert running.call("POST", "/v1/decide", HERE, headers=headers)[0] == 401, given
     headers = {"Authorization": f"bearer {key}"}
     assert running.call("POST", "/v1/decide", HERE, headers=headers)[0] == 200
+    forwarded = {"X-Forwarded-For": "203.0.113.7"}
+    wrong = [running.call("POST", "/v1/decide", HERE, headers=forwarded)[0] for _ in range(400)]
+    assert set(wrong) == {401, 429}
+    assert running.call("POST", "/v1/decide", HERE, key, forwarded)[0] == 200  # a valid key
+    other = {"X-Forwarded-For": "203.0.113.8"}
+    assert running.call("POST", "/v1/decide", HERE, headers=other)[0] == 401
+    lines = [json.loads(line) for line in running.stop()[2].splitlines() if line[0] == "{"]
+    refused = [each for each in lines if each["event"] == "authentication refused"]
+    assert sum(each.get("count", 1) for each in refused) == 9 + 400 + 1
+    assert len(refused) == 2  # at once, and how many more
+    assert not any("203.0.113" in json.dumps(each) for each in lines)
+
+
+def test_a_key_ends_has_a_rate_and_tells_when_it_was_used(written, server):
+    folder, admin = written(window=60)
+    running = server(folder)
+
+    def make(**words):
+        return running.call("POST", "/v1/admin/keys", {"scopes": ["decide"]} | words, admin)
+
+    status, made, _ = make(expires_in="2s", rate=2)
+    assert (status, made["rate"], made["used"]) == (200, 2, None)
+    codes = [running.call("POST", "/v1/decide", HERE, made["key"])[0] for _ in range(5)]
+    assert (codes[0], codes[-1]) == (200, 429)
+    answers = new_key(running, admin, "observe")
+    running.call("POST", "/v1/observe", {"decision": "x", "loss": 0.5}, answers)
+    listed = running.call("GET", "/v1/admin/keys", key=admin)[1]["keys"]
+    used = {each["id"]: each["used"] for each in listed}
+    assert -60 < time.time() - used[made["id"]] < 3660
+    assert used[made["id"]] % 3600 == 0
+    assert used[answers.split("_")[1]] is None  # it would tell whether somebody answered
+    deadline = time.monotonic() + 20
+    while running.call("POST", "/v1/decide", HERE, made["key"])[0] != 401:
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+    for wrong in ({"expires_in": "soon"}, {"expires_in": 5}, {"rate": 0}, {"rate": "2"}):
+        assert make(**wrong)[0] == 422, wrong
+    assert running.call("GET", "/")[2]["location"] == "/ui"
 
 
 def test_a_revoked_key_stops_working(written, server):

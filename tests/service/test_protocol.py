@@ -149,6 +149,37 @@ def test_the_short_way_can_be_turned_off(serve, long_way):
     serve(scenario, direct=False)
 
 
+@pytest.mark.parametrize("allowed", [["https://a.example"], ["*"]])
+def test_pages_of_other_origins_take_the_short_way_too(serve, long_way, allowed):
+    async def scenario(here):
+        answers = []
+        for direct in (True, False):
+            wire = await here.wire()
+            for origin in ("https://a.example", "https://b.example"):
+                more = [f"Origin: {origin}"]
+                request = wire.request(more=more) if direct else chunked(wire, more=more)
+                status, headers, _ = await wire.ask(request)
+                assert status == 200
+                answers.append(headers.get("access-control-allow-origin"))
+            assert long_way == ["/v1/decide"] * 2 * (not direct)
+        assert answers[:2] == answers[2:]
+        return answers[:2]
+
+    told = serve(scenario, cors_origins=allowed)
+    assert told == (["*", "*"] if allowed == ["*"] else ["https://a.example", None])
+
+
+def test_an_old_client_may_stay_connected(serve):
+    async def scenario(here):
+        wire = await here.wire()
+        for _ in range(2):
+            asked = wire.request(version="1.0", more=["Connection: keep-alive"])
+            status, headers, _ = await wire.ask(asked)
+            assert (status, headers["connection"]) == (200, "keep-alive")
+
+    serve(scenario)
+
+
 def test_what_is_not_plain_takes_the_long_way(serve, long_way):
     async def scenario(here):
         wire = await here.wire()
@@ -399,6 +430,50 @@ def test_a_head_that_waits_for_us_is_not_too_slow(serve, monkeypatch):
         assert (await wire.ask(second[40:]))[0] == 200
 
     serve(scenario)
+
+
+@pytest.mark.parametrize("length", [200, 100_000])
+def test_a_body_that_comes_too_slowly_is_not_awaited(serve, monkeypatch, length):
+    monkeypatch.setattr(bounds, "BODY_SECONDS", 0.2)
+
+    async def scenario(here):
+        wire = await here.wire()
+        head = wire.request(body=b"{" * length).split(b"\r\n\r\n")[0] + b"\r\n\r\n"
+        await refused(wire, head + b"{", 408, "too_slow")
+        assert (await (await here.wire()).ask(wire.request()))[0] == 200
+
+    serve(scenario)
+
+
+def test_connections_are_limited(serve):
+    async def scenario(here):
+        kept = [await here.wire() for _ in range(3)]
+        for wire in kept:
+            assert (await wire.ask(wire.request()))[0] == 200
+        await refused(await here.wire(), b"", 503, "too_many_connections")
+        await kept[0].hang_up()
+        await asyncio.sleep(0.1)
+        assert (await (await here.wire()).ask(kept[1].request()))[0] == 200
+        assert (await kept[1].ask(kept[1].request()))[0] == 200
+
+    serve(scenario, connections=3)
+
+
+def test_a_service_may_lie_below_a_path(serve, long_way):
+    async def scenario(here):
+        wire = await here.wire()
+        plain = wire.request()
+        below = plain.replace(b"POST /v1", b"POST /bandit/v1")
+        assert [(await wire.ask(each))[0] for each in (plain, below)] == [200, 200]
+        assert long_way == []
+        for path in (b"/bandit/healthz", b"/healthz", b"/bandit/v1/releases/0"):
+            request = plain.split(b"\r\n\r\n")[0].replace(b"POST /v1/decide", b"GET " + path)
+            head = re.sub(rb"(?i)content-length: \d+", b"Content-Length: 0", request)
+            assert (await wire.ask(head + b"\r\n\r\n"))[0] == 200
+        other = plain.replace(b"POST /v1", b"POST /bandits/v1")
+        assert (await wire.ask(other))[0] == 404
+
+    serve(scenario, prefix="/bandit")
 
 
 def test_who_connects_and_says_nothing_is_not_awaited(serve):

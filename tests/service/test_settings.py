@@ -43,6 +43,16 @@ def made(plan=None, **changes):
         ({"holdback": 0.0}, r"holdback must be left out.*\[plan.control\]"),
         ({"default_action": 3}, "default_action must be"),
         ({"port": "8000"}, "port must be a whole number"),
+        ({"port": 65_536}, "port must be at most 65535"),
+        ({"port": -1}, "port must be at least 0"),
+        ({"cors_origins": "https://a.example"}, "cors_origins must be a list"),
+        ({"cors_origins": ["a.example"]}, "cors_origins must be a list"),
+        ({"cors_origins": ["https://a.example/shop"]}, "cors_origins must be .* without a path"),
+        ({"cors_origins": [7]}, "cors_origins must be a list"),
+        ({"prefix": "bandit"}, "prefix must be empty or a path"),
+        ({"prefix": "/bandit/"}, "prefix must be empty or a path"),
+        ({"prefix": None}, "prefix must be empty or a path"),
+        ({"connections": 0}, "connections must be at least 1"),
         ({"public_releases": "yes"}, "public_releases must be true or false"),
         ({"direct": 1}, "direct must be true or false"),
         ({"batches_per_user": 3, "records_per_batch": 1}, "only with unit='user'"),
@@ -65,6 +75,8 @@ def test_refusals_name_the_key(changes, complaint):
     [
         ({"oracle": {"kind": "Ridge", "mechanism": "paper"}}, {}, "to protect people"),
         ({"budget": {"epsilon": "inf"}}, {}, "to protect people"),
+        ({"budget": {"epsilon": 20.5, "delta": 1e-6}}, {}, "epsilon must be at most 20 to protect"),
+        ({"budget": {"epsilon": 1.0, "delta": 0.01}}, {}, "delta must be at most 0.001 to protect"),
         ({"missing_loss": 1.0}, {"journal": "observe"}, "missing_loss must be left out"),
         ({"feedback": "full"}, {}, "feedback must be 'bandit'"),
         ({"unit": "visit"}, {}, "plan.unit must be left out"),
@@ -86,6 +98,8 @@ def test_an_experiment_has_a_plan():
 def test_idealised_mechanisms_need_to_be_asked_for():
     plan = {"oracle": {"kind": "Ridge", "mechanism": "paper"}}
     assert made(plan, allow_idealised=True).plan.oracle.mechanism == "paper"
+    weak = {"budget": {"epsilon": 50.0, "delta": 0.1}}
+    assert made(weak, allow_idealised=True).plan.budget.epsilon == 50.0
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,9 @@ def test_two_workers_share_one_experiment(written, server, fresh_schema):
 
     with ThreadPoolExecutor(8) as pool:
         decisions = list(pool.map(decide, range(40)))
+    told = running.call("GET", "/metrics", key=key)[1].decode()  # by one worker, of both
+    counted = 'discreet_request_seconds_count{route="/v1/decide"} 40.0'
+    assert (counted in told, "internal" in told) == (True, False)
     stored = [each["decision"] for each in decisions if each["stored"]]
     assert len(stored) == len(set(stored)) == 4  # the first batch has four slots
     for each in stored:

@@ -36,6 +36,8 @@ WORDS = (
     *("unit", "batches_per_user", "records_per_batch"),
 )
 """Keys of the plan itself that ``--set`` reaches."""
+PEOPLE = ("unit", "batches_per_user", "records_per_batch")
+"""What the file of a service says at its top and a plan says itself."""
 DEFAULT = {"policy": "ReplayBonusPO", "oracle": "PooledRidge"}
 
 
@@ -62,7 +64,12 @@ class Experiment:
 def experiment_flags(parser: argparse.ArgumentParser) -> None:
     """The flags that ``discreet run`` and ``discreet plan`` share."""
     flag = parser.add_argument
-    flag("file", nargs="?", metavar="experiment.toml", help="keys of a plan, and data, rows, seeds")
+    flag(
+        "file",
+        nargs="?",
+        metavar="experiment.toml",
+        help="keys of a plan, and data, rows, seeds; or the file of a service",
+    )
     flag("--data", metavar="NAME|FILE", help="fried, linear, logistic, digits, …, .npz or .csv")
     target_flag(parser)
     user_flag(parser)
@@ -163,8 +170,12 @@ def from_arguments(args: argparse.Namespace, *, needs_data: bool = False) -> Exp
 
 
 def read_experiment(path: str) -> dict[str, Any]:
-    """The document of a TOML file; a data file is relative to it."""
+    """The document of a TOML file; a data file is relative to it. Of a service's file it is the
+    plan, with what the file says of people."""
     document = read_toml(path, "experiment")
+    if isinstance(document.get("plan"), dict):
+        people = {name: document[name] for name in PEOPLE if name in document}
+        document = document["plan"] | people
     data = document.get("data")
     if isinstance(data, str) and Path(data).suffix:
         document["data"] = str(Path(path).parent / data)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from typing import Any
@@ -26,6 +27,12 @@ def add(commands: Commands) -> None:
         help="decide, observe, ticket, release:read, audit or admin; may be repeated",
     )
     created.add_argument("--label", default="", metavar="TEXT", help="what it is for")
+    created.add_argument(
+        "--expires-in", metavar="TIME", help="how long it works, as in 90d (default: no end)"
+    )
+    created.add_argument(
+        "--rate", type=int, metavar="N", help="requests per second instead of rate_limit"
+    )
     listed = command(kinds, "list", "all keys, without their secrets", list_)
     revoked = command(kinds, "revoke", "a key stops working within a second", revoke)
     revoked.add_argument("id", metavar="ID", help="as discreet keys list shows it")
@@ -38,7 +45,14 @@ def create(args: argparse.Namespace) -> Answer:
     from discreet.service.storage import api_keys
 
     with _database(args.config) as (database, connection), database.transaction(connection):
-        text, key = api_keys.create(database, connection, args.scope, args.label)
+        text, key = api_keys.create(
+            database,
+            connection,
+            args.scope,
+            args.label,
+            expires_in=args.expires_in,
+            rate=args.rate,
+        )
     said = f"key {key.id} for {' '.join(args.scope)}, shown this once:\n{text}"
     return Answer(key.shown() | {"key": text}, said)
 
@@ -47,13 +61,25 @@ def list_(args: argparse.Namespace) -> Answer:
     """All keys, without their secrets."""
     from discreet.service.storage import api_keys
 
-    with _database(args.config) as (_, connection):
-        keys = [key.shown() for key in api_keys.listed(connection)]
+    with _database(args.config) as (database, connection):
+        keys = [key.shown() for key in api_keys.listed(database, connection)]
     rows = [
-        [key["id"], "revoked" if key["revoked"] else "valid", " ".join(key["scopes"]), key["label"]]
+        [
+            key["id"],
+            "revoked" if key["revoked"] else "expired" if key["expired"] else "valid",
+            " ".join(key["scopes"]),
+            _day(key["expires"]) or "revoked",
+            _day(key["used"]) or "never",
+            key["label"],
+        ]
         for key in keys
     ]
-    return Answer({"keys": keys}, "\n".join(table(["id", "state", "scopes", "label"], rows)))
+    header = ["id", "state", "scopes", "works until", "last used", "label"]
+    return Answer({"keys": keys}, "\n".join(table(header, rows)))
+
+
+def _day(moment: float | None) -> str:
+    return "" if moment is None else time.strftime("%Y-%m-%d", time.gmtime(moment))
 
 
 def revoke(args: argparse.Namespace) -> Answer:
@@ -68,11 +94,12 @@ def revoke(args: argparse.Namespace) -> Answer:
 @contextmanager
 def _database(config: str) -> Iterator[tuple[Any, Any]]:
     from discreet.service.settings import Settings
+    from discreet.service.storage.faults import in_one_line
     from discreet.service.storage.locations import open_database
     from discreet.service.storage.migrations import migrate
 
     need_extra()
     database = open_database(Settings.read(config))
-    with closing(database.connect()) as connection:
+    with in_one_line(database), closing(database.connect()) as connection:
         migrate(database, connection)
         yield database, connection

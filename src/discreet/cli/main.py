@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from discreet.cli import (
     audit_command,
+    backup_command,
     campaign_command,
     curve_command,
     data_command,
@@ -54,6 +55,7 @@ COMMANDS = (
     campaign_command,
     serve_command,
     keys_command,
+    backup_command,
     restore_command,
     traffic_command,
     theory_command,

@@ -9,6 +9,7 @@ from typing import Any
 from discreet.cli.answer import Answer, described, table
 from discreet.cli.own_code import import_flag
 from discreet.cli.parser import Commands, command
+from discreet.cli.service_documents import read_released
 from discreet.errors import CorruptRelease
 from discreet.formatting import epsilon_text, guarantee_text, listed
 from discreet.privacy.accounting import epsilon
@@ -29,7 +30,12 @@ def add(commands: Commands) -> None:
         name = call.__name__
         example = f"example:\n  discreet release {name} demo/released.json"
         kind = command(kinds, name, summary, call, example)
-        kind.add_argument("file", metavar="FILE", help="a file that released.save() wrote")
+        kind.add_argument(
+            "file",
+            metavar="SOURCE",
+            help="what released.save() wrote, a file of signed documents (one per line), or the "
+            "address of a service (with a key in DISCREET_API_KEY)",
+        )
     import_flag(kind)
 
 
@@ -38,7 +44,7 @@ def verify(args: argparse.Namespace) -> Answer:
     from discreet.billboard.recomputation import recompute
 
     try:
-        released = Released.load(args.file)
+        released = read_released(args.file)
         recomputed = recompute(released)
     except CorruptRelease as error:
         document = {"file": args.file, "valid": False, "error": str(error)}
@@ -57,7 +63,7 @@ def verify(args: argparse.Namespace) -> Answer:
 
 def show(args: argparse.Namespace) -> Answer:
     """The plan and the releases of a file, after verifying them."""
-    released = Released.load(args.file)
+    released = read_released(args.file)
     plan: Any = released.plan
     delta = float(plan["budget"]["delta"])
     known = {each.number: each for each in quality(released)}

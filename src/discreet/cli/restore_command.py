@@ -29,10 +29,13 @@ def restore(args: argparse.Namespace) -> Answer:
     """A new epoch; what was under way is burned."""
     from discreet.service.runtime import lifecycle
     from discreet.service.settings import Settings
+    from discreet.service.storage.faults import in_one_line
+    from discreet.service.storage.locations import open_database
 
     need_extra()
     settings = Settings.read(args.config)
-    made = lifecycle.restore(settings, anchor_lost=args.anchor_lost)
+    with in_one_line(open_database(settings)):
+        made = lifecycle.restore(settings, anchor_lost=args.anchor_lost)
     lines = ["a new epoch has begun"]
     if made.burned:
         lines.append(f"burned: batch {_listed(made.burned)}")

@@ -71,19 +71,22 @@ def serve(args: argparse.Namespace) -> Answer:
 def _init(path: Path, named: str | None) -> Answer:
     from discreet.billboard.signing import public_key
     from discreet.service.example import EXAMPLE
-    from discreet.service.runtime.lifecycle import begin
+    from discreet.service.runtime.lifecycle import begin, check_new
     from discreet.service.secrets.vault import Vault
     from discreet.service.settings import Settings
-    from discreet.service.storage.locations import beside, put_anchor
+    from discreet.service.storage.faults import in_one_line
+    from discreet.service.storage.locations import beside, open_database, put_anchor
 
     written = not path.exists()
-    if written:
-        write(path, EXAMPLE)
-    settings = Settings.read(path)
+    settings = Settings.of_text(EXAMPLE, path) if written else Settings.read(path)
     vault = Vault(settings.place(settings.vault))
-    vault.create()
-    anchor = put_anchor(settings, named)
-    key = begin(settings)
+    with in_one_line(open_database(settings)):
+        check_new(settings)
+        if written:
+            write(path, EXAMPLE)
+        vault.create()
+        anchor = put_anchor(settings, named)
+        key = begin(settings)
     public = public_key(vault.signing)
     kept = "beside the database: put it on another disk" if beside(settings, anchor) else "apart"
     log = settings.plan.imported  # rows that must be there before the first decision

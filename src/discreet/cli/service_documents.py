@@ -24,7 +24,8 @@ def is_address(source: str) -> bool:
 
 def address_of(url: str, path: str) -> str:
     """The address of a document, where only the service itself was named."""
-    return f"{url.rstrip('/')}{path}" if urlsplit(url).path in ("", "/") else url
+    named = urlsplit(url).path.rstrip("/")  # a service may lie below a path of its proxy
+    return url if named.endswith(path) else f"{url.rstrip('/')}{path}"
 
 
 def fetch(url: str, what: str, scope: str) -> bytes:

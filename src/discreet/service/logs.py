@@ -1,23 +1,124 @@
-"""Structured logs with a fixed list of fields; no field can hold data of people."""
+"""One line of JSON per event of a fixed list; no field of it can hold data of people."""
 
 from __future__ import annotations
 
 import json
+import logging
+import os
 import sys
+import threading
 import time
 from contextlib import suppress
 from typing import Any
 
-FIELDS = ("kind", "route", "status", "key", "batch", "release", "epoch", "worker", "seconds",
-          "keys")  # fmt: skip
-"""The fields that a line may have besides time and event; ``keys`` are names of settings."""
+EVENTS: dict[str, tuple[str, ...]] = {
+    "started": ("epoch", "release", "mode"),
+    "start failed": ("kind",),
+    "stopped": (),
+    "ready": (),
+    "not ready": ("reasons", "kind"),
+    "plan refused": ("keys",),
+    "logged in": ("by",),
+    "authentication refused": ("count",),
+    "key created": ("key", "scopes", "by"),
+    "key revoked": ("key", "by"),
+    "mode changed": ("mode", "by"),
+    "served document changed": ("release", "by"),
+    "batch burned": ("batch", "epoch", "by"),
+    "user erased": ("by",),
+    "release begun": ("batch", "epoch"),
+    "released": ("batch", "epoch", "release", "seconds"),
+    "release refused": ("kind",),
+    "experiment file differs": ("keys",),
+    "experiment file unreadable": (),
+    "experiment file as served": (),
+    "request failed": ("route", "status", "kind", "request", "count"),
+    "upkeep failed": ("kind", "count"),
+    "server trouble": ("kind", "count"),
+}
+"""Every event and the fields that it may have, as docs/logs.md explains them. ``by`` and ``key``
+are ids of API keys, ``kind`` is the safe name of an error, ``keys`` are names of settings."""
+PERIOD = 60.0
+"""Seconds in which equal failures are counted and not repeated."""
+UNCOUNTED = ("/v1/observe", "/v1/observe:batch", "/v1/activate")
+"""Routes whose number of requests tells how many people answered: also failures of these are told,
+and not counted."""
 
 
-def event(name: str, **fields: Any) -> None:
-    """One line of JSON on standard error."""
-    unknown = set(fields) - set(FIELDS)
-    if unknown:
-        raise TypeError(f"a log line has no field {sorted(unknown)}")
-    line = {"time": round(time.time(), 3), "event": name, **fields}
-    with suppress(OSError):  # a full disk must not make a request fail
-        print(json.dumps(line), file=sys.stderr, flush=True)
+class Log:
+    """The log of one experiment in this process."""
+
+    def __init__(self, experiment: str) -> None:
+        self._experiment = experiment
+        self._counting = threading.Lock()
+        self._counted: dict[tuple[Any, ...], tuple[float, int, dict[str, Any]]] = {}
+
+    def event(self, name: str, **fields: Any) -> None:
+        """One line of JSON on standard error."""
+        unknown = set(fields) - set(EVENTS[name])
+        if unknown:
+            raise TypeError(f"a log line of {name!r} has no field {sorted(unknown)}")
+        line = {
+            "time": round(time.time(), 3),
+            "event": name,
+            "experiment": self._experiment,
+            "worker": os.getpid(),
+            **fields,
+        }
+        with suppress(OSError):  # a full disk must not make a request fail
+            print(json.dumps(line), file=sys.stderr, flush=True)
+
+    def failure(self, name: str, request: str | None = None, **fields: Any) -> None:
+        """The first failure of a kind at once; equal ones within a period in one line, counted."""
+        same = (name, *sorted(fields.items()))
+        with self._counting:
+            known = self._counted.get(same)
+            now = time.monotonic()
+            if known is not None and now - known[0] < PERIOD:
+                self._counted[same] = (known[0], known[1] + 1, fields)
+                return
+            self._counted[same] = (now, 0, fields)
+        if known is not None and known[1]:
+            self._tell_count(name, known[1], fields)
+        self.event(name, **fields, **({} if request is None else {"request": request}))
+
+    def tell_counts(self, *, all: bool = False) -> None:
+        """Write down what was counted in periods that are over; ``all`` at the end."""
+        with self._counting:
+            now = time.monotonic()
+            over = {
+                same: known
+                for same, known in self._counted.items()
+                if all or now - known[0] >= PERIOD
+            }
+            for same in over:
+                del self._counted[same]
+        for (name, *_), (_, count, fields) in over.items():
+            if count:
+                self._tell_count(name, count, fields)
+
+    def _tell_count(self, name: str, count: int, fields: dict[str, Any]) -> None:
+        counted = {} if fields.get("route") in UNCOUNTED else {"count": count}
+        self.event(name, **fields, **counted)
+
+
+class ServerMessages(logging.Handler):
+    """What the HTTP server itself reports: where it came from, never its text, which may quote a
+    request."""
+
+    def __init__(self, log: Log) -> None:
+        super().__init__(logging.WARNING)
+        self._log = log
+
+    def emit(self, record: logging.LogRecord) -> None:
+        kind = f"{record.module}.{record.funcName}"
+        if record.exc_info and record.exc_info[0]:
+            kind = record.exc_info[0].__name__
+        self._log.failure("server trouble", kind=kind)
+
+    def install(self) -> None:
+        """Take the place of uvicorn's own handlers."""
+        for name in ("uvicorn", "uvicorn.error", "uvicorn.access", "asyncio"):
+            logger = logging.getLogger(name)
+            logger.handlers, logger.propagate = [], False
+            logger.addHandler(self)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -15,6 +17,7 @@ from discreet.plan import Plan
 from discreet.privacy.events import REAL_ARITHMETIC, assumptions
 from discreet.releases.canonical import read_document
 from discreet.service.catalogue_file import with_items
+from discreet.service.environment import from_environment
 from discreet.toml_files import parse_toml, read_text
 from discreet.validate import in_range, one_of, whole
 from discreet.window import UNITS as UNITS_OF_TIME
@@ -27,7 +30,13 @@ SHORTEST = 0.01
 """Seconds of the shortest window."""
 LEAST_MEMORY = 60.0
 """The least seconds that requests are remembered: clients try again for about a minute."""
+MOST_EPSILON, MOST_DELTA = 20.0, 1e-3
+"""With ε = 20 whoever reads the releases is right about one person 95 times in 100. δ bounds how
+likely everything about a person is told: above 1 in 1,000 nobody can mean it."""
 SCHEMES = ("postgresql://", "postgres://")
+
+_PREFIX = re.compile(r"(/[A-Za-z0-9._~-]+)*")
+_ORIGIN = re.compile(r"https?://[^/\s]+")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +66,9 @@ class Settings:
     allow_idealised: bool = False
     host: str = "127.0.0.1"
     port: int = 8000
+    prefix: str = ""
     body_limit: int = 262_144
+    connections: int = 1_000
     rate_limit: int = 10_000
     cors_origins: tuple[str, ...] = ()
     internal_metrics: bool = False
@@ -96,8 +107,15 @@ class Settings:
         one_of("waiting", self.waiting, WAITING)
         one_of("journal", self.journal, ("decide", "observe"))
         one_of("mode", self.mode, MODES)
-        whole("port", self.port, 0)
+        port_number(self.port)
+        _check_origins(self.cors_origins)
+        if not isinstance(self.prefix, str) or not _PREFIX.fullmatch(self.prefix):
+            raise InvalidInput(
+                f"prefix must be empty or a path such as '/bandit'; got {self.prefix!r}. Begin it "
+                "with a slash, and leave out the one at the end."
+            )
         whole("body_limit", self.body_limit, 1024)
+        whole("connections", self.connections, 1, "Connections that a worker keeps open at once.")
         whole("rate_limit", self.rate_limit, 0, "Requests per second, key and kind; 0 is no limit.")
         whole("lease", self.lease, 1)
         self._refuse_what_cannot_be_had()
@@ -118,6 +136,13 @@ class Settings:
                 "plan.missing_loss must be left out with journal = 'observe'; the plan has one. "
                 "A decision that was not written cannot take a loss: use journal = 'decide'."
             )
+        for name, most in (("epsilon", MOST_EPSILON), ("delta", MOST_DELTA)):
+            value = getattr(plan.budget, name)
+            if plan.budget.private and value > most and not self.allow_idealised:
+                raise InvalidInput(
+                    f"plan.budget.{name} must be at most {most:g} to protect anybody; got "
+                    f"{value:g}. Choose a smaller one, or set allow_idealised = true for a test."
+                )
         ideal = REAL_ARITHMETIC in assumptions(plan.event) or not plan.budget.private
         if ideal and not self.allow_idealised:
             raise InvalidInput(
@@ -166,7 +191,7 @@ class Settings:
     @classmethod
     def of_text(cls, text: str, path: str | Path) -> Settings:
         """The settings of a TOML file that was read before."""
-        document = parse_toml(text, path, "experiment")
+        document = parse_toml(text, path, "experiment") | from_environment(os.environ)
         return cls.from_config(document, Path(path).resolve().parent)
 
     @classmethod
@@ -204,8 +229,25 @@ class Settings:
         for name in ("window", "settle", "remember"):
             if isinstance(given.get(name), str) and given[name][-1:] in UNITS_OF_TIME:
                 given[name] = seconds_of(name, given[name])
-        given["cors_origins"] = tuple(given.get("cors_origins", ()))
+        if isinstance(given.get("cors_origins"), list):
+            given["cors_origins"] = tuple(given["cors_origins"])
         return build(cls, given | {"plan": plan, "folder": folder}, "experiment", {})
+
+
+def port_number(port: Any) -> int:
+    """A port that a server can listen on; 0 stands for any that is free."""
+    if whole("port", port, 0) > 65_535:
+        raise InvalidInput(f"port must be at most 65535; got {port}. Choose one above 1023.")
+    return int(port)
+
+
+def _check_origins(origins: Any) -> None:
+    known = isinstance(origins, tuple) and all(isinstance(each, str) for each in origins)
+    if not known or not all(each == "*" or _ORIGIN.fullmatch(each) for each in origins):
+        raise InvalidInput(
+            f"cors_origins must be a list of origins; got {origins!r}. "
+            "Write cors_origins = ['https://shop.example'], without a path."
+        )
 
 
 def text_of(path: str | Path) -> str:

@@ -58,10 +58,13 @@ class Model:
         batch.state, batch.closes = "sealed", self.now + self.window
 
     def clock(self):
-        """End the open batch if its time is up; it opened with a slot, so it is not empty."""
+        """End the open batch if its time is up; an empty one goes on to the next tick."""
         for batch in self.live:
             if batch.state == "open" and self.every and self.now - batch.opened >= self.every:
-                self.seal(batch)
+                if batch.taken:
+                    self.seal(batch)
+                else:
+                    batch.opened += self.every * ((self.now - batch.opened) // self.every)
 
     def look(self):
         """A worker sees what the clock has ended, and hands out none of its slots."""
@@ -134,5 +137,8 @@ class Model:
             self.releases += 1
 
     def restart(self):
+        """A clean stop gives back the slot that is held, which is the last one taken."""
+        if self.spare is not None and self.spare.state == "open":
+            self.spare.taken -= 1
         self.spare = None
         self.names = {name: known for name, known in self.names.items() if known[1] is not None}

@@ -36,9 +36,12 @@ def test_writes_are_refused_and_nothing_is_half_done(place_on_sqlite):
         told = account.sent[0].answer["decision"]
         assert place.post("/v1/observe", {"decision": told, "loss": 0.5})[0] in (503, 200, 409)
         assert place.get("/healthz", key=None)[0] == 200
+        status, answer = place.get("/readyz", key=None)
+        assert (status, "storage (SQLITE_" in answer["error"]["message"]) == (503, True)
         assert place.get("/v1/status")[0] == 200
         room(place, UNLIMITED)
         check(place, account)
+        until(lambda: place.get("/readyz", key=None)[0] == 200)  # without any request
         until(lambda: place.post("/v1/decide", {"context": context(200)})[0] == 200)
 
 

@@ -18,7 +18,7 @@ from service.attack.processes import alive, family
 
 USERS = 'unit = "user"\nbatches_per_user = 2\nrecords_per_batch = 1'
 EDITS = [
-    ("epsilon = 1.0", "epsilon = 50.0", ["plan.budget.epsilon"]),
+    ("epsilon = 1.0", "epsilon = 15.0", ["plan.budget.epsilon"]),
     ("n_actions = 3", "n_actions = 4", ["plan.n_actions"]),
     ("high = 1000000", "high = 500", ["plan.features.fields.0.high"]),
     ('["phone", "desk"]', '["phone", "tablet"]', ["plan.features.fields.1.values"]),
@@ -167,7 +167,7 @@ def test_no_value_of_the_file_is_told_and_no_process_shows_a_password(places, ne
 def test_a_worker_that_is_started_later_serves_what_the_others_serve(places, new_schema):
     place = places(new_schema(), window=1.0)
     place.start(workers=2)
-    with edited(place, "epsilon = 1.0", "epsilon = 50.0"):
+    with edited(place, "epsilon = 1.0", "epsilon = 15.0"):
         until(lambda: file_of(place)["differs"])
         before = family(place.pid)
         for pid in before - {place.pid}:

@@ -188,6 +188,30 @@ def test_a_stroke_more_in_the_address_does_not_matter(settings, play):
     visited(play, settings, scenario)
 
 
+def test_pages_below_a_path_stay_there(settings, play):
+    async def scenario(visitor, service):  # noqa: ARG001
+        assert (await visitor.get("/shop/bandit/")).headers["location"] == "/shop/bandit/ui"
+        assert (await visitor.get("/shop/bandit/ui")).headers["location"] == "/shop/bandit/ui/login"
+        reply = await visitor.get("/shop/bandit/ui/login")
+        assert "path=/shop/bandit/ui;" in reply.headers["set-cookie"].lower()
+        reply = await visitor.send("/shop/bandit/ui/login", key=settings.key())
+        assert (reply.status, reply.headers["location"]) == (303, "/shop/bandit/ui")
+        for path in ("", "/batches", "/releases", "/ledger", "/explorer", "/keys", "/settings"):
+            page = await visitor.get(f"/shop/bandit/ui{path}")
+            assert page.status == 200
+            places = re.findall(r'(?:href|src|action|hx-get|hx-post)="(/[^"]*)"', page.text)
+            assert places
+            assert all(each.startswith("/shop/bandit/ui") for each in places)
+            assert page.text.count('aria-current="page"') == 1
+
+    chosen = settings(prefix="/shop/bandit", window=60)
+
+    async def whole(service):
+        await scenario(Visitor(service), service)
+
+    play(chosen, whole)
+
+
 def test_the_cookie_is_for_this_site_and_no_script(settings, play):
     async def scenario(service):
         visitor = Visitor(service)

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from starlette.applications import Starlette
-from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
@@ -27,8 +26,11 @@ from discreet.service.http.error_responses import problem_of
 from discreet.service.http.handlers import Call
 from discreet.service.http.metrics import Metrics
 from discreet.service.http.rate_limit import RateLimit
+from discreet.service.http.refusals import Refusals
 from discreet.service.http.routes import ANY, Route, routes
 from discreet.service.http.supervision import end_with
+from discreet.service.http.tracing import Traces, traces_of
+from discreet.service.logs import ServerMessages
 from discreet.service.runtime.service import Service
 from discreet.service.settings import Settings
 from discreet.service.ui.page_table import pages
@@ -40,62 +42,82 @@ class Direct:
     An endpoint handles its own errors, so it does not need the layers of Starlette.
     """
 
-    def __init__(self, app: Starlette, endpoints: dict[tuple[str, str], Endpoint]) -> None:
+    def __init__(
+        self, app: Starlette, endpoints: dict[tuple[str, str], Endpoint], prefix: str = ""
+    ) -> None:
         self._app, self._endpoints, self.routes = app, endpoints, app.routes
+        self._prefix = prefix
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         found = None
         if scope["type"] == "http":
+            if self._prefix and scope["path"].startswith(f"{self._prefix}/"):
+                scope = {**scope, "path": scope["path"].removeprefix(self._prefix)}
             found = self._endpoints.get((scope["method"], scope["path"]))
         await (found or self._app)(scope, receive, send)
 
 
-def make_app(service: Service) -> Starlette | Direct:
+class CrossOrigin(CORSMiddleware):
+    """Lets pages of other origins call; what goes past ASGI does the same. [protocol.py]"""
+
+    def __init__(self, app: Direct, origins: list[str]) -> None:
+        super().__init__(
+            app,
+            allow_origins=origins,
+            allow_methods=["GET", "POST"],
+            allow_headers=["Authorization", "Content-Type", "Idempotency-Key"],
+        )
+        self.routes = app.routes
+
+
+def make_app(service: Service, traces: Traces | None = None) -> CrossOrigin | Direct:
     """The application; the service starts and stops with it."""
     metrics = Metrics(internal=service.settings.internal_metrics)
     rate = RateLimit(service.settings.rate_limit)
+    refusals = Refusals(service.state.log, limited=service.settings.rate_limit > 0)
     table = routes(Bodies(service.settings.plan))
-    described = openapi.document(table, service.settings.experiment)
+    described = openapi.document(table, service.settings.experiment, service.settings.prefix)
 
     async def described_api(call: Call) -> Any:  # noqa: ARG001
         return described
 
     shown = Route("GET", "/openapi.json", ANY, described_api, "This document")
     endpoints = {
-        (each.method, each.path): Endpoint(each, service, metrics, rate) for each in (*table, shown)
+        (each.method, each.path): Endpoint(each, service, metrics, rate, refusals, traces)
+        for each in (*table, shown)
     }
     paths: list[BaseRoute] = [
         Path_(path, endpoint, methods=[method]) for (method, path), endpoint in endpoints.items()
     ]
-    paths += pages(service, metrics, rate)
+    paths += pages(service, metrics, rate, refusals)
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[dict[str, Any]]:  # noqa: ARG001
         await service.start()
-        yield {"direct": direct if service.settings.direct and not origins else {}}
+        yield {
+            "direct": direct if service.settings.direct else {},
+            "origins": allowed,
+            "connections": service.settings.connections,
+        }
         await service.stop()
 
     origins = list(service.settings.cors_origins)
     # Endpoints that take a body read only their headers and their body. [protocol.py]
     direct = {
-        (method.encode(), path.encode()): endpoint
+        (method.encode(), (before + path).encode()): endpoint
         for (method, path), endpoint in endpoints.items()
+        for before in {"", service.settings.prefix}
         if endpoint.takes_body
     }
-    cors = Middleware(
-        CORSMiddleware,
-        allow_origins=origins,
-        allow_methods=["GET", "POST"],
-        allow_headers=["Authorization", "Content-Type", "Idempotency-Key"],
-    )
+    allowed = frozenset(origin.encode() for origin in origins)
     app = Starlette(
         routes=paths,
-        middleware=[cors] if origins else [],
         exception_handlers={404: _not_found, 405: _not_found},
         lifespan=lifespan,
     )
     app.router.redirect_slashes = False  # a wrong path is an error, in the one shape of errors
-    return app if origins else Direct(app, endpoints)
+    whole = Direct(app, endpoints, service.settings.prefix)
+    return CrossOrigin(whole, origins) if origins else whole
 
 
 async def _not_found(request: Request, error: Exception) -> Response:  # noqa: ARG001
@@ -110,7 +132,7 @@ async def _not_found(request: Request, error: Exception) -> Response:  # noqa: A
     return Response(content, status, headers, "application/json")
 
 
-def from_environment() -> Starlette | Direct:
+def from_environment() -> CrossOrigin | Direct:
     """The application of a worker process, which reads its settings from the environment."""
     # Threads switch more often, so that a commit does not wait for requests.
     sys.setswitchinterval(0.001)
@@ -120,7 +142,8 @@ def from_environment() -> Starlette | Direct:
         end_with(int(os.environ["DISCREET_SUPERVISOR"]))
     settings = Settings.of_text(os.environ.pop("DISCREET_EXPERIMENT"), config)
     service = Service(settings, config=config, workers=workers)
-    app = make_app(service)
+    ServerMessages(service.state.log).install()
+    app = make_app(service, traces_of(settings.experiment))
     # Objects of the start stay: garbage collections skip them, and run less often.
     gc.freeze()
     gc.set_threshold(20_000, 20, 50)

@@ -58,6 +58,8 @@ class ActionsChange(Body):
 class NewKey(Body):
     scopes: list[str]
     label: Annotated[str, msgspec.Meta(max_length=200)] = ""
+    expires_in: Annotated[str, msgspec.Meta(max_length=20)] | None = None
+    rate: Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)] | None = None
 
 
 class RevokedKey(Body):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import secrets
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NamedTuple
@@ -10,15 +12,17 @@ import msgspec
 from starlette.types import Receive, Scope, Send
 
 from discreet.errors import ServiceError
-from discreet.service import logs
 from discreet.service.http.bodies import Failure, parse
 from discreet.service.http.error_responses import problem_of
 from discreet.service.http.handlers import Call, Raw
 from discreet.service.http.metrics import Metrics
-from discreet.service.http.rate_limit import RateLimit
+from discreet.service.http.rate_limit import ANSWER, UNLIMITED, RateLimit
+from discreet.service.http.refusals import Refusals
 from discreet.service.http.routes import PUBLIC, Route
+from discreet.service.http.tracing import Traces
 from discreet.service.runtime.service import Service
 from discreet.service.storage import api_keys
+from discreet.service.storage.faults import safe_name
 
 Headers = tuple[tuple[bytes, bytes], ...]
 ENCODER = msgspec.json.Encoder()
@@ -27,6 +31,8 @@ HEADERS: Headers = (
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
     (b"referrer-policy", b"no-referrer"),
 )
+REQUEST = b"x-request-id"
+_ID = re.compile(rb"[0-9A-Fa-f-]{16,64}")
 _EXTRA: dict[int, Headers] = {
     401: ((b"www-authenticate", b"Bearer"),),
     429: ((b"retry-after", b"1"),),
@@ -41,13 +47,24 @@ class HttpAnswer(NamedTuple):
     content: bytes
     kind: bytes = b"application/json"
     extra: Headers = ()
+    request: bytes = b""
+    """The id of the request, if it has one: sent back, and told with failures."""
 
 
 class Endpoint:
     """One route; ``answer`` does everything except reading from and writing to a connection."""
 
-    def __init__(self, route: Route, service: Service, metrics: Metrics, rate: RateLimit) -> None:
+    def __init__(
+        self,
+        route: Route,
+        service: Service,
+        metrics: Metrics,
+        rate: RateLimit,
+        refusals: Refusals,
+        traces: Traces | None = None,
+    ) -> None:
         self._route, self._service, self._metrics, self._rate = route, service, metrics, rate
+        self._refusals, self._traces = refusals, traces
         self._decoder = None if route.body is None else msgspec.json.Decoder(route.body)
         self._open = route.scopes == PUBLIC or (route.releases and service.settings.public_releases)
         self.takes_body = route.body is not None
@@ -58,7 +75,7 @@ class Endpoint:
             return await _content(receive, self.limit)
 
         client = scope.get("client") or ("",)
-        status, content, kind, extra = await self.answer(
+        status, content, kind, extra, request = await self.answer(
             dict(scope["headers"]),
             read,
             client[0],
@@ -67,6 +84,8 @@ class Endpoint:
         )
         length = str(len(content)).encode()
         headers = [(b"content-type", kind), (b"content-length", length), *HEADERS, *extra]
+        if request:
+            headers.append((REQUEST, request))
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": content})
 
@@ -92,27 +111,51 @@ class Endpoint:
             else:
                 answer = HttpAnswer(200, ENCODER.encode(made))
         except Exception as error:
-            answer = self._failure(error)
-        self._metrics.count(self._route.path, answer.status, time.perf_counter() - began)
+            answer = self._failure(error, headers, client)
+        if REQUEST in headers and not answer.request:
+            answer = answer._replace(request=_request_id(headers))
+        seconds = time.perf_counter() - began
+        self._metrics.count(self._route.path, answer.status, seconds)
+        if self._traces is not None:
+            route = self._route
+            self._traces.note(route.method, route.path, answer.status, seconds, headers)
         return answer
 
     def _admitted(self, headers: Mapping[bytes, bytes]) -> str:
         """The id of the caller; refuses one who may not call."""
-        caller = "public"
+        caller, own = "public", None
         if not self._open:
             given = headers.get(b"authorization", b"").decode("latin-1")
             key = api_keys.bearer(self._service.state.keys, given)
             api_keys.permit(key, self._route.scopes)
-            caller = key.id
-        self._rate.take(self._route.bucket, caller)
+            caller, own = key.id, key.rate
+            if self._route.bucket != ANSWER:
+                self._service.state.used.add(caller)
+        self._rate.take(self._route.bucket, caller, own)
         return caller
 
-    def _failure(self, error: Exception) -> HttpAnswer:
-        status, problem = problem_of(error, self._service.state.database.lost)
-        if status >= 500:
-            kind = type(error).__name__
-            logs.event("request failed", kind=kind, route=self._route.path, status=status)
-        return HttpAnswer(status, ENCODER.encode(Failure(problem)), extra=_EXTRA.get(status, ()))
+    def _failure(self, error: Exception, headers: Mapping[bytes, bytes], client: str) -> HttpAnswer:
+        state, request = self._service.state, b""
+        if isinstance(error, ServiceError) and error.status == 401:
+            error = self._refusals.count(error, headers, client)
+        status, problem = problem_of(error, state.database.lost)
+        if status >= 500 and self._route.bucket != UNLIMITED:
+            request = _request_id(headers) or secrets.token_hex(16).encode()
+            state.log.failure(
+                "request failed",
+                request=request.decode(),
+                kind=safe_name(error),
+                route=self._route.path,
+                status=status,
+            )
+        content, extra = ENCODER.encode(Failure(problem)), _EXTRA.get(status, ())
+        return HttpAnswer(status, content, extra=extra, request=request)
+
+
+def _request_id(headers: Mapping[bytes, bytes]) -> bytes:
+    """The id that the caller or a proxy gave, if it can only be an id: it is written to the log."""
+    given = headers.get(REQUEST, b"")
+    return given if _ID.fullmatch(given) else b""
 
 
 def _check_kind(headers: Mapping[bytes, bytes]) -> None:

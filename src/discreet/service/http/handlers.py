@@ -21,7 +21,6 @@ from discreet.service.runtime.context_features import Invalid
 from discreet.service.runtime.replies import DecisionReply, TicketReply
 from discreet.service.runtime.service import Service
 from discreet.service.runtime.status import actions_in_use
-from discreet.service.storage import api_keys
 
 MOST_SHOWN = 10_000
 """The most actions in one list."""
@@ -200,36 +199,38 @@ async def status(call: Call) -> dict[str, Any]:
 
 
 async def set_mode(call: Call) -> dict[str, Any]:
-    await call.service.set_mode(call.body.mode)
+    await call.service.set_mode(call.body.mode, call.caller)
     return await call.service.status()
 
 
 async def set_serving(call: Call) -> dict[str, Any]:
-    await call.service.set_serving(call.body.release)
+    await call.service.set_serving(call.body.release, call.caller)
     return await call.service.status()
 
 
 async def burn(call: Call) -> dict[str, Any]:
-    await call.service.burn(call.body.batch)
+    await call.service.burn(call.body.batch, call.caller)
     return await call.service.status()
 
 
 async def erase(call: Call) -> Erased:
-    await call.service.erase(call.body.user)
+    await call.service.erase(call.body.user, call.caller)
     return Erased(True)
 
 
 async def create_key(call: Call) -> dict[str, Any]:
-    return await call.service.create_key(call.body.scopes, call.body.label)
+    body = call.body
+    return await call.service.create_key(
+        body.scopes, body.label, body.expires_in, body.rate, call.caller
+    )
 
 
 async def list_keys(call: Call) -> dict[str, Any]:
-    keys = await call.service.state.read(api_keys.listed)
-    return {"keys": [key.shown() for key in keys]}
+    return {"keys": [key.shown() for key in await call.service.list_keys()]}
 
 
 async def revoke_key(call: Call) -> dict[str, Any]:
-    return await call.service.revoke_key(call.body.id)
+    return await call.service.revoke_key(call.body.id, call.caller)
 
 
 async def public_metrics(call: Call) -> Raw:
@@ -262,10 +263,12 @@ async def healthz(call: Call) -> dict[str, Any]:  # noqa: ARG001
 
 
 async def readyz(call: Call) -> dict[str, Any]:
-    if not call.service.state.ready:
+    faults = call.service.state.unready
+    if faults:
+        told = ", ".join(f"{name} ({fault})" for name, fault in faults.items())
         raise ServiceError(
-            "service must have started, reach its database and hold every document that decides; "
-            "this worker does not. Wait, or read GET /v1/status.",
+            f"service must be able to decide; what is at fault: {told}. Wait, or read the log and "
+            "GET /v1/status.",
             status=503,
             code="not_ready",
         )

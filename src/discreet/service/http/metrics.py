@@ -3,54 +3,60 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client.registry import Collector
+
+from discreet.service.logs import UNCOUNTED as SILENT
 
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
-SILENT = ("/v1/observe", "/v1/observe:batch", "/v1/activate")
-"""Routes whose number of requests reveals how many people answered: neither requests nor errors
-are counted in public."""
+INTERNAL = "discreet_internal_"
+SHARED = "PROMETHEUS_MULTIPROC_DIR"
+"""The variable that names the folder through which workers share their figures. [server.py]"""
+GAUGES = {
+    "slots_issued": "Slots handed out of the batches under way",
+    "batch": "The newest batch under way",
+    "release": "The newest published document",
+    "release_due_timestamp_seconds": "When the next release is due, 0 if none waits",
+    "epsilon_spent": "Epsilon of everything published, for one unit",
+    "epsilon_budget": "Epsilon that one unit may spend",
+    "ready": "Whether this worker can decide: 1 or 0",
+    "ended": "Whether the plan has no further batch: 1 or 0",
+}
 
 
 class Metrics:
-    """Counters of this process; gauges are read from the status at each scrape."""
+    """Counters of all workers on this machine; gauges are read from the status at each scrape.
+
+    Requests to ``SILENT`` routes reveal how many people answered: neither requests nor errors of
+    these are counted in public.
+    """
 
     def __init__(self, *, internal: bool) -> None:
-        self._public, self._internal = CollectorRegistry(), CollectorRegistry()
-        # Workers share a port and a scrape reaches one of them, so each has its own label.
-        self._worker = str(os.getpid())
-        worker, route, status = "worker", "route", "status"
+        self._own = CollectorRegistry()
+        route, status = "route", "status"
         self._latency = Histogram(
             "discreet_request_seconds",
             "Time to answer, of routes whose number of requests is public",
-            [worker, route],
+            [route],
             buckets=BUCKETS,
-            registry=self._public,
+            registry=self._own,
         )
         self._errors = Counter(
-            "discreet_errors", "Errors by route", [worker, route, status], registry=self._public
+            "discreet_errors", "Errors by route", [route, status], registry=self._own
         )
         self._all = internal and Histogram(
-            "discreet_internal_request_seconds",
+            f"{INTERNAL}request_seconds",
             "Time to answer, of all routes",
-            [worker, route, status],
+            [route, status],
             buckets=BUCKETS,
-            registry=self._internal,
+            registry=self._own,
         )
-        self._gauges = {
-            name: Gauge(f"discreet_{name}", text, registry=self._public)
-            for name, text in {
-                "slots_issued": "Slots handed out of the batches under way",
-                "batch": "The newest batch under way",
-                "release": "The newest published document",
-                "release_due_timestamp_seconds": "When the next release is due, 0 if none waits",
-                "epsilon_spent": "Epsilon of everything published, for one unit",
-                "epsilon_budget": "Epsilon that one unit may spend",
-            }.items()
-        }
 
     def count(self, route: str, status: int, seconds: float) -> None:
         """Count one answered request."""
@@ -62,12 +68,12 @@ class Metrics:
         """The counters for such a request; cached, since finding them costs more than counting."""
         notes: list[Callable[[float], Any]] = []
         if self._all:
-            notes.append(self._all.labels(self._worker, route, status).observe)
+            notes.append(self._all.labels(route, status).observe)
         if route in SILENT:
             return notes
-        notes.append(self._latency.labels(self._worker, route).observe)
+        notes.append(self._latency.labels(route).observe)
         if status >= 400:
-            errors = self._errors.labels(self._worker, route, status)
+            errors = self._errors.labels(route, status)
             notes.append(lambda _: errors.inc())
         return notes
 
@@ -82,11 +88,31 @@ class Metrics:
             "release_due_timestamp_seconds": min(due, default=0.0),
             "epsilon_spent": float(ledger["spent"]["epsilon"]),
             "epsilon_budget": float(ledger["budget"]["epsilon"]),
+            "ready": float(status["ready"]),
+            "ended": float(status["ended"]),
         }
-        for name, value in values.items():
-            self._gauges[name].set(value)
-        return bytes(generate_latest(self._public))
+        gauges = [
+            GaugeMetricFamily(f"discreet_{name}", text, values[name])
+            for name, text in GAUGES.items()
+        ]
+        return bytes(generate_latest(_Families([*self._counted(internal=False), *gauges])))
 
     def internal(self) -> bytes:
         """The text of ``/internal/metrics``."""
-        return bytes(generate_latest(self._internal))
+        return bytes(generate_latest(_Families(self._counted(internal=True))))
+
+    def _counted(self, *, internal: bool) -> list[Metric]:
+        """The figures of one class, of this process or of all that share a folder."""
+        shared = SHARED in os.environ
+        found = MultiProcessCollector(None).collect() if shared else self._own.collect()  # type: ignore[no-untyped-call]
+        return [each for each in found if each.name.startswith(INTERNAL) == internal]
+
+
+class _Families(Collector):
+    """Families that are known already."""
+
+    def __init__(self, families: Iterable[Metric]) -> None:
+        self._families = families
+
+    def collect(self) -> Iterable[Metric]:
+        return self._families

@@ -32,7 +32,7 @@ OUTCOMES = {
 }
 
 
-def document(routes: tuple[Route, ...], title: str) -> dict[str, Any]:
+def document(routes: tuple[Route, ...], title: str, prefix: str = "") -> dict[str, Any]:
     """OpenAPI 3.1 for all routes."""
     shapes = [Failure]
     for route in routes:
@@ -47,6 +47,7 @@ def document(routes: tuple[Route, ...], title: str) -> dict[str, Any]:
     return {
         "openapi": "3.1.0",
         "info": {"title": f"discreet: {title}", "version": "1"},
+        "servers": [{"url": prefix or "/"}],
         "paths": paths,
         "components": {
             "schemas": components,

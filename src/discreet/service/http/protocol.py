@@ -12,6 +12,7 @@ of uvicorn's own cycle, with the attributes that uvicorn reads when it closes a 
 from __future__ import annotations
 
 import asyncio
+import math
 from functools import lru_cache
 from http import HTTPStatus
 from typing import Any, cast
@@ -30,8 +31,8 @@ URL, HEAD, LINES = 8_192, 32_768, 100
 """The longest URL, and the most bytes and lines of headers and trailers of one request."""
 WAITING = 64
 """Requests that may wait on one connection for the answer to an earlier one."""
-HEAD_SECONDS = 10.0
-"""From the first byte of a request to the end of its headers."""
+HEAD_SECONDS, BODY_SECONDS = 10.0, 30.0
+"""From the first byte of a request to the end of its headers, and from there to its last byte."""
 
 
 class Protocol(HttpToolsProtocol):
@@ -39,7 +40,8 @@ class Protocol(HttpToolsProtocol):
 
     _refusal: ServiceError | None = None
     _head_timer: asyncio.TimerHandle | None = None
-    _in_head = False
+    _body_timer: asyncio.TimerHandle | None = None
+    _in_head = _in_body = False
     _bytes = _lines = 0
     """Bytes and lines of the complete headers of this request."""
     _unheard = 0
@@ -47,6 +49,16 @@ class Protocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        if len(self.connections) > self.app_state.get("connections", math.inf):
+            self._refuse(
+                ServiceError(
+                    "connections must stay below the limit of the service; there are as many as it "
+                    "keeps. Retry, and close those that you do not use.",
+                    status=503,
+                    code="too_many_connections",
+                )
+            )
+            return
         # A client that connects and sends nothing gets no more time than between two requests.
         self.timeout_keep_alive_task = self.loop.call_later(
             self.timeout_keep_alive, self.timeout_keep_alive_handler
@@ -56,6 +68,7 @@ class Protocol(HttpToolsProtocol):
         super().connection_lost(exc)
         self._unset_keepalive_if_required()
         self._end_of_head()
+        self._end_of_body()
 
     def data_received(self, data: bytes) -> None:
         if self.transport.is_closing():  # refused: drop what still arrives
@@ -68,6 +81,8 @@ class Protocol(HttpToolsProtocol):
             self._refuse(_too_large())
         elif self._in_head and self._head_timer is None:
             self._head_timer = self.loop.call_later(HEAD_SECONDS, self._head_is_late)
+        elif self._in_body and self._body_timer is None:
+            self._body_timer = self.loop.call_later(BODY_SECONDS, self._body_is_late)
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
@@ -109,6 +124,26 @@ class Protocol(HttpToolsProtocol):
             )
         )
 
+    def _body_is_late(self) -> None:
+        self._body_timer = None
+        if self.flow.read_paused:  # we have stopped reading: the client waits for us
+            self._body_timer = self.loop.call_later(BODY_SECONDS, self._body_is_late)
+            return
+        self._refuse(
+            ServiceError(
+                f"body must arrive in {BODY_SECONDS:g} seconds; it takes longer. Retry, with less "
+                "at once.",
+                status=408,
+                code="too_slow",
+            )
+        )
+
+    def _end_of_body(self) -> None:
+        self._in_body = False
+        if self._body_timer is not None:
+            self._body_timer.cancel()
+            self._body_timer = None
+
     def _end_of_head(self) -> None:
         self._in_head = False
         if self._head_timer is not None:
@@ -140,6 +175,7 @@ class Protocol(HttpToolsProtocol):
         if self.cycle is not None:
             self.cycle.disconnected = True
         self._end_of_head()
+        self._end_of_body()
         self.transport.close()
 
     def _may_answer(self) -> bool:
@@ -160,6 +196,7 @@ class Protocol(HttpToolsProtocol):
         else:
             self.cycle = cast(RequestResponseCycle, Exchange(self, *endpoint))
         self._end_of_head()
+        self._in_body = True
 
     def _endpoint(self) -> tuple[Endpoint, dict[bytes, bytes]] | None:
         direct: dict[tuple[bytes, bytes], Endpoint] = self.app_state.get("direct", {})
@@ -172,6 +209,7 @@ class Protocol(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         self._unheard = 0
+        self._end_of_body()
         super().on_message_complete()
         if isinstance(self.cycle, Exchange) and not self.cycle.begun:
             self.cycle.begin()
@@ -200,6 +238,7 @@ class Exchange:
     def __init__(self, protocol: Protocol, endpoint: Endpoint, headers: dict[bytes, bytes]) -> None:
         self._protocol, self._endpoint, self._headers = protocol, endpoint, headers
         self.keep_alive = bool(protocol.parser.should_keep_alive())
+        self._old = protocol.parser.get_http_version() == "1.0"
         self.body, self.more_body = bytearray(), True
         self.response_complete = self.disconnected = self.begun = False
 
@@ -212,17 +251,24 @@ class Exchange:
     async def _read(self) -> bytes:
         return bytes(self.body)
 
+    def _persistence(self) -> Headers:
+        """HTTP/1.1 stays connected unless told otherwise, HTTP/1.0 only if told so."""
+        if not self.keep_alive:
+            return ((b"connection", b"close"),)
+        return ((b"connection", b"keep-alive"),) if self._old else ()
+
     async def _run(self) -> None:
         protocol = self._protocol
         try:
-            answer = await self._endpoint.answer(self._headers, self._read)
+            peer = protocol.client[0] if protocol.client else ""
+            answer = await self._endpoint.answer(self._headers, self._read, peer)
             if protocol.flow.write_paused:
                 await protocol.flow.drain()
             self.response_complete = True
             if not self.disconnected:
                 dated = tuple(protocol.server_state.default_headers)
-                closing = () if self.keep_alive else ((b"connection", b"close"),)
-                protocol.transport.write(_bytes_of(answer, dated + closing))
+                more = _cross_origin(protocol.app_state, self._headers) + self._persistence()
+                protocol.transport.write(_bytes_of(answer, dated + more))
         except BaseException:
             protocol.transport.close()
             raise
@@ -233,9 +279,23 @@ class Exchange:
         protocol.on_response_complete()
 
 
+def _cross_origin(state: dict[str, Any], headers: dict[bytes, bytes]) -> Headers:
+    """What a browser must read before it shows the answer to a page of another origin; the same
+    words as on the way through ASGI."""
+    allowed, origin = state.get("origins"), headers.get(b"origin")
+    if not allowed or origin is None:
+        return ()
+    if b"*" in allowed:
+        return ((b"access-control-allow-origin", b"*"),)
+    named = ((b"access-control-allow-origin", origin),) if origin in allowed else ()
+    return (*named, (b"vary", b"Origin"))
+
+
 def _bytes_of(answer: HttpAnswer, more: Headers) -> bytes:
     head = _head(answer.status, answer.kind, answer.extra + more)
-    return b"%b%d\r\n\r\n%b" % (head, len(answer.content), answer.content)
+    # Outside the head, since no two requests share it.
+    request = b"x-request-id: %b\r\n" % answer.request if answer.request else b""
+    return b"%b%d\r\n%b\r\n%b" % (head, len(answer.content), request, answer.content)
 
 
 @lru_cache(maxsize=64)

@@ -11,6 +11,9 @@ from discreet.errors import ServiceError
 DECIDE, TICKET, ANSWER, OTHER, UNLIMITED = "decide", "ticket", "answer", "other", ""
 """The bucket that a route takes from; health checks have no limit."""
 
+REMEMBERED = 100_000
+"""Callers that are counted at once."""
+
 
 class RateLimit:
     """At most ``rate`` requests per second, key and bucket on average, and as many at once.
@@ -22,17 +25,20 @@ class RateLimit:
         self._rate = rate
         self._left: dict[tuple[str, str], tuple[float, float]] = {}
 
-    def take(self, bucket: str, key: str) -> None:
-        """Count one request, or refuse it with 429."""
-        if not self._rate or bucket == UNLIMITED:
+    def take(self, bucket: str, key: str, own: int | None = None) -> None:
+        """Count one request, or refuse it with 429; ``own`` is the rate of this key."""
+        rate = own or self._rate
+        if not rate or bucket == UNLIMITED:
             return
         now = time.monotonic()
-        left, before = self._left.get((bucket, key), (float(self._rate), now))
-        left = min(float(self._rate), left + (now - before) * self._rate)
+        left, before = self._left.get((bucket, key), (float(rate), now))
+        left = min(float(rate), left + (now - before) * rate)
         if left < 1.0:
             raise ServiceError(
-                f"requests must stay below {self._rate} per second; this key sends more. Wait.",
+                f"requests must stay below {rate} per second; this key sends more. Wait.",
                 status=429,
                 code="too_many_requests",
             )
+        if len(self._left) >= REMEMBERED:  # addresses, which anybody may invent
+            self._left.clear()
         self._left[bucket, key] = (left - 1.0, now)

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
+import socket
 import sys
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import uvicorn
+from uvicorn.supervisors import Multiprocess
 
 from discreet.errors import InvalidInput
-from discreet.service.runtime.lifecycle import check
+from discreet.service.logs import Log
+from discreet.service.runtime.lifecycle import PlanDiffers, check
 from discreet.service.secrets.vault import Vault
-from discreet.service.settings import Settings, text_of
+from discreet.service.settings import Settings, port_number, text_of
+from discreet.service.storage.faults import in_one_line
 from discreet.service.storage.locations import anchor_of, beside, open_database
 
 LARGEST = 100_000
@@ -35,6 +41,8 @@ def serve(config: Path, *, host: str | None, port: int | None, workers: int) -> 
             "Name a PostgreSQL database for more: database = 'postgresql://…'."
         )
     preflight(settings)
+    where = host or settings.host
+    listening = listen(where, settings.port if port is None else port_number(port))
     anchor = anchor_of(settings).path
     if beside(settings, anchor):
         told = (
@@ -47,17 +55,12 @@ def serve(config: Path, *, host: str | None, port: int | None, workers: int) -> 
     os.environ["DISCREET_EXPERIMENT"] = text
     os.environ["DISCREET_WORKERS"] = str(workers)
     os.environ["DISCREET_SUPERVISOR"] = str(os.getpid())
-    place = (host or settings.host, settings.port if port is None else port)
-    address = f"http://{place[0]}:{place[1]}"
-    print(f"{settings.experiment}: {address}, dashboard {address}/ui", file=sys.stderr, flush=True)
     # uvicorn raises the signal again after its clean end; SIGTERM must not kill us then.
     signal.signal(signal.SIGTERM, lambda *_: None)
-    uvicorn.run(
+    running = uvicorn.Config(
         "discreet.service.http.app:from_environment",
         factory=True,
         http="discreet.service.http.protocol:Protocol",
-        host=place[0],
-        port=place[1],
         workers=workers,
         access_log=False,
         log_level="warning",
@@ -65,11 +68,49 @@ def serve(config: Path, *, host: str | None, port: int | None, workers: int) -> 
         timeout_graceful_shutdown=10,
         timeout_keep_alive=75,  # longer than load balancers, so that none is reset
     )
+    address = f"http://{where}:{listening.getsockname()[1]}"
+    print(f"{settings.experiment}: {address}, dashboard {address}/ui", file=sys.stderr, flush=True)
+    if workers > 1:
+        with TemporaryDirectory(prefix="discreet-metrics-") as folder:  # of mode 0700
+            os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder
+            Multiprocess(running, sockets=[listening]).run()
+        return
+    server = uvicorn.Server(running)
+    with suppress(KeyboardInterrupt):
+        server.run(sockets=[listening])
+    if not server.started:
+        raise SystemExit(3)  # the log says why; systemd and others start it again
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """The socket of the service; whoever starts a second one hears of it before anything else."""
+    sock = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        sock.bind((host, port))
+    except OSError as error:
+        sock.close()
+        busy = error.errno == errno.EADDRINUSE
+        raise InvalidInput(
+            f"port {port} of {host} must be free; another program listens there. Stop it, or name "
+            "another port: --port 8001."
+            if busy
+            else f"host and port must be of this machine; cannot listen on {host}, port {port} "
+            f"({error.strerror}). Write host = '127.0.0.1', or '0.0.0.0' for all networks."
+        ) from None
+    sock.set_inheritable(True)
+    return sock
 
 
 def preflight(settings: Settings) -> None:
     """Check everything before any process starts, so that an error is one line."""
-    database = open_database(settings)
-    Vault(settings.place(settings.vault)).signing  # noqa: B018
-    with database.guard(), closing(database.connect()) as connection:
-        check(settings, database, connection, anchor_of(settings))
+    database, vault = open_database(settings), Vault(settings.place(settings.vault))
+    vault.signing, vault.mac  # noqa: B018
+    vault.check_modes()
+    faults = in_one_line(database)
+    with faults, database.guard(), closing(database.connect()) as connection:
+        try:
+            check(settings, database, connection, anchor_of(settings))
+        except PlanDiffers as error:
+            Log(settings.experiment).event("plan refused", keys=list(error.keys))
+            raise

@@ -324,6 +324,10 @@ class WorkerDecisions:
             same = sealer.open(kind, id.slot, outcome.payload) == packed
             refuse_other_loss(same, self.plan.outcome.word)
 
+    async def stop(self) -> None:
+        """Give back slots that no request received; requests from now on take none."""
+        await self._slots.give_back()
+
     def _forget(self) -> None:
         """After a change: drop slots and keys of batches that are over from memory."""
         self._slots.look()

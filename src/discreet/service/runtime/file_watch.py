@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from discreet.errors import CorruptRelease, InvalidInput
-from discreet.service import logs
+from discreet.service.logs import Log
 from discreet.service.settings import Settings, differing
 
 
@@ -16,8 +16,8 @@ class ExperimentFile:
     missing, or if no service could start from it.
     """
 
-    def __init__(self, path: Path, settings: Settings) -> None:
-        self._path, self._settings = path, settings
+    def __init__(self, path: Path, settings: Settings, log: Log) -> None:
+        self._path, self._settings, self._log = path, settings, log
         self._seen: tuple[int, ...] | None = None
         self.differs: list[str] = []
         self.readable = True
@@ -37,11 +37,11 @@ class ExperimentFile:
         if (self.readable, self.differs) == told:
             return
         if not self.readable:
-            logs.event("experiment file unreadable")
+            self._log.event("experiment file unreadable")
         elif self.differs:
-            logs.event("experiment file differs", keys=self.differs)
+            self._log.event("experiment file differs", keys=self.differs)
         else:
-            logs.event("experiment file as served")
+            self._log.event("experiment file as served")
 
     def _stamp(self) -> tuple[int, ...]:
         """Changes with every write, even if the write sets the time of the file back."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import math
+from dataclasses import replace
+from functools import partial
 
 from discreet.errors import NotReady
 from discreet.service.event_loop import running_loop
@@ -20,7 +22,8 @@ other it has ``lease`` slots, or one where a clock ends batches: unused slots co
 
 
 class LeasedSlots:
-    """One leased block at a time; slots that are left when the process ends are void."""
+    """One leased block at a time; slots that are left go back at a clean stop, and are void after
+    a crash."""
 
     def __init__(self, state: WorkerState) -> None:
         self._state = state
@@ -85,9 +88,23 @@ class LeasedSlots:
         if self._lease is lease:
             self._lease = None
 
+    async def give_back(self) -> None:
+        """Return what no request received; afterwards this process hands out nothing."""
+        left: dict[bytes, Lease] = {}
+        for lease, slots in [(self._lease, None), *((each, [slot]) for each, slot in self._spare)]:
+            if lease is not None:
+                kept = left.setdefault(lease.nonce, replace(lease, free=[]))
+                kept.free += lease.free if slots is None else slots
+        self._lease, self._spare, self._idle_until = None, [], math.inf
+        for lease in left.values():
+            if lease.free:
+                await self._state.write(partial(self._state.slots.give_back, lease=lease))
+                step("return:committed")
+
     def look(self) -> None:
         """Forget slots of batches that hand out none, and ask the database at the next decision."""
-        self._idle_until = 0.0
+        if self._idle_until < math.inf:
+            self._idle_until = 0.0
         lease, fit = self._lease, self._state.hands_out
         if lease is not None and not fit(lease.epoch, lease.batch):
             self._lease = None

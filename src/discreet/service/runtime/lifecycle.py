@@ -24,6 +24,42 @@ from discreet.service.storage.locations import anchor_of, open_database
 from discreet.service.storage.migrations import migrate
 
 
+class PlanDiffers(StateClaimed):
+    """The file says other things than document 0: ``keys`` names them."""
+
+    def __init__(self, keys: list[str]) -> None:
+        self.keys = keys
+        super().__init__(
+            f"{', '.join(keys)} must stay as the experiment began; the file differs. Undo the "
+            "edit, or begin a new experiment with another database: a plan never changes."
+        )
+
+
+def check_new(settings: Settings) -> None:
+    """Refuse to begin where another experiment has begun, before anything is made."""
+    database, vault = open_database(settings), Vault(settings.place(settings.vault))
+    if database.holds_experiment():
+        raise _not_empty()
+    vault.check_modes()
+    anchor = anchor_of(settings)
+    known = anchor.path.read_bytes() if anchor.path.is_file() else b""
+    mine = settings.anchor is None  # otherwise the file names the anchor, and it speaks for itself
+    if vault.batches() or vault.batches(NAMES) or (mine and b'"confirmed"' in known):
+        raise StateClaimed(
+            f"vault must be new for a new experiment; {vault.folder} holds secrets of another. "
+            "Name another folder: vault = '…'."
+        )
+    if known:
+        anchor.check_new()
+
+
+def _not_empty() -> StateClaimed:
+    return StateClaimed(
+        "database must be empty for a new experiment; it already holds an experiment. "
+        "Serve it with discreet serve, or name another database."
+    )
+
+
 def begin(settings: Settings) -> str:
     """Make tables, secrets, document 0, the anchor and an admin key; return the text of the key."""
     database, vault = open_database(settings), Vault(settings.place(settings.vault))
@@ -34,10 +70,7 @@ def begin(settings: Settings) -> str:
         migrate(database, connection)
         with database.transaction(connection):
             if connection.execute("SELECT 1 FROM experiment").fetchone():
-                raise StateClaimed(
-                    "database must be empty for a new experiment; it already holds an experiment. "
-                    "Serve it with discreet serve, or name another database."
-                )
+                raise _not_empty()
             connection.execute(
                 f"INSERT INTO experiment VALUES (1, ?, ?, 1, ?, NULL, {database.now}, NULL, 0)",
                 (settings.experiment, _plan(settings), settings.mode),
@@ -87,11 +120,7 @@ def check_stored(
             "Begin it with discreet serve --init --config FILE."
         )
     if row[0] != _plan(settings):
-        keys = differing(json.loads(row[0]), settings.fixed)
-        raise StateClaimed(
-            f"{', '.join(keys)} must stay as the experiment began; the file differs. Undo the "
-            "edit, or begin a new experiment with another database: a plan never changes."
-        )
+        raise PlanDiffers(differing(json.loads(row[0]), settings.fixed))
     database.seen(float(row[1]))
     with held(anchor) as book:  # other workers wait with their commits and confirmations
         compare(book, document_table.committed(connection))
@@ -142,6 +171,7 @@ def restore(settings: Settings, *, anchor_lost: bool = False) -> Restored:
     """
     database, vault = open_database(settings), Vault(settings.place(settings.vault))
     anchor = anchor_of(settings)
+    database.keep_private()  # a copy may have come with the mode of its medium
     with database.guard(), closing(database.connect()) as connection:
         migrate(database, connection)
         with database.transaction(connection):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from discreet.service.runtime.upkeep import Upkeep
 from discreet.service.runtime.worker_state import WorkerState
 from discreet.service.settings import MODES, Settings
 from discreet.service.storage import api_keys
+from discreet.service.storage.faults import safe_name
 from discreet.validate import one_of
 
 
@@ -32,19 +34,30 @@ class Service:
         self.state = WorkerState(settings, workers=workers)
         self.decisions = WorkerDecisions(self.state)
         if config is not None:
-            self.state.file = ExperimentFile(config, settings)
+            self.state.file = ExperimentFile(config, settings, self.state.log)
         self.upkeep = Upkeep(self.state, child=config is not None)
 
     async def start(self, *, upkeep: bool = True) -> None:
         """Open the database and begin to look after it."""
-        await self.state.start()
+        state = self.state
+        try:
+            await state.start()
+        except Exception as error:
+            state.log.event("start failed", kind=safe_name(error))
+            raise
+        state.log.event("started", epoch=state.epoch, release=state.serving.newest, mode=state.mode)
         if upkeep:
             self.upkeep.start()
 
     async def stop(self) -> None:
         """Finish the requests under way and close everything."""
         await self.upkeep.stop()
+        with suppress(Exception):  # then the slots stay void, as after a crash
+            await self.decisions.stop()
+            await self.state.note_use()
         await self.state.stop()
+        self.state.log.tell_counts(all=True)
+        self.state.log.event("stopped")
 
     async def status(self) -> dict[str, Any]:
         """Public facts in words and figures."""
@@ -71,11 +84,12 @@ class Service:
             }
         }
 
-    async def set_mode(self, mode: str) -> None:
-        """``online``, ``shadow`` or ``frozen``, for all workers."""
+    async def set_mode(self, mode: str, by: str = "") -> None:
+        """``online``, ``shadow`` or ``frozen``, for all workers; ``by`` is the id of a key."""
         await self.state.change("mode", one_of("mode", mode, MODES))
+        self.state.log.event("mode changed", mode=mode, by=by)
 
-    async def set_serving(self, number: int | None) -> None:
+    async def set_serving(self, number: int | None, by: str = "") -> None:
         """Serve an older document, or the newest again (None). Free: all of them are public."""
         if number is not None:
             try:
@@ -86,40 +100,62 @@ class Service:
                     "GET /v1/releases lists them."
                 ) from None
         await self.state.change("serving", number)
+        self.state.log.event("served document changed", release=number, by=by)
 
     async def change_actions(self, add: list[Any], remove: list[str]) -> None:
         """Let actions join and leave, by a public document."""
         await change_actions(self.state, add, remove)
 
-    async def burn(self, batch: int) -> None:
+    async def burn(self, batch: int, by: str = "") -> None:
         """Give up a batch and erase its rows without a release."""
         state = self.state
         await state.write(
             lambda c: release_transaction.burn(state.database, c, state.vault, state.anchor, batch)
         )
         step("burn:committed")
+        state.log.event("batch burned", batch=batch, epoch=state.epoch, by=by)
         await state.refresh()
         await self.upkeep.erase()
 
-    async def erase(self, user: str) -> None:
+    async def erase(self, user: str, by: str = "") -> None:
         """Let no later slot of a user count; whether they were here before makes no difference."""
         people, owner = self.state.people, self.decisions.owners.owner(user)
         if people is not None and owner is not None:
             await self.state.write(lambda c: people.use_up(c, owner.person))
+            self.state.log.event("user erased", by=by)
 
-    async def create_key(self, scopes: list[str], label: str) -> dict[str, Any]:
+    async def create_key(
+        self,
+        scopes: list[str],
+        label: str,
+        expires_in: str | None = None,
+        rate: int | None = None,
+        by: str = "",
+    ) -> dict[str, Any]:
         """A new API key with its text, which is shown this once."""
         state = self.state
-        text, key = await state.write(lambda c: api_keys.create(state.database, c, scopes, label))
+        text, key = await state.write(
+            lambda c: api_keys.create(
+                state.database, c, scopes, label, expires_in=expires_in, rate=rate
+            )
+        )
+        state.log.event("key created", key=key.id, scopes=key.shown()["scopes"], by=by)
         await state.refresh()
         return key.shown() | {"key": text}
 
-    async def revoke_key(self, id: str) -> dict[str, Any]:
+    async def revoke_key(self, id: str, by: str = "") -> dict[str, Any]:
         """Revoke a key; it stops working."""
         state = self.state
         key = await state.write(lambda c: api_keys.revoke(state.database, c, id))
+        state.log.event("key revoked", key=key.id, by=by)
         await state.refresh()
         return key.shown()
+
+    async def list_keys(self) -> list[api_keys.Key]:
+        """All keys, without their secrets."""
+        state = self.state
+        await state.note_use()
+        return await state.read(lambda c: api_keys.listed(state.database, c))
 
     async def end_sessions(self, id: str) -> None:
         """End every session of the dashboard that began with this key."""

@@ -17,10 +17,14 @@ from discreet.service.storage.batches import BatchState, log_waits, under_way
 from discreet.service.storage.database import Connection
 from discreet.window import may_open
 
+ENDED = (
+    "The experiment is over: its plan has no further batch. Decisions are served and not stored."
+)
+
 
 async def status(state: WorkerState) -> dict[str, Any]:
     """Batches, slots taken, when the next release is due, and what an operator should know."""
-    now, missed, live = await state.read(lambda connection: _facts(state, connection))
+    now, missed, live, ended = await state.read(lambda connection: _facts(state, connection))
     file, often = state.file, state.settings.plan.participation
     return {
         "experiment": state.settings.experiment,
@@ -32,7 +36,9 @@ async def status(state: WorkerState) -> dict[str, Any]:
         "epoch": state.epoch,
         "mode": state.mode,
         "control": to_config(state.settings.plan.control),
-        "serving": state.served(),
+        "ended": ended,
+        "serving": state.deciding(),
+        "chosen": state.alias is not None,
         "newest": state.serving.newest,
         "releases": len(state.serving.at(state.serving.newest).items),
         "waiting": state.settings.waiting,
@@ -44,6 +50,7 @@ async def status(state: WorkerState) -> dict[str, Any]:
         "close_every": state.settings.plan.schedule.seconds,
         "batches": [shown(batch, state.settings.plan.schedule.seconds) for batch in live],
         "ready": state.ready,
+        "unready": state.unready,
         "refused": state.refused,
         "file": {
             "readable": file is None or file.readable,
@@ -51,7 +58,7 @@ async def status(state: WorkerState) -> dict[str, Any]:
         },
         "text": " ".join(
             [
-                *_sentences(state, live, now),
+                *_sentences(state, live, now, ended),
                 *_of_people(often, missed),
                 *_of_control(state.settings.plan),
             ]
@@ -75,11 +82,11 @@ def shown(batch: BatchState, every: float | None) -> dict[str, Any]:
     return {"batch": facts.pop("id"), "slots": facts.pop("size"), **facts, "ticks": ticks}
 
 
-def _facts(state: WorkerState, connection: Connection) -> tuple[float, int, list[BatchState]]:
+def _facts(state: WorkerState, connection: Connection) -> tuple[float, int, list[BatchState], bool]:
     now, missed = connection.execute(
         f"SELECT {state.database.now}, missed FROM experiment"
     ).fetchone()
-    return float(now), int(missed), under_way(connection)
+    return float(now), int(missed), under_way(connection), state.slots.ended(connection)
 
 
 def _of_people(often: Participation | None, missed: int) -> list[str]:
@@ -113,7 +120,7 @@ def control_words(plan: Plan) -> str:
     return f"{100 * plan.control.share:g} % of the {whose} play {what}"
 
 
-def _sentences(state: WorkerState, live: list[BatchState], now: float) -> list[str]:
+def _sentences(state: WorkerState, live: list[BatchState], now: float, ended: bool) -> list[str]:
     said, heard = _warnings(state), state.settings.plan.outcome.plural
     waiting = [batch for batch in live if batch.state == "sealed"]
     log = log_waits(state.settings.plan.schedule, live)
@@ -127,13 +134,13 @@ def _sentences(state: WorkerState, live: list[BatchState], now: float) -> list[s
             left = None if every is None else math.ceil(batch.opened + every - now)
             closes = "" if left is None else clock_words(left, batch.taken)
             said.append(open_sentence(batch.id, batch.taken, batch.size, closes))
-    if state.mode == "frozen":
+    if ended:
+        said.append(ENDED)
+    elif state.mode == "frozen":
         said.append("The experiment is frozen: decisions are served and not stored.")
     elif all(batch.state == "sealed" for batch in live):
         if may_open(state.settings.waiting, len(live)) and not log:
-            said.append(
-                "No batch is open: the next decision opens one, unless the experiment is over."
-            )
+            said.append("No batch is open: the next decision opens one.")
         else:
             said.append(UNSTORED)
     if state.mode == "shadow":

@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import threading
+import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
 from typing import Any
 
 from discreet.errors import NotReady
-from discreet.service import logs
+from discreet.releases.release import Release
 from discreet.service.kill_points import step
 from discreet.service.runtime import fit_process, release_transaction
 from discreet.service.runtime.release_checks import Refused
 from discreet.service.runtime.worker_state import WorkerState
 from discreet.service.secrets.vault import NAMES
 from discreet.service.storage import journal
+from discreet.service.storage.faults import safe_name
 
 TICK = 0.5
 """Seconds between two looks at the database: how late a worker may see a release or a new key."""
+
+NOTED = 120
+"""Ticks between two notes of which keys were used."""
 
 
 class Upkeep:
@@ -30,6 +36,8 @@ class Upkeep:
         self._fitter = fit_process.Fitter(state.settings) if child else None
         self._tasks: list[asyncio.Task[None]] = []
         self._erased = False
+        self._told: dict[str, str] = {}
+        self._begun = (0, 0, 0.0)
         self._stopping = threading.Event()
         self._awake = asyncio.Event()
 
@@ -37,8 +45,9 @@ class Upkeep:
         """Run the background tasks until ``stop``."""
         # A fit may take long; changes by other workers and operators are seen meanwhile, and the
         # clock of the open batch ticks.
-        duties = (self._state.refresh, self.look, self.heed_the_clock, self.once)
+        duties = (self._state.refresh, self.look, self.heed_the_clock, self.once, self.watch)
         self._tasks = [asyncio.create_task(self._repeat(each)) for each in duties]
+        self._tasks.append(asyncio.create_task(self._now_and_then()))
 
     async def stop(self) -> None:
         """Drop a fit that is under way: it is made again at the next start."""
@@ -56,7 +65,7 @@ class Upkeep:
             except Exception as error:
                 # The kind of an error is public, its text may not be.
                 if not self._stopping.is_set():
-                    logs.event("upkeep failed", kind=type(error).__name__)
+                    self._state.log.failure("upkeep failed", kind=safe_name(error))
             if not again:  # after a release the next batch may be due already
                 await self._rest()
 
@@ -64,6 +73,30 @@ class Upkeep:
         """Until the next look, or until the service stops."""
         with suppress(TimeoutError):
             await asyncio.wait_for(self._awake.wait(), TICK)
+
+    async def _now_and_then(self) -> None:
+        """Which keys were used, and failures that were counted."""
+        for tick in itertools.count(1):
+            await asyncio.sleep(TICK)
+            if self._stopping.is_set():
+                return
+            self._state.log.tell_counts()
+            if tick % NOTED == 0:
+                with suppress(Exception):  # what fails here fails elsewhere too, and is told there
+                    await self._state.note_use()
+
+    async def watch(self) -> None:
+        """Tell when this worker becomes unable to decide, and when it is able again."""
+        state = self._state
+        await state.probe()
+        faults = state.unready
+        if faults.keys() != self._told.keys():
+            if faults:
+                kind = ", ".join(faults.values())
+                state.log.event("not ready", reasons=list(faults), kind=kind)
+            else:
+                state.log.event("ready")
+        self._told = faults
 
     def _pause(self, seconds: float) -> None:
         if self._stopping.wait(seconds):
@@ -97,7 +130,10 @@ class Upkeep:
             state.refused = None
         await state.refresh()
         if made:
-            logs.event("released", release=state.serving.newest)
+            epoch, batch, began = self._begun
+            seconds = round(time.monotonic() - began, 1)
+            number = state.serving.newest
+            state.log.event("released", release=number, batch=batch, epoch=epoch, seconds=seconds)
         # A key may outlive its batch if the process that released the batch died, or if the answer
         # to its COMMIT was lost.
         left = any(state.over(*place) for place in state.vault.batches())
@@ -124,7 +160,7 @@ class Upkeep:
             made = await asyncio.to_thread(self._publisher().release_next)
         except Refused as refused:
             if refused.reason != state.refused:  # log it once, not with every attempt
-                logs.event("release refused", kind=refused.reason)
+                state.log.event("release refused", kind=refused.reason)
             state.refused = refused.reason
             if self._fitter:  # that process may be broken: start a new one
                 await asyncio.to_thread(self._fitter.close)
@@ -157,13 +193,20 @@ class Upkeep:
     def _publisher(self) -> release_transaction.Publisher:
         state = self._state
         fit = self._fitter or partial(fit_process.fit, state.settings, state.database, state.vault)
+
+        def told(epoch: int, batch: int, taken: int) -> Release:
+            if (epoch, batch) != self._begun[:2]:  # once, not with every attempt
+                self._begun = (epoch, batch, time.monotonic())
+                state.log.event("release begun", epoch=epoch, batch=batch)
+            return fit(epoch, batch, taken)
+
         return release_transaction.Publisher(
             state.settings,
             state.database,
             state.vault,
             state.anchor,
             state.serving.chain,
-            fit,
+            told,
             state.writer.run,
             self._pause,
         )

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import Any, TypeVar
 
 from discreet.billboard.chain import Chain
@@ -15,6 +15,7 @@ from discreet.billboard.signing import public_key
 from discreet.errors import DiscreetError
 from discreet.privacy.ledger import Ledger
 from discreet.service.kill_points import step
+from discreet.service.logs import Log
 from discreet.service.runtime.file_watch import ExperimentFile
 from discreet.service.runtime.lifecycle import check
 from discreet.service.runtime.policy_versions import PolicyVersions
@@ -24,6 +25,7 @@ from discreet.service.storage import api_keys, document_table
 from discreet.service.storage.anchor import Anchor, behind
 from discreet.service.storage.batches import BatchState, Slots, Terms, under_way
 from discreet.service.storage.database import Connection, Database
+from discreet.service.storage.faults import safe_name
 from discreet.service.storage.journal import Journal
 from discreet.service.storage.locations import anchor_of, beside, open_database
 from discreet.service.storage.people_table import People
@@ -33,6 +35,9 @@ from discreet.service.storage.writer import Writer
 T = TypeVar("T")
 STALE = 10.0
 """A worker that has not read the database for so many seconds is not ready."""
+
+PROBED = 5.0
+"""Seconds after which a worker tries again whether it could store a row."""
 
 
 class WorkerState:
@@ -50,6 +55,7 @@ class WorkerState:
 
     def __init__(self, settings: Settings, *, workers: int = 1) -> None:
         self.settings = settings
+        self.log = Log(settings.experiment)
         self.database: Database = open_database(settings)
         self.vault = Vault(settings.place(settings.vault))
         self.anchor: Anchor = anchor_of(settings)
@@ -68,11 +74,15 @@ class WorkerState:
         )
         self.slots = Slots(self.database, self.vault, terms)
         self.keys: dict[str, api_keys.Key] = {}
+        self.used: set[str] = set()
         self.live: list[BatchState] = []
         self._live: set[tuple[int, int]] = set()
         self._last = (0, 0)
         self.on_change: Callable[[], None] = lambda: None
         self._started, self._fresh = False, 0.0
+        self._unread: str | None = None
+        self._vault_fault: str | None = None
+        self._probed = 0.0
         self._refreshing = asyncio.Lock()
         self._open = ExitStack()
 
@@ -120,11 +130,27 @@ class WorkerState:
             return self.alias
         return self.serving.newest if pinned is None else pinned
 
+    def deciding(self) -> int:
+        """The document that decides the next request: that of the open batch, if one is open."""
+        opened = [each.release for each in self.live if each.state == "open"]
+        return self.served(opened[-1] if opened and self.mode != "frozen" else None)
+
     async def refresh(self) -> None:
         """Read what changed. A document is served once it was read back, verified and confirmed."""
+        try:
+            await self._refresh()
+        except Exception as error:
+            if isinstance(error, (*self.database.lost, OSError)):
+                self._unread = safe_name(error)
+            raise
+        self._unread = None
+
+    async def _refresh(self) -> None:
         async with self._refreshing:
             known = self.serving.newest
-            row, last, live, keys, bodies = await self.read(lambda c: _view(c, known))
+            row, last, live, keys, bodies = await self.read(
+                lambda c: _view(self.database, c, known)
+            )
             self.keys = {key.id: key for key in keys}  # even while the anchor cannot be reached
             await self.read(self.names.look)
             if bodies:
@@ -150,6 +176,17 @@ class WorkerState:
         step("release:anchored")
         return extended
 
+    async def note_use(self) -> None:
+        """Write down which keys were used since the last time.
+
+        Privacy: keys of answers are not noted: when one was last used would tell whether somebody
+        answered. [docs/privacy/service.md, "What is stored, and for
+        how long"]
+        """
+        used, self.used = self.used, set()
+        if used:
+            await self.write(lambda c: api_keys.note_use(self.database, c, used))
+
     def confirmed(self) -> dict[int, str]:
         """Number and digest of every document that may be shown anywhere."""
         return {link.number: link.digest for link in self.serving.chain.links}
@@ -172,8 +209,30 @@ class WorkerState:
     @property
     def ready(self) -> bool:
         """Whether this worker can decide. After a refused fit it can: the last release decides."""
-        fresh = time.monotonic() - self._fresh < STALE
-        return self._started and fresh and self.whole
+        return not self.unready
+
+    @property
+    def unready(self) -> dict[str, str]:
+        """Why a decision would fail now: what is at fault, and the safe name of the error."""
+        if not self._started:
+            return {"start": "not running"}
+        stale = time.monotonic() - self._fresh >= STALE
+        found = {
+            "database": self._unread or ("stale" if stale else None),
+            "storage": self.writer.fault,
+            "vault": self._vault_fault,
+            "chain": None if self.whole else "incomplete",
+        }
+        return {name: fault for name, fault in found.items() if fault}
+
+    async def probe(self) -> None:
+        """Find out what the next decision needs: secrets, and a disk that takes a row."""
+        places = [(each.epoch, each.id) for each in self.live if each.state == "open"]
+        self._vault_fault = await asyncio.to_thread(self.vault.fault, places)
+        if self.writer.fault or time.monotonic() - self._probed > PROBED:
+            self._probed = time.monotonic()
+            with suppress(*self.database.lost, OSError):  # the writer has noted it
+                await asyncio.to_thread(self.writer.probe)
 
     def over(self, epoch: int, batch: int) -> bool:
         """Whether a batch is over; a batch that opened after the last look is not."""
@@ -194,11 +253,11 @@ class WorkerState:
 
 
 def _view(
-    connection: Connection, known: int
+    database: Database, connection: Connection, known: int
 ) -> tuple[Any, tuple[int, int], list[BatchState], list[api_keys.Key], list[bytes]]:
     row = connection.execute("SELECT epoch, mode, serving FROM experiment").fetchone()
     last = connection.execute(
         "SELECT epoch, id FROM batches ORDER BY epoch DESC, id DESC LIMIT 1"
     ).fetchone()
-    live, keys = under_way(connection), api_keys.listed(connection)
+    live, keys = under_way(connection), api_keys.listed(database, connection)
     return row, tuple(last or (0, 0)), live, keys, document_table.after(connection, known)

@@ -36,6 +36,20 @@ class Vault:
         for name, secret in (("signing", new_private_key()), ("mac", secrets.token_bytes(32))):
             create_file(self.folder / f"{name}.key", secret)
 
+    def check_modes(self) -> None:
+        """Refuse secrets that others than their owner may reach."""
+        if self.folder.exists() and not self.folder.is_dir():
+            raise InvalidInput(
+                f"vault must be a folder; {self.folder} is a file. Name another: vault = '…'."
+            )
+        for path in (self.folder, *sorted(self.folder.glob("*.key"))):
+            if path.exists() and path.stat().st_mode & 0o077:
+                raise InvalidInput(
+                    f"vault must be closed to everybody but its owner; {path} has mode "
+                    f"{path.stat().st_mode & 0o777:04o}. Run chmod -R go= {self.folder}; if others "
+                    "may have read it, begin a new experiment."
+                )
+
     @cached_property
     def signing(self) -> bytes:
         """The Ed25519 key of releases."""
@@ -90,6 +104,14 @@ class Vault:
             return self._path(epoch, batch, kind).read_bytes()
         except FileNotFoundError:
             return None
+
+    def fault(self, places: list[tuple[int, int]]) -> str | None:
+        """What is missing for a decision in one of these batches, or in a new one."""
+        if not os.access(self.folder, os.R_OK | os.W_OK | os.X_OK):
+            return "folder not usable"
+        wanted = [self.folder / name for name in ("signing.key", "mac.key")]
+        wanted += [self._path(*place, BATCH) for place in places]
+        return None if all(path.is_file() for path in wanted) else "key missing"
 
     def forget(self, epoch: int, batch: int) -> None:
         """Drop the key from memory."""

@@ -64,6 +64,10 @@ class Anchor:
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         header = json.dumps({"format": FORMAT, "experiment": self._experiment})
         create_file(self.path, header.encode() + b"\n")
+        self.check_new()
+
+    def check_new(self) -> None:
+        """Refuse a file of another experiment, or one that already has a document."""
         with self.held() as book:
             if book.confirmed:
                 raise StateClaimed(

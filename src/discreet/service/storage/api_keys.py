@@ -12,7 +12,8 @@ from typing import Any
 
 from discreet.errors import InvalidInput, ServiceError
 from discreet.service.storage.database import Connection, Database
-from discreet.validate import one_of
+from discreet.validate import one_of, whole
+from discreet.window import seconds_of
 
 SCOPES = ("decide", "observe", "ticket", "release:read", "audit", "admin")
 _KEY = re.compile(r"dk_([0-9a-f]{12})_([0-9A-Za-z_-]{43})")
@@ -30,6 +31,17 @@ class Key:
     revoked: float | None
     ended: float | None
     """Sessions of the dashboard that began before this moment are over."""
+    expires: float | None
+    rate: int | None
+    """Requests per second and bucket instead of the service's own limit."""
+    used: float | None
+    """The hour in which it last asked; answers of people do not count. [worker_state.py]"""
+    expired: int
+    """Not 0, by the clock of the database, when it was read."""
+
+    @property
+    def valid(self) -> bool:
+        return self.revoked is None and not self.expired
 
     def shown(self) -> dict[str, Any]:
         """What an operator may see."""
@@ -39,13 +51,26 @@ class Key:
             "label": self.label,
             "created": self.created,
             "revoked": self.revoked,
+            "expires": self.expires,
+            "expired": bool(self.expired),
+            "rate": self.rate,
+            "used": self.used,
         }
 
 
 def create(
-    database: Database, connection: Connection, scopes: Iterable[str], label: str = ""
+    database: Database,
+    connection: Connection,
+    scopes: Iterable[str],
+    label: str = "",
+    *,
+    expires_in: str | None = None,
+    rate: int | None = None,
 ) -> tuple[str, Key]:
-    """A new key; its text is shown once and cannot be shown again."""
+    """A new key; its text is shown once and cannot be shown again.
+
+    ``expires_in`` is a time such as "90d"; ``rate`` takes the place of the setting rate_limit.
+    """
     wanted = list(dict.fromkeys(scopes))
     for scope in wanted:
         one_of("scope", scope, SCOPES)
@@ -55,30 +80,46 @@ def create(
         )
     if not label.isprintable():  # some databases refuse such text without a clear error
         raise InvalidInput("label must be one line of plain text; this is not. Use plain words.")
+    lasts = None if expires_in is None else seconds_of("expires_in", expires_in)
+    if rate is not None:
+        whole("rate", rate, 1, "Requests per second; leave it out for the limit of the service.")
     id, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
     connection.execute(
-        f"INSERT INTO keys (id, hash, scopes, label, created) VALUES (?, ?, ?, ?, {database.now})",
-        (id, _hash(secret), " ".join(wanted), label),
+        f"""INSERT INTO keys (id, hash, scopes, label, rate, created, expires)
+            VALUES (?, ?, ?, ?, ?, {database.now}, {database.now} + ?)""",
+        (id, _hash(secret), " ".join(wanted), label, rate, lasts),
     )
-    return f"dk_{id}_{secret}", next(key for key in listed(connection) if key.id == id)
+    return f"dk_{id}_{secret}", _by_id(database, connection, id)
 
 
-def listed(connection: Connection) -> list[Key]:
+def listed(database: Database, connection: Connection) -> list[Key]:
     """All keys, the oldest first."""
     rows = connection.execute(
-        "SELECT id, hash, scopes, label, created, revoked, ended FROM keys ORDER BY created, id"
+        f"""SELECT id, hash, scopes, label, created, revoked, ended, expires, rate, used,
+            CASE WHEN expires <= {database.now} THEN 1 ELSE 0 END FROM keys ORDER BY created, id"""
     ).fetchall()
     return [Key(row[0], row[1], frozenset(row[2].split()), *row[3:]) for row in rows]
 
 
+def _by_id(database: Database, connection: Connection, id: str) -> Key:
+    return next(key for key in listed(database, connection) if key.id == id)
+
+
+def note_use(database: Database, connection: Connection, ids: Iterable[str]) -> None:
+    """Note that keys were used in this hour."""
+    now = float(connection.execute(f"SELECT {database.now}").fetchone()[0])
+    for id in sorted(ids):
+        connection.execute("UPDATE keys SET used = ? WHERE id = ?", (now - now % 3600, id))
+
+
 def revoke(database: Database, connection: Connection, id: str) -> Key:
     """The key stops working; workers notice within a second."""
-    if id not in {key.id for key in listed(connection)}:
+    if id not in {key.id for key in listed(database, connection)}:
         raise InvalidInput(f"key must be one of those listed; got {id!r}. See discreet keys list.")
     connection.execute(
         f"UPDATE keys SET revoked = {database.now} WHERE id = ? AND revoked IS NULL", (id,)
     )
-    return next(key for key in listed(connection) if key.id == id)
+    return _by_id(database, connection, id)
 
 
 def end_sessions(database: Database, connection: Connection, id: str) -> None:
@@ -93,7 +134,7 @@ def bearer(keys: dict[str, Key], header: str | None) -> Key:
     known = keys.get(match[1]) if match else None
     # Always compared, in constant time.
     same = hmac.compare_digest(_hash(match[2] if match else ""), known.hash if known else _NOBODY)
-    if known is None or not same or known.revoked is not None:
+    if known is None or not same or not known.valid:
         raise ServiceError(
             "Authorization must be 'Bearer dk_…' with a key of this service; no valid key came. "
             "Make one with discreet keys create.",

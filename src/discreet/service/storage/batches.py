@@ -114,7 +114,8 @@ class Slots:
         # but each covers all requests that wait.
         left = batch.size - batch.taken
         shared = max(wanted.waiting, left // (4 * terms.workers))
-        count = min(wanted.slots, shared, left)
+        given = self._given_back(connection, epoch, batch.id)
+        count = min(wanted.slots, shared, left) if not given else 0
         taken = batch.taken + count
         connection.execute(
             "UPDATE batches SET taken = ? WHERE epoch = ? AND id = ?", (taken, epoch, batch.id)
@@ -124,8 +125,42 @@ class Slots:
         nonce = secrets.token_bytes(NONCE)
         connection.execute("INSERT INTO leases VALUES (?, ?, ?)", (nonce, epoch, batch.id))
         # Reversed, since slots are taken from the end of the list.
-        free = list(range(taken - 1, batch.taken - 1, -1))
+        free = given or list(range(taken - 1, batch.taken - 1, -1))
         return Lease(epoch, batch.id, batch.release, free, nonce)
+
+    def _given_back(self, connection: Connection, epoch: int, batch: int) -> list[int]:
+        """Slots of the batch that another process leased and did not use; they go first."""
+        rows = connection.execute(
+            "DELETE FROM returned WHERE epoch = ? AND batch = ? RETURNING slot",
+            (epoch, batch),
+        ).fetchall()
+        return sorted((int(row[0]) for row in rows), reverse=True)
+
+    def give_back(self, connection: Connection, lease: Lease) -> None:
+        """Take back slots that were never handed to a request, unless their batch is sealed.
+
+        Privacy: who gives back looks at no row, and a sealed batch keeps its size and its moment.
+        A later lease of a slot has a nonce of its own. [docs/privacy/service.md, "Slots do not
+        move"]
+        """
+        connection.execute(f"SELECT 1 FROM experiment {self._database.lock}").fetchone()
+        place = (lease.epoch, lease.batch)
+        row = connection.execute(
+            "SELECT taken FROM batches WHERE epoch = ? AND id = ? AND state = 'open'", place
+        ).fetchone()
+        if row is None:
+            return
+        taken = int(row[0])
+        back = {*lease.free, *self._given_back(connection, *place)}
+        while taken - 1 in back:  # the end of what is taken is not taken any more
+            taken -= 1
+            back.remove(taken)
+        connection.execute(
+            "UPDATE batches SET taken = ? WHERE epoch = ? AND id = ?", (taken, *place)
+        )
+        for slot in back:
+            connection.execute("INSERT INTO returned VALUES (?, ?, ?)", (*place, slot))
+        step("return:before-commit")
 
     def _seal(self, connection: Connection, batch: BatchState) -> None:
         window, settle = self._terms.window, self._terms.settle
@@ -189,10 +224,7 @@ class Slots:
         highest = connection.execute(
             "SELECT coalesce(max(id), 0) FROM batches WHERE epoch = ?", (epoch,)
         ).fetchone()[0]
-        kept = connection.execute(
-            "SELECT count(*) FROM batches WHERE state <> 'burned'"
-        ).fetchone()[0]
-        size = self.size(kept + 1)
+        size = self._next_size(connection)
         if size == 0:
             return None
         number = highest + 1
@@ -204,6 +236,17 @@ class Slots:
             (epoch, number, size, newest, now),
         )
         return BatchState(epoch, number, size, 0, "open", newest, now, None, None, None)
+
+    def _next_size(self, connection: Connection) -> int:
+        kept = connection.execute(
+            "SELECT count(*) FROM batches WHERE state <> 'burned'"
+        ).fetchone()[0]
+        return self.size(kept + 1)
+
+    def ended(self, connection: Connection) -> bool:
+        """Whether no batch is open and the plan has no further one."""
+        opened = any(batch.state == "open" for batch in under_way(connection))
+        return not opened and self._next_size(connection) == 0
 
     def size(self, number: int) -> int:
         """Slots of a batch, by its place in the schedule; 0 after the last."""

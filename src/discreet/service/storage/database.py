@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
 from typing import Any, ClassVar, Protocol, TypeVar
 
 Claim = TypeVar("Claim")
@@ -55,6 +56,11 @@ class Database(ABC):
     """Ends a SELECT whose batches must keep their state, though their counters may change."""
     lost: tuple[type[Exception], ...] = ()
     """Errors that mean a fault of the storage, not of the request."""
+
+    place: str
+    """Where it is, in errors; without a password."""
+    remedy: ClassVar[str]
+    """What to do if it cannot be used."""
 
     @abstractmethod
     def connect(self) -> Connection:
@@ -110,6 +116,17 @@ class Database(ABC):
 
         ``commit`` runs a function in the process's own writing transaction.
         """
+
+    @abstractmethod
+    def holds_experiment(self) -> bool:
+        """Whether an experiment has begun here; makes nothing."""
+
+    def keep_private(self) -> None:  # noqa: B027
+        """Let only the owner read the files, if the database has any."""
+
+    @abstractmethod
+    def back_up(self, target: Path) -> None:
+        """Write a copy that only the owner may read, while others write; refused if it exists."""
 
     def prepare_erasure(self) -> None:  # noqa: B027
         """Do what ``erase`` can be spared, while others write."""

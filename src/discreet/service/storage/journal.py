@@ -212,7 +212,7 @@ def _replies(connection: Connection, names: list[bytes]) -> dict[bytes, Known]:
 def forget(connection: Connection, epoch: int, batch: int) -> None:
     """Delete every row of a batch; the names of its requests are remembered for a while."""
     remember(connection, (epoch, batch))
-    for table in (*ROWS_OF_PEOPLE, "leases"):
+    for table in (*ROWS_OF_PEOPLE, "leases", "returned"):
         connection.execute(f"DELETE FROM {table} WHERE epoch = ? AND batch = ?", (epoch, batch))
 
 

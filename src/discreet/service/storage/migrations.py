@@ -84,7 +84,19 @@ def control_share(connection: Connection, database: Database) -> None:
     connection.execute(f"ALTER TABLE handed ADD COLUMN control {database.whole} NOT NULL DEFAULT 0")
 
 
-MIGRATIONS = (tables, ended_sessions, people, control_share)
+def returned_slots(connection: Connection, database: Database) -> None:
+    """Slots that a process leased and gave back; and of keys until when they work, how often they
+    may ask, and when they last did. Older processes may go on beside newer ones."""
+    whole, real = database.whole, database.real
+    connection.execute(
+        f"""CREATE TABLE returned (epoch {whole} NOT NULL, batch {whole} NOT NULL,
+            slot {whole} NOT NULL, PRIMARY KEY (epoch, batch, slot)) {database.clustered}"""
+    )
+    for column in (f"expires {real}", f"rate {whole}", f"used {real}"):
+        connection.execute(f"ALTER TABLE keys ADD COLUMN {column}")
+
+
+MIGRATIONS = (tables, ended_sessions, people, control_share, returned_slots)
 
 
 def migrate(database: Database, connection: Connection) -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import psycopg
 
+from discreet.errors import InvalidInput
 from discreet.service.storage.database import Claim, Connection, Database, Made, Rows
 
 _LOCK = 0x6469736372656574
@@ -40,9 +42,10 @@ class Postgres(Database):
     whole, blob, real, clustered = "BIGINT", "BYTEA", "DOUBLE PRECISION", ""
     lock, claim, share = "FOR UPDATE", "FOR UPDATE SKIP LOCKED", "FOR KEY SHARE OF batches"
     lost = (psycopg.Error,)
+    remedy = "Start the server, or correct database = 'postgresql://…' or DISCREET_DATABASE_URL."
 
     def __init__(self, url: str) -> None:
-        self._url = url
+        self._url, self.place = url, "the PostgreSQL server that the settings name"
 
     def connect(self) -> Connection:
         return _Connection(self._url)
@@ -70,6 +73,17 @@ class Postgres(Database):
         with closing(self.connect()) as connection, self.transaction(connection):
             claimed = claim(connection)
             return claimed is not None and write(connection, claimed, compute(claimed))
+
+    def holds_experiment(self) -> bool:
+        with closing(self.connect()) as connection:
+            found = connection.execute("SELECT to_regclass('experiment')").fetchone()[0]
+            return bool(found and connection.execute("SELECT 1 FROM experiment").fetchone())
+
+    def back_up(self, target: Path) -> None:
+        raise InvalidInput(
+            f"database must be SQLite to be copied to {target}; it is PostgreSQL. Use pg_dump, or "
+            "the archive of its server."
+        )
 
     def erase(self, connection: Connection) -> bool:  # noqa: ARG002
         # Copies stay in the server's write-ahead log; the destroyed key makes them unreadable.

@@ -27,9 +27,13 @@ class Sqlite(Database):
     lock = claim = share = ""
     begin = "BEGIN IMMEDIATE"
     lost = (sqlite3.Error,)
+    remedy = (
+        "Name a file that discreet made, or a new one, in a folder that this user may write to; "
+        "a damaged file is replaced by a backup, with discreet restore."
+    )
 
     def __init__(self, path: Path) -> None:
-        self.path = path
+        self.path, self.place = path, str(path)
         self.clock = Clock()
 
     def connect(self) -> Connection:
@@ -76,6 +80,28 @@ class Sqlite(Database):
             return False
         made = compute(claimed)
         return bool(commit(lambda connection: write(connection, claimed, made)))
+
+    def holds_experiment(self) -> bool:
+        if not self.path.exists():
+            os.stat(self.path.parent)  # a missing folder is an error, and not made
+            return False
+        with closing(self.connect()) as connection:
+            table = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'experiment'"
+            found = connection.execute(table).fetchone()
+            return bool(found and connection.execute("SELECT 1 FROM experiment").fetchone())
+
+    def keep_private(self) -> None:
+        for suffix in ("", "-wal", "-shm"):
+            path = Path(f"{self.path}{suffix}")
+            if path.exists():
+                path.chmod(0o600)
+
+    def back_up(self, target: Path) -> None:
+        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # Made before anything is in it, so that it never has another mode.
+        os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        with closing(self.connect()) as connection:
+            connection.execute("VACUUM INTO ?", (str(target),))
 
     def prepare_erasure(self) -> None:
         # A passive checkpoint blocks no writer, and leaves little of the log.

@@ -13,6 +13,7 @@ from discreet.errors import NotReady
 from discreet.service.event_loop import running_loop
 from discreet.service.kill_points import step
 from discreet.service.storage.database import Bulk, Connection, Database
+from discreet.service.storage.faults import safe_name
 
 T = TypeVar("T")
 LARGEST = 256
@@ -36,6 +37,8 @@ class Writer:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self.fault: str | None = None
+        """The safe name of the error that a commit met, until ``probe`` could write again."""
         self._connection = database.connect()
         self._queue: SimpleQueue[list[_Work] | None] = SimpleQueue()
         self._gathered: list[_Work] = []
@@ -59,6 +62,12 @@ class Writer:
         done: Future[T] = Future()
         self._put(_Work(_each, operation, done, None))
         return done.result()
+
+    def probe(self) -> None:
+        """Find out whether a row can be stored. Other commits may have had nothing to write."""
+        moment = f"UPDATE experiment SET clock = {self._database.later}"
+        self.run(lambda connection: connection.execute(moment) and None)
+        self.fault = None
 
     def alone(self, operation: Callable[[Connection], T]) -> T:
         """Run an operation on the writing thread outside any transaction; blocks the caller."""
@@ -136,6 +145,8 @@ class Writer:
             step("write:committed")
             return answers
         except Exception as error:
+            if isinstance(error, (*self._database.lost, OSError)):
+                self.fault = safe_name(error)
             before = self._connection
             reached = self._revived()
             if reached and again and self._connection is not before:
@@ -148,7 +159,8 @@ class Writer:
         """Whether the database can be reached again."""
         try:
             self._connection = self._database.revived(self._connection)
-        except self._database.lost:
+        except self._database.lost as error:
+            self.fault = safe_name(error)
             return False
         return True
 

@@ -116,7 +116,7 @@ async def explorer(asked: Asked) -> Response:
     inputs, chain = controls(plan), state.serving.chain
     numbers = [link.number for link in chain.links if link.kind in KINDS]
     texts = {each.name: asked.given(each.name) or each.first for each in inputs}
-    served = state.served()  # the last document, which may be a burn
+    served = state.deciding()  # the last document, which may be a burn
     release = asked.given("release") or str(max(each for each in numbers if each <= served))
     if not release.isdecimal() or int(release) not in numbers:
         raise InvalidInput(
@@ -137,7 +137,7 @@ async def explorer(asked: Asked) -> Response:
         release=int(release),
         sliders=sliders,
         varied=varied,
-        served=state.served(),
+        served=state.deciding(),
         find=find,
         **answer,
     )

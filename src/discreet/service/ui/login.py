@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 
 from discreet.errors import ServiceError
 from discreet.service.storage import api_keys
@@ -20,21 +20,25 @@ async def log_in(asked: Asked) -> Response:
         key = api_keys.bearer(state.keys, f"Bearer {asked.given('key')}")
         api_keys.permit(key, READERS)
     except ServiceError as error:
+        request = asked.request
+        peer = request.client.host if request.client else ""
+        refused = asked.refusals.count(error, dict(request.headers.raw), peer)
         said = "The key must be valid, with scope audit or admin; this key is invalid or lacks it."
-        return asked.page("login.html", error.status or 401, message=said)
+        return asked.page("login.html", refused.status or 401, message=said)
+    state.log.event("logged in", by=key.id)
     # A new session: a session that someone prepared before the log-in must not gain rights.
     now = await state.read(lambda c: c.execute(f"SELECT {state.database.now}").fetchone()[0])
     _, cookie = Sessions(state.vault.mac).begin(key.id, float(now))
-    response = RedirectResponse("/ui", 303)
-    set_cookie(asked.request, response, cookie)
+    response = asked.to("/ui")
+    set_cookie(asked, response, cookie)
     return response
 
 
 async def log_out(asked: Asked) -> Response:
     """Afterwards copies of the cookie are worthless, and so are other sessions of this key."""
     await asked.service.end_sessions(asked.session.key)
-    response = RedirectResponse(LOG_IN, 303)
-    response.delete_cookie(COOKIE, path="/ui", httponly=True, samesite="strict")
+    response = asked.to(LOG_IN)
+    response.delete_cookie(COOKIE, path=f"{asked.root}/ui", httponly=True, samesite="strict")
     return response
 
 
@@ -43,12 +47,14 @@ async def keys(asked: Asked) -> Response:
     made = None
     if asked.request.method == "POST":
         label = asked.given("label")[:200]
-        made = await asked.service.create_key(asked.fields.get("scope", []), label)
-    found = await asked.service.state.read(api_keys.listed)
-    shown = [key.shown() for key in found]
+        lasts = asked.given("expires_in").strip() or None
+        made = await asked.service.create_key(
+            asked.fields.get("scope", []), label, lasts, by=asked.by
+        )
+    shown = [key.shown() for key in await asked.service.list_keys()]
     return asked.page("keys.html", keys=shown[::-1], scopes=SCOPES, made=made)
 
 
 async def revoke(asked: Asked) -> Response:
-    await asked.service.revoke_key(asked.given("id"))
-    return RedirectResponse("/ui/keys", 303)
+    await asked.service.revoke_key(asked.given("id"), asked.by)
+    return asked.to("/ui/keys")

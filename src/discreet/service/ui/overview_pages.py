@@ -58,7 +58,7 @@ async def releases(asked: Asked) -> Response:
     return asked.page(
         "releases.html",
         documents=checked[::-1],
-        served=asked.service.state.served(),
+        served=asked.service.state.deciding(),
         public_key=asked.service.state.serving.chain.key,
         fared=_how_people_fared(asked),
     )
@@ -78,7 +78,7 @@ async def release(asked: Asked) -> Response:
     return asked.page(
         "release.html",
         document=document,
-        served=asked.service.state.served(),
+        served=asked.service.state.deciding(),
         plan=asked.service.settings.plan,
     )
 

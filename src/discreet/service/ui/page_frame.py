@@ -13,12 +13,13 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from discreet.errors import ServiceError
-from discreet.service import logs
 from discreet.service.http.error_responses import problem_of
 from discreet.service.http.metrics import Metrics
 from discreet.service.http.rate_limit import OTHER, RateLimit
+from discreet.service.http.refusals import Refusals
 from discreet.service.runtime.service import Service
 from discreet.service.storage import api_keys
+from discreet.service.storage.faults import safe_name
 from discreet.service.ui.session import COOKIE, SECONDS, Session, Sessions
 from discreet.service.ui.templating import rendered
 
@@ -42,6 +43,7 @@ class Asked:
     request: Request
     service: Service
     metrics: Metrics
+    refusals: Refusals
     session: Session
     key: api_keys.Key | None
     fields: dict[str, list[str]] = field(default_factory=dict)
@@ -49,6 +51,20 @@ class Asked:
     def given(self, name: str) -> str:
         """A field of the form; empty if it is missing."""
         return self.fields.get(name, [""])[0]
+
+    @property
+    def root(self) -> str:
+        """What comes before every path, where a proxy serves us below a path of its own."""
+        return self.service.settings.prefix
+
+    def to(self, path: str) -> Response:
+        """Lead the browser to a page, after a form."""
+        return RedirectResponse(self.root + path, 303)
+
+    @property
+    def by(self) -> str:
+        """The id of the key that does something, for the log."""
+        return self.key.id if self.key else ""
 
     @property
     def admin(self) -> bool:
@@ -69,7 +85,8 @@ class Asked:
             token=self.session.token,
             key=self.key,
             admin=self.admin,
-            path=self.request.url.path,
+            path=self.request.url.path.removeprefix(self.root),
+            root=self.root,
         )
         return HTMLResponse(text, code)
 
@@ -87,9 +104,11 @@ class Page:
         service: Service,
         metrics: Metrics,
         rate: RateLimit,
+        refusals: Refusals,
     ) -> None:
         self._view, self._scopes = view, scopes
         self._service, self._metrics, self._rate = service, metrics, rate
+        self._refusals = refusals
         self._sessions = Sessions(service.state.vault.mac)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -103,16 +122,20 @@ class Page:
     async def _respond(self, request: Request) -> Response:
         session = self._sessions.read(request.cookies.get(COOKIE))
         key = self._service.state.keys.get(session.key) if session else None
-        if session and key and (key.revoked is not None or session.began <= (key.ended or 0.0)):
+        if session and key and (not key.valid or session.began <= (key.ended or 0.0)):
             key = None
         if self._scopes is not None and key is None:
-            return _log_in_first(request)
+            return _log_in_first(request, self._service.settings.prefix + LOG_IN)
         cookie = None
         if session is None:
             session, cookie = self._sessions.begin("", 0.0)
-        asked = Asked(request, self._service, self._metrics, session, key)
+        asked = Asked(request, self._service, self._metrics, self._refusals, session, key)
         try:
-            self._rate.take(OTHER, key.id if key else "dashboard")
+            if key is None:
+                self._rate.take(OTHER, "dashboard")
+            else:
+                self._service.state.used.add(key.id)
+                self._rate.take(OTHER, key.id, key.rate)
             if key is not None and self._scopes is not None:
                 api_keys.permit(key, self._scopes)
             if request.method == "POST":
@@ -122,7 +145,7 @@ class Page:
         except Exception as error:
             response = self._failure(asked, error)
         if cookie is not None and "set-cookie" not in response.headers:
-            set_cookie(request, response, cookie)
+            set_cookie(asked, response, cookie)
         return response
 
     async def _form(self, request: Request) -> dict[str, list[str]]:
@@ -140,28 +163,30 @@ class Page:
     def _failure(self, asked: Asked, error: Exception) -> Response:
         status, problem = problem_of(error, self._service.state.database.lost)
         if status >= 500:
-            logs.event("request failed", kind=type(error).__name__, route="/ui", status=status)
+            self._service.state.log.failure(
+                "request failed", kind=safe_name(error), route="/ui", status=status
+            )
         name = "part_error.html" if asked.partial else "error.html"
         return asked.page(name, status, message=problem.message)
 
 
-def set_cookie(request: Request, response: Response, text: str) -> None:
+def set_cookie(asked: Asked, response: Response, text: str) -> None:
     """A cookie that no script reads and no other site sends."""
     response.set_cookie(
         COOKIE,
         text,
         max_age=SECONDS,
-        path="/ui",
+        path=f"{asked.root}/ui",
         httponly=True,
         samesite="strict",
-        secure=request.url.scheme == "https",
+        secure=asked.request.url.scheme == "https",
     )
 
 
-def _log_in_first(request: Request) -> Response:
+def _log_in_first(request: Request, place: str) -> Response:
     if "hx-request" in request.headers:  # redirect the whole page, not a part of it
-        return Response(status_code=204, headers={"HX-Redirect": LOG_IN})
-    return RedirectResponse(LOG_IN, 303)
+        return Response(status_code=204, headers={"HX-Redirect": place})
+    return RedirectResponse(place, 303)
 
 
 def _refuse_foreign(asked: Asked) -> None:

@@ -10,6 +10,7 @@ from starlette.staticfiles import StaticFiles
 
 from discreet.service.http.metrics import Metrics
 from discreet.service.http.rate_limit import RateLimit
+from discreet.service.http.refusals import Refusals
 from discreet.service.runtime.service import Service
 from discreet.service.ui import explorer, login, overview_pages, settings_pages
 from discreet.service.ui.page_frame import READERS, Page, View
@@ -37,13 +38,17 @@ PAGES: tuple[tuple[str, View, tuple[str, ...] | None, tuple[str, ...]], ...] = (
 )
 
 
-def pages(service: Service, metrics: Metrics, rate: RateLimit) -> list[BaseRoute]:
+def pages(
+    service: Service, metrics: Metrics, rate: RateLimit, refusals: Refusals
+) -> list[BaseRoute]:
     """Everything under ``/ui``."""
     made: list[BaseRoute] = [
-        Route(path, Page(view, scopes, service, metrics, rate), methods=list(methods))
+        Route(path, Page(view, scopes, service, metrics, rate, refusals), methods=list(methods))
         for path, view, scopes, methods in PAGES
     ]
     static = StaticFiles(directory=Path(__file__).parent / "static")
+    home_page = f"{service.settings.prefix}/ui"
     # People also type the address with a slash at the end.
-    home = Route("/ui/", RedirectResponse("/ui", 308), methods=["GET"])
-    return [*made, home, Mount("/ui/static", static)]
+    home = Route("/ui/", RedirectResponse(home_page, 308), methods=["GET"])
+    start = Route("/", RedirectResponse(home_page, 307), methods=["GET"])
+    return [*made, start, home, Mount("/ui/static", static)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 
 from discreet.errors import InvalidInput
 from discreet.service.http import handlers
@@ -39,14 +39,14 @@ async def settings(asked: Asked) -> Response:
 
 
 async def set_mode(asked: Asked) -> Response:
-    await asked.service.set_mode(asked.given("mode"))
-    return _done("mode")
+    await asked.service.set_mode(asked.given("mode"), asked.by)
+    return _done(asked, "mode")
 
 
 async def set_serving(asked: Asked) -> Response:
     text = asked.given("release")
-    await asked.service.set_serving(None if text == "newest" else _whole("release", text))
-    return _done("serving")
+    await asked.service.set_serving(None if text == "newest" else _whole("release", text), asked.by)
+    return _done(asked, "serving")
 
 
 async def burn(asked: Asked) -> Response:
@@ -55,8 +55,8 @@ async def burn(asked: Asked) -> Response:
         raise InvalidInput(
             "batch must be confirmed by typing its number; the numbers differ. Nothing was burned."
         )
-    await asked.service.burn(_whole("batch", asked.given("batch")))
-    return _done("burn")
+    await asked.service.burn(_whole("batch", asked.given("batch")), asked.by)
+    return _done(asked, "burn")
 
 
 async def exact(asked: Asked) -> Response:
@@ -88,8 +88,8 @@ def _rows(text: str) -> list[dict[str, Any]]:
     ]
 
 
-def _done(what: str) -> Response:
-    return RedirectResponse(f"/ui/settings?done={what}", 303)
+def _done(asked: Asked, what: str) -> Response:
+    return asked.to(f"/ui/settings?done={what}")
 
 
 def _whole(name: str, text: str) -> int:

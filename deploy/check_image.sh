@@ -1,0 +1,44 @@
+#!/bin/sh
+# Does what deploy/Dockerfile and the entry point of its image do, by the same steps, in a clean
+# folder and without a container: build an environment from the files that .dockerignore lets in,
+# begin an experiment as a user would, serve it from a read-only copy, decide, stop.
+# PYTHON names a Python 3.11 to 3.13; WHEELS may name a folder of wheels for machines without a network.
+set -eu
+PYTHON=${PYTHON:-python3}
+here=$(cd "$(dirname "$0")/.." && pwd)
+work=$(mktemp -d)
+trap 'test ! -f "$work/pid" || kill "$(cat "$work/pid")" 2>/dev/null || true; chmod -R u+w "$work"; rm -rf "$work"' EXIT
+
+# The context of the build: what .dockerignore lets in, and no more.
+mkdir -p "$work/source"
+sed -n 's/^!//p' "$here/.dockerignore" | while read -r name; do cp -R "$here/$name" "$work/source/"; done
+find "$work/source" -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The RUN lines of the first stage, with our paths.
+"$PYTHON" -m venv "$work/opt"
+grep -q "install --no-cache-dir --no-compile --constraint requirements-dev.lock '.\[serve,postgres\]'" "$here/deploy/Dockerfile"
+cd "$work/source"
+"$work/opt/bin/pip" install --quiet --disable-pip-version-check --no-compile ${WHEELS:+--find-links "$WHEELS"} \
+    --constraint requirements-dev.lock '.[serve,postgres]'
+rm -rf "$work/source"
+chmod -R a-w "$work/opt"  # the root of the image is read-only
+
+# The second stage: folders of a user, and the environment of the image.
+install -d -m 0700 "$work/data" "$work/anchor"
+cd "$work/data"
+port=$((20000 + $$ % 20000))
+printf 'discreet.db' >"$work/database_url"
+run="env -i PATH=$work/opt/bin:/usr/bin:/bin PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1 HOME=$work/data
+    DISCREET_HOST=127.0.0.1 DISCREET_PORT=$port DISCREET_ANCHOR=$work/anchor/anchor.jsonl
+    DISCREET_DATABASE_URL_FILE=$work/database_url"
+key=$($run discreet serve --init --json | sed 's/.*"admin_key": *"\([^"]*\)".*/\1/;t;d')
+$run discreet serve 2>"$work/log" & echo $! >"$work/pid"
+health="import os, urllib.request as u; u.urlopen(f\"http://127.0.0.1:{os.environ.get('DISCREET_PORT', '8000')}/readyz\", timeout=2)"
+for _ in $(seq 100); do $run python -c "$health" 2>/dev/null && break; sleep 0.3; done
+curl -sf -H "Authorization: Bearer $key" --json '{"context": {"hour": 9, "device": "phone"}}' \
+    "http://127.0.0.1:$port/v1/decide" | grep -q '"stored":true'
+$run discreet backup "$work/data/copies/first.db"
+kill -TERM "$(cat "$work/pid")" && wait "$(cat "$work/pid")"; rm "$work/pid"
+grep -q '"event": "stopped"' "$work/log"
+test "$(find "$work/data" "$work/anchor" -type f -perm /077 ! -name experiment.toml ! -name '*.lock' | wc -l)" -eq 0
+echo "ok: $($run discreet --version | head -1)"

@@ -1,0 +1,141 @@
+"""What the log tells: events of the catalogue, who did what, repeated failures once."""
+
+import json
+import logging
+import re
+from pathlib import Path
+
+import pytest
+
+from discreet.service import logs
+from discreet.service.logs import EVENTS, Log, ServerMessages
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs/logs.md").read_text()
+
+
+def lines_of(capsys):
+    return [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+
+
+def test_the_page_lists_every_event_with_its_fields_and_no_other():
+    rows = re.findall(r"^\| `([^`]+)` \|([^|]*)\|", PAGE, re.MULTILINE)
+    told = {event: tuple(re.findall(r"`(\w+)`", fields)) for event, fields in rows}
+    assert told == EVENTS
+
+
+def test_the_code_emits_every_event_and_no_other():
+    source = "".join(path.read_text() for path in (ROOT / "src/discreet/service").rglob("*.py"))
+    emitted = set(re.findall(r'\.(?:event|failure)\(\s*"([^"]+)"', source))
+    assert emitted == set(EVENTS)
+
+
+def test_a_line_has_only_the_fields_of_its_event(capsys):
+    log = Log("test")
+    with pytest.raises(TypeError, match="no field"):
+        log.event("stopped", kind="x")
+    with pytest.raises(KeyError):
+        log.event("observed")
+    log.event("mode changed", mode="frozen", by="me")
+    (line,) = lines_of(capsys)
+    assert set(line) == {"time", "event", "experiment", "worker", "mode", "by"}
+    assert line["experiment"] == "test"
+
+
+def test_equal_failures_are_counted_and_not_repeated(capsys, monkeypatch):
+    log = Log("test")
+    for number in range(5):
+        log.failure("request failed", request=f"{number}", kind="A", route="/v1/decide", status=503)
+    log.failure("upkeep failed", kind="A")
+    first, other = lines_of(capsys)
+    assert (first["request"], "count" in first, other["event"]) == ("0", False, "upkeep failed")
+    log.tell_counts()  # the minute is not over
+    assert lines_of(capsys) == []
+    monkeypatch.setattr(logs, "PERIOD", 0.0)
+    log.tell_counts()
+    (counted,) = lines_of(capsys)
+    assert (counted["count"], counted["route"], "request" in counted) == (4, "/v1/decide", False)
+    log.tell_counts(all=True)
+    assert lines_of(capsys) == []
+
+
+@pytest.mark.parametrize("route", logs.UNCOUNTED)
+def test_failures_of_answers_have_no_number(capsys, route):
+    log = Log("test")
+    for _ in range(3):
+        log.failure("request failed", kind="A", route=route, status=503)
+    log.tell_counts(all=True)
+    assert [line.get("count") for line in lines_of(capsys)] == [None, None]
+
+
+def test_the_server_is_heard_without_its_words(capsys):
+    logger = logging.getLogger("uvicorn.error")
+    before = logger.handlers, logger.propagate
+    try:
+        ServerMessages(Log("test")).install()
+        logger.warning("secret words")
+        try:
+            raise ValueError("secret words")
+        except ValueError:
+            logger.exception("more secret words")
+    finally:
+        logger.handlers, logger.propagate = before
+    told = lines_of(capsys)
+    assert [line["event"] for line in told] == ["server trouble"] * 2
+    assert told[1]["kind"] == "ValueError"
+    assert "secret" not in json.dumps(told)
+
+
+@pytest.fixture
+def database():
+    return "discreet.db"
+
+
+def test_what_operators_do_is_told_with_their_key(settings, play, capsys):
+    async def scenario(service):
+        await service.set_mode("shadow", "me")
+        made = await service.create_key(["decide"], "a shop", by="me")
+        await service.revoke_key(made["id"], "me")
+        await service.set_serving(0, "me")
+        await service.decisions.decide("caller", [0.1, 0.2], user="somebody")
+        await service.burn(1, "me")
+        await service.erase("somebody", "me")
+        return made["id"]
+
+    people = {"unit": "user", "batches_per_user": 2, "records_per_batch": 1}
+    key = play(settings(window=60, **people), scenario)
+    told = lines_of(capsys)
+    assert [line["event"] for line in told] == [
+        "started",
+        "mode changed",
+        "key created",
+        "key revoked",
+        "served document changed",
+        "batch burned",
+        "user erased",
+        "stopped",
+    ]
+    assert all(line["by"] == "me" for line in told[1:-1])
+    assert told[2]["key"] == told[3]["key"] == key
+    assert "somebody" not in json.dumps(told)
+    assert "shop" not in json.dumps(told)
+
+
+def test_a_storage_fault_is_told_by_its_safe_name(settings, play, capsys):
+    async def scenario(service):
+        service.state.writer.fault = "SQLITE_FULL"
+        await service.upkeep.watch()
+        assert service.state.ready  # it tried, and could write after all
+        service.state._unread = "SQLITE_IOERR"
+        await service.upkeep.watch()
+        assert (await service.status())["unready"] == {"database": "SQLITE_IOERR"}
+        await service.upkeep.watch()
+        await service.state.refresh()
+        await service.upkeep.watch()
+
+    play(settings(window=60), scenario)
+    told = [line for line in lines_of(capsys) if "ready" in line["event"]]
+    assert [(line["event"], line.get("reasons"), line.get("kind")) for line in told] == [
+        ("not ready", ["database"], "SQLITE_IOERR"),
+        ("ready", None, None),
+    ]
