@@ -1,8 +1,8 @@
 """Choose from what a request is offered: a subset of the actions, or items that it brings along.
 
 Privacy: who may get what, and items that come with a request, are content of its record. They
-decide, and of them only the features of the chosen pair are stored, sealed, until the release.
-[docs/service.md, "Actions that are offered"]
+decide, and of them only the features of the chosen pair are stored, sealed, until the release; and
+the answer, where it may be repeated. [docs/privacy/service.md, "What is stored, and for how long"]
 """
 
 from __future__ import annotations
