@@ -32,6 +32,9 @@ async def change_actions(state: WorkerState, add: list[Any], remove: list[str]) 
 def _publish(
     state: WorkerState, connection: Connection, known: Chain, add: list[Any], remove: list[str]
 ) -> None:
+    # Workers that change actions at the same time wait for each other: document 0 is the lock.
+    locked = f"SELECT number FROM documents WHERE number = 0 {state.database.lock}"
+    connection.execute(locked).fetchone()
     committed = known.extended(document_table.after(connection, known.number))
     # Batches that are open or waiting keep their actions; the next one to open has the new ones.
     coming = len(committed.releases) + len(under_way(connection)) + 1
