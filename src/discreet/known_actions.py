@@ -39,13 +39,14 @@ def catalogue_after(plan: Acting, released: PolicyView[Any]) -> Catalogue:
     """The catalogue of the plan after all changes."""
     catalogue = plan.catalogue
     assert catalogue is not None
+    if not released.changes:
+        return catalogue
+    items = dict(zip(catalogue.ids, catalogue.rows, strict=True))
     for change in released.changes:
-        gone = set(change.removed)
-        kept = [place for place, item in enumerate(catalogue.ids) if item not in gone]
-        ids = [*(catalogue.ids[place] for place in kept), *change.added]
-        rows = [*catalogue.rows[kept], *([] if change.rows is None else change.rows)]
-        catalogue = Catalogue(catalogue.schema, ids=ids, rows=rows)
-    return catalogue
+        for item in change.removed:
+            items.pop(item, None)
+        items |= dict(zip(change.added, () if change.rows is None else change.rows, strict=False))
+    return Catalogue(catalogue.schema, ids=[*items], rows=[*items.values()])
 
 
 def changed_actions(

@@ -58,6 +58,22 @@ def test_decide(service, client):
     assert len(set(keys)) == 3
 
 
+def test_offers_and_changes(service, client):
+    stub, _ = service
+    stub.answers["POST", "/v1/decide"] = (200, {**GOOD, "ranking": [2, 0]})
+    stub.answers["POST", "/v1/admin/actions"] = (200, {"count": 3})
+    stub.answers["GET", "/v1/actions?q=a+%26&limit=5"] = (200, {"found": 0})
+    item = {"id": "x", "year": 1999}
+    assert client.decide(CONTEXT, actions=("a", item), ranking=True).ranking == [2, 0]
+    assert client.change_actions(add=[item], remove=("a",)) == {"count": 3}
+    assert client.actions("a &", limit=5) == {"found": 0}
+    assert [body for _, _, body in sent(stub)] == [
+        {"context": CONTEXT, "actions": ["a", item], "ranking": True},
+        {"add": [item], "remove": ["a"]},
+        None,
+    ]
+
+
 def test_observe_and_activate(service, client):
     stub, _ = service
     stub.answers["POST", "/v1/observe"] = (200, {"stored": True})

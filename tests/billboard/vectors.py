@@ -134,8 +134,8 @@ def offer_case(name, of, history, offers, refused):
     documents, contexts = chain(of, history), [ROWS[place % len(ROWS)] for place in range(9)]
     board, made = Billboard(documents, KEY), []
     for context, offer in zip(contexts, offers, strict=False):
-        sampled = [board.sample(context, u, actions=in_python(of, offer)) for u in DRAWS]
-        chances = board.probabilities(context, actions=in_python(of, offer))
+        sampled = [board.sample(context, u, actions=offer) for u in DRAWS]
+        chances = board.probabilities(context, actions=offer)
         made.append(
             {
                 "context": context,
@@ -152,13 +152,6 @@ def offer_case(name, of, history, offers, refused):
         "offers": made,
         "refused": refused,
     }
-
-
-def in_python(of, offer):
-    """JSON has no pairs of an id and an array."""
-    if offer is None or of.catalogue is None or not isinstance(of.catalogue.schema, dc.UnitBall):
-        return offer
-    return [(each["id"], each["features"]) if isinstance(each, dict) else each for each in offer]
 
 
 def vectors():

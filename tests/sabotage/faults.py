@@ -1716,7 +1716,7 @@ FAULTS = (
         (
             Edit(
                 CHAIN,
-                "change = following_change(document, self.changes, digest_of(self.config))",
+                "change = following_change(document, self.changes, self.declared.digest)",
                 "change = ActionChange.from_json(document)",
             ),
         ),

@@ -11,7 +11,7 @@ import pytest
 
 import discreet as dc
 from discreet.billboard.board import Billboard
-from discreet.errors import CorruptRelease, InvalidInput
+from discreet.errors import CorruptRelease, InvalidInput, NotReady
 from discreet.service.runtime import lifecycle
 from discreet.service.runtime.action_changes import listed_actions
 from discreet.service.secrets.sealing import ROW, Row, Sealer
@@ -158,6 +158,30 @@ class TestBothDatabases:
             return [*service.state.serving.chain.known.places]
 
         assert play(chosen, after) == ["M", "Persona", "Metropolis"]
+
+    def test_changes_at_the_same_time_follow_each_other(self, settings, play):
+        chosen = settings(plan=CATALOGUE)
+
+        async def scenario(service):
+            async with AsyncExitStack() as stack:
+                workers = [service]
+                if chosen.postgres:
+                    workers.append(await stack.enter_async_context(running(chosen)))
+                items = [{"id": f"film {k}", "year": 1950} for k in range(6)]
+                outcomes = await asyncio.gather(
+                    *(workers[k % len(workers)].change_actions([items[k]], []) for k in range(6)),
+                    return_exceptions=True,
+                )
+                await service.state.refresh()
+                # A document is confirmed before the next one; who comes too early tries again.
+                wrong = [each for each in outcomes if each and not isinstance(each, NotReady)]
+                assert not wrong
+                made = [items[k]["id"] for k in range(6) if outcomes[k] is None]
+                known = service.state.serving.chain.known.places
+                assert made
+                assert sorted(made) == sorted(name for name in known if name.startswith("film"))
+
+        play(chosen, scenario)
 
     def test_a_block_joins_with_the_next_batch(self, settings, play, released):
         chosen = settings(plan=NAMED, waiting="pipeline")

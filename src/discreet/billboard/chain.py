@@ -55,6 +55,8 @@ class Chain:
     key: str
     links: tuple[Link, ...] = ()
     genesis: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    declared: PublicActions = field(default=PublicActions({}), repr=False, compare=False)
+    """The features and the actions that the genesis declares, read once for all longer chains."""
 
     @property
     def number(self) -> int:
@@ -94,7 +96,8 @@ class Chain:
                 "records_per_batch of its plan, with the unit 'user' and no other; this one "
                 "differs. The total cost of all releases is unknown: do not use it."
             )
-        return replace(self, links=(link,), genesis=document)
+        declared = PublicActions(plan)
+        return replace(self, links=(link,), genesis=document, declared=declared)
 
     def _after_others(self, link: Link, document: Mapping[str, Any]) -> Chain:
         last, kept = self.links[-1], self
@@ -125,7 +128,7 @@ class Chain:
 
     def _next_release(self, document: Mapping[str, Any]) -> Release:
         """The release of a document, which must follow the release before it."""
-        before, root = self.releases, digest_of(self.config)
+        before, root = self.releases, self.declared.digest
         previous = before[-1].digest if before else root
         release = following(document, len(before) + 1, root, previous)
         if not self._schedule.allows(release.number, release.records, self._burned):
@@ -149,7 +152,7 @@ class Chain:
 
     def _next_change(self, document: Mapping[str, Any]) -> ActionChange:
         """The change of a document, which must follow the change before it."""
-        change = following_change(document, self.changes, digest_of(self.config))
+        change = following_change(document, self.changes, self.declared.digest)
         if change.releases != len(self.releases):
             raise CorruptRelease(
                 f"change {change.number} of the actions must stand after release "
@@ -212,11 +215,6 @@ class Chain:
         """What all releases together may cost one unit."""
         budget = self.config["budget"]
         return Budget(float(budget["epsilon"]), float(budget["delta"]))
-
-    @cached_property
-    def declared(self) -> PublicActions:
-        """The features and the actions that the genesis declares."""
-        return PublicActions(self.config)
 
     @cached_property
     def known(self) -> Known:

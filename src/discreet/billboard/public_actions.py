@@ -14,10 +14,11 @@ from discreet.features.schema import Schema
 from discreet.features.unit_ball import UnitBall
 from discreet.plan import FEATURES
 from discreet.releases.action_change import ActionChange
+from discreet.releases.canonical import digest_of
 from discreet.releases.catalogue import Catalogue
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class PublicActions:
     """What ``offers`` asks of a plan, read from its document without calibrating any noise."""
 
@@ -25,6 +26,11 @@ class PublicActions:
 
     control = None
     """A device learns from its ticket what the control plays."""
+
+    @cached_property
+    def digest(self) -> str:
+        """The digest of the plan, the root of releases and of changes."""
+        return digest_of(self.config)
 
     @cached_property
     def features(self) -> UnitBall | Schema | Joint:

@@ -20,6 +20,9 @@ from discreet.validate import instance, nearest
 ID = "id"
 """The column of an item's id; a schema may have a field of this name, for effects of one item."""
 
+VECTOR = "features"
+"""The key of an item's numbers in a dict, where the schema is a UnitBall."""
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Catalogue(Sequence[str]):
@@ -136,6 +139,8 @@ def item_rows(schema: UnitBall | Schema, items: Any) -> tuple[tuple[str, ...], F
 def item_row(schema: UnitBall | Schema, item: str, features: Any) -> Floats:
     """What the schema makes of one item (da + 1,)."""
     given = features
+    if isinstance(schema, UnitBall) and isinstance(features, Mapping) and [*features] == [VECTOR]:
+        given = features[VECTOR]
     if isinstance(schema, Schema) and isinstance(features, Mapping) and ID in schema.spans:
         given = {**features, ID: item}
     if not schema.is_single(given):

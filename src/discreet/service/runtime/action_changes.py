@@ -7,9 +7,7 @@ from typing import Any
 from discreet.billboard.chain import Chain
 from discreet.billboard.documents import actions_document
 from discreet.errors import InvalidInput
-from discreet.features.unit_ball import UnitBall
 from discreet.known_actions import changed_actions
-from discreet.plan import Plan
 from discreet.service.kill_points import step
 from discreet.service.runtime.context_features import Invalid
 from discreet.service.runtime.worker_state import WorkerState
@@ -25,15 +23,18 @@ async def change_actions(state: WorkerState, add: list[Any], remove: list[str]) 
     """Publish what joins and what leaves; all workers see it with their next look."""
     # A document that a dead process committed is confirmed before another one follows.
     await state.refresh()
-    plan, known = state.settings.plan, state.serving.chain
-    await state.write(lambda c: _publish(state, c, known, _items(plan, add), remove))
+    known = state.serving.chain
+    await state.write(lambda c: _publish(state, c, known, add, remove))
     step("actions:committed")
     await state.refresh()
 
 
 def _publish(
-    state: WorkerState, connection: Connection, known: Chain, add: Any, remove: list[str]
+    state: WorkerState, connection: Connection, known: Chain, add: list[Any], remove: list[str]
 ) -> None:
+    # Workers that change actions at the same time wait for each other: document 0 is the lock.
+    locked = f"SELECT number FROM documents WHERE number = 0 {state.database.lock}"
+    connection.execute(locked).fetchone()
     committed = known.extended(document_table.after(connection, known.number))
     # Batches that are open or waiting keep their actions; the next one to open has the new ones.
     coming = len(committed.releases) + len(under_way(connection)) + 1
@@ -47,22 +48,6 @@ def _publish(
     step("actions:before-commit")
     state.anchor.intend(mark)
     step("actions:intended")
-
-
-def _items(plan: Plan, add: list[Any]) -> Any:
-    """Items with an array of numbers by name, since JSON has no pairs."""
-    if plan.catalogue is None or not isinstance(plan.catalogue.schema, UnitBall):
-        return add
-    whole = all(isinstance(each, dict) and each.keys() == {"id", "features"} for each in add)
-    if not whole:
-        raise Invalid(
-            'add must be items with "id" and "features", an array; some are not. '
-            'Write {"id": "a", "features": [0.5]} with numbers of yours.',
-            "add",
-        )
-    if len({each["id"] for each in add}) < len(add):
-        raise Invalid("add must be distinct items; one comes twice. Leave it out.", "add")
-    return {each["id"]: each["features"] for each in add}
 
 
 def listed_actions(state: WorkerState, wanted: str = "", limit: int = SHOWN) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """Choose from what a request is offered: a subset of the actions, or items that it brings along.
 
 Privacy: who may get what, and items that come with a request, are content of its record. They
-decide, and of them only the features of the chosen pair are stored, sealed, until the release.
-[docs/service.md, "Actions that are offered"]
+decide, and of them only the features of the chosen pair are stored, sealed, until the release; and
+the answer, where it may be repeated. [docs/privacy/service.md, "What is stored, and for how long"]
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from discreet.action_names import action_name
 from discreet.control import UNIFORM
 from discreet.errors import InvalidInput
 from discreet.features.joint import Joint
-from discreet.features.unit_ball import UnitBall
 from discreet.known_actions import catalogue_after
 from discreet.offers import Known, Offers, ranked, read_offers
 from discreet.releases.catalogue import item_row
@@ -61,9 +60,6 @@ class OfferedActions:
 
     def read(self, features: Floats, actions: Any, ranking: bool) -> Offer:
         """An offer that is valid by the newest document, before a slot is taken."""
-        joint = self._plan.features
-        if actions is not None and isinstance(joint, Joint) and isinstance(joint.action, UnitBall):
-            actions = [_with_vector(item) for item in actions]
         self._offers(self._state.serving.chain.known, features, actions)
         return Offer(features, actions, ranking)
 
@@ -143,11 +139,10 @@ class OfferedActions:
         chain = self._state.serving.chain
         if isinstance(action, Mapping):
             name, features = action.get("id"), {key: action[key] for key in action if key != "id"}
-            vector = features.get("features") if isinstance(joint.action, UnitBall) else features
             if not isinstance(name, str) or name in chain.known.places:
                 raise _unknown()
             try:
-                return name, item_row(joint.action, name, vector)
+                return name, item_row(joint.action, name, features)
             except InvalidInput as error:
                 raise Invalid(_without_values(str(error), [action]), "action") from None
         if action in chain.known.places and chain.known.rows is not None:
@@ -158,26 +153,16 @@ class OfferedActions:
         return action, before.rows[before.places[action]]
 
 
-def _with_vector(item: Any) -> Any:
-    """An item with an array of numbers, which JSON can only name: {"id": …, "features": […]}."""
-    whole = isinstance(item, Mapping) and item.keys() == {"id", "features"}
-    return (item["id"], item["features"]) if whole else item
-
-
 def _without_values(said: str, actions: Any) -> str:
     """The rule of an error alone: errors end up in logs, and what is offered is private."""
     for item in actions if isinstance(actions, Sequence) else ():
-        id = item[0] if isinstance(item, tuple) else item.get("id") if _brings(item) else item
+        id = item.get("id") if isinstance(item, Mapping) else item
         for start in ("item ", "features of item "):
             if said.startswith(f"{start}{id!r}"):
                 said = f"{start}of the offer{said.removeprefix(f'{start}{id!r}')}"
     rule, given, _ = said.partition("; got ")
     broken = f"{rule}; this offer breaks the rule. GET /v1/actions lists what is in use."
     return broken if given else said
-
-
-def _brings(item: Any) -> bool:
-    return isinstance(item, Mapping)
 
 
 def _unknown() -> Invalid:
