@@ -26,6 +26,7 @@ EVENTS: dict[str, tuple[str, ...]] = {
     "served document changed": ("release", "by"),
     "batch burned": ("batch", "epoch", "by"),
     "user erased": ("by",),
+    "actions changed": ("added", "removed", "by"),
     "release begun": ("batch", "epoch"),
     "released": ("batch", "epoch", "release", "seconds"),
     "release refused": ("kind",),

@@ -186,7 +186,7 @@ async def actions(call: Call) -> dict[str, Any]:
 
 
 async def change_actions(call: Call) -> dict[str, Any]:
-    await call.service.change_actions(call.body.add, call.body.remove)
+    await call.service.change_actions(call.body.add, call.body.remove, call.caller)
     return listed_actions(call.service.state)
 
 

@@ -102,9 +102,10 @@ class Service:
         await self.state.change("serving", number)
         self.state.log.event("served document changed", release=number, by=by)
 
-    async def change_actions(self, add: list[Any], remove: list[str]) -> None:
+    async def change_actions(self, add: list[Any], remove: list[str], by: str = "") -> None:
         """Let actions join and leave, by a public document."""
         await change_actions(self.state, add, remove)
+        self.state.log.event("actions changed", added=len(add), removed=len(remove), by=by)
 
     async def burn(self, batch: int, by: str = "") -> None:
         """Give up a batch and erase its rows without a release."""
