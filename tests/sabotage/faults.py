@@ -786,8 +786,8 @@ FAULTS = (
         (
             Edit(
                 "known_actions.py",
-                "for place, item in enumerate(catalogue.ids) if item not in gone]",
-                "for place, item in enumerate(catalogue.ids)]",
+                "            items.pop(item, None)\n",
+                "            pass\n",
             ),
         ),
         ("test_offers.py::test_items_join_at_once_and_who_left_is_not_offered",),
