@@ -6,9 +6,10 @@ from html.parser import HTMLParser
 
 import pytest
 
+from discreet.campaign.rival_plans import ROUNDS
 from discreet.report.demo_figure import demo_figure
 from discreet.report.demo_page import page
-from discreet.report.figure_style import STYLES
+from discreet.report.figure_style import RIVALS, STYLES
 
 pytest.importorskip("matplotlib")
 
@@ -158,3 +159,6 @@ def test_figures_are_the_same_every_time():
 def test_no_two_algorithms_look_alike():
     assert len({(colour, str(dash)) for colour, dash, _ in STYLES.values()}) == len(STYLES)
     assert len({colour for colour, _, _ in STYLES.values()}) == len(STYLES)
+    together = [STYLES["Default"], *RIVALS.values()]
+    assert len({(colour, str(dash)) for colour, dash, _ in together}) == len(together)
+    assert {*ROUNDS} <= {*RIVALS}

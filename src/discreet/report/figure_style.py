@@ -28,6 +28,25 @@ STYLES: Mapping[str, tuple[str, Any, float]] = {
     "AdaCB": ("#8B6FC0", _DOTTED, 1.8),
     "Supervised": ("ink", _SOLID, 1.2),
 }
+# Other people's algorithms, which stand beside each other and the default plan: dotted lines are
+# published constants.
+RIVALS: Mapping[str, tuple[str, Any, float]] = {
+    "Epsilon-greedy": ("#009E73", _SOLID, 1.6),
+    "Thompson": ("#1A80C4", _SOLID, 1.6),
+    "AdaSSP": ("#8A6D3B", _SOLID, 1.6),
+    "PlainLinUCB": ("ink", _DOTTED, 1.6),
+    **{
+        f"{name}{words}": (hue, dash, 1.6)
+        for name, hue in {
+            "TreeLinUCB": "#E69F00",
+            "BatchedLinUCB": "#D55E00",
+            "ShuffledLinUCB": "#8B6FC0",
+            "LocalLinUCB": "#56B4E9",
+            "P2B": "#888888",
+        }.items()
+        for words, dash in {"": _DASHED, "-published": _DOTTED}.items()
+    },
+}
 # Algorithms of users: the name decides, so that a line looks the same in every figure.
 _STRANGERS = [
     (hue, dash, 1.8)
@@ -106,7 +125,7 @@ def _shorter(attribute: re.Match[str]) -> str:
 def line_style(algorithm: str, ink: str) -> dict[str, Any]:
     """How the curve of an algorithm looks in every figure."""
     stranger = _STRANGERS[zlib.crc32(algorithm.encode()) % len(_STRANGERS)]
-    colour, dash, width = STYLES.get(algorithm, stranger)
+    colour, dash, width = STYLES.get(algorithm) or RIVALS.get(algorithm, stranger)
     return {
         "color": ink if colour == "ink" else colour,
         "linestyle": dash,

@@ -69,8 +69,10 @@ class WinRates:
         """The algorithm that wins more than half against each of the others, if there is one."""
         if len(self.algorithms) < 2:
             return None
-        beaten = (self.percent[level] > 50) | np.eye(len(self.algorithms), dtype=bool)
-        found = np.flatnonzero(beaten.all(axis=1))
+        # Whoever was not run at this level is beaten by nobody, and beats nobody.
+        played = self.datasets[level].any(axis=1)
+        beaten = (self.percent[level] > 50) | np.eye(len(self.algorithms), dtype=bool) | ~played
+        found = np.flatnonzero(beaten.all(axis=1) & played)
         return self.algorithms[int(found[0])] if len(found) else None
 
     def against_the_rest(self) -> Numbers:
