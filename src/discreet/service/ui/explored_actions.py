@@ -36,6 +36,14 @@ def probabilities(plan: Plan, chain: Chain, number: int, features: Any) -> Colum
     return dict(zip(map(label, known.places), np.asarray(rows).T, strict=True))
 
 
+def named_actions(chain: Chain, number: int, labels: list[str]) -> list[Any]:
+    """The actions behind these labels, as offers name them."""
+    until = chain.until(number)
+    _, known = _read(_Version(until.links[-1].digest, until))
+    by_label = {label(name): name for name in known.places}
+    return [by_label[each] for each in labels]
+
+
 def label(name: Any) -> str:
     """What an action is called on the page."""
     return name if isinstance(name, str) else f"action {name}"

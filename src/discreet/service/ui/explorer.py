@@ -18,7 +18,16 @@ from discreet.features.number import Number
 from discreet.features.schema import Field
 from discreet.features.unit_ball import UnitBall
 from discreet.plan import Plan
-from discreet.service.ui.explored_actions import LATEST, SHOWN, lines, probabilities, shown
+from discreet.releases.released import Released
+from discreet.service.ui.explained_context import explained, whole_releases
+from discreet.service.ui.explored_actions import (
+    LATEST,
+    SHOWN,
+    lines,
+    named_actions,
+    probabilities,
+    shown,
+)
 from discreet.service.ui.page_frame import Asked
 
 POINTS = 41
@@ -126,8 +135,9 @@ async def explorer(asked: Asked) -> Response:
     varied = next((each for each in sliders if each.name == asked.given("vary")), None)
     varied = varied or next(iter(sliders), None)
     find = (asked.given("find") or "").strip()
+    released = await whole_releases(state, chain, int(release))
     answer = await asyncio.to_thread(
-        _evaluated, plan, chain, numbers, int(release), inputs, texts, varied, find
+        _evaluated, plan, chain, numbers, int(release), inputs, texts, varied, find, released
     )
     return asked.page(
         "part_explorer.html" if asked.partial else "explorer.html",
@@ -152,8 +162,9 @@ def _evaluated(
     texts: dict[str, str],
     varied: Control | None,
     find: str,
+    released: Released,
 ) -> dict[str, Any]:
-    """Probabilities of the context, along one feature, and over the releases."""
+    """Probabilities of the context, along one feature, and over the releases; and why."""
     values = {each.name: each.read(texts[each.name]) for each in inputs}
     row = _features(plan, inputs, [values])
     here = probabilities(plan, chain, release, row)
@@ -170,6 +181,9 @@ def _evaluated(
         "shares": [(name, float(here[name][0])) for name in names],
         "many": len(here) > SHOWN,
         "count": len(here),
+        "why": explained(
+            released, _contexts(plan, inputs, [values])[0], named_actions(chain, release, names)
+        ),
         "along": along,
         "history": _chart("document", followed, history) | {"whole": True}
         if len(followed) > 1
@@ -179,15 +193,18 @@ def _evaluated(
 
 def _features(plan: Plan, inputs: list[Control], rows: list[dict[str, Any]]) -> Any:
     """Contexts to features, by the map of the plan, which also refuses invalid contexts."""
+    return plan.features.map(_contexts(plan, inputs, rows))
+
+
+def _contexts(plan: Plan, inputs: list[Control], rows: list[dict[str, Any]]) -> list[Any]:
+    """What the form says, as the plan reads contexts."""
     if isinstance(plan.contexts, UnitBall):
-        return plan.features.map([[row[each.name] for each in inputs] for row in rows])
+        return [[row[each.name] for each in inputs] for row in rows]
     named = [each for each in inputs if each.feature is not None]
-    return plan.features.map(
-        [
-            {each.label: row[each.name] for each in named if row.get(_gap(each)) != "missing"}
-            for row in rows
-        ]
-    )
+    return [
+        {each.label: row[each.name] for each in named if row.get(_gap(each)) != "missing"}
+        for row in rows
+    ]
 
 
 def _chart(label: str, x: list[Any], of_actions: list[dict[str, Any]]) -> dict[str, Any]:
