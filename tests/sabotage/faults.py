@@ -1496,8 +1496,8 @@ FAULTS = (
         (
             Edit(
                 DECISIONS,
-                "self._action(release, features, self._in_control(owner, place))",
-                "self._action(release, features, named is not None and named.name[0] < 77)",
+                "self._action(release, features, self._in_control(owner, place), sticky)",
+                "self._action(release, features, named is not None and named.name[0] < 77, sticky)",
             ),
         ),
         (

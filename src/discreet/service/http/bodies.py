@@ -24,6 +24,7 @@ class Body(msgspec.Struct, forbid_unknown_fields=True):
 
 class Ticket(Body):
     user: User | None = None
+    sticky: User | None = None
 
 
 class Person(Body):
@@ -107,7 +108,12 @@ class Bodies:
             value = Annotated[float, msgspec.Meta(ge=plan.outcome.low, le=plan.outcome.high)]
         self.decide = msgspec.defstruct(
             "Decide",
-            [("context", context), ("user", User | None, None), ("deferred", bool, False)],
+            [
+                ("context", context),
+                ("user", User | None, None),
+                ("deferred", bool, False),
+                ("sticky", User | None, None),
+            ],
             bases=(Body,),
         )
         self.observe = msgspec.defstruct(
@@ -127,7 +133,13 @@ class Bodies:
         )
         self.ticketed = msgspec.defstruct(
             "TicketReply",
-            [("ticket", str), ("release", int), ("stored", bool), ("action", chosen | None, None)],
+            [
+                ("ticket", str),
+                ("release", int),
+                ("stored", bool),
+                ("action", chosen | None, None),
+                ("u", tuple[float, float] | None, None),
+            ],
         )
         many = Annotated[list[self.observe], msgspec.Meta(min_length=1, max_length=MOST)]  # type: ignore[name-defined]
         self.observe_batch = msgspec.defstruct(

@@ -54,7 +54,12 @@ async def decide(call: Call) -> DecisionReply:
         )
     body = call.body
     return await call.service.decisions.decide(
-        call.caller, body.context, user=body.user, deferred=body.deferred, idempotency=name
+        call.caller,
+        body.context,
+        user=body.user,
+        deferred=body.deferred,
+        idempotency=name,
+        sticky=body.sticky,
     )
 
 
@@ -91,7 +96,7 @@ async def activate(call: Call) -> Activated:
 
 
 async def ticket(call: Call) -> TicketReply:
-    return await call.service.decisions.ticket(call.body.user)
+    return await call.service.decisions.ticket(call.body.user, call.body.sticky)
 
 
 async def releases(call: Call) -> dict[str, Any]:

@@ -18,9 +18,11 @@ from discreet.rows.slot_rules import batch_over, refuse_other_loss
 from discreet.service.kill_points import step
 from discreet.service.runtime.context_features import features_of, features_of_many
 from discreet.service.runtime.leased_slots import LeasedSlots
+from discreet.service.runtime.policy_versions import Draw
 from discreet.service.runtime.replies import DecisionReply, TicketReply
 from discreet.service.runtime.request_owners import Owner, RequestOwners
 from discreet.service.runtime.shared_calls import SharedCalls
+from discreet.service.runtime.sticky_draws import sticky_draw
 from discreet.service.runtime.worker_state import WorkerState
 from discreet.service.secrets import decision_ids
 from discreet.service.secrets.decision_ids import Id
@@ -73,6 +75,7 @@ class WorkerDecisions:
         user: str | None = None,
         deferred: bool = False,
         idempotency: str | None = None,
+        sticky: str | None = None,
     ) -> DecisionReply:
         """Choose an action. With journal ``decide`` the row is durable when this returns, and so is
         the count of a user with both journals."""
@@ -81,7 +84,7 @@ class WorkerDecisions:
         self._deciding += 1
         try:
             features = await self._mapped(context)  # an invalid context takes no slot
-            return await self._decide(features, owner, deferred, named)
+            return await self._decide(features, owner, deferred, named, sticky)
         finally:
             self._deciding -= 1
 
@@ -91,6 +94,7 @@ class WorkerDecisions:
         owner: Owner | None,
         deferred: bool,
         named: Named | None,
+        sticky: str | None,
     ) -> DecisionReply:
         if named is not None and named in self._unstored:
             return self._unstored[named]
@@ -98,7 +102,7 @@ class WorkerDecisions:
         slotless = named is not None and self.state.names.incomplete
         while not slotless and (taken := await self._slots.take()) is not None:
             lease, slot = taken
-            decision = await self._stored(lease, slot, features, owner, deferred, named)
+            decision = await self._stored(lease, slot, features, owner, deferred, named, sticky)
             if decision is not None:
                 step("decide:before-answer")
                 return decision
@@ -106,14 +110,18 @@ class WorkerDecisions:
             known = await self.state.read(partial(self.state.journal.find, named))
             if known is not None:
                 return self._repeated(known)
-        return await self._unstored_decision(features, owner, named)
+        return await self._unstored_decision(features, owner, named, sticky)
 
     async def _unstored_decision(
-        self, features: np.ndarray[Any, Any], owner: Owner | None, named: Named | None
+        self,
+        features: np.ndarray[Any, Any],
+        owner: Owner | None,
+        named: Named | None,
+        sticky: str | None,
     ) -> DecisionReply:
         """A decision while no batch is open."""
         release = self.state.served()
-        action = await self._action(release, features, self._in_control(owner))
+        action = await self._action(release, features, self._in_control(owner), sticky)
         id, named_action = self._ids.unstored(self.state.epoch), action_name(self.plan, action)
         decision = DecisionReply(id, named_action, release, False)
         if named is not None:
@@ -130,6 +138,7 @@ class WorkerDecisions:
         owner: Owner | None,
         deferred: bool,
         named: Named | None,
+        sticky: str | None,
     ) -> DecisionReply | None:
         """A decision that takes a slot; None if the batch of the lease is over."""
         state, sealer = self.state, self._sealer(lease.epoch, lease.batch)
@@ -141,7 +150,7 @@ class WorkerDecisions:
                 code="vault_incomplete",
             )
         release, place = state.served(lease.release), (lease.epoch, lease.batch, slot)
-        action = await self._action(release, features, self._in_control(owner, place))
+        action = await self._action(release, features, self._in_control(owner, place), sticky)
         sealed = sealer.seal(ROW, slot, Row(features, action, deferred).pack())
         written = self.settings.journal == "decide"
         kind, token = (decision_ids.WRITTEN, b"") if written else (decision_ids.TOKEN, sealed)
@@ -177,11 +186,14 @@ class WorkerDecisions:
             return owner is not None and owner.control
         return place is not None and slot_in_control(control, *place)
 
-    async def _action(self, release: int, features: np.ndarray[Any, Any], control: bool) -> int:
+    async def _action(
+        self, release: int, features: np.ndarray[Any, Any], control: bool, sticky: str | None
+    ) -> int:
         """The action of the policy or of the control; of neither in shadow mode."""
         if self.state.mode == "shadow":
             return self.settings.default_action
-        return await self.state.serving.action(release, features, control)
+        u = sticky_draw(self.state.vault.draws, sticky, release)
+        return await self.state.serving.action(release, features, control, u)
 
     def _repeated(self, known: Known | Used) -> DecisionReply:
         """The answer that this request received before, while its batch is under way."""
@@ -199,7 +211,7 @@ class WorkerDecisions:
             )
         return DecisionReply(**json.loads(packed))
 
-    async def ticket(self, user: str | None = None) -> TicketReply:
+    async def ticket(self, user: str | None = None, sticky: str | None = None) -> TicketReply:
         """Reserve a slot; the context comes later, with the loss."""
         owner, state = self.owners.owner(user), self.state
         while (taken := await self._slots.take()) is not None:
@@ -211,17 +223,21 @@ class WorkerDecisions:
                     self._slots.drop(lease)  # its batch is over
                     continue
                 step("decide:committed")
-            told, shown = self._told(self._in_control(owner, place))
+            release = state.served(lease.release)
+            u = sticky_draw(state.vault.draws, sticky, release)
+            told, shown = self._told(self._in_control(owner, place), u)
             id = self._ids.write(Id(decision_ids.TICKET, *place, lease.nonce, told))
-            return TicketReply(id, state.served(lease.release), True, shown)
-        _, shown = self._told(self._in_control(owner))
-        return TicketReply(self._ids.unstored(state.epoch), state.served(), False, shown)
+            return TicketReply(id, release, True, shown, u)
+        release = state.served()
+        u = sticky_draw(state.vault.draws, sticky, release)
+        _, shown = self._told(self._in_control(owner), u)
+        return TicketReply(self._ids.unstored(state.epoch), release, False, shown, u)
 
-    def _told(self, control: bool) -> tuple[bytes, int | str | None]:
+    def _told(self, control: bool, u: Draw | None) -> tuple[bytes, int | str | None]:
         """What a ticket holds and what it shows: the action of the control, if it is of it."""
         if not control:
             return b"", None
-        action = self.state.serving.control_action()
+        action = self.state.serving.control_action(u)
         return _ACTION.pack(action), action_name(self.plan, action)
 
     async def observe(
