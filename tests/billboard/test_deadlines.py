@@ -3,7 +3,6 @@
 import asyncio
 import inspect
 import threading
-import time
 from contextlib import contextmanager
 
 import pytest
@@ -46,29 +45,26 @@ def silent():
         held = threading.Event()
         stub.answer = lambda *_: (200, GOOD if held.wait(LONG) else {})
         try:
-            yield stub, url
+            yield url
         finally:
             held.set()
 
 
 @BOTH
 def test_a_call_ends_at_its_deadline(ask):
-    with silent() as (_, url):
-        began = time.monotonic()
-        with refused(dc.ServiceError, "deadline of 0.1 seconds"):
-            ask(url, deadline=SOON)
-        assert time.monotonic() - began < LONG / 2
+    with silent() as url, refused(dc.ServiceError, "deadline of 0.1 seconds"):
+        ask(url, deadline=SOON)
 
 
 @BOTH
 def test_a_deadline_does_not_depend_on_the_socket(ask, monkeypatch):
     """Looking up a name has no timeout of its own."""
     held = threading.Event()
-    monkeypatch.setattr(transport.Transport, "_connection", lambda _: held.wait(LONG))
-    began = time.monotonic()
+    found = []
+    monkeypatch.setattr(transport.Transport, "_connection", lambda _: found.append(held.wait(LONG)))
     try:
         assert ask("http://example.invalid", deadline=SOON, fallback=1).action == 1
-        assert time.monotonic() - began < LONG / 2
+        assert found == []  # it still looks
     finally:
         held.set()
 

@@ -19,6 +19,8 @@ from discreet.errors import InvalidInput, ServiceError
 BUSY = (429, 503)
 """Statuses that ask the client to try again later."""
 FIRST_WAIT, LONGEST_WAIT = 0.1, 10.0
+UNREADABLE = "unreadable"
+"""The code of an error about an answer that is not JSON; the service itself never sends it."""
 LARGEST_ANSWER = 2**28
 """Bytes; more than any release needs, so that a hostile server cannot fill the memory."""
 
@@ -160,7 +162,8 @@ def as_json(content: bytes) -> Any:
         return json.loads(content)
     except ValueError:
         raise ServiceError(
-            "answer must be JSON; this is not. Check that discreet serve runs at the address."
+            "answer must be JSON; this is not. Check that discreet serve runs at the address.",
+            code=UNREADABLE,
         ) from None
 
 
