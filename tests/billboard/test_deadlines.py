@@ -52,7 +52,7 @@ def silent():
 
 @BOTH
 def test_a_call_ends_at_its_deadline(ask):
-    with silent() as url, refused(dc.ServiceError, "deadline of 0.1 seconds"):
+    with silent() as url, refused(dc.ServiceError, "service must answer"):
         ask(url, deadline=SOON)
 
 
@@ -67,6 +67,14 @@ def test_a_deadline_does_not_depend_on_the_socket(ask, monkeypatch):
         assert found == []  # it still looks
     finally:
         held.set()
+
+
+def test_a_deadline_is_named(monkeypatch):
+    held = threading.Event()
+    monkeypatch.setattr(transport.Transport, "get", lambda *_: held.wait(LONG))
+    with refused(dc.ServiceError, "deadline of 0.1 seconds"):
+        Client("http://127.0.0.1:9", deadline=SOON).status()
+    held.set()
 
 
 @BOTH

@@ -295,31 +295,26 @@ def test_events_and_remembered_decisions_while_the_service_is_away(service, open
     handlers = {each: lambda _, each=each: heard.append(each.name) for each in ProviderEvent}
     for event, handler in handlers.items():
         api.add_handler(event, handler)
-    try:
-        client = opened({"flag": ExperimentFlag(service.url, deadline=0.5)}, refresh=0.0)
+    client = opened({"flag": ExperimentFlag(service.url, deadline=0.5)}, refresh=0.0)
 
-        def after(event):
-            client.get_string_details("flag", "?", ANN)
-            return event in heard
+    def after(event):
+        client.get_string_details("flag", "?", ANN)
+        return event in heard
 
-        until(lambda: after("PROVIDER_READY"))
-        busy = (503, {}, ("Retry-After", "9"))
-        service.failure = dict.fromkeys(("status", "decide"), busy)
-        until(lambda: after("PROVIDER_STALE"))
-        assert client.get_string_details("flag", "?", ANN).reason == Reason.CACHED
-        heard.clear()
-        service.failure = {"decide": busy}
-        service.release = 2
-        until(lambda: after("PROVIDER_CONFIGURATION_CHANGED"))
-        assert "PROVIDER_READY" in heard
-        found = client.get_string_details("flag", "?", ANN)
-        assert (found.value, found.reason) == ("mail", Reason.STALE)
-        service.failure = {"status": (401, {})}
-        until(lambda: after("PROVIDER_ERROR"))
-    finally:
-        api.clear_providers()
-        for event, handler in handlers.items():
-            api.remove_handler(event, handler)
+    until(lambda: after("PROVIDER_READY"))
+    busy = (503, {}, ("Retry-After", "9"))
+    service.failure = dict.fromkeys(("status", "decide"), busy)
+    until(lambda: after("PROVIDER_STALE"))
+    assert client.get_string_details("flag", "?", ANN).reason == Reason.CACHED
+    heard.clear()
+    service.failure = {"decide": busy}
+    service.release = 2
+    until(lambda: after("PROVIDER_CONFIGURATION_CHANGED"))
+    assert "PROVIDER_READY" in heard
+    found = client.get_string_details("flag", "?", ANN)
+    assert (found.value, found.reason) == ("mail", Reason.STALE)
+    service.failure = {"status": (401, {})}
+    until(lambda: after("PROVIDER_ERROR"))
 
 
 def test_a_key_that_is_refused_is_fatal(service, opened):
