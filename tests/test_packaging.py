@@ -19,6 +19,7 @@ EXTRAS = {
     "campaign",
     "serve",
     "client",
+    "openfeature",
     "frames",
     "postgres",
     "dask",
@@ -114,7 +115,7 @@ def test_the_lock_file_has_a_version_of_every_dependency(version):
     locked = [Requirement(line) for line in lines if not line.startswith("#")]
     pins = {pin.name: pin for pin in locked if not pin.marker or pin.marker.evaluate(here)}
     extras = project()["optional-dependencies"]
-    parts = ("campaign", "serve", "postgres", "dask", "dev", "torch")
+    parts = ("campaign", "serve", "openfeature", "postgres", "dask", "dev", "torch")
     for text in [*project()["dependencies"], *(need for part in parts for need in extras[part])]:
         need = Requirement(text)
         (pinned,) = pins[need.name].specifier

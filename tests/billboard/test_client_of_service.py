@@ -1,5 +1,6 @@
 """Client and Billboard with a real service: settings, process, HTTP, releases."""
 
+import asyncio
 import json
 import re
 import shutil
@@ -171,6 +172,8 @@ def test_the_page_about_clients_works(service, client):
         exec(block, told)
     url, key = service
     assert told["greet"](url, key, [0.5, 0.5]) in range(3)
+    assert told["greet_in_time"](url, key, [0.5, 0.5]) in range(3)
+    assert asyncio.run(told["greet_async"](url, key, [0.5, 0.5])) in range(3)
     told["report"](client, client.decide([0.5, 0.5]), 0.5)
     assert told["decide_here"](url, key, client.releases()["key"], [0.5, 0.5]) in range(3)
 

@@ -1,6 +1,7 @@
 """The vectors for other languages: current, right for Python, right for JavaScript."""
 
 import json
+import re
 import shutil
 import subprocess
 import typing
@@ -193,3 +194,16 @@ def test_the_javascript_client_is_small_and_needs_nothing():
     described = json.loads((CLIENT / "package.json").read_text())
     assert described["version"] == dc.__version__
     assert not {"dependencies", "devDependencies"} & described.keys()
+
+
+def test_the_javascript_package_holds_what_it_exports():
+    described = json.loads((CLIENT / "package.json").read_text())
+    exported = {path for each in described["exports"].values() for path in each.values()}
+    packed = {path.name for pattern in described["files"] for path in CLIENT.glob(pattern)}
+    assert {path.removeprefix("./") for path in exported} == packed
+    imported = {
+        name
+        for path in packed
+        for name in re.findall(r'from "\./(\w+\.js)"', (CLIENT / path).read_text())
+    }
+    assert imported <= packed

@@ -19,6 +19,8 @@ from discreet.errors import InvalidInput, ServiceError
 BUSY = (429, 503)
 """Statuses that ask the client to try again later."""
 FIRST_WAIT, LONGEST_WAIT = 0.1, 10.0
+UNREADABLE = "unreadable"
+"""The code of an error about an answer that is not JSON; the service itself never sends it."""
 LARGEST_ANSWER = 2**28
 """Bytes; more than any release needs, so that a hostile server cannot fill the memory."""
 
@@ -31,12 +33,21 @@ class Transport:
     leaves a void slot, and repeating any other request changes nothing.
     """
 
-    def __init__(self, url: str, key: str | None, *, timeout: float, retries: int) -> None:
+    def __init__(
+        self,
+        url: str,
+        key: str | None,
+        *,
+        timeout: float,
+        retries: int,
+        deadline: float | None = None,
+    ) -> None:
         self._secure, self._host, self._port, self._base = _address(url)
         self._headers = {"Accept": "application/json"}
         if key is not None:
             self._headers["Authorization"] = f"Bearer {_checked(key)}"
         self._timeout, self._retries = timeout, retries
+        self._deadline = math.inf if deadline is None else deadline
         self._idle: queue.LifoQueue[http.client.HTTPConnection] = queue.LifoQueue()
 
     def get(self, path: str) -> bytes:
@@ -54,31 +65,39 @@ class Transport:
             self._idle.get_nowait().close()
 
     def _request(self, method: str, path: str, body: bytes | None, headers: Any) -> bytes:
+        end = time.monotonic() + self._deadline
         for attempt in range(self._retries + 1):
-            last = attempt == self._retries
+            cause: Exception | None = None
             try:
-                status, asked, content = self._once(method, path, body, headers)
+                timeout = min(self._timeout, max(end - time.monotonic(), 1e-3))
+                status, asked, content = self._once(method, path, body, headers, timeout)
             except (OSError, http.client.HTTPException) as error:
-                if last:
-                    raise ServiceError(
-                        f"service must answer; {method} {path} failed {attempt + 1} times "
-                        f"({type(error).__name__}). Check that it runs and the address is right."
-                    ) from error
-                asked = ""
+                failure = ServiceError(
+                    f"service must answer; {method} {path} failed {attempt + 1} times "
+                    f"({type(error).__name__}). Check that it runs and the address is right."
+                )
+                asked, cause = "", error
             else:
                 if status < 300:
                     return content
-                if status not in BUSY or last:
-                    raise _refusal(status, content)
-            time.sleep(_wait(attempt, asked))
+                failure = _refusal(status, content)
+                if status not in BUSY:
+                    raise failure
+            wait = _wait(attempt, asked)
+            if attempt == self._retries or time.monotonic() + wait >= end:
+                raise failure from cause
+            time.sleep(wait)
         raise AssertionError("the last attempt returns or raises")
 
     def _once(
-        self, method: str, path: str, body: bytes | None, headers: Any
+        self, method: str, path: str, body: bytes | None, headers: Any, timeout: float
     ) -> tuple[int, str, bytes]:
         """Status, Retry-After and body of one attempt."""
         connection = self._connection()
+        connection.timeout = timeout
         try:
+            if connection.sock is not None:
+                connection.sock.settimeout(timeout)
             connection.request(method, self._base + path, body, {**self._headers, **headers})
             answer = connection.getresponse()
             content = answer.read(LARGEST_ANSWER)
@@ -143,7 +162,8 @@ def as_json(content: bytes) -> Any:
         return json.loads(content)
     except ValueError:
         raise ServiceError(
-            "answer must be JSON; this is not. Check that discreet serve runs at the address."
+            "answer must be JSON; this is not. Check that discreet serve runs at the address.",
+            code=UNREADABLE,
         ) from None
 
 

@@ -26,6 +26,7 @@ class Body(msgspec.Struct, forbid_unknown_fields=True):
 
 class Ticket(Body):
     user: User | None = None
+    sticky: User | None = None
 
 
 class Person(Body):
@@ -128,6 +129,7 @@ class Bodies:
                 ("deferred", bool, False),
                 ("actions", offered | None, None),
                 ("ranking", bool, False),
+                ("sticky", User | None, None),
             ],
             bases=(Body,),
         )
@@ -154,7 +156,13 @@ class Bodies:
         )
         self.ticketed = msgspec.defstruct(
             "TicketReply",
-            [("ticket", str), ("release", int), ("stored", bool), ("action", chosen | None, None)],
+            [
+                ("ticket", str),
+                ("release", int),
+                ("stored", bool),
+                ("action", chosen | None, None),
+                ("u", tuple[float, float] | None, None),
+            ],
         )
         many = Annotated[list[self.observe], msgspec.Meta(min_length=1, max_length=MOST)]  # type: ignore[name-defined]
         self.observe_batch = msgspec.defstruct(

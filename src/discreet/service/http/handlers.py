@@ -67,6 +67,7 @@ async def decide(call: Call) -> DecisionReply:
         idempotency=name,
         actions=body.actions,
         ranking=body.ranking,
+        sticky=body.sticky,
     )
 
 
@@ -103,7 +104,7 @@ async def activate(call: Call) -> Activated:
 
 
 async def ticket(call: Call) -> TicketReply:
-    return await call.service.decisions.ticket(call.body.user)
+    return await call.service.decisions.ticket(call.body.user, call.body.sticky)
 
 
 async def releases(call: Call) -> dict[str, Any]:

@@ -19,9 +19,11 @@ from discreet.service.kill_points import step
 from discreet.service.runtime.context_features import features_of, features_of_many
 from discreet.service.runtime.leased_slots import LeasedSlots
 from discreet.service.runtime.offered_actions import Choice, Offer, OfferedActions
+from discreet.service.runtime.policy_versions import Draw
 from discreet.service.runtime.replies import DecisionReply, RankedReply, TicketReply
 from discreet.service.runtime.request_owners import Owner, RequestOwners
 from discreet.service.runtime.shared_calls import SharedCalls
+from discreet.service.runtime.sticky_draws import sticky_draw
 from discreet.service.runtime.worker_state import WorkerState
 from discreet.service.secrets import decision_ids
 from discreet.service.secrets.decision_ids import Id
@@ -80,6 +82,7 @@ class WorkerDecisions:
         idempotency: str | None = None,
         actions: Any = None,
         ranking: bool = False,
+        sticky: str | None = None,
     ) -> DecisionReply:
         """Choose one of the ``actions`` that are offered. With journal ``decide`` the row
         is durable when this returns, and so is the count of a user with both journals."""
@@ -91,7 +94,7 @@ class WorkerDecisions:
             offer = None
             if self._offered.concern(actions, ranking):  # an invalid offer takes no slot either
                 offer = self._offered.read(features, actions, ranking)
-            return await self._decide(offer or features, owner, deferred, named)
+            return await self._decide(offer or features, owner, deferred, named, sticky)
         finally:
             self._deciding -= 1
 
@@ -101,6 +104,7 @@ class WorkerDecisions:
         owner: Owner | None,
         deferred: bool,
         named: Named | None,
+        sticky: str | None,
     ) -> DecisionReply:
         if named is not None and named in self._unstored:
             return self._unstored[named]
@@ -108,7 +112,7 @@ class WorkerDecisions:
         slotless = named is not None and self.state.names.incomplete
         while not slotless and (taken := await self._slots.take()) is not None:
             lease, slot = taken
-            decision = await self._stored(lease, slot, features, owner, deferred, named)
+            decision = await self._stored(lease, slot, features, owner, deferred, named, sticky)
             if decision is not None:
                 step("decide:before-answer")
                 return decision
@@ -116,14 +120,18 @@ class WorkerDecisions:
             known = await self.state.read(partial(self.state.journal.find, named))
             if known is not None:
                 return self._repeated(known)
-        return await self._unstored_decision(features, owner, named)
+        return await self._unstored_decision(features, owner, named, sticky)
 
     async def _unstored_decision(
-        self, features: Asked, owner: Owner | None, named: Named | None
+        self,
+        features: Asked,
+        owner: Owner | None,
+        named: Named | None,
+        sticky: str | None,
     ) -> DecisionReply:
         """A decision while no batch is open."""
         release, newest = self.state.served(), self.state.serving.newest
-        choice = await self._choice(release, newest, features, self._in_control(owner))
+        choice = await self._choice(release, newest, features, self._in_control(owner), sticky)
         decision = _reply(self._ids.unstored(self.state.epoch), choice, release, False)
         if named is not None:
             self._unstored[named] = decision
@@ -139,6 +147,7 @@ class WorkerDecisions:
         owner: Owner | None,
         deferred: bool,
         named: Named | None,
+        sticky: str | None,
     ) -> DecisionReply | None:
         """A decision that takes a slot; None if the batch of the lease is over."""
         state, sealer = self.state, self._sealer(lease.epoch, lease.batch)
@@ -152,7 +161,7 @@ class WorkerDecisions:
         release, place = state.served(lease.release), (lease.epoch, lease.batch, slot)
         control = self._in_control(owner, place)
         try:
-            choice = await self._choice(release, lease.release, features, control)
+            choice = await self._choice(release, lease.release, features, control, sticky)
         except InvalidInput:  # offered is what only the next batch has
             self._slots.put_back(lease, slot)
             raise
@@ -190,16 +199,19 @@ class WorkerDecisions:
             return owner is not None and owner.control
         return place is not None and slot_in_control(control, *place)
 
-    async def _choice(self, release: int, bound: int, asked: Asked, control: bool) -> Choice:
+    async def _choice(
+        self, release: int, bound: int, asked: Asked, control: bool, sticky: str | None
+    ) -> Choice:
         """The action of the policy or of the control; of neither in shadow mode.
 
         ``bound`` is the document after which the batch opened: its actions have blocks there.
         """
+        u = sticky_draw(self.state.vault.draws, sticky, release)
         if isinstance(asked, Offer):
-            return self._offered.choose(release, bound, asked, control)
+            return self._offered.choose(release, bound, asked, control, u)
         action = self.settings.default_action
         if self.state.mode != "shadow":
-            action = await self.state.serving.action(release, asked, control)
+            action = await self.state.serving.action(release, asked, control, u)
         return Choice(asked, action, action_name(self.plan, action))
 
     def _repeated(self, known: Known | Used) -> DecisionReply:
@@ -219,7 +231,7 @@ class WorkerDecisions:
         said = json.loads(packed)
         return (RankedReply if "ranking" in said else DecisionReply)(**said)
 
-    async def ticket(self, user: str | None = None) -> TicketReply:
+    async def ticket(self, user: str | None = None, sticky: str | None = None) -> TicketReply:
         """Reserve a slot; the context comes later, with the loss."""
         owner, state = self.owners.owner(user), self.state
         while (taken := await self._slots.take()) is not None:
@@ -231,20 +243,24 @@ class WorkerDecisions:
                     self._slots.drop(lease)  # its batch is over
                     continue
                 step("decide:committed")
-            told, shown = self._told(self._in_control(owner, place), lease.release)
+            release = state.served(lease.release)
+            u = sticky_draw(state.vault.draws, sticky, release)
+            told, shown = self._told(self._in_control(owner, place), lease.release, u)
             id = self._ids.write(Id(decision_ids.TICKET, *place, lease.nonce, told))
-            return TicketReply(id, state.served(lease.release), True, shown)
-        _, shown = self._told(self._in_control(owner), state.serving.newest)
-        return TicketReply(self._ids.unstored(state.epoch), state.served(), False, shown)
+            return TicketReply(id, release, True, shown, u)
+        release = state.served()
+        u = sticky_draw(state.vault.draws, sticky, release)
+        _, shown = self._told(self._in_control(owner), state.serving.newest, u)
+        return TicketReply(self._ids.unstored(state.epoch), release, False, shown, u)
 
-    def _told(self, control: bool, bound: int) -> tuple[bytes, int | str | None]:
+    def _told(self, control: bool, bound: int, u: Draw | None) -> tuple[bytes, int | str | None]:
         """What a ticket holds and what it shows: the action of the control, if it is of it."""
         if not control:
             return b"", None
         if self._offered.concern(None):
-            name: str | None = self._offered.of_control(bound)
+            name: str | None = self._offered.of_control(bound, u)
             return (name or "").encode(), name
-        action = self.state.serving.control_action()
+        action = self.state.serving.control_action(u)
         return _ACTION.pack(action), action_name(self.plan, action)
 
     async def observe(

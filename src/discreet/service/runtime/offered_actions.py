@@ -21,6 +21,7 @@ from discreet.known_actions import catalogue_after
 from discreet.offers import Known, Offers, ranked, read_offers
 from discreet.releases.catalogue import item_row
 from discreet.service.runtime.context_features import Invalid
+from discreet.service.runtime.policy_versions import Draw
 from discreet.service.runtime.worker_state import WorkerState
 
 Floats = np.ndarray[Any, Any]
@@ -77,12 +78,15 @@ class OfferedActions:
         used = {name: place for name, place in chain.known.places.items() if place < blocks}
         return chain.known._replace(places=used)
 
-    def choose(self, document: int, bound: int, offer: Offer, control: bool) -> Choice:
+    def choose(
+        self, document: int, bound: int, offer: Offer, control: bool, draw: Draw | None = None
+    ) -> Choice:
         """The action of the policy after ``document`` for a slot of a batch that opened after
-        ``bound``, or that of the control, or in shadow mode the default."""
+        ``bound``, or that of the control, or in shadow mode the default. A sticky ``draw`` repeats."""
         plan = self._plan
         offers = self._offers(self.known(bound), offer.features, offer.actions)
-        released, u = self._state.serving.at(document).as_released, self._draws.random((1, 2))
+        released = self._state.serving.at(document).as_released
+        u = self._draws.random((1, 2)) if draw is None else np.array([draw])
         # Privacy: the policy is asked for people in the control as well, so how long an answer
         # takes tells nobody who they are. [docs/privacy/lift.md, "People"]
         chosen = offers.sample(plan.played_policy, released, u)
@@ -109,7 +113,7 @@ class OfferedActions:
         except InvalidInput as error:
             raise Invalid(_without_values(str(error), actions), "actions") from None
 
-    def of_control(self, bound: int) -> Any:
+    def of_control(self, bound: int, draw: Draw | None = None) -> Any:
         """The name of an action of the control, for a device that decides by itself."""
         known, control = self.known(bound), self._plan.control
         fixed = None if control is None or control.action == UNIFORM else self._plan.control_action
@@ -119,7 +123,8 @@ class OfferedActions:
         places = [*known.places]
         if not places:  # devices bring their items along
             return None
-        return places[int(self._draws.integers(len(places)))]
+        first = self._draws.random() if draw is None else draw[0]
+        return places[int(first * len(places))]
 
     def played(self, bound: int, features: Floats, action: Any) -> Choice:
         """The row and the block of what a device played in a batch that opened after ``bound``."""

@@ -17,8 +17,9 @@ from discreet.releases.policy_view import PolicyView
 from discreet.releases.release import DecidingRelease, Release
 from discreet.service.runtime.shared_calls import SharedCalls
 
-ToDecide = tuple[int, np.ndarray[Any, Any], bool]
-"""A document, a row of features, and whether the control decides it."""
+Draw = tuple[float, float]
+ToDecide = tuple[int, np.ndarray[Any, Any], bool, Draw | None]
+"""A document, a row of features, whether the control decides it, and its draw if that is fixed."""
 Deciding = PolicyView[Release | DecidingRelease]
 HELD = 4
 """Versions of the policy in memory: the current one, a pinned one, one for a rollback."""
@@ -82,19 +83,26 @@ class PolicyVersions:
             plan.played_policy.probabilities(deciding.as_released, every)
 
     def action(
-        self, number: int, features: np.ndarray[Any, Any], control: bool = False
+        self,
+        number: int,
+        features: np.ndarray[Any, Any],
+        control: bool = False,
+        u: Draw | None = None,
     ) -> Awaitable[int]:
         """The action of the policy after document ``number`` for one row of features, or that of
-        the control."""
-        return self._together((number, features, control))
+        the control; drawn with ``u``, or at random."""
+        return self._together((number, features, control, u))
 
     def _act(self, asked: list[ToDecide]) -> list[int | Exception]:
         """Decide rows that arrived together in one call: many cost little more than one."""
         actions: list[int | Exception] = [0] * len(asked)
-        for number in {number for number, _, _ in asked}:
+        for number in {each[0] for each in asked}:
             places = [place for place, each in enumerate(asked) if each[0] == number]
             rows = np.stack([asked[place][1] for place in places])
             draws = self._draws.random((len(rows), 2))
+            for row, place in enumerate(places):
+                if (u := asked[place][3]) is not None:
+                    draws[row] = u
             try:
                 chosen = self.plan.played_policy.sample(self.at(number).as_released, rows, draws)
                 if self.plan.control is not None:
@@ -109,9 +117,10 @@ class PolicyVersions:
                 actions[place] = action
         return actions
 
-    def control_action(self) -> int:
+    def control_action(self, u: Draw | None = None) -> int:
         """An action of the control, for a device that decides by itself."""
-        return int(self._instead(self._draws.random((1, 2)))[0])
+        drawn = self._draws.random((1, 2)) if u is None else np.array([u])
+        return int(self._instead(drawn)[0])
 
     def _instead(self, draws: np.ndarray[Any, Any]) -> Any:
         return control_actions(self.plan.control_action, self.plan.n_actions, draws)

@@ -29,10 +29,12 @@ class RankedReply(DecisionReply):
 class TicketReply:
     """A slot for a device that decides by itself and sends context, action and loss together.
 
-    Where it is of the control, ``action`` is what the device plays instead of the policy.
+    Where it is of the control, ``action`` is what the device plays instead of the policy. Where it
+    is sticky, ``u`` is what the device draws with.
     """
 
     ticket: str
     release: int
     stored: bool
     action: int | str | None = None
+    u: tuple[float, float] | None = None

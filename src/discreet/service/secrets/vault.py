@@ -74,6 +74,11 @@ class Vault:
         """The key that says which people are in the control; another one would move them."""
         return hmac.digest(self.signing, b"control share of this experiment", "sha256")
 
+    @cached_property
+    def draws(self) -> bytes:
+        """The key of sticky draws; with another one people would be shown another action."""
+        return hmac.digest(self.signing, b"sticky draws of this experiment", "sha256")
+
     def _read(self, name: str) -> bytes:
         try:
             return (self.folder / name).read_bytes()

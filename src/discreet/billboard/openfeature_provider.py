@@ -1,0 +1,255 @@
+"""An OpenFeature provider: an evaluation is a decision, a tracked event is its loss or reward."""
+
+# ruff: noqa: ARG002  (OpenFeature itself returns the default value when a method here raises)
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any, TypeAlias
+
+from openfeature.evaluation_context import EvaluationContext
+from openfeature.event import ProviderEvent, ProviderEventDetails
+from openfeature.exception import (
+    FlagNotFoundError,
+    ProviderNotReadyError,
+    TargetingKeyMissingError,
+)
+from openfeature.flag_evaluation import FlagResolutionDetails, FlagValueType, Reason
+from openfeature.provider import AbstractProvider, Metadata
+from openfeature.track import TrackingEventDetails
+
+from discreet.billboard.flag_decisions import AGAIN, NEW, STALE, ExperimentFlag, FlagDecisions
+from discreet.billboard.openfeature_answers import (
+    as_boolean,
+    as_integer,
+    as_number,
+    as_object,
+    as_text,
+    evaluation_error,
+    is_refused,
+    outcome_of,
+    start_error,
+    typed_value,
+)
+from discreet.errors import DiscreetError, InvalidInput, ServiceError
+
+__all__ = ["DiscreetProvider", "ExperimentFlag"]
+LOG = logging.getLogger("discreet.openfeature")
+WAITING = 10_000
+"""Outcomes that may wait to be sent; more are dropped, so that memory stays bounded."""
+REASONS = {NEW: Reason.SPLIT, AGAIN: Reason.CACHED, STALE: Reason.STALE}
+Given: TypeAlias = EvaluationContext | None
+Objects: TypeAlias = Sequence[FlagValueType] | Mapping[str, FlagValueType]
+
+
+class DiscreetProvider(AbstractProvider):
+    """Flags that experiments of ``discreet serve`` decide.
+
+    ``flags`` says which experiment decides which flag. A person, named by the targeting key, keeps
+    the decision until a new release is served; the provider asks for one at most every
+    ``refresh`` seconds, beside evaluations. Outcomes are sent beside them too.
+    """
+
+    def __init__(self, flags: Mapping[str, ExperimentFlag], *, refresh: float = 60.0) -> None:
+        super().__init__()
+        self._flags = {name: FlagDecisions(name, flag) for name, flag in flags.items()}
+        self._refresh, self._looked = refresh, dict.fromkeys(flags, time.monotonic())
+        self._state = dict.fromkeys(flags, ProviderEvent.PROVIDER_READY)
+        self._beside = ThreadPoolExecutor(4, "discreet-openfeature")
+        self._places = threading.BoundedSemaphore(WAITING)
+
+    def get_metadata(self) -> Metadata:
+        return Metadata(name="discreet")
+
+    def initialize(self, evaluation_context: EvaluationContext) -> None:
+        """Ask every experiment what it is; fails if one does not answer."""
+        for each in self._flags.values():
+            if each.flag.fixed is None:
+                self._state[each.name] = ProviderEvent.PROVIDER_ERROR
+                try:
+                    each.look()
+                except DiscreetError as error:
+                    raise start_error(each.name, error) from error
+                self._state[each.name] = ProviderEvent.PROVIDER_READY
+
+    def shutdown(self) -> None:
+        """Send the outcomes that wait, and close the connections."""
+        self._beside.shutdown(wait=True)
+        for each in self._flags.values():
+            each.client.close()
+
+    def resolve_boolean_details(
+        self,
+        flag_key: str,
+        default_value: bool,
+        evaluation_context: Given = None,
+    ) -> FlagResolutionDetails[bool]:
+        return self._resolve(flag_key, evaluation_context, as_boolean)
+
+    def resolve_string_details(
+        self,
+        flag_key: str,
+        default_value: str,
+        evaluation_context: Given = None,
+    ) -> FlagResolutionDetails[str]:
+        return self._resolve(flag_key, evaluation_context, as_text)
+
+    def resolve_integer_details(
+        self,
+        flag_key: str,
+        default_value: int,
+        evaluation_context: Given = None,
+    ) -> FlagResolutionDetails[int]:
+        return self._resolve(flag_key, evaluation_context, as_integer)
+
+    def resolve_float_details(
+        self,
+        flag_key: str,
+        default_value: float,
+        evaluation_context: Given = None,
+    ) -> FlagResolutionDetails[float]:
+        return self._resolve(flag_key, evaluation_context, as_number)
+
+    def resolve_object_details(
+        self,
+        flag_key: str,
+        default_value: Objects,
+        evaluation_context: Given = None,
+    ) -> FlagResolutionDetails[Objects]:
+        return self._resolve(flag_key, evaluation_context, as_object)
+
+    async def resolve_boolean_details_async(
+        self, flag_key: str, default_value: bool, evaluation_context: Given = None
+    ) -> FlagResolutionDetails[bool]:
+        return await asyncio.to_thread(
+            self.resolve_boolean_details, flag_key, default_value, evaluation_context
+        )
+
+    async def resolve_string_details_async(
+        self, flag_key: str, default_value: str, evaluation_context: Given = None
+    ) -> FlagResolutionDetails[str]:
+        return await asyncio.to_thread(
+            self.resolve_string_details, flag_key, default_value, evaluation_context
+        )
+
+    async def resolve_integer_details_async(
+        self, flag_key: str, default_value: int, evaluation_context: Given = None
+    ) -> FlagResolutionDetails[int]:
+        return await asyncio.to_thread(
+            self.resolve_integer_details, flag_key, default_value, evaluation_context
+        )
+
+    async def resolve_float_details_async(
+        self, flag_key: str, default_value: float, evaluation_context: Given = None
+    ) -> FlagResolutionDetails[float]:
+        return await asyncio.to_thread(
+            self.resolve_float_details, flag_key, default_value, evaluation_context
+        )
+
+    async def resolve_object_details_async(
+        self, flag_key: str, default_value: Objects, evaluation_context: Given = None
+    ) -> FlagResolutionDetails[Objects]:
+        return await asyncio.to_thread(
+            self.resolve_object_details, flag_key, default_value, evaluation_context
+        )
+
+    def track(
+        self,
+        tracking_event_name: str,
+        evaluation_context: Given = None,
+        tracking_event_details: TrackingEventDetails | None = None,
+    ) -> None:
+        """Report an outcome for the flags of this event; returns at once."""
+        person = None if evaluation_context is None else evaluation_context.targeting_key
+        if person is None or tracking_event_details is None:
+            return
+        for each in self._flags.values():
+            outcome = outcome_of(each.facts, tracking_event_details)
+            if tracking_event_name == (each.flag.event or each.name) and outcome:
+                self._send(partial(each.observe, person, outcome))
+
+    def _resolve(
+        self, name: str, given: Given, typed: Callable[[Any], Any]
+    ) -> FlagResolutionDetails[Any]:
+        each = self._flags.get(name)
+        if each is None:
+            raise FlagNotFoundError(f"flag must be one of the provider's; {name!r} is not.")
+        flag = each.flag
+        if flag.fixed is not None:
+            value = typed_value(flag, flag.fixed, typed)
+            return FlagResolutionDetails(value, reason=Reason.STATIC, variant=str(flag.fixed))
+        self._look_again(each)
+        if each.facts is None:
+            raise ProviderNotReadyError("experiment must have answered once; it has not yet.")
+        for action in each.facts.actions:  # before a slot is taken
+            typed_value(flag, action, typed)
+        if given is None or given.targeting_key is None:
+            raise TargetingKeyMissingError("context must have a targeting key; it has none.")
+        try:
+            decision, how = each.decide(each.facts, given.targeting_key, given.attributes)
+        except (DiscreetError, LookupError) as error:  # a lookup fails in an answer of others
+            raise evaluation_error(error) from None
+        return FlagResolutionDetails(
+            typed_value(flag, decision.action, typed),
+            reason=REASONS[how],
+            variant=str(decision.action),
+            flag_metadata={"release": decision.release, "stored": decision.stored},
+        )
+
+    def _look_again(self, each: FlagDecisions) -> None:
+        """Ask for a newer release beside this evaluation, if it is time."""
+        now = time.monotonic()
+        wait = 1.0 if each.facts is None else self._refresh
+        if now - self._looked[each.name] >= wait:
+            self._looked[each.name] = now
+            self._send(partial(self._look, each))
+
+    def _look(self, each: FlagDecisions) -> None:
+        if each.looking.acquire(blocking=False):  # one at a time: no older answer comes last
+            try:
+                self._look_once(each)
+            finally:
+                each.looking.release()
+
+    def _look_once(self, each: FlagDecisions) -> None:
+        changed, state, message = False, ProviderEvent.PROVIDER_READY, None
+        try:
+            changed = each.look()
+        except DiscreetError as error:
+            refused = each.facts is None or is_refused(error)
+            state = ProviderEvent.PROVIDER_ERROR if refused else ProviderEvent.PROVIDER_STALE
+            message = f"flag {each.name!r}: {error}"
+        before, self._state[each.name] = self._state[each.name], state
+        if state is not before and (message or set(self._state.values()) == {state}):
+            self.emit(state, ProviderEventDetails(flags_changed=[each.name], message=message))
+        if changed:
+            self.emit_provider_configuration_changed(
+                ProviderEventDetails(flags_changed=[each.name])
+            )
+
+    def _send(self, work: Callable[[], Any]) -> None:
+        """Do something beside the evaluations; nobody waits for it."""
+        if not self._places.acquire(blocking=False):
+            LOG.warning("too many outcomes wait to be sent: one was dropped")
+            return
+
+        def run() -> None:
+            try:
+                work()
+            except ServiceError as error:  # its message may tell what somebody sent
+                LOG.warning("an outcome was not stored: %s", error.code or "no answer")
+            except InvalidInput:
+                LOG.warning("an outcome was not stored: not a finite number")
+            finally:
+                self._places.release()
+
+        try:
+            self._beside.submit(run)
+        except RuntimeError:  # shut down
+            self._places.release()
