@@ -116,7 +116,7 @@ COMMANDS = [
     ),
     (
         "campaign run --data fried --out results --preset pape",
-        "preset must be one of 'paper', 'quick', 'default'; got 'pape'",
+        "preset must be one of 'paper', 'quick', 'default', 'rivals'; got 'pape'",
         "Did you mean 'paper'?",
     ),
     (

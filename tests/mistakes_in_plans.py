@@ -95,13 +95,13 @@ PLANS = [
     ),
     (
         "plan(features=10)",
-        "features must be one of UnitBall, Schema; got 10",
+        "features must be one of UnitBall, Schema, Joint; got 10",
         "Pass UnitBall(10).",
         "plan(features=UnitBall(10))",
     ),
     (
         "plan(features=[Number('age', 0, 100)])",
-        "features must be one of UnitBall, Schema; got [Number(",
+        "features must be one of UnitBall, Schema, Joint; got [Number(",
         "Pass Schema([...]) with its fields.",
         "plan(features=Schema([Number('age', 0, 100)]))",
     ),

@@ -22,6 +22,7 @@ EXTRAS = {
     "openfeature",
     "frames",
     "postgres",
+    "traces",
     "dask",
     "torch",
     "bench",

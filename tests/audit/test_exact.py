@@ -23,7 +23,7 @@ from discreet.audit.noise_sources import Chosen
 from discreet.audit.objective import Objective
 from discreet.audit.objective_search import exact_gaussian_objective
 from discreet.audit.second_accountant import agree, epsilon_of, recompute
-from discreet.audit.subjects import MECHANISMS, Subject, subjects
+from discreet.audit.subjects import JOINT, MECHANISMS, Subject, subjects
 from discreet.errors import CorruptRelease
 from discreet.oracles.mechanisms.perturbed_objective import TOLERANCE
 from discreet.privacy.accounting import epsilon
@@ -38,7 +38,9 @@ RIDGE = Subject("ridge-structured", "bandit", "general", 2.0)
 )
 def test_worst_pairs_attain_the_declared_distance(subject):
     apart = GaussianRelease(subject).distance(*subject.worst_pair())
-    assert apart == pytest.approx(shift_of(subject.calibrated.event), rel=1e-6)
+    # Joint rows of length one are cut off at 20 bits without being made longer again.
+    near = 1e-5 if subject.mechanism == JOINT else 1e-6
+    assert apart == pytest.approx(shift_of(subject.calibrated.event), rel=near)
 
 
 @pytest.mark.parametrize("mechanism", ["ridge-structured", "ridge-pooled", "default-plan"])

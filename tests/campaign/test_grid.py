@@ -9,6 +9,7 @@ import pytest
 import discreet as dc
 from discreet.campaign.grid import ALGORITHMS, FAMILIES, PRESETS, Grid, keys, schedule
 from discreet.campaign.presets import PAPER_POLICIES, QUICK_POLICIES
+from discreet.rivals.rival_contract import RivalPlan
 from wording import refused
 
 
@@ -85,6 +86,9 @@ def test_families_separate_what_is_fitted():
     grid = Grid.of("quick", algorithms=ALGORITHMS)
     for family in FAMILIES:
         for (algorithm, *_), plan in grid.plans(family, 2, 2):
+            if isinstance(plan, RivalPlan):
+                assert type(plan.rival).__name__ == family.split(".")[0]
+                continue
             assert type(plan.oracle).__name__ == family.split(".")[0]
             assert plan.policy.uses_radii == family.endswith("radii")
             assert (algorithm == "Supervised") == family.endswith("supervised")

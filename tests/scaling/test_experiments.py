@@ -11,7 +11,7 @@ from discreet import theory
 from discreet.cli.answer import as_json
 from discreet.report.scaling_report import summary, write_report
 from discreet.scaling import experiments
-from discreet.scaling.axes import AXES, GAPS, QUICK, Axis
+from discreet.scaling.axes import AXES, GAPS, ITEMS, QUICK, Axis
 from discreet.scaling.experiments import points
 from discreet.scaling.findings import document_of, growth, worst_of_gaps
 from discreet.scaling.slopes import fitted_slope, slope
@@ -132,7 +132,7 @@ def test_results_are_plain_and_the_report_needs_nothing_else(document, tmp_path)
     assert (tmp_path / "bounds.png").read_bytes().startswith(b"\x89PNG")
     lines = (tmp_path / "points.csv").read_text().splitlines()
     assert len(lines) == 1 + len(document["points"])
-    assert {point["instance"] for point in document["points"]} == {"hard", *GAPS, "worst"}
+    assert {point["instance"] for point in document["points"]} == {"hard", *GAPS, ITEMS, "worst"}
 
 
 @pytest.mark.long

@@ -124,7 +124,7 @@ class Subject:
     def _stretch(self) -> float:
         """Joint rows are not made longer: a context of length one must become a row of that length,
         for which the constant takes half of the square away."""
-        return math.sqrt(2.0) if self.mechanism == JOINT else 1.0
+        return math.sqrt(2.0 - SHRUNK**2) if self.mechanism == JOINT else 1.0
 
     def past(self, following: Any) -> tuple[Statistics, ...]:
         """One release that published a matrix, which its own statistics do not give."""

@@ -231,14 +231,14 @@ class Grid:
         self, rival: str, n_actions: int, dimension: int
     ) -> list[tuple[Key, Plan | RivalPlan]]:
         """The runs of one class of rivals, published constants and tight ones together."""
-        if self.participation is not None:
-            raise InvalidInput(
-                f"algorithms must have a bound for a user; {rival} has one for a decision. "
-                "Leave --user out, or the rivals."
-            )
         made: list[tuple[Key, Plan | RivalPlan]] = []
         for algorithm in self.algorithms:
             if algorithm in ROUNDS and type(ROUNDS[algorithm][0]).__name__ == rival:
+                if self.participation is not None:
+                    raise InvalidInput(
+                        f"algorithms must have a bound for a user; {rival} has one for a "
+                        "decision. Leave --user out, or the rivals."
+                    )
                 for plan in rival_plans(algorithm, n_actions, dimension, self.epsilons):
                     budget = plan.budget
                     key = algorithm, budget.epsilon, budget.delta, _written(vars(plan.rival))

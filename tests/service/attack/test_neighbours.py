@@ -45,8 +45,8 @@ def history(settings, change, monkeypatch):
     lengths = [settings.plan.schedule.length(batch) for batch in range(1, BATCHES + 1)]
     places = [(batch, place) for batch, size in enumerate(lengths, 1) for place in range(size)]
 
-    def read_batch(connection, plan, sealer, epoch, batch, size):
-        fitted[batch] = honest(connection, plan, sealer, epoch, batch, size)
+    def read_batch(connection, plan, sealer, epoch, batch, *rest):
+        fitted[batch] = honest(connection, plan, sealer, epoch, batch, *rest)
         return fitted[batch]
 
     async def one_by_one(service, times):

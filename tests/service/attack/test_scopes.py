@@ -19,6 +19,8 @@ ALLOWED = {
     ("GET", "/v1/releases/{number}"): READERS,
     ("GET", "/v1/lift"): READERS,
     ("GET", "/v1/schema"): EVERYBODY,
+    ("GET", "/v1/actions"): EVERYBODY,
+    ("POST", "/v1/admin/actions"): NOBODY,
     ("GET", "/v1/ledger"): {"audit"},
     ("GET", "/v1/status"): EVERYBODY,
     ("POST", "/v1/admin/mode"): NOBODY,

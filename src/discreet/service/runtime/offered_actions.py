@@ -82,7 +82,7 @@ class OfferedActions:
         self, document: int, bound: int, offer: Offer, control: bool, draw: Draw | None = None
     ) -> Choice:
         """The action of the policy after ``document`` for a slot of a batch that opened after
-        ``bound``, or that of the control, or in shadow mode the default. A sticky ``draw`` repeats."""
+        ``bound``, of the control, or in shadow mode the default; a sticky ``draw`` repeats."""
         plan = self._plan
         offers = self._offers(self.known(bound), offer.features, offer.actions)
         released = self._state.serving.at(document).as_released

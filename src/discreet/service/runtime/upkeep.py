@@ -77,7 +77,7 @@ class Upkeep:
     async def _now_and_then(self) -> None:
         """Which keys were used, and failures that were counted."""
         for tick in itertools.count(1):
-            await asyncio.sleep(TICK)
+            await self._rest()
             if self._stopping.is_set():
                 return
             self._state.log.tell_counts()
