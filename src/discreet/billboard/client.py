@@ -256,8 +256,10 @@ def fallback_decision(
     """The decision of the client itself, of what is offered if it is a billboard's; no slot is
     taken."""
     if isinstance(fallback, Billboard):
-        offered = {} if actions is None else {"actions": actions}
-        action = fallback.sample(context, **offered)
+        if actions is None:
+            action = fallback.sample(context)
+        else:
+            action = fallback.sample(context, actions=actions)
         return Decision("", action, fallback.number, False, fallback=True)
     return Decision("", fallback, -1, False, fallback=True)
 
