@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import discreet as dc
 from discreet.audit import rival_attack
+from discreet.audit.adassp_subject import AdaSSPSubject, adassp_move
 from discreet.audit.finding import FAILS, HOLDS
 from discreet.audit.rival_subjects import (
     RIVALS,
@@ -22,6 +23,17 @@ from discreet.audit.rival_subjects import (
 )
 from discreet.rivals import TreeLinUCB, linear_runs
 from discreet.rivals.rival_contract import RivalProblem
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 8.0])
+def test_adassp_keeps_its_claim_and_half_its_noise_does_not(epsilon, monkeypatch):
+    subject = AdaSSPSubject(epsilon)
+    assert adassp_move(subject).verdict == HOLDS
+    half = replace(subject.calibrated, gram=0.5 * subject.calibrated.gram)
+    half = replace(half, response=0.5 * half.response, eigenvalue=0.5 * half.eigenvalue)
+    monkeypatch.setattr(AdaSSPSubject, "calibrated", half)
+    assert adassp_move(subject).verdict != HOLDS
+
 
 GAUSSIAN = [name for name in RIVALS if name != "rival-coded"]
 LOCAL = RivalSubject("rival-local", 1.0)

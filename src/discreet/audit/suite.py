@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 from discreet.audit import noise_law
+from discreet.audit.adassp_subject import ADASSP, AdaSSPSubject, adassp_move
 from discreet.audit.black_box import black_box
 from discreet.audit.entropy import entropy_alone
 from discreet.audit.event_coverage import covered
@@ -39,7 +40,7 @@ _TWO_SIDED = 2
 """A measured bound makes two statements: not above the claim, and not without power."""
 
 
-AUDITED = (*MECHANISMS, *RIVALS)
+AUDITED = (*MECHANISMS, *RIVALS, ADASSP)
 """What ships, and the rivals that it is compared with."""
 
 
@@ -73,7 +74,7 @@ def checks(
 ) -> list[Check]:
     """Everything to be asked, in the order of the report."""
     listed: list[Check] = []
-    named = [each for each in mechanisms if each not in RIVALS]
+    named = [each for each in mechanisms if each not in (*RIVALS, ADASSP)]
     for subject in subjects(named, effort.epsilons):
         listed += _exact(subject, effort)
         listed += _noise(subject, effort)
@@ -86,6 +87,9 @@ def checks(
     for epsilon, rival in itertools.product(effort.epsilons, RIVALS):
         if rival in mechanisms:
             listed += _rival(RivalSubject(rival, epsilon))
+    if ADASSP in mechanisms:
+        asked = (partial(adassp_move, AdaSSPSubject(epsilon)) for epsilon in effort.epsilons)
+        listed += [Check("exact", _Certain(each)) for each in asked]
     played = [scenario for scenario in SCENARIOS if scenario.mechanism in mechanisms]
     for (epsilon, runs), scenario in itertools.product(effort.runs, played):
         once = _Certain(partial(enters_once, scenario, epsilon))
