@@ -275,7 +275,9 @@ def test_too_little_noise_off_the_diagonal(monkeypatch):
     assert caught(failed, "exact", "largest move")
 
 
-POOLED = pytest.mark.parametrize("mechanism", ["ridge-pooled", "default-plan"])
+DEFAULT = pytest.param("default-plan", marks=pytest.mark.long)
+"""The same code by way of a plan."""
+POOLED = pytest.mark.parametrize("mechanism", ["ridge-pooled", DEFAULT])
 
 
 @POOLED

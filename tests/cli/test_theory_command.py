@@ -6,6 +6,8 @@ import pytest
 
 from discreet import theory
 from discreet.cli.main import main
+from discreet.scaling import axes
+from discreet.scaling.axes import _axes
 
 NAMES = [
     "vanilla",
@@ -85,7 +87,10 @@ def test_scaling_writes_results_figures_and_a_page(call, tmp_path):
     assert {point["algorithm"] for point in document["points"]} == set(NAMES)
 
 
-def test_scaling_as_json(call):
+def test_scaling_as_json(call, monkeypatch):
+    # Enough for slopes: the whole grid is played in the test above.
+    some = _axes(T=(64, 128), A=(2, 4), F=(4, 16), epsilon=(0.5, 2))
+    monkeypatch.setattr(axes, "QUICK", some)
     code, out, err = call("scaling", "--out", "here", "--quick", "--seeds", 2, "--json")
     assert (code, err) == (0, "")
     assert json.loads(out)["files"][0] == "scaling.json"

@@ -314,7 +314,7 @@ def test_whose_curves(written, tmp_path):
     assert not (tmp_path / "wrong").exists()
 
 
-@pytest.mark.parametrize(("room", "inlined"), [(1, 0), (250_000, 1)])
+@pytest.mark.parametrize(("room", "inlined"), [(250_000, 1)])  # one in the page, one in a file
 def test_curves_that_do_not_fit_stay_in_files(written, tmp_path, monkeypatch, room, inlined):
     monkeypatch.setattr(campaign_report, "INLINED", room)
     write(written[0], tmp_path, curves_of=["other", "phoneme"])

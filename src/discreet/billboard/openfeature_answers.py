@@ -71,6 +71,7 @@ def start_error(name: str, error: DiscreetError) -> OpenFeatureError:
 def evaluation_error(error: Exception) -> OpenFeatureError:
     """What an application is told; OpenFeature returns its default value."""
     # Privacy: the words of the service may repeat a value, and applications log these messages.
+    # [docs/privacy/threat-model.md, "What stays inside"]
     if isinstance(error, InvalidInput):
         return InvalidContextError("attributes must be numbers, text and lists; some are not.")
     if not isinstance(error, ServiceError) or error.code == UNREADABLE:
