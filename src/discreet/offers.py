@@ -7,6 +7,7 @@ decide, and nothing of them is kept but the features of the chosen pair.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
@@ -290,9 +291,9 @@ def _read(known: Known, offer: Any, brought: int = 0) -> _Offer:
     first, places = len(known.names) + brought, list[int]()
     made = _Offer(np.empty(len(offer), dtype=np.int64), [], [])
     items = offer.tolist() if isinstance(offer, np.ndarray) else offer
-    if all(type(item) is str for item in items):  # the usual offer, fast also if it is long
-        found = [known.places.get(item) for item in items]
-        if None not in found and len(set(found)) == len(found):
+    with suppress(KeyError, TypeError):  # the usual offer, fast also if it is long
+        found = list(map(known.places.__getitem__, items))
+        if len(set(found)) == len(found):
             made.places[:] = found
             return made
     for item in items:
