@@ -57,5 +57,6 @@ def explained(released: Released, context: Any, names: list[Any]) -> dict[str, A
         "action": label(found.action),
         "predicted": f"{found.predicted[found.action]:.3f}",
         "mean": f"{mean:.3f}",
+        "count": len(found.predicted),
         "lines": lines,
     }

@@ -30,6 +30,8 @@ from discreet.service.ui.explored_actions import (
 )
 from discreet.service.ui.page_frame import Asked
 
+COMPARED = 200
+"""Up to so many actions an explanation compares with all of them, else with those shown."""
 POINTS = 41
 """Points of the curve along the varied feature."""
 KINDS = ("genesis", "release", "actions")
@@ -169,6 +171,7 @@ def _evaluated(
     row = _features(plan, inputs, [values])
     here = probabilities(plan, chain, release, row)
     names = shown(here, find)
+    beside = list(here) if len(here) <= COMPARED else names
     along = None
     if varied is not None:
         at = np.linspace(varied.low, varied.high, POINTS)
@@ -182,7 +185,7 @@ def _evaluated(
         "many": len(here) > SHOWN,
         "count": len(here),
         "why": explained(
-            released, _contexts(plan, inputs, [values])[0], named_actions(chain, release, names)
+            released, _contexts(plan, inputs, [values])[0], named_actions(chain, release, beside)
         ),
         "along": along,
         "history": _chart("document", followed, history) | {"whole": True}
