@@ -6,9 +6,13 @@ import json
 
 import pytest
 
+import discreet as dc
 from campaigns import SET
 from discreet.campaign.grid import Grid, keys
+from discreet.campaign.result_files import read
+from discreet.campaign.run_campaign import Campaign, run
 from discreet.cli.main import main
+from discreet.data import load
 from discreet.errors import InvalidInput
 from discreet.plan import Plan
 
@@ -30,6 +34,22 @@ def test_lists_are_all_combinations_with_batches_of_their_own():
     assert isinstance(plan, Plan)
     assert (plan.n_actions, plan.features.p, plan.first_batch) == (3, 6, 8)
     assert plan.oracle.mechanism == "structured"
+
+
+def test_classes_may_be_items_of_a_catalogue(tmp_path):
+    """Played as an evaluation with the same plan plays them, with all that a file may say."""
+    items = {"name": "Items", "interactions": 32, "floor": 0.02, "half_life": 4}
+    grid = Grid.of("default", epsilons=[8.0], seeds=2, plans=[items])
+    campaign = Campaign(grid=grid, data=["twonorm:300"], out=tmp_path / "out", jobs=1)
+    assert not run(campaign).failed
+    _, plan = grid.plans("PooledRidge.Items", 2, 20)[0]
+    assert (plan.floor, plan.half_life) == (0.02, 4)
+    data = load("twonorm:300")
+    rows = read(tmp_path / "out", ("algorithm", "seed", "loss")).to_pylist()
+    found = {row["seed"]: row["loss"] for row in rows if row["algorithm"] == "Items"}
+    for seed in (0, 1):
+        one = dc.evaluate(plan, data.contexts, data.labels, seed=seed)
+        assert found[seed] == pytest.approx(one.loss, abs=1e-6)
 
 
 def test_settings_name_every_parameter_that_was_tried():

@@ -16,9 +16,13 @@ from typing import Any
 from discreet.campaign.presets import budget_of
 from discreet.config import from_config
 from discreet.errors import InvalidInput
+from discreet.features.category import Category
+from discreet.features.joint import Joint
+from discreet.features.schema import Schema
 from discreet.features.unit_ball import UnitBall
 from discreet.plan import Plan
 from discreet.registry import ORACLES, POLICIES, RESERVED
+from discreet.releases.catalogue import Catalogue
 from discreet.validate import nearest
 
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
@@ -27,7 +31,9 @@ PARTS = {
     "oracle": ({"kind": "PooledRidge"}, ORACLES),
 }
 """What stands for a part that is not given, and the classes that it may name."""
-WORDS = ("feedback", "losses", "first_batch", "growth")
+WORDS = ("feedback", "losses", "first_batch", "growth", "half_life", "floor")
+JOINT = "interactions"
+"""Makes classes the items of a catalogue, whose only feature is which class they are."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +50,7 @@ class OwnPlans:
             raise InvalidInput(
                 f"plans must be tables with a name; got {document!r}. Write [[plans]] above each."
             )
-        name, known = document.get("name"), ("name", *PARTS, *WORDS)
+        name, known = document.get("name"), ("name", *PARTS, *WORDS, JOINT)
         for key in document:
             if key not in known:
                 raise InvalidInput(
@@ -80,11 +86,14 @@ class OwnPlans:
         self, n_actions: int, dimension: int, epsilons: Sequence[float], mechanism: str
     ) -> tuple[Plan, ...]:
         """All combinations, at every privacy level."""
-        words = {key: value for key, value in self.to_document().items() if key in WORDS}
+        document = self.to_document()
+        words = {key: value for key, value in document.items() if key in WORDS}
+        kinds: dict[str, Any] = {"n_actions": n_actions, "features": UnitBall(dimension)}
+        if JOINT in document:
+            kinds = _classes_as_items(n_actions, dimension, document[JOINT])
         return tuple(
             Plan(
-                n_actions=n_actions,
-                features=UnitBall(dimension),
+                **kinds,
                 budget=budget_of(epsilon),
                 policy=from_config(POLICIES, policy, "plans.policy"),
                 oracle=from_config(ORACLES, _with(mechanism, oracle), "plans.oracle"),
@@ -107,6 +116,17 @@ class OwnPlans:
                     f"{each['mechanism']!r}. Set mechanism = … at the top of the file."
                 )
         return [made for each in tables for made in _combinations(each)]
+
+
+def _classes_as_items(n_actions: int, dimension: int, interactions: Any) -> dict[str, Any]:
+    """A catalogue of the classes, and joint features of a context and a class."""
+    names = tuple(f"class {number}" for number in range(n_actions))
+    schema = Schema([Category("class", names)])
+    products = dimension * (schema.p - 1)
+    if isinstance(interactions, int) and interactions >= products:
+        interactions = "all"  # a small set has fewer products than the width
+    items = Catalogue(schema, {name: {"class": name} for name in names})
+    return {"actions": items, "features": Joint(UnitBall(dimension), schema, interactions)}
 
 
 def _combinations(table: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

@@ -21,10 +21,12 @@ from discreet.campaign.grid import Grid
 from discreet.campaign.hardware import LEAST, described, one_thread
 from discreet.campaign.rival_plans import FAMILIES as RIVAL_FAMILIES
 from discreet.features.unit_ball import UnitBall
+from discreet.plan import Plan
 from discreet.registry import register
 from discreet.rivals import runner
 from discreet.simulate import engine
 from discreet.simulate.engine import Machine
+from discreet.simulate.played_offers import played_offers
 
 Part = tuple[tuple[int, ...], tuple[int, ...]]
 """Indices of plans, and the seeds that all of them lack."""
@@ -77,13 +79,16 @@ def compute(task: Task) -> Outcome:
 def _play(task: Task) -> tuple[np.ndarray[Any, Any], ...]:
     contexts = scaled(task.contexts, task.grid.features)
     dimension = contexts.shape[1]
-    features = UnitBall(dimension).map(contexts)
+    features: Any = UnitBall(dimension).map(contexts)
+    truth = task.labels
     plans: list[Any] = [p for _, p in task.grid.plans(task.family, task.n_actions, dimension)]
     run: Callable[..., Any] = runner.run if task.family in RIVAL_FAMILIES else engine.run
+    if isinstance(plans[0], Plan) and plans[0].catalogue is not None:  # then all of them
+        features, truth = played_offers(plans[0], features, None, task.labels, None)
     played, machine = [], task.machine
     for indices, seeds in task.parts:
         chosen = [plans[i] for i in indices]
-        play = partial(run, chosen, features, task.labels, seeds, users=task.users)
+        play = partial(run, chosen, features, truth, seeds, users=task.users)
         losses, machine = _within_memory(play, machine)
         played.append(losses.astype(np.float32))
     return tuple(played)
