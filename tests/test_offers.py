@@ -4,6 +4,9 @@ import numpy as np
 import pytest
 
 import discreet as dc
+from discreet.offer_reader import Known, read_offers
+from discreet.offers import Everything
+from discreet.service.runtime.offered_actions import Choice, Offer
 from store_state import state_of
 
 ITEMS = {f"i{number}": [0.1 * number, 0.3 - 0.1 * number] for number in range(6)}
@@ -71,6 +74,20 @@ def test_what_is_kept_is_the_chosen_pair():
     )
     np.testing.assert_array_equal(batch.features[:1], pair)
     assert batch.losses.shape == (2, 1)
+
+
+def test_what_is_offered_does_not_show_itself():
+    """A traceback or a debugger prints reprs: none of them has features of people or items."""
+    plan = joint_plan()
+    known = Known.of_catalogue(plan.catalogue, plan.features)
+    features = plan.features.map(CONTEXT)
+    offers = read_offers(plan, known, features, {"secret": [0.123, 0.2]}, single=True)
+    shown = repr(offers) + repr(offers.groups) + repr(known.with_items(["secret"], [features[0]]))
+    for private in ("secret", "0.123", "0.2"):
+        assert private not in shown
+    assert "0.2" not in repr(Everything(features, block_plan()))
+    row = Choice(features[0], 0, "secret"), Offer(features[0], ["secret"], False)
+    assert repr(row) == "(Choice(private), Offer(private))"
 
 
 WRONG = {

@@ -18,7 +18,8 @@ from discreet.features.joint import Joint
 from discreet.features.unit_ball import SQRT_HALF
 from discreet.frames import new_frame
 from discreet.known_actions import known_actions
-from discreet.offers import Offers, read_offers
+from discreet.offer_reader import read_offers
+from discreet.offers import Offers
 from discreet.oracles.mechanisms.pooled_statistics import PooledStatistics
 from discreet.oracles.mechanisms.weight_noise import mean_row, weight_covariance
 from discreet.plan import Plan

@@ -8,7 +8,7 @@ from typing import Any
 
 from discreet.errors import InvalidInput
 from discreet.features.joint import Joint
-from discreet.offers import Acting, Known
+from discreet.offer_reader import Acting, Known
 from discreet.oracles import FiniteClass
 from discreet.plan import Plan
 from discreet.releases.action_change import ActionChange

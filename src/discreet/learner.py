@@ -21,7 +21,8 @@ from discreet.formatting import listed
 from discreet.frames import is_frame
 from discreet.known_actions import changed_actions, known_actions
 from discreet.logged_rows import logged_rows, release_log
-from discreet.offers import Everything, Known, Offers, ranked, read_offers
+from discreet.offer_reader import Known, read_offers
+from discreet.offers import Everything, Offers, ranked
 from discreet.outlook import warn_if_too_noisy
 from discreet.plan import Plan
 from discreet.privacy.accounting import epsilon

@@ -40,6 +40,7 @@ NOISE = "privacy/noise.py"
 OBJECTIVE = "oracles/mechanisms/perturbed_objective.py"
 OFFERED = "service/runtime/offered_actions.py"
 OFFERS = "offers.py"
+OFFER_READER = "offer_reader.py"
 OUTCOME = "outcome.py"
 PEOPLE = "rows/people_counts.py"
 PEOPLE_TABLE = "service/storage/people_table.py"
@@ -1691,7 +1692,7 @@ FAULTS = (
         "an unknown item is refused, and nothing is stored",
         (
             Edit(
-                OFFERS,
+                OFFER_READER,
                 "place = known.places.get(item) if isinstance(item, (str, int)) else None\n",
                 "place = known.places.get(item, 0) if isinstance(item, (str, int)) else None\n",
             ),

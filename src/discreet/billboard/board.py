@@ -14,7 +14,7 @@ from discreet.billboard.recomputation import recompute
 from discreet.billboard.signing import checked_public_key
 from discreet.billboard.transport import Transport, as_json
 from discreet.errors import CorruptRelease, InvalidInput
-from discreet.offers import read_offers
+from discreet.offer_reader import read_offers
 from discreet.privacy.budget import Budget
 from discreet.releases.released import Released
 

@@ -12,7 +12,7 @@ from discreet.billboard.public_actions import PublicActions
 from discreet.config import from_config
 from discreet.errors import CorruptRelease, InvalidInput
 from discreet.known_actions import known_actions
-from discreet.offers import Known
+from discreet.offer_reader import Known
 from discreet.policies import Policy
 from discreet.policies.floored import Floored
 from discreet.privacy.budget import Budget

@@ -10,22 +10,18 @@ from discreet.privacy.budget import Budget
 from discreet.privacy.sensitivities import ridge_sensitivity
 from discreet.rivals.noise_clocks import PersonClock
 from discreet.rivals.rival_contract import (
-    CONSTANTS,
-    LAG,
     RIDGE,
     RivalProblem,
     Scales,
+    ShiftedLinUCB,
     noise_multiplier,
     noise_norm,
+    published_norm,
 )
-from discreet.validate import in_range, one_of
-
-FAILURE = 0.1
-"""α of the paper: how often its noise may leave the bound that its shift covers."""
 
 
 @dataclass(frozen=True)
-class LocalLinUCB:
+class LocalLinUCB(ShiftedLinUCB):
     """Person t sends b bᵀ + B_t and (y − c)·b + ξ_t for all actions, zeros where not played.
 
     The server sums what it receives: after t people the noise of an entry has variance t·σ². The
@@ -39,23 +35,15 @@ class LocalLinUCB:
 
     >>> problem = RivalProblem(n_actions=2, p=4, rounds=1000)
     >>> [round(LocalLinUCB(constants=each).scales(problem, Budget(1.0, 1e-5)).response, 1)
-    ...  for each in CONSTANTS]
+    ...  for each in ("tight", "published")]
     [5.9, 19.9]
 
     Privacy: one Gaussian release per person. [docs/privacy/rivals.md, "Every person alone"]
     """
 
-    width: float = 0.1
     shift: float = 4.0
-    constants: str = "tight"
-    lag: float = LAG
 
     assumes: ClassVar[str] = "nobody is trusted: the server sees what each person sends"
-
-    def __post_init__(self) -> None:
-        in_range("width", self.width, 0.0, math.inf)
-        in_range("shift", self.shift, 0.0, math.inf)
-        one_of("constants", self.constants, CONSTANTS)
 
     def clock(self, rounds: int) -> PersonClock:  # noqa: ARG002
         return PersonClock(self.lag)
@@ -68,6 +56,5 @@ class LocalLinUCB:
             sigma = sensitivity * noise_multiplier(budget)
             return Scales(sigma, sigma, sigma, RIDGE, self.shift * noise_norm(sigma, problem.p))
         sigma = 4 * math.sqrt(2 * math.log(2.5 / budget.delta)) / budget.epsilon
-        tail = 2 * math.log(2 * problem.rounds / FAILURE)
-        shift = 2 * sigma * (4 * math.sqrt(problem.p) + tail)
+        shift = 2 * sigma * published_norm(problem)
         return Scales(math.sqrt(2.0) * sigma, sigma, sigma, 0.0, shift, centre=1.0)

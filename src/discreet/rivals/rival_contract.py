@@ -13,6 +13,7 @@ from discreet.privacy.events import REAL_ARITHMETIC, Gaussian
 from discreet.rivals.noise_clocks import NoiseClock
 from discreet.schedule import Schedule
 from discreet.types import Array
+from discreet.validate import in_range, one_of
 
 LAG = 0.02
 """Of clocks that change with every round (``lagged_ends``): the mean loss is that of every round
@@ -20,6 +21,8 @@ within chance error. [docs/results/table.md, "Every round"]"""
 RIDGE = 1.0
 """Ridge without noise, as LinUCB has it. [Li et al. 2010]"""
 CONSTANTS = ("tight", "published")
+FAILURE = 0.1
+"""α of the papers: how often noise may leave the bound that a published shift covers."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,27 @@ class Rival(Protocol):
 
     def scales(self, problem: RivalProblem, budget: Budget) -> Scales:
         """Noise and ridge; none at ε = ∞."""
+
+
+@dataclass(frozen=True)
+class ShiftedLinUCB:
+    """Parameters of LinUCB on sums whose noise a ridge must cover: ``width`` β, ``shift`` in units
+    of the noise's norm, whose ``constants``, and the ``lag`` of its clock."""
+
+    width: float = 0.1
+    shift: float = 2.0
+    constants: str = CONSTANTS[0]
+    lag: float = LAG
+
+    def __post_init__(self) -> None:
+        in_range("width", self.width, 0.0, math.inf)
+        in_range("shift", self.shift, 0.0, math.inf)
+        one_of("constants", self.constants, CONSTANTS)
+
+
+def published_norm(problem: RivalProblem) -> float:
+    """4√p + 2 log(2T/α): what both papers bound the norm of unit noise by."""
+    return 4 * math.sqrt(problem.p) + 2 * math.log(2 * problem.rounds / FAILURE)
 
 
 @dataclass(frozen=True)

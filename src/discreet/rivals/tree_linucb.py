@@ -10,22 +10,18 @@ from discreet.privacy.budget import Budget
 from discreet.privacy.sensitivities import ridge_sensitivity
 from discreet.rivals.noise_clocks import TreeClock
 from discreet.rivals.rival_contract import (
-    CONSTANTS,
-    LAG,
     RIDGE,
     RivalProblem,
     Scales,
+    ShiftedLinUCB,
     noise_multiplier,
     noise_norm,
+    published_norm,
 )
-from discreet.validate import in_range, one_of
-
-FAILURE = 0.1
-"""α of the paper: how often its noise may leave the bound that its shift covers."""
 
 
 @dataclass(frozen=True)
-class TreeLinUCB:
+class TreeLinUCB(ShiftedLinUCB):
     """Act every round on V_a = Σ b bᵀ + N_t + ρ_t I and u_a = Σ (y − c)·b + h_t.
 
     N_t and h_t are sums of popcount(t) node noises, one node for each bit of t. The action is
@@ -40,24 +36,14 @@ class TreeLinUCB:
 
     >>> problem = RivalProblem(n_actions=2, p=4, rounds=1000)
     >>> [round(TreeLinUCB(constants=each).scales(problem, Budget(1.0, 1e-5)).gram, 1)
-    ...  for each in CONSTANTS]
+    ...  for each in ("tight", "published")]
     [18.8, 484.0]
 
     Privacy: one person is in at most m nodes, and everybody else sees functions of nodes.
     [docs/privacy/rivals.md, "The tree"]
     """
 
-    width: float = 0.1
-    shift: float = 2.0
-    constants: str = "tight"
-    lag: float = LAG
-
     assumes: ClassVar[str] = "a trusted server; all others together see every later policy"
-
-    def __post_init__(self) -> None:
-        in_range("width", self.width, 0.0, math.inf)
-        in_range("shift", self.shift, 0.0, math.inf)
-        one_of("constants", self.constants, CONSTANTS)
 
     def clock(self, rounds: int) -> TreeClock:  # noqa: ARG002
         return TreeClock(self.lag)
@@ -75,7 +61,6 @@ class TreeLinUCB:
     def _published(self, problem: RivalProblem, budget: Budget) -> Scales:
         levels = math.ceil(math.log2(problem.rounds)) + 1
         sigma = 4 * math.sqrt(levels) * 2 * math.log(4 / budget.delta) / budget.epsilon
-        tail = 2 * math.log(2 * problem.rounds / FAILURE)
-        shift = 2 * math.sqrt(2 * levels) * sigma * (4 * math.sqrt(problem.p) + tail)
+        shift = 2 * math.sqrt(2 * levels) * sigma * published_norm(problem)
         node = math.sqrt(2.0) * sigma  # (Z + Zᵀ)/√2 has √2 σ on the diagonal and σ beside it
         return Scales(node, node, sigma, shift, 0.0, centre=1.0)

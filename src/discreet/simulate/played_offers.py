@@ -11,7 +11,7 @@ import numpy as np
 from discreet.arrays.backend import as_like, namespace
 from discreet.errors import InvalidInput
 from discreet.features.offered import Offered
-from discreet.offers import Known, read_offers
+from discreet.offer_reader import Known, read_offers
 from discreet.plan import Plan
 from discreet.policies import Policy
 from discreet.releases.released import Released

@@ -4,6 +4,7 @@ import os
 import random
 import re
 import signal
+import sqlite3
 import time
 from collections import Counter
 from contextlib import suppress
@@ -72,9 +73,12 @@ def recover(place, account, draws, **options):
 
 
 def leftovers(place):
-    """Rows of batches that are over."""
-    with place.opened() as connection:
-        return journal.left_over(connection)
+    """Rows of batches that are over; unknown while the service moves pages under the copy."""
+    try:
+        with place.opened() as connection:
+            return journal.left_over(connection)
+    except sqlite3.DatabaseError:
+        return True
 
 
 def attack(new, steps, draws, *, people=False, control=False, clock=False, **options):

@@ -18,7 +18,8 @@ from discreet.control import UNIFORM
 from discreet.errors import InvalidInput
 from discreet.features.joint import Joint
 from discreet.known_actions import catalogue_after
-from discreet.offers import Known, Offers, ranked, read_offers
+from discreet.offer_reader import Known, read_offers
+from discreet.offers import Offers, ranked
 from discreet.releases.catalogue import item_row
 from discreet.service.runtime.context_features import Invalid
 from discreet.service.runtime.policy_versions import Draw
@@ -28,21 +29,27 @@ Floats = np.ndarray[Any, Any]
 
 
 class Offer(NamedTuple):
-    """The features of a context, what its request is offered (None: everything in use), and
-    whether it wants an order of all of it."""
+    """PRIVATE: the features of a context, what its request is offered (None: everything in use),
+    and whether it wants an order of all of it."""
 
     features: Floats
     actions: Any
     ranking: bool
 
+    def __repr__(self) -> str:
+        return "Offer(private)"
+
 
 class Choice(NamedTuple):
-    """What is stored of a decision, its row (p,) and block, and what is answered."""
+    """PRIVATE: what is stored of a decision, its row (p,) and block, and what is answered."""
 
     row: Floats
     block: int
     name: Any
     ranking: list[Any] | None = None
+
+    def __repr__(self) -> str:
+        return "Choice(private)"
 
 
 class OfferedActions:

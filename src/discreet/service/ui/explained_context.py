@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Any
@@ -33,10 +34,15 @@ async def whole_releases(state: WorkerState, chain: Chain, number: int) -> Relea
     digest = chain.until(number).links[-1].digest
     if digest not in _HELD:
         contents = await state.read(lambda c: document_table.after(c, -1))
-        _HELD[digest] = Chain(chain.key).extended(contents).until(number).released
+        # In a thread: to verify a long chain takes a while, and decisions do not wait for a page.
+        _HELD[digest] = await asyncio.to_thread(_whole, chain.key, contents, number)
         while len(_HELD) > 2:
             _HELD.popitem(last=False)
     return _HELD[digest]
+
+
+def _whole(key: str, contents: list[bytes], number: int) -> Released:
+    return Chain(key).extended(contents).until(number).released
 
 
 def explained(released: Released, context: Any, names: list[Any]) -> dict[str, Any] | None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from discreet.billboard.chain import Chain
-from discreet.offers import Known, read_offers
+from discreet.offer_reader import Known, read_offers
 from discreet.plan import Plan
 from discreet.releases.released import Released
 
