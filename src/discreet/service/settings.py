@@ -255,11 +255,19 @@ def text_of(path: str | Path) -> str:
     return read_text(path, "experiment", "Make one with discreet serve --init.")
 
 
+def _with_items(table: Mapping[str, Any]) -> dict[str, Any]:
+    """A catalogue's table with its ids and rows as one value."""
+    rest = {name: table[name] for name in table if name not in ("ids", "rows")}
+    return {**rest, "items": repr((table.get("ids"), table.get("rows")))}
+
+
 def differing(one: Any, other: Any, key: str = "") -> list[str]:
     """The keys under which two settings differ, as in "plan.budget.epsilon"; never a value."""
     if isinstance(one, Mapping) and isinstance(other, Mapping):
         if one.get("kind") != other.get("kind"):  # then the other keys cannot be compared
             return [f"{key}.kind"]
+        if "rows" in one:  # of a catalogue: the file has them as items
+            one, other = _with_items(one), _with_items(other)
         names = sorted(one.keys() | other.keys())
         parts = [(name, one.get(name), other.get(name)) for name in names]
     elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tomllib
+from contextlib import suppress
 from pathlib import Path
 
 from discreet.errors import CorruptRelease, InvalidInput
@@ -19,6 +21,7 @@ class ExperimentFile:
     def __init__(self, path: Path, settings: Settings, log: Log) -> None:
         self._path, self._settings, self._log = path, settings, log
         self._seen: tuple[int, ...] | None = None
+        self._beside = files_named(path)
         self.differs: list[str] = []
         self.readable = True
 
@@ -33,7 +36,8 @@ class ExperimentFile:
             self.readable, self.differs = True, differing(self._settings.said, now.said)
         except (InvalidInput, CorruptRelease):  # the latter of a prior's file
             self.readable, self.differs = False, []
-        self._seen = seen
+        beside = files_named(self._path)  # where others are named now, look once more
+        self._seen, self._beside = (seen if beside == self._beside else None), beside
         if (self.readable, self.differs) == told:
             return
         if not self.readable:
@@ -45,8 +49,20 @@ class ExperimentFile:
 
     def _stamp(self) -> tuple[int, ...]:
         """Changes with every write, even if the write sets the time of the file back."""
-        try:
-            found = self._path.stat()
-        except OSError:
-            return ()
-        return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+        stamp: tuple[int, ...] = ()
+        for path in (self._path, *self._beside):
+            with suppress(OSError):
+                found = path.stat()
+                stamp += found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+        return stamp
+
+
+def files_named(path: Path) -> list[Path]:
+    """The files that an experiment file names as parts of its plan: items, and a prior."""
+    try:
+        plan = tomllib.loads(path.read_text(encoding="utf-8"))["plan"]
+        actions = plan.get("actions")
+        items = actions.get("items") if isinstance(actions, dict) else None
+        return [path.parent / each for each in (items, plan.get("prior")) if isinstance(each, str)]
+    except (OSError, ValueError, LookupError, AttributeError):
+        return []
