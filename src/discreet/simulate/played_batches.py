@@ -42,8 +42,14 @@ class Playable(Protocol):
 
 def shuffle(seed: int, rows: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     """The order of a seed's rows and its uniforms (rows, 2), shared by all algorithms."""
+    order, draws = seeded_draws(seed, rows)
+    return order, draws.random((rows, 2))
+
+
+def seeded_draws(seed: int, rows: int) -> tuple[np.ndarray[Any, Any], np.random.Generator]:
+    """The order of a seed's rows, and the generator whose next draws are its uniforms."""
     rng = np.random.default_rng([seed, 2**31])
-    return rng.permutation(rows), rng.random((rows, 2))
+    return rng.permutation(rows), rng
 
 
 def played_control(

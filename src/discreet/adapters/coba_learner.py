@@ -1,0 +1,86 @@
+"""A learner of coba that plays a private plan."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from discreet.adapters.played_rows import PlayedRows
+from discreet.errors import InvalidInput
+from discreet.plan import Plan
+
+
+class CobaLearner:
+    """Give it to ``coba.Experiment`` beside coba's own learners.
+
+    The k-th action that coba offers is the plan's k-th; where coba offers words, and the plan has
+    names or a ``Catalogue``, they are its names or ids, and may be some of them. A reward r in
+    [0, 1] is the loss 1 − r; declare another range with ``Plan(outcome=Reward(low, high))``.
+
+    Coba shows a learner its own decisions only (``learn="on"``): rows that another policy played
+    belong into ``Learner.import_log``. For ``seed`` see ``PlayedRows``.
+
+    >>> from discreet import Budget, UnitBall
+    >>> plan = Plan(n_actions=2, features=UnitBall(2), budget=Budget.none())
+    >>> friend = CobaLearner(plan)
+    >>> action, chance, kept = friend.predict((0.5, 0.1), ["left", "right"])
+    >>> friend.learn((0.5, 0.1), action, 1.0, chance, **kept)
+    >>> chance, kept
+    (0.5, {'decision': 0})
+    """
+
+    def __init__(self, plan: Plan, *, seed: int | None = None) -> None:
+        self.played = PlayedRows(plan, seed)
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """What coba writes beside the results."""
+        plan = self.played.plan
+        return {
+            "family": "discreet",
+            "policy": type(plan.policy).__name__,
+            "oracle": type(plan.oracle).__name__,
+            "epsilon": plan.budget.epsilon,
+            "delta": plan.budget.delta,
+            "seed": self.played.seed,
+        }
+
+    def predict(self, context: Any, actions: Sequence[Any]) -> tuple[Any, float, dict[str, int]]:
+        """The chosen action, its probability, and the id that ``learn`` needs."""
+        if getattr(context, "is_batch", False) or getattr(actions, "is_batch", False):
+            raise InvalidInput("context must be one context; got a batch. Coba sends each alone.")
+        plan = self.played.plan
+        names = None if plan.actions is None else frozenset(plan.actions)
+        words = names is not None and all(isinstance(each, str) for each in actions)
+        if words and names is not None and names.issuperset(actions):
+            decision = self.played.decide(context, [str(each) for each in actions])
+            place = [*actions].index(decision.action)
+        else:
+            self._refuse_other_actions(actions)
+            decision = self.played.decide(context)
+            place = decision.action_index
+        return actions[place], decision.propensity, {"decision": decision.id}
+
+    def learn(
+        self,
+        context: Any,  # noqa: ARG002
+        action: Any,  # noqa: ARG002
+        reward: float,
+        probability: float | None,  # noqa: ARG002
+        decision: int | None = None,
+    ) -> None:
+        """Hear the reward of a decision; the row itself is in its batch already."""
+        if decision is None:
+            raise InvalidInput(
+                "decision must be the id that predict returned; got none. Evaluate with "
+                "learn='on', or begin with a log through Learner.import_log."
+            )
+        self.played.hear(decision, reward)
+
+    def _refuse_other_actions(self, actions: Sequence[Any]) -> None:
+        plan = self.played.plan
+        if plan.catalogue is not None or len(actions) != plan.n_actions:
+            raise InvalidInput(
+                f"actions must be the {plan.n_actions} of the plan, or names of some; got "
+                f"{len(actions)}. Make the plan with as many actions, or offer them by name."
+            )
