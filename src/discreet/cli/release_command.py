@@ -1,4 +1,4 @@
-"""``discreet release show|verify``: read what was published."""
+"""``discreet release show|verify|export``: read what was published."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 import math
 from typing import Any
 
-from discreet.cli.answer import Answer, described, table
+from discreet.cli.answer import Answer, described, table, write
 from discreet.cli.own_code import import_flag
 from discreet.cli.parser import Commands, command
 from discreet.cli.service_documents import read_released
@@ -20,15 +20,17 @@ from discreet.releases.released import Released
 
 
 def add(commands: Commands) -> None:
-    """``show`` and ``verify`` take a file."""
-    release = command(commands, "release", "show or verify a file of releases")
-    kinds = release.add_subparsers(dest="kind", metavar="show|verify", required=True)
+    """Each takes a file, or the address of a service."""
+    release = command(commands, "release", "show, verify or export a file of releases")
+    kinds = release.add_subparsers(dest="kind", metavar="show|verify|export", required=True)
     for call, summary in (
         (show, "the plan, each release and what it cost"),
+        (export, "write the newest predictor as an ONNX model"),
         (verify, "check digests and links, recompute predictors; exit code 1 if one fails"),
     ):
         name = call.__name__
         example = f"example:\n  discreet release {name} demo/released.json"
+        example += " --onnx model.onnx" * (call is export)
         kind = command(kinds, name, summary, call, example)
         kind.add_argument(
             "file",
@@ -36,6 +38,8 @@ def add(commands: Commands) -> None:
             help="what released.save() wrote, a file of signed documents (one per line), or the "
             "address of a service (with a key in DISCREET_API_KEY)",
         )
+        if call is export:
+            kind.add_argument("--onnx", required=True, metavar="FILE", help="where to write")
     import_flag(kind)
 
 
@@ -59,6 +63,18 @@ def verify(args: argparse.Namespace) -> Answer:
         {"number": number, "parts": parts} for number, parts in recomputed.items()
     ]
     return Answer(document, text + (f"\nhead {head}" if head else ""))
+
+
+def export(args: argparse.Namespace) -> Answer:
+    """The newest predictor as a model for other runtimes, after verifying the chain."""
+    from discreet.adapters.onnx_model import onnx_model
+
+    released = read_released(args.file)
+    write(args.onnx, onnx_model(released).SerializeToString())
+    assert released.latest is not None
+    number, digest = released.latest.number, released.latest.digest
+    document = {"file": args.onnx, "release": number, "digest": digest}
+    return Answer(document, f"wrote {args.onnx}: release {number}, digest {digest[:12]}")
 
 
 def show(args: argparse.Namespace) -> Answer:

@@ -1,0 +1,258 @@
+"""A classifier in the shape of scikit-learn: a plan with full feedback, a learner, its releases.
+
+Which class is right is the loss of every action, so each row tells all losses, and the learner
+behind it is the paper's Supervised. There is no other mechanism here than that of ``Learner``.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from discreet.adapters.class_probabilities import on_the_simplex
+from discreet.errors import InvalidInput, NotReady
+from discreet.features.number import Number
+from discreet.features.schema import Schema
+from discreet.features.unit_ball import UnitBall
+from discreet.frames import is_frame
+from discreet.learner import Learner
+from discreet.oracles import Oracle, PooledRidge
+from discreet.plan import Plan
+from discreet.policies import Greedy
+from discreet.privacy.accounting import epsilon
+from discreet.privacy.budget import Budget
+from discreet.privacy.events import Event, compose
+from discreet.privacy.noise import Noise, SecureNoise, SeededNoise
+from discreet.releases.release import Release
+from discreet.releases.released import Released
+from discreet.simulate.schema_columns import column_contexts
+from discreet.types import Floats
+
+FROM_LABELS = "from labels"
+"""What ``classes`` is where it is no secret which labels occur."""
+NO_LABELS = "no_validation"
+"""What scikit-learn calls rows without labels; None would be labels that were forgotten."""
+
+
+class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Linear classification whose weights are (ε, δ)-private for one row.
+
+    ``classes`` are declared: if a label occurs may itself be somebody's secret. Where it is none,
+    say ``classes="from labels"``. Columns become features by a public rule: with ``bounds`` (low,
+    high), numbers or one per column, values are clamped to the range; ``features`` may be a
+    ``Schema`` or ``UnitBall`` instead; with neither, rows longer than 1 are shortened to 1.
+
+    ``fit`` begins anew and spends ε on its rows. Fitting again tells more about rows that are in
+    both fits, so ``spent_`` adds up all fits of this object; cross-validation is as many fits.
+    ``partial_fit`` goes on: its rows must be new ones, and cost ε once. They wait until a batch is
+    full, and predictions change with its release. A copy predicts, and cannot go on.
+
+    An int as ``random_state`` makes runs repeatable and protects nobody; ``spent_`` is then ∞.
+
+    >>> x = np.random.default_rng(0).uniform(-1, 1, size=(2_000, 2))
+    >>> y = np.where(x[:, 0] > 0, "yes", "no")
+    >>> model = PrivateClassifier(epsilon=2.0, classes=["no", "yes"], bounds=(-1, 1)).fit(x, y)
+    >>> bool(model.score(x, y) > 0.8), model.spent_ <= 2.0
+    (True, True)
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: float = 1.0,
+        delta: float = 1e-5,
+        classes: Any = None,
+        bounds: Any = None,
+        features: UnitBall | Schema | None = None,
+        oracle: Oracle | None = None,
+        random_state: int | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.classes = classes
+        self.bounds = bounds
+        self.features = features
+        self.oracle = oracle
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = True  # on few rows noise is all there is
+        return tags
+
+    def fit(self, X: Any, y: Any) -> PrivateClassifier:
+        """Learn from rows (n, d) and their labels, and forget them; ε for each of the rows."""
+        contexts, labels = self._checked(X, y, reset=True)
+        self.classes_ = self._declared(self.classes, labels)
+        losses = self._losses(labels)
+        learner = self._begun(len(labels))
+        try:
+            learner.import_log(contexts, None, losses)
+        finally:
+            if learner.ledger.entries:  # what is refused costs nothing, and the old model stays
+                self._note(learner)
+        return self
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> PrivateClassifier:
+        """Learn from rows that were in no call before; they are released batch by batch."""
+        goes_on = getattr(self, "_learner", None)
+        contexts, labels = self._checked(X, y, reset=goes_on is None)
+        if goes_on is None:
+            if hasattr(self, "released_"):
+                raise InvalidInput(
+                    "partial_fit must go on with the object that was fitted; this is a copy. "
+                    "Go on with the original, or call fit."
+                )
+            self.classes_ = self._declared(self.classes if classes is None else classes, labels)
+        elif classes is not None and not np.array_equal(self._declared(classes), self.classes_):
+            raise InvalidInput(
+                f"classes must be those of the first call, {self.classes_.tolist()}; got others. "
+                "Leave them out, or call fit to begin anew."
+            )
+        losses = self._losses(labels)
+        learner = self._begun(None) if goes_on is None else goes_on
+        decided = learner.decide(contexts)
+        learner.observe(decided.id, losses)
+        try:
+            with suppress(NotReady):
+                while True:
+                    learner.release()
+        finally:
+            self._note(learner)
+        return self
+
+    @property
+    def spent_(self) -> float:
+        """ε at ``delta`` of a row that was in every fit of this object."""
+        check_is_fitted(self, "released_")
+        told: list[Event] = self._told
+        return epsilon(compose(*told), float(self.delta))
+
+    @property
+    def release_(self) -> Release | None:
+        """The newest release, which predicts; None before the first batch is full."""
+        check_is_fitted(self, "released_")
+        released: Released = self.released_
+        return released.latest
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Probabilities (n, classes): one minus predicted losses, put on the simplex."""
+        check_is_fitted(self, "released_")
+        contexts, _ = self._checked(X, reset=False)
+        features = self._features().map(contexts)
+        if self.release_ is None:
+            return np.full((len(features), len(self.classes_)), 1.0 / len(self.classes_))
+        return on_the_simplex(1.0 - self.release_.predictor.losses(features))
+
+    def predict(self, X: Any) -> Any:
+        """The class with the largest probability."""
+        places = self.predict_proba(X).argmax(axis=1)
+        return self.classes_[places]
+
+    def __getstate__(self) -> Any:
+        # Rows that wait stay here, and two copies must not draw two noises for one batch.
+        return {name: value for name, value in super().__getstate__().items() if name != "_learner"}
+
+    def _checked(self, X: Any, y: Any = NO_LABELS, *, reset: bool) -> tuple[Any, Floats]:
+        """Contexts as the plan reads them, and labels as an array."""
+        whole = isinstance(self.features, Schema) and is_frame(X)
+        told = {"dtype": np.float64, "reset": reset, "skip_check_array": whole}
+        if y is NO_LABELS:
+            rows, labels = validate_data(self, X, **told), np.empty(0)
+        else:
+            rows, labels = validate_data(self, X, y, **told)
+            labels = np.asarray(labels)
+            check_classification_targets(labels)
+        if whole:
+            return X, labels
+        columns = self._features()
+        if not isinstance(columns, Schema):
+            return rows, labels
+        if rows.shape[1] != len(columns.fields):
+            raise InvalidInput(
+                f"X must have {len(columns.fields)} columns, one for each field of the schema; got "
+                f"{rows.shape[1]}. Send them in the order of the fields, or as a frame."
+            )
+        names = [field.name for field in columns.fields]
+        return column_contexts(columns, dict(zip(names, rows.T, strict=True))), labels
+
+    def _features(self) -> UnitBall | Schema:
+        """How columns become features, by a public rule."""
+        if self.features is not None:
+            if self.bounds is not None:
+                raise InvalidInput(
+                    "bounds must be left out where features are declared; got both. "
+                    "A schema has ranges of its own."
+                )
+            return self.features
+        width = int(self.n_features_in_)
+        if self.bounds is None:
+            return UnitBall(width)
+        try:
+            low, high = (
+                np.broadcast_to(np.asarray(end, dtype=np.float64), (width,)) for end in self.bounds
+            )
+        except (TypeError, ValueError):
+            raise InvalidInput(
+                f"bounds must be (low, high), each a number or {width} of them; got "
+                f"{self.bounds!r}. Declare a public range: it must not come from the data."
+            ) from None
+        ends = enumerate(zip(low.tolist(), high.tolist(), strict=True))
+        return Schema([Number(f"x{place}", *each, clip=True) for place, each in ends])
+
+    def _declared(self, classes: Any, labels: Any = None) -> Any:
+        if isinstance(classes, str) and classes == FROM_LABELS and labels is not None:
+            found = np.unique(labels)
+        elif classes is None or isinstance(classes, str):
+            raise InvalidInput(
+                f"classes must be a list of all classes; got {classes!r}. Declare them, or write "
+                f"classes={FROM_LABELS!r} if it is public which labels occur."
+            )
+        else:
+            found = np.unique(np.asarray(classes))
+        if len(found) < 2:
+            raise InvalidInput(
+                f"classes must be two or more; got {len(found)} class. Declare all that may occur."
+            )
+        return found
+
+    def _losses(self, labels: Any) -> Floats:
+        """Losses (n, classes): 0 for the class of a row, and 1 for the others."""
+        if not np.isin(labels, self.classes_).all():
+            raise InvalidInput(
+                "y must hold declared classes only; some labels are others. Declare them too, or "
+                "leave these rows out."
+            )
+        return np.asarray(labels[:, None] != self.classes_, dtype=np.float64)
+
+    def _begun(self, imported: int | None) -> Learner:
+        """A new learner."""
+        plan = Plan(
+            n_actions=len(self.classes_),
+            features=self._features(),
+            budget=Budget(self.epsilon, self.delta),
+            policy=Greedy(),
+            oracle=PooledRidge() if self.oracle is None else self.oracle,
+            feedback="full",
+            losses="one_label",
+            imported=imported,
+        )
+        noise: Noise = SecureNoise()
+        if self.random_state is not None:
+            noise = SeededNoise(int(self.random_state))
+        return Learner(plan, window=None, noise=noise)
+
+    def _note(self, learner: Learner) -> None:
+        """Keep what is public: releases, and what the learner has charged for them."""
+        told = [*getattr(self, "_told", [])]
+        if getattr(self, "_learner", None) is not learner:
+            self._learner = learner
+            told.append(compose())
+        if learner.ledger.entries:  # a row is in one batch, and all batches cost the same
+            told[-1] = learner.ledger.entries[-1].event
+        self._told, self.released_ = told, learner.released
