@@ -7,7 +7,8 @@ import pytest
 
 import discreet as dc
 from discreet.cli.main import main
-from discreet.data.vw_logs import VwLog, vw_lines
+from discreet.data.vw_logs import VwLog
+from discreet.data.vw_text import vw_lines
 
 PLAN = """
 actions = ["a", "b", "c"]

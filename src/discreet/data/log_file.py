@@ -27,7 +27,9 @@ def log_columns(path: str) -> dict[str, np.ndarray[Any, Any]]:
         return sample_columns(path)
     read = read_vw(path)
     columns = dict(zip(read.columns, read.contexts.T, strict=True))
-    told = {"action": read.actions, "cost": read.costs, "probability": read.propensities}
+    # A place says nothing where rows were offered different actions: then ids are read.
+    actions = read.actions if read.same_offers else np.asarray(read.played, dtype=object)
+    told = {"action": actions, "cost": read.costs, "probability": read.propensities}
     for name in told:
         if name in columns:
             raise InvalidInput(

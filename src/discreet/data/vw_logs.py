@@ -1,16 +1,17 @@
-"""Logs of Vowpal Wabbit, read and written: ``cb`` (one line each) and ``cb_adf`` (blocks of lines).
+"""Logs of Vowpal Wabbit, read: ``cb`` (one line each) and ``cb_adf`` (blocks of lines).
 
 A label is ``action:cost:probability``. A ``cb`` line counts actions from 1. A ``cb_adf`` block has
-a ``shared`` line for the context and one line per action; the label is on the line of the action
-that was played.
+one line per action, with its features, and before them a ``shared`` line for the context; the
+label is on the line of the action that was played. ``vw_text.py`` writes them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,13 +19,20 @@ from discreet.data.reading import unreadable
 from discreet.errors import InvalidInput
 from discreet.types import Floats
 
+CONTEXT, ACTION = "x", "a"
+"""The namespaces in which features are written."""
+
 
 @dataclass(frozen=True, eq=False)
 class VwLog:
     """Logged decisions: contexts (n, d) with the names of their columns, and what was played.
 
-    ``actions`` count from 0; ``costs`` and ``propensities`` are as logged; ``n_actions`` is the
-    largest number seen. Features that a line does not name are 0.
+    ``actions`` count from 0: numbers of actions in a ``cb`` log, and places in the block in a
+    ``cb_adf`` log. ``costs`` and ``propensities`` are as logged; ``n_actions`` is the largest
+    number seen. Features that a line does not name are 0.
+
+    A ``cb_adf`` log tells what each row was offered: ``offers`` has the ids of its actions, and
+    ``items`` their features. Ids are what a line says of the action, or its tag.
     """
 
     columns: tuple[str, ...]
@@ -33,87 +41,111 @@ class VwLog:
     costs: Floats = field(repr=False)
     propensities: Floats = field(repr=False)
     n_actions: int
+    offers: tuple[tuple[str, ...], ...] | None = field(default=None, repr=False)
+    items: Mapping[str, Mapping[str, float]] | None = field(default=None, repr=False)
+
+    @cached_property
+    def same_offers(self) -> bool:
+        """Whether every row was offered the same actions in the same order."""
+        return self.offers is None or len(set(self.offers)) == 1
+
+    @property
+    def played(self) -> list[str]:
+        """The id of what each row played, in a ``cb_adf`` log."""
+        if self.offers is None:
+            raise InvalidInput(
+                "log must be of the kind cb_adf to have ids of actions; this one is cb. "
+                "Use actions, which are numbers."
+            )
+        pairs = zip(self.offers, self.actions.tolist(), strict=True)
+        return [offer[place] for offer, place in pairs]
+
+    def item_vectors(self) -> dict[str, list[float]]:
+        """Each item's numbers, in one order of columns: ``Catalogue(UnitBall(k), vectors)``."""
+        items = self.items or {}
+        columns = {name: None for told in items.values() for name in told}
+        return {
+            item: [float(told.get(name, 0.0)) for name in columns] for item, told in items.items()
+        }
 
 
-def read_vw(path: str | Path) -> VwLog:
-    """The decisions of a log; lines without a label (nothing was played) are left out."""
+class _Row(NamedTuple):
+    """One decision as it is read; ``label`` is None where nothing was played."""
+
+    features: dict[str, float]
+    label: tuple[int, float, float] | None
+    actions: int
+    offer: tuple[str, ...] | None = None
+
+
+def read_vw(path: str | Path, *, tags: bool = False) -> VwLog:
+    """The decisions of a log; lines without a label (nothing was played) are left out.
+
+    With ``tags`` the tag of an action's line is its id. Otherwise its features are, as they are
+    written, and tags are not read.
+    """
     try:
         with Path(path).open(encoding="utf-8") as file:
-            blocks = list(_blocks(file))
+            lines = file.read().splitlines()
     except OSError as error:
         unreadable(Path(path), error)
     except UnicodeDecodeError:
         raise InvalidInput(f"log must be UTF-8 text; {path} is not. Save it as UTF-8.") from None
-    rows: list[dict[str, float]] = []
-    labels: list[tuple[int, float, float]] = []
-    seen, n_actions = {}, 0
-    for number, lines in blocks:
-        if _is_shared(lines[0]) or len(lines) > 1:
-            features, label, actions = _adf(number, lines)
-        else:
-            features, label, actions = _cb(number, lines[0])
-        n_actions = max(n_actions, actions)
-        if label is None:
-            continue
-        seen.update(dict.fromkeys(features))
-        rows.append(features)
-        labels.append(label)
+    items: dict[str, dict[str, float]] = {}
+    rows, n_actions = [], 0
+    adf = _has_blocks(lines)
+    for number, block in _blocks(lines) if adf else _single(lines):
+        row = _adf(number, block, items, tags) if adf else _cb(number, block[0])
+        n_actions = max(n_actions, row.actions)
+        if row.label is not None:
+            rows.append(row)
     if not rows:
         raise InvalidInput(
             f"log must hold labelled lines, action:cost:probability; {path} holds none. "
             "Write it with --cb or --cb_adf labels."
         )
-    places = {name: place for place, name in enumerate(seen)}
+    places: dict[str, int] = {}
+    for row in rows:
+        for name in row.features:
+            places.setdefault(name, len(places))
     contexts = np.zeros((len(rows), len(places)))
-    for row, features in zip(contexts, rows, strict=True):
-        row[[places[name] for name in features]] = list(features.values())
-    played, costs, chances = (np.asarray(each) for each in zip(*labels, strict=True))
-    return VwLog(tuple(places), contexts, played.astype(np.int64), costs, chances, n_actions)
+    for numbers, row in zip(contexts, rows, strict=True):
+        numbers[[places[name] for name in row.features]] = list(row.features.values())
+    told = zip(*(row.label for row in rows if row.label is not None), strict=True)
+    played, costs, chances = (np.asarray(each) for each in told)
+    log = VwLog(tuple(places), contexts, played.astype(np.int64), costs, chances, n_actions)
+    if not adf:
+        return log
+    offers = tuple(row.offer for row in rows if row.offer is not None)
+    return replace(log, offers=offers, items=items)
 
 
-def vw_lines(logs: VwLog, *, adf: bool = False) -> Iterator[str]:
-    """The log as text, a line (or with ``adf`` a block) per decision; zeros are left out."""
-    for name in logs.columns:
-        if not name or set(name) & set(" |:\t\n"):
-            raise InvalidInput(
-                f"columns must be words without blanks, bars and colons to be written; got "
-                f"{name!r}. Rename it."
-            )
-    for row, action, cost, chance in zip(
-        logs.contexts, logs.actions, logs.costs, logs.propensities, strict=True
-    ):
-        told = " ".join(
-            f"{name}:{float(value)!r}"
-            for name, value in zip(logs.columns, row, strict=True)
-            if value
-        )
-        label = f"{float(cost)!r}:{float(chance)!r}"
-        if not adf:
-            yield f"{int(action) + 1}:{label} |x {told}\n"
-            continue
-        yield f"shared |x {told}\n"
-        for place in range(logs.n_actions):
-            yield f"{f'0:{label} ' if place == action else ''}|a action_{place}\n"
-        yield "\n"
+def _has_blocks(lines: list[str]) -> bool:
+    """Whether this is ``cb_adf``: by a shared line, or by gaps and an action 0."""
+    if any(_is_shared(line) for line in lines):
+        return True
+    gaps = any(not line.strip() for line in lines)
+    return gaps and any(line.lstrip().startswith("0:") for line in lines)
 
 
-def _blocks(file: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
-    """Examples with the number of their first line: blank lines and ``shared`` lines separate."""
+def _single(lines: list[str]) -> Iterator[tuple[int, list[str]]]:
+    """Lines with their numbers; blank ones separate nothing in a ``cb`` log."""
+    for number, line in enumerate(lines, start=1):
+        if line.strip():
+            yield number, [line]
+
+
+def _blocks(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
+    """Blocks with the number of their first line: blank lines and ``shared`` lines separate."""
     block: list[str] = []
-    first, adf = 1, False
-    for number, text in enumerate(file, start=1):
-        line = text.rstrip("\r\n")
-        if not line.strip():
-            if block:
-                yield first, block
-            block, adf = [], False
-            continue
-        if block and (not adf or _is_shared(line)):
+    first = 1
+    for number, line in enumerate(lines, start=1):
+        if block and (not line.strip() or _is_shared(line)):
             yield first, block
             block = []
-        if not block:
-            first, adf = number, _is_shared(line)
-        block.append(line)
+        if line.strip():
+            first = first if block else number
+            block.append(line)
     if block:
         yield first, block
 
@@ -122,27 +154,54 @@ def _is_shared(line: str) -> bool:
     return line.split("|", 1)[0].split()[:1] == ["shared"]
 
 
-def _cb(number: int, line: str) -> tuple[dict[str, float], tuple[int, float, float] | None, int]:
+def _cb(number: int, line: str) -> _Row:
     label = _label(number, line)
     if label is None:
-        return {}, None, 0
+        return _Row({}, None, 0)
     if label[0] < 1:
         raise _wrong(number, "an action must be counted from 1")
-    return _features(number, line), (label[0] - 1, *label[1:]), label[0]
+    return _Row(_features(number, line), (label[0] - 1, *label[1:]), label[0])
 
 
-def _adf(
-    number: int, lines: list[str]
-) -> tuple[dict[str, float], tuple[int, float, float] | None, int]:
-    actions = lines[1:]
-    labels = [_label(number + 1 + place, line) for place, line in enumerate(actions)]
+def _adf(number: int, lines: list[str], items: dict[str, dict[str, float]], tags: bool) -> _Row:
+    """A block; what its lines say of actions is put among the items."""
+    shared = _is_shared(lines[0])
+    actions = lines[1:] if shared else lines
+    numbered = [*enumerate(actions, start=number + shared)]
+    labels = [_label(place, line) for place, line in numbered]
     played = [place for place, label in enumerate(labels) if label is not None]
     if len(played) > 1:
         raise _wrong(number, "a block must have one label, on the line of the action played")
     if not played:
-        return {}, None, len(actions)
+        return _Row({}, None, len(actions))
+    offer = tuple(_item(place, line, items, tags) for place, line in numbered)
+    if len(set(offer)) < len(offer):
+        raise _wrong(number, "a block must have different actions, by their features or tags")
     found: Any = labels[played[0]]
-    return _features(number, lines[0]), (played[0], *found[1:]), len(actions)
+    context = _features(number, lines[0]) if shared else {}
+    return _Row(context, (played[0], *found[1:]), len(actions), offer)
+
+
+def _item(number: int, line: str, items: dict[str, dict[str, float]], tags: bool) -> str:
+    """The id of the action of a line."""
+    told = _features(number, line, ACTION)
+    name = " ".join(key if value == 1.0 else f"{key}:{value!r}" for key, value in told.items())
+    if tags:
+        name = _tag(line)
+    if not name:
+        raise _wrong(number, "a line of an action must have features, or tags that are read")
+    if items.setdefault(name, told) != told:
+        raise _wrong(number, "an action must have the same features wherever its tag is")
+    return name
+
+
+def _tag(line: str) -> str:
+    """What touches the first bar, or follows a quote; empty without one."""
+    before = line.split("|", 1)[0]
+    last = before.split()[-1:] or [""]
+    quoted = last[0].startswith("'")
+    touches = before == before.rstrip() and ":" not in last[0] and last[0] != "shared"
+    return last[0].removeprefix("'") if quoted or touches else ""
 
 
 def _label(number: int, line: str) -> tuple[int, float, float] | None:
@@ -164,8 +223,8 @@ def _label(number: int, line: str) -> tuple[int, float, float] | None:
     return action, cost, chance
 
 
-def _features(number: int, line: str) -> dict[str, float]:
-    """Names and values; names in a namespace are written ``space^name``."""
+def _features(number: int, line: str, own: str = CONTEXT) -> dict[str, float]:
+    """Names and values; names in a namespace that is not ``own`` are written ``space^name``."""
     found: dict[str, float] = {}
     for part in line.split("|")[1:]:
         words = part.split()
@@ -175,7 +234,7 @@ def _features(number: int, line: str) -> dict[str, float]:
             scale = _value(number, scaled)
         for word in words:
             name, _, value = word.partition(":")
-            key = f"{space}^{name}" if space not in ("", "x") else name
+            key = f"{space}^{name}" if space not in ("", own) else name
             found[key] = found.get(key, 0.0) + scale * _value(number, value)
     return found
 
