@@ -11,8 +11,8 @@ TORCH_DEV := $(TORCH_VENV)/.installed
 CODE := src tests bench examples
 
 # The first Python on the path that is new enough and has wheels for every dependency.
-NEW_ENOUGH := import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info < (3, 14))
-PYTHON ?= $(shell for each in python3 python3.13 python3.12 python3.11; do \
+NEW_ENOUGH := import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info < (3, 15))
+PYTHON ?= $(shell for each in python3 python3.13 python3.12 python3.11 python3.14; do \
 	"$$each" -c "$(NEW_ENOUGH)" 2>/dev/null && echo "$$each" && break; done)
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # Three on two cores: those that start services mostly wait.
@@ -21,8 +21,15 @@ PYTEST := python -m pytest -v -n 3 --no-loadscope-reorder
 TEST_WHEEL := PYTHONPATH="$(CURDIR)/$(WHEEL)" DISCREET_TESTS_WHEEL=1 $(BIN)/$(PYTEST)
 # One version, which the lock file has too: make lock TORCH=torch==X changes it.
 TORCH ?= torch==2.13.0
+# The last one that Python 3.11 and NumPy 2 may install; it needs torch (docs/friends.md).
+OBP := obp==0.4.1
+# What looks at a release has pins of its own.
+RELEASE_VENV := .venv-release
+RELEASE_BIN := $(RELEASE_VENV)/bin
+CLEAN := build/clean
 
-.PHONY: help setup demo test test-torch test-long sabotage coverage wheel lint bench lock clean check-deploy
+.PHONY: help setup demo test test-torch test-long sabotage coverage wheel lint bench lock clean check-deploy \
+	release-check sbom
 
 help:
 	@echo "make setup      .venv with everything but torch"
@@ -35,14 +42,16 @@ help:
 	@echo "make coverage   make test once more, with the lines that it runs"
 	@echo "make lint       ruff, mypy, import rules"
 	@echo "make wheel      dist/, unpacked in build/wheel"
+	@echo "make release-check  sdist and wheel in dist/, looked at, and installed where nothing else is"
+	@echo "make sbom       dist/sbom.cdx.json: what an install brings, after make release-check"
 	@echo "make bench      every script of bench/, quick"
 	@echo "make lock       new versions in $(LOCK)"
-	@echo "make clean      remove what was built; .venv and .venv-torch stay"
+	@echo "make clean      remove what was built; environments stay"
 
 setup: $(DEV)
 
 $(BIN)/python:
-	@test -n "$(PYTHON)" || { echo "error: Python 3.11 to 3.13 must be on the path, with venv; \
+	@test -n "$(PYTHON)" || { echo "error: Python 3.11 to 3.14 must be on the path, with venv; \
 	none is. Install one, or say make PYTHON=/path/to/python3." >&2; exit 1; }
 	"$(PYTHON)" -m venv $(VENV)
 
@@ -81,7 +90,7 @@ coverage: wheel
 $(TORCH_DEV): pyproject.toml $(LOCK) | $(BIN)/python
 	$(BIN)/python -m venv $(TORCH_VENV)
 	$(TORCH_VENV)/bin/python -m pip --disable-pip-version-check --quiet install --constraint $(LOCK) \
-		--editable '.[all,dev,torch]' '$(TORCH)' 'triton; sys_platform == "linux"'
+		--editable '.[all,dev,torch,obp]' '$(TORCH)' '$(OBP)' 'triton; sys_platform == "linux"'
 	@touch $@
 
 test-torch: $(TORCH_DEV)
@@ -94,6 +103,29 @@ wheel: $(DEV)
 	rm -rf $(WHEEL) dist
 	$(BIN)/python -m build --wheel --outdir dist
 	$(PIP) install --no-deps --no-compile --target $(WHEEL) dist/*.whl
+
+$(RELEASE_BIN)/twine: | $(BIN)/python
+	$(BIN)/python -m venv $(RELEASE_VENV)
+	$(RELEASE_BIN)/python -m pip --disable-pip-version-check --quiet install \
+		build check-wheel-contents cyclonedx-bom twine
+
+# The source archive is what is installed: it makes the wheel that people would get.
+release-check: $(RELEASE_BIN)/twine
+	rm -rf dist $(CLEAN)
+	$(RELEASE_BIN)/python -m build --outdir dist
+	$(RELEASE_BIN)/twine check --strict dist/*
+	$(RELEASE_BIN)/check-wheel-contents dist/*.whl
+	$(BIN)/python -m venv $(CLEAN)
+	$(CLEAN)/bin/python -m pip --disable-pip-version-check --quiet install dist/*.tar.gz
+	$(CLEAN)/bin/discreet version
+	cd $(CLEAN) && bin/discreet run --data fried --rows 400 --seeds 1 && \
+		bin/python -m doctest $(CURDIR)/README.md
+	@du -sm $(CLEAN)/lib/python*/site-packages
+	@grep -q '^\[project.urls\]' pyproject.toml || echo "note: pyproject.toml has no [project.urls] yet"
+
+sbom:
+	$(RELEASE_BIN)/cyclonedx-py environment --of JSON --pyproject pyproject.toml \
+		-o dist/sbom.cdx.json $(CLEAN)/bin/python
 
 bench: $(DEV)
 	$(PIP) install --editable '.[bench]'

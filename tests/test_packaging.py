@@ -25,6 +25,10 @@ EXTRAS = {
     "traces",
     "dask",
     "torch",
+    "sklearn",
+    "coba",
+    "obp",
+    "onnx",
     "bench",
     "dev",
     "all",
@@ -117,6 +121,7 @@ def test_the_lock_file_has_a_version_of_every_dependency(version):
     pins = {pin.name: pin for pin in locked if not pin.marker or pin.marker.evaluate(here)}
     extras = project()["optional-dependencies"]
     parts = ("campaign", "serve", "openfeature", "postgres", "dask", "dev", "torch")
+    parts += ("sklearn", "coba", "onnx")
     for text in [*project()["dependencies"], *(need for part in parts for need in extras[part])]:
         need = Requirement(text)
         (pinned,) = pins[need.name].specifier
@@ -142,6 +147,8 @@ def test_what_the_short_way_builds_on_has_an_upper_bound(name):
         ("test-long", "-m long"),
         ("coverage", "--cov=discreet"),
         ("lock", "uv pip compile"),
+        ("release-check", "twine check"),
+        ("sbom", "cyclonedx-py"),
         ("lint", "mypy"),
         ("bench", "--quick"),
         ("clean", "rm -rf"),
