@@ -115,8 +115,8 @@ release-check: $(RELEASE_BIN)/twine
 	$(RELEASE_BIN)/python -m build --outdir dist
 	$(RELEASE_BIN)/twine check --strict dist/*
 	$(RELEASE_BIN)/check-wheel-contents dist/*.whl
-	$(BIN)/python -m venv $(CLEAN)
-	$(CLEAN)/bin/python -m pip --disable-pip-version-check --quiet install dist/*.tar.gz
+	$(BIN)/python -m venv --without-pip $(CLEAN)
+	$(PIP) --python $(CLEAN)/bin/python install dist/*.tar.gz
 	$(CLEAN)/bin/discreet version
 	cd $(CLEAN) && bin/discreet run --data fried --rows 400 --seeds 1 && \
 		bin/python -m doctest $(CURDIR)/README.md

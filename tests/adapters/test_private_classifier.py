@@ -84,6 +84,13 @@ def test_what_is_refused_costs_nothing_and_leaves_the_model():
         one.fit(np.where(X > 1.9, np.nan, X), Y)
     assert one.spent_ == spent
     assert (one.predict(X) == before).all()
+    narrow = dc.Schema([dc.Number(name, -2, 2) for name in "abc"])
+    one = model(random_state=None, features=narrow, bounds=None).fit(X, Y)
+    before, spent = one.predict(X), one.spent_
+    with pytest.raises(InvalidInput, match=r"in \[-2, 2\]"):  # the learner itself refuses the log
+        one.fit(X * 2, Y)
+    assert one.spent_ == spent
+    assert (one.predict(X) == before).all()
 
 
 def test_partial_fits_go_on_and_cost_once():

@@ -117,14 +117,15 @@ class _Graph:
         return name
 
     def shortened(self, rows: str) -> str:
-        """c / max(1, ‖c‖), as ``UnitBall`` computes it, without squares that overflow."""
+        """c / max(1, ‖c‖), as ``UnitBall`` computes it, without squares that overflow.
+
+        With c' = c / max(1, max|c|) it is c' / max(1, ‖c'‖): where c' ≠ c, ‖c'‖ is at least 1.
+        """
         one = self.constant("one", 1.0)
         largest = self.add("ReduceMax", self.add("Abs", rows), axes=[-1], keepdims=1)
-        scale = self.add("Max", largest, one)
-        small = self.add("Div", rows, scale)
+        small = self.add("Div", rows, self.add("Max", largest, one))
         squares = self.add("ReduceSumSquare", small, axes=[-1], keepdims=1)
-        length = self.add("Max", self.add("Sqrt", squares), self.add("Div", one, scale))
-        return self.add("Div", small, length)
+        return self.add("Div", small, self.add("Max", self.add("Sqrt", squares), one))
 
     def linked(self, predictor: Predictor, scores: str) -> None:
         """The predictor's link, from scores to ``losses``."""
