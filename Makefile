@@ -8,7 +8,7 @@ WHEEL := build/wheel
 LOCK := requirements-dev.lock
 TORCH_VENV := .venv-torch
 TORCH_DEV := $(TORCH_VENV)/.installed
-CODE := src tests bench examples
+CODE := src tests bench examples docs/site
 
 # The first Python on the path that is new enough and has wheels for every dependency.
 NEW_ENOUGH := import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info < (3, 14))
@@ -22,7 +22,7 @@ TEST_WHEEL := PYTHONPATH="$(CURDIR)/$(WHEEL)" DISCREET_TESTS_WHEEL=1 $(BIN)/$(PY
 # One version, which the lock file has too: make lock TORCH=torch==X changes it.
 TORCH ?= torch==2.13.0
 
-.PHONY: help setup demo test test-torch test-long sabotage coverage wheel lint bench lock clean check-deploy
+.PHONY: help setup demo test test-torch test-long sabotage coverage wheel lint docs bench lock clean check-deploy
 
 help:
 	@echo "make setup      .venv with everything but torch"
@@ -34,6 +34,7 @@ help:
 	@echo "make check-deploy what the image does, and nginx in front (NGINX_PROGRAM=nginx); needs a network"
 	@echo "make coverage   make test once more, with the lines that it runs"
 	@echo "make lint       ruff, mypy, import rules"
+	@echo "make docs       the site, in build/site: open build/site/index.html"
 	@echo "make wheel      dist/, unpacked in build/wheel"
 	@echo "make bench      every script of bench/, quick"
 	@echo "make lock       new versions in $(LOCK)"
@@ -47,7 +48,7 @@ $(BIN)/python:
 	"$(PYTHON)" -m venv $(VENV)
 
 $(DEV): pyproject.toml $(LOCK) | $(BIN)/python
-	$(PIP) install --constraint $(LOCK) --editable '.[all,dev]'
+	$(PIP) install --constraint $(LOCK) --editable '.[all,dev,docs]'
 	@touch $@ $(DEMO)
 
 # A light environment is enough for the demo; after make setup it is there already.
@@ -90,6 +91,12 @@ test-torch: $(TORCH_DEV)
 sabotage: $(DEV)
 	PYTHONPATH=tests $(BIN)/python -m sabotage.run --page docs/results/audit/sabotage.md
 
+# A warning, a dead link or a page that no list names fails.
+docs: $(DEV)
+	$(BIN)/python docs/site/stage.py build/site-source
+	$(BIN)/python -m sphinx -q -W --keep-going -j auto -c docs/site -d build/site-cache build/site-source build/site
+	$(BIN)/python docs/site/check_site.py build/site
+
 wheel: $(DEV)
 	rm -rf $(WHEEL) dist
 	$(BIN)/python -m build --wheel --outdir dist
@@ -104,7 +111,7 @@ bench: $(DEV)
 lock: | $(BIN)/python
 	$(PIP) install uv
 	echo '$(TORCH)' | $(BIN)/uv pip compile --quiet --universal --upgrade --python-version 3.11 \
-		--extra all --extra dev --no-annotate --custom-compile-command "make lock" \
+		--extra all --extra dev --extra docs --no-annotate --custom-compile-command "make lock" \
 		--output-file $(LOCK) pyproject.toml -
 
 clean:
