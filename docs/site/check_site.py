@@ -3,8 +3,8 @@
     python docs/site/check_site.py build/site
 
 Fails where a page loads something from another host, links to a file or an anchor that is not
-there, is more than two clicks in the text from the start page, does not say for whom it is, or has a
-picture without words.
+there, is more than two clicks in the text from the start page, does not say for whom it is, or has
+a picture without words.
 """
 
 from __future__ import annotations

@@ -54,5 +54,27 @@ def plain_prose(app, what, name, obj, options, lines):  # noqa: ARG001
             lines[i] = "".join(parts)
 
 
+SIGNATURE = re.compile(r'(<span class="sig-paren">\(</span>\s*)<dl>(.*?)</dl>', re.DOTALL)
+
+
+def for_every_reader(app, pagename, templatename, context, doctree):  # noqa: ARG001
+    """What the theme leaves out: levels of headings, and what a keyboard must reach to scroll."""
+    tree = context.get("furo_navigation_tree", "")
+    context["furo_navigation_tree"] = tree.replace(
+        'role="heading"', 'role="heading" aria-level="2"'
+    )
+    body = context.get("body", "")
+    body = body.replace("<pre>", '<pre tabindex="0">')
+    body = body.replace('<div class="table-wrapper', '<div tabindex="0" class="table-wrapper')
+    context["body"] = SIGNATURE.sub(_as_lines, body)
+
+
+def _as_lines(signature):
+    """Arguments are lines, not definitions without a term."""
+    lines = signature[2].replace("<dd>", '<div class="argument">').replace("</dd>", "</div>")
+    return f"{signature[1]}{lines}"
+
+
 def setup(app):
     app.connect("autodoc-process-docstring", plain_prose, priority=400)  # before napoleon
+    app.connect("html-page-context", for_every_reader, priority=900)  # after the theme

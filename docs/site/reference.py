@@ -11,11 +11,19 @@ import inspect
 import os
 import re
 from argparse import ArgumentParser
+from dataclasses import is_dataclass
 from functools import cache
 from typing import Any
 
 NAME = re.compile(r"^- `(discreet(?:\.\w+)+)`(?:: (.*(?:\n  .+)*))?\n?", re.MULTILINE)
 COMMAND = re.compile(r"^- `discreet ([a-z-]+)`.*(?:\n  .+)*\n?", re.MULTILINE)
+FIELDS_ALONE = re.compile(
+    r"discreet\.(Number|Flag|Category|Hashed|Date|SecureNoise|SeededNoise|Prior"
+    r"|ReplayBonusPO|SquareCB|FastCB|LinUCB|RegCB|AdaCB|Greedy|Uniform"
+    r"|PooledRidge|Ridge|Logistic|FiniteClass|audit\.Chosen|audit\.Trials)"
+)
+"""Their methods are those of a contract that the library calls, and nobody else."""
+NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 COLUMNS = "92"
 """How wide help is set, whatever the terminal."""
 
@@ -23,6 +31,25 @@ COLUMNS = "92"
 def names(text: str) -> list[str]:
     """The public names of a page, in its order."""
     return [name for name, _ in NAME.findall(text)]
+
+
+def undocumented(text: str) -> list[str]:
+    """Arguments that neither the docstring of a name on this page nor the page itself explains."""
+    missing = []
+    for name in names(text):
+        item = found(name)
+        if not callable(item) or (inspect.isclass(item) and issubclass(item, BaseException)):
+            continue
+        said = f"{inspect.getdoc(item) or ''}\n{NAME.sub('', text)}"
+        source = inspect.getsource(item) if is_dataclass(item) else ""  # type: ignore[arg-type]
+        for argument in inspect.signature(item).parameters.values():
+            word = re.escape(argument.name)
+            known = re.search(rf"(?<![\w.]){word}(?!\w)", said)
+            below = re.search(rf'^    {word}: .*\n    """', source, re.MULTILINE)  # of a field
+            hidden = argument.kind not in NAMED or argument.name.startswith("_")
+            if not (known or below or hidden):
+                missing.append(f"{name}: {argument.name}")
+    return missing
 
 
 def commands(text: str) -> list[str]:
@@ -48,7 +75,8 @@ def found(name: str) -> Any:
 def _entry(name: str, words: str) -> str:
     item = found(name)
     if inspect.isclass(item):
-        members = "" if issubclass(item, BaseException) else "   :members:\n"
+        bare = issubclass(item, BaseException) or FIELDS_ALONE.fullmatch(name)
+        members = "" if bare else "   :members:\n"
         directive = f".. autoclass:: {name}\n{members}"
     elif callable(item):
         directive = f".. autofunction:: {name}\n"

@@ -60,9 +60,10 @@ class Stage:
         dark = found.with_name(found.name.replace("-light.", "-dark."))
         if mark and dark != found and dark.is_file():
             self._copy(dark)
+            both = {"light": self._relative(page, found), "dark": self._relative(page, dark)}
             return "\n\n".join(
-                f"```{{image}} {self._relative(page, each)}\n:alt: {words}\n:class: only-{kind}\n```"
-                for kind, each in {"light": found, "dark": dark}.items()
+                f"```{{image}} {each}\n:alt: {words}\n:class: only-{kind}\n```"
+                for kind, each in both.items()
             )
         place_there = self._relative(page, found) + (f"#{anchor}" if anchor else "")
         return f"{mark}[{words}]({place_there})"
@@ -86,13 +87,14 @@ class Stage:
 
     def _navigation(self, page: Path) -> str:
         if page == START:
-            return "".join(self._toctree(page, below, name) for name, below in sections(page))
-        return self._toctree(page, listed(page)) if page in LISTS else ""
+            return "".join(_toctree(below, name) for name, below in sections(page))
+        return _toctree(listed(page)) if page in LISTS else ""
 
-    def _toctree(self, page: Path, below: list[Path], caption: str = "") -> str:
-        head = "\n```{toctree}\n:hidden:\n" + (f":caption: {caption}\n" if caption else "")
-        entries = "".join(f"/{place(each).with_suffix('').as_posix()}\n" for each in below)
-        return f"{head}\n{entries}```\n"
+
+def _toctree(below: list[Path], caption: str = "") -> str:
+    head = "\n```{toctree}\n:hidden:\n" + (f":caption: {caption}\n" if caption else "")
+    entries = "".join(f"/{place(each).with_suffix('').as_posix()}\n" for each in below)
+    return f"{head}\n{entries}```\n"
 
 
 def _outside_code(text: str, change) -> str:

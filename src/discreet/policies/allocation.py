@@ -32,7 +32,12 @@ class Policy(ABC):
 
     @abstractmethod
     def probabilities(self, released: Released, features: Array) -> Array:
-        """(..., n, p) -> (..., n, A), rows on the simplex; uniform before the first release."""
+        """(..., n, p) -> (..., n, A), rows on the simplex; uniform before the first release.
+
+        Args:
+            released: What was published so far.
+            features: (..., n, p), mapped contexts.
+        """
 
     @classmethod
     def campaign_settings(cls) -> Sequence[Policy]:
@@ -40,7 +45,13 @@ class Policy(ABC):
         return [cls()]
 
     def sample(self, released: Released, features: Array, u: Array) -> Array:
-        """Actions (..., n) from uniforms u (..., n, 2)."""
+        """Actions (..., n) from uniforms u (..., n, 2).
+
+        Args:
+            released: What was published so far.
+            features: (..., n, p), mapped contexts.
+            u: Uniforms in [0, 1); the same u gives the same actions.
+        """
         return draw(self.probabilities(released, features), u[..., 0])
 
 

@@ -159,6 +159,16 @@ def lift(released: Released, *, confidence: float = 0.95) -> Lift:
     The intervals cover sampling and privacy noise. The one that is ``valid at any time`` holds for
     all releases at once, so that looking every day is no mistake; the other one is narrower, and
     holds for one look at a time that was fixed before. [docs/lift.md]
+
+    Args:
+        released: The releases of a plan with a ``Control``.
+        confidence: Of the intervals, in [0.5, 1).
+
+    Returns:
+        A ``Lift``: ``text``, ``verdict``, ``table``, ``plot()``, ``to_frame()``.
+
+    Raises:
+        InvalidInput: The plan has no control share, or nothing was released yet.
     """
     in_range("confidence", confidence, 0.5, 1.0, open_high=True)
     plan: Any = released.plan or {}

@@ -30,7 +30,9 @@ class Prior:
     Make one with ``prior_from_logs`` or ``prior_from_released``. ``weight`` is what a record of
     the prior counts beside one of the experiment's, ``source`` says where it comes from.
     ``made_for`` is the digest of what a plan must share with it: features, actions, outcome.
-    ``records`` and sums are before weighting; ``variance`` is that of the noise in the sums.
+    ``records`` and sums are before weighting; ``variance`` is that of the noise in the sums,
+    ``gram`` and ``response``. ``matrix``, ``following`` and ``told`` are as in a release: the
+    stretch of the rows, that of the next batch, and how people fared.
     """
 
     source: str
