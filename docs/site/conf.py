@@ -44,13 +44,19 @@ pygments_dark_style = "a11y-high-contrast-dark"
 
 
 def plain_prose(app, what, name, obj, options, lines):  # noqa: ARG001
-    """Docstrings are prose with ``code`` and examples: |F| and f* in them are no markup."""
+    """Docstrings are prose with ``code`` and examples: |F| and f* in them are no markup.
+
+    A page that they name by its path becomes a link.
+    """
     example = False
     for i, line in enumerate(lines):
         example = line.lstrip().startswith(">>>") or (example and bool(line.strip()))
         if not example:
             parts = re.split(r"(``.+?``)", line)
             parts[::2] = [re.sub(r"([\\*|`_])", r"\\\1", part) for part in parts[::2]]
+            parts[::2] = [
+                re.sub(r"\bdocs/([\w/-]+)\.md", r":doc:`/\1`", part) for part in parts[::2]
+            ]
             lines[i] = "".join(parts)
 
 
