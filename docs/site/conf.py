@@ -43,6 +43,10 @@ pygments_style = "a11y-high-contrast-light"
 pygments_dark_style = "a11y-high-contrast-dark"
 
 
+MARKUP = re.compile(r"([\\*|`_])")
+PAGE = re.compile(r"\bdocs/([\w/-]+)\.md")
+
+
 def plain_prose(app, what, name, obj, options, lines):  # noqa: ARG001
     """Docstrings are prose with ``code`` and examples: |F| and f* in them are no markup.
 
@@ -53,10 +57,8 @@ def plain_prose(app, what, name, obj, options, lines):  # noqa: ARG001
         example = line.lstrip().startswith(">>>") or (example and bool(line.strip()))
         if not example:
             parts = re.split(r"(``.+?``)", line)
-            parts[::2] = [re.sub(r"([\\*|`_])", r"\\\1", part) for part in parts[::2]]
-            parts[::2] = [
-                re.sub(r"\bdocs/([\w/-]+)\.md", r":doc:`/\1`", part) for part in parts[::2]
-            ]
+            parts[::2] = [MARKUP.sub(r"\\\1", part) for part in parts[::2]]
+            parts[::2] = [PAGE.sub(r":doc:`/\1`", part) for part in parts[::2]]
             lines[i] = "".join(parts)
 
 
