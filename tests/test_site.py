@@ -1,6 +1,7 @@
 """The site: every page is in a list, every public name in the reference, and faults are found."""
 
 import importlib
+import inspect
 import re
 import sys
 from pathlib import Path
@@ -77,6 +78,14 @@ def test_an_argument_that_nobody_explains_is_found(site):
         "discreet.arrays.backend.lift: like",
         "discreet.arrays.backend.lift: axes",
     ]
+
+
+def test_every_public_name_shows_an_example():
+    made_by_others = {"Lift", "Mechanism", "OfflineEvaluation"}  # whose makers show one
+    for name in set(discreet.__all__) - made_by_others:
+        item = getattr(discreet, name)
+        if not (inspect.isclass(item) and issubclass(item, BaseException)):
+            assert ">>> " in inspect.getdoc(item), name
 
 
 def test_every_command_is_in_the_reference(site):

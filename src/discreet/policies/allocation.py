@@ -23,6 +23,10 @@ class Policy(ABC):
     Inputs are only releases and features. Privacy holds for every fixed ``u``. Floats are
     parameters: in a stack of R runs each is an array of shape (R,), which ``lift`` reshapes to
     broadcast with features. ``register`` adds your own class. [docs/extending.md]
+
+    >>> import discreet
+    >>> discreet.Uniform().probabilities(Released(2), np.ones((1, 3)))
+    array([[0.5, 0.5]])
     """
 
     uses_radii: ClassVar[bool] = False

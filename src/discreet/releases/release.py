@@ -90,6 +90,10 @@ class Release:
 
     ``records`` are the slots of the batch, ``gram`` the noisy second moments, ``event`` says what
     the fit cost, and ``plan_digest`` names the plan.
+
+    >>> release = Release(1, 16, Predictor(np.zeros((2, 3)), "identity"))
+    >>> release.number, release.records, release.predictor.weights.shape
+    (1, 16, (2, 3))
     """
 
     number: int

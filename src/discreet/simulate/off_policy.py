@@ -40,6 +40,9 @@ class Logs:
     Features are mapped contexts, ``plan.features.map(contexts)``; ``Logs.of`` maps raw ones.
     A propensity is the probability with which the logging policy chose the action that it chose:
     ``decisions.propensity``. It is the policy's, not that of a sampled component.
+
+    >>> Logs(np.ones((2, 1)), np.array([0, 1]), np.array([0.0, 1.0]), np.array([0.5, 0.5])).losses
+    array([0., 1.])
     """
 
     features: Floats = field(repr=False)

@@ -69,6 +69,10 @@ class PrivacyCurve:
     and their noise; they do not say how another set would differ.
 
     They have the given ``confidence``.
+
+    >>> curve = privacy_curve("linear", epsilons=[8], seeds=2, horizon=500)
+    >>> curve.losses.shape, curve.table[0].epsilon
+    ((1, 2), 8.0)
     """
 
     epsilons: tuple[float, ...]
