@@ -8,7 +8,7 @@ WHEEL := build/wheel
 LOCK := requirements-dev.lock
 TORCH_VENV := .venv-torch
 TORCH_DEV := $(TORCH_VENV)/.installed
-CODE := src tests bench examples
+CODE := src tests bench examples docs/site
 
 # The first Python on the path that is new enough and has wheels for every dependency.
 NEW_ENOUGH := import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info < (3, 15))
@@ -28,7 +28,7 @@ RELEASE_VENV := .venv-release
 RELEASE_BIN := $(RELEASE_VENV)/bin
 CLEAN := build/clean
 
-.PHONY: help setup demo test test-torch test-long sabotage coverage wheel lint bench lock clean check-deploy \
+.PHONY: help setup demo test test-torch test-long sabotage coverage wheel lint docs bench lock clean check-deploy \
 	release-check sbom
 
 help:
@@ -41,6 +41,7 @@ help:
 	@echo "make check-deploy what the image does, and nginx in front (NGINX_PROGRAM=nginx); needs a network"
 	@echo "make coverage   make test once more, with the lines that it runs"
 	@echo "make lint       ruff, mypy, import rules"
+	@echo "make docs       the site, in build/site: open build/site/index.html"
 	@echo "make wheel      dist/, unpacked in build/wheel"
 	@echo "make release-check  sdist and wheel in dist/, looked at, and installed where nothing else is"
 	@echo "make sbom       dist/sbom.cdx.json: what an install brings, after make release-check"
@@ -56,7 +57,7 @@ $(BIN)/python:
 	"$(PYTHON)" -m venv $(VENV)
 
 $(DEV): pyproject.toml $(LOCK) | $(BIN)/python
-	$(PIP) install --constraint $(LOCK) --editable '.[all,dev]'
+	$(PIP) install --constraint $(LOCK) --editable '.[all,dev,docs]'
 	@touch $@ $(DEMO)
 
 # A light environment is enough for the demo; after make setup it is there already.
@@ -99,6 +100,12 @@ test-torch: $(TORCH_DEV)
 sabotage: $(DEV)
 	PYTHONPATH=tests $(BIN)/python -m sabotage.run --page docs/results/audit/sabotage.md
 
+# A warning, a dead link or a page that no list names fails.
+docs: $(DEV)
+	$(BIN)/python docs/site/stage.py build/site-source
+	$(BIN)/python -m sphinx -q -W --keep-going -j auto -c docs/site -d build/site-cache build/site-source build/site
+	$(BIN)/python docs/site/check_site.py build/site
+
 wheel: $(DEV)
 	rm -rf $(WHEEL) dist
 	$(BIN)/python -m build --wheel --outdir dist
@@ -136,7 +143,7 @@ bench: $(DEV)
 lock: | $(BIN)/python
 	$(PIP) install uv
 	echo '$(TORCH)' | $(BIN)/uv pip compile --quiet --universal --upgrade --python-version 3.11 \
-		--extra all --extra dev --no-annotate --custom-compile-command "make lock" \
+		--extra all --extra dev --extra docs --no-annotate --custom-compile-command "make lock" \
 		--output-file $(LOCK) pyproject.toml -
 
 clean:

@@ -184,21 +184,6 @@ def test_the_changelog_knows_this_version():
     assert re.search(rf"^## \[?{re.escape(discreet.__version__)}\b", text, re.MULTILINE)
 
 
-DECISIONS = sorted((ROOT / "docs" / "decisions").glob("*.md"))
-
-
-@pytest.mark.parametrize(
-    "page", sorted({*ROOT.glob("docs/*.md"), *DECISIONS} - {ROOT / "docs" / "index.md"}), ids=named
-)
-def test_the_index_names_every_page(page):
-    index = ROOT / "docs" / "index.md"
-    links = {
-        (index.parent / link.partition("#")[0]).resolve()
-        for link in LINK.findall(index.read_text())
-    }
-    assert page in links
-
-
 def taught():
     """The modules below discreet that documents and examples import."""
     texts = [text for page in PAGES for text in blocks(page, "python")]

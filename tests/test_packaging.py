@@ -30,6 +30,7 @@ EXTRAS = {
     "obp",
     "onnx",
     "bench",
+    "docs",
     "dev",
     "all",
 }
@@ -105,7 +106,7 @@ def test_ci_runs_the_tests():
     script = ROOT / ".ci" / "run"
     assert os.access(script, os.X_OK)
     lines = script.read_text().splitlines()
-    assert lines.index("make test") < lines.index("make test-torch")
+    assert lines.index("make test") < lines.index("make docs") < lines.index("make test-torch")
 
 
 def project():
@@ -120,7 +121,7 @@ def test_the_lock_file_has_a_version_of_every_dependency(version):
     locked = [Requirement(line) for line in lines if not line.startswith("#")]
     pins = {pin.name: pin for pin in locked if not pin.marker or pin.marker.evaluate(here)}
     extras = project()["optional-dependencies"]
-    parts = ("campaign", "serve", "openfeature", "postgres", "dask", "dev", "torch")
+    parts = ("campaign", "serve", "openfeature", "postgres", "dask", "dev", "docs", "torch")
     parts += ("sklearn", "coba", "onnx")
     for text in [*project()["dependencies"], *(need for part in parts for need in extras[part])]:
         need = Requirement(text)
@@ -150,6 +151,7 @@ def test_what_the_short_way_builds_on_has_an_upper_bound(name):
         ("release-check", "twine check"),
         ("sbom", "cyclonedx-py"),
         ("lint", "mypy"),
+        ("docs", "check_site.py"),
         ("bench", "--quick"),
         ("clean", "rm -rf"),
     ],

@@ -21,12 +21,13 @@ from wording import refused
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "extending.md"
-FILE = re.search(r"```python\n(# my_bandits\.py\n.*?)```", PAGE.read_text(), re.DOTALL)[1]
+FILES = re.findall(r"```python\n(# my_\w+\.py\n.*?)```", PAGE.read_text(), re.DOTALL)
+FILE = "\n".join(FILES)  # a policy and an oracle, in one module here
 
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A folder with the module that docs/extending.md writes; nothing has imported it."""
+    """A folder with what docs/extending.md writes, as one module; nothing has imported it."""
     (tmp_path / "my_bandits.py").write_text(FILE)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)

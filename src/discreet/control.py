@@ -41,6 +41,8 @@ class Control:
     the square of the Gaussian shift is divided, so a tenth makes the noise of fits 5 % larger.
     What the control tells is learned from as well: regression asks not why an action was taken.
 
+    Raises ``InvalidInput`` for shares outside (0, 1); a plan also refuses an unknown action.
+
     >>> Control(share=0.2, action="none")
     Control(share=0.2, action='none', budget_share=0.1)
     """

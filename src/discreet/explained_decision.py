@@ -89,6 +89,12 @@ def explain_decision(source: Any, context: Any, action: Any = None, *, actions: 
     ``source`` is a learner, its ``released``, or a board. ``action`` is the one to explain, by
     default the most probable; ``actions`` is the offer, as for ``decide``.
 
+    Returns:
+        ``predicted`` losses and ``probabilities`` by action, and ``effects`` by feature.
+
+    Raises:
+        InvalidInput: Nothing was released yet, or the plan does not know context or action.
+
     >>> from discreet import Budget, Learner, UnitBall
     >>> plan = Plan(actions=["a", "b"], features=UnitBall(2), budget=Budget.none(), first_batch=4)
     >>> learner = Learner(plan, draws=np.random.default_rng(0))

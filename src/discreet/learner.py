@@ -53,7 +53,9 @@ class Learner:
     Losses may come late. While a full batch waits for them the next one opens (``waiting`` is
     "pipeline"), or decisions are served and not stored ("gap"). A batch waits for as many more
     decisions as ``window`` says, or for a time such as "6h"; slots that were not heard from are
-    then missing. With None it waits until ``close()``. ``clock`` returns seconds.
+    then missing. With None it waits until ``close()``. ``clock`` returns seconds. ``noise`` is
+    ``SecureNoise()`` unless it is a ``SeededNoise`` for experiments, which protects nobody;
+    ``draws`` is a NumPy generator for the actions.
 
     >>> import numpy as np
     >>> from discreet import Budget, UnitBall
@@ -161,6 +163,8 @@ class Learner:
         of one list each. Where the plan has a ``Catalogue`` a request may bring items of its own,
         {id: features}. What is offered to whom, and such items, are content of the record: they
         decide, and of them only the features of the chosen pair are kept until the release.
+
+        Raises ``InvalidInput``, before anything is stored, where a context does not fit the plan.
         """
         single = self.plan.features.is_single(contexts)
         if user is not None:
@@ -253,7 +257,8 @@ class Learner:
 
         Where the plan declares ``outcome=Reward(low, high)``, report ``reward=…`` instead. With
         full feedback a decision has a row of A losses or rewards. Reporting the same again changes
-        nothing; another loss is refused, and the first one is kept.
+        nothing; another loss is refused (``LossConflict``), and the first one is kept. Other errors
+        are ``DecisionClosed``, ``UnknownDecision`` and ``InvalidInput``; then nothing is stored.
         """
         full, outcome = self.plan.feedback == "full", self.plan.outcome
         one = isinstance(id, (int, np.integer)) and not isinstance(id, bool)
@@ -319,8 +324,10 @@ class Learner:
             self._store.close()
 
     def release(self) -> Release:
-        """Fit the oldest batch if it is complete, charge, publish and delete its rows, in one
-        step."""
+        """Fit the oldest batch, charge, publish and delete its rows, in one step.
+
+        ``NotReady`` says why it cannot be fitted yet.
+        """
         with self._custody:
             return self._store.release(self._fit)
 
@@ -331,7 +338,7 @@ class Learner:
             return learner_status(self._store, automatic, self.plan.outcome.plural)
 
     def save(self, path: str | Path) -> None:
-        """Write everything, private rows included, to a file only its owner can read.
+        """Write everything, private rows included, to a file at ``path`` for its owner alone.
 
         This learner cannot be used afterwards, since two continuations would draw two noises for
         one batch: load the file to go on. A plan that the file could not restore is refused, and
@@ -364,7 +371,11 @@ class Learner:
         draws: Any = None,
         clock: Callable[[], float] = time.time,
     ) -> Learner:
-        """Continue from a saved state. The file is renamed, then removed: it loads once."""
+        """Continue from the state at ``path``. It is renamed, then removed: it loads once.
+
+        ``noise``, ``draws`` and ``clock`` are as for a new learner. ``StateClaimed`` says that
+        another process took the file.
+        """
         with saved_state.claim(path) as (header, rows):
             with saved_state.contents(path):
                 config = dict(header["plan"])

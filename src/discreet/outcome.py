@@ -160,6 +160,8 @@ class Outcome:
 class Loss(Outcome):
     """Smaller is better: ``low`` is the loss 0, ``high`` the loss 1.
 
+    What lies outside is refused (``InvalidInput``), or with ``clip`` moved to the nearer end.
+
     >>> Loss().loss_of(0.25), Loss(0, 60).loss_of(15), Loss(0, 60).value_of(0.5)
     (0.25, 0.25, 30.0)
     """
@@ -175,6 +177,8 @@ class Loss(Outcome):
 @dataclass(frozen=True, repr=False)
 class Reward(Outcome):
     """Larger is better: ``high`` is the loss 0, ``low`` the loss 1.
+
+    What lies outside is refused (``InvalidInput``), or with ``clip`` moved to the nearer end.
 
     >>> Reward(0, 50).loss_of(12.5), Reward(0, 50).value_of(0.75)
     (0.75, 12.5)

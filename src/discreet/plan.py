@@ -67,30 +67,45 @@ class Plan:
 
     Problem and budget are enough: the default policy and oracle follow from these public numbers
     and need no tuning (``explain`` says what was chosen; docs/results/defaults.md how well it
-    works). Instead of ``n_actions`` you may give ``actions``, their names, which then stand
-    wherever people read or send an action. ``outcome`` is what people report: ``Loss(low, high)``
-    or ``Reward(low, high)``, by default a loss in [0, 1]. ``feedback`` is "bandit", or "full"
-    where each record has all A losses. ``losses`` is "general" or "one_label" (full feedback
-    with exactly one zero per row, which needs less noise). ``horizon`` None means no end. Batch 1
-    has ``first_batch`` slots and each next one is ``growth`` times as long, until they have
-    ``longest_batch`` slots. With ``close_every="7d"`` a batch closes at the latest a week after it
-    opened, with the slots that were taken; simulations have no clock, and fill every batch.
-    ``prior`` are public statistics to begin with (``prior_from_logs``), ``imported`` is the number
-    of rows of a private log that ``Learner.import_log`` takes.
-    With ``half_life=8`` a release counts half after eight more, in the pool and in the policy.
-    ``missing_loss`` replaces the loss of an unanswered slot; None makes the slot void.
-    ``releases`` is "automatic" (at the first decision after a batch is complete) or
-    "on_request" (only when ``release`` is called, so that a public clock, and no person's
-    answer, sets the time). ``unit`` is what the ledger's ε protects: one "decision", or with
-    "user" everything that one person contributes, at most ``records_per_batch`` records in each of
-    at most ``batches_per_user`` batches, by default 1 in each of 4.
-    ``Learner.decide(context, user=…)`` enforces it.
-    ``actions`` may be a ``Catalogue`` of items with features: then one set of weights over joint
-    features of context and action serves all of them, and ``Learner.decide(context, actions=…)``
-    may offer each request other items. ``features`` are those of contexts, or a ``Joint``.
-    ``floor`` is a probability that no offered action falls below, unless 1/offered is less.
-    ``control`` is a ``Control(share, action)``: a public share of slots, or of people, that plays
-    a declared action, so that ``lift`` can tell whether the policy helps.
+    works). All arguments are named.
+
+    Args:
+        n_actions: How many actions there are, unless ``actions`` says it.
+        actions: Their names, which then stand wherever people read or send an action; or a
+            ``Catalogue`` of items with features: then one set of weights over joint features of
+            context and action serves all of them, and ``Learner.decide(context, actions=…)`` may
+            offer each request other items.
+        features: How contexts become numbers: a ``Schema``, a ``UnitBall`` or a ``Joint``.
+        budget: ε and δ for one unit.
+        policy: What chooses actions.
+        oracle: What fits batches.
+        feedback: "bandit", or "full" where each record has all A losses.
+        losses: "general", or "one_label" (full feedback with exactly one zero per row, which needs
+            less noise).
+        horizon: The number of rounds; None means no end.
+        first_batch: Slots of batch 1.
+        growth: How much longer each next batch is.
+        longest_batch: Where batches stop growing.
+        close_every: A time such as "7d": a batch closes at the latest so long after it opened, with
+            the slots that were taken. Simulations have no clock, and fill every batch.
+        half_life: After so many more a release counts half, in the pool and in the policy.
+        missing_loss: Replaces the loss of an unanswered slot; None makes the slot void.
+        outcome: What people report: ``Loss(low, high)`` or ``Reward(low, high)``.
+        releases: "automatic" (at the first decision after a batch is complete) or "on_request"
+            (only when ``release`` is called, so that a public clock, and no person's answer, sets
+            the time).
+        unit: What ε protects: one "decision", or with "user" everything that one person
+            contributes. ``Learner.decide(context, user=…)`` enforces it.
+        batches_per_user: The most batches that a person enters, by default 4.
+        records_per_batch: The most records of a person in a batch, by default 1.
+        imported: Rows of a private log that ``Learner.import_log`` takes.
+        prior: Public statistics to begin with (``prior_from_logs``).
+        control: A ``Control(share, action)``: a public share of slots, or of people, that plays a
+            declared action, so that ``lift`` can tell whether the policy helps.
+        floor: A probability that no offered action falls below, unless 1/offered is less.
+
+    Raises:
+        InvalidInput: Parts that do not fit each other, or a budget that the oracle cannot keep.
 
     >>> plan = Plan(n_actions=3, features=UnitBall(10), budget=Budget.none(),
     ...             policy=ReplayBonusPO(learning_rate=0.1, bonus=0.01), oracle=PooledRidge())

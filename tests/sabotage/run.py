@@ -183,6 +183,8 @@ def page(rows: list[Row], seconds: float) -> str:
         [
             "# Sabotage",
             "",
+            "For contributors and reviewers: do the tests catch what they should?",
+            "",
             f"{len(rows)} faults, each a small patch of the source "
             "([tests/sabotage/faults.py](../../../tests/sabotage/faults.py)), applied one at a "
             "time to a copy. The named tests must fail, and so must a quick audit; a dash stands "

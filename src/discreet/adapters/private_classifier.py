@@ -42,6 +42,7 @@ NO_LABELS = "no_validation"
 class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Linear classification whose weights are (ε, δ)-private for one row.
 
+    ``epsilon`` and ``delta`` are the budget, ``oracle`` how weights are fitted (None: the default).
     ``classes`` are declared: if a label occurs may itself be somebody's secret. Where it is none,
     say ``classes="from labels"``. Columns become features by a public rule: with ``bounds`` (low,
     high), numbers or one per column, values are clamped to the range; ``features`` may be a

@@ -16,6 +16,12 @@ T = TypeVar("T")
 def stack(items: Sequence[T]) -> T:
     """R equal-class dataclasses as one whose number fields are arrays of shape (R,).
 
+    Args:
+        items: Plans, policies or oracles of one class that differ in numbers.
+
+    Raises:
+        InvalidInput: Classes or words differ.
+
     >>> from discreet.policies import SquareCB
     >>> stack([SquareCB(scale=1.0, exponent=0.5), SquareCB(scale=4.0, exponent=0.5)]).scale
     array([1., 4.])

@@ -58,6 +58,20 @@ def attack(
     Without a ``rule`` one is learnt from as many further releases. ``gaussian`` tests the claim
     that releases are those of a Gaussian mechanism with this ε at δ, which is sharper; the
     default tests (ε, δ) alone. The bound exceeds the true ε with probability ``false_alarm``.
+
+    Args:
+        fit: From a batch to a release, with fresh noise at every call.
+        first: A batch.
+        second: A neighbour of it.
+        budget: What the mechanism claims.
+        trials: Releases of each batch.
+        rule: How the attacker tells the worlds apart.
+        gaussian: Whether the sharper claim is tested.
+        false_alarm: How often the bound may be wrong.
+        subject: What the finding calls the mechanism.
+
+    Returns:
+        A ``Finding``; ``measured`` is the ε that was proven.
     """
     whole("trials", trials, 10)
     if not budget.private:

@@ -39,7 +39,10 @@ def vw_lines(log: VwLog, *, adf: bool = False) -> Iterator[str]:
 
 
 def write_vw(log: VwLog, path: str | Path, *, adf: bool = False) -> None:
-    """Write the log to a file. It is as private as its rows are: guard it, or delete it."""
+    """Write the log to a file. It is as private as its rows are: guard it, or delete it.
+
+    With ``adf`` a row is a block with a line per action, else one line.
+    """
     text = "".join(vw_lines(log, adf=adf))
     try:
         Path(path).write_text(text, encoding="utf-8")

@@ -22,9 +22,12 @@ LISTED = 20
 
 @dataclass(frozen=True)
 class Category:
-    """One of a declared list of words, or of whole numbers, one-hot.
+    """One of ``values``, a declared list of words or of whole numbers, one-hot.
 
     ``other`` adds a slot for any other word (or any other whole number).
+
+    ``name`` is the key or the column. A missing value is refused, unless ``stand_in`` replaces it
+    or ``indicator`` adds a feature that tells it.
 
     >>> out = np.zeros(3)
     >>> Category("device", ["phone", "desk"], other=True).write("watch", out, 0)

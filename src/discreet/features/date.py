@@ -42,6 +42,9 @@ class Date:
     A value is ISO 8601 text, a date, a datetime or a datetime64. It is read as written: the zone
     is not converted, so 14:05+02:00 is the hour 14. Each part has length 1.
 
+    ``name`` is the key or the column. A missing value is refused, unless ``stand_in`` replaces it
+    or ``indicator`` adds a feature that tells it.
+
     >>> out = np.zeros(2)
     >>> Date("at", parts=["hour"]).write("2026-03-29T06:30", out, 0)
     >>> out.round(6)

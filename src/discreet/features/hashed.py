@@ -34,6 +34,9 @@ class Hashed:
     Values that share a slot are told apart no more: with V values in use, a width of 2V keeps
     about 60 % of them alone.
 
+    ``name`` is the key or the column. A missing value is refused, unless ``stand_in`` replaces it
+    or ``indicator`` adds a feature that tells it.
+
     >>> out = np.zeros(8)
     >>> Hashed("town", 8).write("Bern", out, 0)
     >>> out

@@ -33,6 +33,9 @@ class Number:
     With ``log`` its logarithm is mapped, for amounts whose ratios matter; low is then above 0.
     ``clip`` clamps a number outside the range instead of refusing it.
 
+    ``name`` is the key or the column. A missing value is refused, unless ``stand_in`` replaces it
+    or ``indicator`` adds a feature that tells it.
+
     >>> out = np.zeros(1)
     >>> Number("income", 1_000, 1_000_000, log=True).write(10_000, out, 0)
     >>> out.round(6)

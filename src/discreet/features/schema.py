@@ -56,6 +56,11 @@ class Schema:
     [("age", "device")] lets the effect of the age differ between devices. Dividing by √(all of
     these) puts the context into the unit ball without a projection that depends on the person.
 
+    Args:
+        fields: Columns, each a ``Number``, ``Flag``, ``Category``, ``Hashed`` or ``Date``.
+        squares: Whether numbers are squared as well.
+        products: Pairs of names of fields.
+
     >>> schema = Schema([Number("age", 0, 100), Category("device", ["phone", "desk"])])
     >>> schema.p
     5
@@ -119,7 +124,11 @@ class Schema:
         return 1 + self._fields_end + sum(product.width for product in self._products)
 
     def map(self, contexts: Any) -> np.ndarray[Any, Any]:
-        """One dict, a sequence of dicts, or a frame -> features (n, p)."""
+        """One dict, a sequence of dicts, or a frame -> features (n, p).
+
+        Raises:
+            InvalidInput: A field is unknown, missing or out of its range; the row is named.
+        """
         if self.is_single(contexts):
             encoded = np.zeros((1, self.p - 1))
             self._write(contexts, encoded[0])

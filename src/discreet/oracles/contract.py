@@ -46,6 +46,11 @@ class Oracle(Protocol):
     """Only configuration: a frozen dataclass of words and numbers, checked when it is made.
 
     A plan writes, compares and digests its fields.
+
+    >>> from discreet import Budget, Problem, Ridge
+    >>> mechanism = Ridge().calibrate(Problem(n_actions=2, p=3), Budget(1.0, 1e-5))
+    >>> type(mechanism.event).__name__
+    'Gaussian'
     """
 
     @property

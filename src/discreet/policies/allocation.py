@@ -23,6 +23,10 @@ class Policy(ABC):
     Inputs are only releases and features. Privacy holds for every fixed ``u``. Floats are
     parameters: in a stack of R runs each is an array of shape (R,), which ``lift`` reshapes to
     broadcast with features. ``register`` adds your own class. [docs/extending.md]
+
+    >>> import discreet
+    >>> discreet.Uniform().probabilities(Released(2), np.ones((1, 3)))
+    array([[0.5, 0.5]])
     """
 
     uses_radii: ClassVar[bool] = False
@@ -32,7 +36,12 @@ class Policy(ABC):
 
     @abstractmethod
     def probabilities(self, released: Released, features: Array) -> Array:
-        """(..., n, p) -> (..., n, A), rows on the simplex; uniform before the first release."""
+        """(..., n, p) -> (..., n, A), rows on the simplex; uniform before the first release.
+
+        Args:
+            released: What was published so far.
+            features: (..., n, p), mapped contexts.
+        """
 
     @classmethod
     def campaign_settings(cls) -> Sequence[Policy]:
@@ -40,7 +49,13 @@ class Policy(ABC):
         return [cls()]
 
     def sample(self, released: Released, features: Array, u: Array) -> Array:
-        """Actions (..., n) from uniforms u (..., n, 2)."""
+        """Actions (..., n) from uniforms u (..., n, 2).
+
+        Args:
+            released: What was published so far.
+            features: (..., n, p), mapped contexts.
+            u: Uniforms in [0, 1); the same u gives the same actions.
+        """
         return draw(self.probabilities(released, features), u[..., 0])
 
 

@@ -17,6 +17,10 @@ from discreet.validate import in_range
 class Budget:
     """(ε, δ)-differential privacy under replacement of one record; ε = ∞ means no privacy.
 
+    Args:
+        epsilon: Above 0; ``Budget.none()`` is ε = ∞.
+        delta: In [0, 1); keep it well below one over the number of records. 0 is pure.
+
     >>> Budget(epsilon=1.0, delta=1e-5)
     Budget(epsilon=1.0, delta=1e-05)
     >>> Budget.none().private

@@ -69,6 +69,13 @@ class Ledger:
     partition's releases; everything else is post-processing. [paper, Lemma "Privacy when each batch
     is used in one fit"; docs/privacy/transcript.md, "Proof"; docs/privacy/users.md, "Claim"]
 
+    Args:
+        budget: What may be spent on one unit.
+        entries: Charges so far.
+        unit: "decision" or "user".
+        assumption: Why partitions are disjoint.
+        participation: How often a person may take part.
+
     >>> from discreet.privacy.events import Gaussian
     >>> release = Gaussian(multiplier=5.0, sensitivity=1.0)
     >>> ledger = Ledger(Budget(1.0, 1e-5)).charge("batch 1", release).charge("batch 2", release)
@@ -89,7 +96,16 @@ class Ledger:
     """How often one person may contribute; None where the unit is in one partition."""
 
     def charge(self, partition: str, event: events.Event, unit: str | None = None) -> Ledger:
-        """This ledger with one more entry; BudgetExceeded where the budget does not allow it."""
+        """This ledger with one more entry; BudgetExceeded where the budget does not allow it.
+
+        Args:
+            partition: The name of a disjoint part of the data, as "batch 3".
+            event: What is charged.
+            unit: What the entry says that it protects; by default the ledger's unit.
+
+        Raises:
+            BudgetExceeded: The sum would exceed the budget; nothing is charged.
+        """
         entry = Entry(partition, event, unit or self.unit, self.assumption)
         charged = replace(self, entries=(*self.entries, entry))
         cost = epsilon(charged.cost_event(partition), self.budget.delta)

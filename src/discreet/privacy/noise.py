@@ -65,6 +65,9 @@ class SecureNoise:
     ``fast`` replaces OpenDP's discrete Gaussian (15–60 µs per entry) by integer sums of draws
     from a table (under 1 µs), within 1e-15 of it in total variation per coordinate; the
     event says so and the ledger charges for it. [docs/privacy/arithmetic.md, "The fast sampler"]
+
+    >>> SecureNoise().exact  # fit for people: the ledger claims what the plan says
+    True
     """
 
     fast: bool = False
@@ -115,6 +118,9 @@ class SeededNoise:
     A draw depends only on (seed, batch, name, shape): ε only rescales it, and algorithms that
     share a mechanism share its noise, as in the paper's protocol. Several seeds give draws with
     two leading axes, (seeds, 1).
+
+    >>> SeededNoise(0).exact  # the ledger says NonPrivate
+    False
     """
 
     seed: int | Sequence[int]

@@ -159,6 +159,25 @@ def lift(released: Released, *, confidence: float = 0.95) -> Lift:
     The intervals cover sampling and privacy noise. The one that is ``valid at any time`` holds for
     all releases at once, so that looking every day is no mistake; the other one is narrower, and
     holds for one look at a time that was fixed before. [docs/lift.md]
+
+    Args:
+        released: The releases of a plan with a ``Control``.
+        confidence: Of the intervals, in [0.5, 1).
+
+    Returns:
+        A ``Lift``: ``text``, ``verdict``, ``table``, ``plot()``, ``to_frame()``.
+
+    Raises:
+        InvalidInput: The plan has no control share, or nothing was released yet.
+
+    >>> from discreet import Budget, Control, Learner, Plan, UnitBall
+    >>> plan = Plan(n_actions=2, features=UnitBall(1), budget=Budget.none(), control=Control(0.5))
+    >>> learner = Learner(plan, draws=np.random.default_rng(0))
+    >>> for _ in range(100):
+    ...     decision = learner.decide([0.3])
+    ...     learner.observe(decision.id, loss=float(decision.action))
+    >>> lift(learner.released).text  # doctest: +ELLIPSIS
+    'policy 0..., control 0..., lift −0... ± 0...; valid at any time'
     """
     in_range("confidence", confidence, 0.5, 1.0, open_high=True)
     plan: Any = released.plan or {}

@@ -30,7 +30,14 @@ class Prior:
     Make one with ``prior_from_logs`` or ``prior_from_released``. ``weight`` is what a record of
     the prior counts beside one of the experiment's, ``source`` says where it comes from.
     ``made_for`` is the digest of what a plan must share with it: features, actions, outcome.
-    ``records`` and sums are before weighting; ``variance`` is that of the noise in the sums.
+    ``records`` and sums are before weighting; ``variance`` is that of the noise in the sums,
+    ``gram`` and ``response``. ``matrix``, ``following`` and ``told`` are as in a release: the
+    stretch of the rows, that of the next batch, and how people fared.
+
+    >>> from discreet import Budget, Plan, UnitBall, prior_from_logs
+    >>> plan = Plan(n_actions=2, features=UnitBall(1), budget=Budget(1.0, 1e-5))
+    >>> prior_from_logs(plan, np.ones((4, 1)), [0, 1, 0, 1], [1.0, 0.0, 1.0, 0.0]).records
+    4
     """
 
     source: str

@@ -69,7 +69,11 @@ class Gram:
 
 @dataclass(frozen=True)
 class Fit:
-    """The result of a mechanism for a batch; its noise is already added."""
+    """The result of a mechanism for a batch; its noise is already added.
+
+    ``predictor`` is what policies read; ``gram`` is there where the problem asks for radii, and
+    ``statistics`` where the oracle pools releases.
+    """
 
     predictor: Predictor
     gram: Gram | None = None
@@ -83,6 +87,13 @@ class Release:
     ``previous`` is the digest of the release before, or of the plan for the first one;
     ``statistics`` are the noisy sums of its batch, which later fits use again, if the oracle pools;
     ``part_losses`` tell how policy and control fared, if the plan has a control share.
+
+    ``records`` are the slots of the batch, ``gram`` the noisy second moments, ``event`` says what
+    the fit cost, and ``plan_digest`` names the plan.
+
+    >>> release = Release(1, 16, Predictor(np.zeros((2, 3)), "identity"))
+    >>> release.number, release.records, release.predictor.weights.shape
+    (1, 16, (2, 3))
     """
 
     number: int

@@ -37,6 +37,14 @@ class Released(PolicyView[Release]):
     """All releases so far: the only part of the past that a policy may see.
 
     ``prior`` are the public statistics that the plan begins with, if it does.
+
+    Iterate over ``items``, the releases in order; ``latest`` is the newest, or None. ``n_actions``,
+    ``schedule`` and ``plan``, as a mapping, say what they are of; ``changes`` are actions that
+    came or went.
+
+    >>> nothing = Released(3)
+    >>> nothing.latest, nothing.n_actions
+    (None, 3)
     """
 
     prior: Statistics | None = field(default=None, repr=False)

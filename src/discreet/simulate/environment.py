@@ -41,7 +41,15 @@ class Evaluation:
     ``losses`` and ``actions`` (T,) are those of the rounds, in the order of play. ``best_fixed`` is
     the mean loss of the best action that ignores the context, and ``uniform`` that of actions drawn
     at random, both on the rounds that were played: a policy that learns stays below both.
-    ``noise_scale_of`` is the budget whose noise was added; the ledger says what may be claimed.
+    ``noise_scale_of`` is the budget whose noise was added; the ledger says what may be claimed, and
+    ``released`` is what was published.
+
+    >>> from discreet import Budget, UnitBall
+    >>> x = np.random.default_rng(0).uniform(-0.7, 0.7, size=(200, 2))
+    >>> plan = Plan(n_actions=2, features=UnitBall(2), budget=Budget.none())
+    >>> run = evaluate(plan, x, (x[:, 0] > 0).astype(int))
+    >>> run.losses.shape, run.loss < run.uniform
+    ((200,), True)
     """
 
     losses: np.ndarray[Any, Any] = field(repr=False)
@@ -164,6 +172,23 @@ def evaluate(
     The seed gives permutation, action draws and noise, so runs of different plans are paired
     and repeatable; seeded noise has the scale that the budget asks for but protects nobody, and
     the ledger says ``NonPrivate``. Pass ``noise=SecureNoise()`` for private releases.
+
+    Args:
+        plan: What is played; its budget sets the noise.
+        contexts: (n, d) numbers, a list of dicts, or a frame.
+        labels: (n,) right actions, or a series or column name.
+        losses: (n, A) instead of labels.
+        offers: What each context may be given; all actions by default.
+        groups: A public column for ``by_group()``.
+        seed: Fixes order, draws and noise.
+        noise: Another source of noise than the seed.
+        users: (n,) ids of people.
+
+    Returns:
+        An ``Evaluation``, whose ``loss`` is the mean over the rounds.
+
+    Raises:
+        InvalidInput: Shapes, labels or names do not fit the plan.
 
     >>> from discreet import Budget, UnitBall, Ridge, SquareCB
     >>> x = np.random.default_rng(0).uniform(-0.7, 0.7, size=(500, 2))

@@ -40,6 +40,9 @@ class Logs:
     Features are mapped contexts, ``plan.features.map(contexts)``; ``Logs.of`` maps raw ones.
     A propensity is the probability with which the logging policy chose the action that it chose:
     ``decisions.propensity``. It is the policy's, not that of a sampled component.
+
+    >>> Logs(np.ones((2, 1)), np.array([0, 1]), np.array([0.0, 1.0]), np.array([0.5, 0.5])).losses
+    array([0., 1.])
     """
 
     features: Floats = field(repr=False)
@@ -97,6 +100,14 @@ class Logs:
 
         ``contexts`` may be a frame, and the others series or names of its columns. ``offers`` says
         what each row was offered, as in ``evaluate``; with a catalogue the default is all items.
+
+        Args:
+            plan: It says how contexts become features, and the names of actions.
+            contexts: (n, d) numbers, dicts or a frame.
+            actions: (n,) what was chosen.
+            losses: (n,) what followed, in the units of the plan's outcome.
+            propensities: (n,) in (0, 1].
+            offers: What each row was offered.
         """
         given = handed_over(
             plan.contexts, contexts, actions=actions, losses=losses, propensities=propensities
@@ -128,6 +139,8 @@ class OfflineEvaluation:
     ``ips`` is unbiased; ``snips`` divides by the sum of the weights and is steadier; ``dr``
     corrects a model's predictions by weighted residuals. ``effective_rows`` is (Σw)²/Σw²: when it
     is small, believe none of them.
+
+    ``event`` says that the estimates are not private: publish none of them.
     """
 
     ips: Estimate
@@ -164,6 +177,20 @@ def evaluate_offline(
     regressions, each fitted without the fold that it predicts. Intervals are normal
     approximations: they need many effective rows.
     [Horvitz and Thompson 1952; Swaminathan and Joachims 2015; Dudík et al. 2011]
+
+    Args:
+        logs: What was decided before, with propensities.
+        policy: What is estimated.
+        released: The releases that a bare policy reads.
+        predictor: Expected losses for the doubly robust estimate.
+        confidence: Of the intervals.
+        folds: Parts of the logs for the ridge regressions.
+
+    Returns:
+        An ``OfflineEvaluation`` with ``ips``, ``snips`` and ``dr``; it is not private.
+
+    Raises:
+        InvalidInput: A policy without releases, or shapes that do not fit.
 
     >>> rng = np.random.default_rng(0)
     >>> x, actions = np.ones((4000, 1)), rng.integers(2, size=4000)

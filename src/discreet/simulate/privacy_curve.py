@@ -67,6 +67,12 @@ class PrivacyCurve:
     ``best_fixed`` and ``uniform`` need no contexts: the mean losses of the best single action and
     of random actions on the same rounds. Intervals say how runs differ in their order, their draws
     and their noise; they do not say how another set would differ.
+
+    They have the given ``confidence``.
+
+    >>> curve = privacy_curve("linear", epsilons=[8], seeds=2, horizon=500)
+    >>> curve.losses.shape, curve.table[0].epsilon
+    ((1, 2), 8.0)
     """
 
     epsilons: tuple[float, ...]
@@ -178,6 +184,25 @@ def privacy_curve(
 
     ``users`` are ids of people, one per context, or the name of their column; ε is then for all
     that one person contributes, as ``plan`` bounds it, or by default 1 record in each of 4 batches.
+
+    Args:
+        contexts: (n, d) numbers, dicts, a frame, or the name of a set.
+        labels: (n,) right actions, or a series or column name.
+        losses: (n, A) instead of labels.
+        offers: What each context may be given.
+        groups: A public column for losses by group.
+        users: (n,) ids of people.
+        plan: Instead of the default plan.
+        epsilons: The ε to play; δ is the plan's, or 1e-5.
+        seeds: Runs at each ε.
+        horizon: Rounds of each run; by default all rows.
+        confidence: Of the intervals over seeds.
+
+    Returns:
+        A ``PrivacyCurve``: ``table``, ``verdict``, ``plot()``, ``to_frame()``.
+
+    Raises:
+        InvalidInput: Data that do not fit, or no ε.
 
     >>> curve = privacy_curve("linear", epsilons=[1, math.inf], seeds=3, horizon=2000)
     >>> curve.epsilons, curve.rounds

@@ -42,6 +42,21 @@ def prior_from_logs(
     per action. ``weight`` is what a record counts beside one of the experiment's.
     Private logs do not belong here: import them with ``Learner.import_log``.
 
+    Args:
+        plan: The plan that the prior is for.
+        contexts: (n, d) numbers, dicts or a frame.
+        actions: (n,) actions that were taken, or None with full feedback.
+        losses: (n,), or (n, A) with full feedback.
+        reward: Instead of losses, where the plan declares rewards.
+        weight: What a record counts, above 0.
+        source: Words that say where the logs come from.
+
+    Returns:
+        A ``Prior``, for ``dataclasses.replace(plan, prior=prior)``.
+
+    Raises:
+        InvalidInput: Rows that do not fit the plan.
+
     >>> from discreet import Budget, UnitBall
     >>> plan = Plan(n_actions=2, features=UnitBall(2), budget=Budget(1.0, 1e-5))
     >>> x, played = np.eye(2).repeat(50, axis=0), np.arange(100) % 2
@@ -71,6 +86,25 @@ def prior_from_released(plan: Plan, released: Released, *, weight: float = 1.0) 
     """Everything that another experiment released, with the same features, actions and outcome.
 
     Releases are public, so this costs no privacy; their noise stays in them, and is allowed for.
+
+    Args:
+        plan: The plan that the prior is for.
+        released: Releases of ``PooledRidge``, of this experiment or another.
+        weight: What a record counts beside one of the experiment's.
+
+    Returns:
+        A ``Prior``, for ``dataclasses.replace(plan, prior=prior)``.
+
+    Raises:
+        InvalidInput: Other features, actions or outcome than the plan's.
+
+    >>> from discreet import Budget, Learner, SeededNoise, UnitBall
+    >>> plan = Plan(n_actions=2, features=UnitBall(2), budget=Budget(1.0, 1e-5), first_batch=2)
+    >>> earlier = Learner(plan, noise=SeededNoise(0))
+    >>> for _ in range(3):
+    ...     earlier.observe(earlier.decide([0.1, 0.2]).id, loss=1.0)
+    >>> prior_from_released(plan, earlier.released).source[:10]
+    '1 releases'
     """
     mechanism = _pooling(plan)
     instance("released", released, (Released,), "Read one with Released.load(path).")
