@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
 from discreet.policies import bonus_updates
 from discreet.policies.bonus_updates import average_of_updates
+from interpreted import interpreted
 
 AGREEMENT = 1e-10
 
@@ -126,11 +123,4 @@ print("agrees")
 
 @pytest.mark.torch
 def test_the_kernel_is_the_same():
-    """In Triton's interpreter, which needs no GPU and must be asked for before the import."""
-    done = subprocess.run(
-        [sys.executable, "-c", KERNEL],
-        env={**os.environ, "TRITON_INTERPRET": "1"},
-        capture_output=True,
-        text=True,
-    )
-    assert done.stdout.strip() == "agrees", done.stderr
+    interpreted(KERNEL)

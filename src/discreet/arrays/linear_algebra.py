@@ -123,6 +123,11 @@ def solve_definite(matrices: Array, vectors: Array) -> Array:
 
 def solve_repaired(matrices: Array, vectors: Array, step: Array) -> Array:
     """M̂⁻¹ v with M̂ the repaired matrix; its Cholesky factor also solves."""
+    kernel = _kernel_for(matrices)
+    if kernel is not None:
+        matrices, vectors, step = _alike(matrices, vectors, step)
+        found = kernel.solved(_flat(matrices, 2), step.reshape(-1), _flat(vectors, 1))
+        return found.reshape(vectors.shape)
     repaired, factors = _repair(matrices, step)
     if isinstance(matrices, np.ndarray):
         return solve_vector(repaired, vectors)
@@ -155,6 +160,10 @@ def solve_floored(matrices: Array, vectors: Array, floor: Any) -> Array:
 
 def inverse_repaired(matrices: Array, step: Array) -> Array:
     """M̂⁻¹ with M̂ the repaired matrix."""
+    kernel = _kernel_for(matrices)
+    if kernel is not None:
+        matrices, _, step = _alike(matrices, matrices[..., 0], step)
+        return kernel.inverted(_flat(matrices, 2), step.reshape(-1)).reshape(matrices.shape)
     repaired, factors = _repair(matrices, step)
     if isinstance(matrices, np.ndarray):
         return np.linalg.inv(repaired)
@@ -164,6 +173,28 @@ def inverse_repaired(matrices: Array, step: Array) -> Array:
     eye = identity(factors.shape[-1], factors)
     half = torch.linalg.solve_triangular(factors, eye, upper=False)
     return half.mT @ half
+
+
+def _kernel_for(matrices: Array) -> Any:
+    """The kernels for small matrices on a GPU, or None."""
+    if not getattr(matrices, "is_cuda", False):
+        return None
+    from discreet.arrays import small_matrix_kernel
+
+    return small_matrix_kernel if small_matrix_kernel.suits(matrices) else None
+
+
+def _flat(array: Array, kept: int) -> Array:
+    """All leading axes as one."""
+    return array.reshape(-1, *array.shape[-kept:])
+
+
+def _alike(matrices: Array, vectors: Array, step: Array) -> tuple[Array, Array, Array]:
+    """Matrices, vectors and steps with the leading axes of all of them."""
+    step = as_like(step, matrices)
+    lead = np.broadcast_shapes(matrices.shape[:-2], vectors.shape[:-1], step.shape)
+    p = matrices.shape[-1]
+    return matrices.expand(*lead, p, p), vectors.expand(*lead, p), step.expand(lead)
 
 
 def _repair(matrices: Array, step: Array) -> tuple[Array, Array]:

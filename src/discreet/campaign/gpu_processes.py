@@ -19,8 +19,8 @@ CONTROL = "nvidia-cuda-mps-control"
 PIPE = "CUDA_MPS_PIPE_DIRECTORY"
 LOG = "CUDA_MPS_LOG_DIRECTORY"
 SECONDS = 30.0
-PROCESSES = 8
-"""More gain little: by then the GPU is busy."""
+PROCESSES = 12
+"""More gain little: by then the GPU is busy with long sets, and the cores with short ones."""
 
 PROBE = """
 import ctypes

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from discreet.arrays.backend import at_least, at_most, lift, softmax
 from discreet.policies.allocation import Policy, uniform
@@ -47,8 +50,7 @@ class ReplayBonusPO(Policy):
     def probabilities(self, released: Released, features: Array) -> Array:
         if released.latest is None:
             return uniform(released, features)
-        rate = 0.5 / released.n_actions if self.learning_rate is None else self.learning_rate
-        eta, bonus = lift(rate, features), lift(self.bonus, features)
+        eta, bonus = lift(self._rate(released), features), lift(self.bonus, features)
         current = uniform(released, features)
         logits: Array = 0.0 * current
         mass = logits
@@ -64,3 +66,15 @@ class ReplayBonusPO(Policy):
             logits = logits - eta * records * adjusted
             current = softmax(logits)
         return current
+
+    def sample(self, released: Released, features: Array, u: Array) -> Array:
+        if released.latest is not None and getattr(features, "is_cuda", False):
+            from discreet.policies import replay_kernel
+
+            if replay_kernel.suits(released, features):
+                parameters = (np.atleast_1d(each) for each in (self._rate(released), self.bonus))
+                return replay_kernel.sampled(released, features, u[..., 0], *parameters)
+        return super().sample(released, features, u)
+
+    def _rate(self, released: Released) -> Any:
+        return 0.5 / released.n_actions if self.learning_rate is None else self.learning_rate

@@ -77,14 +77,16 @@ def legal_batch(batch: Batch, feedback: str, losses: str) -> Batch:
 def fitted_rows(
     batch: Batch, feedback: str, losses: str, *, exact: bool
 ) -> tuple[Array, Array, Array, Array | None]:
-    """Features, weights and losses (..., n, A): for a release legal ones and their grid rows."""
+    """Features, weights and losses (..., n, A): for a release legal ones and their grid rows.
+
+    Weights are zero and one, or false and true.
+    """
     if exact:
         legal = legal_rows(batch, feedback, losses)
         return legal.features, legal.weights + 0.0 * legal.targets, legal.targets, legal.grid
     xp = namespace(batch.features)
-    weights = xp.astype(batch.observed, batch.features.dtype)
     heard = xp.where(xp.isfinite(batch.losses), batch.losses, 0.0)  # NaN: not observed
-    return batch.features, weights, heard, None
+    return batch.features, batch.observed, heard, None
 
 
 def stretched_rows(

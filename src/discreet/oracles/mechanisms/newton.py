@@ -34,6 +34,8 @@ from discreet.types import Array
 CURVATURE = 0.25
 """The largest second derivative of the logistic loss."""
 NEWTON_STEPS = 60
+SINGLE = 2e-6
+"""Times √n + ‖b‖, the tolerance of experiments in single precision: rounding hides smaller norms."""
 
 
 class Iterate(NamedTuple):
@@ -115,20 +117,29 @@ def minimise(
     length r is cut to log₂(1 + r): the logistic loss is generalised self-concordant with
     constant ‖x‖ ≤ 1, so its curvature is trusted only that far. [after Sun and Tran-Dinh 2019]
     """
-    lead = weighted_sums(weights[..., :1, :], features[..., :1, :])
-    tilt = tilt + 0.0 * lead  # now every leading axis is present
+    xp = namespace(features)
+    one_row = xp.astype(weights[..., :1, :], features.dtype)
+    tilt = tilt + 0.0 * weighted_sums(one_row, features[..., :1, :])  # with every leading axis
+    ridge = ridge + 0.0 * tilt[..., 0]
+    if getattr(features, "is_cuda", False):
+        from discreet.oracles.mechanisms import newton_kernel
+
+        if newton_kernel.suits(features, weights):
+            given = (features, weights, labels, ridge, tilt)
+            return newton_kernel.minimised(*given, NEWTON_STEPS, SINGLE)
+    weights = xp.astype(weights, features.dtype)
     objective = LogisticObjective(
         features,
         weights,
         -weights * labels,
-        (ridge + 0.0 * tilt[..., 0])[..., None],
+        ridge[..., None],
         tilt,
         products_of(features, weights),
         grid,
     )
     single = np.finfo(str(tilt.dtype).rpartition(".")[2]).bits < 64
-    if single:  # experiments only: rounding hides smaller norms
-        tolerance = 2e-6 * (math.sqrt(features.shape[-2]) + row_squares(tilt) ** 0.5)
+    if single:
+        tolerance = SINGLE * (math.sqrt(features.shape[-2]) + row_squares(tilt) ** 0.5)
     solutions, active = 0.0 * tilt, None  # None: all runs are still active
     here = objective.start()
     unsolved = here.steepness > tolerance**2

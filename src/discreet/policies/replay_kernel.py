@@ -1,0 +1,122 @@
+"""ReplayBonusPO on a GPU: one launch predicts, replays and draws for all runs of a batch.
+
+A program takes some rows of one run through all releases and keeps their weights in registers;
+written as array calls, each release would pass several times over runs × rows × actions. The rule
+is that of ``replay_bonus_po.py``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from discreet.arrays.backend import as_like
+from discreet.releases.released import Released
+from discreet.types import Array
+
+try:
+    import triton
+    import triton.language as tl
+except ImportError:  # a torch without CUDA does not include triton
+    triton = tl = None
+
+_ROWS = 64
+"""Rows of a program."""
+_LARGEST = (64, 127)
+"""Actions and features that fit into the registers of a program."""
+_LINKS = {"identity": 0, "clip": 1, "logistic": 2}
+
+
+def jit(function: Any) -> Any:
+    """Compiled when it is first called, once for all numbers of rows, runs and releases."""
+    counts = ["rows", "seeds", "runs", "releases", "actions", "p"]
+    return function if triton is None else triton.jit(function, do_not_specialize=counts)
+
+
+def suits(released: Released, features: Array) -> bool:
+    """Whether the kernel plays these rounds: several runs that share their rows."""
+    if triton is None or not getattr(features, "is_cuda", False) or features.element_size() != 4:
+        return False
+    links = {item.predictor.link for item in released.items}
+    small = released.n_actions <= _LARGEST[0] and features.shape[-1] <= _LARGEST[1]
+    shared = features.ndim == 4 and features.shape[1] == 1
+    return small and shared and len(links) == 1 and links <= set(_LINKS)
+
+
+def sampled(released: Released, features: Array, u: Array, rate: Any, bonus: Any) -> Array:
+    """Actions (S, R, n) for features (S, 1, n, p), uniforms u (S, 1, n) and parameters (R,)."""
+    import torch
+
+    each = [item.predictor.weights for item, _ in released.remembered]
+    shape = torch.broadcast_shapes(*(weights.shape for weights in each), (1, len(rate), 1, 1))
+    weights = torch.stack([part.expand(shape) for part in each])
+    seeds, runs, actions, p = shape
+    rows = features.shape[-2]
+    records = [share * item.records for item, share in released.remembered]
+    given = (features.contiguous(), u.contiguous(), weights)
+    given = (*given, *(as_like(part, features) for part in (rate, bonus, records)))
+    chosen = torch.empty((seeds, runs, rows), dtype=torch.int64, device=features.device)
+    sides = tuple(max(16, triton.next_power_of_2(size)) for size in (actions, p))
+    link = _LINKS[released.items[-1].predictor.link]
+    numbers = (rows, seeds, runs, len(each), actions, p, *sides, _ROWS, link)
+    grid = (triton.cdiv(rows, _ROWS), seeds * runs)
+    _replay[grid](*given, chosen, *numbers, num_warps=4)
+    return chosen
+
+
+@jit
+def _replay(  # type: ignore[no-untyped-def]
+    features,
+    uniforms,
+    weights,
+    rates,
+    bonuses,
+    records,
+    chosen,
+    rows,
+    seeds,
+    runs,
+    releases,
+    actions,
+    p,
+    wide: tl.constexpr,
+    deep: tl.constexpr,
+    block: tl.constexpr,
+    link: tl.constexpr,
+):
+    """Some rows of one run."""
+    problem = tl.program_id(1).to(tl.int64)
+    seed, run = problem // runs, problem % runs
+    n = tl.program_id(0) * block + tl.arange(0, block)
+    a = tl.arange(0, wide)
+    i = tl.arange(0, deep)
+    here, real = n < rows, (a < actions)[None, :]
+    entries = features + (seed * rows + n)[:, None] * p + i[None, :]
+    x = tl.load(entries, mask=here[:, None] & (i < p)[None, :], other=0.0)
+    rate, bonus = tl.load(rates + run), tl.load(bonuses + run)
+    logits = tl.zeros((block, wide), tl.float32)
+    mass = tl.zeros((block, wide), tl.float32)
+    current = tl.zeros((block, wide), tl.float32) + 1.0 / actions
+    rounds = 0.0
+    for release in range(releases):
+        first = ((release * seeds * runs + problem) * actions) * p
+        cells = weights + first + a[None, :] * p + i[:, None]
+        theta = tl.load(cells, mask=real & (i < p)[:, None], other=0.0)
+        losses = tl.dot(x, theta, input_precision="tf32x3")
+        if link == 1:
+            losses = tl.minimum(tl.maximum(losses, 0.0), 1.0)
+        if link == 2:
+            losses = tl.sigmoid(losses)
+        count = tl.load(records + release)
+        rounds += count
+        optimism = tl.minimum(bonus * tl.sqrt(rounds / actions) / (1.0 + mass), 1.0)
+        mass += count * current
+        logits -= rate * count * tl.maximum(losses - optimism, 0.0)
+        logits = tl.where(real, logits, float("-inf"))
+        current = tl.exp(logits - tl.max(logits, axis=1)[:, None])
+        current /= tl.sum(current, axis=1)[:, None]
+    u = tl.load(uniforms + seed * rows + n, mask=here, other=0.0)
+    reached = tl.cumsum(current, axis=1)
+    goal = u * tl.sum(current, axis=1)
+    passed = (reached <= goal[:, None]) & (a < actions - 1)[None, :]
+    action = tl.sum(passed.to(tl.int32), axis=1).to(tl.int64)
+    tl.store(chosen + problem * rows + n, action, mask=here)

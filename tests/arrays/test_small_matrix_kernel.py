@@ -1,0 +1,32 @@
+"""The kernels for a GPU repair, solve and invert what the array form does."""
+
+from __future__ import annotations
+
+import pytest
+
+from interpreted import interpreted
+
+AGREES = """
+import numpy as np, torch
+from discreet.arrays import linear_algebra, small_matrix_kernel as kernel
+rng = np.random.default_rng(0)
+for p in (1, 5, 17):
+    half = rng.normal(size=(4, p, 2 * p))
+    matrices = half @ np.moveaxis(half, 1, 2) / p
+    matrices[0] -= (0.1 + np.linalg.eigvalsh(matrices[0])[0]) * np.eye(p)  # must be repaired
+    matrices[1] *= 1e4
+    vectors, step = rng.normal(size=(4, p)), np.full(4, 0.06)
+    given = [torch.from_numpy(each.astype(np.float32)) for each in (matrices, step, vectors)]
+    pairs = [
+        (linear_algebra.inverse_repaired(matrices, step), kernel.inverted(*given[:2])),
+        (linear_algebra.solve_repaired(matrices, vectors, step), kernel.solved(*given)),
+    ]
+    for want, found in pairs:
+        assert abs(found.numpy() - want).max() < 1e-4 * abs(want).max(), p
+print("agrees")
+"""
+
+
+@pytest.mark.torch
+def test_the_kernels_agree_with_the_array_form():
+    interpreted(AGREES)

@@ -1,0 +1,43 @@
+"""The kernel for a GPU solves what Newton's method in arrays solves."""
+
+from __future__ import annotations
+
+import pytest
+
+from interpreted import interpreted
+
+AGREES = """
+import numpy as np, torch
+from discreet.oracles.mechanisms import newton, newton_kernel
+rng = np.random.default_rng(0)
+S, R, A, n = 2, 3, 2, 70
+for p in (3, 18):
+    x = rng.normal(size=(S, 1, n, p))
+    x /= np.linalg.norm(x, axis=-1, keepdims=True)
+    chosen = rng.integers(0, A, size=(S, R, 1, n))
+    observed = np.moveaxis(chosen == np.arange(A)[:, None], -1, -2).copy()
+    observed[:, :, :5] = False  # void slots
+    right = rng.integers(0, A, size=(S, 1, 1, n))
+    labels = np.moveaxis(right != np.arange(A)[:, None], -1, -2).astype(float)
+    ridge = np.array([1e-2, 1.0, 3.0])[:, None] * n
+    tilt = rng.normal(size=(S, 1, A, p)) * np.array([0.0, 1.0, 50.0])[:, None, None]
+    want = newton.minimise(x, observed.astype(float), labels, ridge, tilt, 1e-9)
+    single = lambda values: torch.from_numpy(np.array(values, dtype=np.float32))
+    tilts = single(tilt + 0.0 * want)
+    ridges = single(ridge) + 0.0 * tilts[..., 0]
+    given = single(x), torch.from_numpy(observed), single(labels), ridges, tilts
+    found = newton_kernel.minimised(*given, STEPS, newton.SINGLE).numpy()
+    assert abs(found - want).max() < 1e-4 * abs(want).max(), abs(found - want).max()
+print("agrees")
+"""
+
+
+@pytest.mark.torch
+def test_the_kernel_finds_the_same_minimum():
+    interpreted(AGREES.replace("STEPS", "newton.NEWTON_STEPS"))
+
+
+@pytest.mark.torch
+def test_one_step_would_not_be_enough():
+    with pytest.raises(AssertionError):
+        interpreted(AGREES.replace("STEPS", "0"))

@@ -1,0 +1,40 @@
+"""The kernel for a GPU draws the actions that ReplayBonusPO draws in arrays."""
+
+from __future__ import annotations
+
+import pytest
+
+from interpreted import interpreted
+
+AGREES = """
+import numpy as np, torch
+from discreet.arrays.stacking import stack
+from discreet.policies import ReplayBonusPO, replay_kernel
+from discreet.releases.release import Predictor, Release
+from discreet.releases.released import Released
+from discreet.schedule import Schedule
+rng = np.random.default_rng(0)
+S, R, n = 2, 3, 70
+pairs = ((0.01, 0.1), (1.0, 0.01), (0.1, 0.001))
+policy = stack([ReplayBonusPO(learning_rate=rate, bonus=bonus) for rate, bonus in pairs])
+for A, p, link in ((2, 3, "identity"), (5, 18, "logistic"), (3, 16, "clip")):
+    ours = theirs = Released(A, Schedule(half_life=2))
+    for j in range(4):  # all runs begin alike
+        weights = rng.normal(size=(S, R if j else 1, A, p))
+        ours = ours.add(Release(j + 1, 8 * 2**j, Predictor(weights, link)))
+        single = torch.from_numpy(weights).float()
+        theirs = theirs.add(Release(j + 1, 8 * 2**j, Predictor(single, link)))
+    x = rng.normal(size=(S, 1, n, p))
+    x /= np.linalg.norm(x, axis=-1, keepdims=True)
+    u = rng.random((S, 1, n, 2))
+    given = [torch.from_numpy(each).float() for each in (x, u[..., 0])]
+    found = replay_kernel.sampled(theirs, *given, policy.learning_rate, policy.bonus).numpy()
+    assert len(np.unique(found)) == A
+    assert (found != policy.sample(ours, x, u)).mean() < 0.01  # single precision
+print("agrees")
+"""
+
+
+@pytest.mark.torch
+def test_the_kernel_draws_the_same_actions():
+    interpreted(AGREES)
