@@ -11,6 +11,7 @@ import pytest
 from discreet.outcome import Loss, Reward
 from discreet.plan import Plan
 from discreet.privacy.budget import Budget
+from discreet.privacy.participation import Participation
 from discreet.releases.lift import Lift, LiftLine
 from discreet.releases.quality import Quality
 from discreet.service.ui import charts, document_words, overview_words
@@ -92,10 +93,8 @@ def test_what_comes_next(changes, short, text):
 
 
 def test_privacy_in_words():
-    def told(spent, epsilon, batches):
-        return overview_words.privacy(
-            SimpleNamespace(epsilon=spent), Budget(epsilon, 1e-6), batches
-        )
+    def told(spent, epsilon, often):
+        return overview_words.privacy(SimpleNamespace(epsilon=spent), Budget(epsilon, 1e-6), often)
 
     once = told(1.0, 1.0, None)
     assert (once.short, "spent once" in once.text, "not growing" in once.text) == (
@@ -104,7 +103,10 @@ def test_privacy_in_words():
         True,
     )
     assert "none is yet" in told(0.0, 1.0, None).text
-    assert "at most 10 releases; further releases do not add" in told(0.5, 1.0, 10).text
+    assert (
+        "at most 10 releases; further releases do not add"
+        in told(0.5, 1.0, Participation(10, 1)).text
+    )
     assert told(1.0, float("inf"), None).short == "none"
 
 

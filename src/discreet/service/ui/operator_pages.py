@@ -81,13 +81,12 @@ async def document(asked: Asked) -> Response:
 async def ledger(asked: Asked) -> Response:
     found = await asked.service.state.ledger()
     lines = await asyncio.to_thread(page_data.charges, found)
-    often = found.participation
     return asked.page(
         "ledger.html",
         lines=lines[::-1],
         spent=found.spent(),
         budget=found.budget,
-        privacy=overview_words.privacy(found.spent(), found.budget, often and often.batches),
+        privacy=overview_words.privacy(found.spent(), found.budget, found.participation),
     )
 
 

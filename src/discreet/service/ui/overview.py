@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from starlette.responses import JSONResponse, Response
 
 from discreet.releases.quality import quality
@@ -18,8 +20,8 @@ async def overview(asked: Asked) -> Response:
     service, plan = asked.service, asked.service.settings.plan
     found, ledger = await service.status(), await service.state.ledger()
     began, batches, hours = await service.state.read(_facts)
-    lift, often = service.lift(), plan.participation
-    drawn = {}
+    lift = service.lift()
+    drawn: dict[str, Any] = {}
     if not asked.partial:
         told = service.state.serving.chain.deciding.as_released
         drawn = {
@@ -34,7 +36,7 @@ async def overview(asked: Asked) -> Response:
         tried=overview_words.tried(plan, found["actions"], found["n_actions"]),
         state=overview_words.state(found, service.settings.default_name),
         coming=overview_words.coming(found, service.state.slots.size(batches + 1)),
-        privacy=overview_words.privacy(ledger.spent(), ledger.budget, often and often.batches),
+        privacy=overview_words.privacy(ledger.spent(), ledger.budget, plan.participation),
         helped=lift and answer(lift),
         compared=plan.control and overview_words.control(plan),
         began=began,

@@ -11,6 +11,7 @@ from discreet.formatting import epsilon_text
 from discreet.plan import Plan
 from discreet.privacy.budget import Budget
 from discreet.privacy.ledger import Spent
+from discreet.privacy.participation import Participation
 from discreet.service.ui.templating import lasting
 
 MOST_NAMED = 6
@@ -60,13 +61,14 @@ def _range(plan: Plan) -> str:
     return f"{plan.outcome.low:g} to {plan.outcome.high:g}"
 
 
-def state(status: dict[str, Any], default: str | int) -> Told:
+def state(status: dict[str, Any], default: str | int | None) -> Told:
     """Whether it runs, and what that means for people."""
     if status["ended"]:
         return Told("over", "What was learned goes on deciding. Nothing new is learned.")
+    given = "the first action that is offered" if default is None else quoted(default)
     return {
         "online": Told("running", "What was learned so far decides, and each answer adds to it."),
-        "shadow": Told("shadow", f"Everyone gets {quoted(default)}; the policy learns beside it."),
+        "shadow": Told("shadow", f"Everyone gets {given}; the policy learns beside it."),
         "frozen": Told("paused", "What was learned so far decides. Nothing new is learned."),
     }[status["mode"]]
 
@@ -125,17 +127,17 @@ def _rounded(seconds: float) -> str:
     raise AssertionError
 
 
-def privacy(spent: Spent, budget: Budget, batches: int | None) -> Told:
-    """What all releases together may cost whoever is protected. ``batches`` is how many one person
-    may be in, None where each decision is protected by itself."""
+def privacy(spent: Spent, budget: Budget, often: Participation | None) -> Told:
+    """What all releases together may cost whoever is protected: a person who takes part ``often``,
+    or, where that is None, each decision by itself."""
     if math.isinf(budget.epsilon):
         return Told("none", "ε = ∞: what people say is not protected. This is an experiment only.")
     short = f"ε = {epsilon_text(spent.epsilon)} of {epsilon_text(budget.epsilon)}"
-    if batches is not None:
+    if often is not None:
         return Told(
             short,
-            f"Each person's part. A person counts in at most {batches:,} "
-            f"release{'s' * (batches != 1)}; further releases do not add to it.",
+            f"Each person's part. A person counts in at most {often.batches:,} "
+            f"release{'s' * (often.batches != 1)}; further releases do not add to it.",
         )
     if not spent.epsilon:
         return Told(short, "Each decision's part. It is spent once, with its release; none is yet.")
