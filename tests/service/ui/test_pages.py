@@ -68,7 +68,7 @@ def test_every_page_on_either_database(settings, play, released):
             assert not re.search(r"<script(?! defer src)|<style| style=| on\w+=", reply.text), path
         assert "All 2 entries verify" in (await visitor.get("/ui/releases")).text
         assert "of 8 slots are taken" in (await visitor.get("/ui/batches")).text
-        assert "of 8 decisions" in (await visitor.get("/ui")).text
+        assert "of 8 places" in (await visitor.get("/ui")).text
 
     visited(play, settings, scenario)
 

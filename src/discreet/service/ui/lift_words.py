@@ -27,8 +27,9 @@ def answer(lift: Lift) -> Answer:
     apart, wide = outcome.difference_of(line.difference), outcome.error_of(line.anytime)
     unsure = abs(line.difference) <= line.anytime
     short = "Too early to say" if unsure else "Yes" if line.difference < 0 else "No"
-    low, high = apart - wide, apart + wide
-    if wide >= outcome.high - outcome.low:
+    span = outcome.high - outcome.low
+    low, high = max(apart - wide, -span), min(apart + wide, span)
+    if wide >= span:
         interval = "the noise is still larger than any difference"
     elif low * high > 0:
         near, far = sorted((abs(low), abs(high)))
@@ -39,7 +40,9 @@ def answer(lift: Lift) -> Answer:
         interval = f"between {_aside(low, outcome)} and {_aside(high, outcome)}"
     return Answer(
         short,
-        f"The mean {outcome.word} is {_aside(apart, outcome)} than that of the control",
+        f"The mean {outcome.word} may still be higher or lower than that of the control"
+        if unsure
+        else f"The mean {outcome.word} is {_aside(apart, outcome)} than that of the control",
         interval,
         *(figure(outcome.value_of(each), outcome) for each in (line.policy, line.control)),
     )

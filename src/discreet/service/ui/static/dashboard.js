@@ -49,7 +49,8 @@ function draw(place) {
   const chart = JSON.parse(place.dataset.chart);
   const clock = (seconds, step) => {
     const text = new Date(seconds * 1e3).toISOString();
-    return step >= 86400 ? text.slice(0, 10) : text.slice(11, step >= 60 ? 16 : 19);
+    const midnight = step >= 3600 && seconds % 86400 === 0;
+    return step >= 86400 || midnight ? text.slice(5, 10) : text.slice(11, step >= 60 ? 16 : 19);
   };
   const moments = (_, all, __, ___, step) => all.map((seconds) => clock(seconds, step));
   const axis = { stroke: style("--quiet"), font: "12px system-ui, sans-serif",
@@ -59,7 +60,7 @@ function draw(place) {
   const lines = chart.lines.map((line, i) => ({
     label: line.label,
     stroke: line.dashed ? style("--quiet") : style(`--a${i % 8}`),
-    width: 2,
+    width: chart.bars ? 1 : 2,
     dash: line.dashed ? [6, 5] : undefined,
     paths: chart.bars ? uPlot.paths.bars({ size: [0.8, 48], align: 1 }) : undefined,
     fill: (chart.filled || chart.bars) && !line.dashed ? faint(style(`--a${i % 8}`)) : undefined,
@@ -75,7 +76,7 @@ function draw(place) {
   const options = {
     width: place.clientWidth,
     height: 220,
-    series: [{ label: chart.label, value: (_, value) => (value !== null && chart.time ? clock(value, 1) : short(value)) }, ...lines],
+    series: [{ label: chart.label, value: (_, value) => (value !== null && chart.time ? new Date(value * 1e3).toISOString().slice(0, 19).replace("T", " ") : short(value)) }, ...lines],
     scales: { x: { time: Boolean(chart.time), range: chart.bars ? (_, low, high) => [low, high + 3600] : undefined }, y: { range } },
     axes: [{ ...axis, ...along }, { ...axis, size: 56, values: (_, all) => all.map(short) }],
     bands: chart.band ? [{ series: [3, 2], fill: faint(style("--a0")) }] : [],
