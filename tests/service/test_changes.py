@@ -2,6 +2,7 @@
 
 from contextlib import closing
 
+from discreet.service.runtime import lifecycle
 from discreet.service.storage import change_table, traffic_table
 from discreet.service.storage.locations import open_database
 from discreet.service.storage.migrations import history
@@ -96,3 +97,11 @@ def test_a_clean_stop_loses_no_count(settings, play):
     play(chosen, lambda service: fill(service, 3))
     with closing(open_database(chosen).connect()) as connection:
         assert sum(traffic_table.by_hour(connection).values()) == 3
+
+
+def test_a_restored_backup_is_told(settings, play):
+    chosen = settings()
+    play(chosen, lambda service: fill(service, 3))
+    lifecycle.restore(chosen)
+    found = play(chosen, lambda service: service.changes())
+    assert (found[0].what, found[0].document) == ("restored", 1)
