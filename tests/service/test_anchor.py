@@ -155,10 +155,18 @@ def test_lost_batches_pay_for_themselves_where_batches_are_disjoint(settings, pl
 
 # Nobody is shown what the anchor does not confirm
 
-API = ("/v1/releases/1", "/v1/releases/current", "/v1/releases", "/v1/ledger", "/v1/status")
+API = (
+    "/v1/releases/1",
+    "/v1/releases/current",
+    "/v1/releases",
+    "/v1/ledger",
+    "/v1/status",
+    "/v1/changes",
+)
 PAGES = (
     *("/ui", "/ui/batches", "/ui/releases", "/ui/releases/1", "/ui/releases/1/document"),
     *("/ui/ledger", "/ui/explorer", "/ui/explorer?release=1", "/ui/settings", "/metrics"),
+    *("/ui/history", "/ui/newest"),
 )
 
 
@@ -224,12 +232,14 @@ def test_what_is_committed_and_not_confirmed_is_shown_nowhere(settings, play, mo
                 assert secret not in reply.text, path
         assert found["/ui/releases/1/document"].status == 404
         assert found["/v1/releases/1"].status == 503
+        assert "released" not in found["/v1/changes"].text
         assert json.loads(found["/v1/ledger"].text)["entries"] == []
         assert "discreet_epsilon_spent 0.0" in found["/metrics"].text
-        assert "All 1 documents verify" in found["/ui/releases"].text
+        assert "All 1 entries verify" in found["/ui/releases"].text
         await service.upkeep.once()
         found = await read_everywhere(service, settings.key())
         assert found["/ui/releases/1/document"].text == body
+        assert "released" in found["/v1/changes"].text
         assert float(json.loads(found["/v1/ledger"].text)["spent"]["epsilon"]) > 0.5
         # Those who asked meanwhile have cost no slot.
         assert [each.stored for each in await fill(service, 8)] == [True] * 8

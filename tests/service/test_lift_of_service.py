@@ -16,6 +16,7 @@ from discreet.releases.lift import lift
 from discreet.service.runtime import fit_process, lifecycle
 from discreet.service.storage import document_table
 from discreet.service.storage.locations import anchor_of
+from discreet.service.ui.lift_words import answer
 from service.conftest import dump, set_back
 from service.ui.visitor import Visitor
 
@@ -146,12 +147,12 @@ def test_the_status_page_tells_it(settings, play, released):
     async def scenario(service):
         visitor = Visitor(service)
         await visitor.log_in(settings.key())
-        assert "The first release tells how both fared." in (await visitor.get("/ui")).text
+        assert "The first release tells how the policy fared" in (await visitor.get("/ui")).text
         await first_release(service, released)
         page = (await visitor.get("/ui")).text
-        assert service.lift().text in page
+        assert f"<dd>{answer(service.lift()).policy}</dd>" in page
         assert "however often you look" in page
-        assert "Lift so far, by release" in page
+        assert "Difference to the control so far" in page
         assert "30 % of the slots play action 2" in (await visitor.get("/ui/settings")).text
 
     play(settings(plan=CONTROL), scenario)

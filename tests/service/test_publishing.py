@@ -384,6 +384,8 @@ def test_a_database_of_an_earlier_version_goes_on(settings, play):
             "DROP TABLE people",
             "DROP TABLE handed",
             "DROP TABLE returned",
+            "DROP TABLE changes",
+            "DROP TABLE traffic",
             *(f"ALTER TABLE keys DROP COLUMN {name}" for name in ("expires", "rate", "used")),
             "ALTER TABLE experiment DROP COLUMN missed",
             "ALTER TABLE experiment ADD COLUMN holdback REAL NOT NULL DEFAULT 0.25",

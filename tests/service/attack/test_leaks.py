@@ -14,7 +14,8 @@ LOSS, OTHER = 0.577_215_664_901_532_9, 0.618_033_988_75
 FORGED = "marker-decision-4b6e"
 SLOTS = 4
 PATHS = ("/v1/status", "/v1/ledger", "/v1/schema", "/v1/releases", "/v1/releases/current",
-         "/metrics", "/internal/metrics", "/openapi.json", "/v1/admin/keys", "/readyz")  # fmt: skip
+         "/v1/changes", "/metrics", "/internal/metrics", "/openapi.json", "/v1/admin/keys",
+         "/readyz")  # fmt: skip
 
 
 def markers(settings):

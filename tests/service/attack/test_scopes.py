@@ -22,6 +22,7 @@ ALLOWED = {
     ("GET", "/v1/actions"): EVERYBODY,
     ("POST", "/v1/admin/actions"): NOBODY,
     ("GET", "/v1/ledger"): {"audit"},
+    ("GET", "/v1/changes"): {"audit"},
     ("GET", "/v1/status"): EVERYBODY,
     ("POST", "/v1/admin/mode"): NOBODY,
     ("POST", "/v1/admin/serving"): NOBODY,

@@ -6,7 +6,7 @@ import pytest
 
 from discreet.releases.quality import Quality
 from discreet.service.http.app import make_app
-from discreet.service.ui import overview_pages, page_data, page_frame
+from discreet.service.ui import operator_pages, page_data, page_frame
 from discreet.service.ui.page_table import ADMIN, EVERYONE, PAGES
 from discreet.service.ui.session import SECONDS, Sessions
 from service.ui.visitor import Visitor
@@ -66,8 +66,9 @@ def test_every_page_on_either_database(settings, play, released):
             assert reply.headers["cache-control"] == "no-store"
             assert "unsafe" not in reply.headers["content-security-policy"]
             assert not re.search(r"<script(?! defer src)|<style| style=| on\w+=", reply.text), path
-        assert "All 2 documents verify" in (await visitor.get("/ui/releases")).text
-        assert "of 8 slots are taken" in (await visitor.get("/ui")).text
+        assert "All 2 entries verify" in (await visitor.get("/ui/releases")).text
+        assert "of 8 slots are taken" in (await visitor.get("/ui/batches")).text
+        assert "of 8 places" in (await visitor.get("/ui")).text
 
     visited(play, settings, scenario)
 
@@ -196,7 +197,7 @@ def test_pages_below_a_path_stay_there(settings, play):
         assert "path=/shop/bandit/ui;" in reply.headers["set-cookie"].lower()
         reply = await visitor.send("/shop/bandit/ui/login", key=settings.key())
         assert (reply.status, reply.headers["location"]) == (303, "/shop/bandit/ui")
-        for path in ("", "/batches", "/releases", "/ledger", "/explorer", "/keys", "/settings"):
+        for path in ("", "/history", "/batches", "/releases", "/explorer", "/keys", "/settings"):
             page = await visitor.get(f"/shop/bandit/ui{path}")
             assert page.status == 200
             places = re.findall(r'(?:href|src|action|hx-get|hx-post)="(/[^"]*)"', page.text)
@@ -247,11 +248,11 @@ def test_settings_change_what_they_say(settings, play, released):
         await released(service)
         assert (await visitor.send("/ui/settings/serving", release="0")).status == 303
         assert service.state.served() == 0
-        assert "An operator chose document 0" in (await visitor.get("/ui")).text
+        assert "An operator went back to an older release" in (await visitor.get("/ui")).text
         await visitor.send("/ui/settings/serving", release="newest")
         assert service.state.served() == 1
         shown = (await visitor.get("/ui/settings?done=serving")).text
-        assert "What is served was changed." in shown
+        assert "Another release decides now." in shown
         wrong = [
             ("mode", {"mode": "fast"}),
             ("serving", {"release": "99"}),
@@ -276,8 +277,8 @@ def test_a_batch_burns_only_when_its_number_is_typed(settings, play):
         assert (await visitor.send("/ui/settings/burn", batch="1", typed=" 1 ")).status == 303
         assert [batch.state for batch in await service.state.read(page_data.batches)] == ["burned"]
         page = (await visitor.get("/ui/releases/1")).text
-        assert "burn" in page
-        assert "All 2 documents verify" in (await visitor.get("/ui/releases")).text
+        assert "Batch given up" in page
+        assert "All 2 entries verify" in (await visitor.get("/ui/releases")).text
         assert (await visitor.get("/ui/explorer")).status == 200, "a burn is no policy"
 
     visited(play, settings, scenario)
@@ -285,7 +286,7 @@ def test_a_batch_burns_only_when_its_number_is_typed(settings, play):
 
 def test_mean_losses_are_read_from_the_releases(settings, play, released, monkeypatch):
     """Whatever they are; with four records the noise is larger than any loss."""
-    monkeypatch.setattr(overview_pages, "quality", lambda *_: [Quality(1, 4, 0.125, 0.01)])
+    monkeypatch.setattr(operator_pages, "quality", lambda *_: [Quality(1, 4, 0.125, 0.01)])
 
     async def scenario(visitor, service):
         await fill(service, 4)
@@ -310,7 +311,7 @@ def test_a_document_that_does_not_verify_is_named(settings, play, released, spoi
             lambda c: c.execute("UPDATE documents SET body = ? WHERE number = 1", (wrong,)) and None
         )
         page = (await visitor.get("/ui/releases")).text
-        assert "1 of 2 documents do not verify" in page
+        assert "1 of 2 entries do not verify" in page
         assert page.count(">invalid<") == 1
         assert 'role="alert"' in (await visitor.get("/ui/releases/1")).text
 

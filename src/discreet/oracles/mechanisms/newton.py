@@ -35,7 +35,7 @@ CURVATURE = 0.25
 """The largest second derivative of the logistic loss."""
 NEWTON_STEPS = 60
 SINGLE = 2e-6
-"""Times √n + ‖b‖, the tolerance of experiments in single precision: rounding hides smaller norms."""
+"""Times √n + ‖b‖: the tolerance of experiments in single precision, since rounding hides more."""
 
 
 class Iterate(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -232,6 +232,10 @@ async def list_keys(call: Call) -> dict[str, Any]:
 
 async def revoke_key(call: Call) -> dict[str, Any]:
     return await call.service.revoke_key(call.body.id, call.caller)
+
+
+async def changes(call: Call) -> dict[str, Any]:
+    return {"changes": [asdict(each) for each in await call.service.changes()]}
 
 
 async def public_metrics(call: Call) -> Raw:

@@ -61,6 +61,7 @@ def routes(shapes: Bodies) -> tuple[Route, ...]:
         Route("GET", "/v1/schema", ANY, h.schema, "What a context must contain"),
         Route("GET", "/v1/actions", ANY, h.actions, "The actions in use; q searches, limit cuts"),
         Route("GET", "/v1/ledger", ("audit",), h.ledger, "Every charge on the privacy budget"),
+        Route("GET", "/v1/changes", ("audit",), h.changes, "Who changed what, the newest first"),
         Route("GET", "/v1/status", ANY, h.status, "The state of the experiment, in words"),
         Route("POST", "/v1/admin/mode", admin, h.set_mode, "online, shadow or frozen",
               bodies.Mode),

@@ -11,7 +11,7 @@ from discreet.known_actions import changed_actions
 from discreet.service.kill_points import step
 from discreet.service.runtime.context_features import Invalid
 from discreet.service.runtime.worker_state import WorkerState
-from discreet.service.storage import document_table
+from discreet.service.storage import change_table, document_table
 from discreet.service.storage.batches import under_way
 from discreet.service.storage.database import Connection
 
@@ -19,18 +19,25 @@ SHOWN = 100
 """The most actions in one answer, unless a request asks for another number."""
 
 
-async def change_actions(state: WorkerState, add: list[Any], remove: list[str]) -> None:
+async def change_actions(
+    state: WorkerState, add: list[Any], remove: list[str], by: str = ""
+) -> None:
     """Publish what joins and what leaves; all workers see it with their next look."""
     # A document that a dead process committed is confirmed before another one follows.
     await state.refresh()
     known = state.serving.chain
-    await state.write(lambda c: _publish(state, c, known, add, remove))
+    await state.write(lambda c: _publish(state, c, known, add, remove, by))
     step("actions:committed")
     await state.refresh()
 
 
 def _publish(
-    state: WorkerState, connection: Connection, known: Chain, add: list[Any], remove: list[str]
+    state: WorkerState,
+    connection: Connection,
+    known: Chain,
+    add: list[Any],
+    remove: list[str],
+    by: str,
 ) -> None:
     # Workers that change actions at the same time wait for each other: document 0 is the lock.
     locked = f"SELECT number FROM documents WHERE number = 0 {state.database.lock}"
@@ -45,6 +52,7 @@ def _publish(
         raise Invalid(str(error), field) from None
     document = actions_document(document_table.newest(connection), change)
     mark = document_table.append(connection, document, state.vault.signing)
+    change_table.note(state.database, connection, "actions changed", by, document=mark.number)
     step("actions:before-commit")
     state.anchor.intend(mark)
     step("actions:intended")

@@ -94,7 +94,9 @@ class WorkerDecisions:
             offer = None
             if self._offered.concern(actions, ranking):  # an invalid offer takes no slot either
                 offer = self._offered.read(features, actions, ranking)
-            return await self._decide(offer or features, owner, deferred, named, sticky)
+            reply = await self._decide(offer or features, owner, deferred, named, sticky)
+            self.state.decided += 1
+            return reply
         finally:
             self._deciding -= 1
 
@@ -234,6 +236,7 @@ class WorkerDecisions:
     async def ticket(self, user: str | None = None, sticky: str | None = None) -> TicketReply:
         """Reserve a slot; the context comes later, with the loss."""
         owner, state = self.owners.owner(user), self.state
+        state.decided += 1
         while (taken := await self._slots.take()) is not None:
             lease, slot = taken
             place = (lease.epoch, lease.batch, slot)

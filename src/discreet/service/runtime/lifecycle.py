@@ -15,7 +15,7 @@ from discreet.service.kill_points import step
 from discreet.service.runtime.release_transaction import destroy_keys, finish
 from discreet.service.secrets.vault import NAMES, Vault
 from discreet.service.settings import Settings, differing
-from discreet.service.storage import api_keys, document_table
+from discreet.service.storage import api_keys, change_table, document_table
 from discreet.service.storage.anchor import Anchor, Book, Mark, behind
 from discreet.service.storage.batches import COLUMNS, UNDER_WAY, BatchState
 from discreet.service.storage.database import Connection, Database
@@ -76,6 +76,7 @@ def begin(settings: Settings) -> str:
                 (settings.experiment, _plan(settings), settings.mode),
             )
             mark = document_table.append(connection, document, vault.signing)
+            change_table.note(database, connection, "begun", document=mark.number)
             text, _ = api_keys.create(database, connection, ["admin"], "first key")
             anchor.create()
             anchor.intend(mark)
@@ -215,6 +216,7 @@ def restore(settings: Settings, *, anchor_lost: bool = False) -> Restored:
                     missed = missed + ?""",
                 (mark.epoch, len(charged)),
             )
+            change_table.note(database, connection, "restored", document=mark.number)
             step("restore:before-commit")
             anchor.intend(mark)
             step("restore:intended")
@@ -258,6 +260,7 @@ def _drop(connection: Connection, number: int) -> None:
     ).fetchone()
     for table in ("documents", "charges"):
         connection.execute(f"DELETE FROM {table} WHERE number = ?", (number,))
+    connection.execute("DELETE FROM changes WHERE document = ?", (number,))
     connection.execute("UPDATE batches SET state = 'sealed' WHERE epoch = ? AND id = ?", tuple(row))
 
 

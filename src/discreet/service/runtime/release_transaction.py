@@ -21,7 +21,7 @@ from discreet.service.kill_points import step
 from discreet.service.runtime.release_checks import paid, verify
 from discreet.service.secrets.vault import Vault
 from discreet.service.settings import Settings
-from discreet.service.storage import document_table
+from discreet.service.storage import change_table, document_table
 from discreet.service.storage.anchor import Anchor
 from discreet.service.storage.batches import COLUMNS, UNDER_WAY, BatchState
 from discreet.service.storage.database import Connection, Database
@@ -106,6 +106,9 @@ class Publisher:
         document_table.charge(connection, mark.number, entry)
         step("release:after-charge")
         finish(self._database, connection, batch, "released")
+        change_table.note(
+            self._database, connection, "released", document=mark.number, batch=batch.id
+        )
         connection.execute(f"UPDATE experiment SET clock = {self._database.later}")
         # The insert holds the number until the commit: two intents of one number never both
         # belong to transactions that may yet commit.
@@ -129,7 +132,12 @@ def seconds_until(database: Database, connection: Connection, moment: float) -> 
 
 
 def burn(
-    database: Database, connection: Connection, vault: Vault, anchor: Anchor, batch: int
+    database: Database,
+    connection: Connection,
+    vault: Vault,
+    anchor: Anchor,
+    batch: int,
+    by: str = "",
 ) -> None:
     """Give up a batch without a release: delete its rows, and record that in the chain."""
     row = connection.execute(
@@ -147,6 +155,9 @@ def burn(
         connection, burn_document(document_table.newest(connection), [batch]), vault.signing
     )
     finish(database, connection, found, "burned")
+    change_table.note(
+        database, connection, "batch burned", by, document=mark.number, batch=found.id
+    )
     forget(connection, found.epoch, found.id)
     step("burn:before-commit")
     anchor.intend(mark)

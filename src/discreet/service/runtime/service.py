@@ -17,7 +17,7 @@ from discreet.service.runtime.status import status
 from discreet.service.runtime.upkeep import Upkeep
 from discreet.service.runtime.worker_state import WorkerState
 from discreet.service.settings import MODES, Settings
-from discreet.service.storage import api_keys
+from discreet.service.storage import api_keys, change_table
 from discreet.service.storage.faults import safe_name
 from discreet.validate import one_of
 
@@ -55,6 +55,7 @@ class Service:
         with suppress(Exception):  # then the slots stay void, as after a crash
             await self.decisions.stop()
             await self.state.note_use()
+            await self.state.note_traffic()
         await self.state.stop()
         self.state.log.tell_counts(all=True)
         self.state.log.event("stopped")
@@ -86,7 +87,7 @@ class Service:
 
     async def set_mode(self, mode: str, by: str = "") -> None:
         """``online``, ``shadow`` or ``frozen``, for all workers; ``by`` is the id of a key."""
-        await self.state.change("mode", one_of("mode", mode, MODES))
+        await self.state.change("mode", one_of("mode", mode, MODES), by)
         self.state.log.event("mode changed", mode=mode, by=by)
 
     async def set_serving(self, number: int | None, by: str = "") -> None:
@@ -99,19 +100,21 @@ class Service:
                     f"release must be a document of this service; got {number!r}. "
                     "GET /v1/releases lists them."
                 ) from None
-        await self.state.change("serving", number)
+        await self.state.change("serving", number, by)
         self.state.log.event("served document changed", release=number, by=by)
 
     async def change_actions(self, add: list[Any], remove: list[str], by: str = "") -> None:
         """Let actions join and leave, by a public document."""
-        await change_actions(self.state, add, remove)
+        await change_actions(self.state, add, remove, by)
         self.state.log.event("actions changed", added=len(add), removed=len(remove), by=by)
 
     async def burn(self, batch: int, by: str = "") -> None:
         """Give up a batch and erase its rows without a release."""
         state = self.state
         await state.write(
-            lambda c: release_transaction.burn(state.database, c, state.vault, state.anchor, batch)
+            lambda c: release_transaction.burn(
+                state.database, c, state.vault, state.anchor, batch, by
+            )
         )
         step("burn:committed")
         state.log.event("batch burned", batch=batch, epoch=state.epoch, by=by)
@@ -137,7 +140,7 @@ class Service:
         state = self.state
         text, key = await state.write(
             lambda c: api_keys.create(
-                state.database, c, scopes, label, expires_in=expires_in, rate=rate
+                state.database, c, scopes, label, expires_in=expires_in, rate=rate, by=by
             )
         )
         state.log.event("key created", key=key.id, scopes=key.shown()["scopes"], by=by)
@@ -147,7 +150,7 @@ class Service:
     async def revoke_key(self, id: str, by: str = "") -> dict[str, Any]:
         """Revoke a key; it stops working."""
         state = self.state
-        key = await state.write(lambda c: api_keys.revoke(state.database, c, id))
+        key = await state.write(lambda c: api_keys.revoke(state.database, c, id, by))
         state.log.event("key revoked", key=key.id, by=by)
         await state.refresh()
         return key.shown()
@@ -157,6 +160,11 @@ class Service:
         state = self.state
         await state.note_use()
         return await state.read(lambda c: api_keys.listed(state.database, c))
+
+    async def changes(self) -> list[change_table.Change]:
+        """Who changed what, the newest first; documents that may not be shown yet are left out."""
+        newest = self.state.serving.newest
+        return await self.state.read(lambda c: change_table.listed(c, newest))
 
     async def end_sessions(self, id: str) -> None:
         """End every session of the dashboard that began with this key."""

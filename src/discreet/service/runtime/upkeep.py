@@ -27,6 +27,9 @@ TICK = 0.5
 NOTED = 120
 """Ticks between two notes of which keys were used."""
 
+COUNTED = 20
+"""Ticks between two notes of how many decisions were answered."""
+
 
 class Upkeep:
     """Background tasks; ``once`` does everything that is due now."""
@@ -75,14 +78,16 @@ class Upkeep:
             await asyncio.wait_for(self._awake.wait(), TICK)
 
     async def _now_and_then(self) -> None:
-        """Which keys were used, and failures that were counted."""
+        """Which keys were used, decisions and failures that were counted."""
         for tick in itertools.count(1):
             await self._rest()
             if self._stopping.is_set():
                 return
             self._state.log.tell_counts()
-            if tick % NOTED == 0:
-                with suppress(Exception):  # what fails here fails elsewhere too, and is told there
+            with suppress(Exception):  # what fails here fails elsewhere too, and is told there
+                if tick % COUNTED == 0:
+                    await self._state.note_traffic()
+                if tick % NOTED == 0:
                     await self._state.note_use()
 
     async def watch(self) -> None:

@@ -21,7 +21,7 @@ from discreet.service.runtime.lifecycle import check
 from discreet.service.runtime.policy_versions import PolicyVersions
 from discreet.service.secrets.vault import Vault
 from discreet.service.settings import Settings
-from discreet.service.storage import api_keys, document_table
+from discreet.service.storage import api_keys, change_table, document_table, traffic_table
 from discreet.service.storage.anchor import Anchor, behind
 from discreet.service.storage.batches import BatchState, Slots, Terms, under_way
 from discreet.service.storage.database import Connection, Database
@@ -52,6 +52,8 @@ class WorkerState:
     """Why the last fit was refused, in one public word; None if it was not."""
     whole = False
     """Whether every document that decides was read and verified."""
+    decided = 0
+    """Decisions and tickets that this worker answered and that no hour counts yet."""
 
     def __init__(self, settings: Settings, *, workers: int = 1) -> None:
         self.settings = settings
@@ -187,6 +189,12 @@ class WorkerState:
         if used:
             await self.write(lambda c: api_keys.note_use(self.database, c, used))
 
+    async def note_traffic(self) -> None:
+        """Add to this hour what was decided since the last time."""
+        decided, self.decided = self.decided, 0
+        if decided:
+            await self.write(lambda c: traffic_table.add(self.database, c, decided))
+
     def confirmed(self) -> dict[int, str]:
         """Number and digest of every document that may be shown anywhere."""
         return {link.number: link.digest for link in self.serving.chain.links}
@@ -244,11 +252,14 @@ class WorkerState:
         ended = any((each.epoch, each.id) == (epoch, batch) and each.by_clock for each in self.live)
         return not ended and not self.over(epoch, batch)
 
-    async def change(self, column: str, value: Any) -> None:
+    async def change(self, column: str, value: Any, by: str = "") -> None:
         """Set mode or serving, for all workers."""
-        await self.write(
-            lambda c: c.execute(f"UPDATE experiment SET {column} = ?", (value,)) and None
-        )
+
+        def write(connection: Connection) -> None:
+            connection.execute(f"UPDATE experiment SET {column} = ?", (value,))
+            change_table.note(self.database, connection, f"{column} changed", by, value=value)
+
+        await self.write(write)
         await self.refresh()
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from discreet.errors import InvalidInput, ServiceError
+from discreet.service.storage import change_table
 from discreet.service.storage.database import Connection, Database
 from discreet.validate import one_of, whole
 from discreet.window import seconds_of
@@ -66,6 +67,7 @@ def create(
     *,
     expires_in: str | None = None,
     rate: int | None = None,
+    by: str = "",
 ) -> tuple[str, Key]:
     """A new key; its text is shown once and cannot be shown again.
 
@@ -89,6 +91,7 @@ def create(
             VALUES (?, ?, ?, ?, ?, {database.now}, {database.now} + ?)""",
         (id, _hash(secret), " ".join(wanted), label, rate, lasts),
     )
+    change_table.note(database, connection, "key created", by, key=id)
     return f"dk_{id}_{secret}", _by_id(database, connection, id)
 
 
@@ -112,13 +115,16 @@ def note_use(database: Database, connection: Connection, ids: Iterable[str]) -> 
         connection.execute("UPDATE keys SET used = ? WHERE id = ?", (now - now % 3600, id))
 
 
-def revoke(database: Database, connection: Connection, id: str) -> Key:
+def revoke(database: Database, connection: Connection, id: str, by: str = "") -> Key:
     """The key stops working; workers notice within a second."""
-    if id not in {key.id for key in listed(database, connection)}:
+    known = {key.id: key for key in listed(database, connection)}
+    if id not in known:
         raise InvalidInput(f"key must be one of those listed; got {id!r}. See discreet keys list.")
     connection.execute(
         f"UPDATE keys SET revoked = {database.now} WHERE id = ? AND revoked IS NULL", (id,)
     )
+    if known[id].revoked is None:
+        change_table.note(database, connection, "key revoked", by, key=id)
     return _by_id(database, connection, id)
 
 

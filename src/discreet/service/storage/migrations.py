@@ -96,7 +96,39 @@ def returned_slots(connection: Connection, database: Database) -> None:
         connection.execute(f"ALTER TABLE keys ADD COLUMN {column}")
 
 
-MIGRATIONS = (tables, ended_sessions, people, control_share, returned_slots)
+def history(connection: Connection, database: Database) -> None:
+    """Who changed what, with what older tables know of it; and decisions by the hour."""
+    whole, real = database.whole, database.real
+    connection.execute(
+        f"""CREATE TABLE changes (at {real} NOT NULL, what TEXT NOT NULL, who TEXT NOT NULL,
+            document {whole}, details TEXT NOT NULL)"""
+    )
+    connection.execute(
+        f"CREATE TABLE traffic (hour {whole} PRIMARY KEY, decisions {whole} NOT NULL)"
+    )
+    known = [
+        (at, what, None, {"key": id})
+        for id, created, revoked in connection.execute(
+            "SELECT id, created, revoked FROM keys"
+        ).fetchall()
+        for at, what in ((created, "key created"), (revoked, "key revoked"))
+        if at is not None
+    ]
+    known += [
+        (due, "released", number, {"batch": batch})
+        for due, number, batch in connection.execute(
+            """SELECT batches.due, documents.number, documents.batch FROM documents
+               JOIN batches ON batches.epoch = documents.epoch AND batches.id = documents.batch"""
+        ).fetchall()
+    ]
+    for at, what, number, details in known:
+        connection.execute(
+            "INSERT INTO changes VALUES (?, ?, '', ?, ?)",
+            (at, what, number, canonical(details).decode()),
+        )
+
+
+MIGRATIONS = (tables, ended_sessions, people, control_share, returned_slots, history)
 
 
 def migrate(database: Database, connection: Connection) -> None:

@@ -13,6 +13,7 @@ from discreet.releases.released import Released
 from discreet.service.runtime.worker_state import WorkerState
 from discreet.service.storage import document_table
 from discreet.service.ui.explored_actions import label
+from discreet.service.ui.templating import figure
 
 LINES = 12
 """The most effects that a page shows."""
@@ -50,19 +51,20 @@ def explained(released: Released, context: Any, names: list[Any]) -> dict[str, A
     if released.latest is None or len(names) < 2:
         return None
     found: Explanation = explain_decision(released, context, actions=names)
+    outcome = released.outcome
     lines = [
         Line(
             each.feature,
-            f"{each.loss:+.3f}",
-            "" if each.error is None else f"± {each.error:.3f}",
+            figure(outcome.difference_of(each.loss), outcome, "+"),
+            "" if each.error is None else f"± {figure(outcome.error_of(each.error), outcome)}",
         )
         for each in found.effects[:LINES]
     ]
     mean = sum(found.predicted.values()) / len(found.predicted)
     return {
         "action": label(found.action),
-        "predicted": f"{found.predicted[found.action]:.3f}",
-        "mean": f"{mean:.3f}",
+        "predicted": figure(outcome.value_of(found.predicted[found.action]), outcome),
+        "mean": figure(outcome.value_of(mean), outcome),
         "count": len(found.predicted),
         "lines": lines,
     }

@@ -19,6 +19,7 @@ from discreet.features.schema import Field
 from discreet.features.unit_ball import UnitBall
 from discreet.plan import Plan
 from discreet.releases.released import Released
+from discreet.service.ui import document_words
 from discreet.service.ui.explained_context import explained, whole_releases
 from discreet.service.ui.explored_actions import (
     LATEST,
@@ -130,9 +131,7 @@ async def explorer(asked: Asked) -> Response:
     served = state.deciding()  # the last document, which may be a burn
     release = asked.given("release") or str(max(each for each in numbers if each <= served))
     if not release.isdecimal() or int(release) not in numbers:
-        raise InvalidInput(
-            "release must be one of those listed; no release has this number. Choose one."
-        )
+        raise InvalidInput("release must be one of those listed; none has this number. Choose one.")
     sliders = [each for each in inputs if each.kind == "range"]
     varied = next((each for each in sliders if each.name == asked.given("vary")), None)
     varied = varied or next(iter(sliders), None)
@@ -146,10 +145,11 @@ async def explorer(asked: Asked) -> Response:
         inputs=inputs,
         texts=texts,
         numbers=numbers[::-1],
+        names=document_words.names(chain.links),
         release=int(release),
         sliders=sliders,
         varied=varied,
-        served=state.deciding(),
+        served=max(each for each in numbers if each <= served),
         find=find,
         **answer,
     )
@@ -178,8 +178,11 @@ def _evaluated(
         rows = [values | {varied.name: float(value)} for value in at]
         curves = probabilities(plan, chain, release, _features(plan, inputs, rows))
         along = _chart(varied.label, at.tolist(), lines([curves], names))
-    followed = [number for number in numbers if number <= release][-LATEST:]
-    history = lines([probabilities(plan, chain, each, row) for each in followed], names)
+    counted = document_words.counts(chain.links)
+    # Of the documents between two releases the last one stands for all.
+    followed = {counted[number]: number for number in numbers if number <= release}
+    latest = list(followed)[-LATEST:]
+    history = lines([probabilities(plan, chain, followed[each], row) for each in latest], names)
     return {
         "shares": [(name, float(here[name][0])) for name in names],
         "many": len(here) > SHOWN,
@@ -188,8 +191,8 @@ def _evaluated(
             released, _contexts(plan, inputs, [values])[0], named_actions(chain, release, beside)
         ),
         "along": along,
-        "history": _chart("document", followed, history) | {"whole": True}
-        if len(followed) > 1
+        "history": _chart("release", latest, history) | {"whole": True}
+        if len(latest) > 1
         else None,
     }
 

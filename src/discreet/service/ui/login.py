@@ -10,11 +10,24 @@ from discreet.service.storage.api_keys import SCOPES
 from discreet.service.ui.page_frame import LOG_IN, READERS, Asked, set_cookie
 from discreet.service.ui.session import COOKIE, Sessions
 
+WORDS = {
+    "decide": "ask for decisions",
+    "observe": "report what came of them",
+    "ticket": "let a device decide by itself",
+    "release:read": "read releases",
+    "audit": "look at these pages",
+    "admin": "do everything",
+}
+"""What a scope lets a key do."""
+LONGEST = 4096
+"""Characters of a link that is kept while somebody logs in."""
+
 
 async def log_in(asked: Asked) -> Response:
     """A form for a key; a key with the scope audit or admin opens a session."""
+    after = _page_of(asked.given("next"))
     if asked.request.method == "GET":
-        return asked.page("login.html", message="")
+        return asked.page("login.html", message="", after=after)
     state = asked.service.state
     try:
         key = api_keys.bearer(state.keys, f"Bearer {asked.given('key')}")
@@ -24,14 +37,20 @@ async def log_in(asked: Asked) -> Response:
         peer = request.client.host if request.client else ""
         refused = asked.refusals.count(error, dict(request.headers.raw), peer)
         said = "The key must be valid, with scope audit or admin; this key is invalid or lacks it."
-        return asked.page("login.html", refused.status or 401, message=said)
+        return asked.page("login.html", refused.status or 401, message=said, after=after)
     state.log.event("logged in", by=key.id)
     # A new session: a session that someone prepared before the log-in must not gain rights.
     now = await state.read(lambda c: c.execute(f"SELECT {state.database.now}").fetchone()[0])
     _, cookie = Sessions(state.vault.mac).begin(key.id, float(now))
-    response = asked.to("/ui")
+    response = asked.to(after or "/ui")
     set_cookie(asked, response, cookie)
     return response
+
+
+def _page_of(text: str) -> str:
+    """The page that a link led to before the log-in; nothing for what is no page of ours."""
+    ours = text.startswith(("/ui?", "/ui/")) and text.isascii() and text.isprintable()
+    return text if ours and len(text) <= LONGEST else ""
 
 
 async def log_out(asked: Asked) -> Response:
@@ -52,7 +71,7 @@ async def keys(asked: Asked) -> Response:
             asked.fields.get("scope", []), label, lasts, by=asked.by
         )
     shown = [key.shown() for key in await asked.service.list_keys()]
-    return asked.page("keys.html", keys=shown[::-1], scopes=SCOPES, made=made)
+    return asked.page("keys.html", keys=shown[::-1], scopes=SCOPES, words=WORDS, made=made)
 
 
 async def revoke(asked: Asked) -> Response:

@@ -8,8 +8,8 @@ from typing import Any
 from discreet.billboard.documents import digest, verify
 from discreet.errors import CorruptRelease
 from discreet.privacy.accounting import epsilon
+from discreet.privacy.events import Composed, Event
 from discreet.privacy.ledger import Ledger
-from discreet.releases.lift import Lift
 from discreet.service.storage.batches import COLUMNS, BatchState
 from discreet.service.storage.database import Connection
 
@@ -66,22 +66,6 @@ def timeline(all_batches: list[BatchState], now: float) -> dict[str, Any]:
     }
 
 
-def lift_chart(lift: Lift) -> dict[str, Any]:
-    """The lift so far, release by release, within the interval that is valid at any time."""
-    told = lift.table
-    apart, wide = told["lift_so_far"], told["half_width_any_time"]
-    return {
-        "x": told["number"].tolist(),
-        "label": "release",
-        "whole": True,
-        "lines": [
-            {"label": "lift", "values": apart.tolist()},
-            {"label": "at least", "values": (apart - wide).tolist(), "dashed": True},
-            {"label": "at most", "values": (apart + wide).tolist(), "dashed": True},
-        ],
-    }
-
-
 @dataclass(frozen=True)
 class Line:
     """A charge: its own cost, and the total cost for one unit so far."""
@@ -92,12 +76,17 @@ class Line:
     spent: float
 
 
+def _mechanism(event: Event) -> str:
+    """The name of the noise; of several things that are published together, each once."""
+    parts = event.events if isinstance(event, Composed) else (event,)
+    return " and ".join(dict.fromkeys(type(part).__name__ for part in parts))
+
+
 def charges(ledger: Ledger) -> list[Line]:
     """The ledger as a table."""
     lines = []
     for count, entry in enumerate(ledger.entries, start=1):
         so_far = replace(ledger, entries=ledger.entries[:count])
         cost = epsilon(entry.event, ledger.budget.delta)
-        name = type(entry.event).__name__
-        lines.append(Line(entry.partition, name, cost, so_far.spent().epsilon))
+        lines.append(Line(entry.partition, _mechanism(entry.event), cost, so_far.spent().epsilon))
     return lines

@@ -6,7 +6,7 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, urlencode
 
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
@@ -49,7 +49,7 @@ class Asked:
     fields: dict[str, list[str]] = field(default_factory=dict)
 
     def given(self, name: str) -> str:
-        """A field of the form; empty if it is missing."""
+        """A field of the form, or of the address; empty if it is missing."""
         return self.fields.get(name, [""])[0]
 
     @property
@@ -87,6 +87,7 @@ class Asked:
             admin=self.admin,
             path=self.request.url.path.removeprefix(self.root),
             root=self.root,
+            newest=self.service.state.serving.newest,
         )
         return HTMLResponse(text, code)
 
@@ -125,7 +126,7 @@ class Page:
         if session and key and (not key.valid or session.began <= (key.ended or 0.0)):
             key = None
         if self._scopes is not None and key is None:
-            return _log_in_first(request, self._service.settings.prefix + LOG_IN)
+            return _log_in_first(request, self._service.settings.prefix)
         cookie = None
         if session is None:
             session, cookie = self._sessions.begin("", 0.0)
@@ -141,6 +142,8 @@ class Page:
             if request.method == "POST":
                 asked.fields = await self._form(request)
                 _refuse_foreign(asked)
+            else:
+                asked.fields = _fields(request.url.query)
             response = await self._view(asked)
         except Exception as error:
             response = self._failure(asked, error)
@@ -158,7 +161,7 @@ class Page:
                     status=413,
                     code="too_large",
                 )
-        return parse_qs(content.decode("utf-8", "replace"), keep_blank_values=True)
+        return _fields(content.decode("utf-8", "replace"))
 
     def _failure(self, asked: Asked, error: Exception) -> Response:
         status, problem = problem_of(error, self._service.state.database.lost)
@@ -168,6 +171,10 @@ class Page:
             )
         name = "part_error.html" if asked.partial else "error.html"
         return asked.page(name, status, message=problem.message)
+
+
+def _fields(text: str) -> dict[str, list[str]]:
+    return parse_qs(text, keep_blank_values=True)
 
 
 def set_cookie(asked: Asked, response: Response, text: str) -> None:
@@ -183,9 +190,13 @@ def set_cookie(asked: Asked, response: Response, text: str) -> None:
     )
 
 
-def _log_in_first(request: Request, place: str) -> Response:
+def _log_in_first(request: Request, prefix: str) -> Response:
+    place = prefix + LOG_IN
     if "hx-request" in request.headers:  # redirect the whole page, not a part of it
         return Response(status_code=204, headers={"HX-Redirect": place})
+    if request.method == "GET" and request.url.query:  # a link that somebody shared
+        path = request.url.path.removeprefix(prefix)
+        place += "?" + urlencode({"next": f"{path}?{request.url.query}"})
     return RedirectResponse(place, 303)
 
 

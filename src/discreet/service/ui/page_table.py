@@ -12,7 +12,7 @@ from discreet.service.http.metrics import Metrics
 from discreet.service.http.rate_limit import RateLimit
 from discreet.service.http.refusals import Refusals
 from discreet.service.runtime.service import Service
-from discreet.service.ui import explorer, login, overview_pages, settings_pages
+from discreet.service.ui import explorer, history, login, operator_pages, overview, settings_pages
 from discreet.service.ui.page_frame import READERS, Page, View
 
 ADMIN = ("admin",)
@@ -21,12 +21,14 @@ GET, POST, BOTH = ("GET",), ("POST",), ("GET", "POST")
 PAGES: tuple[tuple[str, View, tuple[str, ...] | None, tuple[str, ...]], ...] = (
     ("/ui/login", login.log_in, EVERYONE, BOTH),
     ("/ui/logout", login.log_out, READERS, POST),
-    ("/ui", overview_pages.status, READERS, GET),
-    ("/ui/batches", overview_pages.batches, READERS, GET),
-    ("/ui/releases", overview_pages.releases, READERS, GET),
-    ("/ui/releases/{number:int}", overview_pages.release, READERS, GET),
-    ("/ui/releases/{number:int}/document", overview_pages.document, READERS, GET),
-    ("/ui/ledger", overview_pages.ledger, READERS, GET),
+    ("/ui", overview.overview, READERS, GET),
+    ("/ui/newest", overview.newest, READERS, GET),
+    ("/ui/history", history.history, READERS, GET),
+    ("/ui/batches", operator_pages.batches, READERS, GET),
+    ("/ui/releases", operator_pages.releases, READERS, GET),
+    ("/ui/releases/{number:int}", operator_pages.release, READERS, GET),
+    ("/ui/releases/{number:int}/document", operator_pages.document, READERS, GET),
+    ("/ui/ledger", operator_pages.ledger, READERS, GET),
     ("/ui/explorer", explorer.explorer, READERS, BOTH),
     ("/ui/keys", login.keys, ADMIN, BOTH),
     ("/ui/keys/revoke", login.revoke, ADMIN, POST),

@@ -12,17 +12,18 @@ from discreet.service.http import handlers
 from discreet.service.http.handlers import Call
 from discreet.service.runtime.status import control_words
 from discreet.service.settings import MODES
+from discreet.service.ui import document_words
 from discreet.service.ui.page_frame import Asked
 
 DONE = {
-    "mode": "The mode was changed.",
-    "serving": "What is served was changed.",
+    "mode": "The experiment was set to another mode.",
+    "serving": "Another release decides now.",
     "burn": "The batch was given up and its rows were erased.",
 }
 
 
 async def settings(asked: Asked) -> Response:
-    done = asked.request.query_params.get("done", "")
+    done = asked.given("done")
     service = asked.service
     links = service.state.serving.chain.links
     return asked.page(
@@ -33,7 +34,7 @@ async def settings(asked: Asked) -> Response:
         control=control_words(service.settings.plan) or "none",
         modes=MODES,
         alias=service.state.alias,
-        numbers=[link.number for link in links][::-1],
+        names=dict(reversed(document_words.names(links).items())),
         done=DONE.get(done, ""),
     )
 

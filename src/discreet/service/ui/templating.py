@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from datetime import UTC, datetime
 from functools import cache
 from importlib.resources import files
@@ -10,7 +11,8 @@ from typing import Any
 
 from jinja2 import Environment
 
-from discreet.formatting import listed
+from discreet.formatting import duration, listed
+from discreet.outcome import Outcome
 from discreet.report.templating import environment
 
 
@@ -20,6 +22,8 @@ def _environment() -> Environment:
     made.filters |= {
         "moment": moment,
         "later": later,
+        "minute": minute,
+        "duration": lasting,
         "number": lambda value: f"{value:,}",
         "share": lambda value: f"{100 * value:.1f} %",
         "listed": listed,
@@ -41,10 +45,26 @@ def moment(seconds: float | None) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
+def minute(seconds: float) -> str:
+    """``31 Jan 2026, 09:30`` in UTC: for people who do not count seconds."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%-d %b %Y, %H:%M")
+
+
+def lasting(seconds: float) -> str:
+    """``15 min``: a duration without a second unit that is zero."""
+    return duration(seconds).removesuffix(" 0 s").removesuffix(" 0 min")
+
+
 def later(seconds: float | None, than: float) -> str:
     """A moment; without its date where that is the date of another moment before."""
     text, before = moment(seconds), moment(than)
     return text[11:] if text[:10] == before[:10] else text
+
+
+def figure(value: float, outcome: Outcome, sign: str = "") -> str:
+    """A loss or a reward, to a thousandth of its range or finer; ``sign`` is that of a format."""
+    digits = max(0, 3 - math.floor(math.log10(outcome.high - outcome.low)))
+    return f"{value:{sign},.{digits}f}".replace("-", "−")
 
 
 @cache

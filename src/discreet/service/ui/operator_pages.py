@@ -1,45 +1,27 @@
-"""Pages that only show: status, batches, releases, ledger."""
+"""Pages of operators that only show: batches, releases, ledger."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 from starlette.responses import Response
 
 from discreet.errors import ServiceError
 from discreet.releases.quality import Quality, quality
 from discreet.service.storage.batches import BatchState
-from discreet.service.ui import page_data
+from discreet.service.ui import document_words, overview_words, page_data
 from discreet.service.ui.page_frame import Asked
-
-
-async def status(asked: Asked) -> Response:
-    """The state of the experiment; the page asks again every few seconds."""
-    service = asked.service
-    found = await service.status()
-    ledger = await service.state.ledger()
-    name = "part_status.html" if asked.partial else "status.html"
-    lift = service.lift()
-    return asked.page(
-        name,
-        status=found,
-        spent=ledger.spent(),
-        budget=ledger.budget,
-        plan=service.settings.plan,
-        lift=lift,
-        chart_values=lift and page_data.lift_chart(lift),
-    )
 
 
 async def batches(asked: Asked) -> Response:
     found = await asked.service.state.read(page_data.batches)
-    now = (await asked.service.status())["now"]
+    status = await asked.service.status()
     return asked.page(
         "batches.html",
         batches=found[::-1],
         words={"open": "open", "sealed": "waiting"},
-        chart_values=page_data.timeline(found, now),
+        chart_values=page_data.timeline(found, status["now"]),
+        status=status,
         settings=asked.service.settings,
         ahead=_ahead(asked, found),
     )
@@ -61,6 +43,8 @@ async def releases(asked: Asked) -> Response:
         served=asked.service.state.deciding(),
         public_key=asked.service.state.serving.chain.key,
         fared=_how_people_fared(asked),
+        chosen=asked.service.state.alias is not None,
+        names=document_words.names(asked.service.state.serving.chain.links),
     )
 
 
@@ -80,6 +64,7 @@ async def release(asked: Asked) -> Response:
         document=document,
         served=asked.service.state.deciding(),
         plan=asked.service.settings.plan,
+        names=document_words.names(asked.service.state.serving.chain.links),
     )
 
 
@@ -96,24 +81,12 @@ async def document(asked: Asked) -> Response:
 async def ledger(asked: Asked) -> Response:
     found = await asked.service.state.ledger()
     lines = await asyncio.to_thread(page_data.charges, found)
-    budget = found.budget.epsilon
-    chart: dict[str, Any] = {
-        "x": list(range(len(lines) + 1)),
-        "lines": [
-            {"label": "spent", "values": [0.0, *(line.spent for line in lines)], "stepped": True},
-            {"label": "budget", "values": [budget] * (len(lines) + 1), "dashed": True},
-        ],
-        "label": "charges",
-        "whole": True,
-        "filled": True,
-        "from": 0,
-    }
     return asked.page(
         "ledger.html",
         lines=lines[::-1],
         spent=found.spent(),
         budget=found.budget,
-        chart_values=chart,
+        privacy=overview_words.privacy(found.spent(), found.budget, found.participation),
     )
 
 
@@ -138,7 +111,7 @@ def _number(asked: Asked) -> int:
 
 def _no_document() -> ServiceError:
     return ServiceError(
-        "document must be one of those listed; no document has this number. See the page Releases.",
+        "entry must be one of those listed; none has this number. See the page Releases.",
         status=404,
         code="unknown_release",
     )

@@ -1,0 +1,58 @@
+"""Who changed what, and when: one row for each thing that an operator, or the clock, did."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from discreet.releases.canonical import canonical
+from discreet.service.storage.database import Connection, Database
+
+LIMIT = 500
+"""The most changes that are read at once, the newest first."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """``by`` is the id of an API key and ``label`` what that key is for; both are empty for a
+    command on the machine, and for releases, which nobody makes by hand."""
+
+    at: float
+    what: str
+    by: str
+    label: str
+    document: int | None
+    """The number of the document that publishes it, if one does."""
+    details: dict[str, Any]
+
+
+def note(
+    database: Database,
+    connection: Connection,
+    what: str,
+    by: str = "",
+    *,
+    document: int | None = None,
+    **details: Any,
+) -> None:
+    """Write down a change, in the transaction that makes it; no row of people enters it."""
+    connection.execute(
+        f"INSERT INTO changes VALUES ({database.now}, ?, ?, ?, ?)",
+        (what, by, document, canonical(details).decode()),
+    )
+
+
+def listed(connection: Connection, newest: int, limit: int = LIMIT) -> list[Change]:
+    """The latest changes, the newest first; later documents than ``newest`` are not confirmed yet,
+    and left out."""
+    rows = connection.execute(
+        """SELECT changes.at, changes.what, changes.who, keys.label, changes.document,
+           changes.details FROM changes LEFT JOIN keys ON keys.id = changes.who
+           WHERE coalesce(changes.document, 0) <= ? ORDER BY changes.at DESC LIMIT ?""",
+        (newest, limit),
+    ).fetchall()
+    return [
+        Change(float(at), what, by, label or "", document, json.loads(details))
+        for at, what, by, label, document, details in rows
+    ]

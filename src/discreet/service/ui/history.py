@@ -1,0 +1,69 @@
+"""Who did what, and when: for whoever asks why something changed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from starlette.responses import Response
+
+from discreet.service.storage.api_keys import Key
+from discreet.service.storage.change_table import LIMIT, Change
+from discreet.service.ui import document_words
+from discreet.service.ui.page_frame import Asked
+
+MODES = {"online": "running", "shadow": "shadow", "frozen": "paused"}
+"""Modes as the first page calls them."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """One change in words; ``document`` is what its page shows more of."""
+
+    at: float
+    who: str
+    text: str
+    document: int | None
+
+
+async def history(asked: Asked) -> Response:
+    state = asked.service.state
+    names = document_words.names(state.serving.chain.links)
+    changes = await asked.service.changes()
+    lines = [
+        Line(each.at, _who(each), _words(each, names, state.keys), each.document)
+        for each in changes
+    ]
+    return asked.page("history.html", lines=lines, cut=len(lines) == LIMIT)
+
+
+def _who(change: Change) -> str:
+    if change.what == "released":
+        return "the clock"
+    if not change.by:
+        return "a command on the server"
+    return f"{change.label} ({change.by})" if change.label else f"key {change.by}"
+
+
+def _words(change: Change, names: dict[int, str], keys: dict[str, Key]) -> str:
+    told, number = change.details, change.document
+    if change.what == "serving changed":
+        served = told["value"]
+        return (
+            "The newest release decides again"
+            if served is None
+            else f"Went back to {names.get(served, f'entry {served}')}"
+        )
+    if change.what in ("key created", "key revoked"):
+        known = keys.get(told["key"])
+        label = f"{known.label} " if known is not None and known.label else ""
+        made = "made" if change.what == "key created" else "revoked"
+        return f"Key {made}: {label}({told['key']})"
+    if change.what == "released":
+        return f"{names.get(number or 0, 'release').capitalize()}, of batch {told['batch']}"
+    return {
+        "begun": "The experiment began",
+        "mode changed": f"Set to {MODES.get(told.get('value', ''), '')}",
+        "batch burned": f"Batch {told.get('batch')} given up, its rows erased",
+        "actions changed": "Actions joined or left",
+        "restored": "A backup was restored",
+    }.get(change.what, change.what)
