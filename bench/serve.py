@@ -244,6 +244,7 @@ def measure(service: Service, rate: float, seconds: float, connections: int) -> 
     made = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     result: dict = json.loads(made.stdout)
     result["server_us"] = 1e6 * (service.processor() - before) / result["requests"]
+    result["requests per processor/s"] = 1e6 / max(result["server_us"], 1e-9)
     return result
 
 
