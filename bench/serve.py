@@ -305,7 +305,8 @@ def memory_run(releases: int) -> dict:
     with tempfile.TemporaryDirectory() as folder:
         config = Path(folder) / "experiment.toml"
         words = {"journal": "decide", "first_batch": 16, "window": 0.02}
-        config.write_text(SETTINGS.format(**words).replace("settle = 0.2", "settle = 0.0"))
+        text = SETTINGS.format(**words).replace("settle = 0.2", "settle = 0.0")
+        config.write_text(text.replace('"pipeline"', '"gap"'))  # one batch at a time
         settings = Settings.read(config)
         begin(settings)
         with open(os.devnull, "w") as nowhere, redirect_stderr(nowhere):
