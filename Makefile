@@ -136,7 +136,7 @@ sbom:
 
 bench: $(DEV)
 	$(PIP) install --editable '.[bench]'
-	@set -e; for script in $$(grep -l -e --quick bench/*.py); do \
+	@set -e; for script in $$(grep -l -e '"--quick", action' bench/*.py); do \
 		echo "$$script"; $(BIN)/python $$script --quick; done
 
 # Universal: one file for every Python and system that pyproject.toml allows, and for .venv-torch.

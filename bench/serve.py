@@ -244,6 +244,7 @@ def measure(service: Service, rate: float, seconds: float, connections: int) -> 
     made = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     result: dict = json.loads(made.stdout)
     result["server_us"] = 1e6 * (service.processor() - before) / result["requests"]
+    result["requests per processor/s"] = 1e6 / max(result["server_us"], 1e-9)
     return result
 
 
@@ -304,7 +305,8 @@ def memory_run(releases: int) -> dict:
     with tempfile.TemporaryDirectory() as folder:
         config = Path(folder) / "experiment.toml"
         words = {"journal": "decide", "first_batch": 16, "window": 0.02}
-        config.write_text(SETTINGS.format(**words).replace("settle = 0.2", "settle = 0.0"))
+        text = SETTINGS.format(**words).replace("settle = 0.2", "settle = 0.0")
+        config.write_text(text.replace('"pipeline"', '"gap"'))  # one batch at a time
         settings = Settings.read(config)
         begin(settings)
         with open(os.devnull, "w") as nowhere, redirect_stderr(nowhere):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -191,8 +191,8 @@ class Learner:
                 chosen = np.where(control, offers.instead(u), chosen)
             rows, blocks = offers.stored(chosen)
             ids = self._store.take(rows, blocks, users or (), control)
-        chances = cache(partial(offers.chances, policy, released, control))
-        order = partial(self._ranked, offers, chances, chosen)
+        chances = partial(offers.chances, policy, released, control)
+        order = partial(self._ranked, offers, chosen)
         names, numbers = offers.named(chosen)
         if single:
             stored = bool(ids[0] >= 0)
@@ -218,8 +218,8 @@ class Learner:
             self._known_before = (released.changes, batch, known)
         return self._known_before[2]
 
-    def _ranked(self, offers: Everything | Offers, chances: Any, chosen: Any) -> list[Any]:
-        return ranked(offers, chances(), chosen, self._draws)
+    def _ranked(self, offers: Everything | Offers, chosen: Any, chances: Any) -> list[Any]:
+        return ranked(offers, chances, chosen, self._draws)
 
     @property
     def actions(self) -> Sequence[Any]:
@@ -301,7 +301,7 @@ class Learner:
     @property
     def _awaits_import(self) -> bool:
         """Whether slots of the log are free."""
-        return self._store.end < (self.plan.imported or 0)
+        return self.plan.imported is not None and self._store.end < self.plan.imported
 
     def erase(self, user: Any) -> None:
         """Forget how often a person took part: from now on they count as used up.

@@ -17,7 +17,7 @@ from discreet.action_names import action_name
 from discreet.control import control_actions, control_chances
 from discreet.features.offered import Offered
 from discreet.plan import Plan
-from discreet.policies import Policy
+from discreet.policies import Policy, one_row
 from discreet.policies.ranking import sampled_order
 from discreet.releases.released import Released
 from discreet.types import Floats
@@ -43,7 +43,7 @@ class Everything:
 
     def sample(self, policy: Policy, released: Released, u: Floats) -> Floats:
         """The places of the chosen actions (n,) in what each request is offered."""
-        return np.asarray(policy.sample(released, self.features, u))
+        return np.asarray(one_row.sample(policy, released, self.features, u))
 
     def instead(self, u: Floats) -> Floats:
         """The places of what a control plays."""
@@ -59,7 +59,7 @@ class Everything:
 
     def chances(self, policy: Policy, released: Released, control: Any) -> Any:
         """The probabilities with which each request's action was drawn: rows over its offer."""
-        chances = np.asarray(policy.probabilities(released, self.features))
+        chances = np.asarray(one_row.probabilities(policy, released, self.features))
         if control is None:
             return chances
         instead = control_chances(self.plan.control_action, self.plan.n_actions)
@@ -89,7 +89,7 @@ class Offers:
         for requests, offered in self.groups:
             if offered.count > 1:  # one action alone needs no policy
                 view = released.offering(offered.count)
-                chosen[requests] = policy.sample(view, offered, u[requests])
+                chosen[requests] = one_row.sample(policy, view, offered, u[requests])
         return chosen
 
     def instead(self, u: Floats) -> Floats:
@@ -120,7 +120,7 @@ class Offers:
             chances = np.ones((len(requests), 1))
             if offered.count > 1:
                 view = released.offering(offered.count)
-                chances = np.asarray(policy.probabilities(view, offered))
+                chances = np.asarray(one_row.probabilities(policy, view, offered))
             for request, row in zip(requests, chances, strict=True):
                 made[request] = row
         for request in np.flatnonzero(control) if control is not None else ():

@@ -51,7 +51,8 @@ class Decisions:
     """Probabilities of all that each request was offered, one row each."""
     _chosen: Any = field(repr=False, default=None)
     """Places of the chosen actions in these rows; None where they are the numbers of actions."""
-    _order: Callable[[], list[Any]] = field(repr=False, default=list)
+    _order: Callable[[Any], list[Any]] = field(repr=False, default=list)
+    """Orders of what was offered, from those rows."""
 
     def __repr__(self) -> str:
         stored = np.asarray(self.stored)
@@ -61,12 +62,16 @@ class Decisions:
         return f"Decisions({said}, id={self.id!r}, action={self.action!r})"
 
     @cached_property
+    def _rows(self) -> Sequence[np.ndarray[Any, Any]]:
+        return self._chances()
+
+    @cached_property
     def propensity(self) -> Any:
         """Probability with which the policy chose ``action``: for its owner's eyes only.
 
         Computed when first asked for: the exact mixture of VanillaPO costs more than a draw.
         """
-        chances = self._chances()
+        chances = self._rows
         chosen = self.action_index if self._chosen is None else self._chosen
         if np.ndim(chosen) == 0:
             return float(chances[0][chosen])
@@ -84,7 +89,7 @@ class Decisions:
         Only the loss of the first is learned from: report that of ``action``, whatever is shown
         below it. The order is drawn when first asked for.
         """
-        orders = self._order()
+        orders = self._order(self._rows)
         return list(orders[0]) if np.ndim(self.id) == 0 else orders
 
     def to_frame(self) -> Any:

@@ -120,10 +120,12 @@ def matrix(name: str, value: Any, columns: int, step: str) -> np.ndarray[Any, An
         raise InvalidInput(
             f"{name} must be of shape ({columns},) or (n, {columns}); got {array.shape}. {step}"
         )
-    # A finite sum has finite terms; an infinite sum may also come from overflow, so look at each.
-    with np.errstate(over="ignore", invalid="ignore"):
-        total = float(array.sum())
-    if not math.isfinite(total) and not bool(np.isfinite(array).all()):
+    if array.ndim == 1:
+        finite = all(map(math.isfinite, array.tolist()))
+    else:  # a finite sum has finite terms; where it is not, it may have overflowed: look at each
+        with np.errstate(over="ignore", invalid="ignore"):
+            finite = math.isfinite(float(array.sum())) or bool(np.isfinite(array).all())
+    if not finite:
         raise InvalidInput(f"{name} must be finite; got NaN or infinity. {step}")
     return array
 

@@ -799,8 +799,8 @@ FAULTS = (
         (
             Edit(
                 OFFERS,
-                "= policy.sample(view, offered, u[requests])",
-                "= policy.sample(released, offered, u[requests])",
+                "= one_row.sample(policy, view, offered, u[requests])",
+                "= one_row.sample(policy, released, offered, u[requests])",
             ),
         ),
         ("simulate/test_played_offers.py::test_an_evaluation_is_what_a_learner_does",),
@@ -1070,7 +1070,13 @@ FAULTS = (
     Fault(
         "a half-life in the pool but not in the replay",
         "what is forgotten is forgotten everywhere",
-        (Edit(REPLAY, "records = share * release.records", "records = release.records"),),
+        (
+            Edit(
+                REPLAY,
+                "[share * release.records for release, share",
+                "[release.records for release, _",
+            ),
+        ),
         ("releases/test_forgetting.py::test_the_replay_is_the_literal_one_over_what_still_counts",),
     ),
     Fault(

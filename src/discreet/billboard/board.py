@@ -15,6 +15,7 @@ from discreet.billboard.signing import checked_public_key
 from discreet.billboard.transport import Transport, as_json
 from discreet.errors import CorruptRelease, InvalidInput
 from discreet.offer_reader import read_offers
+from discreet.policies import one_row
 from discreet.privacy.budget import Budget
 from discreet.releases.released import Released
 
@@ -130,7 +131,7 @@ class Billboard:
         chain = self._at(release)
         features, single = chain.declared.features.map(contexts), self._single(contexts)
         if self._offers_everything(chain, actions):
-            rows = chain.policy.probabilities(chain.released, features)
+            rows = one_row.probabilities(chain.policy, chain.released, features)
         else:
             offers = read_offers(chain.declared, chain.known, features, actions, single=single)
             rows = offers.chances(chain.policy, chain.released, None)
@@ -152,7 +153,7 @@ class Billboard:
         drawn = np.random.default_rng().random((len(features), 2)) if u is None else u
         uniforms = np.asarray(drawn, dtype=np.float64).reshape(len(features), 2)
         if self._offers_everything(chain, actions):
-            drawn = chain.policy.sample(chain.released, features, uniforms)
+            drawn = one_row.sample(chain.policy, chain.released, features, uniforms)
             return action_name(chain.released, int(drawn[0]) if single else drawn)
         offers = read_offers(chain.declared, chain.known, features, actions, single=single)
         names, _ = offers.named(offers.sample(chain.policy, chain.released, uniforms))

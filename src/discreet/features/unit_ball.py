@@ -22,9 +22,13 @@ SQRT_HALF = math.sqrt(0.5)
 
 def with_bias(contexts: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """(1, c̄)/√2 for finite rows (n, d) -> (n, d + 1)."""
-    norms = np.sqrt(np.einsum("ij,ij->i", contexts, contexts))
+    squares = np.einsum("ij,ij->i", contexts, contexts)
     features = np.empty((contexts.shape[0], contexts.shape[1] + 1))
     features[:, 0] = SQRT_HALF
+    if len(contexts) == 1 and math.isfinite(norm := math.sqrt(squares[0])):  # the same, faster
+        np.multiply(contexts, SQRT_HALF / max(norm, 1.0), out=features[:, 1:])
+        return features
+    norms = np.sqrt(squares)
     np.multiply(contexts, SQRT_HALF / np.maximum(norms, 1.0)[:, None], out=features[:, 1:])
     if not np.isfinite(norms).all():  # finite rows whose squares overflow: scale them first
         huge = ~np.isfinite(norms)
@@ -63,4 +67,6 @@ class UnitBall:
 
     def is_single(self, contexts: Any) -> bool:
         """Whether this is one context rather than a list of them."""
+        if isinstance(contexts, np.ndarray):
+            return contexts.ndim == 1
         return not frames.is_frame(contexts) and np.ndim(contexts) == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from discreet.policies import one_row
 from discreet.policies.allocation import inverse_gap, surviving, uniform
 from discreet.policies.shared_parameters import ConfidenceWidth, GapWeight
 from discreet.releases.released import Released
@@ -37,3 +38,18 @@ class AdaCB(ConfidenceWidth, GapWeight):
         alive = surviving(predictor.scores(features), self.widths(released, features))
         gamma = self.gap_weight(released, features)
         return inverse_gap(predictor.losses(features), gamma, alive)
+
+    def for_one_row(self, released: Released) -> one_row.OneRow:
+        if released.latest is None:
+            return one_row.uniform(released)
+        predictor, gamma = released.latest.predictor, self.gap_weight(released, None)
+
+        def probabilities(features: Array) -> list[float]:
+            scores = predictor.scores(features)
+            losses = one_row.row(predictor.linked(scores))
+            widths = one_row.row(self.widths(released, features))
+            alive = one_row.survivors(one_row.row(scores), widths)
+            shares = one_row.inverse_gap([losses[place] for place in alive], gamma)
+            return one_row.placed(shares, alive, len(losses))
+
+        return one_row.OneRow.drawn(probabilities)

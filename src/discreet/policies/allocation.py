@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from discreet.arrays.backend import namespace, row_min, row_sum
+from discreet.policies import one_row
 from discreet.releases.released import Released
 from discreet.types import Array
 
@@ -57,6 +58,11 @@ class Policy(ABC):
             u: Uniforms in [0, 1); the same u gives the same actions.
         """
         return draw(self.probabilities(released, features), u[..., 0])
+
+    def for_one_row(self, released: Released) -> one_row.OneRow:
+        """The same rule for one row in plain numbers; override it if single decisions must be fast,
+        else arrays are used."""
+        return one_row.by_arrays(self, released)
 
 
 def uniform(released: Released, features: Array) -> Array:

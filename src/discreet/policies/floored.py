@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from discreet.arrays.backend import at_most, lift, namespace
+from discreet.policies import one_row
 from discreet.policies.allocation import Policy
 from discreet.releases.released import Released
 from discreet.types import Array
@@ -44,6 +46,22 @@ class Floored(Policy):
         own = self.policy.sample(released, features, moved)
         any_of = xp.astype(at_most(xp.floor(first / least), actions - 1.0), own.dtype)
         return xp.where(first < even, any_of, own)
+
+    def for_one_row(self, released: Released) -> one_row.OneRow:
+        own, actions = one_row.prepared(self.policy, released), released.n_actions
+        least = float(self._least(released))
+        even = actions * least
+        kept = 1.0 - even
+
+        def sample(features: Array, u: float, v: float) -> int:
+            if u < even:
+                return min(math.floor(u / least), actions - 1)
+            return own.sample(features, min((u - even) / kept, 1.0 - 2.0**-24), v)
+
+        return one_row.OneRow(
+            lambda features: [kept * chance + least for chance in own.probabilities(features)],
+            sample,
+        )
 
     def _least(self, released: Released) -> Any:
         return np.minimum(self.floor, 1.0 / released.n_actions)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from discreet.policies import one_row
 from discreet.policies.allocation import Policy, even_split, uniform
 from discreet.releases.released import Released
 from discreet.types import Array
@@ -26,3 +27,9 @@ class Greedy(Policy):
         if released.latest is None:
             return uniform(released, features)
         return even_split(released.latest.predictor.losses(features))
+
+    def for_one_row(self, released: Released) -> one_row.OneRow:
+        if released.latest is None:
+            return one_row.uniform(released)
+        losses = released.latest.predictor.losses
+        return one_row.OneRow.drawn(lambda x: one_row.even_split(one_row.row(losses(x))))

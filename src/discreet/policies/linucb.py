@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from discreet.policies import one_row
 from discreet.policies.allocation import even_split, uniform
 from discreet.policies.shared_parameters import ConfidenceWidth
 from discreet.releases.released import Released
@@ -30,3 +31,11 @@ class LinUCB(ConfidenceWidth):
             return uniform(released, features)
         losses = released.latest.predictor.losses(features)
         return even_split(losses - self.widths(released, features))
+
+    def for_one_row(self, released: Released) -> one_row.OneRow:
+        if released.latest is None:
+            return one_row.uniform(released)
+        losses = released.latest.predictor.losses
+        return one_row.OneRow.drawn(
+            lambda x: one_row.even_split(one_row.row(losses(x) - self.widths(released, x)))
+        )

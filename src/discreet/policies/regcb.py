@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from discreet.arrays.backend import namespace, row_sum
+from discreet.policies import one_row
 from discreet.policies.allocation import surviving, uniform
 from discreet.policies.shared_parameters import ConfidenceWidth
 from discreet.releases.released import Released
@@ -33,3 +34,15 @@ class RegCB(ConfidenceWidth):
         alive = surviving(scores, self.widths(released, features))
         alive = namespace(scores).astype(alive, scores.dtype)
         return alive / row_sum(alive)
+
+    def for_one_row(self, released: Released) -> one_row.OneRow:
+        if released.latest is None:
+            return one_row.uniform(released)
+        scores_of = released.latest.predictor.scores
+
+        def probabilities(features: Array) -> list[float]:
+            scores = one_row.row(scores_of(features))
+            alive = one_row.survivors(scores, one_row.row(self.widths(released, features)))
+            return one_row.placed([1.0 / len(alive)] * len(alive), alive, len(scores))
+
+        return one_row.OneRow.drawn(probabilities)

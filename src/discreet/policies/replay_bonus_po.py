@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
 
 from discreet.arrays.backend import at_least, at_most, lift, softmax
+from discreet.policies import one_row
 from discreet.policies.allocation import Policy, uniform
 from discreet.releases.released import Released
 from discreet.types import Array
@@ -54,13 +57,9 @@ class ReplayBonusPO(Policy):
         current = uniform(released, features)
         logits: Array = 0.0 * current
         mass = logits
-        rounds = 0.0
-        each = zip(released.remembered, released.losses_of_each(features), strict=True)
-        for (release, share), losses in each:
-            records = share * release.records
-            rounds += records
-            reach = bonus * (rounds / released.n_actions) ** 0.5
-            optimism = at_most(reach / (1.0 + mass), 1.0)
+        each = zip(self._steps(released), released.losses_of_each(features), strict=True)
+        for (records, growth), losses in each:
+            optimism = at_most(bonus * growth / (1.0 + mass), 1.0)
             adjusted = at_least(losses - optimism, 0.0)
             mass = mass + records * current
             logits = logits - eta * records * adjusted
@@ -75,6 +74,42 @@ class ReplayBonusPO(Policy):
                 parameters = (np.atleast_1d(each) for each in (self._rate(released), self.bonus))
                 return replay_kernel.sampled(released, features, u[..., 0], *parameters)
         return super().sample(released, features, u)
+
+    def for_one_row(self, released: Released) -> one_row.OneRow:
+        if released.latest is None:
+            return one_row.uniform(released)
+        actions, rate = released.n_actions, self._rate(released)
+        steps = [
+            (records, self.bonus * growth, rate * records)
+            for records, growth in self._steps(released)
+        ]
+
+        def probabilities(features: Array) -> list[float]:
+            logits, counts = [0.0] * actions, [1.0] * actions  # counts are 1 + D
+            weights, total = [1.0] * actions, float(actions)  # q is weights over their total
+            losses_of_each = released.losses_of_one(features)
+            for (records, reach, slope), losses in zip(steps, losses_of_each, strict=True):
+                part = records / total
+                for action, loss in enumerate(losses):
+                    count = counts[action]
+                    adjusted = loss - (reach / count if reach < count else 1.0)
+                    if adjusted > 0.0:
+                        logits[action] -= slope * adjusted
+                    counts[action] = count + part * weights[action]
+                top = max(logits)
+                weights = [math.exp(logit - top) for logit in logits]
+                total = sum(weights)
+            return [weight / total for weight in weights]
+
+        return one_row.OneRow.drawn(probabilities)
+
+    def _steps(self, released: Released) -> list[tuple[float, float]]:
+        """B_j and √(T_j/A) of each release that still counts."""
+        records = [share * release.records for release, share in released.remembered]
+        return [
+            (own, (rounds / released.n_actions) ** 0.5)
+            for own, rounds in zip(records, accumulate(records), strict=True)
+        ]
 
     def _rate(self, released: Released) -> Any:
         return 0.5 / released.n_actions if self.learning_rate is None else self.learning_rate

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from discreet.policies import one_row
 from discreet.policies.allocation import inverse_gap, uniform
 from discreet.policies.shared_parameters import GapWeight
 from discreet.releases.released import Released
@@ -31,3 +32,9 @@ class SquareCB(GapWeight):
             return uniform(released, features)
         losses = released.latest.predictor.losses(features)
         return inverse_gap(losses, self.gap_weight(released, features))
+
+    def for_one_row(self, released: Released) -> one_row.OneRow:
+        if released.latest is None:
+            return one_row.uniform(released)
+        losses, gamma = released.latest.predictor.losses, self.gap_weight(released, None)
+        return one_row.OneRow.drawn(lambda x: one_row.inverse_gap(one_row.row(losses(x)), gamma))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from discreet.policies import one_row
 from discreet.policies.allocation import Policy, uniform
 from discreet.releases.released import Released
 from discreet.types import Array
@@ -20,3 +21,6 @@ class Uniform(Policy):
 
     def probabilities(self, released: Released, features: Array) -> Array:
         return uniform(released, features)
+
+    def for_one_row(self, released: Released) -> one_row.OneRow:
+        return one_row.uniform(released)

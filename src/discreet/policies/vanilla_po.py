@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from discreet.arrays.backend import as_like, lift, namespace, softmax
+from discreet.policies import one_row
 from discreet.policies.allocation import Policy, draw, uniform
 from discreet.releases.released import Released
 from discreet.theory import batch_error
@@ -82,6 +83,19 @@ class VanillaPO(Policy):
         k = as_like(namespace(u).floor(u[..., 0] * length), features)[..., None]
         losses = released.latest.predictor.losses(features)
         return draw(softmax(-(rate * k) * losses), u[..., 1])
+
+    def for_one_row(self, released: Released) -> one_row.OneRow:
+        if released.latest is None:
+            return one_row.uniform(released)
+        length, rate = self._length_and_rate(released, None)
+        losses, rate = released.latest.predictor.losses, float(rate)
+
+        def sample(features: Array, u: float, v: float) -> int:
+            slope = -(rate * math.floor(u * length))
+            logits = [slope * loss for loss in one_row.row(losses(features))]
+            return one_row.draw(one_row.softmax(logits), v)
+
+        return replace(one_row.by_arrays(self, released), sample=sample)
 
     def _length_and_rate(self, released: Released, features: Array) -> tuple[int, Any]:
         length = released.batch_length

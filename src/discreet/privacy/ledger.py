@@ -224,17 +224,21 @@ class Ledger:
             budget=Budget(float(budget["epsilon"]), float(budget["delta"])),
             unit=document["unit"],
             participation=Participation.from_json(document.get("participation")),
-            entries=tuple(
-                Entry(
-                    charge["partition"],
-                    events.from_json(charge["event"]),
-                    charge["unit"],
-                    group["assumption"],
-                )
-                for group in document["entries"]
-                for charge in group["charges"]
-            ),
+            entries=tuple(entry for group in document["entries"] for entry in entries_of(group)),
         )
+
+
+def entries_of(group: Mapping[str, Any]) -> tuple[Entry, ...]:
+    """The entries that share an assumption, as ``Ledger.to_json`` wrote them."""
+    return tuple(
+        Entry(
+            charge["partition"],
+            events.from_json(charge["event"]),
+            charge["unit"],
+            group["assumption"],
+        )
+        for charge in group["charges"]
+    )
 
 
 def partitions(part: str, control: bool) -> list[str]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast
 
 from discreet.action_names import checked_names
@@ -43,6 +44,10 @@ class PolicyView(Generic[Item]):
     def as_released(self) -> Released:
         """For the code that names ``Released`` and reads no more than this class has."""
         return cast("Released", self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Copies and pickles prepare their policy anew: it depends on ``n_actions``."""
+        return {name: value for name, value in self.__dict__.items() if name != "_one_row"}
 
     def offering(self, count: int) -> Self:
         """The same releases for requests that are offered so many actions: a formula's A."""
@@ -129,14 +134,25 @@ class PolicyView(Generic[Item]):
         if self._joined is None:
             yield from (item.predictor.losses(features) for item, _ in self.remembered)
             return
-        weights = [item.predictor.weights for item, _ in self.remembered]
         if isinstance(features, OfferedRows):
+            weights = [item.predictor.weights for item, _ in self.remembered]
             yield from map(self._joined.linked, features.scores_of_each(weights))
             return
-        together, first = self._joined.losses(features), 0
-        for each in weights:
-            yield together[..., first : first + each.shape[-2]]
-            first += each.shape[-2]
+        together = self._joined.losses(features)
+        yield from (together[..., place] for place in self._places)
+
+    def losses_of_one(self, features: Array) -> list[list[float]]:
+        """``losses_of_each`` for one row, as plain numbers."""
+        if self._joined is None or isinstance(features, OfferedRows):
+            return [losses[0].tolist() for losses in self.losses_of_each(features)]
+        together = self._joined.losses(features)[0].tolist()
+        return [together[place] for place in self._places]
+
+    @cached_property
+    def _places(self) -> list[slice]:
+        """Where each release stands in what is joined."""
+        ends = list(accumulate(item.predictor.weights.shape[-2] for item, _ in self.remembered))
+        return [slice(first, end) for first, end in zip([0, *ends], ends, strict=False)]
 
     @cached_property
     def _joined(self) -> Predictor | None:

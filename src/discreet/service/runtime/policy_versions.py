@@ -13,6 +13,7 @@ from discreet.control import control_actions
 from discreet.features.joint import Joint
 from discreet.features.offered import OfferedBlocks, OfferedPairs
 from discreet.plan import Plan
+from discreet.policies import one_row
 from discreet.releases.policy_view import PolicyView
 from discreet.releases.release import DecidingRelease, Release
 from discreet.service.runtime.shared_calls import SharedCalls
@@ -80,7 +81,7 @@ class PolicyVersions:
         elif deciding.changes:
             every = OfferedBlocks(row, np.arange(plan.n_actions)[None])
         if plan.n_actions > 1:
-            plan.played_policy.probabilities(deciding.as_released, every)
+            one_row.probabilities(plan.played_policy, deciding.as_released, every)
 
     def action(
         self,
@@ -104,7 +105,8 @@ class PolicyVersions:
                 if (u := asked[place][3]) is not None:
                     draws[row] = u
             try:
-                chosen = self.plan.played_policy.sample(self.at(number).as_released, rows, draws)
+                policy, released = self.plan.played_policy, self.at(number).as_released
+                chosen = one_row.sample(policy, released, rows, draws)
                 if self.plan.control is not None:
                     # Privacy: the policy is asked for people in the control as well, so how long
                     # an answer takes tells nobody who they are. [docs/privacy/lift.md, "People"]

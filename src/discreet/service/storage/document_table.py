@@ -5,11 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 from discreet.billboard.documents import digest, sign
 from discreet.plan import Plan
-from discreet.privacy.ledger import DISJOINT, DISJOINT_PARTS, Ledger, partitions
+from discreet.privacy.ledger import (
+    DISJOINT,
+    DISJOINT_PARTS,
+    Entry,
+    Ledger,
+    entries_of,
+    partitions,
+)
 from discreet.releases.canonical import canonical
 from discreet.service.settings import Settings
 from discreet.service.storage.anchor import Mark
@@ -86,6 +94,12 @@ def ledger_of(connection: Connection, settings: Settings, until: int = 2**53) ->
     ).fetchall()
     plan = settings.plan
     empty = Ledger(plan.budget, unit=plan.unit, participation=plan.participation)
-    document = empty.to_json() | {"entries": [json.loads(row[0]) for row in rows]}
     because = DISJOINT if plan.control is None else DISJOINT_PARTS
-    return replace(Ledger.from_json(document), assumption=because)
+    entries = tuple(entry for row in rows for entry in _entries(row[0]))
+    return replace(empty, entries=entries, assumption=because)
+
+
+@lru_cache(maxsize=4096)
+def _entries(charges: str) -> tuple[Entry, ...]:
+    """The charges of one document, parsed once: a release reads those of all before it."""
+    return entries_of(json.loads(charges))

@@ -1,0 +1,150 @@
+"""A decision for one row in plain numbers: for a few actions array calls cost more than the sums.
+
+The rule of a policy is its array form. ``Policy.for_one_row`` may write the same rule on lists of
+A floats; the contract tests compare the two for every policy.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from discreet.releases.released import Released
+from discreet.types import Array
+
+if TYPE_CHECKING:
+    from discreet.policies.allocation import Policy
+
+FEW = 64
+"""Actions up to which a loop in Python takes at most half as long as array calls, for every
+policy. [docs/performance.md, "A decision row by row"]"""
+
+
+@dataclass(frozen=True)
+class OneRow:
+    """A policy after certain releases, for features of one row: (1, p), or what it is offered.
+
+    All that does not depend on the row was computed when this was made.
+    """
+
+    probabilities: Callable[[Array], list[float]]
+    sample: Callable[[Array, float, float], int]
+    """Features and two uniforms -> the action."""
+
+    @classmethod
+    def drawn(cls, probabilities: Callable[[Array], list[float]]) -> OneRow:
+        """Draw with the first uniform, as ``Policy.sample`` does."""
+        return cls(probabilities, lambda features, u, _: draw(probabilities(features), u))
+
+
+def sample(policy: Policy, released: Released, features: Array, u: Any) -> Any:
+    """``policy.sample`` for u (n, 2), in plain numbers if n is one."""
+    if len(u) != 1:
+        return policy.sample(released, features, u)
+    return np.array([prepared(policy, released).sample(features, *u[0].tolist())])
+
+
+def probabilities(policy: Policy, released: Released, features: Array) -> Any:
+    """``policy.probabilities`` of features (n, p), in plain numbers if n is one."""
+    if features.shape[-2] != 1:
+        return policy.probabilities(released, features)
+    return np.array([prepared(policy, released).probabilities(features)])
+
+
+def prepared(policy: Policy, released: Released) -> OneRow:
+    """The policy for one row; made once for each view of the releases, which keeps it."""
+    policy_before, kept = released.__dict__.get("_one_row", (None, None))
+    if policy_before is not policy:
+        plain = released.n_actions <= FEW and _is_single_run(released) and _writes_both(policy)
+        kept = policy.for_one_row(released) if plain else by_arrays(policy, released)
+        released.__dict__["_one_row"] = policy, kept
+    return cast("OneRow", kept)
+
+
+def by_arrays(policy: Policy, released: Released) -> OneRow:
+    """The array form for one row."""
+    return OneRow(
+        lambda features: cast("list[float]", policy.probabilities(released, features)[0].tolist()),
+        lambda features, *u: int(policy.sample(released, features, np.array([u]))[0]),
+    )
+
+
+def _is_single_run(released: Released) -> bool:
+    """Whether predictors are (A, p) of NumPy, as those of a learner; a simulation stacks runs."""
+    weights = [item.predictor.weights for item in released.items[-1:]]
+    return all(isinstance(each, np.ndarray) and each.ndim == 2 for each in weights)
+
+
+def _writes_both(policy: Policy) -> bool:
+    """Whether the class that wrote the rule wrote its form for one row too.
+
+    A subclass with another rule must not inherit the plain numbers of its parent.
+    """
+    for kind in type(policy).__mro__:
+        if "for_one_row" in vars(kind):
+            return True
+        if "probabilities" in vars(kind) or "sample" in vars(kind):
+            return False
+    return False
+
+
+def uniform(released: Released) -> OneRow:
+    """1/A for every action."""
+    even = [1.0 / released.n_actions] * released.n_actions
+    return OneRow.drawn(lambda _: even.copy())
+
+
+def row(values: Array) -> list[float]:
+    """The numbers of an array (1, A)."""
+    return cast("list[float]", values[0].tolist())
+
+
+def draw(probabilities: Sequence[float], u: float) -> int:
+    """``allocation.draw``: the first action whose cumulative probability exceeds u."""
+    sums = list(accumulate(probabilities))
+    return bisect_right(sums, u * sums.pop())
+
+
+def softmax(logits: list[float]) -> list[float]:
+    top = max(logits)
+    weights = [math.exp(logit - top) for logit in logits]
+    total = sum(weights)
+    return [weight / total for weight in weights]
+
+
+def even_split(values: list[float]) -> list[float]:
+    """``allocation.even_split``: equal probabilities for all minimisers."""
+    least = min(values)
+    slack = 1e-12 * (1.0 + abs(least))
+    tied = [value - least <= slack for value in values]
+    share = 1.0 / sum(tied)
+    return [each * share for each in tied]
+
+
+def inverse_gap(losses: list[float], gamma: float) -> list[float]:
+    """``allocation.inverse_gap``: 1/(A + γ·gap_a), the rest on the first minimiser."""
+    least, count = min(losses), len(losses)
+    shares = [1.0 / (count + gamma * (loss - least)) for loss in losses]
+    shares[losses.index(least)] += 1.0 - sum(shares)
+    return shares
+
+
+def survivors(scores: list[float], widths: list[float]) -> list[int]:
+    """``allocation.surviving``, as the places of the actions that the widths do not exclude."""
+    pairs = list(zip(scores, widths, strict=True))
+    bound = min([score + width for score, width in pairs])
+    return [place for place, (score, width) in enumerate(pairs) if score - width <= bound]
+
+
+def placed(shares: list[float], places: list[int], count: int) -> list[float]:
+    """The shares at their places among ``count`` actions, zero elsewhere."""
+    every = [0.0] * count
+    for place, each in zip(places, shares, strict=True):
+        every[place] = each
+    return every
