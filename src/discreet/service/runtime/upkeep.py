@@ -28,18 +28,33 @@ NOTED = 120
 """Ticks between two notes of which keys were used."""
 
 
-class Upkeep:
-    """Background tasks; ``once`` does everything that is due now."""
+QUIET, NAP = 10.0, 5.0
+"""Where there are many experiments, one that nobody asked for ``QUIET`` seconds, and that has no
+release ahead, is looked at every ``NAP`` seconds; the next request wakes it."""
 
-    def __init__(self, state: WorkerState, *, child: bool = False) -> None:
-        self._state = state
-        self._fitter = fit_process.Fitter(state.settings) if child else None
+
+class Upkeep:
+    """Background tasks; ``once`` does everything that is due now.
+
+    ``pace`` says how many seconds lie between two looks, where many experiments share a process.
+    """
+
+    def __init__(
+        self,
+        state: WorkerState,
+        *,
+        child: fit_process.FitChild | None = None,
+        pace: Callable[[], float] | None = None,
+    ) -> None:
+        self._state, self._pace = state, pace
+        self._fitter = None if child is None else fit_process.Fitter(state.settings, child)
         self._tasks: list[asyncio.Task[None]] = []
         self._erased = False
         self._told: dict[str, str] = {}
         self._begun = (0, 0, 0.0)
         self._stopping = threading.Event()
         self._awake = asyncio.Event()
+        self._waking = asyncio.Lock()
 
     def start(self) -> None:
         """Run the background tasks until ``stop``."""
@@ -71,8 +86,30 @@ class Upkeep:
 
     async def _rest(self) -> None:
         """Until the next look, or until the service stops."""
+        tick = TICK
+        if self._pace is not None:
+            self._state.asleep = self._quiet()
+            tick = NAP if self._state.asleep else max(TICK, self._pace())
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._awake.wait(), TICK)
+            await asyncio.wait_for(self._awake.wait(), tick)
+
+    def _quiet(self) -> bool:
+        """Whether nobody asks, and nothing comes by itself: no release, no clock of a batch."""
+        state = self._state
+        clock = state.settings.plan.close_every is not None
+        ahead = any(clock or batch.state == "sealed" for batch in state.live)
+        return not ahead and time.perf_counter() - state.asked > QUIET
+
+    async def wake(self) -> None:
+        """Before the first request after a nap: read what has changed, and look often again."""
+        async with self._waking:
+            if self._state.asleep:
+                with suppress(Exception):  # what fails here fails in the request, and is told there
+                    await self._state.refresh()
+                self._state.asleep = False
+                self._awake.set()
+                if not self._stopping.is_set():
+                    self._awake.clear()
 
     async def _now_and_then(self) -> None:
         """Which keys were used, and failures that were counted."""

@@ -20,7 +20,7 @@ from discreet.service.runtime.file_watch import ExperimentFile
 from discreet.service.runtime.lifecycle import check
 from discreet.service.runtime.policy_versions import PolicyVersions
 from discreet.service.secrets.vault import Vault
-from discreet.service.settings import Settings
+from discreet.service.settings import STORING, Settings
 from discreet.service.storage import api_keys, document_table
 from discreet.service.storage.anchor import Anchor, behind
 from discreet.service.storage.batches import BatchState, Slots, Terms, under_way
@@ -50,6 +50,10 @@ class WorkerState:
     """The file that the service was started from, if any."""
     refused: str | None = None
     """Why the last fit was refused, in one public word; None if it was not."""
+    asked = 0.0
+    """When somebody last asked, by the clock of ``time.perf_counter``."""
+    asleep = False
+    """Whether upkeep looks seldom, since nobody asks. [upkeep.py]"""
     whole = False
     """Whether every document that decides was read and verified."""
 
@@ -90,6 +94,7 @@ class WorkerState:
         """Open the database; refuse one that is newer, was set back, or has another plan."""
         self._open.enter_context(self.database.guard())
         try:
+            self._open.enter_context(self.vault.served())
             self._reader = self.database.connect()
             self._open.callback(lambda: self._reader.close())
             check(self.settings, self.database, self._reader, self.anchor)
@@ -133,7 +138,7 @@ class WorkerState:
     def deciding(self) -> int:
         """The document that decides the next request: that of the open batch, if one is open."""
         opened = [each.release for each in self.live if each.state == "open"]
-        return self.served(opened[-1] if opened and self.mode != "frozen" else None)
+        return self.served(opened[-1] if opened and self.mode in STORING else None)
 
     async def refresh(self) -> None:
         """Read what changed. A document is served once it was read back, verified and confirmed."""
