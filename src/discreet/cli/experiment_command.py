@@ -66,7 +66,10 @@ def new(args: argparse.Namespace) -> Answer:
     folder = _folder(args)
     from discreet.service.settings import text_of
 
-    begun = folder.new(args.name, None if args.source is None else text_of(args.source))
+    if args.source is None:
+        begun = folder.new(args.name)
+    else:
+        begun = folder.new(args.name, text_of(args.source), Path(args.source))
     file = folder.file(begun.name)
     lines = [
         f"experiment {begun.name!r} has begun: {file}",

@@ -19,6 +19,7 @@ from discreet.service.example import EXAMPLE
 from discreet.service.runtime import lifecycle
 from discreet.service.runtime.adoption import check_movable, moved
 from discreet.service.runtime.closing_down import close_down, refuse_under_way
+from discreet.service.runtime.file_watch import files_named
 from discreet.service.secrets.vault import Vault
 from discreet.service.server_settings import (
     ARCHIVE,
@@ -87,16 +88,23 @@ class ExperimentFolder:
             )
         return path
 
-    def new(self, name: str, text: str | None = None) -> Begun:
-        """Begin an experiment from the text of a file; a server serves it a second later."""
+    def new(self, name: str, text: str | None = None, source: Path | None = None) -> Begun:
+        """Begin an experiment from the text of a file; a server serves it a second later.
+
+        With the path of that file, files that it names beside itself are copied too.
+        """
         place = self._free_place(name)
         said = f'experiment = "{name}"'
         text = EXAMPLE if text is None else text
         text = _TITLE.sub(said, text, count=1) if _TITLE.search(text) else f"{said}\n{text}"
-        Settings.of_text(text, place / EXPERIMENT_FILE)  # refused before anything is made
         place.mkdir(mode=0o700, parents=True)
         try:
             (place / NOT_SERVED).touch()
+            for each in files_named(source) if source else ():
+                if source and each.is_relative_to(source.parent):  # others are named in full
+                    copy = place / each.relative_to(source.parent)
+                    copy.parent.mkdir(parents=True, exist_ok=True)
+                    shutil.copyfile(each, copy)
             (place / EXPERIMENT_FILE).write_text(text, encoding="utf-8")
             begun = self._begin(name, place)
         except BaseException:
