@@ -103,7 +103,8 @@ def test_a_folder_with_a_single_experiment_is_taken_over(tmp_path, written, serv
     begin_server(many)
     adopt = ("experiment", "adopt", str(single), "--name", "old", "--folder", str(many))
     told = command(capsys, *adopt)
-    assert "served" in told["error"] and single.exists()
+    assert "served" in told["error"]
+    assert single.exists()
     running.stop()
     (single / "experiment.toml").write_text(toml(window=0.2, vault=f"{single}/vault"))
     assert "relative to the file" in command(capsys, *adopt)["error"]
@@ -149,7 +150,8 @@ def test_workers_share_all_experiments(tmp_path, server, postgres):
     assert decide(running, f"{name}-b", folder.keys[f"{name}-b"])[1]["stored"]
     assert running.stop()[0] == 0
     settings = Settings.read(folder.path / f"archive/{name}-a/experiment.toml")
-    assert settings.postgres and settings.database.endswith(f"{name.replace('-', '_')}_a")
+    assert settings.postgres
+    assert settings.database.endswith(f"{name.replace('-', '_')}_a")
 
 
 def test_sqlite_has_one_worker(tmp_path, server):
