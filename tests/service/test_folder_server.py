@@ -8,9 +8,7 @@ import pytest
 
 from discreet.billboard.client import Client
 from discreet.cli.main import main
-from discreet.service.http.server_state import begin_server
 from discreet.service.settings import Settings
-from discreet.service.storage.locations import POINTER
 from service.conftest import toml
 from service.hosting import Folder
 
@@ -83,38 +81,6 @@ def test_commands_reach_a_running_server(tmp_path, server, capsys):
     assert code == 0
     events = [json.loads(line)["event"] for line in told.splitlines() if line.startswith("{")]
     assert events.count("started") == events.count("stopped") == 2
-
-
-def test_a_folder_with_a_single_experiment_is_taken_over(tmp_path, written, server, capsys):
-    folder, key = written(window=0.2)  # in tmp_path itself
-    single = tmp_path.parent / f"{tmp_path.name}-single"
-    pointer = folder / "vault" / POINTER
-    (folder / "vault/anchor.jsonl").rename(folder / "kept.jsonl")
-    pointer.write_text(f"{single}/kept.jsonl\n")
-    folder.rename(single)
-    running = server(single)
-    for _ in range(4):
-        assert running.call("POST", "/v1/decide", BODY, key)[1]["stored"]
-    until(lambda: running.call("GET", "/v1/releases", key=key)[1]["current"] == 1)
-    before = running.call("GET", "/v1/releases/1", key=key)[1]
-    many = tmp_path.parent / f"{tmp_path.name}-many"
-    many.mkdir()
-    (many / "server.toml").write_text("")
-    begin_server(many)
-    adopt = ("experiment", "adopt", str(single), "--name", "old", "--folder", str(many))
-    told = command(capsys, *adopt)
-    assert "served" in told["error"]
-    assert single.exists()
-    running.stop()
-    (single / "experiment.toml").write_text(toml(window=0.2, vault=f"{single}/vault"))
-    assert "relative to the file" in command(capsys, *adopt)["error"]
-    (single / "experiment.toml").write_text(toml(window=0.2))
-    assert command(capsys, *adopt)["name"] == "old"
-    assert not single.exists()
-    running = server(many, "--folder", ".")
-    assert running.call("GET", "/v1/experiments/old/releases/1", key=key)[1] == before
-    assert running.call("POST", "/v1/decide", BODY, key)[1]["stored"]  # the only one
-    assert running.stop()[0] == 0
 
 
 def test_nothing_acknowledged_is_lost_by_a_kill(tmp_path, server):

@@ -64,6 +64,7 @@ class HostedExperiments:
         self.broken: dict[str, Broken] = {}
         self.direct: dict[tuple[bytes, bytes], Endpoint] = {}
         self._child, self._pace = FitChild(), 0.0
+        self._named: set[str] = set()
         self._looking = asyncio.Lock()
         self._stopping = asyncio.Event()
 
@@ -155,6 +156,10 @@ class HostedExperiments:
 
     def _alias(self) -> None:
         """Paths without a name are those of the experiment, where there is exactly one."""
+        names = {*self.served, *self.broken}
+        if names == self._named:
+            return
+        self._named = names
         before = self.folder.server.prefix
         for name, hosted in self.served.items():
             for (method, path), endpoint in hosted.app.taking_bodies().items():

@@ -136,9 +136,14 @@ class ExperimentFolder:
 
     def listed(self) -> list[Listed]:
         """Every experiment with its mode, how much it published, and batches under way."""
-        return [self._facts(name) for name in self.names()]
+        files = (self.path / SERVED).glob(f"*/{EXPERIMENT_FILE}")
+        return [self._facts(file.parent.name) for file in sorted(files)]
 
     def _facts(self, name: str) -> Listed:
+        mark = self.path / SERVED / name / NOT_SERVED
+        if mark.exists():
+            wrong = f"it is being made or moved; if no command does that, delete {mark}"
+            return Listed(name, "not served", wrong=wrong)
         try:
             with self._opened(name) as (_, _, connection):
                 mode = connection.execute("SELECT mode FROM experiment").fetchone()[0]
