@@ -49,7 +49,7 @@ def test_each_stores_its_own(folder):
                 "POST", f"/v1/experiments/{name}/observe", folder.keys[name], body
             )
             assert reply[0] == expected
-        return [each.service.settings for each in hosted.served.values()]
+        return [hosted.served[name].service.settings for name in ("a", "b")]
 
     first, second = host(folder, scenario)
     assert (rows_of(first, "records"), rows_of(second, "records")) == (2, 0)

@@ -27,6 +27,8 @@ LOOK = 0.5
 """Seconds between two looks at the folder."""
 AGAIN = 10.0
 """Seconds after which an experiment that could not start is tried again."""
+TOGETHER = 8
+"""Experiments that start at the same time."""
 SHARE = 0.02
 """Seconds that each experiment in use adds to the time between two looks at its database: all looks
 together take a fixed part of the processor, however many there are."""
@@ -97,11 +99,15 @@ class HostedExperiments:
             for name in set(self.served) - set(names):
                 await self._let_go(name)
             now = time.monotonic()
-            for name in names:
-                broken = self.broken.get(name)
-                waits = broken is not None and now - broken.tried < AGAIN
-                if name not in self.served and not waits and not self._stopping.is_set():
-                    await self._serve(name)
+            new = [
+                name
+                for name in names
+                if name not in self.served
+                and (name not in self.broken or now - self.broken[name].tried >= AGAIN)
+            ]
+            for first in range(0, len(new), TOGETHER):  # they wait for the disk side by side
+                if not self._stopping.is_set():
+                    await asyncio.gather(*map(self._serve, new[first : first + TOGETHER]))
             awake = sum(not each.service.state.asleep for each in self.served.values())
             self._pace = SHARE * awake
             self._alias()

@@ -153,11 +153,8 @@ class WorkerState:
     async def _refresh(self) -> None:
         async with self._refreshing:
             known = self.serving.newest
-            row, last, live, keys, bodies = await self.read(
-                lambda c: _view(self.database, c, known)
-            )
+            row, last, live, keys, bodies = await self.read(lambda c: self._viewed(c, known))
             self.keys = {key.id: key for key in keys}  # even while the anchor cannot be reached
-            await self.read(self.names.look)
             if bodies:
                 try:
                     extended = await asyncio.to_thread(self._anchored, bodies)
@@ -174,6 +171,10 @@ class WorkerState:
             self.whole = held.issuperset(map(self.served, [None, *pinned]))
             self._fresh = time.monotonic()
             self.on_change()
+
+    def _viewed(self, connection: Connection, known: int) -> Any:
+        self.names.look(connection)
+        return _view(self.database, connection, known)
 
     def _anchored(self, bodies: list[bytes]) -> Chain:
         extended = self.serving.extended(bodies)
