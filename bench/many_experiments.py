@@ -1,6 +1,6 @@
 """Many experiments on one server beside one: start, memory while idle, and decisions per second.
 
-    python bench/many_experiments.py [--experiments 100] [--seconds 10] [--rate 1000]
+    python bench/many_experiments.py [--experiments 100] [--seconds 10] [--rate 300]
 
 Requests come from a second process, as in serve.py, and are spread evenly over all experiments. The
 largest rate is found by sending as fast as 64 connections get answers; latency is that of an open
@@ -164,7 +164,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--experiments", type=int, default=100)
     parser.add_argument("--seconds", type=float, default=10.0)
-    parser.add_argument("--rate", type=float, default=1000.0)
+    parser.add_argument("--rate", type=float, default=300.0)
     for name, kind in (("--generate", None), ("--port", int)):
         options = {"action": "store_true"} if kind is None else {"type": kind}
         parser.add_argument(name, help=argparse.SUPPRESS, **options)
