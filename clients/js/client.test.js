@@ -12,6 +12,17 @@ const GOOD = { decision: "d1", action: "mail", release: 3, stored: true };
 const DECIDE = "POST /v1/decide";
 const never = () => new Promise(() => {});
 
+test("one experiment of a server of many, by its address", async (t) => {
+  const { url, asked } = await stubService(t, {
+    "POST /v1/experiments/welcome/v1/decide": [200, GOOD],
+    "GET /v1/experiments/welcome/v1/status": [200, { experiment: "welcome" }],
+  });
+  const client = new Client(`${url}/v1/experiments/welcome/`, { key: "dk_1_x" });
+  assert.equal((await client.decide([0.5])).action, "mail");
+  assert.deepEqual(await client.status(), { experiment: "welcome" });
+  assert.equal(asked.length, 2);
+});
+
 test("decide, observe, activate, tickets", async (t) => {
   const ticket = { ticket: "t1", release: 4, stored: true, action: null, u: [0.25, 0.5] };
   const { url, asked } = await stubService(t, {

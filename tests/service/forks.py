@@ -14,7 +14,8 @@ import uvloop  # noqa: F401
 
 import discreet.learner
 import discreet.service.http.app
-import discreet.service.http.protocol  # noqa: F401
+import discreet.service.http.protocol
+import discreet.service.http.server_app  # noqa: F401
 
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload([__name__])

@@ -1,6 +1,7 @@
 """The child that fits: not urgent, ready before it is asked, and nothing is read twice."""
 
 import io
+import json
 import subprocess
 import sys
 from contextlib import closing
@@ -12,6 +13,11 @@ from discreet.service.runtime import fit_process
 from discreet.service.secrets.vault import Vault
 from discreet.service.storage import document_table
 from discreet.service.storage.locations import open_database
+
+
+def asked(settings):
+    """What the child reads before a fit is due."""
+    return io.StringIO(json.dumps({"terms": fit_process._written(settings)}) + "\n")
 
 
 @pytest.fixture
@@ -30,7 +36,7 @@ def test_the_chain_is_verified_before_a_fit_is_asked_for_and_each_document_once(
     settings, monkeypatch
 ):
     chosen, verified, honest = settings(), [], fit_process.Chain.extended
-    monkeypatch.setattr(sys, "stdin", io.StringIO(fit_process._written(chosen) + "\n"))
+    monkeypatch.setattr(sys, "stdin", asked(chosen))
 
     def spy(chain, contents):
         verified.extend(contents)
@@ -50,10 +56,10 @@ def test_a_chain_that_cannot_be_read_yet_ends_no_child(settings, monkeypatch, ca
     def broken(*_):
         raise OSError
 
-    monkeypatch.setattr(sys, "stdin", io.StringIO(fit_process._written(settings()) + "\n"))
+    monkeypatch.setattr(sys, "stdin", asked(settings()))
     monkeypatch.setattr(fit_process.documents, "after", broken)
     fit_process.main()
-    assert capsys.readouterr().out == ""
+    assert capsys.readouterr().out == "null\n"
 
 
 def test_charges_are_parsed_once(settings, monkeypatch):

@@ -11,6 +11,7 @@ from typing import Any
 from discreet.cli.answer import Answer, table
 from discreet.cli.parser import Commands, command
 from discreet.cli.serve_command import config_flag, need_extra
+from discreet.errors import InvalidInput
 
 
 def add(commands: Commands) -> None:
@@ -22,7 +23,6 @@ def add(commands: Commands) -> None:
     created.add_argument(
         "--scope",
         action="append",
-        required=True,
         metavar="SCOPE",
         help="decide, observe, ticket, release:read, audit or admin; may be repeated",
     )
@@ -38,22 +38,33 @@ def add(commands: Commands) -> None:
     revoked.add_argument("id", metavar="ID", help="as discreet keys list shows it")
     for kind in (created, listed, revoked):
         config_flag(kind)
+        kind.add_argument(
+            "--folder",
+            metavar="DIR",
+            help="keys of the server of this folder",
+        )
 
 
 def create(args: argparse.Namespace) -> Answer:
     """A new key; its text is printed and kept nowhere."""
     from discreet.service.storage import api_keys
 
-    with _database(args.config) as (database, connection), database.transaction(connection):
+    scopes = [api_keys.SERVER] if args.folder is not None and not args.scope else args.scope
+    if not scopes:
+        raise InvalidInput(
+            f"--scope must be given; it is missing. Choose of {', '.join(api_keys.SCOPES)}."
+        )
+    with _database(args) as (database, connection), database.transaction(connection):
         text, key = api_keys.create(
             database,
             connection,
-            args.scope,
+            scopes,
             args.label,
             expires_in=args.expires_in,
             rate=args.rate,
+            known=api_keys.SCOPES if args.folder is None else (api_keys.SERVER,),
         )
-    said = f"key {key.id} for {' '.join(args.scope)}, shown this once:\n{text}"
+    said = f"key {key.id} for {' '.join(scopes)}, shown this once:\n{text}"
     return Answer(key.shown() | {"key": text}, said)
 
 
@@ -61,7 +72,7 @@ def list_(args: argparse.Namespace) -> Answer:
     """All keys, without their secrets."""
     from discreet.service.storage import api_keys
 
-    with _database(args.config) as (database, connection):
+    with _database(args) as (database, connection):
         keys = [key.shown() for key in api_keys.listed(database, connection)]
     rows = [
         [
@@ -86,20 +97,26 @@ def revoke(args: argparse.Namespace) -> Answer:
     """A key stops working."""
     from discreet.service.storage import api_keys
 
-    with _database(args.config) as (database, connection), database.transaction(connection):
+    with _database(args) as (database, connection), database.transaction(connection):
         key = api_keys.revoke(database, connection, args.id)
     return Answer(key.shown(), f"key {key.id} is revoked")
 
 
 @contextmanager
-def _database(config: str) -> Iterator[tuple[Any, Any]]:
+def _database(args: argparse.Namespace) -> Iterator[tuple[Any, Any]]:
+    from discreet.service.server_settings import ServerSettings
     from discreet.service.settings import Settings
     from discreet.service.storage.faults import in_one_line
     from discreet.service.storage.locations import open_database
     from discreet.service.storage.migrations import migrate
+    from discreet.service.storage.sqlite import Sqlite
 
     need_extra()
-    database = open_database(Settings.read(config))
+    database: Any
+    if args.folder is not None:
+        database = Sqlite(ServerSettings.read(args.folder).folder / "server.db")
+    else:
+        database = open_database(Settings.read(args.config))
     with in_one_line(database), closing(database.connect()) as connection:
         migrate(database, connection)
         yield database, connection

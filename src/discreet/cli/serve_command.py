@@ -17,6 +17,11 @@ The first three commands of a new service:
   curl http://127.0.0.1:8000/v1/decide -H "Authorization: Bearer KEY" \\
        --json '{"context": {"hour": 9, "device": "phone"}}'
 
+Many experiments on one server, each in a folder of its own:
+  discreet serve --folder experiments --init
+  discreet experiment new welcome --folder experiments
+  discreet serve --folder experiments
+
 KEY is printed by --init. With PostgreSQL (database = "postgresql://…") add --workers 4.
 """
 FIRST_DECISION = """\
@@ -29,6 +34,7 @@ def add(commands: Commands) -> None:
     parser = command(commands, "serve", "private decisions over HTTP", serve, TEXT)
     config_flag(parser)
     flag = parser.add_argument
+    flag("--folder", metavar="DIR", help="serve all experiments of this folder, by server.toml")
     flag("--init", action="store_true", help="write an example, begin its experiment, print a key")
     flag(
         "--anchor",
@@ -55,6 +61,8 @@ def serve(args: argparse.Namespace) -> Answer:
     """Serve until told to stop, or with ``--init`` make everything ready for that."""
     need_extra()
     path = Path(args.config)
+    if args.folder is not None:
+        return _serve_folder(args)
     if args.init:
         return _init(path, args.anchor)
     if args.anchor is not None:
@@ -66,6 +74,39 @@ def serve(args: argparse.Namespace) -> Answer:
 
     run(path, host=args.host, port=args.port, workers=whole("workers", args.workers, 1))
     return Answer({"stopped": True}, "stopped")
+
+
+def _serve_folder(args: argparse.Namespace) -> Answer:
+    folder = Path(args.folder)
+    if args.anchor is not None:
+        raise InvalidInput(
+            "--anchor must be left out with --folder; each experiment has its own. Write "
+            "anchors = '…' into server.toml."
+        )
+    if args.init:
+        return _init_folder(folder)
+    from discreet.service.http.server import serve_folder
+
+    workers = whole("workers", args.workers, 1)
+    serve_folder(folder, host=args.host, port=args.port, workers=workers)
+    return Answer({"stopped": True}, "stopped")
+
+
+def _init_folder(folder: Path) -> Answer:
+    from discreet.service.http.server_state import begin_server
+    from discreet.service.server_settings import EXAMPLE, SERVER_FILE
+
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    key = begin_server(folder)
+    if not (folder / SERVER_FILE).exists():
+        write(folder / SERVER_FILE, EXAMPLE)
+    lines = [
+        f"{folder} is a folder for experiments",
+        f"key of the server, shown this once: {key}",
+        f"next: discreet experiment new NAME --folder {folder}",
+        f"then: discreet serve --folder {folder}",
+    ]
+    return Answer({"folder": str(folder), "server_key": key}, "\n".join(lines))
 
 
 def _init(path: Path, named: str | None) -> Answer:

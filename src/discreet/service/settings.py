@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -17,7 +15,8 @@ from discreet.plan import Plan
 from discreet.privacy.events import REAL_ARITHMETIC, assumptions
 from discreet.releases.canonical import read_document
 from discreet.service.catalogue_file import with_items
-from discreet.service.environment import from_environment
+from discreet.service.listening import check_connections, check_origins, check_prefix, port_number
+from discreet.service.server_settings import SCHEMES, given_by_server
 from discreet.toml_files import parse_toml, read_text
 from discreet.validate import in_range, one_of, whole
 from discreet.window import UNITS as UNITS_OF_TIME
@@ -25,7 +24,11 @@ from discreet.window import WAITING, seconds_of
 
 PEOPLE = ("unit", "batches_per_user", "records_per_batch")
 """What the file says about people, at its top: parts of the plan, and like it fixed for good."""
-MODES = ("online", "shadow", "frozen")
+STORING = ("online", "shadow")
+"""The modes in which decisions take slots."""
+MODES = (*STORING, "frozen")
+ENDED = "ended"
+"""The mode of an experiment that an operator has ended: like frozen, and for good."""
 SHORTEST = 0.01
 """Seconds of the shortest window."""
 LEAST_MEMORY = 60.0
@@ -33,10 +36,6 @@ LEAST_MEMORY = 60.0
 MOST_EPSILON, MOST_DELTA = 20.0, 1e-3
 """With ε = 20 whoever reads the releases is right about one person 95 times in 100. δ bounds how
 likely everything about a person is told: above 1 in 1,000 nobody can mean it."""
-SCHEMES = ("postgresql://", "postgres://")
-
-_PREFIX = re.compile(r"(/[A-Za-z0-9._~-]+)*")
-_ORIGIN = re.compile(r"https?://[^/\s]+")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,14 +107,10 @@ class Settings:
         one_of("journal", self.journal, ("decide", "observe"))
         one_of("mode", self.mode, MODES)
         port_number(self.port)
-        _check_origins(self.cors_origins)
-        if not isinstance(self.prefix, str) or not _PREFIX.fullmatch(self.prefix):
-            raise InvalidInput(
-                f"prefix must be empty or a path such as '/bandit'; got {self.prefix!r}. Begin it "
-                "with a slash, and leave out the one at the end."
-            )
+        check_origins(self.cors_origins)
+        check_prefix(self.prefix)
+        check_connections(self.connections)
         whole("body_limit", self.body_limit, 1024)
-        whole("connections", self.connections, 1, "Connections that a worker keeps open at once.")
         whole("rate_limit", self.rate_limit, 0, "Requests per second, key and kind; 0 is no limit.")
         whole("lease", self.lease, 1)
         self._refuse_what_cannot_be_had()
@@ -191,7 +186,8 @@ class Settings:
     @classmethod
     def of_text(cls, text: str, path: str | Path) -> Settings:
         """The settings of a TOML file that was read before."""
-        document = parse_toml(text, path, "experiment") | from_environment(os.environ)
+        said = parse_toml(text, path, "experiment")
+        document = said | given_by_server(path, said)
         return cls.from_config(document, Path(path).resolve().parent)
 
     @classmethod
@@ -232,22 +228,6 @@ class Settings:
         if isinstance(given.get("cors_origins"), list):
             given["cors_origins"] = tuple(given["cors_origins"])
         return build(cls, given | {"plan": plan, "folder": folder}, "experiment", {})
-
-
-def port_number(port: Any) -> int:
-    """A port that a server can listen on; 0 stands for any that is free."""
-    if whole("port", port, 0) > 65_535:
-        raise InvalidInput(f"port must be at most 65535; got {port}. Choose one above 1023.")
-    return int(port)
-
-
-def _check_origins(origins: Any) -> None:
-    known = isinstance(origins, tuple) and all(isinstance(each, str) for each in origins)
-    if not known or not all(each == "*" or _ORIGIN.fullmatch(each) for each in origins):
-        raise InvalidInput(
-            f"cors_origins must be a list of origins; got {origins!r}. "
-            "Write cors_origins = ['https://shop.example'], without a path."
-        )
 
 
 def text_of(path: str | Path) -> str:

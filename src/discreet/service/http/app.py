@@ -45,8 +45,12 @@ class Direct:
     def __init__(
         self, app: Starlette, endpoints: dict[tuple[str, str], Endpoint], prefix: str = ""
     ) -> None:
-        self._app, self._endpoints, self.routes = app, endpoints, app.routes
+        self.app, self._endpoints, self.routes = app, endpoints, app.routes
         self._prefix = prefix
+
+    def taking_bodies(self) -> dict[tuple[str, str], Endpoint]:
+        """Endpoints that read only headers and a body: they can go past ASGI. [protocol.py]"""
+        return {place: each for place, each in self._endpoints.items() if each.takes_body}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         found = None
@@ -54,7 +58,7 @@ class Direct:
             if self._prefix and scope["path"].startswith(f"{self._prefix}/"):
                 scope = {**scope, "path": scope["path"].removeprefix(self._prefix)}
             found = self._endpoints.get((scope["method"], scope["path"]))
-        await (found or self._app)(scope, receive, send)
+        await (found or self.app)(scope, receive, send)
 
 
 class CrossOrigin(CORSMiddleware):
@@ -70,16 +74,14 @@ class CrossOrigin(CORSMiddleware):
         self.routes = app.routes
 
 
-def make_app(service: Service, traces: Traces | None = None) -> CrossOrigin | Direct:
-    """The application; the service starts and stops with it."""
-    metrics = Metrics(internal=service.settings.internal_metrics)
+def experiment_app(service: Service, metrics: Metrics, traces: Traces | None = None) -> Direct:
+    """Every route and page of one experiment; who calls this starts and stops the service."""
     rate = RateLimit(service.settings.rate_limit)
     refusals = Refusals(service.state.log, limited=service.settings.rate_limit > 0)
     table = routes(Bodies(service.settings.plan))
-    described = openapi.document(table, service.settings.experiment, service.settings.prefix)
 
     async def described_api(call: Call) -> Any:  # noqa: ARG001
-        return described
+        return openapi.document(table, service.settings.experiment, service.settings.prefix)
 
     shown = Route("GET", "/openapi.json", ANY, described_api, "This document")
     endpoints = {
@@ -90,33 +92,37 @@ def make_app(service: Service, traces: Traces | None = None) -> CrossOrigin | Di
         Path_(path, endpoint, methods=[method]) for (method, path), endpoint in endpoints.items()
     ]
     paths += pages(service, metrics, rate, refusals)
+    return Direct(routed(paths), endpoints, service.settings.prefix)
+
+
+def routed(paths: list[BaseRoute]) -> Starlette:
+    """An application whose errors have our one shape."""
+    app = Starlette(routes=paths, exception_handlers={404: _not_found, 405: _not_found})
+    app.router.redirect_slashes = False  # a wrong path is an error, in the one shape of errors
+    return app
+
+
+def make_app(service: Service, traces: Traces | None = None) -> CrossOrigin | Direct:
+    """The application of a single experiment; the service starts and stops with it."""
+    whole = experiment_app(service, Metrics(internal=service.settings.internal_metrics), traces)
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[dict[str, Any]]:  # noqa: ARG001
         await service.start()
         yield {
             "direct": direct if service.settings.direct else {},
-            "origins": allowed,
+            "origins": frozenset(origin.encode() for origin in origins),
             "connections": service.settings.connections,
         }
         await service.stop()
 
     origins = list(service.settings.cors_origins)
-    # Endpoints that take a body read only their headers and their body. [protocol.py]
     direct = {
         (method.encode(), (before + path).encode()): endpoint
-        for (method, path), endpoint in endpoints.items()
         for before in {"", service.settings.prefix}
-        if endpoint.takes_body
+        for (method, path), endpoint in whole.taking_bodies().items()
     }
-    allowed = frozenset(origin.encode() for origin in origins)
-    app = Starlette(
-        routes=paths,
-        exception_handlers={404: _not_found, 405: _not_found},
-        lifespan=lifespan,
-    )
-    app.router.redirect_slashes = False  # a wrong path is an error, in the one shape of errors
-    whole = Direct(app, endpoints, service.settings.prefix)
+    whole.app.router.lifespan_context = lifespan
     return CrossOrigin(whole, origins) if origins else whole
 
 
@@ -144,7 +150,11 @@ def from_environment() -> CrossOrigin | Direct:
     service = Service(settings, config=config, workers=workers)
     ServerMessages(service.state.log).install()
     app = make_app(service, traces_of(settings.experiment))
-    # Objects of the start stay: garbage collections skip them, and run less often.
+    settle_memory()
+    return app
+
+
+def settle_memory() -> None:
+    """Garbage collections skip what exists now, and run less often."""
     gc.freeze()
     gc.set_threshold(20_000, 20, 50)
-    return app

@@ -56,6 +56,19 @@ class ActionsChange(Body):
     remove: list[str] = []
 
 
+class NewExperiment(Body):
+    """``toml`` is the text of its file; without it, the example that ``--init`` writes."""
+
+    name: Annotated[str, msgspec.Meta(max_length=48)]
+    toml: Annotated[str, msgspec.Meta(max_length=200_000)] | None = None
+
+
+class ArchivedExperiment(Body):
+    """``burn`` gives up what was stored and not released."""
+
+    burn: bool = False
+
+
 class NewKey(Body):
     scopes: list[str]
     label: Annotated[str, msgspec.Meta(max_length=200)] = ""

@@ -99,6 +99,10 @@ class Endpoint:
     ) -> HttpAnswer:
         """The answer to a request, also if anything fails."""
         began = time.perf_counter()
+        state = self._service.state
+        if state.asleep:
+            await self._service.upkeep.wake()
+        state.asked = began
         try:
             call = Call(self._service, self._metrics, self._admitted(headers), None, path or {})
             call.headers, call.client, call.query = headers, client, query

@@ -30,33 +30,49 @@ GAUGES = {
 }
 
 
+class Families:
+    """The counters of all workers on this machine; ``named``: each has the label experiment."""
+
+    def __init__(self, *, named: bool = False) -> None:
+        self.registry, self.named = CollectorRegistry(), named
+        name, route, status = (["experiment"] if named else []), "route", "status"
+        self.latency = Histogram(
+            "discreet_request_seconds",
+            "Time to answer, of routes whose number of requests is public",
+            [*name, route],
+            buckets=BUCKETS,
+            registry=self.registry,
+        )
+        self.errors = Counter(
+            "discreet_errors", "Errors by route", [*name, route, status], registry=self.registry
+        )
+        self.all = Histogram(
+            f"{INTERNAL}request_seconds",
+            "Time to answer, of all routes",
+            [*name, route, status],
+            buckets=BUCKETS,
+            registry=self.registry,
+        )
+
+    def counted(self, *, internal: bool) -> list[Metric]:
+        """The figures of one class, of this process or of all that share a folder."""
+        shared = SHARED in os.environ
+        found = MultiProcessCollector(None).collect() if shared else self.registry.collect()  # type: ignore[no-untyped-call]
+        return [each for each in found if each.name.startswith(INTERNAL) == internal]
+
+
 class Metrics:
-    """Counters of all workers on this machine; gauges are read from the status at each scrape.
+    """The counters of one experiment; gauges are read from its status at each scrape.
 
     Requests to ``SILENT`` routes reveal how many people answered: neither requests nor errors of
     these are counted in public.
     """
 
-    def __init__(self, *, internal: bool) -> None:
-        self._own = CollectorRegistry()
-        route, status = "route", "status"
-        self._latency = Histogram(
-            "discreet_request_seconds",
-            "Time to answer, of routes whose number of requests is public",
-            [route],
-            buckets=BUCKETS,
-            registry=self._own,
-        )
-        self._errors = Counter(
-            "discreet_errors", "Errors by route", [route, status], registry=self._own
-        )
-        self._all = internal and Histogram(
-            f"{INTERNAL}request_seconds",
-            "Time to answer, of all routes",
-            [route, status],
-            buckets=BUCKETS,
-            registry=self._own,
-        )
+    def __init__(
+        self, *, internal: bool, families: Families | None = None, experiment: str = ""
+    ) -> None:
+        self._families, self._internal = families or Families(), internal
+        self._name: tuple[str, ...] = (experiment,) if self._families.named else ()
 
     def count(self, route: str, status: int, seconds: float) -> None:
         """Count one answered request."""
@@ -67,45 +83,66 @@ class Metrics:
     def _notes(self, route: str, status: int) -> list[Callable[[float], Any]]:
         """The counters for such a request; cached, since finding them costs more than counting."""
         notes: list[Callable[[float], Any]] = []
-        if self._all:
-            notes.append(self._all.labels(route, status).observe)
+        families, name = self._families, self._name
+        if self._internal:
+            notes.append(families.all.labels(*name, route, status).observe)
         if route in SILENT:
             return notes
-        notes.append(self._latency.labels(route).observe)
+        notes.append(families.latency.labels(*name, route).observe)
         if status >= 400:
-            errors = self._errors.labels(route, status)
+            errors = families.errors.labels(*name, route, status)
             notes.append(lambda _: errors.inc())
         return notes
 
     def public(self, status: dict[str, Any], ledger: dict[str, Any]) -> bytes:
         """The text of ``/metrics``."""
-        batches = status["batches"]
-        due = [each["due"] for each in batches if each["due"]]
-        values = {
-            "slots_issued": sum(each["taken"] for each in batches),
-            "batch": max((each["batch"] for each in batches), default=0),
-            "release": status["newest"],
-            "release_due_timestamp_seconds": min(due, default=0.0),
-            "epsilon_spent": float(ledger["spent"]["epsilon"]),
-            "epsilon_budget": float(ledger["budget"]["epsilon"]),
-            "ready": float(status["ready"]),
-            "ended": float(status["ended"]),
-        }
         gauges = [
-            GaugeMetricFamily(f"discreet_{name}", text, values[name])
-            for name, text in GAUGES.items()
+            GaugeMetricFamily(f"discreet_{name}", text, value)
+            for (name, text), value in zip(GAUGES.items(), values(status, ledger), strict=True)
         ]
-        return bytes(generate_latest(_Families([*self._counted(internal=False), *gauges])))
+        return text_of([*self._own(internal=False), *gauges])
 
     def internal(self) -> bytes:
         """The text of ``/internal/metrics``."""
-        return bytes(generate_latest(_Families(self._counted(internal=True))))
+        return text_of(self._own(internal=True))
 
-    def _counted(self, *, internal: bool) -> list[Metric]:
-        """The figures of one class, of this process or of all that share a folder."""
-        shared = SHARED in os.environ
-        found = MultiProcessCollector(None).collect() if shared else self._own.collect()  # type: ignore[no-untyped-call]
-        return [each for each in found if each.name.startswith(INTERNAL) == internal]
+    def _own(self, *, internal: bool) -> list[Metric]:
+        found = self._families.counted(internal=internal)
+        for each in found if self._name else ():  # the families are those of all experiments
+            each.samples = [s for s in each.samples if s.labels.get("experiment") == self._name[0]]
+        return found
+
+
+def values(status: dict[str, Any], ledger: dict[str, Any]) -> list[float]:
+    """The values of ``GAUGES``, in their order."""
+    batches = status["batches"]
+    due = [each["due"] for each in batches if each["due"]]
+    return [
+        sum(each["taken"] for each in batches),
+        max((each["batch"] for each in batches), default=0),
+        status["newest"],
+        min(due, default=0.0),
+        float(ledger["spent"]["epsilon"]),
+        float(ledger["budget"]["epsilon"]),
+        float(status["ready"]),
+        float(status["ended"]),
+    ]
+
+
+def of_all(families: Families, rows: dict[str, list[float]]) -> bytes:
+    """The text of ``/metrics`` of a server: the gauges of every experiment, by name."""
+    gauges = []
+    for place, (name, text) in enumerate(GAUGES.items()):
+        gauge = GaugeMetricFamily(f"discreet_{name}", text, labels=["experiment"])
+        for experiment, row in rows.items():
+            gauge.add_metric([experiment], row[place])
+        gauges.append(gauge)
+    return text_of([*families.counted(internal=False), *gauges])
+
+
+def text_of(families: Iterable[Metric]) -> bytes:
+    """As Prometheus reads it."""
+    return bytes(generate_latest(_Families(families)))
 
 
 class _Families(Collector):

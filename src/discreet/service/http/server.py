@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import signal
 import socket
 import sys
-from contextlib import closing, suppress
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import uvicorn
 from uvicorn.supervisors import Multiprocess
 
-from discreet.errors import InvalidInput
+from discreet.errors import InvalidInput, StateClaimed
+from discreet.service.http.server_state import ServerState
+from discreet.service.listening import port_number
 from discreet.service.logs import Log
 from discreet.service.runtime.lifecycle import PlanDiffers, check
 from discreet.service.secrets.vault import Vault
-from discreet.service.settings import Settings, port_number, text_of
+from discreet.service.server_settings import SERVER_FILE, ServerSettings
+from discreet.service.settings import Settings, text_of
 from discreet.service.storage.faults import in_one_line
 from discreet.service.storage.locations import anchor_of, beside, open_database
 
@@ -41,8 +46,7 @@ def serve(config: Path, *, host: str | None, port: int | None, workers: int) -> 
             "Name a PostgreSQL database for more: database = 'postgresql://…'."
         )
     preflight(settings)
-    where = host or settings.host
-    listening = listen(where, settings.port if port is None else port_number(port))
+    listening = listen(host or settings.host, settings.port if port is None else port_number(port))
     anchor = anchor_of(settings).path
     if beside(settings, anchor):
         told = (
@@ -53,12 +57,48 @@ def serve(config: Path, *, host: str | None, port: int | None, workers: int) -> 
     os.environ["DISCREET_CONFIG"] = str(config.resolve())
     # The text as it is now, so that a worker that starts later serves the same plan.
     os.environ["DISCREET_EXPERIMENT"] = text
+    _run("discreet.service.http.app:from_environment", settings.experiment, listening, workers)
+
+
+def serve_folder(folder: Path, *, host: str | None, port: int | None, workers: int) -> None:
+    """Serve all experiments of a folder until SIGTERM or Ctrl-C.
+
+    Nothing of an experiment is checked here: one that cannot start must not keep the others.
+    """
+    server = ServerSettings.read(folder)
+    if workers > 1 and server.database is None:
+        raise InvalidInput(
+            f"workers must be 1 with SQLite; got {workers}. Name a PostgreSQL database in "
+            f"{server.folder / SERVER_FILE} for more: database = 'postgresql://…'."
+        )
+    ServerState(server.folder).close()  # its keys must be there
+    listening = listen(host or server.host, server.port if port is None else port_number(port))
+    with _served_once(server.folder):
+        os.environ["DISCREET_FOLDER"] = str(server.folder)
+        _run("discreet.service.http.server_app:from_environment", "experiments", listening, workers)
+
+
+@contextmanager
+def _served_once(folder: Path) -> Iterator[None]:
+    """Refuse a second server of a folder."""
+    with (folder / SERVER_FILE).open("rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise StateClaimed(
+                f"{folder} must be served by one server; another one serves it. Stop that one "
+                "first, or use its --workers."
+            ) from None
+        yield
+
+
+def _run(app: str, name: str, listening: socket.socket, workers: int) -> None:
     os.environ["DISCREET_WORKERS"] = str(workers)
     os.environ["DISCREET_SUPERVISOR"] = str(os.getpid())
     # uvicorn raises the signal again after its clean end; SIGTERM must not kill us then.
     signal.signal(signal.SIGTERM, lambda *_: None)
     running = uvicorn.Config(
-        "discreet.service.http.app:from_environment",
+        app,
         factory=True,
         http="discreet.service.http.protocol:Protocol",
         workers=workers,
@@ -68,8 +108,9 @@ def serve(config: Path, *, host: str | None, port: int | None, workers: int) -> 
         timeout_graceful_shutdown=10,
         timeout_keep_alive=75,  # longer than load balancers, so that none is reset
     )
-    address = f"http://{where}:{listening.getsockname()[1]}"
-    print(f"{settings.experiment}: {address}, dashboard {address}/ui", file=sys.stderr, flush=True)
+    where, port = listening.getsockname()[:2]
+    address = f"http://{where}:{port}"
+    print(f"{name}: {address}, dashboard {address}/ui", file=sys.stderr, flush=True)
     if workers > 1:
         with TemporaryDirectory(prefix="discreet-metrics-") as folder:  # of mode 0700
             os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder

@@ -2,9 +2,10 @@
 
 It runs in a child process, so decisions go on while it works. The process that answers requests
 sees private data one request at a time: it receives contexts and losses, seals them, and opens a
-sealed row or loss only to answer the request that names it. The child reads one line with the plan
-and the places, then one line per batch; it answers each batch with one line, the release. It never
-reads the experiment file, which may have changed since the start.
+sealed row or loss only to answer the request that names it. The child reads one line per batch,
+with the plan and the places of its experiment, and answers with one line, the release. One child
+fits for all experiments of a process. It never reads an experiment file, which may have changed
+since the start.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ import os
 import subprocess
 import sys
 import threading
-from contextlib import closing, suppress
+from contextlib import closing
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +49,8 @@ for library in ("OMP", "OPENBLAS", "MKL"):
 from discreet.service.runtime.fit_process import main
 main()
 """
+HELD = 8
+"""Experiments whose verified chains the child keeps in memory."""
 
 
 class Verified:
@@ -93,41 +97,41 @@ def fit(
     return release
 
 
-class Fitter:
-    """A child process that fits; started when a batch is sealed, ended by closing its input."""
+class FitChild:
+    """The child process of all experiments that a process serves; they take turns.
 
-    def __init__(self, settings: Settings) -> None:
-        self._terms = _written(settings)
+    It is started when a batch is sealed, and ended by closing its input.
+    """
+
+    def __init__(self) -> None:
         self._child: subprocess.Popen[str] | None = None
         self._lock = threading.Lock()
+        self._asking: object = None
+        self._asked: set[object] = set()  # whose chain it began to verify
         self._environment = dict(os.environ)
 
-    def __call__(self, epoch: int, batch: int, size: int) -> Release:
+    def ask(self, who: object, question: dict[str, Any]) -> Any:
+        """The answer to a question; None if the child failed or ended."""
         with self._lock:
-            answer = self._ask({"epoch": epoch, "batch": batch, "size": size})
-        if answer is None:
-            raise NotReady(
-                f"the child process must return a release of batch {batch}; it failed or ended. "
-                "The service tries again; if this repeats, restart the service."
-            )
-        return Release.from_json(answer)
+            self._asking = who
+            try:
+                child = self._started()
+                self._asked.add(who)
+                print(json.dumps(question), file=child.stdin, flush=True)
+                return json.loads((child.stdout and child.stdout.readline()) or "null")
+            except (OSError, ValueError):
+                return None
+            finally:
+                self._asking = None
 
-    def _ask(self, question: dict[str, int]) -> Any:
-        try:
-            child = self._started()
-            print(json.dumps(question), file=child.stdin, flush=True)
-            return json.loads((child.stdout and child.stdout.readline()) or "null")
-        except (OSError, ValueError):
-            return None
-
-    def start(self) -> None:
-        """Start the child before a fit is due, so that its imports are done; once only."""
-        if self._child is None:
-            with self._lock:
-                self._started()
+    def was_asked(self, who: object) -> bool:
+        """Whether the child that is alive was asked by this one before."""
+        child = self._child
+        return child is not None and child.poll() is None and who in self._asked
 
     def _started(self) -> subprocess.Popen[str]:
         if self._child is None or self._child.poll() is not None:
+            self._asked.clear()
             self._child = subprocess.Popen(
                 [sys.executable, "-c", CHILD],
                 stdin=subprocess.PIPE,
@@ -138,16 +142,44 @@ class Fitter:
                 env=self._environment,
             )
             self._environment.pop("DISCREET_STEP", None)  # a test kills one child only
-            # Not as an argument: everyone can read arguments, and an address may hold a password.
-            print(self._terms, file=self._child.stdin, flush=True)
         return self._child
 
-    def close(self) -> None:
-        """End the child; a fit under way is dropped, and made again after the next start."""
+    def close(self, who: object) -> None:
+        """End the child, unless it works for another; a fit under way is dropped, and made again
+        after the next start."""
+        if self._asking not in (None, who):
+            return
         child, self._child = self._child, None
         if child is not None:
             child.kill()
             child.communicate()
+
+
+class Fitter:
+    """Asks a child process for the releases of one experiment."""
+
+    def __init__(self, settings: Settings, child: FitChild) -> None:
+        # Not as an argument: everyone can read arguments, and an address may hold a password.
+        self._terms, self._child = _written(settings), child
+
+    def __call__(self, epoch: int, batch: int, size: int) -> Release:
+        place = {"epoch": epoch, "batch": batch, "size": size}
+        answer = self._child.ask(self, place | {"terms": self._terms})
+        if answer is None:
+            raise NotReady(
+                f"the child process must return a release of batch {batch}; it failed or ended. "
+                "The service tries again; if this repeats, restart the service."
+            )
+        return Release.from_json(answer)
+
+    def start(self) -> None:
+        """Start the child and let it verify the chain, before a fit is due."""
+        if not self._child.was_asked(self):
+            self._child.ask(self, {"terms": self._terms})
+
+    def close(self) -> None:
+        """End the child, unless it works for another experiment."""
+        self._child.close(self)
 
 
 def _written(settings: Settings) -> str:
@@ -158,27 +190,33 @@ def _written(settings: Settings) -> str:
     return canonical(terms).decode()
 
 
-def _read(line: str) -> Settings:
-    terms = json.loads(line)
-    plan, folder = Plan.from_config(terms.pop("plan")), Path(terms.pop("folder"))
-    return Settings(plan=plan, folder=folder, **terms)
+@lru_cache(maxsize=HELD)
+def _read(terms: str) -> tuple[Settings, Database, Vault, Verified]:
+    """An experiment as a fit needs it; the child remembers the latest few."""
+    said = json.loads(terms)
+    plan, folder = Plan.from_config(said.pop("plan")), Path(said.pop("folder"))
+    settings = Settings(plan=plan, folder=folder, **said)
+    vault = Vault(settings.place(settings.vault))
+    return settings, open_database(settings), vault, Verified(vault)
 
 
 def main() -> None:
     """Answer until the input ends, which also happens when the parent dies."""
-    settings = _read(sys.stdin.readline())
-    database, vault = open_database(settings), Vault(settings.place(settings.vault))
-    verified = Verified(vault)
-    with suppress(Exception), closing(database.connect()) as connection:
-        verified.extended(connection)  # a long chain takes a while: begin before a fit is due
     for line in sys.stdin:
         asked = json.loads(line)
         # The child reports no reason for a failure: the reason could depend on rows.
         answer = None
         try:
-            place = asked["epoch"], asked["batch"], asked["size"]
-            answer = fit(settings, database, vault, *place, verified).to_json()
+            settings, database, vault, verified = _read(asked["terms"])
+            if "batch" in asked:
+                place = asked["epoch"], asked["batch"], asked["size"]
+                try:
+                    answer = fit(settings, database, vault, *place, verified).to_json()
+                finally:
+                    vault.forget(*place[:2])
+            else:  # a long chain takes a while: begin before a fit is due
+                with closing(database.connect()) as connection:
+                    verified.extended(connection)
         except Exception:
             answer = None
-        vault.forget(asked["epoch"], asked["batch"])
         print(json.dumps(answer), flush=True)

@@ -11,6 +11,7 @@ from discreet.errors import NotReady
 from discreet.service.event_loop import running_loop
 from discreet.service.kill_points import step
 from discreet.service.runtime.worker_state import WorkerState
+from discreet.service.settings import STORING
 from discreet.service.storage.batches import Lease, Wanted
 
 ASK_AGAIN = 0.25
@@ -37,7 +38,7 @@ class LeasedSlots:
 
     async def take(self) -> tuple[Lease, int] | None:
         """A slot of the leased block, or of a new one; None while no batch is open."""
-        while self._state.mode != "frozen":
+        while self._state.mode in STORING:
             if self._spare:
                 return self._spare.pop()
             lease = self._lease

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 from discreet.billboard.documents import genesis, restore_document
 from discreet.billboard.signing import public_key
-from discreet.errors import NotReady, StateClaimed
+from discreet.errors import InvalidInput, NotReady, StateClaimed
 from discreet.releases.canonical import canonical
 from discreet.service.kill_points import step
 from discreet.service.runtime.release_transaction import destroy_keys, finish
 from discreet.service.secrets.vault import NAMES, Vault
-from discreet.service.settings import Settings, differing
+from discreet.service.settings import ENDED, Settings, differing
 from discreet.service.storage import api_keys, change_table, document_table
 from discreet.service.storage.anchor import Anchor, Book, Mark, behind
 from discreet.service.storage.batches import COLUMNS, UNDER_WAY, BatchState
@@ -92,6 +92,19 @@ def check(settings: Settings, database: Database, connection: Connection, anchor
             f"log must be imported before the service starts; the plan announces "
             f"{settings.plan.imported:,} rows. Run discreet import experiment.toml --log FILE."
         )
+
+
+def change_mode(database: Database, connection: Connection, mode: str, by: str = "") -> None:
+    """Set the mode for all workers; what was ended stays so."""
+    if connection.execute("SELECT mode FROM experiment").fetchone()[0] == ENDED:
+        if mode == ENDED:
+            return
+        raise InvalidInput(
+            f"mode must stay {ENDED!r} once an experiment was ended; got {mode!r}. Begin a new "
+            "experiment: what this one learned can be its prior."
+        )
+    connection.execute("UPDATE experiment SET mode = ?", (mode,))
+    change_table.note(database, connection, "mode changed", by, value=mode)
 
 
 def awaits_log(settings: Settings, connection: Connection) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -9,14 +10,15 @@ from typing import Any
 from discreet.errors import CorruptRelease, InvalidInput
 from discreet.releases.lift import Lift, lift
 from discreet.service.kill_points import step
-from discreet.service.runtime import release_transaction
+from discreet.service.runtime import lifecycle, release_transaction
 from discreet.service.runtime.action_changes import change_actions
 from discreet.service.runtime.decisions import WorkerDecisions
 from discreet.service.runtime.file_watch import ExperimentFile
+from discreet.service.runtime.fit_process import FitChild
 from discreet.service.runtime.status import status
 from discreet.service.runtime.upkeep import Upkeep
 from discreet.service.runtime.worker_state import WorkerState
-from discreet.service.settings import MODES, Settings
+from discreet.service.settings import ENDED, MODES, Settings
 from discreet.service.storage import api_keys, change_table
 from discreet.service.storage.faults import safe_name
 from discreet.validate import one_of
@@ -26,24 +28,35 @@ class Service:
     """Decisions through ``decisions``; the rest is what operators see and change.
 
     With the path of its settings file, fits run in a child process and the file is watched.
-    Without a path, fits run in a thread.
+    Without a path, fits run in a thread. Services of one process may share a ``child``; ``pace``
+    says how often such a one looks at its database.
     """
 
-    def __init__(self, settings: Settings, *, config: Path | None = None, workers: int = 1) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        config: Path | None = None,
+        workers: int = 1,
+        child: FitChild | None = None,
+        pace: Callable[[], float] | None = None,
+    ) -> None:
         self.settings = settings
         self.state = WorkerState(settings, workers=workers)
         self.decisions = WorkerDecisions(self.state)
         if config is not None:
             self.state.file = ExperimentFile(config, settings, self.state.log)
-        self.upkeep = Upkeep(self.state, child=config is not None)
+            child = child or FitChild()
+        self.upkeep = Upkeep(self.state, child=child, pace=pace)
 
-    async def start(self, *, upkeep: bool = True) -> None:
-        """Open the database and begin to look after it."""
+    async def start(self, *, upkeep: bool = True, again: bool = False) -> None:
+        """Open the database and begin to look after it; ``again`` after a failure that was told."""
         state = self.state
         try:
             await state.start()
         except Exception as error:
-            state.log.event("start failed", kind=safe_name(error))
+            if not again:
+                state.log.event("start failed", kind=safe_name(error))
             raise
         state.log.event("started", epoch=state.epoch, release=state.serving.newest, mode=state.mode)
         if upkeep:
@@ -87,8 +100,18 @@ class Service:
 
     async def set_mode(self, mode: str, by: str = "") -> None:
         """``online``, ``shadow`` or ``frozen``, for all workers; ``by`` is the id of a key."""
-        await self.state.change("mode", one_of("mode", mode, MODES), by)
+        await self._change_mode(one_of("mode", mode, MODES), by)
         self.state.log.event("mode changed", mode=mode, by=by)
+
+    async def end(self, by: str = "") -> None:
+        """Take no more slots, for good; what waits is still released."""
+        await self._change_mode(ENDED, by)
+        self.state.log.event("experiment ended", by=by)
+
+    async def _change_mode(self, mode: str, by: str) -> None:
+        state = self.state
+        await state.write(lambda c: lifecycle.change_mode(state.database, c, mode, by))
+        await state.refresh()
 
     async def set_serving(self, number: int | None, by: str = "") -> None:
         """Serve an older document, or the newest again (None). Free: all of them are public."""
@@ -100,7 +123,7 @@ class Service:
                     f"release must be a document of this service; got {number!r}. "
                     "GET /v1/releases lists them."
                 ) from None
-        await self.state.change("serving", number, by)
+        await self.state.serve_document(number, by)
         self.state.log.event("served document changed", release=number, by=by)
 
     async def change_actions(self, add: list[Any], remove: list[str], by: str = "") -> None:

@@ -13,12 +13,19 @@ from discreet.plan import Plan
 from discreet.privacy.participation import Participation
 from discreet.rows.batch_status import UNSTORED, clock_words, full_sentence, open_sentence
 from discreet.service.runtime.worker_state import WorkerState
+from discreet.service.settings import ENDED as ENDED_MODE
 from discreet.service.storage.batches import BatchState, log_waits, under_way
 from discreet.service.storage.database import Connection
 from discreet.window import may_open
 
 ENDED = (
     "The experiment is over: its plan has no further batch. Decisions are served and not stored."
+)
+
+
+ENDED_EARLY = (
+    "An operator has ended the experiment: decisions are served by the last policy and not stored. "
+    "What waits is still released."
 )
 
 
@@ -86,7 +93,11 @@ def _facts(state: WorkerState, connection: Connection) -> tuple[float, int, list
     now, missed = connection.execute(
         f"SELECT {state.database.now}, missed FROM experiment"
     ).fetchone()
-    return float(now), int(missed), under_way(connection), state.slots.ended(connection)
+    return float(now), int(missed), under_way(connection), _ended(state, connection)
+
+
+def _ended(state: WorkerState, connection: Connection) -> bool:
+    return state.mode == ENDED_MODE or state.slots.ended(connection)
 
 
 def _of_people(often: Participation | None, missed: int) -> list[str]:
@@ -134,7 +145,9 @@ def _sentences(state: WorkerState, live: list[BatchState], now: float, ended: bo
             left = None if every is None else math.ceil(batch.opened + every - now)
             closes = "" if left is None else clock_words(left, batch.taken)
             said.append(open_sentence(batch.id, batch.taken, batch.size, closes))
-    if ended:
+    if state.mode == ENDED_MODE:
+        said.append(ENDED_EARLY)
+    elif ended:
         said.append(ENDED)
     elif state.mode == "frozen":
         said.append("The experiment is frozen: decisions are served and not stored.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import random
 import threading
 import time
 from collections.abc import Awaitable, Callable
@@ -21,6 +22,7 @@ from discreet.service.secrets.vault import NAMES
 from discreet.service.storage import journal
 from discreet.service.storage.faults import safe_name
 
+Duty = Callable[[], Awaitable[Any]]
 TICK = 0.5
 """Seconds between two looks at the database: how late a worker may see a release or a new key."""
 
@@ -31,24 +33,47 @@ COUNTED = 20
 """Ticks between two notes of how many decisions were answered."""
 
 
-class Upkeep:
-    """Background tasks; ``once`` does everything that is due now."""
+QUIET, NAP = 10.0, 5.0
+"""Where there are many experiments, one that nobody asked for ``QUIET`` seconds, and that has no
+release ahead, is looked at every ``NAP`` seconds; the next request wakes it."""
 
-    def __init__(self, state: WorkerState, *, child: bool = False) -> None:
-        self._state = state
-        self._fitter = fit_process.Fitter(state.settings) if child else None
+
+class Upkeep:
+    """Background tasks; ``once`` does everything that is due now.
+
+    ``pace`` says how many seconds lie between two looks, where many experiments share a process.
+    """
+
+    def __init__(
+        self,
+        state: WorkerState,
+        *,
+        child: fit_process.FitChild | None = None,
+        pace: Callable[[], float] | None = None,
+    ) -> None:
+        self._state, self._pace = state, pace
+        self._fitter = None if child is None else fit_process.Fitter(state.settings, child)
         self._tasks: list[asyncio.Task[None]] = []
         self._erased = False
         self._told: dict[str, str] = {}
         self._begun = (0, 0, 0.0)
         self._stopping = threading.Event()
         self._awake = asyncio.Event()
+        self._waking = asyncio.Lock()
 
     def start(self) -> None:
         """Run the background tasks until ``stop``."""
         # A fit may take long; changes by other workers and operators are seen meanwhile, and the
         # clock of the open batch ticks.
-        duties = (self._state.refresh, self.look, self.heed_the_clock, self.once, self.watch)
+        duties: tuple[Duty, ...] = (
+            self._state.refresh,
+            self.look,
+            self.heed_the_clock,
+            self.once,
+            self.watch,
+        )
+        if self._pace is not None:
+            duties = (self.round,)
         self._tasks = [asyncio.create_task(self._repeat(each)) for each in duties]
         self._tasks.append(asyncio.create_task(self._now_and_then()))
 
@@ -60,22 +85,61 @@ class Upkeep:
             await asyncio.to_thread(self._fitter.close)
         await asyncio.gather(*self._tasks)
 
-    async def _repeat(self, duty: Callable[[], Awaitable[Any]]) -> None:
+    async def _repeat(self, duty: Duty) -> None:
+        if self._pace is not None:  # the start has read everything; others want to start
+            await self._rest()
         while not self._stopping.is_set():
-            again = None
-            try:
-                again = await duty()
-            except Exception as error:
-                # The kind of an error is public, its text may not be.
-                if not self._stopping.is_set():
-                    self._state.log.failure("upkeep failed", kind=safe_name(error))
-            if not again:  # after a release the next batch may be due already
+            if not await self._tried(duty):  # after a release the next batch may be due already
                 await self._rest()
+
+    async def _tried(self, duty: Duty) -> Any:
+        try:
+            return await duty()
+        except Exception as error:
+            # The kind of an error is public, its text may not be.
+            if not self._stopping.is_set():
+                self._state.log.failure("upkeep failed", kind=safe_name(error))
+            return None
+
+    async def round(self) -> Any:
+        """All duties in turn, where many experiments share a process: each task costs something."""
+        for duty in (self.look, self.watch):
+            await self._tried(duty)
+        if not any(batch.state == "sealed" for batch in self._state.live):
+            return await self.once()
+        fit = asyncio.create_task(self.once())
+        while not (await asyncio.wait([fit], timeout=TICK))[0]:
+            for duty in (self._state.refresh, self.heed_the_clock, self.watch):
+                await self._tried(duty)
+        return await fit
 
     async def _rest(self) -> None:
         """Until the next look, or until the service stops."""
+        tick = TICK
+        if self._pace is not None:
+            self._state.asleep = self._quiet()
+            tick = NAP if self._state.asleep else max(TICK, self._pace())
+            tick *= random.uniform(0.7, 1.0)  # so that not all look at once
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._awake.wait(), TICK)
+            await asyncio.wait_for(self._awake.wait(), tick)
+
+    def _quiet(self) -> bool:
+        """Whether nobody asks, and nothing comes by itself: no release, no clock of a batch."""
+        state = self._state
+        clock = state.settings.plan.close_every is not None
+        ahead = any(clock or batch.state == "sealed" for batch in state.live)
+        return not ahead and time.perf_counter() - state.asked > QUIET
+
+    async def wake(self) -> None:
+        """Before the first request after a nap: read what has changed, and look often again."""
+        async with self._waking:
+            if self._state.asleep:
+                with suppress(Exception):  # what fails here fails in the request, and is told there
+                    await self._state.refresh()
+                self._state.asleep = False
+                self._awake.set()
+                if not self._stopping.is_set():
+                    self._awake.clear()
 
     async def _now_and_then(self) -> None:
         """Which keys were used, decisions and failures that were counted."""
@@ -115,6 +179,8 @@ class Upkeep:
     async def heed_the_clock(self) -> None:
         """Seal the open batch when its time is up, also while nobody asks for a decision."""
         state = self._state
+        if state.settings.plan.close_every is None:
+            return
         if await state.read(state.slots.time_is_up):
             await state.write(state.slots.heed_the_clock)
             step("clock:committed")

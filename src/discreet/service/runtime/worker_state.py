@@ -20,7 +20,7 @@ from discreet.service.runtime.file_watch import ExperimentFile
 from discreet.service.runtime.lifecycle import check
 from discreet.service.runtime.policy_versions import PolicyVersions
 from discreet.service.secrets.vault import Vault
-from discreet.service.settings import Settings
+from discreet.service.settings import STORING, Settings
 from discreet.service.storage import api_keys, change_table, document_table, traffic_table
 from discreet.service.storage.anchor import Anchor, behind
 from discreet.service.storage.batches import BatchState, Slots, Terms, under_way
@@ -50,6 +50,10 @@ class WorkerState:
     """The file that the service was started from, if any."""
     refused: str | None = None
     """Why the last fit was refused, in one public word; None if it was not."""
+    asked = 0.0
+    """When somebody last asked, by the clock of ``time.perf_counter``."""
+    asleep = False
+    """Whether upkeep looks seldom, since nobody asks. [upkeep.py]"""
     whole = False
     """Whether every document that decides was read and verified."""
     decided = 0
@@ -92,6 +96,7 @@ class WorkerState:
         """Open the database; refuse one that is newer, was set back, or has another plan."""
         self._open.enter_context(self.database.guard())
         try:
+            self._open.enter_context(self.vault.served())
             self._reader = self.database.connect()
             self._open.callback(lambda: self._reader.close())
             check(self.settings, self.database, self._reader, self.anchor)
@@ -135,7 +140,7 @@ class WorkerState:
     def deciding(self) -> int:
         """The document that decides the next request: that of the open batch, if one is open."""
         opened = [each.release for each in self.live if each.state == "open"]
-        return self.served(opened[-1] if opened and self.mode != "frozen" else None)
+        return self.served(opened[-1] if opened and self.mode in STORING else None)
 
     async def refresh(self) -> None:
         """Read what changed. A document is served once it was read back, verified and confirmed."""
@@ -150,11 +155,8 @@ class WorkerState:
     async def _refresh(self) -> None:
         async with self._refreshing:
             known = self.serving.newest
-            row, last, live, keys, bodies = await self.read(
-                lambda c: _view(self.database, c, known)
-            )
+            row, last, live, keys, bodies = await self.read(lambda c: self._viewed(c, known))
             self.keys = {key.id: key for key in keys}  # even while the anchor cannot be reached
-            await self.read(self.names.look)
             if bodies:
                 try:
                     extended = await asyncio.to_thread(self._anchored, bodies)
@@ -171,6 +173,10 @@ class WorkerState:
             self.whole = held.issuperset(map(self.served, [None, *pinned]))
             self._fresh = time.monotonic()
             self.on_change()
+
+    def _viewed(self, connection: Connection, known: int) -> Any:
+        self.names.look(connection)
+        return _view(self.database, connection, known)
 
     def _anchored(self, bodies: list[bytes]) -> Chain:
         extended = self.serving.extended(bodies)
@@ -252,12 +258,12 @@ class WorkerState:
         ended = any((each.epoch, each.id) == (epoch, batch) and each.by_clock for each in self.live)
         return not ended and not self.over(epoch, batch)
 
-    async def change(self, column: str, value: Any, by: str = "") -> None:
-        """Set mode or serving, for all workers."""
+    async def serve_document(self, number: int | None, by: str = "") -> None:
+        """Serve this document, or the newest (None), in all workers."""
 
         def write(connection: Connection) -> None:
-            connection.execute(f"UPDATE experiment SET {column} = ?", (value,))
-            change_table.note(self.database, connection, f"{column} changed", by, value=value)
+            connection.execute("UPDATE experiment SET serving = ?", (number,))
+            change_table.note(self.database, connection, "serving changed", by, value=number)
 
         await self.write(write)
         await self.refresh()

@@ -7,14 +7,18 @@ destroyed when the names are forgotten.
 
 from __future__ import annotations
 
+import fcntl
 import hmac
 import os
 import secrets
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 
 from discreet.billboard.signing import new_private_key
-from discreet.errors import InvalidInput
+from discreet.errors import InvalidInput, StateClaimed
 
 BATCH, NAMES = "batch", "names"
 """What a key of a batch is for: its rows, or the names of its requests."""
@@ -78,6 +82,37 @@ class Vault:
     def draws(self) -> bytes:
         """The key of sticky draws; with another one people would be shown another action."""
         return hmac.digest(self.signing, b"sticky draws of this experiment", "sha256")
+
+    @contextmanager
+    def served(self) -> Iterator[None]:
+        """Held by every process that serves from this vault, and gone with the process."""
+        with (self.folder / "signing.key").open("rb") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise StateClaimed(
+                    f"{self.folder} must stay in its place while it is served; it is being moved. "
+                    "Start again when that is done."
+                ) from None
+            yield
+
+    @contextmanager
+    def unserved(self, patience: float = 0.0) -> Iterator[None]:
+        """Held while files are moved; waits so many seconds for those who serve to stop."""
+        end = time.monotonic() + patience
+        with (self.folder / "signing.key").open("rb") as file:
+            while True:
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    if time.monotonic() >= end:
+                        raise StateClaimed(
+                            f"experiment must not be served while it is moved; a process serves "
+                            f"it from {self.folder}. Stop that one first."
+                        ) from None
+                time.sleep(0.05)
+            yield
 
     def _read(self, name: str) -> bytes:
         try:

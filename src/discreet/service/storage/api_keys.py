@@ -17,6 +17,8 @@ from discreet.validate import one_of, whole
 from discreet.window import seconds_of
 
 SCOPES = ("decide", "observe", "ticket", "release:read", "audit", "admin")
+SERVER = "server"
+"""The scope of keys of a server of many experiments, which are no keys of any of these."""
 _KEY = re.compile(r"dk_([0-9a-f]{12})_([0-9A-Za-z_-]{43})")
 
 
@@ -48,7 +50,7 @@ class Key:
         """What an operator may see."""
         return {
             "id": self.id,
-            "scopes": [scope for scope in SCOPES if scope in self.scopes],
+            "scopes": [scope for scope in (*SCOPES, SERVER) if scope in self.scopes],
             "label": self.label,
             "created": self.created,
             "revoked": self.revoked,
@@ -68,18 +70,17 @@ def create(
     expires_in: str | None = None,
     rate: int | None = None,
     by: str = "",
+    known: tuple[str, ...] = SCOPES,
 ) -> tuple[str, Key]:
-    """A new key; its text is shown once and cannot be shown again.
+    """A new key with scopes of those ``known``; its text is shown once and cannot be shown again.
 
     ``expires_in`` is a time such as "90d"; ``rate`` takes the place of the setting rate_limit.
     """
     wanted = list(dict.fromkeys(scopes))
     for scope in wanted:
-        one_of("scope", scope, SCOPES)
+        one_of("scope", scope, known)
     if not wanted:
-        raise InvalidInput(
-            f"scopes must be at least one of {', '.join(SCOPES)}; got none. Add one."
-        )
+        raise InvalidInput(f"scopes must be at least one of {', '.join(known)}; got none. Add one.")
     if not label.isprintable():  # some databases refuse such text without a clear error
         raise InvalidInput("label must be one line of plain text; this is not. Use plain words.")
     lasts = None if expires_in is None else seconds_of("expires_in", expires_in)

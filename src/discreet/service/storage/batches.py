@@ -13,6 +13,7 @@ from typing import NamedTuple
 from discreet.schedule import Schedule
 from discreet.service.kill_points import step
 from discreet.service.secrets.vault import Vault
+from discreet.service.settings import STORING
 from discreet.service.storage.database import Connection, Database
 from discreet.window import may_open, tick
 
@@ -105,7 +106,7 @@ class Slots:
             f"SELECT epoch, mode FROM experiment {database.lock}"
         ).fetchone()
         now = self._look_at_the_clock(connection)
-        if mode == "frozen":
+        if mode not in STORING:
             return None
         batch = self._open(connection, epoch, now)
         if batch is None:

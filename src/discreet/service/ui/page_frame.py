@@ -121,6 +121,9 @@ class Page:
         self._metrics.count("/ui", response.status_code, time.perf_counter() - began)
 
     async def _respond(self, request: Request) -> Response:
+        if self._service.state.asleep:
+            await self._service.upkeep.wake()
+        self._service.state.asked = time.perf_counter()
         session = self._sessions.read(request.cookies.get(COOKIE))
         key = self._service.state.keys.get(session.key) if session else None
         if session and key and (not key.valid or session.began <= (key.ended or 0.0)):

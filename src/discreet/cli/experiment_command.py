@@ -1,0 +1,132 @@
+"""``discreet experiment new|list|pause|resume|end|archive|adopt``: the experiments of a server."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from discreet.cli.answer import Answer, table
+from discreet.cli.parser import Commands, command
+from discreet.cli.serve_command import need_extra
+
+if TYPE_CHECKING:
+    from discreet.service.runtime.experiment_folder import ExperimentFolder
+
+TEXT = """\
+A server that runs on the folder notices each change within a second or two.
+
+example:
+  discreet serve --folder experiments --init
+  discreet experiment new welcome --folder experiments --from welcome.toml"""
+
+
+def add(commands: Commands) -> None:
+    """All take ``--folder``, most the name of an experiment."""
+    parent = command(
+        commands, "experiment", "begin, pause, end or archive experiments of a server", text=TEXT
+    )
+    kinds = parent.add_subparsers(
+        dest="kind", metavar="new|list|pause|resume|end|archive|adopt", required=True
+    )
+    made = command(kinds, "new", "begin an experiment, and print its admin key", new)
+    made.add_argument("name", metavar="NAME", help="small letters, digits and hyphens")
+    made.add_argument("--from", dest="source", metavar="FILE", help="its experiment file")
+    listed = command(kinds, "list", "all experiments of the folder", list_)
+    paused = command(kinds, "pause", "serve decisions and store none", pause)
+    resumed = command(kinds, "resume", "store decisions again", resume)
+    ended = command(kinds, "end", "store nothing more, for good; what waits is released", end)
+    put_away = command(kinds, "archive", "end it, and move its folder to archive/", archive)
+    put_away.add_argument(
+        "--burn",
+        action="store_true",
+        help="give up rows that were stored and are not released; nothing brings them back",
+    )
+    for kind in (paused, resumed, ended, put_away):
+        kind.add_argument("name", metavar="NAME", help="as discreet experiment list shows it")
+    adopted = command(kinds, "adopt", "take over a folder with a single experiment", adopt)
+    adopted.add_argument("path", metavar="PATH", help="that folder, or its experiment file")
+    adopted.add_argument("--name", metavar="NAME", help="(default: as its file calls it)")
+    for kind in (made, listed, paused, resumed, ended, put_away, adopted):
+        kind.add_argument(
+            "--folder", default=".", metavar="DIR", help="the folder with server.toml (default: .)"
+        )
+
+
+def _folder(args: argparse.Namespace) -> ExperimentFolder:
+    need_extra()
+    from discreet.service.runtime.experiment_folder import ExperimentFolder
+
+    return ExperimentFolder(args.folder)
+
+
+def new(args: argparse.Namespace) -> Answer:
+    """Begin an experiment; a server that runs serves it."""
+    folder = _folder(args)
+    from discreet.service.settings import text_of
+
+    if args.source is None:
+        begun = folder.new(args.name)
+    else:
+        begun = folder.new(args.name, text_of(args.source), Path(args.source))
+    file = folder.file(begun.name)
+    lines = [
+        f"experiment {begun.name!r} has begun: {file}",
+        f"admin key, shown this once: {begun.key}",
+        f"public key, for those who verify releases: {begun.public_key}",
+        f"anchor, which notices restored backups: {begun.anchor}",
+        f"its address: {folder.server.address(begun.name)}/decide",
+    ]
+    return Answer(asdict(begun) | {"config": str(file)}, "\n".join(lines))
+
+
+def list_(args: argparse.Namespace) -> Answer:
+    """Modes, and how much was published."""
+    folder = _folder(args)
+    found, archived = folder.listed(), folder.archived()
+    rows = [[e.name, e.mode, f"{e.documents:,}", f"{e.under_way:,}"] for e in found]
+    lines = table(["experiment", "mode", "documents", "batches under way"], rows)
+    lines += [f"{each.name}: {each.wrong}" for each in found if each.wrong]
+    lines += [f"archived: {', '.join(archived)}"] if archived else []
+    document = {"experiments": [asdict(each) for each in found], "archived": archived}
+    return Answer(document, "\n".join(lines))
+
+
+def pause(args: argparse.Namespace) -> Answer:
+    """Mode frozen."""
+    _folder(args).pause(args.name)
+    said = f"{args.name} is paused: decisions are served and not stored"
+    return Answer({"name": args.name, "mode": "frozen"}, said)
+
+
+def resume(args: argparse.Namespace) -> Answer:
+    """The mode of the file, or online."""
+    _folder(args).resume(args.name)
+    return Answer({"name": args.name}, f"{args.name} stores decisions again")
+
+
+def end(args: argparse.Namespace) -> Answer:
+    """For good."""
+    _folder(args).end(args.name)
+    said = f"{args.name} is ended: decisions are served by its last policy and not stored"
+    return Answer({"name": args.name, "mode": "ended"}, said)
+
+
+def archive(args: argparse.Namespace) -> Answer:
+    """The folder moves; nothing of it is deleted but what was burned."""
+    place = _folder(args).archive(args.name, burn=args.burn)
+    return Answer({"name": args.name, "place": str(place)}, f"{args.name} is archived: {place}")
+
+
+def adopt(args: argparse.Namespace) -> Answer:
+    """The folder moves; chain, vault, anchor and keys stay as they are."""
+    folder = _folder(args)
+    name = folder.adopt(Path(args.path), args.name)
+    address = folder.server.address(name)
+    lines = [
+        f"adopted: {folder.file(name)}",
+        f"its address is now {address}/decide, its page {address}/ui",
+        "host, port, prefix, connections and cors_origins are those of server.toml",
+    ]
+    return Answer({"name": name, "config": str(folder.file(name))}, "\n".join(lines))

@@ -1,0 +1,241 @@
+"""A folder of experiments: begin one, pause, end, put away, take over; files and rows only.
+
+A server that runs on the folder notices what changes here. It leaves an experiment alone while its
+folder has the file ``not-served``: it is being made, or being put away.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from discreet.billboard.signing import public_key
+from discreet.errors import DiscreetError, InvalidInput, StateClaimed
+from discreet.service.example import EXAMPLE
+from discreet.service.runtime import lifecycle
+from discreet.service.runtime.adoption import check_movable, moved
+from discreet.service.runtime.closing_down import close_down, refuse_under_way
+from discreet.service.runtime.file_watch import files_named
+from discreet.service.secrets.vault import Vault
+from discreet.service.server_settings import (
+    ARCHIVE,
+    EXPERIMENT_FILE,
+    NOT_SERVED,
+    SERVED,
+    ServerSettings,
+    experiment_name,
+    schema_name,
+)
+from discreet.service.settings import ENDED, STORING, Settings, text_of
+from discreet.service.storage.batches import under_way
+from discreet.service.storage.database import Connection, Database
+from discreet.service.storage.faults import in_one_line
+from discreet.service.storage.locations import anchor_of, open_database, put_anchor
+from discreet.service.storage.migrations import migrate
+
+PATIENCE = 30.0
+"""Seconds that a server has to let an experiment go."""
+_TITLE = re.compile(r"^experiment\s*=.*$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Begun:
+    """A new experiment: its admin key, shown once, and the key that verifies its releases."""
+
+    name: str
+    key: str
+    public_key: str
+    anchor: str
+
+
+@dataclass(frozen=True)
+class Listed:
+    """One experiment as a list shows it; ``wrong`` says why it cannot be read."""
+
+    name: str
+    mode: str
+    documents: int = 0
+    under_way: int = 0
+    wrong: str = ""
+
+
+class ExperimentFolder:
+    """The experiments of one server."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.server = ServerSettings.read(path)
+        self.path = self.server.folder
+
+    def names(self) -> list[str]:
+        """Those that a server serves, in the order of their names."""
+        return sorted(
+            file.parent.name
+            for file in (self.path / SERVED).glob(f"*/{EXPERIMENT_FILE}")
+            if not (file.parent / NOT_SERVED).exists()
+        )
+
+    def file(self, name: str) -> Path:
+        """The file of an experiment that is here."""
+        path = self.path / SERVED / name / EXPERIMENT_FILE
+        if not path.is_file():
+            raise InvalidInput(
+                f"experiment must be one of this folder; there is no {name!r}. "
+                "discreet experiment list names them."
+            )
+        return path
+
+    def new(self, name: str, text: str | None = None, source: Path | None = None) -> Begun:
+        """Begin an experiment from the text of a file; a server serves it a second later.
+
+        With the path of that file, files that it names beside itself are copied too.
+        """
+        place = self._free_place(name)
+        said = f'experiment = "{name}"'
+        text = EXAMPLE if text is None else text
+        text = _TITLE.sub(said, text, count=1) if _TITLE.search(text) else f"{said}\n{text}"
+        place.mkdir(mode=0o700, parents=True)
+        try:
+            (place / NOT_SERVED).touch()
+            for each in files_named(source) if source else ():
+                if source and each.is_relative_to(source.parent):  # others are named in full
+                    copy = place / each.relative_to(source.parent)
+                    copy.parent.mkdir(parents=True, exist_ok=True)
+                    shutil.copyfile(each, copy)
+            (place / EXPERIMENT_FILE).write_text(text, encoding="utf-8")
+            begun = self._begin(name, place)
+        except BaseException:
+            shutil.rmtree(place)  # nothing was ever stored in it
+            raise
+        (place / NOT_SERVED).unlink()
+        return begun
+
+    def _begin(self, name: str, place: Path) -> Begun:
+        settings, server = Settings.read(place / EXPERIMENT_FILE), self.server
+        database, vault = open_database(settings), Vault(settings.place(settings.vault))
+        with in_one_line(database):
+            if server.database and settings.database == server.schema(name):
+                _make_schema(server, name)
+            lifecycle.check_new(settings)
+            vault.create()
+            named = server.anchors and str(self.path / server.anchors / name / "anchor.jsonl")
+            anchor = put_anchor(settings, named)
+            key = lifecycle.begin(settings)
+        return Begun(name, key, public_key(vault.signing), str(anchor))
+
+    def _free_place(self, name: str) -> Path:
+        for kind in (SERVED, ARCHIVE):
+            if (self.path / kind / experiment_name(name)).exists():
+                raise InvalidInput(
+                    f"name must be new; {self.path / kind / name} exists. Choose another name."
+                )
+        return self.path / SERVED / name
+
+    def listed(self) -> list[Listed]:
+        """Every experiment with its mode, how much it published, and batches under way."""
+        files = (self.path / SERVED).glob(f"*/{EXPERIMENT_FILE}")
+        return [self._facts(file.parent.name) for file in sorted(files)]
+
+    def _facts(self, name: str) -> Listed:
+        mark = self.path / SERVED / name / NOT_SERVED
+        if mark.exists():
+            wrong = f"it is being made or moved; if no command does that, delete {mark}"
+            return Listed(name, "not served", wrong=wrong)
+        try:
+            with self._opened(name) as (_, _, connection):
+                mode = connection.execute("SELECT mode FROM experiment").fetchone()[0]
+                count = connection.execute("SELECT count(*) FROM documents").fetchone()[0]
+                return Listed(name, mode, int(count), len(under_way(connection)))
+        except (DiscreetError, TypeError) as error:
+            wrong = str(error) if isinstance(error, DiscreetError) else "it has not begun"
+            return Listed(name, "broken", wrong=wrong)
+
+    def archived(self) -> list[str]:
+        """Those that were put away."""
+        return sorted(path.parent.name for path in (self.path / ARCHIVE).glob("*/experiment.toml"))
+
+    def pause(self, name: str) -> None:
+        """Decisions are served and not stored, until ``resume``."""
+        self._set_mode(name, "frozen")
+
+    def resume(self, name: str) -> None:
+        """Go on in the mode that the file names, or online."""
+        self._set_mode(name, resumed(Settings.read(self.file(name))))
+
+    def end(self, name: str) -> None:
+        """Take no more slots, for good; what waits is still released."""
+        self._set_mode(name, ENDED)
+
+    def _set_mode(self, name: str, mode: str) -> None:
+        with self._opened(name) as (_, database, connection), database.transaction(connection):
+            lifecycle.change_mode(database, connection, mode)
+
+    def archive(self, name: str, *, burn: bool = False, patience: float = PATIENCE) -> Path:
+        """End an experiment and put its folder away; rows that wait are burned only if told so."""
+        file = self.file(name)
+        with self._opened(name) as (settings, database, connection):
+            if not burn:
+                refuse_under_way(connection)
+            with database.transaction(connection):
+                lifecycle.change_mode(database, connection, ENDED)
+        mark, target = file.parent / NOT_SERVED, self.path / ARCHIVE / name
+        mark.touch()
+        try:
+            vault = Vault(settings.place(settings.vault))
+            with vault.unserved(patience), database.guard():
+                close_down(settings, burn=burn)
+                target.parent.mkdir(mode=0o700, exist_ok=True)
+                file.parent.rename(target)
+        finally:
+            for place in (mark, target / NOT_SERVED):
+                with suppress(FileNotFoundError):
+                    place.unlink()
+        return target
+
+    @contextmanager
+    def _opened(self, name: str) -> Iterator[tuple[Settings, Database, Connection]]:
+        settings = Settings.read(self.file(name))
+        database = open_database(settings)
+        if not settings.postgres and not settings.place(settings.database).is_file():
+            raise StateClaimed(
+                f"database of {name!r} must exist; {settings.place(settings.database)} does not. "
+                "Put it back, or remove the folder of the experiment."
+            )
+        with in_one_line(database), closing(database.connect()) as connection:
+            migrate(database, connection)
+            yield settings, database, connection
+
+    def adopt(self, path: str | Path, name: str | None = None) -> str:
+        """Take over a folder with a single experiment, by moving it here as it is."""
+        given = Path(path).resolve()
+        file = given / EXPERIMENT_FILE if given.is_dir() else given
+        settings = Settings.of_text(text_of(file), file)
+        if name is None:
+            name = re.sub(r"[^a-z0-9]+", "-", settings.experiment.lower()).strip("-")
+        if given.is_relative_to(self.path / ARCHIVE):  # back again, under the same name
+            name, place = file.parent.name, self.path / SERVED / file.parent.name
+        else:
+            place = self._free_place(name)
+        check_movable(settings, file, self.server)
+        vault, database = Vault(settings.place(settings.vault)), open_database(settings)
+        with in_one_line(database), vault.unserved(), database.guard():
+            with closing(database.connect()) as connection:
+                lifecycle.check_stored(settings, database, connection, anchor_of(settings))
+            moved(settings, file, place)
+        return name
+
+
+def resumed(settings: Settings) -> str:
+    """The mode after a pause: that of the file, or online."""
+    return settings.mode if settings.mode in STORING else "online"
+
+
+def _make_schema(server: ServerSettings, name: str) -> None:
+    from discreet.service.storage.postgres import Postgres
+
+    with closing(Postgres(str(server.database)).connect()) as connection:
+        # Letters, digits and hyphens only, so that it can stand in a statement.
+        connection.execute(f"CREATE SCHEMA IF NOT EXISTS {schema_name(experiment_name(name))}")
