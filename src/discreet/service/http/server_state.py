@@ -88,6 +88,8 @@ class ServerState:
 class ServerService:
     """Stands where endpoints and pages expect the service of an experiment."""
 
+    newest = 0  # a server publishes nothing itself
+
     def __init__(self, folder: ExperimentFolder) -> None:
         server = folder.server
         self.settings = _Settings(server.prefix, server.body_limit, server.rate_limit)

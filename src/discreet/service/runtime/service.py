@@ -73,6 +73,11 @@ class Service:
         self.state.log.tell_counts(all=True)
         self.state.log.event("stopped")
 
+    @property
+    def newest(self) -> int:
+        """The number of the newest document that may be shown."""
+        return self.state.serving.newest
+
     async def status(self) -> dict[str, Any]:
         """Public facts in words and figures."""
         return await status(self.state)

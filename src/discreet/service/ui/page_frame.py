@@ -87,7 +87,7 @@ class Asked:
             admin=self.admin,
             path=self.request.url.path.removeprefix(self.root),
             root=self.root,
-            newest=self.service.state.serving.newest,
+            newest=self.service.newest,
         )
         return HTMLResponse(text, code)
 
