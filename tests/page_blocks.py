@@ -111,7 +111,7 @@ def in_fresh_process(words, folder):
 
 def start(line, folder, port):
     """A service in the background, once it answers."""
-    words = line.removesuffix("&").split()[1:]
+    words = line.partition(" > ")[0].removesuffix("&").split()[1:]
     with (folder / "service.log").open("wb") as log:
         service = subprocess.Popen(
             [*PROGRAM, *words, "--port", str(port)], cwd=folder, stdout=log, stderr=log
