@@ -15,6 +15,8 @@ ROOT = Path(__file__).parents[1]
 TUTORIALS = ROOT / "docs" / "tutorials"
 PICTURES = ROOT / "docs" / "images" / "tutorials"
 COLOURS = 64
+MOST_WIDE = 1_000
+"""Pixels; a page shows no more."""
 MOST_BYTES = 60_000
 PICTURE = re.compile(r"!\[[^\]]*\]\(([^)\s]+)\)")
 
@@ -45,6 +47,7 @@ def draw(page):
         for picture in pictures(page):
             picture.parent.mkdir(parents=True, exist_ok=True)
             drawn = Image.open(drawn_picture(picture, Path(place))).convert("RGB")
+            drawn.thumbnail((MOST_WIDE, MOST_WIDE))
             drawn.quantize(COLOURS).save(picture, optimize=True)
             print(f"{picture.relative_to(ROOT)}: {picture.stat().st_size:,} bytes")
 
