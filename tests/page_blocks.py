@@ -53,7 +53,7 @@ def run_page(text, folder, name):
                     (folder / first[1]).write_text(code)
                 elif language == "sh":
                     for line in code.splitlines():
-                        if line.startswith("discreet serve") and line.endswith("&"):
+                        if line.startswith("discreet serve") and " & " in line:
                             services.append(start(line, folder, port))
                         elif line.startswith("discreet "):
                             run_line(line.split("  #")[0], folder)
@@ -111,7 +111,7 @@ def in_fresh_process(words, folder):
 
 def start(line, folder, port):
     """A service in the background, once it answers."""
-    words = line.partition(" > ")[0].removesuffix("&").split()[1:]
+    words = line.partition(" > ")[0].split()[1:]
     with (folder / "service.log").open("wb") as log:
         service = subprocess.Popen(
             [*PROGRAM, *words, "--port", str(port)], cwd=folder, stdout=log, stderr=log

@@ -66,7 +66,7 @@ def test_kinds_of_blocks(notebooks):
     def cells(language, text):
         return [cell.source for cell in notebooks.code_cells(language, text)]
 
-    assert cells("sh", "discreet serve &\n") == ["%%bash --bg\ndiscreet serve &"]
+    assert cells("sh", "discreet data list\n") == ["%%bash\ndiscreet data list"]
     assert cells("toml", "# a.toml\nx = 1\n") == ["%%writefile a.toml\n# a.toml\nx = 1"]
     assert cells("python", "# my_b.py\nx = 1\n") == [
         "%%writefile my_b.py\n# my_b.py\nx = 1",

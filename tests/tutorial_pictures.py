@@ -6,6 +6,7 @@ runs the tutorials, or those named, and writes what they drew into docs/images/t
 colours.
 """
 
+import os
 import re
 import sys
 import tempfile
@@ -43,6 +44,7 @@ def draw(page):
     from page_blocks import run_page
 
     with tempfile.TemporaryDirectory() as place:
+        os.environ["XDG_STATE_HOME"] = place  # of services: nothing is written at home
         run_page(page.read_text(), Path(place), page.name)
         for picture in pictures(page):
             picture.parent.mkdir(parents=True, exist_ok=True)

@@ -78,8 +78,7 @@ def code_cells(language: str, text: str) -> Iterator[Any]:
     """The cells of a block: commands and files by magics, prompts without their results."""
     text = text.rstrip("\n")
     if language == "sh":
-        background = all(line.endswith("&") for line in text.splitlines())
-        yield new_code_cell(f"%%bash{' --bg' if background else ''}\n{text}")
+        yield new_code_cell(f"%%bash\n{text}")
     elif language == "toml" or re.match(r"# \S+\.py\n", text):
         name = text.split("\n", 1)[0].removeprefix("# ")
         yield new_code_cell(f"%%writefile {name}\n{text}")
