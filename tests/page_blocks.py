@@ -1,7 +1,7 @@
 """Run the code blocks of a Markdown page in order, in a folder of their own.
 
 Python shares one namespace; shell lines that begin with discreet run; TOML is a file, and so is
-Python that begins with "# name.py". Tests run all pages so; the figures of tutorials come of it too.
+Python that begins with "# name.py". Tests run all pages so, and figures of tutorials come of it.
 """
 
 import contextlib

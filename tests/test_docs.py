@@ -11,7 +11,7 @@ import pytest
 import discreet
 from discreet.errors import DiscreetError
 from page_blocks import BLOCK, blocks, run, run_page
-from tutorial_pictures import drawn_picture, pictures
+from tutorial_pictures import MOST_BYTES, PICTURES, drawn_picture, pictures
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted(
@@ -71,6 +71,38 @@ def test_links_lead_somewhere(page):
         assert target.is_relative_to(ROOT), f"{named(page)} links outside: {link}"
         if anchor:
             assert anchor in anchors(target), f"{named(page)} links to {link}"
+
+
+TUTORIALS = [page for page in PAGES if page.parent.name == "tutorials" and page.stem != "README"]
+
+
+@pytest.mark.parametrize("page", TUTORIALS, ids=named)
+def test_a_tutorial_leads_by_the_hand(page):
+    """For whom, with what at the end, how long; and where to go from there."""
+    text = page.read_text()
+    beginning = text.partition("```")[0]
+    assert re.match(r"# .+\n\nFor ", beginning)
+    assert re.search(r"\bend of this\s+page\b", beginning)
+    assert int(re.search(r"takes\s+(\d+)\s+minutes", beginning)[1]) <= 15
+    ending = text.rpartition("\n## ")[2]
+    assert ending.startswith("What next\n")
+    assert len(re.findall(r"^- ", ending, re.MULTILINE)) == 2
+    assert f"({page.name})" in (page.parent / "README.md").read_text()
+
+
+def test_pictures_of_tutorials_are_small_and_used():
+    shown = [picture for page in TUTORIALS for picture in pictures(page)]
+    assert sorted(shown) == sorted(PICTURES.rglob("*.*"))
+    assert max(picture.stat().st_size for picture in shown) <= MOST_BYTES
+
+
+def test_a_picture_that_no_block_draws_is_found(tmp_path):
+    (tmp_path / "other.png").write_bytes(b"\x89PNG")
+    with pytest.raises(AssertionError, match=r"must draw missing\.png"):
+        drawn_picture(Path("missing.png"), tmp_path)
+    (tmp_path / "words.png").write_bytes(b"words")
+    with pytest.raises(AssertionError, match=r"words\.png"):
+        drawn_picture(Path("words.png"), tmp_path)
 
 
 def test_the_checks_can_fail(tmp_path):
