@@ -45,6 +45,7 @@ help:
 	@echo "make wheel      dist/, unpacked in build/wheel"
 	@echo "make release-check  sdist and wheel in dist/, looked at, and installed where nothing else is"
 	@echo "make sbom       dist/sbom.cdx.json: what an install brings, after make release-check"
+	@echo "make notebooks  the tutorials as notebooks, in build/notebooks"
 	@echo "make bench      every script of bench/, quick"
 	@echo "make lock       new versions in $(LOCK)"
 	@echo "make clean      remove what was built; environments stay"
@@ -133,6 +134,11 @@ release-check: $(RELEASE_BIN)/twine
 sbom:
 	$(RELEASE_BIN)/cyclonedx-py environment --of JSON --pyproject pyproject.toml \
 		-o dist/sbom.cdx.json $(CLEAN)/bin/python
+
+# From the pages of docs/tutorials; in build/site/tutorials their links would lead to its pages.
+.PHONY: notebooks
+notebooks: $(DEV)
+	$(BIN)/python docs/site/notebooks.py build/notebooks
 
 bench: $(DEV)
 	$(PIP) install --editable '.[bench]'

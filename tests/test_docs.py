@@ -1,31 +1,23 @@
 """README and docs are run: their Python, their commands, their links, the citation."""
 
-import doctest
 import importlib
-import io
 import json
 import os
 import re
-import subprocess
-import warnings
-from contextlib import chdir, redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import pytest
 
 import discreet
-from discreet.cli.main import main
 from discreet.errors import DiscreetError
-from program import PROGRAM
+from page_blocks import BLOCK, blocks, run, run_page
+from tutorial_pictures import MOST_BYTES, PICTURES, drawn_picture, pictures
 
 ROOT = Path(__file__).parents[1]
-SECONDS = 300
-"""A loaded machine is slow, and slow is not wrong."""
 PAGES = sorted(
     page
     for page in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.md"))
 )
-BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 
 
@@ -33,47 +25,8 @@ def named(page):
     return str(page.relative_to(ROOT))
 
 
-def blocks(page, *languages):
-    """Code blocks of a Markdown file, in order."""
-    return [text for language, text in BLOCK.findall(page.read_text()) if language in languages]
-
-
 def having(*languages):
     return [page for page in PAGES if blocks(page, *languages)]
-
-
-def run(command, folder):
-    """What a command prints; it must succeed.
-
-    It runs in this process, which has imported the libraries: other tests start programs. Only
-    code of a page's own, which the page has registered here already, needs a fresh process.
-    """
-    words = command.split()
-    assert words[0] == "discreet"
-    if "--import" in words:
-        return in_fresh_process(words[1:], folder)
-    said, complained = io.StringIO(), io.StringIO()
-    with chdir(folder), redirect_stdout(said), redirect_stderr(complained):
-        try:
-            code = main(words[1:])
-        except SystemExit as end:  # --help
-            code = end.code
-    assert code == 0, complained.getvalue()
-    return said.getvalue()
-
-
-def in_fresh_process(words, folder):
-    done = subprocess.run(
-        [*PROGRAM, *words],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        timeout=SECONDS,
-        env={**os.environ, "PYTHONUTF8": "1"},
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 @pytest.fixture(autouse=True)
@@ -84,42 +37,12 @@ def one_core(monkeypatch):
         monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0})
 
 
-def run_python(text, namespace, name):
-    """Run a block; one with prompts is compared with what it prints."""
-    if ">>>" not in text:
-        exec(compile(text, name, "exec"), namespace)
-        return
-    test = doctest.DocTestParser().get_doctest(text, {}, name, None, 0)
-    test.globs = namespace
-    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS, verbose=False)
-    said = []
-    runner.run(test, out=said.append, clear_globs=False)
-    assert runner.failures == 0, "".join(said)
-
-
 @pytest.mark.parametrize("page", having("python", "sh", "toml"), ids=named)
-def test_blocks_run_in_order(page, tmp_path, monkeypatch):
-    """Python shares one namespace; shell lines that begin with discreet run; TOML is a file.
-
-    So is Python that begins with "# name.py". No block gives cause for advice.
-    """
-    monkeypatch.chdir(tmp_path)
-    namespace = {"__name__": "__main__"}
-    for number, (language, text) in enumerate(BLOCK.findall(page.read_text()), start=1):
-        if language == "python":
-            warnings.simplefilter("error", discreet.Advice)
-            module = re.match(r"# (\S+\.py)\n", text)
-            if module:
-                (tmp_path / module[1]).write_text(text)
-            run_python(text, namespace, f"{named(page)}, block {number}")
-        elif language == "toml":
-            first = re.match(r"# (\S+\.toml)\n", text)
-            assert first, "a TOML block begins with '# name.toml'"
-            (tmp_path / first[1]).write_text(text)
-        elif language == "sh":
-            for line in text.splitlines():
-                if line.startswith("discreet "):
-                    run(line.split("  #")[0], tmp_path)
+def test_blocks_run_in_order(page, tmp_path):
+    """Also that pictures of a tutorial are those that its blocks draw."""
+    run_page(page.read_text(), tmp_path, named(page))
+    for picture in pictures(page):
+        drawn_picture(picture, tmp_path)
 
 
 @pytest.mark.parametrize("page", having("console"), ids=named)
@@ -148,6 +71,38 @@ def test_links_lead_somewhere(page):
         assert target.is_relative_to(ROOT), f"{named(page)} links outside: {link}"
         if anchor:
             assert anchor in anchors(target), f"{named(page)} links to {link}"
+
+
+TUTORIALS = [page for page in PAGES if page.parent.name == "tutorials" and page.stem != "README"]
+
+
+@pytest.mark.parametrize("page", TUTORIALS, ids=named)
+def test_a_tutorial_leads_by_the_hand(page):
+    """For whom, with what at the end, how long; and where to go from there."""
+    text = page.read_text()
+    beginning = text.partition("```")[0]
+    assert re.match(r"# .+\n\nFor ", beginning)
+    assert re.search(r"\bend of this\s+page\b", beginning)
+    assert int(re.search(r"takes\s+(\d+)\s+minutes", beginning)[1]) <= 15
+    ending = text.rpartition("\n## ")[2]
+    assert ending.startswith("What next\n")
+    assert len(re.findall(r"^- ", ending, re.MULTILINE)) == 2
+    assert f"({page.name})" in (page.parent / "README.md").read_text()
+
+
+def test_pictures_of_tutorials_are_small_and_used():
+    shown = [picture for page in TUTORIALS for picture in pictures(page)]
+    assert sorted(shown) == sorted(PICTURES.rglob("*.*"))
+    assert max(picture.stat().st_size for picture in shown) <= MOST_BYTES
+
+
+def test_a_picture_that_no_block_draws_is_found(tmp_path):
+    (tmp_path / "other.png").write_bytes(b"\x89PNG")
+    with pytest.raises(AssertionError, match=r"must draw missing\.png"):
+        drawn_picture(Path("missing.png"), tmp_path)
+    (tmp_path / "words.png").write_bytes(b"words")
+    with pytest.raises(AssertionError, match=r"words\.png"):
+        drawn_picture(Path("words.png"), tmp_path)
 
 
 def test_the_checks_can_fail(tmp_path):

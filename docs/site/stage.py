@@ -3,8 +3,8 @@
     python docs/site/stage.py build/site-source
 
 The pages in the repository stay plain Markdown that a code host shows. Added here are what only a
-site has: navigation from the lists, docstrings in the reference, figures in light and dark. A file
-is written only where its text changed, so that Sphinx reads again what is new.
+site has: navigation from the lists, docstrings in the reference, figures in light and dark,
+notebooks beside tutorials. A file is written only where its text changed, so that Sphinx reads again what is new.
 """
 
 from __future__ import annotations
@@ -15,6 +15,9 @@ import shutil
 import sys
 from pathlib import Path
 
+import nbformat
+
+from notebooks import notebook, tutorials
 from pages import DOCS, FENCE, LINK, LISTS, ROOT, START, faults, listed, pages, place, sections
 from reference import expanded
 
@@ -34,6 +37,8 @@ class Stage:
             if page.parent == DOCS / "reference":
                 text = expanded(text)
             text = _outside_code(text, lambda part, page=page: self._linked(page, part))
+            if page in tutorials():
+                text += self._as_notebook(page)
             self._write(page, text + self._navigation(page))
         for path in sorted(self.folder.rglob("*")):
             if path.is_file() and path not in self.written:
@@ -78,8 +83,16 @@ class Stage:
             there.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, there)
 
+    def _as_notebook(self, page: Path) -> str:
+        name = f"{page.stem}.ipynb"
+        self._put(place(page).with_name(name), nbformat.writes(notebook(page)) + "\n")
+        return f"\nThis page is a notebook, too: {{download}}`{name}`.\n"
+
     def _write(self, page: Path, text: str) -> None:
-        there = self.folder / place(page)
+        self._put(place(page), text)
+
+    def _put(self, path: Path, text: str) -> None:
+        there = self.folder / path
         self.written.add(there)
         if not there.exists() or there.read_text(encoding="utf-8") != text:
             there.parent.mkdir(parents=True, exist_ok=True)
