@@ -4,7 +4,8 @@
 
 The pages in the repository stay plain Markdown that a code host shows. Added here are what only a
 site has: navigation from the lists, docstrings in the reference, figures in light and dark,
-notebooks beside tutorials. A file is written only where its text changed, so that Sphinx reads again what is new.
+notebooks beside tutorials. A file is written only where its text changed, so that Sphinx reads
+again what is new.
 """
 
 from __future__ import annotations
