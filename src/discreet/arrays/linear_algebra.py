@@ -237,13 +237,24 @@ def cholesky_or_none(matrices: Array) -> tuple[Array, Array]:
     return factors, exists
 
 
+MANY = 32
+"""Matrices from which on it pays to look for indefinite ones before they are factored."""
+
+
 def _cholesky_of_each(matrices: Any, factors: Any, exists: Any) -> None:
-    """One call for all; NumPy raises if any fails, so halve until each failure is alone."""
+    """One call for all; NumPy raises if any fails, so leave out what cannot be factored."""
     try:
         factors[:] = np.linalg.cholesky(matrices)
         exists[:] = True
     except np.linalg.LinAlgError:
-        if len(matrices) > 1:
+        if len(matrices) > MANY:
+            definite = np.linalg.eigvalsh(matrices)[:, 0] > 0.0
+            if not definite.all():
+                some = factors[definite], exists[definite]
+                _cholesky_of_each(matrices[definite], *some)
+                factors[definite], exists[definite] = some
+                return
+        if len(matrices) > 1:  # halve, until each failure is alone
             half = len(matrices) // 2
             _cholesky_of_each(matrices[:half], factors[:half], exists[:half])
             _cholesky_of_each(matrices[half:], factors[half:], exists[half:])
