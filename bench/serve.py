@@ -36,6 +36,7 @@ PAUSE = 0.250
 """No decision may wait longer, even while a release is made."""
 SETTINGS = """
 experiment = "bench"
+database = "{database}"
 window = {window}
 settle = 0.2
 waiting = "pipeline"
@@ -63,7 +64,7 @@ class Service:
 
     def __init__(self, folder: Path, **words: object) -> None:
         self.config = folder / "experiment.toml"
-        self.config.write_text(SETTINGS.format(**words))
+        self.config.write_text(SETTINGS.format(**{"database": "discreet.db"} | words))
         anchor = str(folder / "anchor.jsonl")  # deleted with the folder at the end
         begun = self._discreet("--init", "--json", "--anchor", anchor, stdout=subprocess.PIPE)
         self.key = json.loads(begun.communicate()[0])["admin_key"]
@@ -81,8 +82,9 @@ class Service:
         return subprocess.Popen([*command, "serve", *config, *words], text=True, **options)
 
     @contextmanager
-    def running(self):
-        self.process = self._discreet("--port", str(self.port), stdout=subprocess.DEVNULL)
+    def running(self, *more: str):
+        words = ("--port", str(self.port), *more)
+        self.process = self._discreet(*words, stdout=subprocess.DEVNULL)
         try:
             while True:
                 try:
@@ -305,7 +307,9 @@ def memory_run(releases: int) -> dict:
     with tempfile.TemporaryDirectory() as folder:
         config = Path(folder) / "experiment.toml"
         words = {"journal": "decide", "first_batch": 16, "window": 0.02}
-        text = SETTINGS.format(**words).replace("settle = 0.2", "settle = 0.0")
+        text = SETTINGS.format(database="discreet.db", **words).replace(
+            "settle = 0.2", "settle = 0.0"
+        )
         config.write_text(text.replace('"pipeline"', '"gap"'))  # one batch at a time
         settings = Settings.read(config)
         begin(settings)
