@@ -1,11 +1,11 @@
 """The decision service under wrk, a load generator that shares no code with it.
 
-    python bench/wrk.py [--seconds 30] [--journal observe] [--postgres --workers 2] [--connections 64]
+    python bench/wrk.py [--seconds 30] [--journal observe] [--postgres --workers 2]
 
-wrk sends as fast as answers come (a closed loop), so this is the most that the service gives; latency
-at a fixed rate is in bench/serve.py. Decisions are counted by the service itself, since only those
-that it stored are durable. The peer beside it is the same service without storage (mode frozen).
-wrk must be on the path: apt install wrk.
+wrk sends as fast as answers come (a closed loop), so this is the most that the service gives;
+latency at a fixed rate is in bench/serve.py. Decisions are stored before they are answered; the
+peer beside it is the same service without storage (mode frozen). wrk must be on the path:
+apt install wrk.
 """
 
 from __future__ import annotations
