@@ -101,11 +101,13 @@ class Drawing:
     def _figure(self) -> Any:
         with self._style():
             from matplotlib.figure import Figure
+            from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-            figure = Figure(figsize=self.size, facecolor="white", layout="constrained")
+            layout = ConstrainedLayoutEngine()
+            figure = Figure(figsize=self.size, facecolor="white", layout=layout)
             self.draw(figure, INK)
             # Laying out is most of the work, and every format has the same layout.
-            figure.get_layout_engine().execute(figure)
+            layout.execute(figure)
             figure.set_layout_engine("none")
         return figure
 
