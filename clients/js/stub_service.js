@@ -14,7 +14,7 @@ export async function stubService(t, answers = {}) {
       let told = answers[`${method} ${path}`] ?? [404, {}];
       if (typeof told === "function") told = await told();
       if (Array.isArray(told[0])) told = told.shift();
-      if (told[0] === null) return request.destroy();
+      if (told[0] === null) return request.socket.destroy(); // at once: the request is over
       answer.writeHead(told[0], told[2]);
       answer.end(typeof told[1] === "string" ? told[1] : JSON.stringify(told[1]));
     });

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from discreet.errors import InvalidInput
-from discreet.report import campaign_report
+from discreet.report import campaign_report, figure_style
 from discreet.report import campaign_tables as tables
 from discreet.report.campaign_report import write
 from discreet.report.campaign_results import Source
@@ -52,6 +52,14 @@ HEADS = {
     "choices.csv": "algorithm,epsilon,delta,oracle,ridge,datasets",
 }
 TABLES = tuple(HEADS)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def coarse():
+    """No test looks at a bitmap here, and large ones take seconds."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(figure_style, "PNG_DPI", 20)
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -306,21 +314,31 @@ def test_curves_end_at_the_final_loss(written):
     assert found.mean[..., -1] == pytest.approx(best.loss[d], abs=1e-6)
 
 
-def test_whose_curves(written, tmp_path):
-    write(written[0], tmp_path / "named", curves_of=["other"])
+@pytest.fixture
+def two_sets(tmp_path):
+    """A campaign on two sets of which curves alone are drawn."""
+    rows = [run(name, "VanillaPO", 1.0, 0, 0.3) for name in ("other", "phoneme")]
+    return write_rows(tmp_path / "results", rows)
+
+
+def test_whose_curves(two_sets, tmp_path):
+    write(two_sets, tmp_path / "named", curves_of=["other"])
     assert {path.stem for path in (tmp_path / "named" / "curves").iterdir()} == {"other"}
     with refused(InvalidInput, "curves", "Did you mean 'phoneme'?"):
-        write(written[0], tmp_path / "wrong", curves_of=["phonem"])
+        write(two_sets, tmp_path / "wrong", curves_of=["phonem"])
     assert not (tmp_path / "wrong").exists()
 
 
-@pytest.mark.parametrize(("room", "inlined"), [(250_000, 1)])  # one in the page, one in a file
-def test_curves_that_do_not_fit_stay_in_files(written, tmp_path, monkeypatch, room, inlined):
-    monkeypatch.setattr(campaign_report, "INLINED", room)
-    write(written[0], tmp_path, curves_of=["other", "phoneme"])
+def test_curves_that_do_not_fit_stay_in_files(two_sets, tmp_path, monkeypatch):
+    """One in the page, one in a file."""
+    write(two_sets, tmp_path, curves_of=["other", "phoneme"])
+    assert page(tmp_path).count('class="figure curves"') == 2
+    size = (tmp_path / "curves" / "other.svg").stat().st_size
+    monkeypatch.setattr(campaign_report, "INLINED", int(1.5 * size))
+    write(two_sets, tmp_path, curves_of=["other", "phoneme"])
     text = page(tmp_path)
     assert "<code>curves/phoneme.svg</code>" in text
-    assert text.count('class="figure curves"') == inlined
+    assert text.count('class="figure curves"') == 1
     assert (tmp_path / "curves" / "phoneme.svg").exists()
 
 

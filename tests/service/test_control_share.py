@@ -11,6 +11,7 @@ import pytest
 from discreet.control import Control, control_slots, people_in_control
 from discreet.errors import InvalidInput
 from discreet.plan import Plan
+from discreet.policies.one_row import by_arrays
 from discreet.service.runtime import lifecycle
 from discreet.service.runtime.policy_versions import PolicyVersions
 from discreet.service.secrets.decision_ids import Ids
@@ -40,6 +41,7 @@ def fixed(monkeypatch):
     """The policy plays 0, always; the control plays ``ALONE``."""
     policy = type(Plan.from_config(PLAN).policy)
     monkeypatch.setattr(policy, "sample", lambda _, __, rows, ___: np.zeros(len(rows), dtype=int))
+    monkeypatch.setattr(policy, "for_one_row", by_arrays)  # a single request too
 
 
 def in_control(batch, slot, epoch=1):

@@ -313,6 +313,9 @@ fit_process.fit = fit
 """
 
 
+@pytest.mark.parametrize(
+    "database", ["sqlite", pytest.param("postgresql", marks=pytest.mark.long)], indirect=True
+)
 def test_a_child_that_is_wrong_is_replaced(tmp_path, database, play, released, capsys, monkeypatch):
     monkeypatch.setattr(fit_process, "CHILD", MALICIOUS + fit_process.CHILD)
     path = tmp_path / "experiment.toml"

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+PNG_DPI = 200
 INK = "#222222"
 """In a page it becomes ``currentColor``, so that the figure is legible in light and dark."""
 
@@ -63,8 +64,10 @@ class Drawing:
     draw: Callable[[Any, str], None]
 
     def png(self) -> bytes:
-        """On white, 200 dots per inch."""
-        return self._saved("png", dpi=200)
+        """On white, for a screen or paper."""
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+        return self._printed(FigureCanvasAgg, "print_png", dpi=PNG_DPI)
 
     def svg(self) -> str:
         """A separate file, on white."""
@@ -81,24 +84,30 @@ class Drawing:
 
     @cached_property
     def _svg(self) -> str:
-        nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
-        return self._saved("svg", metadata=nothing).decode()
+        from matplotlib.backends.backend_svg import FigureCanvasSVG
 
-    def _saved(self, kind: str, **how: Any) -> bytes:
+        nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+        return self._printed(FigureCanvasSVG, "print_svg", metadata=nothing).decode()
+
+    def _printed(self, canvas: Any, method: str, dpi: int = 100, **how: Any) -> bytes:
+        """``savefig`` would draw everything twice, since a layout might not be done yet."""
         buffer = io.BytesIO()
         with self._style():
-            self._figure.savefig(buffer, format=kind, facecolor="white", **how)
+            self._figure.dpi = dpi
+            getattr(canvas(self._figure), method)(buffer, **how)
         return buffer.getvalue()
 
     @cached_property
     def _figure(self) -> Any:
         with self._style():
             from matplotlib.figure import Figure
+            from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-            figure = Figure(figsize=self.size, layout="constrained")
+            layout = ConstrainedLayoutEngine()
+            figure = Figure(figsize=self.size, facecolor="white", layout=layout)
             self.draw(figure, INK)
             # Laying out is most of the work, and every format has the same layout.
-            figure.draw_without_rendering()
+            layout.execute(figure)
             figure.set_layout_engine("none")
         return figure
 

@@ -191,10 +191,10 @@ def odd_values(place, document, count):
 
 def test_generated_requests(served):
     document = served.get("/openapi.json")[1]
-    seen = generated(served, document, 1000) + odd_values(served, document, 500)
-    assert seen.total() >= 1000
+    seen = generated(served, document, 500) + odd_values(served, document, 250)
+    assert seen.total() >= 500
     assert seen[200] > 10
-    assert seen[422] > 100
+    assert seen[422] > 50
 
 
 @pytest.mark.long
