@@ -9,7 +9,6 @@ from discreet.outcome import Outcome
 from discreet.releases.lift import Lift
 from discreet.service.ui.templating import figure
 
-
 CERTAIN = ", with 95\N{NO-BREAK SPACE}% certainty, however often you look."
 
 

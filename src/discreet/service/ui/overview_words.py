@@ -41,7 +41,8 @@ def tried(plan: Plan, actions: list[str] | None, count: int) -> str:
     if plan.control is None:
         return said
     whose = "decisions" if plan.participation is None else "people"
-    return f"{said} {100 * plan.control.share:g}\N{NO-BREAK SPACE}% of the {whose} get {control(plan)}, to compare."
+    share = f"{100 * plan.control.share:g}\N{NO-BREAK SPACE}%"
+    return f"{said} {share} of the {whose} get {control(plan)}, to compare."
 
 
 def control(plan: Plan) -> str:
