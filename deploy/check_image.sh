@@ -1,7 +1,8 @@
 #!/bin/sh
 # Does what deploy/Dockerfile and the entry point of its image do, by the same steps, in a clean
 # folder and without a container: build an environment from the files that .dockerignore lets in,
-# begin an experiment as a user would, serve it from a read-only copy, decide, stop.
+# begin an experiment as a user would, serve it from a read-only copy, decide, stop; then the same with
+# a folder of experiments.
 # PYTHON names a Python 3.11 to 3.13; WHEELS may name a folder of wheels for machines without a network.
 set -eu
 PYTHON=${PYTHON:-python3}
@@ -40,5 +41,18 @@ curl -sf -H "Authorization: Bearer $key" --json '{"context": {"hour": 9, "device
 $run discreet backup "$work/data/copies/first.db"
 kill -TERM "$(cat "$work/pid")" && wait "$(cat "$work/pid")"; rm "$work/pid"
 grep -q '"event": "stopped"' "$work/log"
-test "$(find "$work/data" "$work/anchor" -type f -perm /077 ! -name experiment.toml ! -name '*.lock' | wc -l)" -eq 0
+
+# The same image with a folder of experiments.
+run="${run%DISCREET_ANCHOR=*} DISCREET_ANCHOR="
+mkdir "$work/data/many"
+printf 'anchors = "%s"\n' "$work/anchor" >"$work/data/many/server.toml"
+$run discreet serve --folder many --init >/dev/null
+key=$($run discreet experiment new welcome --folder many --json | sed 's/.*"key": *"\([^"]*\)".*/\1/;t;d')
+$run discreet serve --folder many 2>"$work/log" & echo $! >"$work/pid"
+for _ in $(seq 100); do $run python -c "$health" 2>/dev/null && break; sleep 0.3; done
+curl -sf -H "Authorization: Bearer $key" --json '{"context": {"hour": 9, "device": "phone"}}' \
+    "http://127.0.0.1:$port/v1/experiments/welcome/decide" | grep -q '"stored":true'
+test -f "$work/anchor/welcome/anchor.jsonl"
+kill -TERM "$(cat "$work/pid")" && wait "$(cat "$work/pid")"; rm "$work/pid"
+test "$(find "$work/data" "$work/anchor" -type f -perm /077 ! -name experiment.toml ! -name server.toml ! -name '*.lock' | wc -l)" -eq 0
 echo "ok: $($run discreet --version | head -1)"

@@ -2,9 +2,11 @@
 
 import asyncio
 import json
+import re
 import subprocess
 import time
 from contextlib import closing
+from html import unescape
 
 import pytest
 
@@ -18,7 +20,9 @@ from discreet.service.server_settings import ServerSettings, experiment_name
 from discreet.service.settings import Settings
 from discreet.service.storage import api_keys
 from discreet.service.storage.locations import anchor_of, open_database
+from discreet.service.ui.experiment_summary import summary
 from discreet.service.ui.page_table import PAGES
+from service.conftest import toml
 from service.hosting import Folder, host
 
 
@@ -345,6 +349,44 @@ def test_the_page_of_a_server(folder):
         assert (foreign.status, hosted.served["b"].service.state.mode) == (403, "online")
         await asking.send("/ui/logout")
         assert (await asking.get("/ui")).headers["location"] == "/ui/login"
+
+    host(folder, scenario)
+
+
+def test_the_list_says_what_the_pages_of_each_experiment_say(folder):
+    control = "[plan]\ncontrol = { share = 0.25, action = 0 }"
+    folder.held.new("c", toml(waiting="pipeline").replace("[plan]", control))
+    folder.file("b", "experiment.toml").write_text("window = ")
+
+    async def scenario(asking, hosted):
+        await asking.log_in(folder.key)
+        service = hosted.served["c"].service
+        await service.decisions.decide("caller", [0.1, 0.2])
+        await service.state.note_traffic()
+        page = unescape((await asking.get("/ui")).text)
+        a, b, c = re.findall(r'<section class="card listed".*?</section>', page, re.DOTALL)
+        assert "Nobody can say." in a
+        assert "<b>0</b> since" in a
+        assert ">broken<" in b
+        assert "must be TOML" in b
+        assert "<b>1</b> since" in c
+        said = await summary(service)
+        for each in (said.helped, said.coming):
+            assert each.text in c
+        assert "25\N{NO-BREAK SPACE}% of the decisions get action 0" in c
+        for jargon in ("document", "genesis", "epoch", "slot"):
+            assert jargon not in a + c, jargon
+        refused = await asking.send("/ui/change", name="a", what="end", typed="b")
+        assert "/ui/batches" not in refused.text, "a server has no page of an experiment"
+        assert "Back to the experiments" in refused.text
+
+        async def unreadable():
+            raise OSError
+
+        hosted.served["a"].service.status = unreadable
+        page = (await asking.get("/ui")).text
+        assert "cannot be read just now" in page
+        assert said.helped.short in page, "one that cannot be read keeps nobody from the others"
 
     host(folder, scenario)
 

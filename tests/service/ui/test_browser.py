@@ -21,6 +21,7 @@ from discreet.service.settings import Settings
 from discreet.traffic.contexts import contexts, labels
 from discreet.traffic.open_loop import Habits, play
 from service.served import Server
+from service.ui.accessibility import violations
 
 IMAGES = Path(__file__).parents[3] / "docs" / "images"
 pytestmark = needs_chromium
@@ -28,6 +29,7 @@ SETTINGS = """
 experiment = "welcome"
 window = 0.3
 settle = 0
+internal_metrics = true
 [plan]
 actions = ["none", "mail", "call"]
 outcome = { kind = "Reward", low = 0, high = 50 }
@@ -59,8 +61,9 @@ other = true
 RELEASES = 12 if "DISCREET_SCREENSHOTS" in os.environ else 4
 PAGES = (
     *("", "/explorer", "/history", "/batches", "/releases", "/releases/0", "/releases/1"),
-    *("/ledger", "/keys", "/settings"),
+    *("/ledger", "/keys", "/settings", "/exact"),
 )
+REFUSED = "/releases/999"
 
 
 @pytest.fixture(scope="module")
@@ -296,25 +299,21 @@ def test_a_key_is_made_and_revoked(browser, site):
         assert page.locator(".secret").count() == 0
 
 
-def violations(page):
-    """What axe-core finds, of any impact: contrast, labels, roles, order of headings."""
-    from axe_playwright_python.sync_playwright import Axe
-
-    return [(each["id"], each["impact"]) for each in Axe().run(page).response["violations"]]
-
-
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
 def test_every_page_fits_can_be_read_and_asks_nobody_else(browser, site, width, scheme):
+    with visit(browser, site, width=width, scheme=scheme, log_in=False) as made:
+        assert violations(made.page) == [], "the log-in"
     with visit(browser, site, width=width, scheme=scheme, height=760) as made:
         page = made.page
-        for path in PAGES:
+        for path in (*PAGES, REFUSED):
             page.goto(f"{site[0]}/ui{path}")
             assert page.evaluate("document.documentElement.scrollWidth") <= width, path
             assert violations(page) == [], path
             if "DISCREET_SCREENSHOTS" in os.environ and path in SHOTS and scheme == "light":
                 save(page.screenshot(full_page=True), f"dashboard-{path[1:] or 'overview'}")
         assert made.elsewhere() == []
-        assert made.complaints == []
+        assert [text for text in made.complaints if "404 (Not Found)" not in text] == []
+        assert len(made.complaints) == 1, "the browser notes the page that is refused"
         page.evaluate("document.querySelector('h1').outerHTML = '<img src=data:,>'")
         assert violations(page), "axe-core can find something"
 

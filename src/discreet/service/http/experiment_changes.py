@@ -33,6 +33,10 @@ class ExperimentChanges:
             found[name] = _shown(name, each.service)
         return [found[name] for name in sorted(found)]
 
+    def serving(self) -> dict[str, Service]:
+        """The experiments that could start, in the order of their names."""
+        return {name: self._hosted.served[name].service for name in sorted(self._hosted.served)}
+
     async def create(self, name: str, text: str | None, by: str) -> dict[str, Any]:
         """Begin an experiment; its admin key is in this answer and nowhere else."""
         if text is not None:

@@ -11,7 +11,7 @@ from discreet.service.storage.change_table import LIMIT, Change
 from discreet.service.ui import document_words
 from discreet.service.ui.page_frame import Asked
 
-MODES = {"online": "running", "shadow": "shadow", "frozen": "paused"}
+MODES = {"online": "running", "shadow": "shadow", "frozen": "paused", "ended": "ended"}
 """Modes as the first page calls them."""
 
 

@@ -41,7 +41,8 @@ def tried(plan: Plan, actions: list[str] | None, count: int) -> str:
     if plan.control is None:
         return said
     whose = "decisions" if plan.participation is None else "people"
-    return f"{said} {100 * plan.control.share:g} % of the {whose} get {control(plan)}, to compare."
+    share = f"{100 * plan.control.share:g}\N{NO-BREAK SPACE}%"
+    return f"{said} {share} of the {whose} get {control(plan)}, to compare."
 
 
 def control(plan: Plan) -> str:
@@ -64,7 +65,7 @@ def _range(plan: Plan) -> str:
 def state(status: dict[str, Any], default: str | int | None) -> Told:
     """Whether it runs, and what that means for people."""
     if status["ended"]:
-        return Told("over", "What was learned goes on deciding. Nothing new is learned.")
+        return Told("ended", "What was learned goes on deciding. Nothing new is learned.")
     given = "the first action that is offered" if default is None else quoted(default)
     return {
         "online": Told("running", "What was learned so far decides, and each answer adds to it."),
@@ -86,7 +87,8 @@ def coming(status: dict[str, Any], next_size: int) -> Told:
             f"It changes who gets what. It learns from {waiting[0]['taken']:,} decisions, "
             "and comes at that time however many people answer.",
         )
-    if opened and status["mode"] != "frozen":
+    storing = not status["ended"] and status["mode"] != "frozen"
+    if opened and storing:
         batch = opened[0]
         left = batch["slots"] - batch["taken"]
         return Told(
@@ -94,8 +96,15 @@ def coming(status: dict[str, Any], next_size: int) -> Told:
             f"Then {_answers(status)}, then release {number} changes who gets what."
             + _pace(batch, now),
         )
+    if opened and opened[0]["ticks"] is not None:
+        left = _rounded(max(0.0, opened[0]["ticks"] - now))
+        return Told(
+            f"release {number} by the clock",
+            f"Nothing new is learned. What was stored before is released: its batch ends in about "
+            f"{left}.",
+        )
     if status["ended"]:
-        return Told("nothing", "The plan has no further release.")
+        return Told("nothing", "The experiment has ended: there is no further release.")
     if status["mode"] == "frozen":
         return Told("nothing", "The experiment is paused. Settings let it run again.")
     return Told(

@@ -106,8 +106,9 @@ class Page:
         metrics: Metrics,
         rate: RateLimit,
         refusals: Refusals,
+        error: str = "error.html",
     ) -> None:
-        self._view, self._scopes = view, scopes
+        self._view, self._scopes, self._error = view, scopes, error
         self._service, self._metrics, self._rate = service, metrics, rate
         self._refusals = refusals
         self._sessions = Sessions(service.state.vault.mac)
@@ -172,7 +173,7 @@ class Page:
             self._service.state.log.failure(
                 "request failed", kind=safe_name(error), route="/ui", status=status
             )
-        name = "part_error.html" if asked.partial else "error.html"
+        name = "part_error.html" if asked.partial else self._error
         return asked.page(name, status, message=problem.message)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, Protocol
@@ -18,18 +20,23 @@ from discreet.service.http.refusals import Refusals
 from discreet.service.runtime.service import Service
 from discreet.service.storage import api_keys
 from discreet.service.storage.api_keys import SERVER
+from discreet.service.storage.faults import safe_name
 from discreet.service.ui import login
+from discreet.service.ui.experiment_summary import Summary, summary
 from discreet.service.ui.page_frame import Asked, Page, View, set_cookie
 from discreet.service.ui.session import Sessions
 
 KEYS = (SERVER,)
 HOME = "/ui"
+PATIENCE = 2.0
+"""Seconds that the list waits for the figures of one experiment; it shows the others without it."""
 
 
 class Changes(Protocol):
     """What the page does; ``http/experiment_changes.py`` does it."""
 
     async def listed(self) -> list[dict[str, Any]]: ...
+    def serving(self) -> dict[str, Service]: ...
     async def create(self, name: str, text: str | None, by: str) -> dict[str, Any]: ...
     async def pause(self, name: str, by: str) -> dict[str, Any]: ...
     async def resume(self, name: str, by: str) -> dict[str, Any]: ...
@@ -96,8 +103,25 @@ class ServerViews:
         return asked.to(HOME)
 
     async def _list(self, asked: Asked, made: dict[str, Any] | None = None) -> Response:
-        found = await self._changes.listed()
-        return asked.page("server_list.html", experiments=found, made=made, example=EXAMPLE)
+        found, services = await self._changes.listed(), self._changes.serving()
+        told = await asyncio.gather(*map(_told, services.values()))
+        return asked.page(
+            "server_list.html",
+            experiments=found,
+            told=dict(zip(services, told, strict=True)),
+            now=time.time(),
+            made=made,
+            example=EXAMPLE,
+        )
+
+
+async def _told(service: Service) -> Summary | None:
+    """None where it cannot be read now: that keeps nobody from the list of the others."""
+    try:
+        return await asyncio.wait_for(summary(service), PATIENCE)
+    except Exception as error:
+        service.state.log.failure("request failed", kind=safe_name(error), route="/ui", status=503)
+        return None
 
 
 def server_pages(
@@ -117,7 +141,11 @@ def server_pages(
         ("/ui/change", views.change, KEYS, ["POST"]),
     )
     made: list[BaseRoute] = [
-        Route(path, Page(view, scopes, service, metrics, rate, refusals), methods=methods)
+        Route(
+            path,
+            Page(view, scopes, service, metrics, rate, refusals, "server_error.html"),
+            methods=methods,
+        )
         for path, view, scopes, methods in table
     ]
     home = f"{service.settings.prefix}{HOME}"

@@ -27,7 +27,8 @@ def _environment() -> Environment:
         "number": lambda value: f"{value:,}",
         "share": lambda value: f"{100 * value:.1f} %",
         "listed": listed,
-        "plain": lambda value: f"{value:g}",
+        "sentence": lambda text: text[:1].upper() + text[1:],
+        "plain": plain,
     }
     made.globals["checksum"] = checksum
     return made
@@ -65,6 +66,11 @@ def figure(value: float, outcome: Outcome, sign: str = "") -> str:
     """A loss or a reward, to a thousandth of its range or finer; ``sign`` is that of a format."""
     digits = max(0, 3 - math.floor(math.log10(outcome.high - outcome.low)))
     return f"{value:{sign},.{digits}f}".replace("-", "−")
+
+
+def plain(value: float) -> str:
+    """``0.25``, or ``1e-6``."""
+    return f"{value:g}".replace("e-0", "e-").replace("e+0", "e")
 
 
 @cache

@@ -1,0 +1,211 @@
+"""Pictures of every page of a server of experiments, on a desk and a phone, light and dark.
+
+    python docs/site/screenshots.py --out FOLDER [--seconds 20]
+
+Serves a folder of experiments with simulated traffic, opens every page in Chromium, and writes
+``PAGE-desktop-light.png`` and so on. For people to look at: tests check what can be checked.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import Browser, sync_playwright
+
+from discreet.billboard.client import Client
+from discreet.data import load
+from discreet.outcome import declared
+from discreet.service.http.server_state import begin_server
+from discreet.service.runtime.experiment_folder import ExperimentFolder
+from discreet.traffic.contexts import contexts, labels
+from discreet.traffic.open_loop import Habits, play
+
+COMMAND = [sys.executable, "-c", "from discreet.cli.main import main; raise SystemExit(main())"]
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "google-chrome"))), None)
+SIZES = {"desktop": (1280, 800), "phone": (390, 844)}
+SCHEMES = ("light", "dark")
+RATE = 200
+FIELDS = """
+[plan.budget]
+epsilon = 2.0
+delta = 1e-6
+[plan.features]
+kind = "Schema"
+fields = [
+  { kind = "Number", name = "hour", low = 0, high = 24 },
+  { kind = "Number", name = "visits", low = 0, high = 20 },
+  { kind = "Category", name = "device", values = ["phone", "tablet", "desk"], other = true },
+]
+"""
+BANNER = f"""
+experiment = "banner"
+window = 1
+settle = 0
+internal_metrics = true
+[plan]
+actions = ["none", "mail", "call"]
+outcome = {{ kind = "Reward", low = 0, high = 50 }}
+first_batch = 64
+control = {{ share = 0.3, action = "none" }}
+{FIELDS}"""
+WELCOME = f"""
+experiment = "welcome"
+window = "1h"
+[plan]
+actions = ["plain", "friendly", "brief"]
+first_batch = 4096
+{FIELDS}"""
+PAGES = {
+    "overview": "",
+    "who-gets-what": "/explorer",
+    "history": "/history",
+    "batches": "/batches",
+    "releases": "/releases",
+    "release": "/releases/1",
+    "release-start": "/releases/0",
+    "ledger": "/ledger",
+    "keys": "/keys",
+    "settings": "/settings",
+    "exact": "/exact",
+    "error": "/releases/999",
+}
+
+
+@dataclass(frozen=True)
+class Site:
+    """Where the server listens, and a key of it and of its experiment ``banner``."""
+
+    url: str
+    server_key: str
+    key: str
+
+    @property
+    def experiment(self) -> str:
+        return f"{self.url}/v1/experiments/banner"
+
+
+@contextmanager
+def site(seconds: float) -> Iterator[Site]:
+    """A server with experiments that run, are ended, and cannot start."""
+    with tempfile.TemporaryDirectory() as place, socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+        free.close()
+        root = Path(place)
+        (root / "server.toml").write_text(f'port = {port}\nanchors = "{root / "anchors"}"\n')
+        server_key, folder = begin_server(root), ExperimentFolder(root)
+        keys = {
+            name: folder.new(name, text).key
+            for name, text in {"banner": BANNER, "welcome": WELCOME, "last-year": WELCOME}.items()
+        }
+        folder.end("last-year")
+        folder.new("spoilt", WELCOME)
+        folder.file("spoilt").write_text("window = ")
+        served = subprocess.Popen(
+            [*COMMAND, "serve", "--folder", place], stderr=subprocess.DEVNULL, cwd=place
+        )
+        try:
+            made = Site(f"http://127.0.0.1:{port}", server_key, keys["banner"])
+            _wait(f"{made.url}/readyz")
+            _ask(f"{made.url}/v1/experiments/welcome", keys["welcome"], 2.0)
+            _ask(made.experiment, made.key, seconds)
+            yield made
+        finally:
+            os.kill(served.pid, signal.SIGTERM)
+            served.wait(30)
+
+
+def _wait(address: str) -> None:
+    for _ in range(300):
+        with suppress(OSError), urllib.request.urlopen(address, timeout=2):
+            return
+        time.sleep(0.1)
+    raise SystemExit("the server must answer within 30 seconds; it does not. Run it by hand.")
+
+
+def _ask(url: str, key: str, seconds: float) -> None:
+    """People who ask and answer, at a steady rate."""
+    with Client(url, key) as client:
+        schema, data = client.schema(), load("linear", rows=int(RATE * seconds))
+        rows, best = contexts(data, schema), labels(data, schema)
+        play(client, rows, best, rate=RATE, habits=Habits(), outcome=declared(schema))
+
+
+def take(browser: Browser, at: Site, out: Path, size: str, scheme: Any) -> list[str]:
+    """All pages in one size and colour; the names of those that are wider than the screen."""
+    width, height = SIZES[size]
+    context = browser.new_context(
+        viewport={"width": width, "height": height}, color_scheme=scheme, locale="en"
+    )
+    page, wide = context.new_page(), []
+
+    def shot(name: str) -> None:
+        page.wait_for_timeout(150)  # charts are drawn after the page
+        if page.evaluate("document.documentElement.scrollWidth") > width:
+            wide.append(f"{name}-{size}")
+        page.screenshot(path=out / f"{name}-{size}-{scheme}.png", full_page=True)
+
+    def log_in(url: str, key: str) -> None:
+        page.fill("#key", key)
+        page.click("button")
+        page.wait_for_url(f"{url}/ui")
+
+    page.goto(f"{at.url}/ui")
+    shot("server-log-in")
+    page.fill("#key", "dk_wrong")
+    page.click("button")
+    shot("server-log-in-refused")
+    log_in(at.url, at.server_key)
+    shot("server-list")
+    page.click("details summary >> nth=0")
+    shot("server-list-open")
+    page.fill("#typed-banner", "another")
+    page.click("button[value=end] >> nth=0")
+    shot("server-error")
+    page.goto(f"{at.experiment}/ui")
+    shot("log-in")
+    log_in(at.experiment, at.key)
+    for name, path in PAGES.items():
+        page.goto(f"{at.experiment}/ui{path}")
+        shot(name)
+    context.close()
+    return wide
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", type=Path, required=True, metavar="FOLDER")
+    parser.add_argument("--seconds", type=float, default=20.0, help="of traffic before (20)")
+    asked = parser.parse_args()
+    asked.out.mkdir(parents=True, exist_ok=True)
+    with site(asked.seconds) as at, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM)
+        wide = [
+            each
+            for size in SIZES
+            for scheme in SCHEMES
+            for each in take(browser, at, asked.out, size, scheme)
+        ]
+        browser.close()
+    print(f"{len([*asked.out.glob('*.png')])} pictures in {asked.out}")
+    if wide:
+        print(f"wider than the screen: {', '.join(wide)}")
+    return 1 if wide else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
