@@ -16,8 +16,10 @@ import time
 import urllib.request
 import warnings
 from contextlib import chdir, redirect_stderr, redirect_stdout
+from unittest.mock import patch
 
 import discreet
+from discreet import registry
 from discreet.cli.main import main
 from program import PROGRAM
 
@@ -79,20 +81,38 @@ def run(command, folder):
     """What a command prints; it must succeed.
 
     It runs in this process, which has imported the libraries: other tests start programs. Only
-    code of a page's own, which the page has registered here already, needs a fresh process.
+    workers that are told of a page's own code need a fresh process.
     """
     words = command.split()
     assert words[0] == "discreet"
-    if "--import" in words:
+    if {"--import", "--jobs"} <= set(words):
         return in_fresh_process(words[1:], folder)
     said, complained = io.StringIO(), io.StringIO()
-    with chdir(folder), redirect_stdout(said), redirect_stderr(complained):
+    with (
+        chdir(folder),
+        nothing_registered(folder),
+        redirect_stdout(said),
+        redirect_stderr(complained),
+    ):
         try:
             code = main(words[1:])
         except SystemExit as end:  # --help
             code = end.code
     assert code == 0, complained.getvalue()
     return said.getvalue()
+
+
+@contextlib.contextmanager
+def nothing_registered(folder):
+    """What the page has registered here is not known to a command, which must import it."""
+    with (
+        patch.object(registry.POLICIES, "own", {}),
+        patch.object(registry.ORACLES, "own", {}),
+        patch.object(sys, "path", sys.path.copy()),
+    ):
+        yield
+    for module in folder.glob("*.py"):
+        sys.modules.pop(module.stem, None)
 
 
 def in_fresh_process(words, folder):

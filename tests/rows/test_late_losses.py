@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import discreet as dc
+from discreet.policies.one_row import by_arrays
 from discreet.rows.saved_rows import private_rows, waiting_facts
 from store_state import state_of
 from wording import refused
@@ -184,6 +185,7 @@ def test_the_newest_release_decides_the_rest_of_a_batch(monkeypatch):
         "sample",
         lambda _, released, *rest: seen.append(len(released.items)) or np.zeros(len(rest[1]), int),
     )
+    monkeypatch.setattr(type(PLAN.policy), "for_one_row", by_arrays)
     decide(one, 1)
     one.observe([0, 1], [0.0, 1.0])
     decide(one, 1)
