@@ -115,7 +115,7 @@ class Crowd:
                     self.ask(connection, name, each, draws)
                 while not stop.is_set():
                     self.ask(connection, name, self.sent(account), draws)
-                    time.sleep(0.03)
+                    time.sleep(0.08)  # releases keep up, also where others use the machine
         except DEAD:
             return
 

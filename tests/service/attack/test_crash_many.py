@@ -22,10 +22,10 @@ ELSEWHERE = ("burn:committed", "import", "names", "restore", "return")
 """Steps that neither clients nor this operator pass."""
 STEPS = [step for step in ALL_STEPS if not step.startswith(ELSEWHERE)]
 MOSTLY = {
-    "actions": ["actions"] * 9,
-    "archive": ["new"] * 9,
-    "burn": ["new"] * 9,
-    "new": ["new"] * 9,
+    "actions": ["actions"] * 30,
+    "archive": ["new"] * 30,
+    "burn": ["new"] * 30,
+    "new": ["new"] * 30,
 }
 """What the operator does more often, so that a step is passed."""
 
@@ -50,12 +50,12 @@ def crash(place, crowd, step, draws, moment=6.0, **options):
     if step and step != "child":
         passes = AT_START.get(step) or ((1, 12) if step.startswith(OFTEN) else (1, 1))
         # All experiments pass the steps of a start.
-        many = len(place.keys) if step in AT_START else 0
+        many = len(crowd.main) + len(crowd.passing) if step in AT_START else 0
         named = f"{step}@{many + draws.randint(*passes)}"
     place.start(step=named, **options)
     kind = step.partition(":")[0]
     # An experiment that is put away ends the child of all, which must not look like a kill.
-    doing = DOING if kind in ("child", "fit") else [*DOING, "new", *MOSTLY.get(kind, ())]
+    doing = DOING if kind in ("child", "fit") else [*DOING * 3, "new", *MOSTLY.get(kind, ())]
     with crowded(crowd, draws, doing):
         if step == "child":
             place.kill_child()
@@ -70,14 +70,15 @@ def crash(place, crowd, step, draws, moment=6.0, **options):
     crowd.look_after()
 
 
-def attack(place, kinds, steps, draws, **options):
+def attack(place, kinds, steps, draws):
     """A kill for each step; then every lost answer is had, and every experiment goes on."""
     crowd, checker, began = Crowd(place, kinds), Checker(place.folder, place.url), time.monotonic()
-    for step in steps:
-        crash(place, crowd, step, draws, **options)
+    for count, step in enumerate(steps):
+        # Two workers start slowly: a few times are enough to see them side by side.
+        crash(place, crowd, step, draws, workers=2 if place.url and count % 4 == 0 else 1)
         told = checker.check(crowd.accounts)
         print(step or "any moment", f"{time.monotonic() - began:.0f} s", *told, flush=True)
-    place.start(**options)
+    place.start(workers=2 if place.url else 1)
     before = releases(place, crowd)
     with crowded(crowd, draws, DOING):
         until(lambda: more(before, releases(place, crowd), every=True), "releases stopped")
@@ -155,4 +156,4 @@ def test_five_experiments_lose_nothing_in_100_kills(many_places):
 def test_five_experiments_lose_nothing_in_100_kills_on_postgresql(many_places, postgres):
     draws = random.Random(3)
     place = many_places(KINDS, postgres, f"k{time.time_ns():x}-")
-    attack(place, tuple(KINDS), shuffled(100, draws), draws, workers=2)
+    attack(place, tuple(KINDS), shuffled(100, draws), draws)
