@@ -16,6 +16,7 @@ from pathlib import Path
 from discreet.billboard.signing import public_key
 from discreet.errors import DiscreetError, InvalidInput, StateClaimed
 from discreet.service.example import EXAMPLE
+from discreet.service.kill_points import step
 from discreet.service.runtime import lifecycle
 from discreet.service.runtime.adoption import check_movable, moved
 from discreet.service.runtime.closing_down import close_down, refuse_under_way
@@ -100,6 +101,7 @@ class ExperimentFolder:
         place.mkdir(mode=0o700, parents=True)
         try:
             (place / NOT_SERVED).touch()
+            step("new:marked")
             for each in files_named(source) if source else ():
                 if source and each.is_relative_to(source.parent):  # others are named in full
                     copy = place / each.relative_to(source.parent)
@@ -110,7 +112,9 @@ class ExperimentFolder:
         except BaseException:
             shutil.rmtree(place)  # nothing was ever stored in it
             raise
+        step("new:begun")
         (place / NOT_SERVED).unlink()
+        step("new:served")
         return begun
 
     def _begin(self, name: str, place: Path) -> Begun:
@@ -183,12 +187,15 @@ class ExperimentFolder:
                 lifecycle.change_mode(database, connection, ENDED)
         mark, target = file.parent / NOT_SERVED, self.path / ARCHIVE / name
         mark.touch()
+        step("archive:marked")
         try:
             vault = Vault(settings.place(settings.vault))
             with vault.unserved(patience), database.guard():
                 close_down(settings, burn=burn)
+                step("archive:closed")
                 target.parent.mkdir(mode=0o700, exist_ok=True)
                 file.parent.rename(target)
+                step("archive:moved")
         finally:
             for place in (mark, target / NOT_SERVED):
                 with suppress(FileNotFoundError):
