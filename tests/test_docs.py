@@ -5,7 +5,6 @@ import json
 import os
 import re
 from pathlib import Path
-from unittest.mock import patch
 
 import pytest
 

@@ -492,7 +492,7 @@ def test_a_fit_that_fails_changes_nothing_and_a_retry_works(monkeypatch, error):
 
 
 def arrays_holding(*values):
-    """For each value, how many NumPy arrays hold it that tracked objects of this process refer to."""
+    """For each value, how many NumPy arrays that tracked objects refer to hold it."""
     gc.collect()
     referred = gc.get_referents(*gc.get_objects())
     arrays = {id(item): item for item in referred if isinstance(item, np.ndarray)}.values()
