@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import weakref
 from dataclasses import dataclass
 
 import numpy as np
@@ -157,6 +158,14 @@ def test_rules_are_prepared_once_for_a_policy_and_its_releases():
     assert one_row.prepared(policy, released.offering(2)) is not kept
 
 
+def test_what_was_prepared_keeps_no_view():
+    policy, released = dc.ReplayBonusPO(), releases(3)
+    one_row.prepared(policy, released)
+    gone = weakref.ref(released)
+    del released
+    assert gone() is None  # at once, without the collector of cycles
+
+
 def test_what_was_prepared_is_not_copied_or_pickled():
     released, x = releases(3), features(1)
     policy = dc.SquareCB()
@@ -175,5 +184,6 @@ def test_many_rows_many_actions_and_stacks_go_by_arrays(monkeypatch):
     wide = Predictor(np.eye(one_row.FEW + 1), "identity")
     wide = Released(one_row.FEW + 1).add(Release(1, 1, wide))
     assert one_row.probabilities(policy, wide, np.ones((1, 65))).shape == (1, 65)
-    stacked = one_row.prepared(policy, releases(3, lead=(2,)))
+    runs = releases(3, lead=(2,))
+    stacked = one_row.prepared(policy, runs)
     assert np.shape(stacked.probabilities(features(1))) == (1, 3)

@@ -48,7 +48,7 @@ class Floored(Policy):
         return xp.where(first < even, any_of, own)
 
     def for_one_row(self, released: Released) -> one_row.OneRow:
-        own, actions = one_row.prepared(self.policy, released), released.n_actions
+        own, actions = one_row.made(self.policy, released), released.n_actions
         least = float(self._least(released))
         even = actions * least
         kept = 1.0 - even

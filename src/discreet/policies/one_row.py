@@ -7,6 +7,7 @@ A floats; the contract tests compare the two for every policy.
 from __future__ import annotations
 
 import math
+import weakref
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -61,10 +62,16 @@ def prepared(policy: Policy, released: Released) -> OneRow:
     """The policy for one row; made once for each view of the releases, which keeps it."""
     policy_before, kept = released.__dict__.get("_one_row", (None, None))
     if policy_before is not policy:
-        plain = released.n_actions <= FEW and _is_single_run(released) and _writes_both(policy)
-        kept = policy.for_one_row(released) if plain else by_arrays(policy, released)
+        # The view keeps what is made, which must not keep the view: old ones would pile up.
+        kept = made(policy, weakref.proxy(released))
         released.__dict__["_one_row"] = policy, kept
     return cast("OneRow", kept)
+
+
+def made(policy: Policy, released: Released) -> OneRow:
+    """The policy for one row, in plain numbers where it has such a form and actions are few."""
+    plain = released.n_actions <= FEW and _is_single_run(released) and _writes_both(policy)
+    return policy.for_one_row(released) if plain else by_arrays(policy, released)
 
 
 def by_arrays(policy: Policy, released: Released) -> OneRow:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import tomllib
 from contextlib import suppress
 from pathlib import Path
 
 from discreet.errors import CorruptRelease, InvalidInput
 from discreet.service.logs import Log
 from discreet.service.settings import Settings, differing
+from discreet.toml_files import read_toml
 
 
 class ExperimentFile:
@@ -60,9 +60,9 @@ class ExperimentFile:
 def files_named(path: Path) -> list[Path]:
     """The files that an experiment file names as parts of its plan: items, and a prior."""
     try:
-        plan = tomllib.loads(path.read_text(encoding="utf-8"))["plan"]
+        plan = read_toml(path, "experiment")["plan"]
         actions = plan.get("actions")
         items = actions.get("items") if isinstance(actions, dict) else None
         return [path.parent / each for each in (items, plan.get("prior")) if isinstance(each, str)]
-    except (OSError, ValueError, LookupError, AttributeError):
+    except (InvalidInput, LookupError, AttributeError):
         return []
