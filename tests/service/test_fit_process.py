@@ -75,3 +75,18 @@ def test_charges_are_parsed_once(settings, monkeypatch):
             document_table.charge(connection, number, document_table.entry_of(made, 1))
             assert document_table.ledger_of(connection, chosen) == made
     assert len(parsed) == 3
+
+
+def test_an_experiment_that_is_let_go_leaves_the_child_to_the_others(monkeypatch):
+    echo = "import sys\nfor line in sys.stdin:\n    print('null', flush=True)"
+    monkeypatch.setattr(fit_process, "CHILD", echo)
+    child = fit_process.FitChild()
+    for who in ("a", "b", "a"):
+        assert child.ask(who, {}) is None
+    child.close("a")
+    assert (child.was_asked("a"), child.was_asked("b")) == (False, True)
+    child.close("c")  # it never asked
+    assert child.was_asked("b")
+    last = child._child
+    child.close("b")
+    assert last.poll() is not None

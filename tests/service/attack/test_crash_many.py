@@ -44,7 +44,7 @@ def many_places(tmp_path, launcher):
         each.kill()
 
 
-def crash(place, crowd, step, draws, moment=6.0, **options):
+def crash(place, crowd, step, draws, moment, **options):
     """Traffic until a process dies at a step, or the child that fits, or all at a random moment."""
     named = ""
     if step and step != "child":
@@ -54,7 +54,7 @@ def crash(place, crowd, step, draws, moment=6.0, **options):
         named = f"{step}@{many + draws.randint(*passes)}"
     place.start(step=named, **options)
     kind = step.partition(":")[0]
-    # An experiment that is put away ends the child of all, which must not look like a kill.
+    # An experiment that is put away may end the child, which must not look like a kill.
     doing = DOING if kind in ("child", "fit") else [*DOING * 3, "new", *MOSTLY.get(kind, ())]
     with crowded(crowd, draws, doing):
         if step == "child":
@@ -70,12 +70,15 @@ def crash(place, crowd, step, draws, moment=6.0, **options):
     crowd.look_after()
 
 
-def attack(place, kinds, steps, draws):
-    """A kill for each step; then every lost answer is had, and every experiment goes on."""
+def attack(place, kinds, steps, draws, moment=6.0):
+    """A kill for each step; then every lost answer is had, and every experiment goes on.
+
+    Without a step the kill comes at any moment of the first few seconds.
+    """
     crowd, checker, began = Crowd(place, kinds), Checker(place.folder, place.url), time.monotonic()
     for count, step in enumerate(steps):
         # Two workers start slowly: a few times are enough to see them side by side.
-        crash(place, crowd, step, draws, workers=2 if place.url and count % 4 == 0 else 1)
+        crash(place, crowd, step, draws, moment, workers=2 if place.url and count % 4 == 0 else 1)
         told = checker.check(crowd.accounts)
         print(step or "any moment", f"{time.monotonic() - began:.0f} s", *told, flush=True)
     place.start(workers=2 if place.url else 1)
@@ -127,7 +130,7 @@ def test_many_experiments_lose_nothing_and_the_checker_would_notice(many_places,
     steps = ["decide:committed", "new:begun", "actions:intended", "observe:committed", ""]
     kinds = ("plain", "tokens", "users")
     place = many_places(kinds)
-    crowd = attack(place, kinds, steps, random.Random(1))
+    crowd = attack(place, kinds, steps, random.Random(1), moment=0.5)
     for message, damage in BREAKS.items():
         damaged = Copy(place.folder, tmp_path / "damaged", crowd.accounts)
         damage(damaged)

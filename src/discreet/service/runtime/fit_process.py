@@ -145,9 +145,10 @@ class FitChild:
         return self._child
 
     def close(self, who: object) -> None:
-        """End the child, unless it works for another; a fit under way is dropped, and made again
-        after the next start."""
-        if self._asking not in (None, who):
+        """End the child, unless others use it; a fit under way is dropped, and made again after the
+        next start."""
+        self._asked.discard(who)
+        if self._asking is not who and (self._asking is not None or self._asked):
             return
         child, self._child = self._child, None
         if child is not None:
