@@ -104,7 +104,8 @@ def test_what_decides_cannot_be_saved_or_published(rule):
 
 
 def test_a_service_that_never_fits_holds_little_of_each_release():
-    """3 KiB each for four actions and nine features, of a document of 5."""
+    """4 KiB each for four actions and nine features, of a document of 5; half a KiB is what lets a
+    single row be decided in plain numbers."""
     of = plan(dc.ReplayBonusPO(), features=dc.UnitBall(8), n_actions=4)
     contents = chain(of, released(of, 60, pooled=True))
     serving = PolicyVersions(of, KEY)
@@ -117,4 +118,4 @@ def test_a_service_that_never_fits_holds_little_of_each_release():
     finally:
         tracemalloc.stop()
     grown = (held[-1] - held[20]) / 40
-    assert grown < 4096
+    assert grown < 4608
