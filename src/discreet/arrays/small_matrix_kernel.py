@@ -9,24 +9,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from discreet.arrays.triton_kernels import jit, pivot_of, tl, triton
 from discreet.types import Array
-
-try:
-    import triton
-    import triton.language as tl
-except ImportError:  # a torch without CUDA does not include triton
-    triton = tl = None
 
 LARGEST = 31
 """For larger matrices the library is faster."""
 _DOUBLINGS = 300
 """Of the shift, enough from the smallest float to the largest in single precision."""
-
-
-def jit(function: Any) -> Any:
-    """Compiled when it is first called, once for all sizes that are padded to one."""
-    counts = ["p", "doublings"]
-    return function if triton is None else triton.jit(function, do_not_specialize=counts)
 
 
 def suits(matrices: Array) -> bool:
@@ -42,13 +31,7 @@ def inverted(matrices: Array, step: Array) -> Array:
 
 def solved(matrices: Array, step: Array, vectors: Array) -> Array:
     """M̂⁻¹ v for (N, p, p) and (N, p), with M̂ repaired by step·2^j·I, step (N,)."""
-    return _call(_solution, matrices, step, vectors.clone(memory_format=_contiguous()))
-
-
-def _contiguous() -> Any:
-    import torch
-
-    return torch.contiguous_format
+    return _call(_solution, matrices, step, vectors.contiguous().clone())
 
 
 def _call(kernel: Any, matrices: Array, step: Array, result: Array) -> Array:
@@ -59,7 +42,7 @@ def _call(kernel: Any, matrices: Array, step: Array, result: Array) -> Array:
     return result
 
 
-@jit
+@jit("p", "doublings")
 def _inverse(matrices, steps, inverses, p, doublings, side: tl.constexpr):  # type: ignore[no-untyped-def]
     """Sweeps every row and column; all pivots are positive where the matrix is definite."""
     place = tl.program_id(0).to(tl.int64)
@@ -73,9 +56,7 @@ def _inverse(matrices, steps, inverses, p, doublings, side: tl.constexpr):  # ty
         matrix = tl.load(matrices + cells, mask=inside, other=0.0) + tl.where(i == j, shift, 0.0)
         smallest = float("inf")
         for k in range(p):
-            row = tl.sum(tl.where(i == k, matrix, 0.0), axis=0)[None, :]
-            column = tl.sum(tl.where(j == k, matrix, 0.0), axis=1)[:, None]
-            pivot = tl.sum(tl.where(j == k, row, 0.0))
+            row, column, pivot = pivot_of(matrix, k, side)
             smallest = tl.minimum(smallest, pivot)
             scaled = row / pivot
             swept = tl.where(j == k, column / pivot, matrix - column * scaled)
@@ -86,7 +67,7 @@ def _inverse(matrices, steps, inverses, p, doublings, side: tl.constexpr):  # ty
     tl.store(inverses + cells, -matrix, mask=inside)
 
 
-@jit
+@jit("p", "doublings")
 def _solution(matrices, steps, vectors, p, doublings, side: tl.constexpr):  # type: ignore[no-untyped-def]
     """Elimination, with the vector as the last column of the matrix."""
     place = tl.program_id(0).to(tl.int64)
@@ -103,9 +84,7 @@ def _solution(matrices, steps, vectors, p, doublings, side: tl.constexpr):  # ty
         matrix = tl.where(j == side - 1, vector, matrix)
         smallest = float("inf")
         for k in range(p):
-            row = tl.sum(tl.where(i == k, matrix, 0.0), axis=0)[None, :]
-            column = tl.sum(tl.where(j == k, matrix, 0.0), axis=1)[:, None]
-            pivot = tl.sum(tl.where(j == k, row, 0.0))
+            row, column, pivot = pivot_of(matrix, k, side)
             smallest = tl.minimum(smallest, pivot)
             matrix -= tl.where(i == k, 0.0, column / pivot) * row
         left = tl.where(smallest > 0.0, 0, left - 1)

@@ -10,26 +10,15 @@ from __future__ import annotations
 from typing import Any
 
 from discreet.arrays.backend import as_like
+from discreet.arrays.triton_kernels import jit, tl, triton
 from discreet.releases.released import Released
 from discreet.types import Array
-
-try:
-    import triton
-    import triton.language as tl
-except ImportError:  # a torch without CUDA does not include triton
-    triton = tl = None
 
 _ROWS = 64
 """Rows of a program."""
 _LARGEST = (64, 127)
 """Actions and features that fit into the registers of a program."""
 _LINKS = {"identity": 0, "clip": 1, "logistic": 2}
-
-
-def jit(function: Any) -> Any:
-    """Compiled when it is first called, once for all numbers of rows, runs and releases."""
-    counts = ["rows", "seeds", "runs", "releases", "actions", "p"]
-    return function if triton is None else triton.jit(function, do_not_specialize=counts)
 
 
 def suits(released: Released, features: Array) -> bool:
@@ -63,7 +52,7 @@ def sampled(released: Released, features: Array, u: Array, rate: Any, bonus: Any
     return chosen
 
 
-@jit
+@jit("rows", "seeds", "runs", "releases", "actions", "p")
 def _replay(  # type: ignore[no-untyped-def]
     features,
     uniforms,

@@ -9,15 +9,9 @@ waits for another. The rule is that of ``newton.py`` in single precision.
 from __future__ import annotations
 
 import math
-from typing import Any
 
+from discreet.arrays.triton_kernels import jit, pivot_of, tl, triton
 from discreet.types import Array
-
-try:
-    import triton
-    import triton.language as tl
-except ImportError:  # a torch without CUDA does not include triton
-    triton = tl = None
 
 LARGEST = 63
 """Features up to which a matrix and its right-hand side fit into the registers of a program."""
@@ -25,12 +19,6 @@ _ROWS = 64
 """Rows that a program reads at once."""
 _LISTED = 1024
 """Rows that are listed at once."""
-
-
-def jit(function: Any) -> Any:
-    """Compiled when it is first called, once for all numbers of rows, runs and features."""
-    counts = ["rows", "runs", "actions", "weight_runs", "label_runs", "steps", "p"]
-    return function if triton is None else triton.jit(function, do_not_specialize=counts)
 
 
 def suits(features: Array, weights: Array) -> bool:
@@ -90,7 +78,7 @@ def _listed_rows(weights: Array) -> tuple[Array, Array]:
     return places, ends
 
 
-@jit
+@jit("rows")
 def _list_rows(weights, ends, places, rows, block: tl.constexpr):  # type: ignore[no-untyped-def]
     """One problem's list."""
     problem = tl.program_id(0).to(tl.int64)
@@ -104,7 +92,7 @@ def _list_rows(weights, ends, places, rows, block: tl.constexpr):  # type: ignor
         place += tl.sum(w, axis=0)
 
 
-@jit
+@jit("rows", "runs", "actions", "weight_runs", "label_runs", "steps", "p")
 def _newton(  # type: ignore[no-untyped-def]
     features,
     places,
@@ -170,7 +158,7 @@ def _newton(  # type: ignore[no-untyped-def]
     tl.store(thetas + problem * p + i, theta, mask=i < p)
 
 
-@jit
+@jit("count", "p")
 def _sums(  # type: ignore[no-untyped-def]
     features,
     places,
@@ -205,7 +193,7 @@ def _sums(  # type: ignore[no-untyped-def]
     return gradient, matrix
 
 
-@jit
+@jit("p")
 def _solved(matrix, vector, ridge, p, side: tl.constexpr):  # type: ignore[no-untyped-def]
     """(M + Λ I)⁻¹ v by elimination; the vector is the last column of the matrix."""
     i = tl.arange(0, side)[:, None]
@@ -213,10 +201,8 @@ def _solved(matrix, vector, ridge, p, side: tl.constexpr):  # type: ignore[no-un
     matrix += tl.where(i == j, ridge, 0.0)
     matrix = tl.where(j == side - 1, vector[:, None], matrix)
     for k in range(p):
-        row = tl.sum(tl.where(i == k, matrix, 0.0), axis=0)[None, :]
-        column = tl.sum(tl.where(j == k, matrix, 0.0), axis=1)[:, None]
-        # In exact numbers every pivot is at least Λ.
-        pivot = tl.maximum(tl.sum(tl.where(j == k, row, 0.0)), 0.5 * ridge)
+        row, column, pivot = pivot_of(matrix, k, side)
+        pivot = tl.maximum(pivot, 0.5 * ridge)  # in exact numbers it is at least Λ
         matrix -= tl.where(i == k, 0.0, column / pivot) * row
     diagonal = tl.sum(tl.where(i == j, matrix, 0.0), axis=1)
     solution = tl.sum(tl.where(j == side - 1, matrix, 0.0), axis=1)

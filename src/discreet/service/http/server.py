@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import signal
 import socket
@@ -16,7 +15,8 @@ from tempfile import TemporaryDirectory
 import uvicorn
 from uvicorn.supervisors import Multiprocess
 
-from discreet.errors import InvalidInput, StateClaimed
+from discreet.errors import InvalidInput
+from discreet.service.file_lock import held
 from discreet.service.http.server_state import ServerState
 from discreet.service.listening import port_number
 from discreet.service.logs import Log
@@ -81,14 +81,11 @@ def serve_folder(folder: Path, *, host: str | None, port: int | None, workers: i
 @contextmanager
 def _served_once(folder: Path) -> Iterator[None]:
     """Refuse a second server of a folder."""
-    with (folder / SERVER_FILE).open("rb") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise StateClaimed(
-                f"{folder} must be served by one server; another one serves it. Stop that one "
-                "first, or use its --workers."
-            ) from None
+    refusal = (
+        f"{folder} must be served by one server; another one serves it. Stop that one first, or "
+        "use its --workers."
+    )
+    with held(folder / SERVER_FILE, refusal):
         yield
 
 

@@ -7,18 +7,17 @@ destroyed when the names are forgotten.
 
 from __future__ import annotations
 
-import fcntl
 import hmac
 import os
 import secrets
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 
 from discreet.billboard.signing import new_private_key
-from discreet.errors import InvalidInput, StateClaimed
+from discreet.errors import InvalidInput
+from discreet.service.file_lock import held
 
 BATCH, NAMES = "batch", "names"
 """What a key of a batch is for: its rows, or the names of its requests."""
@@ -86,32 +85,21 @@ class Vault:
     @contextmanager
     def served(self) -> Iterator[None]:
         """Held by every process that serves from this vault, and gone with the process."""
-        with (self.folder / "signing.key").open("rb") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise StateClaimed(
-                    f"{self.folder} must stay in its place while it is served; it is being moved. "
-                    "Start again when that is done."
-                ) from None
+        refusal = (
+            f"{self.folder} must stay in its place while it is served; it is being moved. "
+            "Start again when that is done."
+        )
+        with held(self.folder / "signing.key", refusal, shared=True):
             yield
 
     @contextmanager
     def unserved(self, patience: float = 0.0) -> Iterator[None]:
         """Held while files are moved; waits so many seconds for those who serve to stop."""
-        end = time.monotonic() + patience
-        with (self.folder / "signing.key").open("rb") as file:
-            while True:
-                try:
-                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    break
-                except BlockingIOError:
-                    if time.monotonic() >= end:
-                        raise StateClaimed(
-                            f"experiment must not be served while it is moved; a process serves "
-                            f"it from {self.folder}. Stop that one first."
-                        ) from None
-                time.sleep(0.05)
+        refusal = (
+            "experiment must not be served while it is moved; a process serves it from "
+            f"{self.folder}. Stop that one first."
+        )
+        with held(self.folder / "signing.key", refusal, patience=patience):
             yield
 
     def _read(self, name: str) -> bytes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -10,7 +9,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from discreet.errors import StateClaimed
+from discreet.service.file_lock import held
 from discreet.service.storage.clock import Clock
 from discreet.service.storage.database import Claim, Connection, Database, Made
 
@@ -55,14 +54,11 @@ class Sqlite(Database):
 
     @contextmanager
     def guard(self) -> Iterator[None]:
-        with open(f"{self.path}.lock", "a") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise StateClaimed(
-                    f"{self.path} must be served by one process; another one holds it. "
-                    "Stop that one first, or use PostgreSQL and --workers."
-                ) from None
+        refusal = (
+            f"{self.path} must be served by one process; another one holds it. "
+            "Stop that one first, or use PostgreSQL and --workers."
+        )
+        with held(Path(f"{self.path}.lock"), refusal, mode="a"):
             yield
 
     def release(

@@ -28,21 +28,27 @@ async def log_in(asked: Asked) -> Response:
     after = _page_of(asked.given("next"))
     if asked.request.method == "GET":
         return asked.page("login.html", message="", after=after)
-    state = asked.service.state
+    said = "The key must be valid, with scope audit or admin; this key is invalid or lacks it."
+    return await session_begun(asked, READERS, after or "/ui", "login.html", said, after=after)
+
+
+async def session_begun(
+    asked: Asked, scopes: tuple[str, ...], to: str, form: str, refusal: str, **values: str
+) -> Response:
+    """Lead whoever sent a key with one of the scopes to a page; show others the form again."""
+    state, request = asked.service.state, asked.request
     try:
         key = api_keys.bearer(state.keys, f"Bearer {asked.given('key')}")
-        api_keys.permit(key, READERS)
+        api_keys.permit(key, scopes)
     except ServiceError as error:
-        request = asked.request
         peer = request.client.host if request.client else ""
         refused = asked.refusals.count(error, dict(request.headers.raw), peer)
-        said = "The key must be valid, with scope audit or admin; this key is invalid or lacks it."
-        return asked.page("login.html", refused.status or 401, message=said, after=after)
+        return asked.page(form, refused.status or 401, message=refusal, **values)
     state.log.event("logged in", by=key.id)
     # A new session: a session that someone prepared before the log-in must not gain rights.
     now = await state.read(lambda c: c.execute(f"SELECT {state.database.now}").fetchone()[0])
     _, cookie = Sessions(state.vault.mac).begin(key.id, float(now))
-    response = asked.to(after or "/ui")
+    response = asked.to(to)
     set_cookie(asked, response, cookie)
     return response
 

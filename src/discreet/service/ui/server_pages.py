@@ -12,19 +12,17 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from discreet.errors import InvalidInput, ServiceError
+from discreet.errors import InvalidInput
 from discreet.service.example import EXAMPLE
 from discreet.service.http.metrics import Metrics
 from discreet.service.http.rate_limit import RateLimit
 from discreet.service.http.refusals import Refusals
 from discreet.service.runtime.service import Service
-from discreet.service.storage import api_keys
 from discreet.service.storage.api_keys import SERVER
 from discreet.service.storage.faults import safe_name
 from discreet.service.ui import login
 from discreet.service.ui.experiment_summary import Summary, summary
-from discreet.service.ui.page_frame import Asked, Page, View, set_cookie
-from discreet.service.ui.session import Sessions
+from discreet.service.ui.page_frame import Asked, Page, View
 
 KEYS = (SERVER,)
 HOME = "/ui"
@@ -54,22 +52,8 @@ class ServerViews:
         """A form for a key of the server."""
         if asked.request.method == "GET":
             return asked.page("server_login.html", message="")
-        state = asked.service.state
-        try:
-            key = api_keys.bearer(state.keys, f"Bearer {asked.given('key')}")
-            api_keys.permit(key, KEYS)
-        except ServiceError as error:
-            request = asked.request
-            peer = request.client.host if request.client else ""
-            refused = asked.refusals.count(error, dict(request.headers.raw), peer)
-            said = "The key must be one of this server; this one is not. Experiments have others."
-            return asked.page("server_login.html", refused.status or 401, message=said)
-        state.log.event("logged in", by=key.id)
-        now = await state.read(lambda c: c.execute(f"SELECT {state.database.now}").fetchone()[0])
-        _, cookie = Sessions(state.vault.mac).begin(key.id, float(now))
-        response = asked.to(HOME)
-        set_cookie(asked, response, cookie)
-        return response
+        said = "The key must be one of this server; this one is not. Experiments have others."
+        return await login.session_begun(asked, KEYS, HOME, "server_login.html", said)
 
     async def home(self, asked: Asked) -> Response:
         return await self._list(asked)
