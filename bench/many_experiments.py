@@ -3,8 +3,9 @@
     python bench/many_experiments.py [--experiments 100] [--seconds 10] [--rate 300]
 
 Requests come from a second process, as in serve.py, and are spread evenly over all experiments. The
-largest rate is found by sending as fast as 64 connections get answers; latency is that of an open
-loop at ``--rate``. Every decision is stored on disk before it is answered.
+largest rate is found by sending as fast as 64 connections get answers, also to one and to ten of
+them; latency is that of an open loop at ``--rate``. Every decision is stored on disk before it is
+answered.
 """
 
 from __future__ import annotations
@@ -88,11 +89,13 @@ class Server:
         folder.mkdir()
         (folder / "server.toml").write_text(f'anchors = "{folder}/anchors"\nport = 0\n')
         self.key, held = begin_server(folder), ExperimentFolder(folder)
-        text = SETTINGS.format(window=60, journal="decide", first_batch=4_000_000)
+        text = SETTINGS.format(
+            database="discreet.db", window=60, journal="decide", first_batch=4_000_000
+        )
         self.places = []
         for number in range(count):
             begun = held.new(f"e{number}", text)
-            self.places.append([begun.name, begun.key])
+            self.places.append([begun.name, begun.admin_key])
         self._folder = folder
 
     def __enter__(self):
@@ -137,11 +140,15 @@ class Server:
         fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
-    def measure(self, rate: float, seconds: float) -> dict:
+    def measure(self, rate: float, seconds: float, used: int | None = None) -> dict:
         command = [sys.executable, __file__, "--generate", "--port", str(self.port)]
         command += ["--rate", str(rate), "--seconds", str(seconds)]
         made = subprocess.run(
-            command, input=json.dumps(self.places), stdout=subprocess.PIPE, text=True, check=True
+            command,
+            input=json.dumps(self.places[:used]),
+            stdout=subprocess.PIPE,
+            text=True,
+            check=True,
         )
         return json.loads(made.stdout)
 
@@ -153,8 +160,10 @@ def measured(count: int, arguments: argparse.Namespace) -> dict:
         before = server.processor()
         time.sleep(5.0)
         found["idle_processor"] = (server.processor() - before) / 5.0
-        server.measure(arguments.rate / 4, 2.0)  # warm
-        found["fastest"] = server.measure(0.0, arguments.seconds)
+        found["fastest"] = {}
+        for used in sorted({1, min(10, count), count}):  # the few first, while the others sleep
+            server.measure(arguments.rate / 4, 2.0, used)  # warm
+            found["fastest"][f"{used} in use"] = server.measure(0.0, arguments.seconds, used)
         found["at_rate"] = server.measure(arguments.rate, arguments.seconds)
         found |= {"busy_mib": server.memory(), "scrape_s": server.scrape()}
     return found

@@ -9,7 +9,6 @@ import doctest
 import io
 import os
 import re
-import socket
 import subprocess
 import sys
 import time
@@ -21,6 +20,7 @@ from unittest.mock import patch
 import discreet
 from discreet import registry
 from discreet.cli.main import main
+from ports import free_port
 from program import PROGRAM
 
 SECONDS = 300
@@ -144,12 +144,6 @@ def start(line, folder, port):
         time.sleep(0.1)
     service.kill()
     raise AssertionError((folder / "service.log").read_text())
-
-
-def free_port():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
 
 
 def run_python(text, namespace, name):

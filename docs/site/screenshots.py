@@ -109,7 +109,7 @@ def site(seconds: float) -> Iterator[Site]:
         (root / "server.toml").write_text(f'port = {port}\nanchors = "{root / "anchors"}"\n')
         server_key, folder = begin_server(root), ExperimentFolder(root)
         keys = {
-            name: folder.new(name, text).key
+            name: folder.new(name, text).admin_key
             for name, text in {"banner": BANNER, "welcome": WELCOME, "last-year": WELCOME}.items()
         }
         folder.end("last-year")

@@ -14,6 +14,7 @@ import pytest
 
 import discreet as dc
 from discreet.billboard.client import Billboard, Client
+from ports import free_port
 from tolerances import EXACT
 
 pytest.importorskip("uvicorn")
@@ -70,14 +71,6 @@ def service(tmp_path_factory):
     finally:
         process.terminate()
         process.communicate(timeout=SECONDS)
-
-
-def free_port():
-    import socket
-
-    with socket.socket() as opened:
-        opened.bind(("127.0.0.1", 0))
-        return opened.getsockname()[1]
 
 
 def answers(url, key):

@@ -16,6 +16,7 @@ BATCH = "rows/batch.py"
 CALIBRATION = "privacy/calibration.py"
 CHAIN = "billboard/chain.py"
 CHECKS = "service/runtime/release_checks.py"
+COMMITS = "service/storage/commit_thread.py"
 DEAREST = "privacy/dearest.py"
 DECISIONS = "service/runtime/decisions.py"
 OWNERS = "service/runtime/request_owners.py"
@@ -58,6 +59,7 @@ RIVAL_TREE = "rivals/tree_linucb.py"
 REPLAY = "policies/replay_bonus_po.py"
 RIDGE = "oracles/mechanisms/structured_ridge.py"
 SAVED_ROWS = "rows/saved_rows.py"
+SQLITE = "service/storage/sqlite.py"
 SAVED_STATE = "rows/saved_state.py"
 SCALES = "oracles/mechanisms/gaussian_scales.py"
 SEALED_BATCH = "service/storage/sealed_batch.py"
@@ -572,8 +574,8 @@ FAULTS = (
         (
             Edit(
                 ACCOUNTING,
-                "sum(part.multiplier**-2 for part in gaussians)",
-                "max((part.multiplier**-2 for part in gaussians), default=0.0)",
+                "sum(multiplier**-2 for multiplier in multipliers)",
+                "max((multiplier**-2 for multiplier in multipliers), default=0.0)",
             ),
         ),
         ("privacy/test_calibration.py",),
@@ -1323,6 +1325,24 @@ FAULTS = (
         ("service/test_people.py::test_the_count_is_on_the_disk_when_the_reply_is_there",),
     ),
     Fault(
+        "an answer before the disk has it",
+        "every decision is on the disk before its answer",
+        (Edit(COMMITS, "self._disk.sync(asked)", "[None] * len(asked)"),),
+        (
+            "service/test_commit_thread.py::"
+            "test_nobody_is_answered_before_their_file_has_reached_the_disk",
+        ),
+    ),
+    Fault(
+        "a release that can be read before the disk has it",
+        "what is published survives a power cut, so no batch is released twice",
+        (Edit(SQLITE, '"FULL" if synced else "NORMAL"', '"NORMAL"'),),
+        (
+            "service/test_commit_thread.py::"
+            "test_what_others_may_publish_is_durable_before_they_see_it",
+        ),
+    ),
+    Fault(
         "a person who may return to an older batch",
         "at most k records of a batch are one person's, with several workers too",
         (Edit(PEOPLE, "counts = last <= batch and entered", "counts = entered"),),
@@ -1447,8 +1467,8 @@ FAULTS = (
         (
             Edit(
                 NEWTON,
-                "data = weighted_sums(surplus, x) if grid is None else exact_sums(grid, surplus)",
-                "data = weighted_sums(surplus, x)",
+                "self.features) if grid is None else exact_sums(grid, surplus)",
+                "self.features)",
             ),
         ),
         ("oracles/test_exact_sums.py",),

@@ -28,7 +28,7 @@ class Folder:
             self.add(name)
 
     def add(self, name, **settings):
-        self.keys[name] = self.held.new(name, toml(**(SETTINGS | settings))).key
+        self.keys[name] = self.held.new(name, toml(**(SETTINGS | settings))).admin_key
 
     def file(self, name, *parts):
         return self.path.joinpath("experiments", name, *parts)

@@ -8,7 +8,6 @@ import importlib
 import json
 import os
 import signal
-import socket
 import sys
 import tempfile
 import time
@@ -16,6 +15,7 @@ from pathlib import Path
 
 from discreet.cli.main import main
 from discreet.service import kill_points
+from ports import free_port
 from service.forks import FORKS, started
 
 
@@ -37,10 +37,7 @@ class Server:
     """A service that was started; ``wait`` until it answers, ``stop`` to end it."""
 
     def __init__(self, folder, *arguments, environment=None):
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
-        self.folder = folder
+        self.port, self.folder = free_port(), folder
         self._logs = tempfile.TemporaryDirectory()
         words = ["--port", str(self.port), *arguments]
         given = {**os.environ, **(environment or {})}

@@ -1,7 +1,9 @@
 """The child that fits: not urgent, ready before it is asked, and nothing is read twice."""
 
+import asyncio
 import io
 import json
+import os
 import subprocess
 import sys
 from contextlib import closing
@@ -10,6 +12,7 @@ import pytest
 
 from discreet.privacy.ledger import Ledger
 from discreet.service.runtime import fit_process
+from discreet.service.runtime.service import Service
 from discreet.service.secrets.vault import Vault
 from discreet.service.storage import document_table
 from discreet.service.storage.locations import open_database
@@ -30,6 +33,17 @@ def test_the_child_has_the_lowest_priority():
     asked = before_imports + "print(os.nice(0), os.environ['OMP_NUM_THREADS'])"
     told = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
     assert told.stdout.split() == ["19", "1"]
+
+
+def test_its_priority_counts_beside_the_process_that_answers(monkeypatch):
+    """Linux gives each session its share first; within one, niceness decides."""
+    told = "import os; input(); print([os.getsid(0), os.getpgrp()])"
+    monkeypatch.setattr(fit_process, "CHILD", told)
+    child = fit_process.FitChild()
+    session, group = child.ask(None, {})
+    child.close(None)
+    assert session == os.getsid(0)
+    assert group != os.getpgrp()  # Ctrl-C does not reach it
 
 
 def test_the_chain_is_verified_before_a_fit_is_asked_for_and_each_document_once(
@@ -90,3 +104,20 @@ def test_an_experiment_that_is_let_go_leaves_the_child_to_the_others(monkeypatch
     last = child._child
     child.close("b")
     assert last.poll() is not None
+
+
+def test_a_stop_does_not_wait_for_a_fit(settings, monkeypatch):
+    monkeypatch.setattr(fit_process, "CHILD", "import time; time.sleep(60)")
+    chosen = settings(plan={"first_batch": 4}, window=0.01)
+
+    async def run():
+        service = Service(chosen, child=fit_process.FitChild())
+        await service.start()
+        for _ in range(4):
+            await service.decisions.decide("caller", [0.1, 0.2])
+        while not service.upkeep._fitter._child._asking:
+            await asyncio.sleep(0.01)
+        async with asyncio.timeout(10):
+            await service.stop()
+
+    asyncio.run(run())

@@ -50,7 +50,7 @@ def test_commands_reach_a_running_server(tmp_path, server, capsys):
     for name in ("a", "b"):
         told = experiment("new", name, "--from", str(tmp_path / "file.toml"))
         assert told["anchor"] == str(tmp_path / "anchors" / name / "anchor.jsonl")
-        made[name] = told["key"]
+        made[name] = told["admin_key"]
     until(lambda: decide(running, "b", made["b"])[0] == 200)
     with Client(f"http://127.0.0.1:{running.port}/v1/experiments/a", made["a"]) as client:
         decision = client.decide(BODY["context"])

@@ -92,6 +92,7 @@ def test_a_session_opens_no_other_experiment_and_not_the_server(folder):
         reply = await asking.send(f"{at_a}/login", key=folder.keys["a"])
         assert (reply.status, reply.headers["location"]) == (303, at_a)
         assert "Path=/v1/experiments/a/ui" in reply.headers["set-cookie"]
+        assert '<a href="/ui">all experiments</a>' in (await asking.get(at_a)).text
         assert (await asking.get(at_a)).status == 200
         for path, _, scopes, methods in PAGES:
             if scopes is not None and "GET" in methods:

@@ -484,6 +484,54 @@ def test_who_connects_and_says_nothing_is_not_awaited(serve):
     serve(scenario)
 
 
+def test_a_connection_that_repeats_itself_gets_the_same_answers(serve, monkeypatch):
+    longer = b'{"context": [0.30001, -0.2000001]}'
+    parsed, headers = [], Protocol.on_headers_complete
+
+    def spying(self):
+        parsed.append(self.url)
+        headers(self)
+
+    monkeypatch.setattr(Protocol, "on_headers_complete", spying)
+
+    async def scenario(here):
+        wire, seen = await here.wire(), []
+        wrong = wire.request().replace(b"Bearer dk_", b"Bearer dj_")
+        for content, parts in (
+            (wire.request(), 1),
+            (wire.request(body=longer), 1),  # not parsed
+            (wire.request(), 2),  # comes in pieces
+            (wrong, 1),
+            (wrong, 1),  # not parsed
+            (wire.request(body=b'{"context": [0.3]}'), 1),
+            (wire.request(body=longer), 1),  # not parsed
+            (wire.request("/v1/observe", body=b"{}"), 1),
+            (wire.request("/v1/observe", body=b"{}", more=["Connection: close"]), 1),
+        ):
+            half = len(content) // parts
+            if parts > 1:
+                wire.send(content[:half])
+                await asyncio.sleep(0.05)
+            seen.append((await wire.ask(content[half * (parts - 1) :]))[0])
+        assert await wire.ended()
+        return seen
+
+    assert serve(scenario) == [200, 200, 200, 401, 401, 422, 200, 422, 422]
+    assert len(parsed) == 6
+
+
+def test_an_idle_connection_is_closed_after_a_while_and_not_before(serve):
+    async def scenario(here):
+        here.server.config.timeout_keep_alive = 0.3
+        wire = await here.wire()
+        for _ in range(4):  # longer than that in all
+            assert (await wire.ask(wire.request()))[0] == 200
+            await asyncio.sleep(0.15)
+        assert await wire.ended()
+
+    serve(scenario)
+
+
 GET = b"GET /healthz HTTP/1.1\r\n"
 CHUNKED = b"POST /v1/decide HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"
 ENDLESS = {

@@ -73,7 +73,7 @@ def new(args: argparse.Namespace) -> Answer:
     file = folder.file(begun.name)
     lines = [
         f"experiment {begun.name!r} has begun: {file}",
-        f"admin key, shown this once: {begun.key}",
+        f"admin key, shown this once: {begun.admin_key}",
         f"public key, for those who verify releases: {begun.public_key}",
         f"anchor, which notices restored backups: {begun.anchor}",
         f"its address: {folder.server.address(begun.name)}/decide",
@@ -86,7 +86,7 @@ def list_(args: argparse.Namespace) -> Answer:
     folder = _folder(args)
     found, archived = folder.listed(), folder.archived()
     rows = [[e.name, e.mode, f"{e.documents:,}", f"{e.under_way:,}"] for e in found]
-    lines = table(["experiment", "mode", "documents", "batches under way"], rows)
+    lines = table(["experiment", "mode", "published", "batches under way"], rows)
     lines += [f"{each.name}: {each.wrong}" for each in found if each.wrong]
     lines += [f"archived: {', '.join(archived)}"] if archived else []
     document = {"experiments": [asdict(each) for each in found], "archived": archived}

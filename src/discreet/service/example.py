@@ -1,9 +1,15 @@
-"""The settings that ``discreet serve --init`` writes: they run as they are."""
+"""The settings that ``serve --init`` and ``experiment new`` write: they run as they are."""
 
-EXAMPLE = """\
+_START = "# Start it with   discreet serve --config experiment.toml\n"
+_LISTEN = """\
+host = "127.0.0.1"
+port = 8000
+
+"""
+
+EXAMPLE = f"""\
 # An experiment: which of three greetings suits whom. Everything in this file is public.
-# Start it with   discreet serve --config experiment.toml
-
+{_START}
 experiment = "welcome"
 database = "discreet.db"    # or postgresql://user@host/name, for several workers
 vault = "vault"             # secrets: never in a backup together with the database
@@ -20,15 +26,12 @@ mode = "online"             # at the start; or "shadow", "frozen"
 default_action = 0          # number, or name, of the action of shadow mode
 public_releases = false     # whether releases can be read without a key
 
-host = "127.0.0.1"
-port = 8000
-
-[plan]
+{_LISTEN}[plan]
 n_actions = 3               # or actions = ["plain", "friendly", "brief"]: then answers have names
-# outcome = { kind = "Reward", low = 0, high = 50 }    # people send rewards, not losses in [0, 1]
+# outcome = {{ kind = "Reward", low = 0, high = 50 }}    # people send rewards, not losses in [0, 1]
 first_batch = 64            # slots of the first batch; each next one is half as long again
 # missing_loss = 1.0        # stands in for a loss that never comes; left out, the slot is void
-# control = { share = 0.1, action = 0 }    # a tenth plays action 0, to compare: docs/lift.md
+# control = {{ share = 0.1, action = 0 }}    # a tenth plays action 0, to compare: docs/lift.md
 # policy and oracle are chosen from public numbers; [plan.policy] and [plan.oracle] choose others
 
 [plan.budget]
@@ -50,3 +53,6 @@ name = "device"
 values = ["phone", "tablet", "desk"]
 other = true
 """
+
+IN_A_FOLDER = EXAMPLE.replace(_START, "").replace(_LISTEN, "")
+"""The same for one of a server's experiments: the server starts it, and listens for it."""

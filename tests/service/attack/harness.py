@@ -12,7 +12,8 @@ from discreet.service.runtime import lifecycle
 from discreet.service.secrets.vault import Vault
 from discreet.service.settings import Settings
 from discreet.service.storage.locations import open_database
-from service.attack.processes import alive, family, free_port
+from ports import free_port
+from service.attack.processes import alive, family
 
 PATIENCE = 60.0
 """Seconds after which something that must happen did not: far above what is ever needed."""

@@ -9,8 +9,9 @@ from pathlib import Path
 
 from discreet.service.http.server_state import begin_server
 from discreet.service.runtime.experiment_folder import ExperimentFolder
+from ports import free_port
 from service.attack.harness import Place, until
-from service.attack.processes import alive, family, free_port
+from service.attack.processes import alive, family
 from service.attack.witness import OFTEN
 
 NAMED = {"actions": ["none", "mail", "call"]}
@@ -59,7 +60,7 @@ class ManyPlace(Place):
         self.prefix, self.keys = prefix, {}
         for kind in kinds:
             self.keys[prefix + kind] = (
-                ExperimentFolder(folder).new(prefix + kind, text_of(kind)).key
+                ExperimentFolder(folder).new(prefix + kind, text_of(kind)).admin_key
             )
         self.port, self.log = free_port(), folder.parent / f"{folder.name}.log"
         self.tree, self._children = set(), set()

@@ -2,7 +2,6 @@
 
 import json
 import os
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -30,12 +29,6 @@ class Launcher:
         self._process.stdin.close()
         self._process.wait()
         self._process.stdout.close()
-
-
-def free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
 
 
 def alive(pid):

@@ -46,7 +46,8 @@ class Fate:
 def unreliable(service, fate, monkeypatch):
     database = service.state.database
     honest_connect, honest_revived = database.connect, database.revived
-    monkeypatch.setattr(database, "connect", lambda: Lossy(honest_connect(), fate))
+    for name in ("connect", "connect_to_write"):
+        monkeypatch.setattr(database, name, lambda: Lossy(honest_connect(), fate))
 
     def revived(connection):
         inner = connection._connection

@@ -339,7 +339,7 @@ def test_the_explorer_agrees_with_the_policy(settings, play, released):
             found = [float(text) for text in re.findall(r'max="1" value="([^"]+)"', page.text)]
             assert found == pytest.approx(expected.tolist(), abs=1e-15)
             assert "<h2>Why" in page.text
-            assert re.search(r"[+-]\d\.\d{3}</td><td[^>]*>± \d+\.\d{3}", page.text)
+            assert re.search(r"[+−][\d,]+\.\d{3}</td><td[^>]*>± [\d,]+\.\d{3}", page.text)
         for form in ({"x0": "30"}, {"x0": "noon"}, {"x1": "fridge "}, {"release": "7"}):
             reply = await visitor.send("/ui/explorer", **form)
             assert reply.status == (200 if form == {"x1": "fridge "} else 422), form

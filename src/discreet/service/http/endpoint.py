@@ -31,8 +31,10 @@ HEADERS: Headers = (
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
     (b"referrer-policy", b"no-referrer"),
 )
-REQUEST = b"x-request-id"
+REQUEST, JSON = b"x-request-id", b"application/json"
 _ID = re.compile(rb"[0-9A-Fa-f-]{16,64}")
+MOST_CALLERS = 1000
+"""Accepted headers that are remembered at once."""
 _EXTRA: dict[int, Headers] = {
     401: ((b"www-authenticate", b"Bearer"),),
     429: ((b"retry-after", b"1"),),
@@ -45,7 +47,7 @@ class HttpAnswer(NamedTuple):
 
     status: int
     content: bytes
-    kind: bytes = b"application/json"
+    kind: bytes = JSON
     extra: Headers = ()
     request: bytes = b""
     """The id of the request, if it has one: sent back, and told with failures."""
@@ -69,6 +71,8 @@ class Endpoint:
         self._open = route.scopes == PUBLIC or (route.releases and service.settings.public_releases)
         self.takes_body = route.body is not None
         self.limit = service.settings.body_limit
+        self._keys: dict[str, api_keys.Key] = {}
+        self._callers: dict[bytes, api_keys.Key] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def read() -> bytes:
@@ -129,14 +133,25 @@ class Endpoint:
         """The id of the caller; refuses one who may not call."""
         caller, own = "public", None
         if not self._open:
-            given = headers.get(b"authorization", b"").decode("latin-1")
-            key = api_keys.bearer(self._service.state.keys, given)
-            api_keys.permit(key, self._route.scopes)
+            key = self._key(headers.get(b"authorization", b""))
             caller, own = key.id, key.rate
             if self._route.bucket != ANSWER:
                 self._service.state.used.add(caller)
         self._rate.take(self._route.bucket, caller, own)
         return caller
+
+    def _key(self, given: bytes) -> api_keys.Key:
+        """The key of an Authorization header that may ask here; a header that was accepted stays
+        so until the keys are read again, twice a second."""
+        keys = self._service.state.keys
+        if keys is not self._keys or len(self._callers) > MOST_CALLERS:
+            self._keys, self._callers = keys, {}
+        key = self._callers.get(given)
+        if key is None or not key.valid:  # it may have expired meanwhile
+            key = api_keys.bearer(keys, given.decode("latin-1"))
+            api_keys.permit(key, self._route.scopes)
+            self._callers[given] = key
+        return key
 
     def _failure(self, error: Exception, headers: Mapping[bytes, bytes], client: str) -> HttpAnswer:
         state, request = self._service.state, b""
@@ -163,8 +178,8 @@ def _request_id(headers: Mapping[bytes, bytes]) -> bytes:
 
 
 def _check_kind(headers: Mapping[bytes, bytes]) -> None:
-    kind = headers.get(b"content-type", b"application/json").split(b";")[0].strip().lower()
-    if kind != b"application/json":
+    given = headers.get(b"content-type", JSON)
+    if given != JSON and given.split(b";")[0].strip().lower() != JSON:
         raise ServiceError(
             "Content-Type must be application/json; this request has another. Send JSON.",
             status=415,

@@ -36,7 +36,11 @@ def problem_of(error: Exception, lost: tuple[type[Exception], ...]) -> tuple[int
         if isinstance(error, kind):
             return status, ErrorDetail(code, str(error), getattr(error, "field", None))
     if isinstance(error, (*lost, OSError)):
-        said = "storage must be available; the database fails. Nothing was stored: try again."
+        # After a lost answer to COMMIT, or a sync that failed, nobody knows whether it was stored.
+        said = (
+            "storage must be available; the database fails. Try again: with the same "
+            "Idempotency-Key a decision counts once, and a loss always does."
+        )
         return 503, ErrorDetail("storage_unavailable", said)
     return 500, ErrorDetail(
         "internal", "the request must not fail; the service has a fault. Tell its operator."

@@ -46,7 +46,7 @@ class ExperimentChanges:
         await self._hosted.look()
         return {
             "name": name,
-            "admin_key": begun.key,
+            "admin_key": begun.admin_key,
             "public_key": begun.public_key,
             "path": self._folder.server.address(name),
         }

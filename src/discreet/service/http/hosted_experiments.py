@@ -1,6 +1,7 @@
 """The experiments of a folder as one worker serves them: started, watched, let go.
 
-They share the process, the child that fits, and the counters of requests; nothing else.
+They share the process, the child that fits, the thread that commits, and the counters of requests;
+nothing else.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from discreet.service.runtime.experiment_folder import ExperimentFolder
 from discreet.service.runtime.fit_process import FitChild
 from discreet.service.runtime.service import Service
 from discreet.service.settings import Settings
+from discreet.service.storage.commit_thread import CommitThread
 from discreet.service.storage.faults import safe_name
 
 LOOK = 0.5
@@ -73,6 +75,7 @@ class HostedExperiments:
     async def start(self) -> None:
         """Start all that can be started, and watch the folder from now on."""
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(THREADS))
+        self._commits = CommitThread()
         await self.look()
         settle_memory()
         self._watch = asyncio.create_task(self._watching())
@@ -82,6 +85,7 @@ class HostedExperiments:
         self._stopping.set()
         await self._watch
         await asyncio.gather(*(self._let_go(name) for name in [*self.served]))
+        await asyncio.to_thread(self._commits.close)
 
     async def _watching(self) -> None:
         while not self._stopping.is_set():
@@ -147,6 +151,7 @@ class HostedExperiments:
             config=path,
             workers=self._workers,
             child=self._child,
+            commits=self._commits,
             pace=lambda: self._pace,
         )
 

@@ -24,6 +24,7 @@ from discreet.errors import ServiceError
 from discreet.service.http.bodies import Failure
 from discreet.service.http.endpoint import ENCODER, HEADERS, Endpoint, Headers, HttpAnswer
 from discreet.service.http.error_responses import problem_of
+from discreet.service.http.repeated_head import RepeatedHead, learned
 
 SHORT = 65_536
 """Bytes of a body up to which uvicorn reads on without being asked."""
@@ -46,6 +47,9 @@ class Protocol(HttpToolsProtocol):
     """Bytes and lines of the complete headers of this request."""
     _unheard = 0
     """Bytes since the parser last reported anything but a URL: the parser may be keeping them."""
+    _repeated: RepeatedHead | None = None
+    _idle_timer: asyncio.TimerHandle | None = None
+    _answered_at = 0.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -69,20 +73,43 @@ class Protocol(HttpToolsProtocol):
         self._unset_keepalive_if_required()
         self._end_of_head()
         self._end_of_body()
+        if self._idle_timer is not None:
+            self._idle_timer.cancel()
 
     def data_received(self, data: bytes) -> None:
         if self.transport.is_closing():  # refused: drop what still arrives
+            return
+        between = not (self._in_head or self._in_body or self._unheard or self._busy())
+        if between and self._again(data):
             return
         self._unheard += len(data)
         super().data_received(data)
         if self.transport.is_closing():
             return
+        if between and isinstance(self.cycle, Exchange) and self.cycle.begun:
+            self._repeated = self.cycle.repeated(data)
         if self._unheard > HEAD:
             self._refuse(_too_large())
         elif self._in_head and self._head_timer is None:
             self._head_timer = self.loop.call_later(HEAD_SECONDS, self._head_is_late)
         elif self._in_body and self._body_timer is None:
             self._body_timer = self.loop.call_later(BODY_SECONDS, self._body_is_late)
+
+    def _again(self, data: bytes) -> bool:
+        """Answer a request whose head is that of the last one; False if it is not."""
+        known = self._repeated
+        body = None if known is None else known.body(data)
+        if known is None or body is None:
+            return False
+        endpoint = self._direct(known.route, len(body))
+        if endpoint is None:
+            return False
+        self._unset_keepalive_if_required()
+        exchange = Exchange(self, endpoint, known.route, known.headers, True, known.old)
+        exchange.body, exchange.more_body = body, False
+        self.cycle = cast(RequestResponseCycle, exchange)
+        exchange.begin()
+        return True
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
@@ -190,22 +217,50 @@ class Protocol(HttpToolsProtocol):
         if len(self.pipeline) >= WAITING:  # uvicorn itself sets no limit
             raise HttpParserError
         idle = self.cycle is None or self.cycle.response_complete
-        endpoint = self._endpoint() if idle and not self.expect_100_continue else None
-        if endpoint is None:
+        exchange = self._exchange() if idle and not self.expect_100_continue else None
+        if exchange is None:
             super().on_headers_complete()
         else:
-            self.cycle = cast(RequestResponseCycle, Exchange(self, *endpoint))
+            self.cycle = cast(RequestResponseCycle, exchange)
         self._end_of_head()
         self._in_body = True
 
-    def _endpoint(self) -> tuple[Endpoint, dict[bytes, bytes]] | None:
-        direct: dict[tuple[bytes, bytes], Endpoint] = self.app_state.get("direct", {})
-        endpoint = direct.get((self.parser.get_method(), self.url))
-        if endpoint is None or self.parser.should_upgrade():
+    def _exchange(self) -> Exchange | None:
+        parser, headers = self.parser, dict(self.headers)
+        route = (parser.get_method(), self.url)
+        endpoint = self._direct(route, int(headers.get(b"content-length", SHORT + 1)))
+        if endpoint is None or parser.should_upgrade():
             return None
-        headers = dict(self.headers)
-        length = int(headers.get(b"content-length", SHORT + 1))
-        return (endpoint, headers) if length <= min(SHORT, endpoint.limit) else None
+        old = parser.get_http_version() == "1.0"
+        return Exchange(self, endpoint, route, headers, bool(parser.should_keep_alive()), old)
+
+    def _direct(self, route: tuple[bytes, bytes], length: int) -> Endpoint | None:
+        """The endpoint of a request that takes the shortcut."""
+        direct: dict[tuple[bytes, bytes], Endpoint] = self.app_state.get("direct", {})
+        endpoint = direct.get(route)
+        short = endpoint is not None and length <= min(SHORT, endpoint.limit)
+        return endpoint if short else None
+
+    def answered(self) -> None:
+        """uvicorn's ``on_response_complete`` for the shortcut, with one timer per connection
+        instead of one per request."""
+        if self.pipeline or self.flow.read_paused or self.transport.is_closing():
+            self.on_response_complete()
+            return
+        self.server_state.total_requests += 1
+        self._answered_at = self.loop.time()
+        if self._idle_timer is None:
+            self._idle_timer = self.loop.call_later(self.timeout_keep_alive, self._is_idle)
+
+    def _is_idle(self) -> None:
+        self._idle_timer = None
+        if self._busy() or self._in_head or self._in_body:  # the next answer sets it again
+            return
+        left = self._answered_at + self.timeout_keep_alive - self.loop.time()
+        if left > 0:
+            self._idle_timer = self.loop.call_later(left, self._is_idle)
+        else:
+            self.timeout_keep_alive_handler()
 
     def on_message_complete(self) -> None:
         self._unheard = 0
@@ -235,12 +290,26 @@ class Exchange:
 
     message_event = _Unheard()
 
-    def __init__(self, protocol: Protocol, endpoint: Endpoint, headers: dict[bytes, bytes]) -> None:
+    def __init__(
+        self,
+        protocol: Protocol,
+        endpoint: Endpoint,
+        route: tuple[bytes, bytes],
+        headers: dict[bytes, bytes],
+        keep_alive: bool,
+        old: bool,
+    ) -> None:
         self._protocol, self._endpoint, self._headers = protocol, endpoint, headers
-        self.keep_alive = bool(protocol.parser.should_keep_alive())
-        self._old = protocol.parser.get_http_version() == "1.0"
-        self.body, self.more_body = bytearray(), True
+        self._route, self.keep_alive, self._old = route, keep_alive, old
+        self.body: bytes | bytearray = bytearray()
+        self.more_body = True
         self.response_complete = self.disconnected = self.begun = False
+
+    def repeated(self, data: bytes) -> RepeatedHead | None:
+        """The head of this request, to compare the next with, if the data are this request."""
+        if not self.keep_alive:
+            return None
+        return learned(data, len(self.body), self._route, self._headers, old=self._old)
 
     def begin(self) -> None:
         """Start the answer; the request is complete."""
@@ -276,7 +345,7 @@ class Exchange:
             protocol.tasks.discard(self._task)
         if not self.keep_alive:
             protocol.transport.close()
-        protocol.on_response_complete()
+        protocol.answered()
 
 
 def _cross_origin(state: dict[str, Any], headers: dict[bytes, bytes]) -> Headers:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from discreet.billboard.signing import public_key
 from discreet.errors import DiscreetError, InvalidInput, StateClaimed
-from discreet.service.example import EXAMPLE
+from discreet.service.example import IN_A_FOLDER
 from discreet.service.kill_points import step
 from discreet.service.runtime import lifecycle
 from discreet.service.runtime.adoption import check_movable, moved
@@ -48,7 +48,7 @@ class Begun:
     """A new experiment: its admin key, shown once, and the key that verifies its releases."""
 
     name: str
-    key: str
+    admin_key: str
     public_key: str
     anchor: str
 
@@ -96,7 +96,7 @@ class ExperimentFolder:
         """
         place = self._free_place(name)
         said = f'experiment = "{name}"'
-        text = EXAMPLE if text is None else text
+        text = IN_A_FOLDER if text is None else text
         text = _TITLE.sub(said, text, count=1) if _TITLE.search(text) else f"{said}\n{text}"
         place.mkdir(mode=0o700, parents=True)
         try:

@@ -138,7 +138,9 @@ class FitChild:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,  # a warning of a library could contain rows
                 text=True,
-                start_new_session=True,  # Ctrl-C goes to the parent, which ends the child
+                # Ctrl-C goes to the parent, which ends the child. Not a session of its own: Linux
+                # shares processors out among sessions first, and niceness counts inside one only.
+                process_group=0,
                 env=self._environment,
             )
             self._environment.pop("DISCREET_STEP", None)  # a test kills one child only

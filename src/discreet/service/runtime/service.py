@@ -20,6 +20,7 @@ from discreet.service.runtime.upkeep import Upkeep
 from discreet.service.runtime.worker_state import WorkerState
 from discreet.service.settings import ENDED, MODES, Settings
 from discreet.service.storage import api_keys, change_table
+from discreet.service.storage.commit_thread import CommitThread
 from discreet.service.storage.faults import safe_name
 from discreet.validate import one_of
 
@@ -28,8 +29,8 @@ class Service:
     """Decisions through ``decisions``; the rest is what operators see and change.
 
     With the path of its settings file, fits run in a child process and the file is watched.
-    Without a path, fits run in a thread. Services of one process may share a ``child``; ``pace``
-    says how often such a one looks at its database.
+    Without a path, fits run in a thread. Services of one process may share a ``child`` that fits
+    and a thread that ``commits``; ``pace`` says how often such a one looks at its database.
     """
 
     def __init__(
@@ -39,10 +40,11 @@ class Service:
         config: Path | None = None,
         workers: int = 1,
         child: FitChild | None = None,
+        commits: CommitThread | None = None,
         pace: Callable[[], float] | None = None,
     ) -> None:
         self.settings = settings
-        self.state = WorkerState(settings, workers=workers)
+        self.state = WorkerState(settings, workers=workers, commits=commits)
         self.decisions = WorkerDecisions(self.state)
         if config is not None:
             self.state.file = ExperimentFile(config, settings, self.state.log)

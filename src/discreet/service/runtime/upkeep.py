@@ -33,6 +33,10 @@ COUNTED = 20
 """Ticks between two notes of how many decisions were answered."""
 
 
+BREATH = 0.003
+"""Seconds between two slices of rows that are deleted, in which decisions have the writing thread.
+The same for every slice: what it adds to the time until the next release is public."""
+
 QUIET, NAP = 10.0, 5.0
 """Where there are many experiments, one that nobody asked for ``QUIET`` seconds, and that has no
 release ahead, is looked at every ``NAP`` seconds; the next request wakes it."""
@@ -81,9 +85,12 @@ class Upkeep:
         """Drop a fit that is under way: it is made again at the next start."""
         self._stopping.set()
         self._awake.set()
-        if self._fitter:
+        ended = asyncio.gather(*self._tasks)
+        while self._fitter and not ended.done():
+            # Again and again: a task that had just begun a release starts the child once more.
             await asyncio.to_thread(self._fitter.close)
-        await asyncio.gather(*self._tasks)
+            await asyncio.wait([ended], timeout=0.1)
+        await ended
 
     async def _repeat(self, duty: Duty) -> None:
         if self._pace is not None:  # the start has read everything; others want to start
@@ -217,7 +224,7 @@ class Upkeep:
         """Destroy expired keys of names, then delete a slice of those names: a release that is due
         meanwhile does not wait for all of them."""
         state = self._state
-        expired = await state.read(state.names.expired)
+        expired = state.names.expired
         for place in expired:
             await asyncio.to_thread(state.vault.destroy, *place, NAMES)
             step("names:key-destroyed")
@@ -259,6 +266,7 @@ class Upkeep:
             delete = partial(journal.forget_slots, epoch=epoch, batch=batch, slots=slots)
             state.writer.run(delete)
             step("release:some-deleted")
+            self._stopping.wait(BREATH)
         state.writer.run(lambda c: journal.forget(c, epoch, batch))
 
     def _publisher(self) -> release_transaction.Publisher:

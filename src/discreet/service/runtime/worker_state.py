@@ -24,6 +24,7 @@ from discreet.service.settings import STORING, Settings
 from discreet.service.storage import api_keys, change_table, document_table, traffic_table
 from discreet.service.storage.anchor import Anchor, behind
 from discreet.service.storage.batches import BatchState, Slots, Terms, under_way
+from discreet.service.storage.commit_thread import CommitThread
 from discreet.service.storage.database import Connection, Database
 from discreet.service.storage.faults import safe_name
 from discreet.service.storage.journal import Journal
@@ -59,10 +60,13 @@ class WorkerState:
     decided = 0
     """Decisions and tickets that this worker answered and that no hour counts yet."""
 
-    def __init__(self, settings: Settings, *, workers: int = 1) -> None:
+    def __init__(
+        self, settings: Settings, *, workers: int = 1, commits: CommitThread | None = None
+    ) -> None:
         self.settings = settings
         self.log = Log(settings.experiment)
         self.database: Database = open_database(settings)
+        self._commits = commits if self.database.embedded else None
         self.vault = Vault(settings.place(settings.vault))
         self.anchor: Anchor = anchor_of(settings)
         self.anchor_beside = beside(settings, self.anchor.path)
@@ -100,7 +104,7 @@ class WorkerState:
             self._reader = self.database.connect()
             self._open.callback(lambda: self._reader.close())
             check(self.settings, self.database, self._reader, self.anchor)
-            self.writer = Writer(self.database)
+            self.writer = Writer(self.database, self._commits)
             self._open.callback(self.writer.close)
             self._reading = ThreadPoolExecutor(1, thread_name_prefix="reader")
             self._open.callback(self._reading.shutdown)
@@ -242,11 +246,14 @@ class WorkerState:
     async def probe(self) -> None:
         """Find out what the next decision needs: secrets, and a disk that takes a row."""
         places = [(each.epoch, each.id) for each in self.live if each.state == "open"]
-        self._vault_fault = await asyncio.to_thread(self.vault.fault, places)
+        await asyncio.to_thread(self._probe, places)
+
+    def _probe(self, places: list[tuple[int, int]]) -> None:
+        self._vault_fault = self.vault.fault(places)
         if self.writer.fault or time.monotonic() - self._probed > PROBED:
             self._probed = time.monotonic()
             with suppress(*self.database.lost, OSError):  # the writer has noted it
-                await asyncio.to_thread(self.writer.probe)
+                self.writer.probe()
 
     def over(self, epoch: int, batch: int) -> bool:
         """Whether a batch is over; a batch that opened after the last look is not."""

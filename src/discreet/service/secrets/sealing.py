@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import struct
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from cryptography.exceptions import InvalidTag
@@ -20,13 +19,15 @@ _TAIL = struct.Struct("<iB16x")
 _LOSS = struct.Struct("<d")
 
 
-@dataclass(frozen=True, repr=False)
-class Row:
+class Row(NamedTuple):
     """A decision: features (p,), action, whether it waits for activation."""
 
     features: np.ndarray[Any, Any]
     action: int
     deferred: bool = False
+
+    def __repr__(self) -> str:
+        return "Row(private)"
 
     def pack(self) -> bytes:
         return self.features.tobytes() + _TAIL.pack(self.action, self.deferred)

@@ -12,6 +12,9 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, TypeVar
 
+PATIENCE = 10.0
+"""Seconds to wait for another program that writes to the same database, such as discreet keys."""
+
 Claim = TypeVar("Claim")
 Made = TypeVar("Made")
 
@@ -54,6 +57,9 @@ class Database(ABC):
     """Like ``lock``, but skips rows that another transaction holds."""
     share: ClassVar[str]
     """Ends a SELECT whose batches must keep their state, though their counters may change."""
+    embedded: ClassVar[bool] = False
+    """Whether this process does the work of a commit. A thread may then commit for several; for a
+    server it waits, and several waits are best side by side."""
     lost: tuple[type[Exception], ...] = ()
     """Errors that mean a fault of the storage, not of the request."""
 
@@ -70,9 +76,22 @@ class Database(ABC):
     def guard(self) -> AbstractContextManager[None]:
         """Held while a process serves; refuses a second process if only one may serve."""
 
+    def connect_to_write(self) -> Connection:
+        """The connection of a process through which most rows are written."""
+        return self.connect()
+
     @contextmanager
-    def transaction(self, connection: Connection) -> Iterator[Connection]:
-        """Everything inside happens, or nothing does."""
+    def transaction(
+        self,
+        connection: Connection,
+        *,
+        synced: bool = True,  # noqa: ARG002
+    ) -> Iterator[Connection]:
+        """Everything inside happens, or nothing does.
+
+        It is durable before others see it; if not ``synced``, it may be so only once the file of
+        ``unsynced`` has reached the disk.
+        """
         connection.execute(self.begin)
         try:
             yield connection
@@ -80,6 +99,15 @@ class Database(ABC):
         except BaseException:
             self.roll_back(connection)
             raise
+
+    def unsynced(self, connection: Connection) -> int | None:  # noqa: ARG002
+        """The open file that must reach the disk before what this connection wrote is durable; None
+        if all of it is, or if it was asked before."""
+        return None
+
+    def held_by_another(self, error: Exception) -> bool:  # noqa: ARG002
+        """Whether a transaction could not begin since another program writes."""
+        return False
 
     def roll_back(self, connection: Connection) -> None:
         """End a failed transaction, even if the database has ended it already."""

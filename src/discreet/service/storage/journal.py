@@ -13,7 +13,7 @@ from discreet.service.storage.request_names import Names, remember
 
 ROWS_OF_PEOPLE = ("records", "answers", "replies", "handed")
 """The tables whose rows are deleted after a release, by a burn or by a restore."""
-SLICE = 4096
+SLICE = 1024
 """Slots per transaction when rows are deleted: limits how long decisions wait."""
 
 

@@ -36,6 +36,8 @@ class Names:
         self._over: list[Place] = []
         self.incomplete = False
         """Whether a backup was restored so recently that names may be missing."""
+        self.expired: list[Place] = []
+        """Batches whose names must be forgotten now, the oldest first, as of the last ``look``."""
 
     def hashed(self, place: Place, request: bytes) -> bytes:
         """The hash to remember for a request that takes a slot of this batch."""
@@ -50,13 +52,15 @@ class Names:
         return _hash(key, request)
 
     def look(self, connection: Connection) -> None:
-        """Read which batches are over and remembered; drop other keys from memory."""
+        """Read which batches are over and remembered, and which are expired; drop other keys from
+        memory."""
         rows = connection.execute(
-            f"""SELECT epoch, id, ended IS NOT NULL FROM batches
-                WHERE {UNDER_WAY} OR ended > {self._since}"""
+            f"""SELECT epoch, id, ended IS NOT NULL, ended <= {self._since} FROM batches
+                WHERE {UNDER_WAY} OR ended IS NOT NULL ORDER BY epoch, id"""
         ).fetchall()
-        known = {(row[0], row[1]) for row in rows}
-        self._over = [(row[0], row[1]) for row in rows if row[2]]
+        self.expired = [(row[0], row[1]) for row in rows if row[3]]
+        known = {(row[0], row[1]) for row in rows if not row[3]}
+        self._over = [(row[0], row[1]) for row in rows if row[2] and not row[3]]
         kept = list(self._keys.items())  # other threads add keys meanwhile
         self._keys = {place: key for place, key in kept if place in known}
         found = connection.execute(f"SELECT 1 FROM experiment WHERE restored > {self._since}")
@@ -100,13 +104,6 @@ class Names:
         if key is not None:
             self._keys[place] = key
         return key
-
-    def expired(self, connection: Connection) -> list[Place]:
-        """Batches whose names must be forgotten now, the oldest first."""
-        rows = connection.execute(
-            f"SELECT epoch, id FROM batches WHERE ended <= {self._since} ORDER BY epoch, id"
-        ).fetchall()
-        return [(row[0], row[1]) for row in rows]
 
     def forget(self, connection: Connection, place: Place) -> bool:
         """Delete a slice of the names of a batch; True if none is left."""

@@ -11,10 +11,29 @@ from typing import Any
 
 from discreet.service.file_lock import held
 from discreet.service.storage.clock import Clock
-from discreet.service.storage.database import Claim, Connection, Database, Made
+from discreet.service.storage.database import PATIENCE, Claim, Connection, Database, Made
 
-PATIENCE = 10
-"""Seconds to wait for another writer, such as discreet keys."""
+
+class _Writing(sqlite3.Connection):
+    """A connection whose commits may reach the disk later, and together with others.
+
+    With synchronous=NORMAL a commit is in the write-ahead log, and whoever waits for it lets the
+    log reach the disk: what synchronous=FULL does, only that others see the commit before.
+    """
+
+    log: int | None = None
+    level, unsynced = "FULL", False
+
+    def set_level(self, level: str) -> None:
+        if level != self.level:
+            self.execute(f"PRAGMA synchronous={level}")
+            self.level = level
+
+    def close(self) -> None:
+        if self.log is not None:
+            os.close(self.log)
+            self.log = None
+        super().close()
 
 
 class Sqlite(Database):
@@ -25,6 +44,7 @@ class Sqlite(Database):
     # One process serves and one thread of it writes: BEGIN IMMEDIATE is all the locking needed.
     lock = claim = share = ""
     begin = "BEGIN IMMEDIATE"
+    embedded = True
     lost = (sqlite3.Error,)
     remedy = (
         "Name a file that discreet made, or a new one, in a folder that this user may write to; "
@@ -36,10 +56,21 @@ class Sqlite(Database):
         self.clock = Clock()
 
     def connect(self) -> Connection:
+        return self._connected(sqlite3.Connection, PATIENCE)
+
+    def connect_to_write(self) -> Connection:
+        # It may write for other databases too, so it waits for no other program, but tries again.
+        return self._connected(_Writing, 0)
+
+    def _connected(self, kind: type[sqlite3.Connection], patience: float) -> sqlite3.Connection:
         if not self.path.exists():
             os.close(os.open(self.path, os.O_CREAT | os.O_WRONLY, 0o600))
         connection = sqlite3.connect(
-            self.path, isolation_level=None, check_same_thread=False, timeout=PATIENCE
+            self.path,
+            isolation_level=None,
+            check_same_thread=False,
+            timeout=PATIENCE,
+            factory=kind,
         )
         # Deleted content is overwritten; what is committed survives a power cut. Little is read
         # twice, so a cache of 512 KiB is enough.
@@ -47,7 +78,28 @@ class Sqlite(Database):
         for setting in settings:
             connection.execute(f"PRAGMA {setting}")
         connection.create_function("discreet_now", 0, lambda: self.clock.now())
+        connection.execute(f"PRAGMA busy_timeout = {int(patience * 1000)}")
         return connection
+
+    @contextmanager
+    def transaction(self, connection: Connection, *, synced: bool = True) -> Iterator[Connection]:
+        if isinstance(connection, _Writing):
+            connection.set_level("FULL" if synced else "NORMAL")
+        with super().transaction(connection):
+            yield connection
+        if isinstance(connection, _Writing) and not synced:
+            if connection.log is None:
+                connection.log = os.open(f"{self.path}-wal", os.O_RDWR)
+            connection.unsynced = True
+
+    def unsynced(self, connection: Connection) -> int | None:
+        if not isinstance(connection, _Writing) or not connection.unsynced:
+            return None
+        connection.unsynced = False
+        return connection.log
+
+    def held_by_another(self, error: Exception) -> bool:
+        return getattr(error, "sqlite_errorname", "").startswith("SQLITE_BUSY")
 
     def seen(self, moment: float) -> None:
         self.clock = Clock(moment)
@@ -107,9 +159,10 @@ class Sqlite(Database):
     def erase(self, connection: Connection) -> bool:
         # An open reader keeps old pages in the log, and decisions must not wait for it. Then this
         # returns False, and upkeep tries again.
+        patience = connection.execute("PRAGMA busy_timeout").fetchone()[0]
         connection.execute("PRAGMA busy_timeout = 0")
         try:
             busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
         finally:
-            connection.execute(f"PRAGMA busy_timeout = {PATIENCE * 1000}")
+            connection.execute(f"PRAGMA busy_timeout = {patience}")
         return not busy

@@ -1,4 +1,4 @@
-"""One thread writes: many small writes share a transaction, and are answered after its commit."""
+"""The writes of one database: many small ones share a transaction, and are answered after it."""
 
 from __future__ import annotations
 
@@ -6,62 +6,55 @@ import asyncio
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
-from queue import Empty, SimpleQueue
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from discreet.errors import NotReady
 from discreet.service.event_loop import running_loop
 from discreet.service.kill_points import step
+from discreet.service.storage.commit_thread import Answers, BusyError, CommitThread, Work
 from discreet.service.storage.database import Bulk, Connection, Database
 from discreet.service.storage.faults import safe_name
 
 T = TypeVar("T")
-LARGEST = 256
-"""The most writes per transaction: limits how long the first of them waits."""
-
-
-class _Work(NamedTuple):
-    """``bulk`` is None for an operation outside any transaction; ``loop`` for a waiting thread."""
-
-    bulk: Bulk | None
-    item: Any
-    done: Any
-    loop: asyncio.AbstractEventLoop | None
-
-
-_Answers = list[tuple[_Work, Any, Exception | None]]
 
 
 class Writer:
-    """Group commit: a write is durable when its future is resolved."""
+    """Group commit: a write is durable when its future is resolved.
 
-    def __init__(self, database: Database) -> None:
+    Without a ``thread`` that commits for several databases the writer has one of its own.
+    """
+
+    def __init__(self, database: Database, thread: CommitThread | None = None) -> None:
         self._database = database
         self.fault: str | None = None
         """The safe name of the error that a commit met, until ``probe`` could write again."""
-        self._connection = database.connect()
-        self._queue: SimpleQueue[list[_Work] | None] = SimpleQueue()
-        self._gathered: list[_Work] = []
+        self._connection = database.connect_to_write()
+        self._whole = True
+        self._gathered: list[Work] = []
         self._asking, self._closed = threading.Lock(), False
-        self._thread = threading.Thread(target=self._loop, name="writer", daemon=True)
-        self._thread.start()
+        self._thread, self._shared = thread or CommitThread(), thread is not None
 
     def write(self, bulk: Bulk, item: Any) -> asyncio.Future[Any]:
-        """The result of ``bulk`` for this item, once it is committed."""
+        """The result of ``bulk`` for this item, once it is durable."""
         loop = running_loop()
         done = loop.create_future()
         with self._asking:
             self._check()
             if not self._gathered:  # all writes of this turn of the loop wake the thread once
                 loop.call_soon(self._flush)
-            self._gathered.append(_Work(bulk, item, done, loop))
+            self._gathered.append(Work(bulk, item, done, loop))
         return done
 
     def run(self, operation: Callable[[Connection], T]) -> T:
-        """Run an operation in a transaction, possibly with others; blocks the calling thread."""
-        done: Future[T] = Future()
-        self._put(_Work(_each, operation, done, None))
-        return done.result()
+        """Run an operation in a transaction, possibly with others; blocks the calling thread.
+
+        Nobody sees what it wrote before that is durable.
+        """
+        return self._asked(_each, operation)
+
+    def alone(self, operation: Callable[[Connection], T]) -> T:
+        """Run an operation on the writing thread outside any transaction; blocks the caller."""
+        return self._asked(None, operation)
 
     def probe(self) -> None:
         """Find out whether a row can be stored. Other commits may have had nothing to write."""
@@ -69,25 +62,24 @@ class Writer:
         self.run(lambda connection: connection.execute(moment) and None)
         self.fault = None
 
-    def alone(self, operation: Callable[[Connection], T]) -> T:
-        """Run an operation on the writing thread outside any transaction; blocks the caller."""
-        done: Future[T] = Future()
-        self._put(_Work(None, operation, done, None))
-        return done.result()
-
     def close(self) -> None:
         """Finish all pending writes; refuse new ones."""
+        done: Future[None] = Future()
         with self._asking:
             self._closed = True
-            self._queue.put(self._gathered)
-            self._queue.put(None)
-        self._thread.join()
+            last = Work(None, lambda _: None, done, None)
+            self._thread.put(self, [*self._gathered, last])
+        done.result()
+        if not self._shared:
+            self._thread.close()
         self._connection.close()
 
-    def _put(self, work: _Work) -> None:
+    def _asked(self, bulk: Bulk | None, operation: Callable[[Connection], T]) -> T:
+        done: Future[T] = Future()
         with self._asking:
             self._check()
-            self._queue.put([work])
+            self._thread.put(self, [Work(bulk, operation, done, None)])
+        return done.result()
 
     def _check(self) -> None:
         if self._closed:
@@ -96,45 +88,51 @@ class Writer:
     def _flush(self) -> None:
         with self._asking:
             if not self._closed:
-                self._queue.put(self._gathered)
+                self._thread.put(self, self._gathered)
                 self._gathered = []
 
-    def _loop(self) -> None:
-        more: list[_Work] | None = self._queue.get()
-        while more is not None:
-            asked = more
-            more = []
-            while more is not None and len(asked) < LARGEST:
-                try:
-                    more = self._queue.get_nowait()
-                except Empty:
-                    break
-                asked += more or ()
-            _answer(self._commit([work for work in asked if work.bulk]))
-            _answer([self._outside(work) for work in asked if not work.bulk])
-            if more is not None:
-                more = self._queue.get()
+    def commit(self, works: list[Work], *, patient: bool) -> Answers:
+        """What became of each, once the file of ``unsynced`` has reached the disk.
 
-    def _outside(self, work: _Work) -> tuple[_Work, Any, Exception | None]:
+        Raises BusyError, and has done nothing, if another program holds the database and there is
+        time to wait for it.
+        """
+        answers = self._commit([work for work in works if work.bulk], patient=patient)
+        return answers + [self._outside(work) for work in works if not work.bulk]
+
+    def unsynced(self) -> int | None:
+        """The open file that must reach the disk before anybody is answered, if any must."""
+        return self._database.unsynced(self._connection)
+
+    def not_synced(self, answers: Answers, error: OSError) -> Answers:
+        """What to answer where that failed."""
+        # Nobody knows which pages reached the disk, and a second attempt would not tell. So nothing
+        # is written until the database has written all of them anew.
+        self.fault, self._whole = safe_name(error), False
+        return [(work, None, failed or error) for work, _, failed in answers]
+
+    def _outside(self, work: Work) -> tuple[Work, Any, Exception | None]:
         try:
             return work, work.item(self._connection), None
         except Exception as error:
             return work, None, error
 
-    def _commit(self, works: list[_Work], *, again: bool = True) -> _Answers:
+    def _commit(self, works: list[Work], *, patient: bool, again: bool = True) -> Answers:
         """One transaction for all; if it fails, one for each, so that one error affects one write.
 
         After a broken connection nobody knows whether COMMIT succeeded. Then everything is written
         once more: rows that exist already stay as they are.
         """
-        if not works or not self._revived():
+        if not works:
+            return []
+        if not self._revived():
             return [(work, None, _unreachable()) for work in works]
         try:
-            groups: dict[Bulk, list[_Work]] = {}
+            groups: dict[Bulk, list[Work]] = {}
             for work in works:
                 groups.setdefault(work.bulk or _each, []).append(work)
-            answers: _Answers = []
-            with self._database.transaction(self._connection) as connection:
+            answers: Answers = []
+            with self._database.transaction(self._connection, synced=_each in groups) as connection:
                 # All processes take locks in one order: of people before that of the experiment.
                 for bulk, members in sorted(groups.items(), key=_name):
                     results = bulk(connection, [work.item for work in members])
@@ -145,24 +143,27 @@ class Writer:
             step("write:committed")
             return answers
         except Exception as error:
+            if patient and self._database.held_by_another(error):
+                raise BusyError from error
             if isinstance(error, (*self._database.lost, OSError)):
                 self.fault = safe_name(error)
             before = self._connection
             reached = self._revived()
             if reached and again and self._connection is not before:
-                return self._commit(works, again=False)
+                return self._commit(works, patient=False, again=False)
             if reached and len(works) > 1:
-                return [answer for work in works for answer in self._commit([work])]
+                return [answer for work in works for answer in self._commit([work], patient=False)]
             return [(work, None, error) for work in works]
 
     def _revived(self) -> bool:
-        """Whether the database can be reached again."""
+        """Whether the database can be reached, and holds all that it was given."""
         try:
             self._connection = self._database.revived(self._connection)
+            self._whole = self._whole or self._database.erase(self._connection)
         except self._database.lost as error:
             self.fault = safe_name(error)
             return False
-        return True
+        return self._whole
 
 
 def _name(group: tuple[Bulk, Any]) -> str:
@@ -175,31 +176,3 @@ def _unreachable() -> Exception:
 
 def _each(connection: Connection, operations: list[Any]) -> list[Any]:
     return [operation(connection) for operation in operations]
-
-
-def _answer(answers: _Answers) -> None:
-    """Deliver results; each event loop is woken once."""
-    loops: dict[Any, list[tuple[Any, Any, Exception | None]]] = {}
-    for work, result, error in answers:
-        if work.loop is None:
-            _settle(work.done, result, error)
-        else:
-            loops.setdefault(work.loop, []).append((work.done, result, error))
-    for loop, settled in loops.items():
-        try:
-            loop.call_soon_threadsafe(_settle_all, settled)
-        except RuntimeError:  # the loop is closed: nobody waits
-            continue
-
-
-def _settle_all(settled: list[tuple[Any, Any, Exception | None]]) -> None:
-    for done, result, error in settled:
-        if not done.done():  # its request may have been cancelled
-            _settle(done, result, error)
-
-
-def _settle(done: Any, result: Any, error: Exception | None) -> None:
-    if error is None:
-        done.set_result(result)
-    else:
-        done.set_exception(error)

@@ -57,6 +57,12 @@ class Asked:
         """What comes before every path, where a proxy serves us below a path of its own."""
         return self.service.settings.prefix
 
+    @property
+    def server(self) -> str | None:
+        """The page of all experiments, if this is one of a server's."""
+        below = f"/v1/experiments/{self.service.settings.experiment}"
+        return f"{self.root.removesuffix(below)}/ui" if self.root.endswith(below) else None
+
     def to(self, path: str) -> Response:
         """Lead the browser to a page, after a form."""
         return RedirectResponse(self.root + path, 303)
@@ -87,6 +93,7 @@ class Asked:
             admin=self.admin,
             path=self.request.url.path.removeprefix(self.root),
             root=self.root,
+            server=self.server,
             newest=self.service.newest,
         )
         return HTMLResponse(text, code)

@@ -13,7 +13,7 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from discreet.errors import InvalidInput
-from discreet.service.example import EXAMPLE
+from discreet.service.example import IN_A_FOLDER
 from discreet.service.http.metrics import Metrics
 from discreet.service.http.rate_limit import RateLimit
 from discreet.service.http.refusals import Refusals
@@ -95,7 +95,7 @@ class ServerViews:
             told=dict(zip(services, told, strict=True)),
             now=time.time(),
             made=made,
-            example=EXAMPLE,
+            example=IN_A_FOLDER,
         )
 
 
