@@ -72,7 +72,7 @@ BUILTINS = {
     *("abs", "all", "any", "bool", "dict", "enumerate", "float", "int", "isinstance", "len"),
     *("list", "max", "min", "range", "str", "sum", "tuple", "zip"),
 }
-KEPT = {"_table"}
+KEPT = {"_table", "_space"}
 """Functions whose result is kept: none of them draws."""
 
 

@@ -26,7 +26,7 @@ from discreet.audit.confidence_bounds import (
 )
 from discreet.audit.finding import POWER, Finding, measured_verdict
 from discreet.audit.gaussian import GaussianRelease, shift_of
-from discreet.audit.noise_sources import Chosen, Trials
+from discreet.audit.noise_sources import Chosen, Replayed, Trials
 from discreet.audit.objective import Objective
 from discreet.audit.subjects import Subject
 from discreet.privacy.noise import Noise, SecureNoise
@@ -68,8 +68,7 @@ def black_box(
     trials = trials or trials_for(subject)
     make = _gaussian_plan if subject.ridge else _PLANS[subject.mechanism]
     plan = make(subject, trials)
-    one, two = (_hits(subject, plan, world, trials, noise) for world in (plan.first, plan.second))
-    hits = Hits(one, two, trials)
+    hits = _hits(subject, plan, trials, noise or SecureNoise())
 
     def proven(some: Hits) -> float:
         return measured_epsilon(some, subject.budget, alpha, gaussian=plan.gaussian)
@@ -93,15 +92,20 @@ def black_box(
     )
 
 
-def _hits(
-    subject: Subject, plan: AttackPlan, world: Batch, trials: int, noise: Noise | None
-) -> int:
-    hits = 0
+def _hits(subject: Subject, plan: AttackPlan, trials: int, noise: Noise) -> Hits:
+    """Hits of both worlds, which meet the same noise: each rate is judged by itself.
+
+    Drawing it exactly is most of the work. What luck does to one world it does to the other, so
+    the attack proves no less than with noise of their own.
+    """
+    hits = [0, 0]
     for start in range(0, trials, _AT_ONCE):
-        count = min(_AT_ONCE, trials - start)
-        release = subject.fit(world, Trials(noise or SecureNoise(), count))
-        hits += int((plan.statistic(release) > plan.threshold).sum())
-    return hits
+        drawn = Replayed(noise)
+        for number, world in enumerate((plan.first, plan.second)):
+            drawn.rewind()
+            release = subject.fit(world, Trials(drawn, min(_AT_ONCE, trials - start)))
+            hits[number] += int((plan.statistic(release) > plan.threshold).sum())
+    return Hits(hits[0], hits[1], trials)
 
 
 def _gaussian_plan(subject: Subject, trials: int) -> AttackPlan:

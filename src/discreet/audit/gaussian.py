@@ -63,10 +63,19 @@ class GaussianRelease:
         )
 
     def mean(self, record: Batch) -> np.ndarray[Any, Any]:
-        """The statistics of a batch with this record, without noise."""
-        return self.read(
-            self.mechanism.fit(self.read.batch(record), Chosen(), self.subject.earlier)
-        )
+        """The statistics of a batch with this record, without noise.
+
+        They are kept: a search moves one of two records at a time, and asks for both.
+        """
+        key = (record.features.tobytes(), record.losses.tobytes(), record.observed.tobytes())
+        if key not in self._means:
+            batch = self.read.batch(record)
+            self._means[key] = self.read(self.mechanism.fit(batch, Chosen(), self.subject.earlier))
+        return self._means[key]
+
+    @cached_property
+    def _means(self) -> dict[tuple[bytes, ...], np.ndarray[Any, Any]]:
+        return {}
 
     @cached_property
     def covariance(self) -> np.ndarray[Any, Any]:
@@ -126,16 +135,18 @@ def largest_distance(subject: Subject, distance: Distance, starts: int = 3, seed
             )
             return -min(found, 1e6)
 
+        def furthest(x: Any, y: Any, steps: int, apart: Any = apart) -> Any:
+            options = {"eps": _STEP, "maxiter": steps}
+            return minimize(apart, x, (y,), "L-BFGS-B", options=options).x
+
         for _ in range(2):
-            contexts = minimize(
-                apart, contexts, (losses,), "L-BFGS-B", options={"eps": _STEP, "maxiter": 30}
-            ).x
+            contexts, before = furthest(contexts, losses, 30), losses
             for each in _loss_choices(subject):
                 if apart(contexts, each) < apart(contexts, losses):
                     losses = each
-        contexts = minimize(
-            apart, contexts, (losses,), "L-BFGS-B", options={"eps": _STEP, "maxiter": 60}
-        ).x
+            if losses is before:
+                break
+        contexts = furthest(contexts, losses, 60)
         best = max(best, -apart(contexts, losses))
     return math.inf if best >= 1e6 else best
 

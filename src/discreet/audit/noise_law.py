@@ -14,7 +14,7 @@ from discreet.audit.confidence_bounds import clopper_pearson
 from discreet.audit.finding import FAILS, HOLDS, Finding
 from discreet.audit.fresh_process import in_fresh_process
 from discreet.audit.gaussian import GaussianRelease
-from discreet.audit.noise_sources import Chosen, Trials
+from discreet.audit.noise_sources import Chosen, Replayed, Trials
 from discreet.audit.objective import Objective
 from discreet.audit.subjects import Subject
 from discreet.oracles.mechanisms.legal_rows import GRID
@@ -101,13 +101,9 @@ def independence(
     Neither of the draws nor of their magnitudes: noise with a sign of its own and the size of
     another's is uncorrelated, and tells that size.
     """
-    source = noise or SecureNoise()
-    draws = normal_scores(subject, standard_draws(subject, source))
-    again = normal_scores(subject, standard_draws(subject, source))
-    elsewhere = [normal_scores(subject, each) for each in in_processes(subject, source)]
+    seen = [normal_scores(subject, each) for each in in_processes(subject, noise or SecureNoise())]
     failed = []
-    seen = [draws, again, *elsewhere]
-    for what, (one, two, here, there) in (
+    for what, (one, two, there) in (
         ("", seen),
         ("magnitudes of ", [magnitudes(each) for each in seen]),
     ):
@@ -115,7 +111,7 @@ def independence(
             "entries": uncorrelated(one, alpha),
             "releases": _unrelated(one[1:], one[:-1], alpha),
             "fits": _unrelated(one, two, alpha),
-            "processes": _unrelated(here, there, alpha),
+            "processes": _unrelated(one, there, alpha),
         }
         failed += [what + name for name, holds in kept.items() if not holds]
     return _finding(
@@ -198,19 +194,27 @@ def tails(
 
 
 def in_processes(subject: Subject, noise: Noise) -> list[Floats]:
-    """Draws of two processes that begin in the same state."""
-    return [in_fresh_process(standard_draws, subject, noise) for _ in range(2)]
+    """Draws of two fits in one process, and of one in another that begins in the same state."""
+    return [draws for fits in (2, 1) for draws in in_fresh_process(_draws_of, subject, noise, fits)]
+
+
+def _draws_of(subject: Subject, noise: Noise, fits: int) -> list[Floats]:
+    return [standard_draws(subject, noise) for _ in range(fits)]
 
 
 def grid(subject: Subject, alpha: float, noise: Noise | None = None, name: str = "") -> Finding:
-    """Noisy sums are whole numbers, and no bit below their noise says anything, for any batch."""
-    seen, kept = GaussianRelease(subject), []
+    """Noisy sums are whole numbers, and no bit below their noise says anything, for any batch.
+
+    Each batch is judged by itself, so both meet the same noise.
+    """
+    seen, kept, source = GaussianRelease(subject), list[bool](), Replayed(noise or SecureNoise())
     first, _ = subject.worst_pair()
     rows, columns = np.triu_indices(subject.dimension + 1)
     steps_in_one = GRID**2 * (1.0 if subject.stretched else 2.0)
     least = subject.calibrated.gram * math.sqrt(0.5) * steps_in_one
     for batch in (seen.read.batch(), first):
-        release = subject.fit(batch, Trials(noise or SecureNoise(), RELEASES))
+        source.rewind()
+        release = subject.fit(batch, Trials(source, RELEASES))
         gram = release.statistics.gram if subject.stretched else release.gram.values
         steps = (gram * steps_in_one)[..., rows, columns]
         kept += [

@@ -49,6 +49,78 @@ class Trials:
 
 
 @dataclass
+class _Passed:
+    """Noise that is passed on from ``source``."""
+
+    source: Noise
+
+    def __post_init__(self) -> None:
+        self.exact = self.source.exact
+
+    def for_batch(self, batch: int) -> Noise:  # noqa: ARG002
+        return self
+
+    def claim(self, event: Event) -> Event:
+        return self.source.claim(event)
+
+    def gaussian(self, name: str, shape: tuple[int, ...], scale: Any) -> Any:
+        return self.source.gaussian(name, shape, scale)
+
+    def normal(self, name: str, shape: tuple[int, ...]) -> Any:
+        return self.source.normal(name, shape)
+
+    def ball(self, name: str, shape: tuple[int, ...]) -> Any:
+        return self.source.ball(name, shape)
+
+    def choose(self, name: str, scores: Any, scale: Any) -> Any:
+        return self.source.choose(name, scores, scale)
+
+
+@dataclass
+class Replayed(_Passed):
+    """Draws of ``source`` that a second world meets again, after ``rewind``.
+
+    Rates of two worlds are bounded one by one, so their releases may share noise: within a world
+    they do not. A draw that was not asked for in the same words before is made anew, and so are
+    draws of other laws, which cost little.
+    """
+
+    kept: list[tuple[Any, Any]] = field(default_factory=list)
+    place: int = 0
+
+    def rewind(self) -> None:
+        """The next draw is the first one again."""
+        self.place = 0
+
+    def gaussian(self, name: str, shape: tuple[int, ...], scale: Any) -> Any:
+        words = name, shape, np.asarray(scale).tobytes()
+        known = self.kept[self.place] if self.place < len(self.kept) else (None, None)
+        if known[0] != words:
+            known = words, self.source.gaussian(name, shape, scale)
+            known[1].flags.writeable = False  # the second world must meet what the first met
+            self.kept[self.place :] = [known]
+        self.place += 1
+        return known[1]
+
+
+@dataclass
+class DrawnAhead(_Passed):
+    """Draws of ``source`` for ``runs`` runs at once, each handed out once.
+
+    To ask OpenDP takes as long as ten of its draws.
+    """
+
+    runs: int
+    waiting: dict[Any, list[Any]] = field(default_factory=dict)
+
+    def gaussian(self, name: str, shape: tuple[int, ...], scale: Any) -> Any:
+        waiting = self.waiting.setdefault((name, shape, np.asarray(scale).tobytes()), [])
+        if not waiting:
+            waiting.extend(self.source.gaussian(name, (self.runs, *shape), scale))
+        return waiting.pop()
+
+
+@dataclass
 class Chosen:
     """Standard draws that the auditor chose, by name; everything else is silence.
 

@@ -114,17 +114,17 @@ class Objective:
         return np.asarray(volume.sum(axis=-1) - cost)
 
     def noise_and_volume(self, theta: Floats, batch: Batch) -> tuple[Floats, Floats]:
-        """b(θ) (..., A, p) and log det of the Hessian of each action (..., A)."""
+        """b(θ) (..., A, p) and log det of the Hessian of each action (..., A), for p = 2."""
         from scipy.special import expit
 
         x, weights = batch.features, np.asarray(batch.observed, dtype=float)
-        mean = expit(np.einsum("...ap,np->...an", theta, x))
+        mean = expit(theta @ x.T)
         slope = (mean - batch.losses.T) * weights.T
         b = -slope @ x - self.ridge * theta
         curve = mean * (1.0 - mean) * weights.T
-        hessian = np.einsum("...an,np,nq->...apq", curve, x, x)
-        hessian = hessian + self.ridge * np.eye(x.shape[-1])
-        return b, np.linalg.slogdet(hessian)[1]
+        left, across, right = (curve @ (x[:, i] * x[:, j]) for i, j in ((0, 0), (0, 1), (1, 1)))
+        left, right = left + self.ridge, right + self.ridge
+        return b, np.log(left) + np.log(right - across**2 / left)
 
     def log_ratio(self, theta: Floats, first: Batch, second: Batch) -> Floats:
         """log p₂(θ)/p₁(θ)."""

@@ -34,14 +34,13 @@ _OTHERS: tuple[tuple[tuple[float, float], ...], ...] = (
 _RECORDS = tuple(itertools.product((-1.0, 0.0, 1.0), (0.0, 0.4, 1.0)))
 
 
-def block_ratios(objective: Objective, first: Batch, second: Batch, action: int) -> Floats:
-    """log p₁/p₂ of one action's weights over the plane, for independent actions."""
+def block_law(objective: Objective, world: Batch, action: int) -> Floats:
+    """log p of one action's weights over the plane, for independent actions, up to a constant."""
     theta = np.zeros((len(PLANE), objective.subject.n_actions, 2))
     theta[:, action] = PLANE
-    b_one, v_one = objective.noise_and_volume(theta, first)
-    b_two, v_two = objective.noise_and_volume(theta, second)
-    norms = [np.linalg.norm(each[:, action], axis=-1) for each in (b_one, b_two)]
-    return np.asarray((norms[1] - norms[0]) / objective.scale + (v_one - v_two)[:, action])
+    b, volume = objective.noise_and_volume(theta, world)
+    norms = np.linalg.norm(b[:, action], axis=-1)
+    return np.asarray(volume[:, action] - norms / objective.scale)
 
 
 def exact_pure(subject: Subject) -> Finding:
@@ -71,13 +70,14 @@ def _separate_worst(objective: Objective, shared: list[Batch]) -> float:
     """Actions have noise of their own, so ratios of different actions add up."""
     subject = objective.subject
     same = silent = moved = 0.0
-    alone = joined(*shared, subject.record([0.0], 0.0, None))
-    single = [joined(*shared, subject.record([c], y, 0)) for c, y in _RECORDS]
+    alone = block_law(objective, joined(*shared, subject.record([0.0], 0.0, None)), 0)
+    single = [
+        block_law(objective, joined(*shared, subject.record([c], y, 0)), 0) for c, y in _RECORDS
+    ]
     for one in single:
-        for two in single:
-            same = max(same, float(block_ratios(objective, one, two, 0).max()))
+        same = max(same, *(float((one - two).max()) for two in single))
         # The record leaves this action and enters another one, which is independent of it.
-        ratios = block_ratios(objective, one, alone, 0)
+        ratios = one - alone
         silent = max(silent, float(np.abs(ratios).max()))
         moved = max(moved, float(ratios.max() - ratios.min()))
     if subject.feedback == "full":

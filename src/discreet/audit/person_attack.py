@@ -18,12 +18,12 @@ from discreet.audit.attack import sentence
 from discreet.audit.confidence_bounds import Hits, gaussian_hits, measured_epsilon, unlucky
 from discreet.audit.finding import POWER, Finding, measured_verdict
 from discreet.audit.gaussian import shift_of
-from discreet.audit.noise_sources import Chosen, Trials
+from discreet.audit.noise_sources import Chosen, Replayed, Trials
 from discreet.audit.release_reading import RidgeReader, reader_of
 from discreet.audit.subjects import Subject, joined
 from discreet.plan import Plan
 from discreet.privacy.groups import person_event
-from discreet.privacy.noise import Noise, SecureNoise
+from discreet.privacy.noise import SecureNoise
 from discreet.privacy.participation import Participation
 from discreet.rows.batch import Batch
 from discreet.rows.people_registry import PeopleRegistry
@@ -77,8 +77,12 @@ class TwoLives:
             made.append((direction, float(direction @ (one + two)) / 2))
         return made
 
-    def hits(self, world: int, trials: int, noise: Noise) -> int:
-        """How often all releases of this life together look like the second."""
+    def hits(self, world: int, trials: int, noise: Replayed) -> int:
+        """How often all releases of this life together look like the second.
+
+        Each rate is judged by itself, so both lives meet the same noise.
+        """
+        noise.rewind()
         total = np.zeros(trials)
         for batch, (direction, middle) in zip(self.batches, self.rules, strict=True):
             seen = self.read(self._fit(batch[world], Trials(noise, trials)))
@@ -93,7 +97,7 @@ class TwoLives:
 def which_life(subject: Subject, alpha: float, trials: int = 0) -> Finding:
     """What hits prove about all that one person contributes."""
     trials = trials or round(TRIALS * max(1.0, (2.0 / subject.epsilon) ** 2))
-    lives, noise = TwoLives(subject), SecureNoise(fast=True)
+    lives, noise = TwoLives(subject), Replayed(SecureNoise(fast=True))
     first, second = (lives.hits(world, trials, noise) for world in (0, 1))
     hits = Hits(first, second, trials)
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.arrays.linear_algebra import inverse_repaired
+from discreet.arrays.linear_algebra import inverse_repaired, triangle
 from discreet.audit.noise_sources import Chosen
 from discreet.audit.subjects import joined
 from discreet.oracles.mechanisms.pooled_statistics import PooledStatistics
@@ -128,6 +128,6 @@ def _side_by_side(*read: Any) -> np.ndarray[Any, Any]:
 
 def _svec(blocks: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Upper triangles with √2 off the diagonal: (..., blocks, p, p) -> (..., k)."""
-    rows, columns = np.triu_indices(blocks.shape[-1])
+    rows, columns = triangle(blocks.shape[-1])
     packed = blocks[..., rows, columns] * np.where(rows == columns, 1.0, math.sqrt(2.0))
     return packed.reshape(*blocks.shape[:-3], -1)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from functools import partial
+from importlib.util import find_spec
 from typing import Any
 
 from discreet.audit import noise_law
@@ -160,8 +161,10 @@ _TAILS = ("ridge-paper", "logistic-gamma", "logistic-gaussian", DEFAULT_PLAN)
 
 
 def _black_box(subject: Subject) -> Callable[[float], Finding]:
-    """The pooled oracle meets both samplers: the default plan has the exact one."""
-    options = _FAST if subject.mechanism in ("ridge-pooled", *_AFTER_A_PAST) else {}
+    """Ridge meets both samplers: the exact one with bandit feedback, and in the default plan."""
+    fast = subject.mechanism in ("ridge-pooled", *_AFTER_A_PAST)
+    fast |= subject.mechanism == "ridge-structured" and subject.feedback == "full"
+    options = _FAST if fast else {}
     return partial(black_box, subject, **options)
 
 
@@ -204,13 +207,23 @@ def answers(
         for place, check in enumerate(listed):
             keep(place, _answer(check, alpha))
     else:
-        with ProcessPoolExecutor(jobs) as pool:
+        with ProcessPoolExecutor(jobs, initializer=_one_thread) as pool:
             # The longest come first, so that no process is left with one at the end.
             order = sorted(range(len(listed)), key=lambda place: -PARTS.index(listed[place].part))
             waiting = {pool.submit(_answer, listed[place], alpha): place for place in order}
             for done in as_completed(waiting):
                 keep(waiting[done], done.result())
     return [found[place] for place in range(len(listed))]
+
+
+def _one_thread() -> None:
+    """Processes share out the cores: with threads of their own they would wait for each other."""
+    for library in ("OMP", "OPENBLAS", "MKL"):  # for what is loaded later
+        os.environ[f"{library}_NUM_THREADS"] = "1"
+    if find_spec("threadpoolctl") is not None:  # an extra; for what is loaded already
+        from threadpoolctl import threadpool_limits
+
+        threadpool_limits(1)
 
 
 def _answer(check: Check, alpha: float) -> Finding:

@@ -25,9 +25,10 @@ from discreet.audit.confidence_bounds import (
 )
 from discreet.audit.finding import FAILS, HOLDS, POWER, ROUNDING, Finding, measured_verdict
 from discreet.audit.neighbouring_runs import Play
-from discreet.audit.noise_sources import Chosen
+from discreet.audit.noise_sources import Chosen, DrawnAhead
 from discreet.audit.scenarios import Scenario
 from discreet.privacy.events import Event
+from discreet.privacy.noise import SecureNoise
 from discreet.releases.released import Released
 
 
@@ -82,7 +83,8 @@ def enters_once(scenario: Scenario, epsilon: float) -> Finding:
 
 def transcript(scenario: Scenario, epsilon: float, trials: int, alpha: float) -> Finding:
     """Lower bound on ε from whole transcripts of two neighbouring streams."""
-    play, pilots = Play(scenario, epsilon), trials // 2
+    pilots = trials // 2
+    play = Play(scenario, epsilon, DrawnAhead(SecureNoise(), pilots))
 
     def runs(count: int) -> list[list[Released]]:
         versions = scenario.first, scenario.second

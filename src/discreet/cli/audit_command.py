@@ -39,8 +39,12 @@ def add(commands: Commands) -> None:
     summary = "attack every mechanism that ships and judge it"
     parser = command(commands, "audit", summary, audit, TEXT)
     effort = parser.add_mutually_exclusive_group()
-    effort.add_argument("--quick", action="store_true", help="ε = 2, under two minutes (default)")
-    effort.add_argument("--full", action="store_true", help="ε = 1, 2, 4, 8; half an hour at most")
+    effort.add_argument(
+        "--quick", action="store_true", help="ε = 2, a minute on two cores (default)"
+    )
+    effort.add_argument(
+        "--full", action="store_true", help="ε = 1, 2, 4, 8; a quarter of an hour at most"
+    )
     parser.add_argument(
         "--mechanism", nargs="+", metavar="NAME", help="ridge-structured, logistic-gamma, finite, …"
     )

@@ -177,13 +177,9 @@ def _discrete_gaussian(scale: float, count: int) -> Any:
     if scale == 0.0:
         return np.zeros(count, dtype=np.int64)
     from opendp import measurements  # opendp.prelude would import scikit-learn, pandas and Polars
-    from opendp.domains import atom_domain, vector_domain
-    from opendp.metrics import l2_distance
-    from opendp.mod import enable_features
 
-    enable_features("contrib")
-    space = vector_domain(atom_domain(T="i64"), size=count), l2_distance(T=float)
-    drawn = measurements.make_gaussian(*space, scale=scale, k=0)([0] * count)
+    vectors, distance, _ = _space(count, "l2")
+    drawn = measurements.make_gaussian(vectors, distance, scale=scale, k=0)([0] * count)
     return np.asarray(drawn, dtype=np.int64)
 
 
@@ -225,12 +221,23 @@ def _table() -> np.ndarray[Any, Any]:
 def _exponential_mechanism(scores: list[int], scale: float) -> int:
     """Index of the noisy minimum with exact Gumbel noise: the exponential mechanism."""
     from opendp import measurements
+
+    space = _space(len(scores), "linf")
+    return int(measurements.make_noisy_max(*space, scale=scale, negate=True)(scores))
+
+
+@lru_cache(maxsize=64)
+def _space(count: int, norm: str) -> tuple[Any, Any, Any]:
+    """So many integers, their distance and the measure of privacy, in OpenDP's terms.
+
+    They hold no number of a draw, and making them takes longer than a small draw does.
+    """
     from opendp.domains import atom_domain, vector_domain
     from opendp.measures import zero_concentrated_divergence
-    from opendp.metrics import linf_distance
+    from opendp.metrics import l2_distance, linf_distance
     from opendp.mod import enable_features
 
     enable_features("contrib")
-    space = vector_domain(atom_domain(T="i64"), size=len(scores)), linf_distance(T="i64")
-    measure = zero_concentrated_divergence()
-    return int(measurements.make_noisy_max(*space, measure, scale=scale, negate=True)(scores))
+    distance = l2_distance(T=float) if norm == "l2" else linf_distance(T="i64")
+    vectors = vector_domain(atom_domain(T="i64"), size=count)
+    return vectors, distance, zero_concentrated_divergence()
