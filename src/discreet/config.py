@@ -11,6 +11,7 @@ import typing
 from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -42,7 +43,7 @@ def fields_to_config(item: Any) -> dict[str, Any]:
 
     One that was added later (``types.added_later``) is left out where it has its default.
     """
-    hints = typing.get_type_hints(type(item))
+    hints = _hints(type(item))
     written = {}
     for each in fields(item):
         value = getattr(item, each.name)
@@ -82,7 +83,7 @@ def build(cls: type[T], given: Mapping[str, Any], where: str, registry: Registry
         required = each.default is MISSING and each.default_factory is MISSING
         if required and name not in given:
             raise InvalidInput(f"{where}.{name} must be given; it is missing. Add it.")
-    hints = typing.get_type_hints(cls)
+    hints = _hints(cls)
     return cls(
         **{
             name: _read(hints[name], value, f"{where}.{name}", registry)
@@ -111,6 +112,16 @@ def _read(hint: Any, value: Any, where: str, registry: Registry) -> Any:
     if isinstance(value, list):
         return [_read(Any, part, f"{where}[{i}]", registry) for i, part in enumerate(value)]
     return value
+
+
+_KNOWN: WeakKeyDictionary[type[Any], dict[str, Any]] = WeakKeyDictionary()
+
+
+def _hints(cls: type[Any]) -> dict[str, Any]:
+    """The types of a class, whose texts Python would evaluate again at every question."""
+    if cls not in _KNOWN:
+        _KNOWN[cls] = typing.get_type_hints(cls)
+    return _KNOWN[cls]
 
 
 def _options(hint: Any) -> tuple[Any, ...]:

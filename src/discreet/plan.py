@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -59,6 +59,9 @@ PRIORS: Registry = {"Prior": Prior}
 CONTROLS: Registry = {"Control": Control}
 LONGEST = 160
 """Characters of a part of a plan that its repr shows."""
+
+_problem = lru_cache(maxsize=1024, typed=True)(Problem)
+"""Thousands of plans of a grid share a few problems."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -197,7 +200,7 @@ class Plan:
         often = self.participation or ONCE
         sizes = self.blocks, self.features.p
         joint = self.catalogue is not None
-        return Problem(*sizes, self.feedback, self.losses, radii, often, self.half_life, joint)
+        return _problem(*sizes, self.feedback, self.losses, radii, often, self.half_life, joint)
 
     @property
     def contexts(self) -> UnitBall | Schema:
@@ -272,7 +275,7 @@ class Plan:
         # responsible for its event. [docs/extending.md, "What your own oracle promises"]
         return event if name in ORACLES.built_in else events.not_audited(event, name)
 
-    @property
+    @cached_property
     def schedule(self) -> Schedule:
         lengths = (self.first_batch, self.horizon, self.growth, self.longest_batch)
         return Schedule(*lengths, self.close_every, self.half_life, self.imported)

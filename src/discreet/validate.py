@@ -34,6 +34,8 @@ def _numbers(name: str, value: Any, rule: str, step: str) -> np.ndarray[Any, Any
 
 def positive(name: str, value: Any, step: str = "Give a number above zero.") -> Any:
     """A finite number (or array of numbers) above zero."""
+    if type(value) is float and 0.0 < value < math.inf:  # of most, with no array
+        return value
     numbers = _numbers(name, value, "a positive finite number", step)
     if not bool(np.all(np.isfinite(numbers) & (numbers > 0))):
         raise InvalidInput(f"{name} must be a positive finite number; got {value!r}. {step}")
@@ -44,6 +46,8 @@ def in_range(
     name: str, value: Any, low: float, high: float, step: str = "", *, open_high: bool = False
 ) -> Any:
     """A number in [low, high], or [low, high) with ``open_high``."""
+    if type(value) in (float, int) and low <= value < high:  # of most, with no array
+        return value
     rule = f"a number in [{low:g}, {high:g}{')' if open_high else ']'}"
     step = step or "Choose a value in that range."
     numbers = _numbers(name, value, rule, step)

@@ -32,30 +32,34 @@ def epsilon(event: Event, delta: float) -> float:
         return math.inf
     pure = sum((pure_epsilon(part) for part in parts), 0.0)
     gaussians = [part for part in parts if isinstance(part, Gaussian)]
-    objectives = [part for part in parts if is_renyi(part)]
+    objectives = tuple(part for part in parts if is_renyi(part))
     if not gaussians and not objectives:
         return pure
+    multipliers = tuple(part.multiplier for part in gaussians)
     distance = sum(part.sampler_distance for part in gaussians)
     # Privacy: an ideal sampler that is (ε, δ') makes ours (ε, δ' + (1 + e^ε)·d), d the total
     # variation between them. The ε at δ/2 bounds the ε at any δ' ≥ δ/2, so the exponent may
     # use it as long as the sampler takes at most half of δ.
     # [docs/privacy/arithmetic.md, "What δ pays for it"]
-    loose = _approximate_epsilon(gaussians, objectives, delta / 2)
+    loose = _approximate_epsilon(multipliers, objectives, delta / 2)
     if not math.isfinite(loose) or loose > 700:
         return math.inf
     taken = (1.0 + math.exp(loose)) * distance
     if taken > delta / 2:
         return math.inf
-    return pure + _approximate_epsilon(gaussians, objectives, delta - taken)
+    return pure + _approximate_epsilon(multipliers, objectives, delta - taken)
 
 
-def _approximate_epsilon(gaussians: list[Any], objectives: list[Any], delta: float) -> float:
+@lru_cache(maxsize=4096)  # events of problems that differ in sensitivities alone cost the same
+def _approximate_epsilon(
+    multipliers: tuple[float, ...], objectives: tuple[ObjectivePerturbation, ...], delta: float
+) -> float:
     if delta <= 0.0:
         return math.inf
     import dp_accounting
 
     # Gaussian mechanisms compose into one: 1/multiplier² add up.
-    inverse_square = sum(part.multiplier**-2 for part in gaussians)
+    inverse_square = sum(multiplier**-2 for multiplier in multipliers)
     if not objectives:
         return float(dp_accounting.get_epsilon_gaussian(inverse_square**-0.5, delta))
     orders = np.asarray(RENYI_ORDERS)
