@@ -63,7 +63,9 @@ def warm_up(options: dict[str, Any]) -> Machine:
     """Imports, calibration and device libraries are loaded before the clock starts."""
     given = machine(options["device"], options["jobs"], options["memory"])
     given = replace(given, dtype=options["dtype"])
-    for columns in (3, 20, 40) if options["device"] == "cuda" else (3,):  # a kernel for each size
+    for columns in (
+        (3, 20, 40, 70) if options["device"] == "cuda" else (3,)
+    ):  # a kernel for each size
         x = np.random.default_rng(0).normal(size=(200, columns))
         plans = [plan for _, plan in paper_plans(2, columns, mechanism=options["mechanism"])]
         run(plans, dc.UnitBall(columns).map(x), 1 * (x[:, 0] > 0), [0], given)

@@ -158,3 +158,24 @@ def test_to_numpy_comes_back():
     np.testing.assert_array_equal(backend.to_numpy(torch.arange(3)), [0, 1, 2])
     array = np.zeros(2)
     assert backend.to_numpy(array) is array
+
+
+@pytest.mark.parametrize("held", [1, 300, 10**6])
+@pytest.mark.parametrize("rows", [1, 16, 1000])
+def test_blocks_hold_every_row_once(rows, held):
+    x = np.zeros((rows, 2))
+    blocks = backend.row_blocks(rows, held, x)
+    assert [i for block in blocks for i in range(rows)[block]] == list(range(rows))
+    longest = max(block.stop - block.start for block in blocks)
+    assert longest <= 16 or longest * held <= backend._CACHED + 16 * held
+
+
+@pytest.mark.parametrize("library", ["numpy", pytest.param("torch", marks=pytest.mark.torch)])
+def test_what_is_not_kept_is_infinite(library):
+    values, kept = np.array([[0.25, -3.0, 0.0]]), np.array([[True, False, True]])
+    if library == "torch":
+        torch = pytest.importorskip("torch")
+        made = backend.or_infinite(torch.asarray(kept), torch.asarray(values)).numpy()
+    else:
+        made = backend.or_infinite(kept, values)
+    np.testing.assert_array_equal(made, [[0.25, np.inf, 0.0]])

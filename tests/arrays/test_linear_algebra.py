@@ -49,8 +49,11 @@ def noisy_matrices():
     return matrices, rng.normal(size=(2, 5, 4, 3)), np.array([0.01, 0.1, 0.5, 2.0, 30.0])[:, None]
 
 
-def test_repaired_systems_use_the_smallest_shift_that_works():
+@pytest.mark.parametrize("small", [16, 0], ids=["side by side", "one by one"])
+def test_repaired_systems_use_the_smallest_shift_that_works(small, monkeypatch):
+    monkeypatch.setattr(linear_algebra, "SMALL", small)
     matrices, vectors, step = noisy_matrices()
+    assert matrices[..., 0, 0].size > linear_algebra.MANY
     solved = linear_algebra.solve_repaired(matrices, vectors, step)
     inverse = linear_algebra.inverse_repaired(matrices, step)
     for index in np.ndindex(matrices.shape[:-2]):
@@ -59,6 +62,17 @@ def test_repaired_systems_use_the_smallest_shift_that_works():
             solved[index], np.linalg.solve(whole, vectors[index]), rtol=SOLVER, atol=SOLVER
         )
         np.testing.assert_allclose(inverse[index], np.linalg.inv(whole), rtol=SOLVER, atol=SOLVER)
+
+
+def test_factors_side_by_side_are_those_of_each_alone():
+    matrices, _, _ = noisy_matrices()
+    matrices = matrices.reshape(-1, 3, 3)
+    factors, exists = linear_algebra.cholesky_or_none(matrices)
+    assert 0.2 < exists.mean() < 0.8
+    for matrix, factor, found in zip(matrices, factors, exists, strict=True):
+        assert found == (np.linalg.eigvalsh(matrix)[0] > 0)
+        if found:
+            np.testing.assert_allclose(factor, np.linalg.cholesky(matrix), rtol=0, atol=SOLVER)
 
 
 def test_definite_matrices_stay_as_they_are():

@@ -10,7 +10,7 @@ AGREES = """
 import numpy as np, torch
 from discreet.arrays import linear_algebra, small_matrix_kernel as kernel
 rng = np.random.default_rng(0)
-for p in (1, 5, 17):
+for p in (1, 5, 17, 40):
     half = rng.normal(size=(4, p, 2 * p))
     matrices = half @ np.moveaxis(half, 1, 2) / p
     matrices[0] -= (0.1 + np.linalg.eigvalsh(matrices[0])[0]) * np.eye(p)  # must be repaired

@@ -9,7 +9,8 @@ import pytest
 
 import discreet as dc
 from catalogue import ACTIONS, FEATURES, ORACLES, WIDTH, every_policy_stack
-from discreet.arrays.stacking import structure
+from discreet.arrays.stacking import structure, structures
+from discreet.campaign.presets import paper_plans
 from discreet.privacy.accounting import epsilon
 from discreet.privacy.events import NonPrivate
 
@@ -42,6 +43,14 @@ def test_whole_numbers_are_parameters_where_floats_are_expected():
     stacked = dc.stack([dc.SquareCB(scale=1), dc.SquareCB(scale=4.0), dc.SquareCB(scale=16)])
     np.testing.assert_array_equal(stacked.scale, [1.0, 4.0, 16.0])
     assert structure(dc.SquareCB(scale=1)) == structure(dc.SquareCB(scale=4.0))
+
+
+def test_the_structures_of_a_grid_are_those_of_its_members():
+    """Parts that members share are read once, also where they differ in what is around them."""
+    plans = [plan for _, plan in paper_plans(2, 3, epsilons=(1.0,), mechanism="structured")]
+    for parts in ([plan.mechanism for plan in plans], [plan.policy for plan in plans]):
+        assert len({id(part) for part in parts}) > len(set(structures(parts))) > 1
+        assert structures(parts) == [structure(part) for part in parts]
 
 
 @pytest.mark.parametrize(

@@ -278,13 +278,13 @@ def test_computed_gradients_are_within_their_bound(records, ridge):
     rng = np.random.default_rng(4)
     theta, tilt = rng.normal(size=(2, WIDTH)), 30.0 * rng.normal(size=(2, WIDTH))
     given = (legal.grid, legal.weights, legal.targets, ridge, tilt)
-    objective = newton.LogisticObjective(
+    objective = newton.LogisticObjective.of(
         legal.features,
         legal.weights,
-        -legal.weights * legal.targets,
+        legal.targets,
         np.full((2, 1), ridge),
         tilt,
-        grid=legal.grid,
+        legal.grid,
     )
     shown = math.sqrt(float(objective.at(theta).steepness.sum()))
     bound = attainable_norm(max(2, records), WIDTH, ridge, np.linalg.norm(tilt)) / 4
@@ -330,13 +330,13 @@ def test_a_solver_without_its_last_steps_is_caught(monkeypatch):
 def test_a_far_start_goes_back_to_zero():
     """Steps from a point with a gradient above Λ could leave the ball that the bound covers."""
     legal = legal_rows(batch(2, "random", 200), "bandit", "general")
-    objective = newton.LogisticObjective(
+    objective = newton.LogisticObjective.of(
         legal.features,
         legal.weights,
-        -legal.weights * legal.targets,
+        legal.targets,
         np.full((2, 1), 5.0),
         np.zeros((2, WIDTH)),
-        grid=legal.grid,
+        legal.grid,
     )
     near = newton.minimise(
         legal.features, legal.weights, legal.targets, np.full(2, 5.0), np.zeros((2, WIDTH)), 1e-9

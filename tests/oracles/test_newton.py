@@ -106,6 +106,53 @@ def test_runs_do_not_hear_of_each_other(steps, tolerance, monkeypatch):
             np.testing.assert_allclose(together[s, r], alone, rtol=0, atol=allowed)
 
 
+def test_single_precision_ends_where_no_step_improves(monkeypatch):
+    """With a tolerance below what rounding lets a gradient reach, steps would go on for ever."""
+    monkeypatch.setattr(newton, "SINGLE", 1e-12)
+    rows, ridges = 8192, np.array([1e-2, 0.3, 1.0, 30.0, 1e3])
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(1, 1, rows, WIDTH)) / 2
+    steep = 1 / (1 + np.exp(-40 * x[..., 1:2]))
+    y = np.repeat((rng.random(steep.shape) < steep).astype(float), ACTIONS, axis=-1)
+    observed = rng.integers(ACTIONS, size=(1, 5, rows, 1)) == np.arange(ACTIONS)
+    tilt = rng.normal(size=(1, 1, ACTIONS, WIDTH))
+    steps, honest = [], newton.LogisticObjective.hessian
+
+    def counted(objective, means):
+        steps.append(1)
+        return honest(objective, means)
+
+    exact = minimise(x, observed.astype(float), y, ridges[:, None], tilt, TOLERANCE)
+    monkeypatch.setattr(newton.LogisticObjective, "hessian", counted)
+    single = (each.astype(np.float32) for each in (x, observed, y, ridges[:, None], tilt))
+    made = minimise(*single, TOLERANCE)
+    size = np.linalg.norm(exact, axis=-1)
+    assert size.max() > 20
+    assert (np.linalg.norm(made - exact, axis=-1) < 1e-4 * size).all()
+    assert len(steps) < 20
+
+
+def test_a_step_is_taken_again_only_where_it_was_worse():
+    rng = np.random.default_rng(1)
+    data = batch(25, "bandit", 3)
+    theta = rng.normal(size=(1, 4, ACTIONS, WIDTH))
+    weights = np.repeat(data.observed[None, None], 4, axis=1)
+    given = data.features[None, None], weights, data.losses[None, None]
+    ridge, tilt = np.ones((1, 4, ACTIONS, 1)), rng.normal(size=theta.shape)
+    objective = newton.LogisticObjective.of(*given, ridge, tilt)
+    other = theta.copy()
+    other[:, 2] *= 0.5
+    made = newton._again(objective, objective.at(theta), other, np.arange(4) == 2)
+    wanted = objective.at(other)
+    pairs = zip(
+        (made.theta, *made.means, *made[2:]),
+        (wanted.theta, *wanted.means, *wanted[2:]),
+        strict=True,
+    )
+    for ours, theirs in pairs:
+        np.testing.assert_allclose(ours, theirs, rtol=0, atol=EXACT)
+
+
 def test_void_rows_count_for_nothing():
     data = batch(10, "bandit", 6)
     observed = data.observed.copy()

@@ -7,6 +7,7 @@ import pytest
 
 import discreet as dc
 from catalogue import ACTIONS, DIMENSION, FEATURES, POLICIES
+from discreet.arrays import backend
 from discreet.simulate.engine import Machine, run
 from tolerances import EXACT
 
@@ -55,6 +56,15 @@ def expected():
 def test_every_run_is_the_run_alone(memory, expected):
     contexts, labels = labelled()
     made = run(grid(), FEATURES.map(contexts), labels, SEEDS, Machine(memory=memory))
+    np.testing.assert_allclose(made, expected, rtol=0, atol=EXACT)
+
+
+def test_rows_a_few_at_a_time_change_nothing(expected, monkeypatch):
+    """The blocks are longer than these runs, unless a cache were tiny."""
+    monkeypatch.setattr(backend, "_CACHED", 1)
+    contexts, labels = labelled()
+    assert len(backend.row_blocks(14, 1, contexts)) == 1 < len(backend.row_blocks(31, 1, contexts))
+    made = run(grid(), FEATURES.map(contexts), labels, SEEDS, Machine())
     np.testing.assert_allclose(made, expected, rtol=0, atol=EXACT)
 
 

@@ -24,7 +24,12 @@ def triangle(p: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
 def pack_products(features: Array) -> Array:
     """x ⊗ x, upper triangle only: (..., n, p) -> (..., n, p(p+1)/2)."""
     rows, columns = (_indices(name, features) for name in ("rows", "columns"))
-    return _take(features, rows) * _take(features, columns)
+    if getattr(features, "is_cuda", False):
+        return _take(features, rows) * _take(features, columns)
+    long = features.mT  # whole rows are copied faster than single numbers
+    if isinstance(features, np.ndarray):
+        return (long[..., rows, :] * long[..., columns, :]).mT
+    return (long.index_select(-2, rows) * long.index_select(-2, columns)).mT
 
 
 def unpack(packed: Array, p: int) -> Array:
@@ -231,6 +236,8 @@ def cholesky_or_none(matrices: Array) -> tuple[Array, Array]:
 
         factors, info = torch.linalg.cholesky_ex(matrices)
         return factors, info == 0
+    if len(matrices) > MANY and matrices.shape[-1] <= SMALL:
+        return _cholesky_side_by_side(matrices)
     factors = np.zeros_like(matrices)
     exists = np.zeros(matrices.shape[0], dtype=bool)
     _cholesky_of_each(matrices, factors, exists)
@@ -239,6 +246,20 @@ def cholesky_or_none(matrices: Array) -> tuple[Array, Array]:
 
 MANY = 32
 """Matrices from which on it pays to look for indefinite ones before they are factored."""
+SMALL = 16
+"""Rows up to which many matrices are factored side by side."""
+
+
+def _cholesky_side_by_side(matrices: Any) -> tuple[Any, Any]:
+    """Column by column for all matrices at once: one that is indefinite does not stop the rest."""
+    left = np.ascontiguousarray(np.moveaxis(matrices, 0, -1))  # (p, p, N)
+    factors, exists = np.zeros_like(left), np.ones(len(matrices), dtype=bool)
+    with np.errstate(all="ignore"):
+        for k in range(len(left)):
+            exists &= left[k, k] > 0.0
+            column = np.divide(left[k:, k], np.sqrt(left[k, k]), out=factors[k:, k])
+            left[k + 1 :, k + 1 :] -= column[1:, None] * column[1:]
+    return np.moveaxis(factors, -1, 0), exists & np.isfinite(factors[-1, -1])
 
 
 def _cholesky_of_each(matrices: Any, factors: Any, exists: Any) -> None:

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from discreet.arrays.triton_kernels import jit, pivot_of, tl, triton
+from discreet.arrays.triton_kernels import definite_solution, jit, swept, tl, triton
 from discreet.types import Array
 
-LARGEST = 31
-"""For larger matrices the library is faster."""
+LARGEST = 128
+"""The largest matrix that fits into the registers of a program."""
 _DOUBLINGS = 300
 """Of the shift, enough from the smallest float to the largest in single precision."""
 
@@ -36,59 +36,48 @@ def solved(matrices: Array, step: Array, vectors: Array) -> Array:
 
 def _call(kernel: Any, matrices: Array, step: Array, result: Array) -> Array:
     p = matrices.shape[-1]
-    side = max(16, triton.next_power_of_2(p + 1))
+    side = max(16, triton.next_power_of_2(p))
     given = (matrices.contiguous(), step.contiguous(), result)
-    kernel[(matrices.shape[0],)](*given, p, _DOUBLINGS, side, num_warps=side // 16)
+    kernel[(matrices.shape[0],)](*given, p, _DOUBLINGS, side, num_warps=max(1, side // 32))
     return result
 
 
 @jit("p", "doublings")
 def _inverse(matrices, steps, inverses, p, doublings, side: tl.constexpr):  # type: ignore[no-untyped-def]
-    """Sweeps every row and column; all pivots are positive where the matrix is definite."""
     place = tl.program_id(0).to(tl.int64)
     i = tl.arange(0, side)[:, None]
     j = tl.arange(0, side)[None, :]
-    cells = place * p * p + i * p + j
-    inside = (i < p) & (j < p)
     shift, more, left = 0.0, tl.load(steps + place), doublings
-    matrix = tl.zeros((side, side), tl.float32)
+    inverse = tl.zeros((side, side), tl.float32)
     while left > 0:
-        matrix = tl.load(matrices + cells, mask=inside, other=0.0) + tl.where(i == j, shift, 0.0)
-        smallest = float("inf")
-        for k in range(p):
-            row, column, pivot = pivot_of(matrix, k, side)
-            smallest = tl.minimum(smallest, pivot)
-            scaled = row / pivot
-            swept = tl.where(j == k, column / pivot, matrix - column * scaled)
-            swept = tl.where(i == k, scaled, swept)
-            matrix = tl.where((i == k) & (j == k), -1.0 / pivot, swept)
+        matrix = _shifted(matrices, place, shift, p, side)
+        inverse, smallest = swept(matrix, (p + 15) // 16, side)
         left = tl.where(smallest > 0.0, 0, left - 1)
         shift, more = more, 2.0 * more
-    tl.store(inverses + cells, -matrix, mask=inside)
+    tl.store(inverses + place * p * p + i * p + j, -inverse, mask=(i < p) & (j < p))
 
 
 @jit("p", "doublings")
 def _solution(matrices, steps, vectors, p, doublings, side: tl.constexpr):  # type: ignore[no-untyped-def]
-    """Elimination, with the vector as the last column of the matrix."""
     place = tl.program_id(0).to(tl.int64)
-    i = tl.arange(0, side)[:, None]
-    j = tl.arange(0, side)[None, :]
-    cells = place * p * p + i * p + j
-    inside = (i < p) & (j < p)
     entry = tl.arange(0, side)
-    vector = tl.load(vectors + place * p + entry, mask=entry < p, other=0.0)[:, None]
+    vector = tl.load(vectors + place * p + entry, mask=entry < p, other=0.0)
     shift, more, left = 0.0, tl.load(steps + place), doublings
-    matrix = tl.zeros((side, side), tl.float32)
+    solution = tl.zeros((side,), tl.float32)
     while left > 0:
-        matrix = tl.load(matrices + cells, mask=inside, other=0.0) + tl.where(i == j, shift, 0.0)
-        matrix = tl.where(j == side - 1, vector, matrix)
-        smallest = float("inf")
-        for k in range(p):
-            row, column, pivot = pivot_of(matrix, k, side)
-            smallest = tl.minimum(smallest, pivot)
-            matrix -= tl.where(i == k, 0.0, column / pivot) * row
+        matrix = _shifted(matrices, place, shift, p, side)
+        blocks = (p + 15) // 16
+        solution, smallest = definite_solution(matrix, vector, float("-inf"), blocks, side)
         left = tl.where(smallest > 0.0, 0, left - 1)
         shift, more = more, 2.0 * more
-    diagonal = tl.sum(tl.where(i == j, matrix, 0.0), axis=1)
-    solution = tl.sum(tl.where(j == side - 1, matrix, 0.0), axis=1)
-    tl.store(vectors + place * p + entry, solution / diagonal, mask=entry < p)
+    tl.store(vectors + place * p + entry, solution, mask=entry < p)
+
+
+@jit("p")
+def _shifted(matrices, place, shift, p, side: tl.constexpr):  # type: ignore[no-untyped-def]
+    """A matrix + shift·I, followed by the identity up to its side."""
+    i = tl.arange(0, side)[:, None]
+    j = tl.arange(0, side)[None, :]
+    cells = matrices + place * p * p + i * p + j
+    matrix = tl.load(cells, mask=(i < p) & (j < p), other=0.0)
+    return matrix + tl.where(i == j, tl.where(i < p, shift, 1.0), 0.0)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import fields, is_dataclass
-from typing import Any, TypeVar
+from functools import lru_cache
+from operator import attrgetter
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from discreet.errors import InvalidInput
 
 T = TypeVar("T")
+PLAIN = (str, int, type(None))
+"""What is compared as it is, and is no parameter."""
 
 
 def stack(items: Sequence[T]) -> T:
@@ -38,27 +42,32 @@ def stack(items: Sequence[T]) -> T:
 
 
 def _merge(name: str, values: list[Any]) -> Any:
-    first = values[0]
-    if is_dataclass(first) and not isinstance(first, type):
-        if any(type(value) is not type(first) for value in values):
+    first, kinds = values[0], set(map(type, values))
+    if _is_record(first):
+        if len(kinds) > 1:
             raise InvalidInput(
                 f"{name} must be of one class in a stack; got several. Make one stack per class."
             )
-        merged = object.__new__(type(first))  # already validated: skip the checks
-        for each in fields(first):
-            if "stacked" in each.metadata:  # a field with one fixed value in every stack
-                object.__setattr__(merged, each.name, each.metadata["stacked"])
+        kind: Any = type(first)
+        merged = object.__new__(kind)  # already validated: skip the checks
+        for field, decimal, fixed, stacked in _parameters(kind):
+            if fixed:
+                object.__setattr__(merged, field, stacked)
                 continue
-            path = f"{name}.{each.name}"
-            parts = [_parameter(value, each) for value in values]
-            object.__setattr__(merged, each.name, _merge(path, parts))
+            parts = list(map(attrgetter(field), values))
+            if decimal:
+                parts = [float(part) if type(part) is int else part for part in parts]
+            object.__setattr__(merged, field, _merge(f"{name}.{field}", parts))
         return merged
     # Whole numbers, words and flags are structure and must be equal; floats are parameters.
-    if all(isinstance(value, (float, np.floating)) for value in values):
+    if all(issubclass(kind, (float, np.floating)) for kind in kinds):
         return np.asarray(values, dtype=np.float64)
-    if all(type(value) is type(first) for value in values):
-        same = [bool(np.array_equal(value, first)) for value in values]
-        if all(same):
+    if len(kinds) == 1:
+        if isinstance(first, PLAIN):
+            same = values.count(first) == len(values)
+        else:
+            same = all(bool(np.array_equal(value, first)) for value in values)
+        if same:
             return first
     raise InvalidInput(
         f"{name} must be the same throughout a stack; got different values. "
@@ -79,23 +88,65 @@ def one_run(item: T, run: int) -> T:
     return alone
 
 
-def _parameter(item: Any, each: Any) -> Any:
-    """A field's value; in a field of floats the whole number 8 is the parameter 8.0."""
-    value = getattr(item, each.name)
-    return float(value) if "float" in str(each.type) and type(value) is int else value
+def structures(items: Iterable[Any]) -> list[Any]:
+    """The structure of each item; a part that comes again, as in a grid, is read once."""
+    listed, known = list(items), dict[int, Any]()
+    return [structure(item, known) for item in listed]
 
 
-def structure(item: Any) -> Any:
-    """A hashable description without the parameters; items with equal ones can be stacked."""
-    if is_dataclass(item) and not isinstance(item, type):
-        parts = [
-            (each.name, structure(_parameter(item, each)))
-            for each in fields(item)
-            if "stacked" not in each.metadata
-        ]
-        return type(item).__name__, tuple(parts)
+def structure(item: Any, known: dict[int, Any] | None = None) -> Any:
+    """A hashable description without the parameters; items with equal ones can be stacked.
+
+    ``known`` are those of objects that stay alive, by ``id``.
+    """
+    if isinstance(item, PLAIN):
+        return item
+    if isinstance(item, (float, np.floating)):
+        return "number"
+    if known is not None and id(item) in known:
+        return known[id(item)]
+    if _is_record(item):
+        kind: Any = type(item)
+        parts = []
+        for name, decimal, fixed, _ in _parameters(kind):
+            if not fixed:
+                value = getattr(item, name)
+                whole = decimal and type(value) is int
+                parts.append((name, "number" if whole else structure(value, known)))
+        found = (kind.__name__, tuple(parts))
+        if known is not None:
+            known[id(item)] = found
+        return found
     if isinstance(item, tuple):
-        return tuple(structure(part) for part in item)
+        return tuple(structure(part, known) for part in item)
     if isinstance(item, np.ndarray):
         return item.shape, item.tobytes()
-    return "number" if isinstance(item, (float, np.floating)) else item
+    return item
+
+
+class _Parameter(NamedTuple):
+    """A field, as a stack sees it."""
+
+    name: str
+    decimal: bool
+    """In a field of floats the whole number 8 is the parameter 8.0."""
+    fixed: bool
+    stacked: Any
+    """The value that a fixed field has in every stack."""
+
+
+@lru_cache(maxsize=256)  # thousands of plans of a grid have a few classes
+def _parameters(kind: Any) -> tuple[_Parameter, ...]:
+    return tuple(
+        _Parameter(
+            each.name,
+            "float" in str(each.type),
+            "stacked" in each.metadata,
+            each.metadata.get("stacked"),
+        )
+        for each in fields(kind)
+    )
+
+
+def _is_record(item: Any) -> bool:
+    return is_dataclass(item) and not isinstance(item, type)

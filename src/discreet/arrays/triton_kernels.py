@@ -11,7 +11,7 @@ try:
 except ImportError:  # a torch without CUDA does not include triton
     triton = tl = None
 
-__all__ = ["jit", "pivot_of", "tl", "triton"]
+__all__ = ["definite_solution", "jit", "swept", "tl", "triton"]
 
 
 def jit(*counts: str) -> Callable[[Any], Any]:
@@ -23,11 +23,114 @@ def jit(*counts: str) -> Callable[[Any], Any]:
     return made
 
 
-@jit("k")
-def pivot_of(matrix, k, side: tl.constexpr):  # type: ignore[no-untyped-def]
-    """Row k (1, side), column k (side, 1) and their common entry, of a matrix in registers."""
-    i = tl.arange(0, side)[:, None]
-    j = tl.arange(0, side)[None, :]
-    row = tl.sum(tl.where(i == k, matrix, 0.0), axis=0)[None, :]
-    column = tl.sum(tl.where(j == k, matrix, 0.0), axis=1)[:, None]
-    return row, column, tl.sum(tl.where(j == k, row, 0.0))
+@jit("blocks")
+def definite_solution(matrix, vector, floor, blocks, side: tl.constexpr):  # type: ignore[no-untyped-def]
+    """M⁻¹ v and the smallest pivot of a matrix in registers; pivots are at least ``floor``.
+
+    Cholesky's factor, sixteen columns at a time, takes the place of the matrix; of the corners
+    on its diagonal it holds the inverses. The first ``blocks`` sixteens count.
+    """
+    if side == 16:
+        corner, smallest = _inverse_factor(matrix, floor)
+        vector = tl.sum(corner * vector[None, :], axis=1)
+        vector = tl.sum(corner * vector[:, None], axis=0)
+    else:
+        parts: tl.constexpr = side // 16
+        block_of = tl.arange(0, side) // 16
+        part = tl.arange(0, parts)
+        smallest = float("inf")
+        for block in range(blocks):
+            columns = _columns(matrix, block, side)
+            corner, least = _inverse_factor(_rows(columns, block, side), floor)
+            smallest = tl.minimum(smallest, least)
+            below = tl.where((block_of > block)[:, None], columns, 0.0)
+            below = tl.dot(below, tl.trans(corner), input_precision="tf32x3")
+            matrix -= tl.dot(below, tl.trans(below), input_precision="tf32x3")
+            own = tl.sum(corner * _entries(vector, block, side)[None, :], axis=1)
+            vector -= tl.sum(below * own[None, :], axis=1)
+            cut = tl.where((part == block)[:, None], own[None, :], tl.reshape(vector, (parts, 16)))
+            vector = tl.reshape(cut, (side,))
+            cut = tl.reshape(below, (parts, 16, 16))
+            cut = tl.where((part == block)[:, None, None], corner[None, :, :], cut)
+            factor = tl.reshape(cut, (side, 1, 16))
+            cut = tl.reshape(matrix, (side, parts, 16))
+            cut = tl.where((part == block)[None, :, None], factor, cut)
+            matrix = tl.reshape(cut, (side, side))
+        for back in range(blocks):
+            block = blocks - 1 - back
+            columns = _columns(matrix, block, side)
+            corner = _rows(columns, block, side)
+            below = tl.where((block_of > block)[:, None], columns, 0.0)
+            own = _entries(vector, block, side) - tl.sum(below * vector[:, None], axis=0)
+            own = tl.sum(corner * own[:, None], axis=0)
+            cut = tl.where((part == block)[:, None], own[None, :], tl.reshape(vector, (parts, 16)))
+            vector = tl.reshape(cut, (side,))
+    return vector, smallest
+
+
+@jit("block")
+def _columns(matrix, block, side: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Sixteen columns of a matrix: (side, 16)."""
+    here = tl.arange(0, side // 16)[None, :, None] == block
+    cut = tl.reshape(matrix, (side, side // 16, 16))
+    return tl.sum(tl.where(here, cut, 0.0), axis=1)
+
+
+@jit("block")
+def _rows(columns, block, side: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Sixteen rows of sixteen columns: (16, 16)."""
+    here = tl.arange(0, side // 16)[:, None, None] == block
+    cut = tl.reshape(columns, (side // 16, 16, 16))
+    return tl.sum(tl.where(here, cut, 0.0), axis=0)
+
+
+@jit("block")
+def _entries(vector, block, side: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Sixteen entries of a vector."""
+    here = tl.arange(0, side // 16)[:, None] == block
+    return tl.sum(tl.where(here, tl.reshape(vector, (side // 16, 16)), 0.0), axis=0)
+
+
+@jit()
+def _inverse_factor(matrix, floor):  # type: ignore[no-untyped-def]
+    """L⁻¹ with L Lᵀ = M, and the smallest pivot, of a matrix of 16 × 16."""
+    at = tl.arange(0, 16)
+    i, j = at[:, None], at[None, :]
+    inverse = tl.where(i == j, 1.0, 0.0)
+    smallest = float("inf")
+    for k in range(16):
+        row = tl.sum(tl.where(i == k, matrix, 0.0), axis=0)
+        pivot = tl.maximum(tl.sum(tl.where(at == k, row, 0.0), axis=0), floor)
+        smallest = tl.minimum(smallest, pivot)
+        scale = 1.0 / tl.sqrt(tl.maximum(pivot, 1e-37))
+        row = tl.where(at > k, row, 0.0) * scale
+        matrix -= row[:, None] * row[None, :]
+        above = tl.sum(tl.where(i == k, inverse, 0.0), axis=0) * scale
+        inverse = tl.where(i == k, above[None, :], inverse - row[:, None] * above[None, :])
+    return inverse, smallest
+
+
+@jit("blocks")
+def swept(matrix, blocks, side: tl.constexpr):  # type: ignore[no-untyped-def]
+    """−M⁻¹ and the smallest pivot of a matrix in registers, whose first ``blocks`` sixteens count.
+
+    Sixteen rows and columns are swept at once [Goodnight 1979], by way of Cholesky's factor of the
+    corner where they meet: its inverse is far smaller than the corner's.
+    """
+    if side == 16:
+        half, smallest = _inverse_factor(matrix, float("-inf"))
+        matrix = -tl.dot(tl.trans(half), half, input_precision="tf32x3")
+    else:
+        at = tl.arange(0, side)
+        smallest = float("inf")
+        for block in range(blocks):
+            columns = _columns(matrix, block, side)
+            half, least = _inverse_factor(_rows(columns, block, side), float("-inf"))
+            smallest = tl.minimum(smallest, least)
+            inside = at // 16 == block
+            own = at[:, None] == 16 * block + tl.arange(0, 16)[None, :]
+            columns = tl.where(own, -1.0, tl.where(inside[:, None], 0.0, columns))
+            columns = tl.dot(columns, tl.trans(half), input_precision="tf32x3")
+            matrix = tl.where(inside[:, None] | inside[None, :], 0.0, matrix)
+            matrix -= tl.dot(columns, tl.trans(columns), input_precision="tf32x3")
+    return matrix, smallest

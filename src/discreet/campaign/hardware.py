@@ -16,10 +16,11 @@ from discreet.validate import one_of
 DEVICES = ("auto", "numpy", "cpu", "cuda")
 DTYPE = "float32"
 """A loss is a mean of many rounds; the engine sums in float64 where sums are long."""
-SHARE = 0.5
-"""Of the memory that is free: the engine's budget is an estimate, and others live here too."""
+SHARE = {"numpy": 0.5, "cpu": 0.5, "cuda": 0.76}
+"""Of the memory that is free: the engine's budget is an estimate, and others live here too. On a
+GPU torch holds up to 1.3 times the budget."""
 ENOUGH = 2**27
-"""Bytes for a job on a CPU; larger parts leave the caches and gain nothing."""
+"""Bytes for a job on a CPU: some dozens of runs at once, beyond which more gain little."""
 LEAST = 2**24
 """Below this, less memory does not help: a data set and its fits take more."""
 WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
@@ -33,7 +34,7 @@ def machine(device: str, jobs: int, memory: float | None = None) -> Machine:
     device = choose(device)
     if memory is not None:
         return Machine(device, DTYPE, max(LEAST, int(memory * 2**30) // jobs))
-    share = int(SHARE * free_memory(device)) // jobs
+    share = int(SHARE[device] * free_memory(device)) // jobs
     rounded = 1 << max(share, LEAST).bit_length() - 1
     return Machine(device, DTYPE, rounded if device == "cuda" else min(rounded, ENOUGH))
 

@@ -91,7 +91,7 @@ def paper_plans(
 
     ``policies`` maps the name of an algorithm to its settings; Supervised hears all losses.
     """
-    plans = []
+    plans, features = [], UnitBall(dimension)
     for algorithm, epsilon in product(policies, epsilons):
         budget = budget_of(epsilon)
         full = algorithm == "Supervised"
@@ -105,7 +105,7 @@ def paper_plans(
         for policy, oracle in product(policies[algorithm], tuned):
             plan = Plan(
                 n_actions=n_actions,
-                features=UnitBall(dimension),
+                features=features,
                 budget=budget,
                 policy=policy,
                 oracle=oracle,

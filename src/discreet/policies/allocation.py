@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
-from discreet.arrays.backend import namespace, row_min, row_sum
+from discreet.arrays.backend import namespace, or_infinite, row_min, row_sum
 from discreet.policies import one_row
 from discreet.releases.released import Released
 from discreet.types import Array
@@ -68,13 +67,19 @@ class Policy(ABC):
 def uniform(released: Released, features: Array) -> Array:
     """1/A for every action."""
     xp = namespace(features)
-    shape = (*features.shape[:-1], released.n_actions)
+    *lead, rows, _ = features.shape
+    shape = (*lead, released.n_actions, rows)  # stored as predictions are, rows contiguous
     extra = {} if xp is np else {"device": features.device}
-    return xp.full(shape, 1.0 / released.n_actions, dtype=features.dtype, **extra)
+    return xp.full(shape, 1.0 / released.n_actions, dtype=features.dtype, **extra).mT
 
 
 def draw(probabilities: Array, u: Array) -> Array:
     """Inverse-CDF draw: the first action whose cumulative probability exceeds u."""
+    if getattr(probabilities, "is_cuda", False):
+        from discreet.policies import draw_kernel
+
+        if draw_kernel.suits(probabilities, u):
+            return draw_kernel.drawn(probabilities, u)
     # The goal is u times the total, so that rounding cannot push it past the last action.
     if probabilities.shape[-1] > MANY:
         sums = namespace(probabilities).cumulative_sum(probabilities, axis=-1)
@@ -92,7 +97,7 @@ def draw(probabilities: Array, u: Array) -> Array:
 
 def is_first_minimum(losses: Array) -> Array:
     """Mask of the first minimiser of each row."""
-    if losses.shape[-1] > MANY:
+    if losses.shape[-1] > MANY or getattr(losses, "is_cuda", False):
         xp = namespace(losses)
         extra = {} if xp is np else {"device": losses.device}
         return xp.arange(losses.shape[-1], **extra) == xp.argmin(losses, axis=-1)[..., None]
@@ -119,10 +124,11 @@ def inverse_gap(losses: Array, gamma: Any, survivors: Array | None = None) -> Ar
     """
     count: Any = float(losses.shape[-1])
     if survivors is not None:
-        xp = namespace(losses)
-        losses = xp.where(survivors, losses, math.inf)
-        count = row_sum(xp.astype(survivors, losses.dtype))
-    return rest_on_best(1.0 / (count + gamma * (losses - row_min(losses))), losses)
+        losses = or_infinite(survivors, losses)
+        count = row_sum(namespace(losses).astype(survivors, losses.dtype))
+    shares = gamma * (losses - row_min(losses))
+    shares += count
+    return rest_on_best(1.0 / shares, losses)
 
 
 def rest_on_best(shares: Array, losses: Array) -> Array:

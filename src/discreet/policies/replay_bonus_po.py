@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.arrays.backend import at_least, at_most, lift, softmax
+from discreet.arrays.backend import at_most, lift, softmax
 from discreet.policies import one_row
 from discreet.policies.allocation import Policy, uniform
 from discreet.releases.released import Released
@@ -56,13 +56,16 @@ class ReplayBonusPO(Policy):
         eta, bonus = lift(self._rate(released), features), lift(self.bonus, features)
         current = uniform(released, features)
         logits: Array = 0.0 * current
-        mass = logits
+        counts: Array = 1.0 + logits  # 1 + D
         each = zip(self._steps(released), released.losses_of_each(features), strict=True)
         for (records, growth), losses in each:
-            optimism = at_most(bonus * growth / (1.0 + mass), 1.0)
-            adjusted = at_least(losses - optimism, 0.0)
-            mass = mass + records * current
-            logits = logits - eta * records * adjusted
+            step = bonus * growth / counts
+            step = at_most(step, 1.0, out=step)  # the optimism
+            step = step - losses
+            step = at_most(step, 0.0, out=step)  # the adjusted loss, negative
+            step *= eta * records
+            counts = counts + records * current
+            logits = logits + step
             current = softmax(logits)
         return current
 

@@ -14,14 +14,16 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
-from discreet.arrays.backend import namespace, to_numpy
-from discreet.arrays.stacking import stack, structure
+from discreet.arrays.backend import namespace, row_blocks, to_numpy
+from discreet.arrays.stacking import stack, structures
 from discreet.control import Control
 from discreet.errors import InvalidInput
+from discreet.features.offered import OfferedRows
 from discreet.oracles import Mechanism
 from discreet.oracles.mechanisms.loss_sums import LossSums
 from discreet.oracles.mechanisms.paper_logistic import PaperLogistic
@@ -44,6 +46,8 @@ from discreet.types import Array
 
 HELD_PER_ROW = 14
 """Numbers that a run holds at once for each row and action, measured on the widest rules."""
+HELD_IN_BLOCKS = 7
+"""The same on a CPU, where most steps take some rows at a time."""
 HELD_PER_ENTRY = 6
 """Numbers that a run holds at once for each entry of its matrices."""
 HELD_PER_MATRIX = 3
@@ -54,26 +58,51 @@ HELD_STRETCHED = 4
 
 @dataclass(frozen=True)
 class JointRuns(Policy):
-    """Policies of several classes side by side: each plays its own runs of one mechanism."""
+    """Policies of one or more classes side by side: each plays its own runs of one mechanism."""
 
     members: tuple[tuple[Policy, int], ...]
 
     def probabilities(self, released: Released, features: Array) -> Array:
-        return self._each(released, lambda policy, seen: policy.probabilities(seen, features))
+        def ask(policy: Policy, seen: Released, rows: slice) -> Array:
+            return policy.probabilities(seen, _some(features, rows))
+
+        return self._each(released, features, ask, -2)
 
     def sample(self, released: Released, features: Array, u: Array) -> Array:
-        return self._each(released, lambda policy, seen: policy.sample(seen, features, u))
+        def ask(policy: Policy, seen: Released, rows: slice) -> Array:
+            return policy.sample(seen, _some(features, rows), u[..., rows, :])
 
-    def _each(self, released: Released, ask: Callable[[Policy, Released], Array]) -> Array:
+        return self._each(released, features, ask, -1)
+
+    def _each(
+        self,
+        released: Released,
+        features: Array,
+        ask: Callable[[Policy, Released, slice], Array],
+        axis: int,
+    ) -> Array:
+        """Each policy for its runs, some rows at a time; ``axis`` is that of the rows."""
+        everything = slice(0, features.shape[-2])
         if released.latest is None:  # all begin alike
-            return ask(self.members[0][0], released)
+            return ask(self.members[0][0], released, everything)
         answers, first = [], 0
         for policy, runs in self.members:
-            answer = ask(policy, released._runs(slice(first, first + runs)))
+            seen, blocks = released._runs(slice(first, first + runs)), [everything]
+            if not isinstance(features, OfferedRows):
+                blocks = row_blocks(features.shape[-2], runs * released.n_actions, features)
+            answer = _joined([ask(policy, seen, rows) for rows in blocks], axis)
             shape = (answer.shape[0], runs, *answer.shape[2:])  # Uniform answers once for all
             answers.append(namespace(answer).broadcast_to(answer, shape))
             first += runs
-        return namespace(answers[0]).concat(answers, axis=1)
+        return _joined(answers, 1)
+
+
+def _some(features: Array, rows: slice) -> Array:
+    return features if isinstance(features, OfferedRows) else features[..., rows, :]
+
+
+def _joined(parts: list[Array], axis: int) -> Array:
+    return parts[0] if len(parts) == 1 else namespace(parts[0]).concat(parts, axis=axis)
 
 
 @dataclass(frozen=True)
@@ -94,14 +123,16 @@ class Family:
     @classmethod
     def of(cls, plans: Sequence[Plan]) -> Family:
         """Plans in an order that keeps policies of one class together."""
-        groups = groupby(plans, key=lambda plan: structure(plan.played_policy))
-        alike = [[plan.played_policy for plan in group] for _, group in groups]
+        policies = [plan.played_policy for plan in plans]
+        groups = groupby(zip(structures(policies), policies, strict=True), key=itemgetter(0))
+        alike = [[policy for _, policy in group] for _, group in groups]
         members = tuple((stack(policies), len(policies)) for policies in alike)
-        policy = JointRuns(members) if len(members) > 1 else members[0][0]
         one = plans[0]  # whose control all share
         sums = None if one.control is None else stack([plan.loss_sums for plan in plans])
         mechanism = stack([plan.mechanism for plan in plans])
-        return cls(policy, mechanism, one.feedback, one.control, one.control_action, sums)
+        return cls(
+            JointRuns(members), mechanism, one.feedback, one.control, one.control_action, sums
+        )
 
 
 @dataclass(frozen=True)
@@ -159,7 +190,8 @@ def lost(
     rows are of one.
     """
     machine = machine or Machine()
-    if len({replace(plan.schedule, horizon=None) for plan in plans}) > 1:
+    schedules = {plan.schedule for plan in plans}
+    if len({replace(schedule, horizon=None) for schedule in schedules}) > 1:
         raise InvalidInput(
             "plans must have the same first_batch, growth, longest_batch and half_life; some "
             "differ. Run each kind alone."
@@ -199,6 +231,10 @@ def lost(
             return None
         return machine.array(_slots(people, schedule, chosen_seeds, often))
 
+    @lru_cache(maxsize=1)
+    def family_of(indices: tuple[int, ...]) -> Family:
+        return Family.of([plans[i] for i in indices])
+
     # Offers of different lengths have an order of their own in each seed.
     alone = isinstance(features, PlayedOffers) and features.sizes is not None
     width = features.offered.count if isinstance(features, PlayedOffers) else None
@@ -206,10 +242,9 @@ def lost(
     if alone:
         cut = ((indices, [seed]) for indices, _ in list(cut) for seed in range(len(seeds)))
     for indices, some_seeds in cut:
-        chosen = [plans[i] for i in indices]
-        some = tuple(seeds[s] for s in some_seeds)
-        family, n_actions = Family.of(chosen), chosen[0].n_actions
-        counts = slots_of(some, chosen[0].participation)
+        one, some = plans[indices[0]], tuple(seeds[s] for s in some_seeds)
+        family, n_actions = family_of(tuple(indices)), one.n_actions
+        counts = slots_of(some, one.participation)
         found = _play_family(family, n_actions, schedule, rows_of(some), some, kinds, counts)
         results[np.ix_(indices, some_seeds)] = np.moveaxis(found, 2, 0).cumsum(axis=2)
     return results, ends
@@ -296,17 +331,19 @@ def parts(
 ) -> Iterator[tuple[list[int], list[int]]]:
     """Families cut to the memory budget: indices of plans and of seeds."""
     groups: dict[Any, list[int]] = defaultdict(list)
-    for i, plan in enumerate(plans):
+    mechanisms = structures(plan.mechanism for plan in plans)
+    for i, (plan, mechanism) in enumerate(zip(plans, mechanisms, strict=True)):
         # Runs without noise keep their blocks: beside dense ones they would become dense too.
         # Plans with another participation have other slots that count.
-        kind = (structure(plan.mechanism), plan.feedback, _dense(plan))
+        kind = (mechanism, plan.feedback, _dense(plan))
         groups[*kind, plan.participation, plan.control].append(i)
+    policies = [repr(each) for each in structures(plan.played_policy for plan in plans)]
     for members in groups.values():
-        members.sort(key=lambda i: repr(structure(plans[i].played_policy)))
-        itemsize = np.dtype(machine.dtype).itemsize
-        each = _held_by_a_run(plans[members[0]], shape, schedule, itemsize, offered)
+        members.sort(key=policies.__getitem__)
+        each = _held_by_a_run(plans[members[0]], shape, schedule, machine, offered)
         together = max(1, machine.memory // each)
-        seeds_at_once = min(seeds, together)
+        # A CPU forms the products of a seed's rows once for all runs; a GPU wants few launches.
+        seeds_at_once = min(seeds, together) if machine.device == "cuda" else 1
         runs_at_once = max(1, together // seeds_at_once)
         rounds = math.ceil(len(members) / runs_at_once)
         size = math.ceil(len(members) / rounds)
@@ -328,15 +365,18 @@ def _held_by_a_run(
     plan: Plan,
     shape: tuple[int, ...],
     schedule: Schedule,
-    itemsize: int,
+    machine: Machine,
     offered: int | None = None,
 ) -> int:
     """Bytes that one run of one seed holds at its largest batch."""
     rows, p = max(schedule.lengths()), shape[1]
+    itemsize = np.dtype(machine.dtype).itemsize
+    whole = machine.device == "cuda" or offered is not None
+    per_row = HELD_PER_ROW if whole else HELD_IN_BLOCKS
     blocks = plan.blocks * p * p
     if _dense(plan):
         blocks *= 2 * plan.blocks  # a dense matrix is also copied, factored and inverted
-    held = itemsize * (HELD_PER_ROW * rows * (offered or plan.n_actions) + HELD_PER_ENTRY * blocks)
+    held = itemsize * (per_row * rows * (offered or plan.n_actions) + HELD_PER_ENTRY * blocks)
     if offered is not None:  # each run has features of its own, of the pairs that it chose
         held += 8 * HELD_STRETCHED * rows * p
     if isinstance(plan.mechanism, PooledStatistics):

@@ -18,6 +18,7 @@ from discreet.arrays.backend import (
     apply_rows,
     at_least,
     namespace,
+    row_blocks,
     share_rows,
     weighted_sums,
 )
@@ -58,19 +59,34 @@ def floating_moments(
     With a matrix M (..., p, p) rows are v = M b/‖M b‖, in float64 since M may be far from even.
     With ``alike`` both row and centred loss are divided by max(1, ‖M b‖) instead.
     """
-    xp = namespace(batch.features)
+    xp, features = namespace(batch.features), batch.features
     observed = batch.observed[..., :1] if feedback == "full" else batch.observed
-    heard = xp.where(observed, batch.losses - middle, 0.0)  # what was not observed is not read
-    weights = xp.astype(observed, batch.features.dtype)
     if matrix is None:
-        response = weighted_sums(heard, batch.features)
-        return Moments(second_moments(batch.features, weights), response, 1.0, 1.0)
-    heard, weights = xp.astype(heard, xp.float64), xp.astype(weights, xp.float64)
+        return _plain_moments(features, observed, batch.losses, middle)
+    heard = xp.where(observed, batch.losses - middle, 0.0)  # what was not observed is not read
+    heard, weights = xp.astype(heard, xp.float64), xp.astype(observed, xp.float64)
     told = None
     if feedback == "bandit":
         told = xp.stack([0.5 * heard.sum((-2, -1)), weights.sum((-2, -1))], axis=-1)
     sums = stretched_sums(batch.features, weights, heard, matrix, alike)
     return Moments(*sums, 1.0, 1.0, told)
+
+
+def _plain_moments(features: Array, observed: Array, losses: Array, middle: float) -> Moments:
+    """Σ x xᵀ and Σ (y − middle)·x over what was observed, some rows at a time."""
+    xp = namespace(features)
+    # What was not observed is not read: it may be NaN. Runs share losses, so this array is small.
+    centred = xp.where(xp.isfinite(losses), losses - middle, 0.0)
+    gram: Any = 0.0
+    response: Any = 0.0
+    p = features.shape[-1]
+    held = math.prod(observed.shape[:-2]) * observed.shape[-1] + p * (p + 1) // 2
+    for rows in row_blocks(features.shape[-2], held, features):
+        x = features[..., rows, :]
+        weights = xp.astype(observed[..., rows, :], x.dtype)
+        gram = gram + second_moments(x, weights)
+        response = response + weighted_sums(weights * centred[..., rows, :], x)
+    return Moments(gram, response, 1.0, 1.0)
 
 
 def exact_moments(
@@ -104,22 +120,20 @@ def exact_moments(
     return Moments(gram, response, 1.0 / GRID**2, 1.0 / GRID**2, told)
 
 
-def products_of(features: Array, weights: Array) -> Array | None:
-    """x ⊗ x for sums that are taken again and again, if runs share their rows and it is small."""
+def repeated_products_fit(features: Array, weights: Array) -> bool:
+    """Whether x ⊗ x is kept for sums that are taken again: if runs share their rows, and few."""
     p = features.shape[-1]
     small = math.prod(features.shape[:-1]) * p * (p + 1) // 2 <= 8 * _held_numbers(features)
-    return pack_products(features) if small and share_rows(features, weights) else None
+    return small and share_rows(features, weights)
 
 
 def _held_numbers(like: Array) -> int:
     return _HELD_ON_A_GPU if getattr(like, "is_cuda", False) else _HELD_NUMBERS
 
 
-def second_moments(features: Array, weights: Array, products: Array | None = None) -> Array:
+def second_moments(features: Array, weights: Array) -> Array:
     """Σ_n w_na x xᵀ: (..., n, p) and (..., n, A) -> (..., A, p, p), in chunks that bound memory."""
     rows, p = features.shape[-2:]
-    if products is not None and share_rows(features, weights):
-        return unpack(weighted_sums(weights, products), p)
     shared = share_rows(features, weights)
     if shared:  # one product of all weights with x ⊗ x
         held = math.prod(features.shape[:-2]) * p * (p + 1) // 2

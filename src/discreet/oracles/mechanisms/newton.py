@@ -21,14 +21,15 @@ from discreet.arrays.backend import (
     at_most,
     namespace,
     plus_product,
+    row_blocks,
     row_squares,
     sigmoid,
     to_numpy,
     weighted_sums,
 )
-from discreet.arrays.linear_algebra import identity, solve_definite
+from discreet.arrays.linear_algebra import identity, pack_products, solve_definite, unpack
 from discreet.oracles.mechanisms.exact_sums import exact_scores, exact_sums
-from discreet.oracles.mechanisms.moments import products_of, second_moments
+from discreet.oracles.mechanisms.moments import repeated_products_fit, second_moments
 from discreet.types import Array
 
 CURVATURE = 0.25
@@ -36,19 +37,25 @@ CURVATURE = 0.25
 NEWTON_STEPS = 60
 SINGLE = 2e-6
 """Times √n + ‖b‖: the tolerance of experiments in single precision, since rounding hides more."""
+LAST_STEP = 1e-5
+"""Times ‖θ‖: a Newton step of this length is the last in single precision. Its own error is of the
+order of its square, and what lies below is the rounding of θ, which no step improves."""
 
 
 class Iterate(NamedTuple):
-    """The state of an iteration."""
+    """The state of an iteration; means are w·σ(x·θ), (..., n, A) of each block of rows."""
 
     theta: Array
-    mean: Array
+    means: list[Array]
     gradient: Array
     steepness: Array
 
     def only(self, keep: Array, runs: int) -> Iterate:
         """This state for some of the runs."""
-        return Iterate(*(_runs(part, keep, runs) for part in self))
+        means = [_runs(mean, keep, runs) for mean in self.means]
+        theta, _, gradient, steepness = self
+        rest = (_runs(part, keep, runs) for part in (gradient, steepness))
+        return Iterate(_runs(theta, keep, runs), means, *rest)
 
     def or_zero(self, objective: LogisticObjective) -> Iterate:
         """Zero in place of every θ that may lie more than 1 away from the minimiser."""
@@ -57,45 +64,107 @@ class Iterate(NamedTuple):
 
 
 @dataclass(frozen=True)
-class LogisticObjective:
-    """A problems: weights and −w·y (..., n, A), ridge (..., A, 1), tilt (..., A, p).
+class RowBlock:
+    """Some rows of all problems: weights w ∈ {0, 1} and answers −w·y (..., n, A).
 
-    With a ``grid`` (``features`` are its floating form), the error of gradients has a proven bound.
+    With a ``grid`` (``features`` are its floating form), the error of sums has a proven bound.
     """
 
     features: Array
     weights: Array
     answers: Array
-    ridge: Array
-    tilt: Array
     products: Array | None = None
     grid: Array | None = None
 
-    def only(self, keep: Array, runs: int) -> LogisticObjective:
-        """This objective for some of the runs; arrays that all runs share stay."""
+    def only(self, keep: Array, runs: int) -> RowBlock:
+        """These rows for some of the runs; arrays that all runs share stay."""
         weights, answers = _runs(self.weights, keep, runs), _runs(self.answers, keep, runs)
-        ridge, tilt = _runs(self.ridge, keep, runs), _runs(self.tilt, keep, runs)
-        return replace(self, weights=weights, answers=answers, ridge=ridge, tilt=tilt)
+        return replace(self, weights=weights, answers=answers)
+
+    def mean(self, theta: Array) -> Array:
+        """w·σ(x·θ)."""
+        x, grid = self.features, self.grid
+        made = sigmoid(apply_rows(x, theta) if grid is None else exact_scores(grid, theta))
+        made *= self.weights
+        return made
+
+    def gradient(self, mean: Array) -> Array:
+        """Σ (w·σ − w·y)·x."""
+        surplus, grid = mean + self.answers, self.grid
+        return weighted_sums(surplus, self.features) if grid is None else exact_sums(grid, surplus)
+
+    def hessian(self, mean: Array) -> Array:
+        """Σ w·σ(1 − σ)·x xᵀ, packed where x ⊗ x is kept; w is its own square."""
+        curvature = plus_product(mean, mean, mean, -1.0)
+        if self.products is not None:
+            return weighted_sums(curvature, self.products)
+        return second_moments(self.features, curvature)
+
+
+@dataclass(frozen=True)
+class LogisticObjective:
+    """A problems: rows in blocks that fit into a cache, ridge (..., A, 1), tilt (..., A, p)."""
+
+    blocks: list[RowBlock]
+    ridge: Array
+    tilt: Array
+
+    @classmethod
+    def of(
+        cls,
+        features: Array,
+        weights: Array,
+        labels: Array,
+        ridge: Array,
+        tilt: Array,
+        grid: Array | None = None,
+    ) -> LogisticObjective:
+        """Weights and labels (..., n, A); rows on the grid stay together, as their bound asks."""
+        xp, (rows, p) = namespace(features), features.shape[-2:]
+        held = math.prod(tilt.shape[:-1]) + p * (p + 1) // 2
+        keep_products = repeated_products_fit(features, weights)
+        blocks = []
+        for some in [slice(0, rows)] if grid is not None else row_blocks(rows, held, features):
+            x, w = features[..., some, :], xp.astype(weights[..., some, :], features.dtype)
+            products = pack_products(x) if keep_products else None
+            blocks.append(RowBlock(x, w, -w * labels[..., some, :], products, grid))
+        return cls(blocks, ridge, tilt)
+
+    def only(self, keep: Array, runs: int) -> LogisticObjective:
+        """This objective for some of the runs."""
+        blocks = [block.only(keep, runs) for block in self.blocks]
+        return LogisticObjective(
+            blocks, _runs(self.ridge, keep, runs), _runs(self.tilt, keep, runs)
+        )
 
     def at(self, theta: Array) -> Iterate:
-        """θ with its means σ(x·θ), gradient and squared gradient norm."""
-        x, grid = self.features, self.grid
-        mean = sigmoid(apply_rows(x, theta) if grid is None else exact_scores(grid, theta))
-        surplus = plus_product(self.answers, self.weights, mean)
-        data = weighted_sums(surplus, x) if grid is None else exact_sums(grid, surplus)
-        gradient = plus_product(data + self.tilt, self.ridge, theta)
-        return Iterate(theta, mean, gradient, row_squares(gradient))
+        """θ with its means, gradient and squared gradient norm."""
+        return self._with(theta, [block.mean(theta) for block in self.blocks])
+
+    def _with(self, theta: Array, means: list[Array]) -> Iterate:
+        parts = [block.gradient(mean) for block, mean in zip(self.blocks, means, strict=True)]
+        gradient = plus_product(sum(parts[1:], parts[0]) + self.tilt, self.ridge, theta)
+        return Iterate(theta, means, gradient, row_squares(gradient))
 
     def start(self) -> Iterate:
         """The better of 0 (when data dominate) and −b/Λ (when noise dominates)."""
-        flat, tilted = self.at(0.0 * self.tilt), self.at(-self.tilt / self.ridge)
+        flat = self._with(0.0 * self.tilt, [0.5 * block.weights for block in self.blocks])
+        tilted = self.at(-self.tilt / self.ridge)
         better = tilted.steepness < flat.steepness  # (..., A, 1); means are (..., n, A)
-        where, sides = namespace(better).where, (better, better.mT, better, better)
-        return Iterate(*(where(side, t, f) for side, t, f in zip(sides, tilted, flat, strict=True)))
+        where = namespace(better).where
+        pairs = zip(tilted.means, flat.means, strict=True)
+        means = [where(better.mT, *pair) for pair in pairs]
+        theta, gradient, steepness = (
+            where(better, t, f)
+            for t, f in zip((tilted[0], *tilted[2:]), (flat[0], *flat[2:]), strict=True)
+        )
+        return Iterate(theta, means, gradient, steepness)
 
-    def hessian(self, mean: Array) -> Array:
-        curvature = self.weights * plus_product(mean, mean, mean, -1.0)
-        data = second_moments(self.features, curvature, self.products)
+    def hessian(self, means: list[Array]) -> Array:
+        parts = [block.hessian(mean) for block, mean in zip(self.blocks, means, strict=True)]
+        data = sum(parts[1:], parts[0])
+        if self.blocks[0].products is not None:
+            data = unpack(data, self.tilt.shape[-1])
         return plus_product(data, self.ridge[..., None], identity(data.shape[-1], data))
 
 
@@ -126,17 +195,8 @@ def minimise(
 
         if newton_kernel.suits(features, weights):
             given = (features, weights, labels, ridge, tilt)
-            return newton_kernel.minimised(*given, NEWTON_STEPS, SINGLE)
-    weights = xp.astype(weights, features.dtype)
-    objective = LogisticObjective(
-        features,
-        weights,
-        -weights * labels,
-        ridge[..., None],
-        tilt,
-        products_of(features, weights),
-        grid,
-    )
+            return newton_kernel.minimised(*given, NEWTON_STEPS, SINGLE, LAST_STEP)
+    objective = LogisticObjective.of(features, weights, labels, ridge[..., None], tilt, grid)
     single = np.finfo(str(tilt.dtype).rpartition(".")[2]).bits < 64
     if single:
         tolerance = SINGLE * (math.sqrt(features.shape[-2]) + row_squares(tilt) ** 0.5)
@@ -154,16 +214,20 @@ def minimise(
             objective, here = objective.only(keep, len(waiting)), here.only(keep, len(waiting))
             tolerance = _runs(tolerance, keep, len(waiting)) if single else tolerance
             unsolved = here.steepness > tolerance**2
-        direction = unsolved * solve_definite(objective.hessian(here.mean), -here.gradient)
+        direction = unsolved * solve_definite(objective.hessian(here.means), -here.gradient)
         there = objective.at(here.theta + direction)
         worse = there.steepness > here.steepness
         unsolved = there.steepness > tolerance**2
+        if single:
+            longer = row_squares(direction) > LAST_STEP**2 * row_squares(here.theta)
+            worse, unsolved = worse & longer, unsolved & longer
         waiting = _some(unsolved)
         # Two numbers in one: on a GPU, this is the only wait per step.
         count, any_worse = divmod(int(2 * waiting.sum() + worse.any()), 2)
         if any_worse:
-            there = objective.at(here.theta + _cut(direction, worse))
+            there = _again(objective, there, here.theta + _cut(direction, worse), _some(worse))
             unsolved = there.steepness > tolerance**2
+            unsolved = unsolved & longer if single else unsolved
             waiting = _some(unsolved)
             count = int(waiting.sum())
         here = there
@@ -181,6 +245,17 @@ def _cut(direction: Array, worse: Array) -> Array:
     xp = namespace(length)
     trusted = at_most(xp.log2(1.0 + length) / at_least(length, 1e-30), 1.0)
     return xp.where(worse, trusted, xp.ones_like(trusted)) * direction
+
+
+def _again(objective: LogisticObjective, there: Iterate, theta: Array, some: Array) -> Iterate:
+    """``there`` with another θ for ``some`` of the runs (R,)."""
+    if 2 * int(some.sum()) > some.shape[0] or theta.ndim < 3:
+        return objective.at(theta)
+    keep = namespace(some).nonzero(some)[0]
+    part = objective.only(keep, len(some)).at(_runs(theta, keep, len(some)))
+    for old, new in zip((*there.means, *there[2:]), (*part.means, *part[2:]), strict=True):
+        old.mT[..., keep, :, :] = new.mT
+    return there._replace(theta=theta)
 
 
 def _runs(part: Array, keep: Array, runs: int) -> Array:
@@ -218,7 +293,8 @@ def gradient_steps(
     [docs/privacy/logistic.md, "Certificate"]
     """
     xp, ridge = namespace(here.theta), objective.ridge
-    smooth = CURVATURE * float(objective.features.shape[-2]) + ridge
+    rows = sum(block.features.shape[-2] for block in objective.blocks)
+    smooth = CURVATURE * float(rows) + ridge
     condition = xp.sqrt(smooth / ridge) if accelerate else smooth / ridge
     momentum = (condition - 1.0) / (condition + 1.0) if accelerate else 0.0
     digits = xp.log(1.0 + 2.25 * smooth * here.steepness / ridge / tolerance**2)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -65,31 +65,9 @@ class StructuredLogistic(Calibrated["Logistic"]):
     @classmethod
     def of(cls, oracle: Logistic, problem: Problem, budget: Budget) -> Self:
         """With its noise fixed; refuses combinations that have no mechanism."""
-        asked, radii, p = oracle.noise, problem.radii, problem.p
-        make = partial(cls, oracle, problem)
-        if not budget.private:
-            # Without a budget, the kind matters only in stacks: take the one that most budgets use.
-            gamma = asked == "gamma" or (asked == "auto" and not radii and p <= 16)
-            return make("gamma" if gamma else "gaussian", math.inf, 0.0, 0.0, 0.0, event=NO_BUDGET)
-        if radii:
-            need_delta(budget, "confidence radii")
-            if asked == "gamma":
-                raise InvalidInput(
-                    "noise must be 'gaussian' or 'auto' for a policy with radii; got 'gamma'. "
-                    "A pure release has no Gram: drop noise='gamma' or choose another policy."
-                )
-        share = pure_share(budget, problem.participation)
-        event = ObjectivePerturbation("gamma", epsilon=share, assumes=CONTINUOUS)
-        pure = make("gamma", share, 0.0, 0.0, 0.0, event=event)
-        several = problem.participation.records > 1 and not radii
-        if asked == "gamma" or (asked == "auto" and (budget.delta == 0.0 or several)):
-            return pure
-        need_delta(budget, "Gaussian noise")
-        *scales, total = gaussian_objective(problem, budget, oracle.least_ridge)
-        normal = make("gaussian", per_release(problem, budget), *scales, event=total)
-        gamma_norm = 2.0 * p * problem.heard / ((1 - OUTPUT_SHARE) * share)
-        smaller = gamma_norm < normal.sigma * math.sqrt(p)
-        return pure if asked == "auto" and not radii and smaller else normal
+        asked, least = oracle.noise, oracle.least_ridge
+        noise, epsilon, sigma, gram, least, event = _scales(problem, budget, asked, least)
+        return cls(oracle, problem, noise, epsilon, sigma, gram, least, event=event)
 
     @property
     def noise_norm(self) -> float:
@@ -166,6 +144,36 @@ def output_multiplier(epsilon: Any) -> Any:
 def per_release(problem: Problem, budget: Budget) -> float:
     """The ε by which the noise that hides the solver's error is chosen: ε/√M, as noise adds up."""
     return budget.epsilon / math.sqrt(problem.participation.batches)
+
+
+def _scales(
+    problem: Problem, budget: Budget, asked: str, least: float
+) -> tuple[str, float, float, float, float, Event]:
+    """Noise, ε, σ of objective and Gram, least ridge and event of the mechanism."""
+    radii, p = problem.radii, problem.p
+    if not budget.private:
+        # Without a budget, the kind matters only in stacks: take the one that most budgets use.
+        gamma = asked == "gamma" or (asked == "auto" and not radii and p <= 16)
+        return "gamma" if gamma else "gaussian", math.inf, 0.0, 0.0, 0.0, NO_BUDGET
+    if radii:
+        need_delta(budget, "confidence radii")
+        if asked == "gamma":
+            raise InvalidInput(
+                "noise must be 'gaussian' or 'auto' for a policy with radii; got 'gamma'. "
+                "A pure release has no Gram: drop noise='gamma' or choose another policy."
+            )
+    share = pure_share(budget, problem.participation)
+    event = ObjectivePerturbation("gamma", epsilon=share, assumes=CONTINUOUS)
+    pure = "gamma", share, 0.0, 0.0, 0.0, event
+    several = problem.participation.records > 1 and not radii
+    if asked == "gamma" or (asked == "auto" and (budget.delta == 0.0 or several)):
+        return pure
+    need_delta(budget, "Gaussian noise")
+    sigma, gram, least, total = gaussian_objective(problem, budget, least)
+    gamma_norm = 2.0 * p * problem.heard / ((1 - OUTPUT_SHARE) * share)
+    if asked == "auto" and not radii and gamma_norm < sigma * math.sqrt(p):
+        return pure
+    return "gaussian", per_release(problem, budget), sigma, gram, least, total
 
 
 @lru_cache(maxsize=4096)
