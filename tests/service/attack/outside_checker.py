@@ -179,11 +179,11 @@ class Checker:
 
 
 def left_over(folder, names, url=None):
-    """Experiments that still have rows or keys of a batch that is over."""
+    """Experiments that still have rows or keys of a batch that is over, while they are served."""
     found = []
     for name in names:
         store = Store(folder, name, url)
-        tables = store.tables(("batches", "records", "answers"))
+        tables = store.tables(("batches", "records", "answers"), served=True)
         over = {row[:2] for row in tables["batches"] if row[4] not in LIVE}
         rows = {row[:2] for table in ("records", "answers") for row in tables[table]}
         found += [name] if (rows | store.key_files()) & over else []

@@ -60,9 +60,17 @@ class Store:
                 return False
             raise
 
-    def tables(self, names=tuple(TABLES)):
-        """Rows of tables, in order, as a crash left them."""
-        return self._postgresql(names) if self._url else self._sqlite(names)
+    def tables(self, names=tuple(TABLES), *, served=False):
+        """Rows of tables, in order: as a crash left them, or beside a server that runs."""
+        if self._url:
+            return self._postgresql(names)
+        return self._beside(names) if served else self._sqlite(names)
+
+    def _beside(self, names):
+        # Files that are copied one after the other while they change do not fit together.
+        with closing(sqlite3.connect(self.place / "discreet.db")) as connection:
+            connection.execute("BEGIN")
+            return {name: connection.execute(_select(name)).fetchall() for name in names}
 
     def _sqlite(self, names):
         # Of a copy, since reading would mend what a crash left.
