@@ -15,8 +15,8 @@ NEW_ENOUGH := import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_i
 PYTHON ?= $(shell for each in python3 python3.13 python3.12 python3.11 python3.14; do \
 	"$$each" -c "$(NEW_ENOUGH)" 2>/dev/null && echo "$$each" && break; done)
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
-# Three on two cores: those that start services mostly wait.
-PYTEST := python -m pytest -v -n 3 --no-loadscope-reorder
+# Five on two cores: those that start services mostly wait.
+PYTEST := python -m pytest -v -n 5 --no-loadscope-reorder
 # What is tested is the wheel: it comes before the editable install on the path.
 TEST_WHEEL := PYTHONPATH="$(CURDIR)/$(WHEEL)" DISCREET_TESTS_WHEEL=1 $(BIN)/$(PYTEST)
 # One version, which the lock file has too: make lock TORCH=torch==X changes it.

