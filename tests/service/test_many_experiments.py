@@ -279,6 +279,26 @@ def test_one_that_is_broken_stops_no_other(folder, capsys, monkeypatch):
     host(folder, scenario)
 
 
+def test_what_cannot_start_says_why_in_log_and_lists(folder, capsys):
+    edited, reached = folder.file("a", "experiment.toml"), folder.file("b", "vault", "mac.key")
+    edited.write_text(edited.read_text().replace("epsilon = ", "epsilon = 1"))
+    reached.chmod(0o644)
+    found = {each.name: each for each in folder.held.listed()}
+    assert [found[name].mode for name in "ab"] == ["online", "online"]
+    assert "plan.budget.epsilon must stay" in found["a"].wrong
+    assert f"{reached} has mode 0644" in found["b"].wrong
+
+    async def scenario(asking, _):
+        listed = (await asking.call("GET", "/v1/experiments", folder.key))[1]["experiments"]
+        assert [each["state"] for each in listed] == ["broken", "broken"]
+        assert [each["reason"] for each in listed] == [found[name].wrong for name in "ab"]
+
+    host(folder, scenario)
+    lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    told = [(each["experiment"], each.get("keys")) for each in lines if "refused" in each["event"]]
+    assert told == [("a", ["plan.budget.epsilon"])]
+
+
 def test_no_experiment_that_can_decide_is_not_ready(tmp_path):
     folder = Folder(tmp_path / "server", ["a"])
     folder.file("a", "vault", "mac.key").unlink()

@@ -143,8 +143,7 @@ def listen(host: str, port: int) -> socket.socket:
 def preflight(settings: Settings) -> None:
     """Check everything before any process starts, so that an error is one line."""
     database, vault = open_database(settings), Vault(settings.place(settings.vault))
-    vault.signing, vault.mac  # noqa: B018
-    vault.check_modes()
+    vault.check()
     faults = in_one_line(database)
     with faults, database.guard(), closing(database.connect()) as connection:
         try:

@@ -55,7 +55,7 @@ class Begun:
 
 @dataclass(frozen=True)
 class Listed:
-    """One experiment as a list shows it; ``wrong`` says why it cannot be read."""
+    """One experiment as a list shows it; ``wrong`` says why it cannot be read, or not started."""
 
     name: str
     mode: str
@@ -149,10 +149,11 @@ class ExperimentFolder:
             wrong = f"it is being made or moved; if no command does that, delete {mark}"
             return Listed(name, "not served", wrong=wrong)
         try:
-            with self._opened(name) as (_, _, connection):
+            with self._opened(name) as (settings, database, connection):
                 mode = connection.execute("SELECT mode FROM experiment").fetchone()[0]
                 count = connection.execute("SELECT count(*) FROM documents").fetchone()[0]
-                return Listed(name, mode, int(count), len(under_way(connection)))
+                wrong = _refusal(settings, database, connection)
+                return Listed(name, mode, int(count), len(under_way(connection)), wrong)
         except (DiscreetError, TypeError) as error:
             wrong = str(error) if isinstance(error, DiscreetError) else "it has not begun"
             return Listed(name, "broken", wrong=wrong)
@@ -238,6 +239,16 @@ class ExperimentFolder:
 def resumed(settings: Settings) -> str:
     """The mode after a pause: that of the file, or online."""
     return settings.mode if settings.mode in STORING else "online"
+
+
+def _refusal(settings: Settings, database: Database, connection: Connection) -> str:
+    """Why a server that starts now would not serve it; empty if it would."""
+    try:
+        Vault(settings.place(settings.vault)).check()
+        lifecycle.check(settings, database, connection, anchor_of(settings))
+    except DiscreetError as error:
+        return str(error)
+    return ""
 
 
 def _make_schema(server: ServerSettings, name: str) -> None:

@@ -57,6 +57,8 @@ class Service:
         try:
             await state.start()
         except Exception as error:
+            if not again and isinstance(error, lifecycle.PlanDiffers):
+                state.log.event("plan refused", keys=list(error.keys))
             if not again:
                 state.log.event("start failed", kind=safe_name(error))
             raise

@@ -101,6 +101,7 @@ class WorkerState:
         self._open.enter_context(self.database.guard())
         try:
             self._open.enter_context(self.vault.served())
+            self.vault.check()
             self._reader = self.database.connect()
             self._open.callback(lambda: self._reader.close())
             check(self.settings, self.database, self._reader, self.anchor)

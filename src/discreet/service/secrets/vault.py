@@ -39,6 +39,11 @@ class Vault:
         for name, secret in (("signing", new_private_key()), ("mac", secrets.token_bytes(32))):
             create_file(self.folder / f"{name}.key", secret)
 
+    def check(self) -> None:
+        """Refuse a vault that lacks what every service needs, or that others may reach."""
+        self.signing, self.mac  # noqa: B018
+        self.check_modes()
+
     def check_modes(self) -> None:
         """Refuse secrets that others than their owner may reach."""
         if self.folder.exists() and not self.folder.is_dir():
