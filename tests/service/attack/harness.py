@@ -177,8 +177,11 @@ class Place:
 
     @contextmanager
     def opened(self):
-        """The database as a crash left it: of a file a copy, since reading would mend it."""
-        if self.settings.postgres:
+        """The database as a crash left it: of a file a copy, since reading would mend it.
+
+        Not of files that are served: copied one after the other they would not fit together.
+        """
+        if self.settings.postgres or any(alive(pid) for pid in self.tree):
             with closing(open_database(self.settings).connect()) as connection:
                 yield connection
             return
@@ -190,11 +193,6 @@ class Place:
         settings = write_settings(copy, database="discreet.db")
         with closing(open_database(settings).connect()) as connection:
             yield connection
-
-    @property
-    def wal(self):
-        """The write-ahead log of the file."""
-        return self.folder / "discreet.db-wal"
 
     @property
     def vault(self):
