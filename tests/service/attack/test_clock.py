@@ -10,6 +10,8 @@ from discreet.service.storage import clock
 from service.attack.harness import context
 
 WINDOW = 0.5
+SLEWED = 0.01
+"""Seconds by which the system's clock, which PostgreSQL reads, may differ from ours in a window."""
 JUMPS = [sign * size for size in (1.0, 86_400.0, 366 * 86_400.0) for sign in (1, -1)]
 
 
@@ -34,10 +36,12 @@ def wall(monkeypatch):
 
 
 async def sealed(service):
+    """The moment before the decision that sealed the batch, however slow what follows is."""
+    since, asked = None, time.monotonic()
     while (await service.decisions.decide("caller", context(1))).stored:
-        pass
+        since, asked = asked, time.monotonic()
     await service.state.refresh()
-    return time.monotonic()
+    return since
 
 
 async def released_after(service, since):
@@ -68,7 +72,7 @@ async def jumped(settings, wall, jump):
 @pytest.mark.parametrize("jump", JUMPS)
 def test_a_jump_while_it_runs(begun, wall, jump):
     took = asyncio.run(jumped(begun(window=WINDOW, settle=0.0), wall, jump))
-    assert WINDOW - 0.2 <= took < WINDOW + 20
+    assert WINDOW - SLEWED <= took < WINDOW + 20
 
 
 @pytest.mark.parametrize("jump", [jump for jump in JUMPS if jump < 0])
@@ -87,7 +91,7 @@ def test_a_jump_backwards_while_it_is_stopped(begun, wall, jump):
     since = asyncio.run(run(sealed))
     wall.shift = jump
     took = asyncio.run(run(lambda service: released_after(service, since)))
-    assert WINDOW - 0.2 <= took < WINDOW + 20
+    assert WINDOW - SLEWED <= took < WINDOW + 20
 
 
 def test_a_clock_that_follows_the_system_is_noticed(begun, wall, monkeypatch):
