@@ -12,12 +12,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import multiprocessing
 import os
 import resource
 import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -63,12 +65,16 @@ def warm_up(options: dict[str, Any]) -> Machine:
     """Imports, calibration and device libraries are loaded before the clock starts."""
     given = machine(options["device"], options["jobs"], options["memory"])
     given = replace(given, dtype=options["dtype"])
-    for columns in (
-        (3, 20, 40, 70) if options["device"] == "cuda" else (3,)
-    ):  # a kernel for each size
-        x = np.random.default_rng(0).normal(size=(200, columns))
-        plans = [plan for _, plan in paper_plans(2, columns, mechanism=options["mechanism"])]
-        run(plans, dc.UnitBall(columns).map(x), 1 * (x[:, 0] > 0), [0], given)
+    columns, actions = (3,), (2,)
+    if options["device"] == "cuda":  # a kernel for each size
+        columns, actions = (3, 16, 20, 32, 40, 64, 70), (2, 4, 8, 16)
+    one_each = {name: settings[:1] for name, settings in PAPER_POLICIES.items()}
+    few = {"policies": one_each, "epsilons": (math.inf, 1.0), "ridges": (1.0,)}
+    rng = np.random.default_rng(0)
+    for p, several in product(columns, actions):
+        x, y = rng.normal(size=(200, p)), rng.integers(0, several, size=200)
+        plans = paper_plans(several, p, mechanism=options["mechanism"], **few)
+        run([plan for _, plan in plans], dc.UnitBall(p).map(x), y, [0], given)
     return given
 
 

@@ -10,11 +10,13 @@ AGREES = """
 import numpy as np, torch
 from discreet.arrays import linear_algebra, small_matrix_kernel as kernel
 rng = np.random.default_rng(0)
-for p in (1, 5, 17, 40):
+for p in (1, 5, 17, 33, 40):
     half = rng.normal(size=(4, p, 2 * p))
     matrices = half @ np.moveaxis(half, 1, 2) / p
     matrices[0] -= (0.1 + np.linalg.eigvalsh(matrices[0])[0]) * np.eye(p)  # must be repaired
     matrices[1] *= 1e4
+    matrices[2, 0, :], matrices[2, :, 0] = 0.0, 0.0
+    matrices[2, 0, 0] = -1.0  # only the first pivot fails
     vectors, step = rng.normal(size=(4, p)), np.full(4, 0.06)
     given = [torch.from_numpy(each.astype(np.float32)) for each in (matrices, step, vectors)]
     pairs = [

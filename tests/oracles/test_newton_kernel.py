@@ -11,7 +11,7 @@ import numpy as np, torch
 from discreet.oracles.mechanisms import newton, newton_kernel
 rng = np.random.default_rng(0)
 S, R, A, n = 2, 3, 2, 70
-for p in (3, 18):
+for p in (3, 17, 18):
     x = rng.normal(size=(S, 1, n, p))
     x /= np.linalg.norm(x, axis=-1, keepdims=True)
     chosen = rng.integers(0, A, size=(S, R, 1, n))
@@ -49,9 +49,11 @@ def solved(x, labels, ridge):
 x = rng.normal(size=(700, 3))  # many rows: first some of them
 x /= np.linalg.norm(x, axis=-1, keepdims=True)
 assert solved(x, x[:, 0] + 0.5 * rng.normal(size=700) > 0, 1e-3) < 1e-5
-kinds = rng.integers(0, 6, size=(60, 3))  # columns that add up to one another, and a small ridge
-x = np.concatenate([np.full((60, 1), 0.7), *(0.4 * np.eye(6)[k] for k in kinds.T)], axis=1)
-assert solved(x, kinds[:, 0] + kinds[:, 1] > 5, 1e-6) < 1e-3
+for several, groups in ((6, 3), (4, 4)):  # columns that add up to one another, and a small ridge
+    kinds = rng.integers(0, several, size=(60, groups))
+    each = (0.4 * np.eye(several)[k] for k in kinds.T)
+    x = np.concatenate([np.full((60, 1), 0.7), *each], axis=1)
+    assert solved(x, kinds[:, 0] + kinds[:, 1] > several - 1, 1e-6) < 1e-3
 print("agrees")
 """
 

@@ -14,8 +14,8 @@ from discreet.releases.release import Predictor, Release
 from discreet.releases.released import Released
 from discreet.schedule import Schedule
 rng = np.random.default_rng(0)
-S, R, n = 2, 3, 70
-pairs = ((0.01, 0.1), (1.0, 0.01), (0.1, 0.001))
+S, R, n = 2, 11, 70
+pairs = 3 * ((0.01, 0.1), (1.0, 0.01), (0.1, 0.001)) + ((0.3, 0.02), (0.03, 0.2))
 policy = stack([ReplayBonusPO(learning_rate=rate, bonus=bonus) for rate, bonus in pairs])
 for A, p, link in ((2, 3, "identity"), (5, 18, "logistic"), (3, 16, "clip")):
     ours = theirs = Released(A, Schedule(half_life=2))

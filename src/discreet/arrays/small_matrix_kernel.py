@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from discreet.arrays.triton_kernels import definite_solution, jit, swept, tl, triton
+from discreet.arrays.triton_kernels import definite_solution, jit, swept, tile, tl, triton
 from discreet.types import Array
 
 LARGEST = 128
@@ -36,48 +36,62 @@ def solved(matrices: Array, step: Array, vectors: Array) -> Array:
 
 def _call(kernel: Any, matrices: Array, step: Array, result: Array) -> Array:
     p = matrices.shape[-1]
-    side = max(16, triton.next_power_of_2(p))
+    alone, side = tile(p)
     given = (matrices.contiguous(), step.contiguous(), result)
-    kernel[(matrices.shape[0],)](*given, p, _DOUBLINGS, side, num_warps=max(1, side // 32))
+    warps = max(1, side // 32)
+    kernel[(matrices.shape[0],)](*given, p, alone, _DOUBLINGS, side, num_warps=warps)
     return result
 
 
-@jit("p", "doublings")
-def _inverse(matrices, steps, inverses, p, doublings, side: tl.constexpr):  # type: ignore[no-untyped-def]
+@jit("p", "alone", "doublings")
+def _inverse(matrices, steps, inverses, p, alone, doublings, side: tl.constexpr):  # type: ignore[no-untyped-def]
     place = tl.program_id(0).to(tl.int64)
-    i = tl.arange(0, side)[:, None]
-    j = tl.arange(0, side)[None, :]
     shift, more, left = 0.0, tl.load(steps + place), doublings
+    head, border = 0.0, tl.zeros((side,), tl.float32)
     inverse = tl.zeros((side, side), tl.float32)
     while left > 0:
-        matrix = _shifted(matrices, place, shift, p, side)
-        inverse, smallest = swept(matrix, (p + 15) // 16, side)
+        head, border, matrix = _shifted(matrices, place, shift, p, alone, side)
+        blocks = (p - alone + 15) // 16
+        head, border, inverse, smallest = swept(head, border, matrix, blocks, side)
         left = tl.where(smallest > 0.0, 0, left - 1)
         shift, more = more, 2.0 * more
-    tl.store(inverses + place * p * p + i * p + j, -inverse, mask=(i < p) & (j < p))
+    i = alone + tl.arange(0, side)
+    inverses += place * p * p
+    tl.store(inverses, -head, mask=alone > 0)
+    tl.store(inverses + i, -border, mask=(i < p) & (alone > 0))
+    tl.store(inverses + i * p, -border, mask=(i < p) & (alone > 0))
+    there = (i < p)[:, None] & (i < p)[None, :]
+    tl.store(inverses + i[:, None] * p + i[None, :], -inverse, mask=there)
 
 
-@jit("p", "doublings")
-def _solution(matrices, steps, vectors, p, doublings, side: tl.constexpr):  # type: ignore[no-untyped-def]
+@jit("p", "alone", "doublings")
+def _solution(matrices, steps, vectors, p, alone, doublings, side: tl.constexpr):  # type: ignore[no-untyped-def]
     place = tl.program_id(0).to(tl.int64)
-    entry = tl.arange(0, side)
-    vector = tl.load(vectors + place * p + entry, mask=entry < p, other=0.0)
+    i = alone + tl.arange(0, side)
+    vectors += place * p
+    first = tl.load(vectors, mask=alone > 0, other=0.0)
+    vector = tl.load(vectors + i, mask=i < p, other=0.0)
     shift, more, left = 0.0, tl.load(steps + place), doublings
-    solution = tl.zeros((side,), tl.float32)
+    top, solution = 0.0, tl.zeros((side,), tl.float32)
     while left > 0:
-        matrix = _shifted(matrices, place, shift, p, side)
-        blocks = (p + 15) // 16
-        solution, smallest = definite_solution(matrix, vector, float("-inf"), blocks, side)
+        head, border, matrix = _shifted(matrices, place, shift, p, alone, side)
+        blocks = (p - alone + 15) // 16
+        top, solution, smallest = definite_solution(
+            head, border, matrix, first, vector, float("-inf"), blocks, side
+        )
         left = tl.where(smallest > 0.0, 0, left - 1)
         shift, more = more, 2.0 * more
-    tl.store(vectors + place * p + entry, solution, mask=entry < p)
+    tl.store(vectors, top, mask=alone > 0)
+    tl.store(vectors + i, solution, mask=i < p)
 
 
-@jit("p")
-def _shifted(matrices, place, shift, p, side: tl.constexpr):  # type: ignore[no-untyped-def]
-    """A matrix + shift·I, followed by the identity up to its side."""
-    i = tl.arange(0, side)[:, None]
-    j = tl.arange(0, side)[None, :]
-    cells = matrices + place * p * p + i * p + j
-    matrix = tl.load(cells, mask=(i < p) & (j < p), other=0.0)
-    return matrix + tl.where(i == j, tl.where(i < p, shift, 1.0), 0.0)
+@jit("p", "alone")
+def _shifted(matrices, place, shift, p, alone, side: tl.constexpr):  # type: ignore[no-untyped-def]
+    """A matrix + shift·I, as head, border and the rest, followed by the identity up to its side."""
+    matrices += place * p * p
+    i = alone + tl.arange(0, side)
+    head = tl.load(matrices, mask=alone > 0, other=1.0) + tl.where(alone > 0, shift, 0.0)
+    border = tl.load(matrices + i, mask=(i < p) & (alone > 0), other=0.0)
+    i, j = i[:, None], i[None, :]
+    matrix = tl.load(matrices + i * p + j, mask=(i < p) & (j < p), other=0.0)
+    return head, border, matrix + tl.where(i == j, tl.where(i < p, shift, 1.0), 0.0)

@@ -11,7 +11,18 @@ try:
 except ImportError:  # a torch without CUDA does not include triton
     triton = tl = None
 
-__all__ = ["definite_solution", "jit", "swept", "tl", "triton"]
+__all__ = ["definite_solution", "jit", "swept", "tile", "tl", "triton"]
+
+
+def tile(p: int) -> tuple[int, int]:
+    """How many features are kept apart, one or none, and the side of a tile for the others.
+
+    Sides are powers of two. Data with 16, 32 or 64 columns have one feature more, the constant:
+    beside a tile of their own size it costs little, inside one of twice the size three quarters
+    would be empty.
+    """
+    alone = int(p - 1 >= 16 and (p - 1).bit_count() == 1)
+    return alone, max(16, triton.next_power_of_2(p - alone))
 
 
 def jit(*counts: str) -> Callable[[Any], Any]:
@@ -24,12 +35,27 @@ def jit(*counts: str) -> Callable[[Any], Any]:
 
 
 @jit("blocks")
-def definite_solution(matrix, vector, floor, blocks, side: tl.constexpr):  # type: ignore[no-untyped-def]
+def definite_solution(  # type: ignore[no-untyped-def]
+    head, border, matrix, first, vector, floor, blocks, side: tl.constexpr
+):
     """M⁻¹ v and the smallest pivot of a matrix in registers; pivots are at least ``floor``.
 
-    Cholesky's factor, sixteen columns at a time, takes the place of the matrix; of the corners
-    on its diagonal it holds the inverses. The first ``blocks`` sixteens count.
+    M has a first row of its own: ``head`` and ``border`` beside ``matrix``, as v has ``first``
+    beside ``vector``. Cholesky's factor, sixteen columns at a time, takes the place of the matrix;
+    of the corners on its diagonal it holds the inverses. The first ``blocks`` sixteens count.
     """
+    head = tl.maximum(head, floor)
+    scale = 1.0 / tl.maximum(head, 1e-37)
+    matrix -= border[:, None] * (border * scale)[None, :]
+    vector -= border * (first * scale)
+    vector, smallest = _solution_without_head(matrix, vector, floor, blocks, side)
+    first = (first - tl.sum(border * vector, axis=0)) * scale
+    return first, vector, tl.minimum(head, smallest)
+
+
+@jit("blocks")
+def _solution_without_head(matrix, vector, floor, blocks, side: tl.constexpr):  # type: ignore[no-untyped-def]
+    """M⁻¹ v and the smallest pivot, once the first row is eliminated."""
     if side == 16:
         corner, smallest = _inverse_factor(matrix, floor)
         vector = tl.sum(corner * vector[None, :], axis=1)
@@ -111,12 +137,23 @@ def _inverse_factor(matrix, floor):  # type: ignore[no-untyped-def]
 
 
 @jit("blocks")
-def swept(matrix, blocks, side: tl.constexpr):  # type: ignore[no-untyped-def]
+def swept(head, border, matrix, blocks, side: tl.constexpr):  # type: ignore[no-untyped-def]
     """−M⁻¹ and the smallest pivot of a matrix in registers, whose first ``blocks`` sixteens count.
 
-    Sixteen rows and columns are swept at once [Goodnight 1979], by way of Cholesky's factor of the
-    corner where they meet: its inverse is far smaller than the corner's.
+    M and its inverse have a first row of their own, as in ``definite_solution``. Sixteen rows and
+    columns are swept at once [Goodnight 1979], by way of Cholesky's factor of the corner where they
+    meet: its inverse is far smaller than the corner's.
     """
+    scale = 1.0 / tl.maximum(head, 1e-37)
+    matrix -= border[:, None] * (border * scale)[None, :]
+    matrix, smallest = _swept_without_head(matrix, blocks, side)
+    row = -scale * tl.sum(matrix * border[None, :], axis=1)
+    return -scale - scale * tl.sum(row * border, axis=0), row, matrix, tl.minimum(head, smallest)
+
+
+@jit("blocks")
+def _swept_without_head(matrix, blocks, side: tl.constexpr):  # type: ignore[no-untyped-def]
+    """−M⁻¹ and the smallest pivot, once the first row is eliminated."""
     if side == 16:
         half, smallest = _inverse_factor(matrix, float("-inf"))
         matrix = -tl.dot(tl.trans(half), half, input_precision="tf32x3")

@@ -1,6 +1,6 @@
 """ReplayBonusPO on a GPU: one launch predicts, replays and draws for all runs of a batch.
 
-A program takes some rows of one run through all releases and keeps their weights in registers;
+A program takes some rows of a few runs through all releases and keeps their weights in registers;
 written as array calls, each release would pass several times over runs × rows × actions. The rule
 is that of ``replay_bonus_po.py``.
 """
@@ -44,10 +44,11 @@ def sampled(released: Released, features: Array, u: Array, rate: Any, bonus: Any
     given = (features.contiguous(), u.contiguous(), weights)
     given = (*given, *(as_like(part, features) for part in (rate, bonus, records)))
     chosen = torch.empty((seeds, runs, rows), dtype=torch.int64, device=features.device)
-    sides = tuple(max(16, triton.next_power_of_2(size)) for size in (actions, p))
+    wide, deep = triton.next_power_of_2(actions), max(16, triton.next_power_of_2(p))
+    together = max(1, 16 // wide)
     link = _LINKS[released.items[-1].predictor.link]
-    numbers = (rows, seeds, runs, len(each), actions, p, *sides, _ROWS, link)
-    grid = (triton.cdiv(rows, _ROWS), seeds * runs)
+    numbers = (rows, seeds, runs, len(each), actions, p, together, wide, deep, _ROWS, link)
+    grid = (triton.cdiv(rows, _ROWS), seeds * triton.cdiv(runs, together))
     _replay[grid](*given, chosen, *numbers, num_warps=4)
     return chosen
 
@@ -67,30 +68,37 @@ def _replay(  # type: ignore[no-untyped-def]
     releases,
     actions,
     p,
+    together: tl.constexpr,
     wide: tl.constexpr,
     deep: tl.constexpr,
     block: tl.constexpr,
     link: tl.constexpr,
 ):
-    """Some rows of one run."""
-    problem = tl.program_id(1).to(tl.int64)
-    seed, run = problem // runs, problem % runs
+    """Some rows of as many runs as fill the sixteen columns of a product."""
+    groups = (runs + together - 1) // together
+    seed = tl.program_id(1).to(tl.int64) // groups
+    first = (tl.program_id(1) % groups) * together
     n = tl.program_id(0) * block + tl.arange(0, block)
-    a = tl.arange(0, wide)
     i = tl.arange(0, deep)
-    here, real = n < rows, (a < actions)[None, :]
+    column = tl.arange(0, together * wide)
+    run, a = first + column // wide, column % wide
+    own = first + tl.arange(0, together)
+    here, real = n < rows, ((a < actions) & (run < runs))[None, :]
     entries = features + (seed * rows + n)[:, None] * p + i[None, :]
     x = tl.load(entries, mask=here[:, None] & (i < p)[None, :], other=0.0)
-    rate, bonus = tl.load(rates + run), tl.load(bonuses + run)
-    logits = tl.zeros((block, wide), tl.float32)
-    mass = tl.zeros((block, wide), tl.float32)
-    current = tl.zeros((block, wide), tl.float32) + 1.0 / actions
+    rate = tl.load(rates + own, mask=own < runs, other=0.0)[None, :, None]
+    bonus = tl.load(bonuses + own, mask=own < runs, other=0.0)[None, :, None]
+    possible = (tl.arange(0, wide) < actions)[None, None, :]
+    logits = tl.zeros((block, together, wide), tl.float32)
+    mass = tl.zeros((block, together, wide), tl.float32)
+    current = tl.zeros((block, together, wide), tl.float32) + 1.0 / actions
     rounds = 0.0
     for release in range(releases):
-        first = ((release * seeds * runs + problem) * actions) * p
-        cells = weights + first + a[None, :] * p + i[:, None]
+        place = ((release * seeds + seed) * runs + run) * actions + a
+        cells = weights + place[None, :] * p + i[:, None]
         theta = tl.load(cells, mask=real & (i < p)[:, None], other=0.0)
         losses = tl.dot(x, theta, input_precision="tf32x3")
+        losses = tl.reshape(losses, (block, together, wide))
         if link == 1:
             losses = tl.minimum(tl.maximum(losses, 0.0), 1.0)
         if link == 2:
@@ -100,12 +108,13 @@ def _replay(  # type: ignore[no-untyped-def]
         optimism = tl.minimum(bonus * tl.sqrt(rounds / actions) / (1.0 + mass), 1.0)
         mass += count * current
         logits -= rate * count * tl.maximum(losses - optimism, 0.0)
-        logits = tl.where(real, logits, float("-inf"))
-        current = tl.exp(logits - tl.max(logits, axis=1)[:, None])
-        current /= tl.sum(current, axis=1)[:, None]
+        logits = tl.where(possible, logits, float("-inf"))
+        current = tl.exp(logits - tl.max(logits, axis=2)[:, :, None])
+        current /= tl.sum(current, axis=2)[:, :, None]
     u = tl.load(uniforms + seed * rows + n, mask=here, other=0.0)
-    reached = tl.cumsum(current, axis=1)
-    goal = u * tl.sum(current, axis=1)
-    passed = (reached <= goal[:, None]) & (a < actions - 1)[None, :]
-    action = tl.sum(passed.to(tl.int32), axis=1).to(tl.int64)
-    tl.store(chosen + problem * rows + n, action, mask=here)
+    reached = tl.cumsum(current, axis=2)
+    goal = u[:, None] * tl.sum(current, axis=2)
+    passed = (reached <= goal[:, :, None]) & (tl.arange(0, wide) < actions - 1)[None, None, :]
+    action = tl.sum(passed.to(tl.int32), axis=2).to(tl.int64)
+    cells = chosen + (seed * runs + own)[None, :] * rows + n[:, None]
+    tl.store(cells, action, mask=here[:, None] & (own < runs)[None, :])

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 
-from discreet.arrays.triton_kernels import definite_solution, jit, tl, triton
+from discreet.arrays.triton_kernels import definite_solution, jit, tile, tl, triton
 from discreet.types import Array
 
 LARGEST = 128
@@ -58,22 +58,25 @@ def minimised(
 
     seeds, runs, actions, p = tilt.shape
     rows = features.shape[-2]
-    side = max(16, triton.next_power_of_2(p))
+    alone, side = tile(p)
     # Stored row after row of an action, as the engine has them: then nothing is copied.
     weights, labels = weights.mT.contiguous(), labels.mT.contiguous()
     places, ends = _listed_rows(weights)
     theta = torch.empty_like(tilt, memory_format=torch.contiguous_format)
-    wide = torch.nn.functional.pad(features, (0, side - p))  # so that a thread reads four at once
-    given = (wide.contiguous(), places, ends, labels, ridge.contiguous(), tilt.contiguous(), theta)
+    # So that a thread reads four at once.
+    wide = torch.nn.functional.pad(features[..., alone:], (0, side - p + alone)).contiguous()
+    first = features[..., 0].contiguous()
+    given = (first, wide, places, ends, labels, ridge.contiguous(), tilt.contiguous(), theta)
     counts = (rows, runs, actions, weights.shape[1], labels.shape[1], steps)
     stops = (tolerance * math.sqrt(rows), tolerance, last_step, _NEAR, _ROUNDING)
     block = 64 if side <= 32 else 32  # rows that a program reads at once: more take its registers
+    warps = 1 if side == 16 else max(2, side // 32)
     # One stage: to load rows ahead would take the registers that let programs run side by side.
     # No fused products: lanes that add them in another order would differ in the last bit, and a
     # program whose lanes disagree about the next step never ends.
-    options = {"num_stages": 1, "enable_fp_fusion": False}
-    options["num_warps"] = 1 if side == 16 else max(2, side // 32)
-    sizes = (p, side, block, _FEW, _FEW_STEPS)
+    options = {"num_stages": 1, "enable_fp_fusion": False, "num_warps": warps}
+    lanes = 128 * warps // side  # rows that the threads of a program hold side by side
+    sizes = (p, alone, side, block, lanes, _FEW, _FEW_STEPS)
     _newton[(seeds * runs * actions,)](*given, *counts, *stops, *sizes, **options)
     return theta
 
@@ -105,6 +108,7 @@ def _list_rows(weights, ends, places, rows, block: tl.constexpr):  # type: ignor
 
 @jit("rows", "runs", "actions", "weight_runs", "label_runs", "steps", "p")
 def _newton(  # type: ignore[no-untyped-def]
+    firsts,
     features,
     places,
     ends,
@@ -124,8 +128,10 @@ def _newton(  # type: ignore[no-untyped-def]
     near,
     rounding,
     p,
+    alone: tl.constexpr,
     side: tl.constexpr,
     block: tl.constexpr,
+    lanes: tl.constexpr,
     few: tl.constexpr,
     few_steps: tl.constexpr,
 ):
@@ -138,58 +144,75 @@ def _newton(  # type: ignore[no-untyped-def]
     action = problem % actions
     run = (problem // actions) % runs
     seed = problem // (actions * runs)
+    firsts += seed * rows
     features += seed * rows * side
     labels += ((seed * label_runs + run % label_runs) * actions + action) * rows
     listed = (seed * weight_runs + run % weight_runs) * actions + action
-    first = tl.load(ends + listed - 1, mask=listed > 0, other=0)
-    count = (tl.load(ends + listed) - first).to(tl.int32)
-    places += first
-    i = tl.arange(0, side)
+    start = tl.load(ends + listed - 1, mask=listed > 0, other=0)
+    count = (tl.load(ends + listed) - start).to(tl.int32)
+    places += start
+    k = tl.arange(0, side)
+    i = alone + k
     ridge = tl.load(ridges + problem)
-    tilt = tl.load(tilts + problem * p + i, mask=i < p, other=0.0)
-    enough = tolerance + relative * tl.sqrt(tl.sum(tilt * tilt, axis=0))
+    tilts += problem * p
+    tilt = tl.load(tilts + i, mask=i < p, other=0.0)
+    tilt0 = tl.load(tilts, mask=alone > 0, other=0.0)
+    enough = tolerance + relative * tl.sqrt(tl.sum(tilt * tilt, axis=0) + tilt0 * tilt0)
     halvings = 0  # of the number of rows
     while (count >> halvings) > few * side:
         halvings += 3
     share = tl.where(halvings > 0, (count >> halvings) / tl.maximum(count, 1), 1.0)
 
-    theta = tl.zeros((side,), tl.float32)
+    # Of what is kept apart the names end with a zero; without it, all of them stay zero.
+    theta, theta0 = tl.zeros((side,), tl.float32), 0.0
     some = count >> halvings
-    gradient, curvature = _sums(features, places, labels, theta, some, side, block, False)
+    gradient0, gradient, head, border, curvature = _sums(
+        firsts, features, places, labels, theta0, theta, some, alone, side, block, lanes, False
+    )
     gradient += share * tilt
-    steepness = tl.sum(gradient * gradient, axis=0)
-    direction = -tilt / ridge
+    gradient0 += share * tilt0
+    steepness = tl.sum(gradient * gradient, axis=0) + gradient0 * gradient0
+    direction, direction0 = -tilt / ridge, -tilt0 / ridge
     part = 1.0  # of the direction; the first one is left out where it would be worse
     shortest = 0.0
     taken = 0
     while taken <= steps:
-        there = theta + part * direction
+        there, there0 = theta + part * direction, theta0 + part * direction0
         some = count >> halvings
-        gradient, curvature = _sums(features, places, labels, there, some, side, block, True)
+        gradient0, gradient, head, border, curvature = _sums(
+            firsts, features, places, labels, there0, there, some, alone, side, block, lanes, True
+        )
         gradient += share * (tilt + ridge * there)
-        now = tl.sum(gradient * gradient, axis=0)
+        gradient0 += share * (tilt0 + ridge * there0)
+        now = tl.sum(gradient * gradient, axis=0) + gradient0 * gradient0
         # What rounding of θ alone makes of the gradient; below a few times that, steps are noise.
-        bend = tl.sum(tl.sum(tl.where(i[:, None] == i[None, :], curvature, 0.0), axis=1), axis=0)
-        size = tl.sqrt(tl.sum(there * there, axis=0))
-        noise = 4.0 * (enough + rounding * (bend + share * ridge) * size)
+        bend = tl.sum(tl.sum(tl.where(k[:, None] == k[None, :], curvature, 0.0), axis=1), axis=0)
+        size = tl.sqrt(tl.sum(there * there, axis=0) + there0 * there0)
+        noise = 4.0 * (enough + rounding * (head + bend + share * ridge) * size)
         stalled = (now > 0.25 * steepness) & (now <= noise * noise)
         ended = (now <= enough * enough) | stalled
         if (now > steepness) & (part > shortest) & (not ended):
             part = shortest
         else:
-            theta = there
+            theta, theta0 = there, there0
             steepness = now
             taken += 1
-            curvature += tl.where(i[:, None] == i[None, :], share * ridge, 0.0)
-            # In exact numbers each pivot is at least Λ.
-            floor = 0.5 * share * ridge
-            direction, _ = definite_solution(curvature, -gradient, floor, (p + 15) // 16, side)
-            length = tl.sqrt(tl.sum(direction * direction, axis=0))
+            head += share * ridge
+            curvature += tl.where(k[:, None] == k[None, :], share * ridge, 0.0)
+            direction, direction0 = tl.zeros((side,), tl.float32), 0.0
+            if not ended:
+                floor = share * ridge  # in exact numbers no pivot is less
+                blocks = (p - alone + 15) // 16
+                direction0, direction, _ = definite_solution(
+                    head, border, curvature, -gradient0, -gradient, floor, blocks, side
+                )
+            length = tl.sqrt(tl.sum(direction * direction, axis=0) + direction0 * direction0)
             part = 1.0
             shortest = tl.minimum(tl.log2(1.0 + length) / tl.maximum(length, 1e-30), 1.0)
             close = length <= tl.where(halvings > 0, near, last_step * size)
             if close:  # what is left is about the square of the step
                 theta += direction
+                theta0 += direction0
             done = close | ended
             if halvings == 0:
                 if done:
@@ -197,39 +220,80 @@ def _newton(  # type: ignore[no-untyped-def]
             else:
                 if done | (taken > few_steps):  # go on with more rows, or begin again with them
                     theta = tl.where(done, theta, 0.0)
-                    direction = tl.zeros((side,), tl.float32)
+                    theta0 = tl.where(done, theta0, 0.0)
+                    direction, direction0 = tl.zeros((side,), tl.float32), 0.0
                     halvings -= 3
                     share = tl.where(halvings > 0, (count >> halvings) / count, 1.0)
                     steepness = float("inf")
                     taken = 0
-    tl.store(thetas + problem * p + i, theta, mask=i < p)
+    thetas += problem * p
+    tl.store(thetas + i, theta, mask=i < p)
+    if alone > 0:
+        tl.store(thetas, theta0)
 
 
 @jit("count")
 def _sums(  # type: ignore[no-untyped-def]
+    firsts,
     features,
     places,
     labels,
+    theta0,
     theta,
     count,
+    alone: tl.constexpr,
     side: tl.constexpr,
     block: tl.constexpr,
+    lanes: tl.constexpr,
     curved: tl.constexpr,
 ):
-    """Σ (σ(x·θ) − y)·x over the listed rows and, if ``curved``, Σ σ'·x xᵀ."""
+    """Σ (σ(x·θ) − y)·x over the listed rows and, if ``curved``, Σ σ'·x xᵀ, each with what is kept
+    apart before it."""
     i = tl.arange(0, side)
-    gradient = tl.zeros((block, side), tl.float32)  # each place of a block has a sum of its own
-    matrix = tl.zeros((side, side), tl.float32)
+    gradient = tl.zeros((lanes, side), tl.float32)
+    minus = tl.zeros((side, side), tl.float32)
+    border = tl.zeros((lanes, side), tl.float32)
+    gradient0 = tl.zeros((block,), tl.float32)
+    head = tl.zeros((block,), tl.float32)
     for start in range(0, count, block):
         listed = start + tl.arange(0, block)
         there = listed < count
         n = tl.load(places + listed, mask=there, other=0)
         x = tl.load(features + n[:, None] * side + i[None, :], mask=there[:, None], other=0.0)
         y = tl.load(labels + n, mask=there, other=0.0)
-        mean = tl.sigmoid(tl.sum(x * theta[None, :], axis=1))
-        gradient += x * (mean - y)[:, None]
+        score = tl.sum(x * theta[None, :], axis=1)
+        if alone:
+            x0 = tl.load(firsts + n, mask=there, other=0.0)
+            score += x0 * theta0
+        mean = tl.sigmoid(score)
+        gradient += _folded(x * (mean - y)[:, None], lanes)
+        if alone:
+            gradient0 += x0 * (mean - y)
         if curved:
-            z = x * tl.sqrt(mean * (1.0 - mean))[:, None]
             # Ten bits are enough: what is summed is still a square, and only shapes the steps.
-            matrix += tl.dot(tl.trans(z), z, input_precision="tf32")
-    return tl.sum(gradient, axis=0), matrix
+            root = tl.sqrt(mean * (1.0 - mean))
+            z = x * root[:, None]
+            if alone:
+                z = _ten_bits(z)
+            # Subtracted, since tensor cores that add up cut each sum towards zero: over many rows
+            # that would outgrow a small ridge, and the steps would no longer converge.
+            minus -= tl.dot(tl.trans(z), z, input_precision="tf32")
+            if alone:
+                z0 = _ten_bits(x0 * root)
+                border += _folded(z * z0[:, None], lanes)
+                head += z0 * z0
+    first, corner = tl.sum(gradient0, axis=0), tl.sum(head, axis=0)
+    return first, tl.sum(gradient, axis=0), corner, tl.sum(border, axis=0), -minus
+
+
+@jit()
+def _folded(values, lanes: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Sums of the rows that one thread holds, (block, side) -> (lanes, side): no thread waits."""
+    rows: tl.constexpr = values.shape[0] // lanes
+    return tl.sum(tl.reshape(values, (rows, lanes, values.shape[1])), axis=0)
+
+
+@jit()
+def _ten_bits(values):  # type: ignore[no-untyped-def]
+    """Numbers that tensor cores take as they are."""
+    return (values.to(tl.int32, bitcast=True) & -8192).to(tl.float32, bitcast=True)
