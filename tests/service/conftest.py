@@ -76,7 +76,7 @@ def settings(tmp_path, database):
         document = {
             "experiment": "test",
             "database": database,
-            "window": 0.2,
+            "window": 60.0,  # longer than any test: ``windows_end`` ends it
             "settle": 0.0,
             "waiting": "gap",  # most tests fill a batch until nothing more is stored
             "plan": PLAN | (plan or {}),
@@ -89,6 +89,22 @@ def settings(tmp_path, database):
     made_key = [""]
     made.key = lambda: made_key[0]
     return made
+
+
+def time_passes(settings, seconds):
+    """As if so much time had gone by: everything that was noted lies so far back."""
+    with closing(open_database(settings).connect()) as connection:
+        connection.execute(
+            """UPDATE batches SET opened = opened - ?, sealed = sealed - ?, closes = closes - ?,
+               due = due - ? WHERE state IN ('open', 'sealed')""",
+            [seconds] * 4,
+        )
+
+
+async def windows_end(service):
+    """As if the window of each full batch were over, which this worker knows."""
+    time_passes(service.settings, service.settings.window)
+    await service.state.refresh()
 
 
 def dump(settings):
@@ -141,16 +157,16 @@ def play():
 
 @pytest.fixture
 def released():
-    """``await released(service)``: wait for the release that is due next."""
+    """``await released(service)``: let time pass, and make the release that is due next."""
 
-    async def wait(service):
-        for _ in range(400):
+    async def made(service):
+        time_passes(service.settings, service.settings.window + service.settings.settle)
+        for _ in range(10):
             if await service.upkeep.once():
                 return service.state.serving.at(service.state.serving.newest)
-            await asyncio.sleep(0.02)
         raise AssertionError("no release was made")
 
-    return wait
+    return made
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from discreet.service.settings import Settings
 from discreet.service.storage import document_table, journal
 from discreet.service.storage.anchor import Anchor, Mark
 from discreet.service.storage.locations import anchor_of
-from service.conftest import dump, set_back, toml
+from service.conftest import dump, set_back, toml, windows_end
 from service.ui.visitor import Visitor
 
 HERE = [0.3, -0.2]
@@ -28,15 +28,8 @@ HERE = [0.3, -0.2]
 async def fill(service, count, **options):
     made = [await service.decisions.decide("caller", HERE, **options) for _ in range(count)]
     for each in made:
-        with suppress(DecisionClosed):  # on a busy machine the window may be over
-            await service.decisions.observe(each.decision, 0.5)
+        await service.decisions.observe(each.decision, 0.5)
     return made
-
-
-async def due(service):
-    """Until the window of the full batch is over, and this worker knows of it."""
-    await asyncio.sleep(0.3)
-    await service.state.refresh()
 
 
 def true_cost(bodies, delta):
@@ -187,7 +180,7 @@ def test_with_the_anchors_disk_away_nothing_is_published(settings, play, tmp_pat
 
     async def scenario(service):
         await fill(service, 4)
-        await due(service)
+        await windows_end(service)
         (tmp_path / "disk").rename(tmp_path / "away")
         with suppress(OSError):
             await service.upkeep.once()
@@ -197,12 +190,7 @@ def test_with_the_anchors_disk_away_nothing_is_published(settings, play, tmp_pat
         assert json.loads(found["/v1/ledger"].text)["entries"] == []
         assert "discreet_epsilon_spent 0.0" in found["/metrics"].text
         (tmp_path / "away").rename(tmp_path / "disk")
-        for _ in range(100):
-            await service.upkeep.once()
-            if service.state.serving.newest == 1:
-                return
-            await asyncio.sleep(0.02)
-        raise AssertionError("the release was not made when the disk was back")
+        assert await first_release(service)
 
     play(chosen, scenario)
 
@@ -216,7 +204,7 @@ def test_what_is_committed_and_not_confirmed_is_shown_nowhere(settings, play, mo
     async def scenario(service):
         await fill(service, 4)
         before = await read_everywhere(service, settings.key())
-        await due(service)
+        await windows_end(service)
         with monkeypatch.context() as patched:
             patched.setattr(Anchor, "confirm", away)
             with pytest.raises(OSError, match="away"):
@@ -271,7 +259,7 @@ def test_a_revoked_key_ends_while_the_anchor_is_away(settings, play, monkeypatch
     async def scenario(service):
         made = await service.create_key(["decide"], "shop")
         await fill(service, 4)
-        await due(service)
+        await windows_end(service)
 
         def away(*_):
             raise OSError("the disk is away")
@@ -302,7 +290,7 @@ def unconfirmed(settings, play, monkeypatch):
         raise OSError("the disk is away")
 
     async def scenario(service):
-        await due(service)
+        await windows_end(service)
         with monkeypatch.context() as patched:
             patched.setattr(Anchor, "confirm", away)
             with pytest.raises(OSError, match="away"):
@@ -313,12 +301,11 @@ def unconfirmed(settings, play, monkeypatch):
 
 
 async def first_release(service):
-    await service.upkeep.once()
-    for _ in range(100):
+    await windows_end(service)
+    for _ in range(10):
+        await service.upkeep.once()
         if service.state.serving.newest == 1:
             return await service.state.document(1)
-        await asyncio.sleep(0.02)
-        await service.upkeep.once()
     raise AssertionError("no release was made")
 
 
@@ -346,7 +333,7 @@ def test_without_the_anchor_nothing_is_fitted(settings, play, monkeypatch):
 
     async def scenario(service):
         await fill(service, 4)
-        await due(service)
+        await windows_end(service)
         anchor_of(chosen).path.unlink()
         for _ in range(3):
             with pytest.raises(FileNotFoundError):
@@ -532,7 +519,7 @@ def test_ids_of_a_lost_lease_reach_nobody_elses_slot(settings, play, kind):
 # The moment of a release
 
 
-def test_a_release_does_the_same_work_whoever_answered(settings, play, monkeypatch):
+def test_a_release_does_the_same_work_whoever_answered(settings, play, released, monkeypatch):
     """No statement between the claim at the due time and the commit touches a person's row."""
     said = []
     honest = release_transaction.Publisher._write
@@ -553,19 +540,14 @@ def test_a_release_does_the_same_work_whoever_answered(settings, play, monkeypat
 
     async def scenario(service):
         await fill(service, 4)
-        await first_release_of(service)
+        await released(service)
 
     play(settings(), scenario)
     assert said
     assert not [sql for sql in said for name in journal.ROWS_OF_PEOPLE if name in sql.split()]
 
 
-async def first_release_of(service):
-    while not await service.upkeep.once():
-        await asyncio.sleep(0.02)
-
-
-def test_deleting_rows_does_not_delay_what_is_served(settings, play, monkeypatch):
+def test_deleting_rows_does_not_delay_what_is_served(settings, play, released, monkeypatch):
     """However long it takes to delete them, the release is there when it is due."""
     seen = threading.Event()
 
@@ -583,7 +565,7 @@ def test_deleting_rows_does_not_delay_what_is_served(settings, play, monkeypatch
 
     async def scenario(service):
         await fill(service, 4)
-        making = asyncio.create_task(first_release_of(service))
+        making = asyncio.create_task(released(service))
         for _ in range(1000):
             if service.state.serving.newest == 1 or making.done():
                 break
@@ -599,7 +581,7 @@ def test_deleting_rows_does_not_delay_what_is_served(settings, play, monkeypatch
     play(settings(), scenario)
 
 
-def test_rows_of_a_long_batch_are_deleted_in_slices(settings, play, monkeypatch):
+def test_rows_of_a_long_batch_are_deleted_in_slices(settings, play, released, monkeypatch):
     """The number of slices is public: it is the size of the batch, whoever answered."""
     monkeypatch.setattr(journal, "SLICE", 3)
     sizes, honest = [], journal.forget_slots
@@ -612,7 +594,7 @@ def test_rows_of_a_long_batch_are_deleted_in_slices(settings, play, monkeypatch)
 
     async def scenario(service):
         await fill(service, 8)
-        await first_release_of(service)
+        await released(service)
         tables = (*journal.ROWS_OF_PEOPLE, "leases")
         counts = [f"SELECT count(*) FROM {table}" for table in tables]
         return [await service.state.read(lambda c, q=q: c.execute(q).fetchone()[0]) for q in counts]

@@ -9,7 +9,7 @@ import pytest
 
 from discreet.service.runtime import fit_process, leased_slots
 from discreet.service.storage.locations import open_database
-from service.conftest import running
+from service.conftest import running, time_passes
 
 WEEK = 7 * 86_400.0
 CONTEXT = [0.5, 0.5]
@@ -54,16 +54,6 @@ def run_sql(settings, sql, *values):
         return rows.fetchall() if sql.startswith("SELECT") else []
 
 
-def wait(settings, seconds):
-    """As if so much time had gone by: everything that was noted lies so far back."""
-    run_sql(
-        settings,
-        """UPDATE batches SET opened = opened - ?, sealed = sealed - ?, closes = closes - ?,
-           due = due - ? WHERE state IN ('open', 'sealed')""",
-        *[seconds] * 4,
-    )
-
-
 def batches(settings):
     """Batch, slots taken, slots and state."""
     rows = run_sql(settings, "SELECT id, taken, size, state FROM batches ORDER BY id")
@@ -79,13 +69,13 @@ def test_upkeep_ends_a_batch_though_nobody_asks_and_releases_what_was_taken(week
 
     async def scenario(service):
         await decide(service, 3)
-        wait(chosen, WEEK - 60)
+        time_passes(chosen, WEEK - 60)
         assert not await service.upkeep.once()
         assert batches(chosen) == [(1, 3, 64, "open")]
-        wait(chosen, 60)
+        time_passes(chosen, 60)
         await service.upkeep.once()
         assert batches(chosen) == [(1, 3, 64, "sealed")]
-        wait(chosen, 3600)
+        time_passes(chosen, 3600)
         assert await service.upkeep.once()
         latest = service.state.serving.at(service.state.serving.newest).latest
         assert (latest.number, latest.records) == (1, 3)
@@ -100,7 +90,7 @@ def test_the_next_decision_after_the_tick_is_in_the_next_batch(weekly, play):
 
     async def scenario(service):
         await decide(service, 2)
-        wait(chosen, WEEK)
+        time_passes(chosen, WEEK)
         assert (await decide(service))[0].stored
         assert batches(chosen) == [(1, 2, 64, "sealed"), (2, 1, 128, "open")]
 
@@ -113,10 +103,10 @@ def test_in_a_gap_nothing_is_stored_until_the_release(weekly, play):
 
     async def scenario(service):
         await decide(service, 2)
-        wait(chosen, WEEK)
+        time_passes(chosen, WEEK)
         assert not (await decide(service))[0].stored
         await service.state.refresh()
-        wait(chosen, 3600)
+        time_passes(chosen, 3600)
         assert await service.upkeep.once()
         assert (await decide(service))[0].stored
 
@@ -142,12 +132,12 @@ def test_slots_that_a_worker_holds_are_taken_and_no_longer_handed_out(weekly, pl
 
     async def scenario(service):
         taken = await burst(service)
-        wait(chosen, WEEK)
+        time_passes(chosen, WEEK)
         await service.upkeep.once()
         assert batches(chosen) == [(1, taken, 64, "sealed")]
         await decide(service)
         assert batches(chosen)[1][:2] == (2, 1)
-        wait(chosen, 3600)
+        time_passes(chosen, 3600)
         assert await service.upkeep.once()
         assert service.state.serving.at(service.state.serving.newest).latest.records == taken
 
@@ -161,11 +151,11 @@ def test_a_slot_that_another_process_closed_is_filled_or_fails_cleanly(weekly, p
 
     async def scenario(service):
         taken = await burst(service)
-        wait(chosen, WEEK)
+        time_passes(chosen, WEEK)
         await service.state.write(service.state.slots.heed_the_clock)  # no refresh
         assert (await decide(service))[0].stored
         assert batches(chosen) == [(1, taken, 64, "sealed")]
-        wait(chosen, 3600)
+        time_passes(chosen, 3600)
         late = (await decide(service))[0]
         assert late.stored
         assert batches(chosen)[1][:2] == (2, 1)
@@ -189,9 +179,9 @@ def test_untaken_and_unused_slots_have_no_loss(weekly, play, missing, monkeypatc
         first, _ = await decide(service, 2)
         await service.decisions._slots.take()  # a slot that no request uses
         await service.decisions.observe(first.decision, 0.5)
-        wait(chosen, WEEK)
+        time_passes(chosen, WEEK)
         await service.upkeep.once()
-        wait(chosen, 3600)
+        time_passes(chosen, 3600)
         assert await service.upkeep.once()
 
     play(chosen, scenario)
@@ -209,7 +199,7 @@ def test_an_empty_batch_goes_on_to_the_next_tick(weekly, play):
         await decide(service)
         run_sql(chosen, "UPDATE batches SET taken = 0")
         (before,) = run_sql(chosen, "SELECT opened FROM batches")
-        wait(chosen, 2.5 * WEEK)
+        time_passes(chosen, 2.5 * WEEK)
         for _ in range(2):
             assert not await service.upkeep.once()
         assert batches(chosen) == [(1, 0, 64, "open")]
@@ -229,7 +219,7 @@ def history(settings, answers):
                 for made in await decide(service, count):
                     if answers:
                         await service.decisions.observe(made.decision, 1.0)
-                wait(settings, WEEK)
+                time_passes(settings, WEEK)
                 await service.upkeep.once()
                 seen.append(batches(settings))
         return seen
@@ -267,7 +257,7 @@ def test_the_clock_ticks_while_the_experiment_is_frozen(weekly, play):
     async def scenario(service):
         await decide(service)
         await service.set_mode("frozen")
-        wait(chosen, WEEK)
+        time_passes(chosen, WEEK)
         await service.upkeep.once()
         assert batches(chosen) == [(1, 1, 64, "sealed")]
 
@@ -280,19 +270,19 @@ def test_the_status_says_when_a_batch_closes(weekly, play):
 
     async def scenario(service):
         await decide(service)
-        wait(chosen, 5 * 86_400.0)
+        time_passes(chosen, 5 * 86_400.0)
         status = await service.status()
         (batch,) = status["batches"]
         assert status["close_every"] == WEEK
         assert batch["ticks"] == pytest.approx(batch["opened"] + WEEK)
         assert "1 of 64 slots are taken; it closes in 48 h 0 min, full or not." in status["text"]
-        wait(chosen, 2 * 86_400.0)
+        time_passes(chosen, 2 * 86_400.0)
         await service.upkeep.once()
         status = await service.status()
         assert status["batches"][0]["ticks"] is None
         assert "Batch 1 is closed by the clock and waits for losses" in status["text"]
         await decide(service)
-        wait(chosen, WEEK)
+        time_passes(chosen, WEEK)
         await service.upkeep.once()
         text = (await service.status())["text"]
         assert "2 batches, 1 to 2, are closed and wait" in text
@@ -320,9 +310,9 @@ def test_a_fit_reads_as_many_slots_as_were_taken(weekly, play):
     async def scenario(service):
         for user in ("anna", "anna", "ben"):
             await service.decisions.decide("caller", CONTEXT, user=user)
-        wait(chosen, WEEK)
+        time_passes(chosen, WEEK)
         await service.upkeep.once()
-        wait(chosen, 3600)
+        time_passes(chosen, 3600)
         assert await service.upkeep.once()
         latest = service.state.serving.at(service.state.serving.newest).latest
         assert latest.records == 3

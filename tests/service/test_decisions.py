@@ -7,6 +7,7 @@ import pytest
 
 from discreet.errors import DecisionClosed, InvalidInput, LossConflict, UnknownDecision
 from discreet.service.runtime.status import ENDED
+from service.conftest import windows_end
 
 HERE = [0.3, -0.2]
 
@@ -53,7 +54,7 @@ def test_the_table_of_events(settings, play, released):
                 await decisions.observe(bad, 0.5)
             messages.add(str(refusal.value))
         assert len(messages) == 1
-        await asyncio.sleep(0.25)
+        await windows_end(service)
         with pytest.raises(DecisionClosed):  # the window is over, the release not yet made
             await decisions.observe(second.decision, 0.5)
         await released(service)
@@ -132,7 +133,7 @@ def test_batches_open_while_any_number_waits_each_with_the_policy_of_its_opening
         assert (await released(service)).latest.records == 8
         assert (await released(service)).latest.records == 16
 
-    play(settings(waiting="pipeline", window=0.4), scenario)
+    play(settings(waiting="pipeline"), scenario)
 
 
 @pytest.mark.parametrize("journal", ["decide", "observe"])

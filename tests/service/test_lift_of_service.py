@@ -17,7 +17,7 @@ from discreet.service.runtime import fit_process, lifecycle
 from discreet.service.storage import document_table
 from discreet.service.storage.locations import anchor_of
 from discreet.service.ui.lift_words import answer
-from service.conftest import dump, set_back
+from service.conftest import dump, set_back, windows_end
 from service.ui.visitor import Visitor
 
 HERE = [0.3, -0.2]
@@ -98,8 +98,7 @@ def test_wrong_sums_of_the_parts_are_refused(settings, play, released, monkeypat
 
     async def scenario(service):
         await decide(service, 10)
-        await asyncio.sleep(0.25)
-        await service.state.refresh()
+        await windows_end(service)
         with monkeypatch.context() as patch:
             patch.setattr(fit_process, "private_release", forged)
             assert not await service.upkeep.once()

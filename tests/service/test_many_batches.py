@@ -8,7 +8,7 @@ import pytest
 from discreet.service.runtime import fit_process
 from discreet.service.runtime import upkeep as upkeep_module
 from discreet.service.storage.batches import Wanted
-from service.conftest import running
+from service.conftest import running, windows_end
 from service.ui.visitor import Visitor
 
 HERE = [0.3, -0.2]
@@ -40,7 +40,7 @@ async def states(service):
 
 
 async def release_all(service):
-    """Everything that is under way, full, and due within seconds."""
+    """Everything that is under way, full and due."""
     while any(batch.state == "sealed" for batch in service.state.live):
         await service.upkeep.once()
         await asyncio.sleep(0.01)
@@ -57,7 +57,7 @@ def test_ten_overdue_batches_are_released_one_by_one_after_a_restart(settings, p
     async def before(service):
         made = await fill(service, 10)
         assert all(each.stored and each.release == 0 for each in made)
-        await asyncio.sleep(chosen.window)
+        await windows_end(service)
 
     async def after(service):
         found = await states(service)
@@ -88,7 +88,7 @@ def test_a_running_service_does_not_pause_between_overdue_batches(settings, play
 
     async def scenario(service):
         await fill(service, 4)
-        await asyncio.sleep(chosen.window)
+        await windows_end(service)
         upkeep, done = service.upkeep, []
         monkeypatch.setattr(upkeep, "_rest", rest)
 
@@ -122,7 +122,7 @@ def test_two_workers_release_overdue_batches_once_and_in_order(settings, play):
 
     async def scenario(one):
         await fill(one, 6)
-        await asyncio.sleep(chosen.window)
+        await windows_end(one)
         async with running(chosen) as other:
             await asyncio.gather(release_all(one), release_all(other))
             await one.state.refresh()
@@ -182,6 +182,7 @@ def test_one_of_many_is_burned(settings, play):
         first, _, third, fourth = sizes(service.settings, 4)
         # An answer after the burn reaches its own slot, in another batch.
         assert await service.decisions.observe(made[-1].decision, 0.25)
+        await windows_end(service)
         released = await release_all(service)
         assert [each.records for each in released.items] == [first, third, fourth]
         kinds = [link.kind for link in service.state.serving.chain.links]
@@ -191,7 +192,7 @@ def test_one_of_many_is_burned(settings, play):
         [opened] = (await service.status())["batches"]
         assert (opened["batch"], opened["slots"]) == (5, fourth), "its place is free"
 
-    play(settings(**{**PIPELINE, "window": 1.0}), scenario)
+    play(settings(**PIPELINE), scenario)
 
 
 def test_what_waits_is_released_while_the_experiment_is_frozen(settings, play):
@@ -200,12 +201,13 @@ def test_what_waits_is_released_while_the_experiment_is_frozen(settings, play):
         await service.set_mode("frozen")
         assert not (await service.decisions.decide("caller", HERE)).stored
         assert await service.decisions.observe(made[-2].decision, 0.25)
+        await windows_end(service)
         assert len((await release_all(service)).items) == 3
         await service.set_mode("online")
         again = await service.decisions.decide("caller", HERE)
         assert (again.stored, again.release) == (True, 3)
 
-    play(settings(**{**PIPELINE, "window": 1.0}), scenario)
+    play(settings(**PIPELINE), scenario)
 
 
 @pytest.mark.parametrize("database", ["discreet.db"])

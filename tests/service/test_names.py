@@ -241,7 +241,7 @@ def test_a_refused_request_gives_its_slot_back(settings, play, released):
         stored = [(await service.decisions.decide("caller", OTHERS)).stored for _ in range(9)]
         assert stored == [True] * 8 + [False]
 
-    play(settings(remember=MEMORY, window=0.6), scenario)
+    play(settings(remember=MEMORY), scenario)
 
 
 # Several workers
@@ -268,7 +268,7 @@ def test_a_release_between_two_statements_lets_no_request_through(
     settings, play, released, monkeypatch
 ):
     """The reply is still there when ours is written, and gone when it is looked for."""
-    chosen = settings(remember=MEMORY, waiting="pipeline", window=0.5, **SILENT)
+    chosen = settings(remember=MEMORY, waiting="pipeline", **SILENT)
     if not chosen.postgres:
         return
     find = journal._replies
@@ -276,7 +276,6 @@ def test_a_release_between_two_statements_lets_no_request_through(
     async def scenario(service):
         await ask(service)
         assert all([(await service.decisions.decide("caller", OTHERS)).stored for _ in range(3)])
-        await asyncio.sleep(0.6)  # its window is over; the next decision opens another batch
         other = Service(chosen)
         await other.start(upkeep=False)
         loop = asyncio.get_running_loop()

@@ -101,7 +101,7 @@ def test_the_release_learns_of_slots_that_count_alone(settings, play, released, 
             await released(service)
         return await service.ledger()
 
-    ledger = play(settings(**users(1, window=0.3, waiting="gap")), scenario)
+    ledger = play(settings(**users(1, waiting="gap")), scenario)
     assert seen == [[True, False, True, True], [False] * 4 + [True, False, True, False]]
     assert ledger["participation"] == {"batches": 1, "records": 1}
     assert (ledger["spent"]["unit"], len(ledger["entries"][0]["charges"])) == ("user", 2)

@@ -1,6 +1,5 @@
 """A service that begins with a public prior: its first release follows from it."""
 
-import asyncio
 import json
 
 import numpy as np
@@ -15,7 +14,7 @@ from discreet.plan import Plan
 from discreet.service.runtime import lifecycle
 from discreet.service.settings import Settings
 from discreet.service.storage import document_table
-from service.conftest import PLAN, toml
+from service.conftest import PLAN, toml, windows_end
 
 RNG = np.random.default_rng(3)
 X = RNG.uniform(-0.5, 0.5, size=(300, 2)) * [1.0, 0.02]
@@ -37,8 +36,7 @@ def named(tmp_path):
 async def fill(service):
     while (decision := await service.decisions.decide("caller", [0.3, -0.01])).stored:
         await service.decisions.observe(decision.decision, 0.5)
-    await asyncio.sleep(service.settings.window + 0.05)
-    await service.state.refresh()
+    await windows_end(service)
 
 
 def test_the_first_release_follows_from_the_prior(

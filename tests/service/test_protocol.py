@@ -403,24 +403,29 @@ def test_a_head_that_comes_too_slowly_is_not_awaited(serve, monkeypatch):
         wire = await here.wire()
         assert (await wire.ask(wire.request()))[0] == 200
         await asyncio.sleep(0.5)  # between two requests there is more time
-        whole = wire.request()
-        for place in range(6):
-            wire.send(whole[place : place + 1])  # every byte is in time, and the head is not
-            await asyncio.sleep(0.03)
+
+        async def drip():  # every byte is in time, and the head is not
+            for byte in wire.request():
+                wire.send(bytes([byte]))
+                await asyncio.sleep(0.02)
+
+        dripping = asyncio.create_task(drip())
         await refused(wire, b"", 408, "too_slow")
+        assert not dripping.done()
+        dripping.cancel()
 
     serve(scenario)
 
 
 def test_a_head_that_waits_for_us_is_not_too_slow(serve, monkeypatch):
-    monkeypatch.setattr(bounds, "HEAD_SECONDS", 0.1)
+    monkeypatch.setattr(bounds, "HEAD_SECONDS", 1.0)
 
     async def scenario(here):
         wire = await here.wire()
         slow = here.service.decisions.decide
 
         async def decide(*given, **options):
-            await asyncio.sleep(0.35)
+            await asyncio.sleep(1.3)
             return await slow(*given, **options)
 
         here.service.decisions.decide = decide
@@ -522,11 +527,11 @@ def test_a_connection_that_repeats_itself_gets_the_same_answers(serve, monkeypat
 
 def test_an_idle_connection_is_closed_after_a_while_and_not_before(serve):
     async def scenario(here):
-        here.server.config.timeout_keep_alive = 0.3
+        here.server.config.timeout_keep_alive = 1.5
         wire = await here.wire()
         for _ in range(4):  # longer than that in all
             assert (await wire.ask(wire.request()))[0] == 200
-            await asyncio.sleep(0.15)
+            await asyncio.sleep(0.4)
         assert await wire.ended()
 
     serve(scenario)

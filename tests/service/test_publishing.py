@@ -20,6 +20,7 @@ from discreet.service.storage import document_table
 from discreet.service.storage.anchor import Anchor, Mark
 from discreet.service.storage.locations import anchor_of, open_database
 from discreet.service.storage.sqlite import PATIENCE
+from service.conftest import windows_end
 
 USERS = {"unit": "user", "batches_per_user": 4, "records_per_batch": 1}
 HERE = [0.3, -0.2]
@@ -60,7 +61,7 @@ async def in_thread(function, *arguments):
 def test_many_who_try_at_once_make_one_release(settings, play):
     async def scenario(service):
         await fill(service, 4)
-        await asyncio.sleep(0.25)
+        await windows_end(service)
         tries = [in_thread(publisher(service).release_next) for _ in range(8)]
         made = await asyncio.gather(*tries, return_exceptions=True)
         assert [each for each in made if each is True] == [True]
@@ -74,7 +75,7 @@ def test_the_key_is_the_guarantee_when_the_state_is_forged(settings, play, relea
 
     async def scenario(service):
         await fill(service, 4)
-        await asyncio.sleep(0.25)
+        await windows_end(service)
         state = service.state
         fitted = await in_thread(fit, service.settings, state.database, state.vault, 1, 1, 4)
         await released(service)
@@ -101,7 +102,7 @@ def test_a_release_is_never_early(settings, play):
     async def scenario(service):
         await fill(service, 4)
         assert not await in_thread(publisher(service).release_next)  # the window is open
-        await asyncio.sleep(0.25)
+        await windows_end(service)
         waited = []
 
         def pause(seconds):
@@ -117,7 +118,7 @@ def test_a_release_is_never_early(settings, play):
         assert waited  # the fit was done before it was due
         assert batch[1] >= batch[0]
 
-    play(settings(settle=0.6), scenario)
+    play(settings(settle=2.0), scenario)
 
 
 @pytest.mark.parametrize("answers", [[0.5] * 4, [None] * 4, [0.0, None, 1.0, 0.25]])
@@ -148,7 +149,7 @@ def test_a_failure_at_any_step_leaves_everything_as_it_was(settings, play, relea
 
     async def scenario(service):
         await fill(service, 4)
-        await asyncio.sleep(0.25)
+        await windows_end(service)
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr(*places[step], broken)
             with pytest.raises(OSError, match="disk full"):
@@ -165,8 +166,7 @@ def test_a_failure_at_any_step_leaves_everything_as_it_was(settings, play, relea
 def test_a_lost_answer_to_commit_makes_no_second_release(settings, play):
     async def scenario(service):
         await fill(service, 4)
-        await asyncio.sleep(0.25)
-        await service.state.refresh()
+        await windows_end(service)
         state, release = service.state, type(service.state.database).release
 
         def committed_but_unheard(self, *arguments):

@@ -2,13 +2,12 @@
 
 import asyncio
 import json
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from discreet.errors import DecisionClosed
 from discreet.privacy.events import to_json
 from discreet.privacy.ledger import Ledger
 from discreet.releases.canonical import canonical
@@ -17,17 +16,15 @@ from discreet.service.runtime import fit_process, lifecycle
 from discreet.service.settings import Settings
 from discreet.service.storage import document_table
 from discreet.service.storage.locations import open_database
-from service.conftest import toml
+from service.conftest import toml, windows_end
 
 HERE = [0.3, -0.2]
 
 
 async def fill(service, **person):
     while (decision := await service.decisions.decide("caller", HERE, **person)).stored:
-        with suppress(DecisionClosed):  # on a busy machine the window may be over
-            await service.decisions.observe(decision.decision, 0.5)
-    await asyncio.sleep(service.settings.window + 0.05)
-    await service.state.refresh()
+        await service.decisions.observe(decision.decision, 0.5)
+    await windows_end(service)
 
 
 def counts(service):
