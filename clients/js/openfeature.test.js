@@ -17,9 +17,10 @@ const valuesOf = ({ variant, value, others }) => ({ [variant]: value, ...others 
 const METHODS = { boolean: "Boolean", string: "String", integer: "Number", float: "Number", object: "Object" };
 
 let domains = 0;
-/** A client of OpenFeature whose provider has these flags. */
+/** A client of OpenFeature whose provider has these flags, which wait for a machine that pauses. */
 async function opened(t, flags, options) {
-  const provider = new DiscreetProvider(flags, options);
+  const patient = Object.entries(flags).map(([name, flag]) => [name, { deadline: 5000, ...flag }]);
+  const provider = new DiscreetProvider(Object.fromEntries(patient), options);
   if (OpenFeature) {
     const domain = `domain ${domains++}`;
     t.after(() => OpenFeature.clearProviders());

@@ -5,6 +5,7 @@ import json
 import logging
 import threading
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -19,9 +20,11 @@ from openfeature.track import TrackingEventDetails
 import discreet as dc
 from billboard.stub_service import serving
 from discreet.billboard import flag_decisions
-from discreet.billboard.openfeature_provider import DiscreetProvider, ExperimentFlag
+from discreet.billboard.openfeature_provider import DiscreetProvider
 from wording import refused
 
+ExperimentFlag = partial(flag_decisions.ExperimentFlag, deadline=5.0)
+"""A flag that waits for a machine that pauses."""
 SCENARIOS = json.loads(
     (Path(__file__).parents[2] / "clients/js/openfeature_scenarios.json").read_text()
 )
