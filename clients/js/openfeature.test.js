@@ -197,7 +197,7 @@ test("failures have their code and the caller's value", async (t) => {
 
 test("a silent service costs at most the deadline", async (t) => {
   const { url, answers } = await experiment(t);
-  const { client } = await opened(t, { flag: { url, deadline: 500 } });
+  const { client } = await opened(t, { flag: { url, deadline: 1000 } });
   answers["POST /v1/decide"] = () => new Promise(() => {});
   assert.equal(await client.getStringValue("flag", "default", ANN), "default");
 });

@@ -287,7 +287,7 @@ def test_a_context_that_json_cannot_say(service, opened):
 
 
 def test_a_silent_service_costs_at_most_the_deadline(service, opened):
-    client = opened({"flag": ExperimentFlag(service.url, deadline=0.05)})
+    client = opened({"flag": ExperimentFlag(service.url, deadline=1.0)})
     held = threading.Event()
     service.stub.answer = lambda *_: (200, {"told": held.wait(10)})
     assert client.get_string_details("flag", "default", ANN).error_code == ErrorCode.GENERAL
@@ -299,7 +299,7 @@ def test_events_and_remembered_decisions_while_the_service_is_away(service, open
     handlers = {each: lambda _, each=each: heard.append(each.name) for each in ProviderEvent}
     for event, handler in handlers.items():
         api.add_handler(event, handler)
-    client = opened({"flag": ExperimentFlag(service.url, deadline=0.5)}, refresh=0.0)
+    client = opened({"flag": ExperimentFlag(service.url)}, refresh=0.0)
 
     def after(event):
         client.get_string_details("flag", "?", ANN)
