@@ -275,8 +275,9 @@ def _sums(  # type: ignore[no-untyped-def]
             z = x * root[:, None]
             if alone:
                 z = _ten_bits(z)
-            # Subtracted, since tensor cores that add up cut each sum towards zero: over many rows
-            # that would outgrow a small ridge, and the steps would no longer converge.
+            # Subtracted, so that tensor cores do not add to the sum themselves: it seems that they
+            # cut it towards zero, and over many rows that outgrew a small ridge, so that steps did
+            # not converge.
             minus -= tl.dot(tl.trans(z), z, input_precision="tf32")
             if alone:
                 z0 = _ten_bits(x0 * root)
