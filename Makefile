@@ -28,7 +28,7 @@ RELEASE_VENV := .venv-release
 RELEASE_BIN := $(RELEASE_VENV)/bin
 CLEAN := build/clean
 
-.PHONY: help setup demo test test-torch test-long sabotage coverage wheel lint docs bench lock clean check-deploy \
+.PHONY: help setup demo test test-torch test-gpu test-long sabotage coverage wheel lint docs bench lock clean check-deploy \
 	release-check sbom
 
 help:
@@ -36,6 +36,7 @@ help:
 	@echo "make demo       table, figure and page in demo/ (installs .[campaign] only)"
 	@echo "make test       lint, then the tests and doctests of the built wheel"
 	@echo "make test-torch the tests that need torch, in .venv-torch; none may be skipped"
+	@echo "make test-gpu   kernels and plans on a GPU beside float64 NumPy (GPU_PYTHON: one with torch for CUDA)"
 	@echo "make test-long  the tests that need minutes"
 	@echo "make sabotage   faults put into the source on purpose: none may be missed (20 minutes)"
 	@echo "make check-deploy what the image does, and nginx in front (NGINX_PROGRAM=nginx); needs a network"
@@ -97,6 +98,11 @@ $(TORCH_DEV): pyproject.toml $(LOCK) | $(BIN)/python
 
 test-torch: $(TORCH_DEV)
 	$(TORCH_VENV)/bin/$(PYTEST) -m torch --no-skips tests
+
+# Any Python that has a CUDA build of torch, and what discreet needs.
+GPU_PYTHON ?= python3
+test-gpu:
+	PYTHONPATH="$(CURDIR)/src$${PYTHONPATH:+:$$PYTHONPATH}" $(GPU_PYTHON) tests/gpu/conformance.py
 
 sabotage: $(DEV)
 	PYTHONPATH=tests $(BIN)/python -m sabotage.run --page docs/results/audit/sabotage.md

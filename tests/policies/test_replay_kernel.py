@@ -16,8 +16,8 @@ from discreet.schedule import Schedule
 rng = np.random.default_rng(0)
 S, R, n = 2, 11, 70
 pairs = 3 * ((0.01, 0.1), (1.0, 0.01), (0.1, 0.001)) + ((0.3, 0.02), (0.03, 0.2))
-policy = stack([ReplayBonusPO(learning_rate=rate, bonus=bonus) for rate, bonus in pairs])
-for A, p, link in ((2, 3, "identity"), (5, 18, "logistic"), (3, 16, "clip")):
+several = stack([ReplayBonusPO(learning_rate=rate, bonus=bonus) for rate, bonus in pairs])
+for A, p, link in ((2, 3, "identity"), (5, 18, "logistic"), (3, 37, "clip")):
     ours = theirs = Released(A, Schedule(half_life=2))
     for j in range(4):  # all runs begin alike
         weights = rng.normal(size=(S, R if j else 1, A, p))
@@ -28,9 +28,14 @@ for A, p, link in ((2, 3, "identity"), (5, 18, "logistic"), (3, 16, "clip")):
     x /= np.linalg.norm(x, axis=-1, keepdims=True)
     u = rng.random((S, 1, n, 2))
     given = [torch.from_numpy(each).float() for each in (x, u[..., 0])]
-    found = replay_kernel.sampled(theirs, *given, policy.learning_rate, policy.bonus).numpy()
-    assert len(np.unique(found)) == A
-    assert (found != policy.sample(ours, x, u)).mean() < 0.01  # single precision
+    shared = ReplayBonusPO(learning_rate=0.3, bonus=0.02)
+    one_bonus = stack([ReplayBonusPO(learning_rate=rate, bonus=0.02) for rate, _ in pairs])
+    for policy in (several, one_bonus, shared):  # parameters of each run, or of all
+        parameters = map(np.atleast_1d, (policy.learning_rate, policy.bonus))
+        found = replay_kernel.sampled(theirs, *given, *parameters).numpy()
+        assert found.shape == (S, R, n)
+        assert len(np.unique(found)) == A
+        assert (found != policy.sample(ours, x, u)).mean() < 0.01  # single precision
 print("agrees")
 """
 

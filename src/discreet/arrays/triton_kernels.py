@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 try:
@@ -25,11 +25,17 @@ def tile(p: int) -> tuple[int, int]:
     return alone, max(16, triton.next_power_of_2(p - alone))
 
 
-def jit(*counts: str) -> Callable[[Any], Any]:
-    """A kernel that is compiled when it is first called, once for all values of ``counts``."""
+def jit(*counts: str, views: Sequence[str] = ()) -> Callable[[Any], Any]:
+    """A kernel that is compiled when it is first called, once for all values of ``counts``.
+
+    ``views`` are arrays that may begin inside another one, so at any address.
+    """
 
     def made(function: Any) -> Any:
-        return function if triton is None else triton.jit(function, do_not_specialize=list(counts))
+        if triton is None:
+            return function
+        names = {"do_not_specialize": [*counts], "do_not_specialize_on_alignment": [*views]}
+        return triton.jit(function, **names)
 
     return made
 

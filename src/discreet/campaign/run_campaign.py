@@ -17,7 +17,7 @@ import numpy as np
 
 import discreet
 from discreet.campaign.declared_ranges import NOT_PRIVATE
-from discreet.campaign.gpu_processes import PROCESSES, shared_gpu
+from discreet.campaign.gpu_processes import PROCESSES, compile_kernel, kernels, shared_gpu
 from discreet.campaign.grid import Grid
 from discreet.campaign.hardware import choose, cores, machine
 from discreet.campaign.missing_tasks import Facts, Pending, Survey, pending, survey, task_name
@@ -127,6 +127,11 @@ def run(campaign: Campaign, show: Callable[[Progress], None] = lambda _: None) -
                 ask = crew.executor().submit(
                     machine, campaign.device, crew.sharing, campaign.memory
                 )
+                if choose(campaign.device) == "cuda" and not campaign.scheduler:
+                    found = surveyed.found.values()
+                    shapes = [(facts.features + 1, facts.actions) for facts in found]
+                    for kernel in kernels(shapes):
+                        crew.executor().submit(compile_kernel, kernel)
                 playing = _Playing(campaign.grid, folder, manifest, surveyed.handles, ask.result())
                 playing.play(tasks, crew, progress, show)
     return progress

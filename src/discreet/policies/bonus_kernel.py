@@ -2,16 +2,8 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-from typing import Any
-
+from discreet.arrays.triton_kernels import jit, tl, triton
 from discreet.types import Array
-
-try:
-    import triton
-    import triton.language as tl
-except ImportError:  # a torch without CUDA does not include triton
-    triton = tl = None
 
 _BLOCK = 128
 """Cells of a program: a row has a cell per worse action, rounded up to a power of two."""
@@ -31,15 +23,11 @@ def updated(gaps: Array, reach: Array, rate: Array, start: Array, length: int) -
     block = max(1, _BLOCK // width)
     counts = gaps.new_empty(gaps.shape)
     given = [each.contiguous() for each in (gaps, reach, rate, start)]
-    _compiled()[(-(-rows // block),)](*given, counts, rows, length, worse, width, block, _LOOK)
+    _steps[(-(-rows // block),)](*given, counts, rows, length, worse, width, block, _LOOK)
     return counts
 
 
-@lru_cache(maxsize=1)
-def _compiled() -> Any:
-    return triton.jit(_steps)
-
-
+@jit("rows", "length", "worse")
 def _steps(  # type: ignore[no-untyped-def]
     gaps,
     reach,
@@ -48,7 +36,7 @@ def _steps(  # type: ignore[no-untyped-def]
     counts,
     rows,
     length,
-    worse: tl.constexpr,
+    worse,
     width: tl.constexpr,
     block: tl.constexpr,
     look: tl.constexpr,

@@ -28,12 +28,15 @@ def drawn(probabilities: Array, u: Array) -> Array:
     seeds, runs, rows, actions = probabilities.shape
     chosen = torch.empty((seeds, runs, rows), dtype=torch.int64, device=u.device)
     strides = (*probabilities.stride(), u.stride(0), u.stride(2))
-    grid = (triton.cdiv(rows, _ROWS), seeds * runs)
+    grid = (triton.cdiv(rows, _ROWS) * seeds * runs,)
     _draw[grid](probabilities, u, chosen, rows, runs, actions, *strides, _ROWS, num_warps=4)
     return chosen
 
 
-@jit("rows", "runs", "actions", "of_seed", "of_run", "of_row", "of_action", "u_seed", "u_row")
+@jit(
+    *("rows", "runs", "actions", "of_seed", "of_run", "of_row", "of_action", "u_seed", "u_row"),
+    views=["probabilities", "uniforms"],
+)
 def _draw(  # type: ignore[no-untyped-def]
     probabilities,
     uniforms,
@@ -50,9 +53,11 @@ def _draw(  # type: ignore[no-untyped-def]
     block: tl.constexpr,
 ):
     """Some rows of one run."""
-    place = tl.program_id(1).to(tl.int64)
+    # One axis for all programs: the others hold 65,535 at most.
+    program, blocks = tl.program_id(0).to(tl.int64), (rows + block - 1) // block
+    place = program // blocks
     seed, run = place // runs, place % runs
-    n = tl.program_id(0).to(tl.int64) * block + tl.arange(0, block)
+    n = (program % blocks) * block + tl.arange(0, block)
     there = n < rows
     cells = probabilities + seed * of_seed + run * of_run + n * of_row
     total = tl.zeros((block,), tl.float32)

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from discreet.arrays.backend import as_like
 from discreet.arrays.triton_kernels import jit, tl, triton
 from discreet.releases.released import Released
@@ -16,8 +18,10 @@ from discreet.types import Array
 
 _ROWS = 64
 """Rows of a program."""
-_LARGEST = (64, 127)
-"""Actions and features that fit into the registers of a program."""
+_FEATURES = 16
+"""Features of one product."""
+_LARGEST = 64
+"""Actions that fit into the registers of a program."""
 _LINKS = {"identity": 0, "clip": 1, "logistic": 2}
 
 
@@ -26,34 +30,41 @@ def suits(released: Released, features: Array) -> bool:
     if triton is None or not getattr(features, "is_cuda", False) or features.element_size() != 4:
         return False
     links = {item.predictor.link for item in released.items}
-    small = released.n_actions <= _LARGEST[0] and features.shape[-1] <= _LARGEST[1]
+    small = released.n_actions <= _LARGEST
     shared = features.ndim == 4 and features.shape[1] == 1
     return small and shared and len(links) == 1 and links <= set(_LINKS)
 
 
 def sampled(released: Released, features: Array, u: Array, rate: Any, bonus: Any) -> Array:
-    """Actions (S, R, n) for features (S, 1, n, p), uniforms u (S, 1, n) and parameters (R,)."""
+    """Actions (S, R, n) for features (S, 1, n, p), uniforms u (S, 1, n) and parameters (R,).
+
+    Parameters and weights that all runs or all seeds share may have the length one there.
+    """
     import torch
 
     each = [item.predictor.weights for item, _ in released.remembered]
-    shape = torch.broadcast_shapes(*(weights.shape for weights in each), (1, len(rate), 1, 1))
+    shared = ((features.shape[0], 1, 1, 1), (len(rate), 1, 1), (len(bonus), 1, 1))
+    shape = torch.broadcast_shapes(*(weights.shape for weights in each), *shared)
     weights = torch.stack([part.expand(shape) for part in each])
     seeds, runs, actions, p = shape
     rows = features.shape[-2]
     records = [share * item.records for item, share in released.remembered]
-    given = (features.contiguous(), u.contiguous(), weights)
-    given = (*given, *(as_like(part, features) for part in (rate, bonus, records)))
+    # The kernel reads as many numbers as there are seeds and runs.
+    features = features.expand(seeds, 1, rows, p).contiguous()
+    u = u.expand(seeds, 1, rows).contiguous()
+    rate, bonus = (as_like(np.broadcast_to(part, (runs,)), features) for part in (rate, bonus))
+    given = (features, u, weights, rate, bonus, as_like(records, features))
     chosen = torch.empty((seeds, runs, rows), dtype=torch.int64, device=features.device)
-    wide, deep = triton.next_power_of_2(actions), max(16, triton.next_power_of_2(p))
+    wide = triton.next_power_of_2(actions)
     together = max(1, 16 // wide)
     link = _LINKS[released.items[-1].predictor.link]
-    numbers = (rows, seeds, runs, len(each), actions, p, together, wide, deep, _ROWS, link)
-    grid = (triton.cdiv(rows, _ROWS), seeds * triton.cdiv(runs, together))
+    numbers = (rows, seeds, runs, len(each), actions, p, link, together, wide, _ROWS, _FEATURES)
+    grid = (triton.cdiv(rows, _ROWS) * seeds * triton.cdiv(runs, together),)
     _replay[grid](*given, chosen, *numbers, num_warps=4)
     return chosen
 
 
-@jit("rows", "seeds", "runs", "releases", "actions", "p")
+@jit("rows", "seeds", "runs", "releases", "actions", "p", "link", views=["features", "uniforms"])
 def _replay(  # type: ignore[no-untyped-def]
     features,
     uniforms,
@@ -68,24 +79,25 @@ def _replay(  # type: ignore[no-untyped-def]
     releases,
     actions,
     p,
+    link,
     together: tl.constexpr,
     wide: tl.constexpr,
-    deep: tl.constexpr,
     block: tl.constexpr,
-    link: tl.constexpr,
+    deep: tl.constexpr,
 ):
     """Some rows of as many runs as fill the sixteen columns of a product."""
-    groups = (runs + together - 1) // together
-    seed = tl.program_id(1).to(tl.int64) // groups
-    first = (tl.program_id(1) % groups) * together
-    n = tl.program_id(0) * block + tl.arange(0, block)
+    # One axis for all programs: the others hold 65,535 at most.
+    blocks, groups = (rows + block - 1) // block, (runs + together - 1) // together
+    group = tl.program_id(0) // blocks
+    seed = (group // groups).to(tl.int64)
+    first = (group % groups) * together
+    n = (tl.program_id(0) % blocks) * block + tl.arange(0, block)
     i = tl.arange(0, deep)
     column = tl.arange(0, together * wide)
     run, a = first + column // wide, column % wide
     own = first + tl.arange(0, together)
     here, real = n < rows, ((a < actions) & (run < runs))[None, :]
-    entries = features + (seed * rows + n)[:, None] * p + i[None, :]
-    x = tl.load(entries, mask=here[:, None] & (i < p)[None, :], other=0.0)
+    row = features + (seed * rows + n)[:, None] * p
     rate = tl.load(rates + own, mask=own < runs, other=0.0)[None, :, None]
     bonus = tl.load(bonuses + own, mask=own < runs, other=0.0)[None, :, None]
     possible = (tl.arange(0, wide) < actions)[None, None, :]
@@ -95,9 +107,13 @@ def _replay(  # type: ignore[no-untyped-def]
     rounds = 0.0
     for release in range(releases):
         place = ((release * seeds + seed) * runs + run) * actions + a
-        cells = weights + place[None, :] * p + i[:, None]
-        theta = tl.load(cells, mask=real & (i < p)[:, None], other=0.0)
-        losses = tl.dot(x, theta, input_precision="tf32x3")
+        cells = weights + place[None, :] * p
+        losses = tl.zeros((block, together * wide), tl.float32)
+        for start in range(0, p, deep):  # the same code for every number of features
+            k = start + i
+            x = tl.load(row + k[None, :], mask=here[:, None] & (k < p)[None, :], other=0.0)
+            theta = tl.load(cells + k[:, None], mask=real & (k < p)[:, None], other=0.0)
+            losses += tl.dot(x, theta, input_precision="tf32x3")
         losses = tl.reshape(losses, (block, together, wide))
         if link == 1:
             losses = tl.minimum(tl.maximum(losses, 0.0), 1.0)
