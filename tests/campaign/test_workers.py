@@ -3,7 +3,11 @@
 import gc
 import os
 import signal
+import subprocess
+import sys
+import threading
 from concurrent.futures import Future
+from contextlib import suppress
 
 import pytest
 
@@ -11,7 +15,7 @@ import discreet as dc
 from campaigns import SET, TASKS, contents, grid, play, small
 from discreet.campaign import run_campaign as campaigns
 from discreet.campaign.tasks import Outcome, Task
-from discreet.campaign.workers import DIED, Here, Workers, outcomes, workers
+from discreet.campaign.workers import DIED, Workers, answer, computed_here, outcomes, workers
 from discreet.data import load
 from discreet.simulate.engine import Machine
 from wording import refused
@@ -68,8 +72,7 @@ def test_tasks_are_handed_out_a_few_at_a_time():
             made.append(task(str(len(made))))
             yield made[-1]
 
-    here = Here()
-    played = outcomes(endless(), Workers(lambda: here, lambda: 3, 1))
+    played = outcomes(endless(), Workers(computed_here, lambda: 3, 1))
     for count in range(7):
         assert next(played).error is None
         assert len(made) <= count + 3
@@ -83,32 +86,178 @@ def test_what_could_not_be_read_is_passed_on():
         assert len(list(outcomes(mixed, crew))) == 4
 
 
-class Cancelled(Here):
-    def submit(self, *_, **__):
-        future = Future()
-        future.cancel()
-        future.set_running_or_notify_cancel()
-        return future
+def cancelled(*_):
+    future = Future()
+    future.cancel()
+    future.set_running_or_notify_cancel()
+    return future
 
 
-class Unpicklable(Here):
-    def submit(self, *_, **__):
-        future = Future()
-        future.set_exception(TypeError("cannot send it"))
-        return future
+def unpicklable(*_):
+    future = Future()
+    future.set_exception(TypeError("cannot send it"))
+    return future
 
 
 def test_a_scheduler_that_leaves_ends_the_campaign():
-    crew = Workers(Cancelled, lambda: 1, 1)
+    crew = Workers(cancelled, lambda: 1, 1)
     with refused(dc.InvalidInput, "scheduler must stay"):
         list(outcomes(iter([task("a")]), crew))
 
 
 def test_a_task_that_cannot_be_sent_is_a_failure():
-    crew = Workers(Unpicklable, lambda: 1, 1)
+    crew = Workers(unpicklable, lambda: 1, 1)
     assert [each.error for each in outcomes(iter([task("a")]), crew)] == [
         "TypeError: cannot send it"
     ]
+
+
+# --- Ctrl-C ------------------------------------------------------------------------------------
+
+
+class Struck(threading.Condition):
+    """The condition of a future, which delivers Ctrl-C just after somebody took its lock."""
+
+    taken, at = 0, None
+
+    def acquire(self, *arguments):
+        got = super().acquire(*arguments)
+        self.strike()
+        return got
+
+    def __enter__(self):
+        super().__enter__()
+        self.strike()
+
+    def strike(self):
+        place, Struck.taken = Struck.taken, Struck.taken + 1
+        if place == Struck.at:
+            signal.raise_signal(signal.SIGINT)
+
+    def free(self):
+        """Whether another thread gets the lock."""
+        got = []
+        asking = threading.Thread(target=lambda: got.append(self._lock.acquire(blocking=False)))
+        asking.start()
+        asking.join()
+        return got[0]
+
+
+@pytest.fixture
+def heard(monkeypatch):
+    """Ctrl-C as a program hears it; what was before comes back."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    monkeypatch.setattr(Struck, "taken", 0)
+    monkeypatch.setattr(Struck, "at", None)
+    yield
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    signal.signal(signal.SIGINT, before)
+
+
+def played_by_struck_futures():
+    """Outcomes and conditions of five tasks, whose futures are struck at ``Struck.at``."""
+    conditions, played = [], []
+
+    def submit(_, task):
+        future = computed_here(lambda: Outcome(task.name))
+        future._condition = Struck()
+        conditions.append(future._condition)
+        return future
+
+    with suppress(KeyboardInterrupt):
+        for outcome in outcomes(map(task, "abcde"), Workers(submit, lambda: 3, 1)):
+            played.append(outcome.name)
+    return played, conditions
+
+
+@pytest.mark.usefixtures("heard")
+def test_ctrl_c_leaves_no_lock_of_a_future_taken():
+    played, _ = played_by_struck_futures()
+    assert played == list("abcde")
+    places = Struck.taken
+    assert places >= 10  # of five futures each: when it is handed out, and when it has ended
+    for place in range(places):
+        Struck.taken, Struck.at = 0, place
+        played, conditions = played_by_struck_futures()
+        assert len(played) < 5  # it stopped
+        assert Struck.taken == place + 1  # at once
+        assert all(condition.free() for condition in conditions)
+
+
+@pytest.mark.usefixtures("heard")
+def test_ctrl_c_while_the_loop_waits_stops_it():
+    """The queue is empty: nothing but the signal can end the wait."""
+
+    class Interrupting(Future):
+        def add_done_callback(self, _):
+            # A signal to this thread, from a thread that first sees it wait or about to.
+            main = threading.get_ident()
+            threading.Thread(target=signal.pthread_kill, args=(main, signal.SIGINT)).start()
+
+    with pytest.raises(KeyboardInterrupt):
+        answer(Workers(lambda *_: Interrupting(), lambda: 1, 1), print)
+
+
+@pytest.mark.usefixtures("heard")
+def test_other_threads_play_as_they_did():
+    played = []
+    other = threading.Thread(target=lambda: played.extend(played_by_struck_futures()[0]))
+    other.start()
+    other.join()
+    assert played == list("abcde")
+
+
+STRUCK_POOL = """
+import os, signal, sys, threading, time
+from concurrent.futures import Future
+from discreet.campaign.workers import answer, outcomes, workers
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
+class Struck(threading.Condition):
+    armed = False
+
+    def acquire(self, *arguments):
+        got = super().acquire(*arguments)
+        self.strike()
+        return got
+
+    def __enter__(self):
+        super().__enter__()
+        self.strike()
+
+    def strike(self):
+        if Struck.armed and threading.current_thread() is threading.main_thread():
+            Struck.armed = False
+            os.killpg(0, signal.SIGINT)  # as a terminal does: to every process
+
+begin = Future.__init__
+
+def with_struck_condition(self):
+    begin(self)
+    self._condition = Struck()
+
+Future.__init__ = with_struck_condition
+with workers(2) as crew:
+    assert answer(crew, int, "7") == 7
+    Struck.armed = True
+    try:
+        answer(crew, time.sleep, 3600)
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
+print("ended", flush=True)
+"""
+
+
+def test_a_pool_ends_after_ctrl_c_at_a_lock_of_a_future():
+    """Its own thread needs that lock to end; the processes that still start hear nothing."""
+    done = subprocess.run(
+        [sys.executable, "-c", STRUCK_POOL], capture_output=True, start_new_session=True
+    )
+    assert (done.returncode, done.stdout) == (0, b"interrupted\nended\n"), done.stderr
+    assert b"Traceback" not in done.stderr
+
+
+# --- a cluster ---------------------------------------------------------------------------------
 
 
 def test_a_scheduler_that_is_not_there(tmp_path, monkeypatch):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,6 +11,8 @@ import pytest
 import discreet as dc
 from catalogue import ACTIONS, DIMENSION, FEATURES, ORACLES, POLICIES
 from discreet.privacy.events import NonPrivate
+from discreet.simulate import engine
+from discreet.simulate.played_batches import shuffle
 from tolerances import EXACT, SOLVER
 
 
@@ -221,3 +224,99 @@ def test_whole_floats_and_booleans_are_labels_too():
         dc.evaluate(plan, contexts, binary).losses,
         dc.evaluate(plan, contexts, binary.astype(int)).losses,
     )
+
+
+# --- a learner ---------------------------------------------------------------------------------
+
+ROWS = 110
+ITEMS = {f"item {i}": [0.3 * np.cos(i), 0.6 * np.sin(i)] for i in range(ACTIONS)}
+CONTROL = dc.Control(0.25, 1)
+PEOPLE = {"unit": "user", "batches_per_user": 3, "records_per_batch": 4}
+KINDS = {
+    "no horizon": {},
+    "horizon": {"horizon": ROWS},
+    "horizon within the rows": {"horizon": ROWS - 30},
+    "noise": {"budget": dc.Budget(8.0, 1e-5), "oracle": dc.PooledRidge(), "horizon": ROWS},
+    "radii": {"policy": dc.LinUCB(), "horizon": ROWS},
+    "logistic": {"oracle": dc.Logistic(), "horizon": ROWS},
+    "half life": {"oracle": dc.PooledRidge(), "half_life": 2, "growth": 1.5},
+    "longest batch": {"longest_batch": 16, "horizon": ROWS},
+    "floor": {"floor": 0.05, "horizon": ROWS},
+    "rewards": {"outcome": dc.Reward(0.0, 1.0), "horizon": ROWS},
+    "full feedback": {"feedback": "full", "horizon": ROWS},
+    "users": PEOPLE,
+    "users and a horizon": {**PEOPLE, "horizon": ROWS},
+    "users and control": {**PEOPLE, "control": CONTROL, "horizon": ROWS},
+    "control": {"control": CONTROL},
+    "control and a horizon": {"control": CONTROL, "horizon": ROWS},
+    "control and a horizon within the rows": {"control": CONTROL, "horizon": ROWS - 30},
+    "control and a horizon in the last batch": {"control": CONTROL, "horizon": ROWS + 5},
+    "control and a far horizon": {"control": CONTROL, "horizon": 10 * ROWS},
+    "control at random": {"control": dc.Control(0.25), "horizon": ROWS},
+    "offers": {"offers": True, "horizon": ROWS},
+    "offers and control": {"offers": True, "control": dc.Control(0.25), "horizon": ROWS},
+}
+
+
+def plan_of_kind(kind):
+    changes = {"first_batch": 8, "horizon": None, **KINDS[kind]}
+    if not changes.pop("offers", False):
+        return plan_of(changes.pop("policy", dc.SquareCB()), **changes)
+    joint = dc.Joint(FEATURES, dc.UnitBall(2))
+    items = dc.Catalogue(dc.UnitBall(2), ITEMS)
+    return dc.Plan(actions=items, features=joint, budget=dc.Budget.none(), **changes)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_evaluation_decides_what_a_learner_decides(kind):
+    """Draws and noise are seeded: every action is the same, every release but for rounding."""
+    contexts, labels = labelled(ROWS)
+    plan, users = plan_of_kind(kind), np.arange(ROWS) % 17
+    of_people, offered = plan.unit == "user", plan.catalogue is not None
+    options = np.array([np.random.default_rng(row).permutation(ACTIONS)[:2] for row in range(ROWS)])
+    offers = [[list(ITEMS)[item] for item in row] for row in options]
+    table = (np.arange(ACTIONS) != labels[:, None]).astype(float)
+    words = {"losses": table}
+    if offered:
+        words = {"losses": np.take_along_axis(table, options, axis=1), "offers": offers}
+    if of_people:
+        words |= {"users": users}
+    found = dc.evaluate(plan, contexts, **words, seed=3)
+
+    order, u = shuffle(3, ROWS)
+    rounds = min(ROWS, plan.horizon or ROWS)
+    draws = iter(u[:, None])  # one row after the other
+    learner = dc.Learner(
+        plan, noise=dc.SeededNoise(3), draws=SimpleNamespace(random=lambda _: next(draws))
+    )
+    if of_people:  # whose key is secret; a simulation has none
+        learner._store.people._key = b""
+    chosen = []
+    for row in order[:rounds]:
+        words = {"user": int(users[row])} if of_people else {}
+        words |= {"actions": offers[row]} if offered else {}
+        decision = learner.decide(contexts[row], **words)
+        index = list(ITEMS).index(decision.action) if offered else decision.action_index
+        chosen.append(list(options[row]).index(index) if offered else index)
+        if decision.stored:
+            loss = table[row] if plan.feedback == "full" else table[row, index]
+            heard = (
+                {"reward": 1.0 - loss} if isinstance(plan.outcome, dc.Reward) else {"loss": loss}
+            )
+            learner.observe(decision.id, **heard)
+    np.testing.assert_array_equal(found.actions, chosen)
+    made = learner.released.items[: len(found.released.items)]
+    assert len(made) >= 2
+    for mine, theirs in zip(found.released.items, made, strict=True):
+        np.testing.assert_allclose(mine.predictor.weights, theirs.predictor.weights, atol=SOLVER)
+    assert found.lift == (None if plan.control is None else dc.lift(learner.released))
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.startswith("control")])
+def test_a_stack_plays_the_control_of_an_evaluation(kind):
+    contexts, labels = labelled(ROWS)
+    plans = [plan_of_kind(kind), plan_of_kind("control"), plan_of_kind("control and a horizon")]
+    rounds = min(ROWS, plans[0].horizon or ROWS)
+    features = plans[0].features.map(contexts)
+    played = engine.run(plans, features, labels, [3], rounds=rounds)[0, 0, -1]
+    assert played == pytest.approx(dc.evaluate(plans[0], contexts, labels, seed=3).loss, abs=EXACT)

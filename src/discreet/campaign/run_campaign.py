@@ -24,7 +24,7 @@ from discreet.campaign.missing_tasks import Facts, Pending, Survey, pending, sur
 from discreet.campaign.result_files import from_bytes, tabulate, to_bytes
 from discreet.campaign.results_folder import FORMAT, NOTHING, Folder
 from discreet.campaign.tasks import Outcome, Task, reason, runs
-from discreet.campaign.workers import Workers, outcomes, workers
+from discreet.campaign.workers import Workers, answer, outcomes, workers
 from discreet.config import to_config
 from discreet.data import Dataset, Handle, resolve
 from discreet.errors import InvalidInput
@@ -124,15 +124,12 @@ def run(campaign: Campaign, show: Callable[[Progress], None] = lambda _: None) -
                 shared_gpu("" if campaign.scheduler else choose(campaign.device), jobs),
                 workers(jobs, campaign.scheduler) as crew,
             ):
-                ask = crew.executor().submit(
-                    machine, campaign.device, crew.sharing, campaign.memory
-                )
-                if choose(campaign.device) == "cuda" and not campaign.scheduler:
+                where = answer(crew, machine, campaign.device, crew.sharing, campaign.memory)
+                if where.device == "cuda" and not campaign.scheduler:
                     found = surveyed.found.values()
-                    shapes = [(facts.features + 1, facts.actions) for facts in found]
-                    for kernel in kernels(shapes):
+                    for kernel in kernels((each.features + 1, each.actions) for each in found):
                         crew.executor().submit(compile_kernel, kernel)
-                playing = _Playing(campaign.grid, folder, manifest, surveyed.handles, ask.result())
+                playing = _Playing(campaign.grid, folder, manifest, surveyed.handles, where)
                 playing.play(tasks, crew, progress, show)
     return progress
 

@@ -1,7 +1,11 @@
 """Who plays the tasks: this process, processes of this machine, or a Dask cluster.
 
-All three are executors of futures, and one loop serves them. Tasks are handed out a few at a
-time, so that only their data are in memory; outcomes come back in the order in which they end.
+All three return futures, and one loop serves them. Tasks are handed out a few at a time, so that
+only their data are in memory; outcomes come back in the order in which they end.
+
+Threads of a pool take the locks of futures and of the pool itself. Ctrl-C must not interrupt this
+thread while it holds one of them: the pool could never be ended. So futures report their end to a
+queue, which the loop waits for without a lock, and ``_uninterrupted`` guards what takes one.
 """
 
 from __future__ import annotations
@@ -10,17 +14,11 @@ import gc
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import (
-    FIRST_COMPLETED,
-    BrokenExecutor,
-    CancelledError,
-    Executor,
-    Future,
-    wait,
-)
+from concurrent.futures import BrokenExecutor, CancelledError, Future
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
+from queue import SimpleQueue
 from typing import Any
 
 from discreet.campaign.results_folder import GO_ON
@@ -33,23 +31,14 @@ PATIENCE = 20.0
 """Seconds that a scheduler may take to answer, or to find a worker."""
 
 
-class Here(Executor):
-    """This process computes; the caller handles an interruption."""
-
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        future: Future[Any] = Future()
-        future.set_result(fn(*args, **kwargs))
-        return future
-
-
 @dataclass(frozen=True)
 class Workers:
-    """``executor()`` returns a working executor, ``slots()`` how many tasks it should hold.
+    """``submit(call, *arguments)`` returns a future, ``slots()`` how many tasks to hold at once.
 
     ``sharing`` tasks share the memory of one machine.
     """
 
-    executor: Callable[[], Executor]
+    submit: Callable[..., Future[Any]]
     slots: Callable[[], int]
     sharing: int
 
@@ -61,11 +50,17 @@ def workers(jobs: int, scheduler: str | None = None) -> Iterator[Workers]:
         with _cluster(scheduler) as cluster:
             yield cluster
     elif jobs == 1:
-        here = Here()
-        yield Workers(lambda: here, lambda: 1, 1)
+        yield Workers(computed_here, lambda: 1, 1)
     else:
         with _processes(jobs) as processes:
             yield processes
+
+
+def computed_here(call: Callable[..., Any], /, *arguments: Any) -> Future[Any]:
+    """Compute in this thread, which Ctrl-C interrupts; no other thread knows the future."""
+    future: Future[Any] = Future()
+    future.set_result(call(*arguments))
+    return future
 
 
 @contextmanager
@@ -76,14 +71,19 @@ def _processes(jobs: int) -> Iterator[Workers]:
     def executor() -> Any:
         return get_reusable_executor(max_workers=jobs, initializer=_ignore_interrupts)
 
+    def submit(call: Callable[..., Any], /, *arguments: Any) -> Any:
+        with _uninterrupted():
+            return executor().submit(call, *arguments)
+
     try:
-        yield Workers(executor, lambda: jobs + 1, jobs)
+        yield Workers(submit, lambda: jobs + 1, jobs)
     finally:
-        # A pool that is ended while it hands out a task trips over it, in a thread of its own
-        # that is no longer needed.
-        hook, threading.excepthook = threading.excepthook, lambda _: None
-        executor().shutdown(wait=True, kill_workers=True)
-        threading.excepthook = hook
+        with _uninterrupted():
+            # A pool that is ended while it hands out a task trips over it, in a thread of its own
+            # that is no longer needed.
+            hook, threading.excepthook = threading.excepthook, lambda _: None
+            executor().shutdown(wait=True, kill_workers=True)
+            threading.excepthook = hook
 
 
 @contextmanager
@@ -118,10 +118,21 @@ def _cluster(address: str) -> Iterator[Workers]:
         def slots() -> int:  # workers come and go
             return 2 * max(1, sum(map(int, client.nthreads().values())))
 
+        def submit(call: Callable[..., Any], /, *arguments: Any) -> Any:
+            with _uninterrupted():
+                return executor.submit(call, *arguments)
+
         try:
-            yield Workers(lambda: executor, slots, threads)
+            yield Workers(submit, slots, threads)
         finally:
             executor.shutdown(wait=False)
+
+
+def answer(crew: Workers, call: Callable[..., Any], *arguments: Any) -> Any:
+    """Return what ``call(*arguments)`` returns on one of the workers."""
+    ended: SimpleQueue[Future[Any]] = SimpleQueue()
+    _report(crew.submit(call, *arguments), ended)
+    return _result(ended.get())
 
 
 def outcomes(tasks: Iterator[Task | Outcome], crew: Workers) -> Iterator[Outcome]:
@@ -130,50 +141,64 @@ def outcomes(tasks: Iterator[Task | Outcome], crew: Workers) -> Iterator[Outcome
     What comes as an outcome, because its data could not be read, is passed on.
     """
     waiting: dict[Future[Any], Task | Outcome] = {}
+    ended: SimpleQueue[Future[Any]] = SimpleQueue()
     while True:
         room = crew.slots() - len(waiting)
         for task in islice(tasks, max(0, room)):
-            waiting[_submit(crew, task)] = task
+            waiting[_submit(crew, task, ended)] = task
         if not waiting:
             return
-        ended, _ = wait(waiting, return_when=FIRST_COMPLETED)
-        suspects = []
-        for future in ended:
-            task = waiting.pop(future)
-            outcome = _outcome(future, task)
-            if outcome is None:
-                suspects.append(task)
+        made, task = _next(waiting, ended)
+        if made is not None:
+            yield made
+            continue
+        suspects = [
+            task
+        ]  # a broken pool fails all that it had in hand: find out whose fault it was
+        while waiting:
+            made, task = _next(waiting, ended)
+            if made is not None:
+                yield made
             else:
-                yield outcome
-        if suspects:  # a broken pool fails all that it had in hand: find out whose fault it was
-            ended, _ = wait(waiting)
-            finished = {future: _outcome(future, waiting[future]) for future in ended}
-            suspects += [waiting[future] for future, made in finished.items() if made is None]
-            waiting.clear()
-            yield from (made for made in finished.values() if made is not None)
-            for task in suspects:
-                alone = _outcome(_submit(crew, task), task)
-                yield alone or Outcome(task.name, error=DIED)
+                suspects.append(task)
+        for task in suspects:
+            alone, _ = _next({_submit(crew, task, ended): task}, ended)
+            yield alone or Outcome(task.name, error=DIED)
 
 
-def _submit(crew: Workers, task: Task | Outcome) -> Future[Any]:
-    ended: Future[Any] = Future()
+def _submit(crew: Workers, task: Task | Outcome, ended: SimpleQueue[Future[Any]]) -> Future[Any]:
+    """Hand out a task; its future appears in ``ended`` when it ends."""
+    future: Future[Any] = Future()
     try:
         if isinstance(task, Task):
-            return crew.executor().submit(compute, task)
-        ended.set_result(task)
+            future = crew.submit(compute, task)
+        else:
+            future.set_result(task)
     except BrokenExecutor as error:  # it broke just now
-        ended.set_exception(error)
-    return ended
+        future.set_exception(error)
+    _report(future, ended)
+    return future
 
 
-def _outcome(future: Future[Any], task: Task | Outcome) -> Outcome | None:
-    """None where the process pool broke, which says nothing about this task."""
+def _report(future: Future[Any], ended: SimpleQueue[Future[Any]]) -> None:
+    with _uninterrupted():
+        future.add_done_callback(ended.put)
+
+
+def _next(
+    waiting: dict[Future[Any], Task | Outcome], ended: SimpleQueue[Future[Any]]
+) -> tuple[Outcome | None, Task | Outcome]:
+    """The outcome of the task that ends next, which is no longer waiting.
+
+    None where the process pool broke, which says nothing about this task.
+    """
+    future = ended.get()
+    task = waiting.pop(future)
     try:
-        outcome: Outcome = future.result()
-        return outcome
+        outcome: Outcome = _result(future)
+        return outcome, task
     except BrokenExecutor:
-        return None
+        return None, task
     except CancelledError:
         raise InvalidInput(
             f"scheduler must stay until the end; it went away. Start it again. {GO_ON}"
@@ -181,7 +206,40 @@ def _outcome(future: Future[Any], task: Task | Outcome) -> Outcome | None:
     except Exception as error:
         # Dask names the worker that was killed by its address, which must not be published.
         died = type(error).__name__ == "KilledWorker"
-        return Outcome(task.name, error=DIED if died else reason(error))
+        return Outcome(task.name, error=DIED if died else reason(error)), task
+
+
+def _result(future: Future[Any]) -> Any:
+    """The result of a future that has ended."""
+    with _uninterrupted():
+        return future.result()
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Keep Ctrl-C until the end of the block, and deliver it then, to whoever handled it before.
+
+    Processes that are started in the block never see it: they inherit the mask of this thread.
+    In other threads than the main one Python delivers no signal, and there is nothing to do.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    if before is None or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    kept: list[int] = []
+    signal.signal(signal.SIGINT, lambda number, _: kept.append(number))
+    masked = hasattr(signal, "pthread_sigmask")  # Windows has none
+    try:
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT]) if masked else set()
+        try:
+            yield
+        finally:
+            if masked:
+                signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if kept:
+            signal.raise_signal(signal.SIGINT)
 
 
 def _ignore_interrupts() -> None:

@@ -11,7 +11,7 @@ import itertools
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import groupby
 from operator import itemgetter
@@ -115,6 +115,7 @@ class Family:
     control: Control | None = None
     control_action: int | None = None
     loss_sums: LossSums | None = None
+    planned: Schedule = field(default_factory=Schedule)
 
     @property
     def event(self) -> Event:
@@ -127,12 +128,11 @@ class Family:
         groups = groupby(zip(structures(policies), policies, strict=True), key=itemgetter(0))
         alike = [[policy for _, policy in group] for _, group in groups]
         members = tuple((stack(policies), len(policies)) for policies in alike)
-        one = plans[0]  # whose control all share
+        one = plans[0]  # whose control and horizon all share, where there is a control
         sums = None if one.control is None else stack([plan.loss_sums for plan in plans])
         mechanism = stack([plan.mechanism for plan in plans])
-        return cls(
-            JointRuns(members), mechanism, one.feedback, one.control, one.control_action, sums
-        )
+        control = one.control, one.control_action, sums, one.schedule
+        return cls(JointRuns(members), mechanism, one.feedback, *control)
 
 
 @dataclass(frozen=True)
@@ -294,7 +294,7 @@ def _play_family(
     features, truth, u, *groups = rows
     control = None
     if family.control is not None:
-        control = played_control(family.control, schedule, None)
+        control = played_control(family.control, family.planned, sum(schedule.lengths()), None)
         if namespace(u) is not np:
             control = namespace(u).asarray(control, device=u.device)
     noise = SeededNoise(tuple(seeds))
@@ -334,9 +334,10 @@ def parts(
     mechanisms = structures(plan.mechanism for plan in plans)
     for i, (plan, mechanism) in enumerate(zip(plans, mechanisms, strict=True)):
         # Runs without noise keep their blocks: beside dense ones they would become dense too.
-        # Plans with another participation have other slots that count.
-        kind = (mechanism, plan.feedback, _dense(plan))
-        groups[*kind, plan.participation, plan.control].append(i)
+        # Plans with another participation have other slots that count, and plans with another
+        # horizon other slots of the control.
+        kind = (mechanism, plan.feedback, _dense(plan), plan.participation)
+        groups[*kind, plan.control, plan.control and plan.horizon].append(i)
     policies = [repr(each) for each in structures(plan.played_policy for plan in plans)]
     for members in groups.values():
         members.sort(key=policies.__getitem__)

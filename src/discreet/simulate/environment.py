@@ -231,7 +231,8 @@ def evaluate(
     control = None
     if plan.control is not None:
         ledger = replace(ledger, assumption=DISJOINT_PARTS)
-        control = played_control(plan.control, schedule, owners and [owners[row] for row in order])
+        people = owners and [owners[row] for row in order]
+        control = played_control(plan.control, plan.schedule, rounds, people)
     for number in range(1, len(schedule.lengths())):
         for part in partitions(f"batch {number}", plan.control is not None):
             ledger = ledger.charge(part, noise.claim(plan.event))

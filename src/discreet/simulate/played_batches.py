@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -53,16 +54,20 @@ def seeded_draws(seed: int, rows: int) -> tuple[np.ndarray[Any, Any], np.random.
 
 
 def played_control(
-    control: Control, schedule: Schedule, owners: list[str] | None
+    control: Control, planned: Schedule, rounds: int, owners: list[str] | None
 ) -> np.ndarray[Any, Any]:
-    """Which rounds (T,) of a run are of the control: by slot, or by the people who own them.
+    """Return which of the ``rounds`` (T,) of a run are of the control: by slot, or by person.
 
+    By slot, as a ``Learner`` plays: rounds of a batch that the ``planned`` schedule never fits take
+    no slot, and follow the policy. A batch that only the data end is one that would be fitted.
     Of people a simulation hashes the ids without a secret, so that runs can be repeated.
     """
     if owners is not None:
         return people_in_control(control.share, b"", owners)
-    rounds = np.arange(sum(schedule.lengths()))
-    return slots_in_control(control.share, schedule, rounds)
+    slots, last = np.arange(rounds), len(replace(planned, horizon=rounds).lengths())
+    if not planned.fitted(last):
+        slots[planned.start(last) :] = -1
+    return slots_in_control(control.share, planned, slots)
 
 
 class PlayedBatch(NamedTuple):
