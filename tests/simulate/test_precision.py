@@ -11,9 +11,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import discreet as dc
 from discreet.campaign.grid import Grid
 from discreet.data import load
 from discreet.features.unit_ball import UnitBall
+from discreet.oracles.mechanisms import paper_ridge, perturb
+from discreet.rivals import AdaSSP, adassp
+from discreet.rows.batch import Batch
 from discreet.simulate.engine import Machine, run
 from tolerances import EXACT
 
@@ -73,3 +77,68 @@ def test_coarser_numbers_would_be_noticed():
     rounded, _ = losses(coarse, "structured", "float64")
     exact, _ = losses(data, "structured", "float64")
     assert agreement(rounded, exact) < SAME
+
+
+# --- without noise -----------------------------------------------------------------------------
+
+OPEN = {"features": UnitBall(4), "n_actions": 3}
+WITHOUT_NOISE = {
+    "default": {},
+    "pooled": {"policy": dc.SquareCB()},
+    "pooled, radii": {"policy": dc.LinUCB()},
+    "full feedback": {"feedback": "full", "policy": dc.Greedy()},
+    "structured": {"policy": dc.SquareCB(), "oracle": dc.Ridge(1e-8)},
+    "structured, radii": {"policy": dc.LinUCB(), "oracle": dc.Ridge(1e-8)},
+    "paper": {"policy": dc.SquareCB(), "oracle": dc.Ridge(1e-8, mechanism="paper")},
+}
+
+
+def collinear(rows=600):
+    """Two columns that nearly repeat the others; what they add decides the label."""
+    rng = np.random.default_rng(11)
+    free, rest = rng.uniform(-0.4, 0.4, (rows, 2)), rng.normal(size=(rows, 2))
+    contexts = np.hstack([free, free[:, ::-1] + 3e-4 * rest])
+    labels = np.where(rest[:, 0] > 0.5, 2, rest[:, 1] > 0)
+    # Features that float32 has too: what differs is arithmetic alone.
+    return UnitBall(4).map(contexts).astype(np.float32).astype(np.float64), labels
+
+
+def played(kind, machine):
+    """Final losses (2, seeds) without noise and with little, played together."""
+    budgets = dc.Budget.none(), dc.Budget(1e4, 1e-5)
+    plans = [dc.Plan(**OPEN, budget=budget, **WITHOUT_NOISE[kind]) for budget in budgets]
+    return run(plans, *collinear(), range(10), machine)[..., -1]
+
+
+@pytest.mark.parametrize("kind", WITHOUT_NOISE)
+def test_collinear_columns_in_float32(kind, monkeypatch):
+    single, double = (played(kind, Machine("numpy", dtype)) for dtype in ("float32", "float64"))
+    assert agreement(single[0], double[0]) >= SAME
+    for module in (perturb, paper_ridge):  # sums in float32 would be noticed
+        monkeypatch.setattr(module, "without_noise", lambda _: False)
+    assert agreement(played(kind, Machine("numpy", "float32"))[0], double[0]) < SAME
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("kind", WITHOUT_NOISE)
+def test_collinear_columns_in_float32_of_torch(kind):
+    pytest.importorskip("torch")
+    single, double = played(kind, Machine("cpu", "float32")), played(kind, Machine())
+    assert agreement(single[0], double[0]) >= SAME
+
+
+def test_a_rivals_fit_of_collinear_columns_in_float32(monkeypatch):
+    features, labels = collinear()
+    mechanism = AdaSSP().calibrate(dc.Problem(3, features.shape[1]), dc.Budget.none())
+    losses = 1.0 * (labels[:, None] != np.arange(3))
+
+    def weights(dtype):
+        batch = Batch(features.astype(dtype), losses.astype(dtype), losses == losses)
+        found = mechanism.fit(batch, dc.SeededNoise(0)).predictor.weights
+        assert found.dtype == dtype
+        return found.astype(float)
+
+    expected = weights(np.float64)
+    np.testing.assert_allclose(weights(np.float32), expected, rtol=1e-6)
+    monkeypatch.setattr(adassp, "without_noise", lambda _: False)
+    assert np.abs(weights(np.float32) / expected - 1.0).max() > 1e-3

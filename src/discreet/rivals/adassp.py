@@ -12,7 +12,7 @@ import numpy as np
 from discreet.arrays.backend import as_like, at_least, lift, namespace
 from discreet.arrays.linear_algebra import identity, solve_repaired
 from discreet.oracles.contract import Calibrated
-from discreet.oracles.mechanisms.moments import exact_moments, floating_moments
+from discreet.oracles.mechanisms.moments import exact_moments, floating_moments, without_noise
 from discreet.oracles.mechanisms.perturb import noisy_gram, noisy_response
 from discreet.oracles.mechanisms.structured_ridge import uncentred
 from discreet.oracles.problem import Problem
@@ -100,7 +100,8 @@ class AdaptiveRidge(Calibrated[AdaSSP]):
         if noise.exact:
             moments = exact_moments(batch, feedback, losses)
         else:
-            moments = floating_moments(batch, feedback, middle)
+            double = without_noise(self.gram)
+            moments = floating_moments(batch, feedback, middle, double=double)
         xp: Any = namespace(moments.gram)
         smallest = xp.linalg.eigvalsh(moments.gram * moments.gram_unit)[..., 0]  # (..., A or 1)
         gram = noisy_gram(moments, self.gram, noise)
@@ -116,4 +117,5 @@ class AdaptiveRidge(Calibrated[AdaSSP]):
         shifted = gram + ridge[..., None, None] * identity(p, gram)
         step = lift(self.gram, smallest, 1) * math.sqrt(2 * p) + 1e-6 * batch.records
         weights = solve_repaired(shifted, response, step + 0.0 * ridge)
-        return Fit(Predictor(uncentred(weights, middle), "identity"))
+        weights = as_like(uncentred(weights, middle), batch.features[..., :0, :])
+        return Fit(Predictor(weights, "identity"))

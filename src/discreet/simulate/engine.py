@@ -333,10 +333,11 @@ def parts(
     groups: dict[Any, list[int]] = defaultdict(list)
     mechanisms = structures(plan.mechanism for plan in plans)
     for i, (plan, mechanism) in enumerate(zip(plans, mechanisms, strict=True)):
-        # Runs without noise keep their blocks: beside dense ones they would become dense too.
+        # Runs without noise keep their blocks: beside dense ones they would become dense too. And
+        # their sums are in double precision, which those of other runs need not be.
         # Plans with another participation have other slots that count, and plans with another
         # horizon other slots of the control.
-        kind = (mechanism, plan.feedback, _dense(plan), plan.participation)
+        kind = (mechanism, plan.feedback, _dense(plan), _double(plan), plan.participation)
         groups[*kind, plan.control, plan.control and plan.horizon].append(i)
     policies = [repr(each) for each in structures(plan.played_policy for plan in plans)]
     for members in groups.values():
@@ -362,6 +363,11 @@ def _dense(plan: Plan) -> bool:
     return plan.budget.private and isinstance(plan.mechanism, with_gram)
 
 
+def _double(plan: Plan) -> bool:
+    """Whether sums are made in double precision: those of regression without noise."""
+    return not np.any(getattr(plan.mechanism, "response", 1.0))
+
+
 def _held_by_a_run(
     plan: Plan,
     shape: tuple[int, ...],
@@ -377,7 +383,10 @@ def _held_by_a_run(
     blocks = plan.blocks * p * p
     if _dense(plan):
         blocks *= 2 * plan.blocks  # a dense matrix is also copied, factored and inverted
-    held = itemsize * (per_row * rows * (offered or plan.n_actions) + HELD_PER_ENTRY * blocks)
+    pairs = rows * (offered or plan.n_actions)
+    held = itemsize * per_row * pairs + (8 if _double(plan) else itemsize) * HELD_PER_ENTRY * blocks
+    if _double(plan) and whole:  # weights, and their products with losses
+        held += 2 * (8 - itemsize) * pairs
     if offered is not None:  # each run has features of its own, of the pairs that it chose
         held += 8 * HELD_STRETCHED * rows * p
     if isinstance(plan.mechanism, PooledStatistics):

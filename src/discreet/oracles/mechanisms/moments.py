@@ -52,17 +52,23 @@ class Moments:
 
 
 def floating_moments(
-    batch: Batch, feedback: str, middle: float, matrix: Array | None = None, alike: bool = False
+    batch: Batch,
+    feedback: str,
+    middle: float,
+    matrix: Array | None = None,
+    alike: bool = False,
+    double: bool = False,
 ) -> Moments:
     """Plain floating sums over the rows that were observed, with losses centred at ``middle``.
 
-    With a matrix M (..., p, p) rows are v = M b/‖M b‖, in float64 since M may be far from even.
-    With ``alike`` both row and centred loss are divided by max(1, ‖M b‖) instead.
+    With ``double`` they are in float64, whatever the features are. With a matrix M (..., p, p) they
+    are too, since M may be far from even, and rows are v = M b/‖M b‖. With ``alike`` both row and
+    centred loss are divided by max(1, ‖M b‖) instead.
     """
     xp, features = namespace(batch.features), batch.features
     observed = batch.observed[..., :1] if feedback == "full" else batch.observed
     if matrix is None:
-        return _plain_moments(features, observed, batch.losses, middle)
+        return _plain_moments(features, observed, batch.losses, middle, double)
     heard = xp.where(observed, batch.losses - middle, 0.0)  # what was not observed is not read
     heard, weights = xp.astype(heard, xp.float64), xp.astype(observed, xp.float64)
     told = None
@@ -72,9 +78,23 @@ def floating_moments(
     return Moments(*sums, 1.0, 1.0, told)
 
 
-def _plain_moments(features: Array, observed: Array, losses: Array, middle: float) -> Moments:
+def without_noise(sigma: Any) -> bool:
+    """Return whether ``sigma``, one standard deviation or one for each run, is 0 in some run.
+
+    Sums of n rows in float32 err by about 6e-8·n in every direction. Noise covers that, and so does
+    a ridge of 1e-4·n. With a smaller ridge and no noise, the fit along nearly collinear columns
+    would follow the rounding. So sums without noise are made in double precision.
+    """
+    return not np.all(sigma)
+
+
+def _plain_moments(
+    features: Array, observed: Array, losses: Array, middle: float, double: bool
+) -> Moments:
     """Σ x xᵀ and Σ (y − middle)·x over what was observed, some rows at a time."""
     xp = namespace(features)
+    kind = xp.float64 if double else features.dtype
+    losses = xp.astype(losses, kind, copy=False) if double else losses
     # What was not observed is not read: it may be NaN. Runs share losses, so this array is small.
     centred = xp.where(xp.isfinite(losses), losses - middle, 0.0)
     gram: Any = 0.0
@@ -82,8 +102,8 @@ def _plain_moments(features: Array, observed: Array, losses: Array, middle: floa
     p = features.shape[-1]
     held = math.prod(observed.shape[:-2]) * observed.shape[-1] + p * (p + 1) // 2
     for rows in row_blocks(features.shape[-2], held, features):
-        x = features[..., rows, :]
-        weights = xp.astype(observed[..., rows, :], x.dtype)
+        x = xp.astype(features[..., rows, :], kind, copy=False)
+        weights = xp.astype(observed[..., rows, :], kind)
         gram = gram + second_moments(x, weights)
         response = response + weighted_sums(weights * centred[..., rows, :], x)
     return Moments(gram, response, 1.0, 1.0)

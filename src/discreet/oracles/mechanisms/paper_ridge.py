@@ -13,7 +13,7 @@ from discreet.arrays.backend import as_like, lift
 from discreet.arrays.linear_algebra import identity, solve_vector
 from discreet.oracles.contract import Calibrated
 from discreet.oracles.mechanisms.legal_rows import legal_batch
-from discreet.oracles.mechanisms.moments import floating_moments
+from discreet.oracles.mechanisms.moments import floating_moments, without_noise
 from discreet.oracles.mechanisms.perturb import dense_noisy_gram
 from discreet.oracles.problem import Problem
 from discreet.privacy.budget import Budget
@@ -77,20 +77,22 @@ class PaperRidge(Calibrated["Ridge"]):
             # Privacy: Δ_G and Δ_q hold for legal rows, so every row is made legal.
             # [docs/privacy/ridge.md, "Records and neighbours"]
             batch = legal_batch(batch, problem.feedback, problem.losses)
-        moments = floating_moments(batch, problem.feedback, 0.0)
-        A, p = batch.n_actions, batch.features.shape[-1]
+        double = without_noise(self.gram)
+        moments = floating_moments(batch, problem.feedback, 0.0, double=double)
+        A, p, like = batch.n_actions, batch.features.shape[-1], batch.features[..., :0, :]
         records = batch.records * problem.heard
         gram, response = moments.gram, moments.response
         if not np.any(self.gram):  # without noise the blocks are separate problems
             shifted = gram + lift(records * ridge, gram, 3) * identity(p, gram)
-            kept = Gram(gram, dense=False, step=1e-12 * records) if problem.radii else None
-            return Fit(Predictor(solve_vector(shifted, response), "identity"), kept)
+            weights = as_like(solve_vector(shifted, response), like)
+            kept = Gram(as_like(gram, like), False, 1e-12 * records) if problem.radii else None
+            return Fit(Predictor(weights, "identity"), kept)
         gram = dense_noisy_gram(gram, A, self.gram, noise)
         z = as_like(noise.normal("dense response", (A * p,)), gram)
         response = response.reshape(*response.shape[:-2], A * p)
         response = response + lift(self.response, gram, 1) * z
         shifted = gram + lift(records * ridge, gram, 2) * identity(A * p, gram)
         weights = solve_vector(shifted, response)
-        weights = weights.reshape(*weights.shape[:-1], A, p)
-        kept = Gram(gram, dense=True, step=0.0) if problem.radii else None
+        weights = as_like(weights.reshape(*weights.shape[:-1], A, p), like)
+        kept = Gram(as_like(gram, like), dense=True, step=0.0) if problem.radii else None
         return Fit(Predictor(weights, "identity"), kept)

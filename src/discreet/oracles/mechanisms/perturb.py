@@ -8,7 +8,12 @@ import numpy as np
 
 from discreet.arrays.backend import as_like, lift, namespace
 from discreet.arrays.linear_algebra import identity, triangle, unpack
-from discreet.oracles.mechanisms.moments import Moments, exact_moments, floating_moments
+from discreet.oracles.mechanisms.moments import (
+    Moments,
+    exact_moments,
+    floating_moments,
+    without_noise,
+)
 from discreet.oracles.problem import Problem
 from discreet.privacy.noise import Noise
 from discreet.privacy.sensitivities import centre
@@ -27,12 +32,14 @@ def noisy_statistics(
     """Blocks (..., A or 1, p, p), centred responses (..., A, p) and what else was told, jointly.
 
     ``gram`` and ``response`` are the standard deviations, ``matrix`` how rows are stretched.
+    Without noise the sums are in float64, whatever the features are.
     """
     if noise.exact:
         moments = exact_moments(batch, problem.feedback, problem.losses, matrix, problem.joint)
     else:
         middle = centre(problem.losses, batch.n_actions)
-        moments = floating_moments(batch, problem.feedback, middle, matrix, problem.joint)
+        double = without_noise(gram)
+        moments = floating_moments(batch, problem.feedback, middle, matrix, problem.joint, double)
     return (
         noisy_gram(moments, gram, noise),
         noisy_response(moments, response, noise),

@@ -86,7 +86,7 @@ class PooledStatistics(Calibrated["PooledRidge"]):
         if noise.exact and following is not None:
             following = publishable(following)
         step = self.gram * math.sqrt(2 * gram.shape[-1]) + 1e-12 * records  # positive also at σ = 0
-        kept = Gram(gram, dense=False, step=step) if self.problem.radii else None
+        kept = Gram(as_like(gram, like), False, step) if self.problem.radii else None
         new = replace(new, following=following)
         return Fit(Predictor(as_like(weights, like), "clip"), kept, new)
 

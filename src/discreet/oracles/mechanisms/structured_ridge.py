@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
-from discreet.arrays.backend import lift, namespace
+from discreet.arrays.backend import as_like, lift, namespace
 from discreet.arrays.linear_algebra import identity, solve_repaired
 from discreet.oracles.contract import Calibrated
 from discreet.oracles.mechanisms.gaussian_scales import structured_scales
@@ -58,8 +58,9 @@ class StructuredRidge(Calibrated["Ridge"]):
         shifted = gram + lift(shift, gram, 3) * identity(p, gram)
         weights = solve_repaired(shifted, response, lift(step, gram, 1))
         weights = uncentred(weights, centre(self.problem.losses, batch.n_actions))
-        kept = Gram(gram, dense=False, step=step) if self.problem.radii else None
-        return Fit(Predictor(weights, "identity"), kept)
+        like = batch.features[..., :0, :]  # its type, and no row
+        kept = Gram(as_like(gram, like), False, step) if self.problem.radii else None
+        return Fit(Predictor(as_like(weights, like), "identity"), kept)
 
 
 def uncentred(weights: Array, middle: float) -> Array:
