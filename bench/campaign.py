@@ -16,6 +16,7 @@ import json
 import multiprocessing
 import os
 import resource
+import shutil
 import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import replace
@@ -26,8 +27,14 @@ from typing import Any
 import numpy as np
 
 import discreet as dc
-from discreet.campaign.gpu_processes import PROCESSES, compile_kernel, kernels, shared_gpu
-from discreet.campaign.hardware import choose, cores, machine
+from discreet.campaign.gpu_processes import (
+    CONTROL,
+    PROCESSES,
+    compile_kernel,
+    kernels,
+    shared_gpu,
+)
+from discreet.campaign.hardware import cores, machine
 from discreet.campaign.presets import PAPER_POLICIES, paper_plans
 from discreet.simulate.engine import run
 
@@ -68,6 +75,26 @@ def play(name: str, part: int, parts: int, options: dict[str, Any]) -> dict[str,
     }
 
 
+def surveyed(options: dict[str, Any]) -> tuple[list[str], list[tuple[int, int]]]:
+    """Names of the sets that are not too wide, the longest first, and features and actions."""
+    names = options["sets"] or [path.stem for path in Path(options["data"]).glob("*.npz")]
+    cost, shapes = {}, []
+    for name in sorted(names):
+        x, y = labelled(options["data"], name)
+        if x.shape[1] <= options["max_columns"]:
+            shapes.append((x.shape[1] + 1, int(y.max()) + 1))
+            cost[name] = (y.max() + 1) * (x.shape[1] + 10) ** 2 * (len(x) + 3000)
+    return sorted(cost, key=lambda name: -cost[name]), shapes
+
+
+def _loaded_once(device: str) -> Any:
+    """Start processes as copies of one that has imported torch, but not touched the GPU."""
+    context = multiprocessing.get_context("forkserver")
+    here = ["__main__", "discreet.campaign.presets", "discreet.simulate.engine"]
+    context.set_forkserver_preload(here if device == "numpy" else [*here, "torch"])
+    return context
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", required=True, help="folder of .npz files (X, y)")
@@ -84,34 +111,26 @@ def main() -> None:
     parser.add_argument("--cold", action="store_true", help="with an empty cache of kernels")
     parser.add_argument("--json", action="store_true", help="print one JSON object last")
     options = vars(parser.parse_args())
-    options["device"] = choose(options["device"])
-    on_gpu = options["device"] == "cuda"
-    options["jobs"] = options["jobs"] or (min(PROCESSES, cores()) if on_gpu else cores())
-    parts = 1 if on_gpu else options["jobs"]  # a GPU is fastest with many runs at once
-    names = options["sets"] or sorted(path.stem for path in Path(options["data"]).glob("*.npz"))
-    cost, shapes = {}, {}
-    for name in names:
-        x, y = labelled(options["data"], name)
-        if x.shape[1] <= options["max_columns"]:
-            shapes[name] = x.shape[1] + 1, int(y.max()) + 1
-            cost[name] = (y.max() + 1) * (x.shape[1] + 10) ** 2 * (len(x) + 3000)
-    names = sorted(cost, key=lambda name: -cost[name])  # the longest first
     for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(variable, "1")
-    fresh = multiprocessing.get_context("spawn")
+    wants_gpu = options["device"] in ("auto", "cuda") and shutil.which(CONTROL) is not None
+    jobs = options["jobs"] or (min(PROCESSES, cores()) if wants_gpu else cores())
     done = []
     with (
         TemporaryDirectory() as empty,
-        shared_gpu(options["device"], options["jobs"]) as shared,
-        ProcessPoolExecutor(options["jobs"], mp_context=fresh) as pool,
+        shared_gpu("cuda" if wants_gpu else "numpy", jobs) as shared,
+        ProcessPoolExecutor(jobs, mp_context=_loaded_once(options["device"])) as pool,
     ):
         if options["cold"]:
             os.environ["TRITON_CACHE_DIR"] = empty
-        given = pool.submit(machine, options["device"], options["jobs"], options["memory"])
-        if on_gpu:  # those that are not in the cache; other processes begin to play meanwhile
-            for kernel in kernels(shapes.values()):
-                pool.submit(compile_kernel, kernel)
+        given = pool.submit(machine, options["device"], jobs, options["memory"])
+        names, shapes = surveyed(options)
         options["machine"] = replace(given.result(), dtype=options["dtype"])
+        on_gpu = options["machine"].device == "cuda"
+        if on_gpu:  # those that are not in the cache; other processes begin to play meanwhile
+            for kernel in kernels(shapes):
+                pool.submit(compile_kernel, kernel)
+        parts = 1 if on_gpu else jobs  # a GPU is fastest with many runs at once
         started = age()
         futures = [
             pool.submit(play, name, part, parts, options) for name in names for part in range(parts)
@@ -129,7 +148,7 @@ def main() -> None:
     rounds = sum(result["rounds"] for result in done)
     summary = {
         "sets": len(names),
-        "processes": options["jobs"],
+        "processes": jobs,
         "side by side": int(shared),
         "runs": sum(result["rounds"] // result["shape"][0] for result in done),
         "seconds": seconds,

@@ -244,7 +244,8 @@ def jobs() -> list[Job]:
     grids += [("default", None, (3001, 3, 26)), ("rivals", None, (501, 5, 3))]
     for preset, mechanism, shape in grids:
         epsilons = (1.0, 4.0, float("inf")) if preset == "paper" else None
-        grid = Grid.of(preset, mechanism=mechanism, epsilons=epsilons, seeds=3)
+        seeds = 3 if preset == "paper" else 10
+        grid = Grid.of(preset, mechanism=mechanism, epsilons=epsilons, seeds=seeds)
         grid = (
             replace(grid, algorithms=(*grid.algorithms, "BonusPO")) if preset == "quick" else grid
         )
@@ -339,7 +340,7 @@ def play(job: Job, machine: Machine) -> tuple[Any, list[Any]]:
     if plans[0].participation is not None:
         users = [f"person {row % (rows // 3)}" for row in range(rows)]
     with constants, one_thread(machine.device):
-        losses = run(plans, mapped, labels, range(5), machine, users=users)[..., -1]
+        losses = run(plans, mapped, labels, range(10), machine, users=users)[..., -1]
     return losses, [(type(plan.policy).__name__, plan.budget.epsilon) for plan in plans]
 
 

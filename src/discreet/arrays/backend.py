@@ -59,7 +59,8 @@ def _uploaded_once(content: bytes, shape: tuple[int, ...], dtype: Any, device: A
 def _uploaded(array: np.ndarray[Any, Any], dtype: Any, device: Any) -> Array:
     import torch
 
-    return torch.from_numpy(np.array(array, order="C")).to(device=device, dtype=dtype)
+    # Without waiting for the device: what is not in pinned memory is copied before this returns.
+    return torch.from_numpy(np.array(array, order="C")).to(dtype).to(device, non_blocking=True)
 
 
 def to_numpy(array: Array) -> np.ndarray[Any, Any]:

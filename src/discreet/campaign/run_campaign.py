@@ -125,10 +125,10 @@ def run(campaign: Campaign, show: Callable[[Progress], None] = lambda _: None) -
                 workers(jobs, campaign.scheduler) as crew,
             ):
                 where = answer(crew, machine, campaign.device, crew.sharing, campaign.memory)
-                if where.device == "cuda" and not campaign.scheduler:
+                if where.device == "cuda" and jobs > 1:  # alone, it compiles what it calls
                     found = surveyed.found.values()
                     for kernel in kernels((each.features + 1, each.actions) for each in found):
-                        crew.executor().submit(compile_kernel, kernel)
+                        crew.submit(compile_kernel, kernel)
                 playing = _Playing(campaign.grid, folder, manifest, surveyed.handles, where)
                 playing.play(tasks, crew, progress, show)
     return progress

@@ -300,25 +300,23 @@ def _play_family(
     noise = SeededNoise(tuple(seeds))
     played = play(family, released, features, truth, u, noise, counts, control)
     starts = (schedule.start(number) for number in itertools.count(1))
-    batches = [
+    summed = [
         _summed(batch.incurred, start, kinds, *groups)
         for start, batch in zip(starts, played, strict=False)
     ]
+    # Fetched at the end, since to fetch something is to wait for a GPU.
+    batches = [np.stack(list(map(to_numpy, batch)), axis=-1) for batch in summed]
     runs = max(batch.shape[1] for batch in batches)
     counted = [np.broadcast_to(batch, (len(seeds), runs, kinds)) for batch in batches]
     return np.stack(counted, axis=1)
 
 
-def _summed(
-    incurred: Array, start: int, kinds: int, groups: Array | None = None
-) -> np.ndarray[Any, Any]:
-    """Losses (S, runs, n) of the rounds from ``start`` on, summed by group: (S, runs, G)."""
+def _summed(incurred: Array, start: int, kinds: int, groups: Array | None = None) -> list[Array]:
+    """Losses (S, runs, n) of the rounds from ``start`` on, summed for each group: (S, runs)."""
     if groups is None:
-        return to_numpy(incurred.sum(-1))[..., None]
+        return [incurred.sum(-1)]
     of_batch = groups[..., start : start + incurred.shape[-1]]
-    return np.stack(
-        [to_numpy((incurred * (of_batch == each)).sum(-1)) for each in range(kinds)], axis=-1
-    )
+    return [(incurred * (of_batch == each)).sum(-1) for each in range(kinds)]
 
 
 def parts(
