@@ -58,8 +58,8 @@ def _inverse(matrices, steps, inverses, p, alone, doublings, side: tl.constexpr)
     i = alone + tl.arange(0, side)
     inverses += place * p * p
     tl.store(inverses, -head, mask=alone > 0)
-    tl.store(inverses + i, -border, mask=(i < p) & (alone > 0))
-    tl.store(inverses + i * p, -border, mask=(i < p) & (alone > 0))
+    tl.store(inverses + i, -border, mask=i < p * alone)
+    tl.store(inverses + i * p, -border, mask=i < p * alone)
     there = (i < p)[:, None] & (i < p)[None, :]
     tl.store(inverses + i[:, None] * p + i[None, :], -inverse, mask=there)
 
@@ -91,7 +91,7 @@ def _shifted(matrices, place, shift, p, alone, side: tl.constexpr):  # type: ign
     matrices += place * p * p
     i = alone + tl.arange(0, side)
     head = tl.load(matrices, mask=alone > 0, other=1.0) + tl.where(alone > 0, shift, 0.0)
-    border = tl.load(matrices + i, mask=(i < p) & (alone > 0), other=0.0)
+    border = tl.load(matrices + i, mask=i < p * alone, other=0.0)
     i, j = i[:, None], i[None, :]
     matrix = tl.load(matrices + i * p + j, mask=(i < p) & (j < p), other=0.0)
     return head, border, matrix + tl.where(i == j, tl.where(i < p, shift, 1.0), 0.0)
