@@ -45,7 +45,10 @@ hypothesis.settings.load_profile("discreet")
 
 # Modules of tests are read, fixtures made and tests run with seeds made of their names.
 _PATCHED = pytest.MonkeyPatch()
-SOURCES.install(_PATCHED)
+
+
+def pytest_configure():
+    SOURCES.install(_PATCHED)
 
 
 def pytest_unconfigure():

@@ -1,7 +1,7 @@
 """Seeds for all randomness that a test does not seed itself, so that a test always sees the same.
 
-Noise of ``SecureNoise``, generators made by ``default_rng()`` and the keys of people begin, for each
-test and each fixture, at a seed made of its name. OpenDP draws inside its own library, so its
+Noise of ``SecureNoise``, generators made by ``default_rng()`` and the keys of people begin, for
+each test and each fixture, at a seed made of its name. OpenDP draws inside its own library, so its
 sampler has a seeded stand-in. A test with the marker ``entropy``, a child process, and a test that
 replaces ``os.urandom`` itself have the sources of the shipped code.
 """
@@ -66,15 +66,15 @@ class Sources:
     def make_gaussian(self, *space, scale, **words):
         if self._off:
             return self._real[0](*space, scale=scale, **words)
-        return lambda values: [int(v) + d for v, d in zip(values, self._gaussian(scale, len(values)), strict=True)]
+        return lambda values: (np.asarray(values) + self._gaussian(scale, len(values))).tolist()
 
     def _gaussian(self, scale, count):
         if scale >= _LEAST_ROUNDED:
-            return np.rint(self._stream.normal(scale=scale, size=count)).astype(np.int64).tolist()
+            return np.rint(self._stream.normal(scale=scale, size=count)).astype(np.int64)
         far = int(np.ceil(12 * scale))
         values = np.arange(-far, far + 1)
         chances = np.exp(-0.5 * (values / scale) ** 2)
-        return self._stream.choice(values, size=count, p=chances / chances.sum()).tolist()
+        return self._stream.choice(values, size=count, p=chances / chances.sum())
 
     def make_noisy_max(self, *space, scale, negate=False, **words):
         if self._off:

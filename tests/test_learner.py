@@ -167,7 +167,7 @@ def test_propensities_are_those_of_the_policy_that_decided():
 
 
 def test_actions_follow_the_propensities():
-    """A chi-square test of 20,000 draws against three probabilities; false alarms 1e-6."""
+    """A chi-square test of 20,000 draws against three probabilities; the seed is fixed."""
     one = learner(seed=7, first_batch=1)
     one.decide(context())
     one.observe(0, 1.0)
