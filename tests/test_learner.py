@@ -17,6 +17,7 @@ import pytest
 import discreet as dc
 from discreet.rows.saved_rows import private_rows
 from store_state import state_of
+from tolerances import HANG
 from wording import refused
 
 NONE = dc.Budget.none()
@@ -642,15 +643,20 @@ def test_what_a_batch_tells_depends_on_its_own_people(change, geometry):
 
 
 class OneAtATime:
-    """Uniforms from a source that notices a second caller while it serves the first."""
+    """Uniforms from a source that notices a second caller while it serves the first.
 
-    def __init__(self):
-        self.inside, self.overlaps = 0, 0
+    ``serve`` is what the first caller waits for.
+    """
+
+    def __init__(self, serve):
+        self.inside, self.overlaps, self.met, self._serve = 0, 0, threading.Event(), serve
 
     def random(self, shape):
         self.inside += 1
-        self.overlaps += self.inside > 1
-        time.sleep(1e-4)
+        if self.inside > 1:
+            self.overlaps += 1
+            self.met.set()
+        self._serve(self)
         self.inside -= 1
         return np.full(shape, 0.5)
 
@@ -674,7 +680,7 @@ def serve_in_threads(one):
 
 
 def test_threads_share_a_learner():
-    draws = OneAtATime()
+    draws = OneAtATime(lambda _: time.sleep(1e-4))  # others may try to enter
     one = dc.Learner(plan(first_batch=512), draws=draws)
     assert serve_in_threads(one) == list(range(200))
     assert one._store.batches[0].unheard == 0
@@ -682,7 +688,7 @@ def test_threads_share_a_learner():
 
 
 def test_without_the_lock_threads_would_meet():
-    draws = OneAtATime()
+    draws = OneAtATime(lambda self: self.met.wait(HANG))
     one = dc.Learner(plan(first_batch=512), draws=draws)
     one._custody = contextlib.nullcontext()
     serve_in_threads(one)
