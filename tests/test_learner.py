@@ -536,26 +536,30 @@ def test_a_learner_is_not_pickled():
 # From releases alone
 
 
-@pytest.mark.parametrize("policy", [dc.ReplayBonusPO(), dc.VanillaPO(), dc.LinUCB(), dc.AdaCB()])
-def test_a_policy_is_evaluated_from_its_releases_in_another_process(policy, tmp_path):
-    one = dc.Learner(private_plan(policy=policy), noise=dc.SecureNoise(fast=True))
-    fill(one, 4)
-    path = tmp_path / "released.json"
-    one.released.save(path)
+def test_policies_are_evaluated_from_their_releases_in_another_process(tmp_path):
+    here = []
+    for number, policy in enumerate((dc.ReplayBonusPO(), dc.VanillaPO(), dc.LinUCB(), dc.AdaCB())):
+        one = dc.Learner(private_plan(policy=policy), noise=dc.SecureNoise(fast=True))
+        fill(one, 4)
+        one.released.save(tmp_path / f"released {number}.json")
+        rows = one.plan.features.map(np.linspace(-1, 1, 20).reshape(10, 2))
+        chances = one.plan.policy.probabilities(one.released, rows)
+        here.append([value.hex() for value in chances.reshape(-1).tolist()])
     code = (
         "import sys, json, numpy as np, discreet as dc\n"
-        "released = dc.Released.load(sys.argv[1])\n"
-        "plan = dc.Plan.from_config(released.plan)\n"
-        "rows = np.linspace(-1, 1, 20).reshape(10, 2)\n"
-        "chances = plan.policy.probabilities(released, plan.features.map(rows))\n"
-        "print(json.dumps([value.hex() for value in chances.reshape(-1).tolist()]))\n"
+        "rows, there = np.linspace(-1, 1, 20).reshape(10, 2), []\n"
+        "for path in sys.argv[1:]:\n"
+        "    released = dc.Released.load(path)\n"
+        "    plan = dc.Plan.from_config(released.plan)\n"
+        "    chances = plan.policy.probabilities(released, plan.features.map(rows))\n"
+        "    there.append([value.hex() for value in chances.reshape(-1).tolist()])\n"
+        "print(json.dumps(there))\n"
     )
+    paths = map(str, sorted(tmp_path.iterdir()))
     output = subprocess.run(
-        [sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True
+        [sys.executable, "-c", code, *paths], capture_output=True, text=True, check=True
     )
-    rows = np.linspace(-1, 1, 20).reshape(10, 2)
-    here = one.plan.policy.probabilities(one.released, one.plan.features.map(rows))
-    assert json.loads(output.stdout) == [value.hex() for value in here.reshape(-1).tolist()]
+    assert json.loads(output.stdout) == here
 
 
 # One person's data and everyone else's batches

@@ -16,7 +16,7 @@ from store_state import state_of
 from tolerances import HANG
 from wording import refused
 
-RACES = 20
+RACES = 8
 
 
 def plan(**changes):
