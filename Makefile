@@ -17,8 +17,10 @@ PYTHON ?= $(shell for each in python3 python3.13 python3.12 python3.11 python3.1
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # Five on two cores: those that start services mostly wait.
 PYTEST := python -m pytest -v -n 5 --no-loadscope-reorder
-# What is tested is the wheel: it comes before the editable install on the path.
-TEST_WHEEL := PYTHONPATH="$(CURDIR)/$(WHEEL)" DISCREET_TESTS_WHEEL=1 $(BIN)/$(PYTEST)
+# What is tested is the wheel: it comes before the editable install on the path. Bytecode is kept,
+# also where the environment says otherwise: five processes and their children read it.
+TEST_WHEEL := PYTHONDONTWRITEBYTECODE= PYTHONPATH="$(CURDIR)/$(WHEEL)" DISCREET_TESTS_WHEEL=1 $(BIN)/$(PYTEST)
+SHORT := -m "not long" --doctest-modules tests $(WHEEL)/discreet
 # One version, which the lock file has too: make lock TORCH=torch==X changes it.
 TORCH ?= torch==2.13.0
 # The last one that Python 3.11 and NumPy 2 may install; it needs torch (docs/friends.md).
@@ -28,7 +30,7 @@ RELEASE_VENV := .venv-release
 RELEASE_BIN := $(RELEASE_VENV)/bin
 CLEAN := build/clean
 
-.PHONY: help setup demo test test-torch test-gpu test-long sabotage coverage wheel lint docs bench lock clean check-deploy \
+.PHONY: help setup demo test bytecode test-torch test-gpu test-long sabotage coverage wheel lint docs bench lock clean check-deploy \
 	release-check sbom
 
 help:
@@ -76,8 +78,13 @@ lint: $(DEV)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-test: lint wheel
-	$(TEST_WHEEL) -m "not long" --doctest-modules tests $(WHEEL)/discreet
+test:
+	@$(MAKE) --no-print-directory -j 2 lint bytecode
+	$(TEST_WHEEL) $(SHORT)
+
+# One process compiles the wheel and the tests, beside the linters, so that five need not.
+bytecode: wheel
+	@$(TEST_WHEEL) -n 0 --collect-only $(SHORT) > build/collected.txt || { cat build/collected.txt; exit 1; }
 
 test-long: wheel
 	$(TEST_WHEEL) -m long tests
@@ -87,7 +94,7 @@ check-deploy: $(DEV)
 	DISCREET=$(abspath $(BIN))/discreet deploy/check_nginx.sh
 
 coverage: wheel
-	$(TEST_WHEEL) -m "not long" --doctest-modules --cov=discreet --cov-report=term tests $(WHEEL)/discreet
+	$(TEST_WHEEL) --cov=discreet --cov-report=term $(SHORT)
 
 # Triton comes with the CUDA builds of torch alone; its interpreter, which the tests use, needs no GPU.
 $(TORCH_DEV): pyproject.toml $(LOCK) | $(BIN)/python

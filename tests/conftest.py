@@ -9,6 +9,7 @@ import pytest
 
 from discreet import registry
 from libraries import NO_TORCH
+from seeded_sources import SOURCES
 
 ALLOWED = (
     NO_TORCH,
@@ -30,9 +31,42 @@ URGENCY = 18
 if hasattr(os, "setpriority") and os.getpriority(os.PRIO_PROCESS, 0) < URGENCY:
     os.setpriority(os.PRIO_PROCESS, 0, URGENCY)
 
-# A loaded machine is slow, and slow is not wrong.
-hypothesis.settings.register_profile("discreet", deadline=None)
+# A loaded machine is slow, and slow is not wrong. Each run tries the same examples: none of an
+# earlier run, and none of a clock.
+hypothesis.settings.register_profile(
+    "discreet",
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
 hypothesis.settings.load_profile("discreet")
+
+
+# Modules of tests are read, fixtures made and tests run with seeds made of their names.
+_PATCHED = pytest.MonkeyPatch()
+
+
+def pytest_configure():
+    SOURCES.install(_PATCHED)
+
+
+def pytest_unconfigure():
+    _PATCHED.undo()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(fixturedef, request):
+    number = getattr(request, "param_index", 0)
+    secret = request.node.get_closest_marker("entropy") is not None
+    with SOURCES.begun(f"{fixturedef.baseid} {fixturedef.argname} {number}", secret):
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item):
+    with SOURCES.begun(item.nodeid, item.get_closest_marker("entropy") is not None):
+        return (yield)
 
 
 def pytest_addoption(parser):
@@ -89,7 +123,8 @@ def pytest_runtest_makereport(item):
 
 @pytest.hookimpl(wrapper=True)
 def pytest_make_collect_report(collector):
-    return judged((yield), collector.config)
+    with SOURCES.begun(collector.nodeid):
+        return judged((yield), collector.config)
 
 
 def judged(report, config):

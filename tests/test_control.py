@@ -149,7 +149,7 @@ def test_a_person_is_always_in_the_same_part():
             certain[person].append(chance)
     # The policy is uniform over equals at first: a control person's chance is 1 from the start.
     first = {person for person in people if certain[person][0] == 1.0}
-    assert 5 <= len(first) <= 25
+    assert 0 < len(first) < 30  # of a key at random, 2^-29 have all people in one part
     assert first == {person for person in people if all(each == 1.0 for each in certain[person])}
     assert first == {p for p in people if learner._store.people.in_control([p], 0.5)[0]}
 

@@ -10,6 +10,7 @@ import pytest
 from packaging.requirements import Requirement
 
 import discreet
+from tolerances import HANG
 
 EXTRAS = (
     *("sklearn", "pyarrow", "matplotlib", "joblib", "uvicorn", "cryptography", "dask", "torch"),
@@ -70,7 +71,7 @@ def python(tmp_path_factory):
         # -I: neither PYTHONPATH nor the user's packages are seen.
         command = [program, "-I", "-X", "utf8", "-c", code, *arguments]
         return subprocess.run(
-            command, cwd=folder, capture_output=True, encoding="utf-8", timeout=120
+            command, cwd=folder, capture_output=True, encoding="utf-8", timeout=HANG
         )
 
     return run

@@ -8,6 +8,7 @@ import sys
 import pytest
 
 import discreet as dc
+from tolerances import HANG
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 
@@ -26,7 +27,7 @@ def complete():
 def in_child(work):
     reading, writing = os.pipe()
     if os.fork() == 0:
-        signal.alarm(60)  # a deadlock ends the child, and the parent reads nothing
+        signal.alarm(300)  # a deadlock ends the child, and the parent reads nothing
         os.write(writing, json.dumps(work()).encode())
         os._exit(0)
     os.close(writing)
@@ -131,7 +132,7 @@ def run(script, *arguments):
         [sys.executable, "-W", "ignore::DeprecationWarning", "-c", script, *arguments],
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=HANG,
         check=False,
     )
     assert done.returncode == 0, done.stderr

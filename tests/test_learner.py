@@ -17,6 +17,7 @@ import pytest
 import discreet as dc
 from discreet.rows.saved_rows import private_rows
 from store_state import state_of
+from tolerances import HANG
 from wording import refused
 
 NONE = dc.Budget.none()
@@ -167,7 +168,7 @@ def test_propensities_are_those_of_the_policy_that_decided():
 
 
 def test_actions_follow_the_propensities():
-    """A chi-square test of 20,000 draws against three probabilities; false alarms 1e-6."""
+    """A chi-square test of 20,000 draws against three probabilities; the seed is fixed."""
     one = learner(seed=7, first_batch=1)
     one.decide(context())
     one.observe(0, 1.0)
@@ -535,26 +536,30 @@ def test_a_learner_is_not_pickled():
 # From releases alone
 
 
-@pytest.mark.parametrize("policy", [dc.ReplayBonusPO(), dc.VanillaPO(), dc.LinUCB(), dc.AdaCB()])
-def test_a_policy_is_evaluated_from_its_releases_in_another_process(policy, tmp_path):
-    one = dc.Learner(private_plan(policy=policy), noise=dc.SecureNoise(fast=True))
-    fill(one, 4)
-    path = tmp_path / "released.json"
-    one.released.save(path)
+def test_policies_are_evaluated_from_their_releases_in_another_process(tmp_path):
+    here = []
+    for number, policy in enumerate((dc.ReplayBonusPO(), dc.VanillaPO(), dc.LinUCB(), dc.AdaCB())):
+        one = dc.Learner(private_plan(policy=policy), noise=dc.SecureNoise(fast=True))
+        fill(one, 4)
+        one.released.save(tmp_path / f"released {number}.json")
+        rows = one.plan.features.map(np.linspace(-1, 1, 20).reshape(10, 2))
+        chances = one.plan.policy.probabilities(one.released, rows)
+        here.append([value.hex() for value in chances.reshape(-1).tolist()])
     code = (
         "import sys, json, numpy as np, discreet as dc\n"
-        "released = dc.Released.load(sys.argv[1])\n"
-        "plan = dc.Plan.from_config(released.plan)\n"
-        "rows = np.linspace(-1, 1, 20).reshape(10, 2)\n"
-        "chances = plan.policy.probabilities(released, plan.features.map(rows))\n"
-        "print(json.dumps([value.hex() for value in chances.reshape(-1).tolist()]))\n"
+        "rows, there = np.linspace(-1, 1, 20).reshape(10, 2), []\n"
+        "for path in sys.argv[1:]:\n"
+        "    released = dc.Released.load(path)\n"
+        "    plan = dc.Plan.from_config(released.plan)\n"
+        "    chances = plan.policy.probabilities(released, plan.features.map(rows))\n"
+        "    there.append([value.hex() for value in chances.reshape(-1).tolist()])\n"
+        "print(json.dumps(there))\n"
     )
+    paths = map(str, sorted(tmp_path.iterdir()))
     output = subprocess.run(
-        [sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True
+        [sys.executable, "-c", code, *paths], capture_output=True, text=True, check=True
     )
-    rows = np.linspace(-1, 1, 20).reshape(10, 2)
-    here = one.plan.policy.probabilities(one.released, one.plan.features.map(rows))
-    assert json.loads(output.stdout) == [value.hex() for value in here.reshape(-1).tolist()]
+    assert json.loads(output.stdout) == here
 
 
 # One person's data and everyone else's batches
@@ -642,15 +647,20 @@ def test_what_a_batch_tells_depends_on_its_own_people(change, geometry):
 
 
 class OneAtATime:
-    """Uniforms from a source that notices a second caller while it serves the first."""
+    """Uniforms from a source that notices a second caller while it serves the first.
 
-    def __init__(self):
-        self.inside, self.overlaps = 0, 0
+    ``serve`` is what the first caller waits for.
+    """
+
+    def __init__(self, serve):
+        self.inside, self.overlaps, self.met, self._serve = 0, 0, threading.Event(), serve
 
     def random(self, shape):
         self.inside += 1
-        self.overlaps += self.inside > 1
-        time.sleep(1e-4)
+        if self.inside > 1:
+            self.overlaps += 1
+            self.met.set()
+        self._serve(self)
         self.inside -= 1
         return np.full(shape, 0.5)
 
@@ -674,7 +684,7 @@ def serve_in_threads(one):
 
 
 def test_threads_share_a_learner():
-    draws = OneAtATime()
+    draws = OneAtATime(lambda _: time.sleep(1e-4))  # others may try to enter
     one = dc.Learner(plan(first_batch=512), draws=draws)
     assert serve_in_threads(one) == list(range(200))
     assert one._store.batches[0].unheard == 0
@@ -682,7 +692,7 @@ def test_threads_share_a_learner():
 
 
 def test_without_the_lock_threads_would_meet():
-    draws = OneAtATime()
+    draws = OneAtATime(lambda self: self.met.wait(HANG))
     one = dc.Learner(plan(first_batch=512), draws=draws)
     one._custody = contextlib.nullcontext()
     serve_in_threads(one)

@@ -17,6 +17,7 @@ import discreet as dc
 from discreet import registry
 from discreet.billboard.documents import EVALUATED, genesis
 from program import PROGRAM
+from tolerances import HANG
 from wording import refused
 
 ROOT = Path(__file__).parents[1]
@@ -67,7 +68,7 @@ def forget():
 
 def command(folder, *words):
     done = subprocess.run(
-        [*PROGRAM, *words], cwd=folder, capture_output=True, text=True, timeout=120
+        [*PROGRAM, *words], cwd=folder, capture_output=True, text=True, timeout=HANG
     )
     return done.returncode, done.stdout, done.stderr
 

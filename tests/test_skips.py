@@ -33,7 +33,7 @@ MODULE = "import pytest\npytest.importorskip('no_such_library')\ndef test_never(
 @pytest.fixture
 def outcomes(tmp_path):
     """``outcomes(*options)``: each test and its outcome, and the exit status."""
-    for name in ("conftest.py", "libraries.py"):
+    for name in ("conftest.py", "libraries.py", "seeded_sources.py"):
         (tmp_path / name).write_text((HERE / name).read_text())
     (tmp_path / "pytest.ini").write_text("[pytest]\npythonpath = .\nmarkers = torch\n")
     (tmp_path / "test_some.py").write_text(TESTS)

@@ -133,7 +133,7 @@ def test_what_cannot_be_attacked_is_refused():
 
 @pytest.mark.parametrize("seed", range(3))
 def test_false_alarms_are_as_rare_as_stated(seed):
-    """The worst event of a 1-private coin: 300 attacks at 1 %, more than 14 with chance 1e-6."""
+    """The worst event of a 1-private coin: at most 14 of 300 attacks at 1 % fail (fixed seeds)."""
     rng = np.random.default_rng(seed)
     coin = np.exp(1.0) / (1 + np.exp(1.0))
 

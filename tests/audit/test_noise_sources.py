@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import ClassVar
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
@@ -62,10 +61,11 @@ def test_all_else_is_that_of_the_source(source):
     assert source.choose("any", np.array([0, 10**6]), 1.0) == 0
 
 
+@dataclass(frozen=True)
 class Counting(SecureNoise):
     """How many numbers each draw has."""
 
-    drawn: ClassVar[list[int]] = []
+    drawn: list[int] = field(default_factory=list)
 
     def gaussian(self, name, shape, scale):
         self.drawn.append(shape[0])
@@ -76,6 +76,7 @@ def test_an_attack_gives_both_worlds_the_same_noise_and_every_trial_its_own(monk
     monkeypatch.setattr(black_box, "_AT_ONCE", 100)
     (subject,) = subjects(["ridge-joint"], [4.0])
     plan = black_box._gaussian_plan(subject, 250)
-    hits = black_box._hits(subject, replace(plan, second=plan.first), 250, Counting(fast=True))
+    noise = Counting(fast=True)
+    hits = black_box._hits(subject, replace(plan, second=plan.first), 250, noise)
     assert 0 < hits.first == hits.second < 250
-    assert sum(Counting.drawn) == 250 * len(("gram", "response", "told"))
+    assert sum(noise.drawn) == 250 * len(("gram", "response", "told"))

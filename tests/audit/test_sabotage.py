@@ -1,8 +1,8 @@
 """Ways to break privacy, injected into the shipped code: the audit catches every one.
 
 Each fault meets questions that a quick audit asks of the mechanism it touches, with the error rate
-of all such questions. What is caught by computation is caught always; what is caught by sampling is
-missed with probability below 1e-6 (the fault lies many standard errors beyond its limit).
+of all such questions. What is caught by computation is caught always. What is caught by sampling
+has seeded draws, or, in processes of its own, faults that correlate draws fully.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import pytest
 
 from discreet import learner as learner_module
 from discreet.arrays.linear_algebra import unpack
-from discreet.audit import HOLDS, QUICK, answers, checks, error_rate, proof_facts
+from discreet.audit import HOLDS, QUICK, answers, checks, error_rate, proof_facts, suite
 from discreet.audit.noise_sources import Chosen
 from discreet.audit.subjects import MECHANISMS, joined
 from discreet.oracles import FiniteClass
@@ -421,21 +421,23 @@ def test_an_event_that_costs_more_than_it_says(monkeypatch):
 
 
 @pytest.mark.long
-def test_the_code_as_it_is_passes_the_same_questions():
-    """What the faults above are measured against; false alarms at 1e-4 for each call."""
+def test_the_code_as_it_is_passes_the_same_questions(monkeypatch):
+    """What the faults above are measured against, with seeded draws.
+
+    Draws of processes of their own are judged at 1e-10 for each call.
+    """
+    monkeypatch.setattr(suite, "FALSE_ALARM", 1e-10)
     for mechanism in set(MECHANISMS) - {"ridge-structured", "finite"}:
         listed = checks(NO_RUNS, [mechanism], ("exact", "noise"))
         assert {each.verdict for each in answers(listed, jobs=1)} == {HOLDS}
 
 
 @pytest.mark.long
-def test_the_whole_quick_audit_holds():
-    """False-alarm rate 1.2e-4: the suite's 1e-4, and a shortfall of 4.4 deviations or more."""
-    findings = answers(checks(QUICK))
+def test_the_whole_quick_audit_holds(monkeypatch):
+    """Draws are seeded in this process; those of processes of their own are judged at 1e-9."""
+    monkeypatch.setattr(suite, "FALSE_ALARM", 1e-9)
+    findings = answers(checks(QUICK), jobs=1)
     assert [each for each in findings if each.verdict != HOLDS] == []
-    bounds = [each for each in findings if each.measured is not None]
-    assert len(bounds) == 29
-    for each in bounds:
-        assert each.measured <= each.claimed
-        if each.part == "black box":
-            assert each.measured >= 0.7 * each.attainable
+    for each in findings:
+        assert each.measured is None or each.measured <= each.claimed
+        assert each.part != "black box" or each.measured >= 0.7 * each.attainable

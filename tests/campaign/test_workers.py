@@ -289,9 +289,7 @@ def test_a_cluster_loses_a_worker_and_the_campaign_nothing(tmp_path):
 
         campaign = small(tmp_path / "cluster", data, scheduler=cluster.scheduler_address)
         progress = campaigns.run(campaign, kill)
-        left = [worker.pid for worker in cluster.workers.values()]
     assert killed
-    assert pids[0] not in left
     assert (progress.failed, progress.tasks_done) == ({}, len(data) * TASKS)
     play(tmp_path / "here", data)
     assert contents(tmp_path / "cluster") == contents(tmp_path / "here")

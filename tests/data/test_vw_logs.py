@@ -115,7 +115,7 @@ def test_what_is_written_is_read_again(tmp_path, adf):
 def test_mistakes_name_the_line_and_show_nothing_of_it(tmp_path, text, said):
     with pytest.raises(InvalidInput, match=said) as caught:
         read_vw(log(tmp_path, text))
-    assert "red" not in str(caught.value)
+    assert "red" not in str(caught.value).replace(str(tmp_path), "")
 
 
 def test_a_tag_has_one_set_of_features(tmp_path):

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from scipy.stats import chi2
+from scipy.stats import binom, chi2
 
 import discreet as dc
 from catalogue import ACTIONS, FINITE, NONE, ORACLES, PURE, OracleCase, batch_for
@@ -107,18 +107,20 @@ def law_of(scale):
     return np.array(weights) / sum(weights)
 
 
+@pytest.mark.entropy
 def test_secure_choices_follow_the_law():
-    """Entropy of the operating system: the stated rate is the rate of a false alarm."""
+    """OpenDP's own sampler: ten binomial tails of 1e-11, so a false-alarm rate of 1e-10.
+
+    Half the noise moves the first count by 16 deviations.
+    """
     noise = dc.SecureNoise()
     counts = np.bincount(
         [int(noise.choose("finite class", SCORES, SCALE)) for _ in range(2000)],
         minlength=len(SCORES),
     )
-    limit = chi2.isf(FALSE_ALARM, df=len(SCORES) - 1)
-    assert chi_square(counts, law_of(SCALE)) < limit
-    # Half the noise would be seen: its expected statistic is five limits away.
-    power = 2000 * ((law_of(SCALE / 2) - law_of(SCALE)) ** 2 / law_of(SCALE)).sum()
-    assert power > 5 * limit
+    low, high = binom.ppf([[1e-11], [1.0 - 1e-11]], 2000, law_of(SCALE))
+    assert ((low <= counts) & (counts <= high)).all()
+    assert high[0] < 2000 * law_of(SCALE / 2)[0] - 8 * math.sqrt(2000 / 4)
 
 
 def test_several_seeds_choose_for_themselves():

@@ -117,7 +117,7 @@ def test_noise_has_the_declared_scale():
     sums, silent = LossSums(7.0, NO_BUDGET), batch([math.nan], [True])
     drawn = np.stack([sums.told(silent, SecureNoise(fast=True)).sums for _ in range(1500)])
     scale = drawn.std(axis=0)
-    # 1,500 draws estimate a deviation to 1.8 %: six of these, one false alarm in 10⁸.
+    # 1,500 seeded draws estimate a deviation to 1.8 %; six of these are allowed.
     expected = 7.0 * np.array([1.0, math.sqrt(4 / 3)])
     assert (np.abs(scale / expected - 1.0) < 0.11).all()
     correlation = np.corrcoef(drawn.reshape(len(drawn), 4).T) - np.eye(4)

@@ -207,7 +207,7 @@ def counts_and_statistic(policy, released, x, draws, seed):
 
 @pytest.mark.parametrize("rollout", ["current", "previous"])
 def test_sampled_actions_pass_a_chi_square_test(rollout):
-    """Rate of false alarms: 1e-6 (and the seed is fixed)."""
+    """The seed is fixed, and 1 in 10⁶ would fail."""
     released = releases(8, "clip", seed=4)
     policy = dc.VanillaPO(scale=20.0, rollout=rollout)
     statistic = counts_and_statistic(policy, released, features(1, 5), 400_000, seed=6)

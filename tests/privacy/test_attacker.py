@@ -65,7 +65,7 @@ def test_a_gaussian_by_integration(mu):
 
 @pytest.mark.parametrize("shifts", [(0.27,), (0.3, 0.4, 0.1), (0.26805,) * 10])
 def test_a_simulated_attacker_is_right_as_often_as_told_and_no_more(shifts):
-    """The likelihood-ratio attacker on composed releases; false alarms once in a million."""
+    """The likelihood-ratio attacker on composed releases; seeds are fixed."""
     trials = 200_000
     rng = np.random.default_rng(7)
     truth = rng.integers(0, 2, trials)

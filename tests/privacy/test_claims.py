@@ -17,9 +17,8 @@ PAGE = re.compile(r"docs/[\w/-]+\.md")
 SECTION = re.compile(r'docs/[\w/-]+\.md, "([^"]+)"')
 
 
-def passages(path: Path) -> list[str]:
+def passages(text: str) -> list[str]:
     """Comment blocks and strings of a module, each as one line of text."""
-    text = path.read_text()
     found, block, last = [], [], -2
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.COMMENT:
@@ -43,19 +42,14 @@ def headings(page: Path) -> set[str]:
     }
 
 
-MODULES = sorted(SOURCE.rglob("*.py"))
-CLAIMS = [
+PASSAGES = [
     (path.relative_to(SOURCE).as_posix(), passage)
-    for path in MODULES
-    for passage in passages(path)
-    if "Privacy:" in passage
+    for path in sorted(SOURCE.rglob("*.py"))
+    if "Privacy:" in (text := path.read_text()) or "docs/" in text
+    for passage in passages(text)
 ]
-CITATIONS = [
-    (path.relative_to(SOURCE).as_posix(), passage)
-    for path in MODULES
-    for passage in passages(path)
-    if "docs/" in passage
-]
+CLAIMS = [(module, passage) for module, passage in PASSAGES if "Privacy:" in passage]
+CITATIONS = [(module, passage) for module, passage in PASSAGES if "docs/" in passage]
 
 
 def test_there_are_claims():
@@ -91,7 +85,7 @@ def test_pages_link_to_pages_that_exist():
 def test_the_guard_notices(tmp_path):
     module = tmp_path / "careless.py"
     module.write_text('"""Privacy: trust me."""\n# Privacy: so\n# it is. [docs/privacy/no.md]\n')
-    first, second = sorted(passages(module), key=len)
+    first, second = sorted(passages(module.read_text()), key=len)
     assert not BRACKETS.search(first)
     assert BRACKETS.search(second)
     assert not SECTION.search(second)  # a page alone is not enough

@@ -2,10 +2,11 @@
 
 import csv
 import io
+import itertools
 import json
 import math
 import re
-import time
+import sys
 import xml.etree.ElementTree as ET
 
 import numpy as np
@@ -456,14 +457,18 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path):
         write(folder, tmp_path / "file")
 
 
-def test_a_million_runs_take_seconds():
-    """A full campaign has 4.7 million; selecting must not loop over them."""
+def test_a_million_runs_are_selected_without_a_loop_over_them():
+    """A full campaign has 4.7 million; calls are counted, which is the same on any machine."""
     tables, _, _ = realistic({f"set {i}": (100, 2) for i in range(27)}, configurations=10)
     table = pa.concat_tables(tables.values()).select(COLUMNS)
     assert table.num_rows > 1_000_000
-    start = time.process_time()
-    best = select(Runs.of(table))
-    assert time.process_time() - start < 10
+    calls = itertools.count()
+    sys.setprofile(lambda *_: next(calls))
+    try:
+        best = select(Runs.of(table))
+    finally:
+        sys.setprofile(None)
+    assert next(calls) < table.num_rows / 10
     assert best.has.all()
     assert best.loss.shape == (27, 8, 5)
     assert np.abs(best.selecting_loss - best.loss).max() < EXACT

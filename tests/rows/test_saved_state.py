@@ -13,9 +13,10 @@ import pytest
 import discreet as dc
 from discreet.rows import saved_state
 from store_state import state_of
+from tolerances import HANG
 from wording import refused
 
-RACES = 20
+RACES = 8
 
 
 def plan(**changes):
@@ -325,5 +326,5 @@ def test_of_two_processes_exactly_one_goes_on(tmp_path):
     for race in range(RACES):
         (tmp_path / f"go {race}").touch()
         results.append(sorted(runner.stdout.readline().strip() for runner in runners))
-    assert [runner.wait(timeout=60) for runner in runners] == [0, 0]
+    assert [runner.wait(timeout=HANG) for runner in runners] == [0, 0]
     assert results == [["lost", "won"]] * RACES

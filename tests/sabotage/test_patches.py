@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,12 @@ def test_a_fault_applies_and_compiles(fault):
         compile(text, file, "exec")
 
 
+@cache
+def defined(file):
+    """The names that a file of tests defines; the file must exist."""
+    return {getattr(node, "name", "") for node in ast.parse((TESTS / file).read_text()).body}
+
+
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda each: each.name)
 def test_those_who_must_notice_exist(fault):
     assert fault.tests
@@ -34,8 +41,8 @@ def test_those_who_must_notice_exist(fault):
         assert fault.audit[1] in PARTS
     for selection in fault.tests:
         file, _, name = selection.partition("::")
-        tree = ast.parse((TESTS / file).read_text())
-        assert not name or name in {getattr(node, "name", "") for node in tree.body}
+        found = defined(file)
+        assert not name or name in found
 
 
 def test_names_are_distinct():

@@ -156,7 +156,7 @@ def test_known_contexts_sum_like_the_finite_class():
 
 
 def test_observed_and_population_regret_differ_by_no_more_than_the_proposition_says():
-    """Twice √(T/2·log(1/δ)), each side with δ = 10⁻⁷/40: one false alarm in 10⁷ runs."""
+    """Twice √(T/2·log(1/δ)), each side with δ = 10⁻⁷/40; seeds are fixed."""
     truth = random_class(8, 3)
     rounds = truth.draw(2000, 20)
     found = play_known(

@@ -37,7 +37,7 @@ def test_every_world_is_a_function_of_the_class(truth):
 
 @pytest.mark.parametrize("truth", CLASSES.values(), ids=CLASSES)
 def test_losses_have_their_expectation(truth):
-    """By binomial counts; one false alarm in 10⁶ runs, over all cells together."""
+    """By binomial counts; the seed is fixed, and 1 in 10⁶ would fail."""
     T = 40_000
     rounds = truth.draw(T, 1, first_seed=3)
     expected = truth.expected[rounds.worlds[0]]

@@ -154,7 +154,7 @@ def test_pooling_counts_the_rounds_that_are_played():
 
 
 def test_wilsons_interval_covers():
-    """At a mean of 0.1 and 30 rounds, 95 % intervals; a false alarm once in 10,000 times."""
+    """At a mean of 0.1 and 30 rounds, 95 % intervals; 1 in 10⁴ seeds would fail."""
     losses = np.random.default_rng(1).random((2000, 30)) < 0.1
     intervals = [over_rounds(each.astype(float), 0.95) for each in losses]
     covered = np.mean([each.low <= 0.1 <= each.high for each in intervals])

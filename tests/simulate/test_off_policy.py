@@ -56,7 +56,7 @@ def estimates():
 
 @pytest.mark.parametrize("name", ["ips", "snips", "dr"])
 def test_estimates_are_centred_on_the_truth(estimates, name):
-    """Within 5 standard errors of the mean of 300: one false alarm in 10⁶ runs."""
+    """Within 5 standard errors of the mean of 300; seeds are fixed, and 1 in 10⁶ would fail."""
     values = np.array([getattr(each, name).value for each in estimates])
     assert abs(values.mean() - VALUE) < 5 * values.std(ddof=1) / np.sqrt(REPEATS)
 

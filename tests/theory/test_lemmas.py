@@ -191,7 +191,7 @@ def test_comparison_is_the_stated_one():
 def test_average_of_updates_is_the_mixture_is_the_sampler(A, epoch):
     """[paper, Proposition "Batched vanilla PO as an average of policy updates"]
 
-    The sampler by chi-square over 200,000 draws; it raises a false alarm once in 10⁶ runs.
+    The sampler by chi-square over 200,000 draws; the seed is fixed, and 1 in 10⁶ would fail.
     """
     losses = predictions(1, A, "spread")
     policy = dc.VanillaPO(scale=3.0)
