@@ -9,9 +9,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from http.client import HTTPException
 
-from service.attack.harness import call, until
+from service.attack.harness import call
 from service.attack.many_place import CHANGING, EXACT, text_of
 from service.attack.outside_store import Store, context
+from waiting import until
 
 EXTRA = ("fax", "dove", "visit")
 """Actions that join and leave."""
