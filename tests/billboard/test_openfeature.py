@@ -4,7 +4,6 @@ import asyncio
 import json
 import logging
 import threading
-import time
 from functools import partial
 from pathlib import Path
 
@@ -21,6 +20,7 @@ import discreet as dc
 from billboard.stub_service import serving
 from discreet.billboard import flag_decisions
 from discreet.billboard.openfeature_provider import DiscreetProvider
+from waiting import until
 from wording import refused
 
 ExperimentFlag = partial(flag_decisions.ExperimentFlag, deadline=5.0)
@@ -184,13 +184,6 @@ def test_one_request_per_person_and_release(service, opened):
     assert len(set(names)) == 3
     assert "ann" not in str(names)
     assert names[0].startswith("732a6faa")  # as in JavaScript: they may share an experiment
-
-
-def until(holds):
-    end = time.monotonic() + 10.0
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.005)
 
 
 def test_processes_of_an_application_ask_under_one_name(service, opened):

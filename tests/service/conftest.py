@@ -187,7 +187,8 @@ def server():
 
 def toml(**changes):
     """The text of an experiment file with the plan of these tests."""
-    values = {"experiment": "test", "window": 0.5, "settle": 0.0, "waiting": "gap"} | changes
+    # Windows that are longer than any test: it ends them itself.
+    values = {"experiment": "test", "window": 3600.0, "settle": 0.0, "waiting": "gap"} | changes
     lines = [f"{name} = {json.dumps(value)}" for name, value in values.items()]
     return "\n".join(
         [
