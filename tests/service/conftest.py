@@ -50,7 +50,8 @@ def new_schema(postgres):
         with psycopg.connect(postgres, autocommit=True) as connection:
             connection.execute(f"CREATE SCHEMA {name}")
         joint = "&" if "?" in postgres else "?"
-        return f"{postgres}{joint}options=-csearch_path%3D{name}"
+        # By its name a test can tell its own connections from those of others.
+        return f"{postgres}{joint}options=-csearch_path%3D{name}&application_name={name}"
 
     return new
 

@@ -93,7 +93,8 @@ def test_a_worker_that_has_not_heard_of_a_release_still_serves_the_right_policy(
 
 
 END_ALL = """SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-             WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'"""
+             WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'
+             AND application_name = current_setting('application_name')"""
 
 
 def test_a_connection_that_breaks_is_replaced_unnoticed(settings, play):
