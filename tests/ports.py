@@ -1,23 +1,30 @@
 """Ports for the services that tests start."""
 
-import os
 import random
 import socket
+import sys
 
 LOWEST, HIGHEST = 20_000, 32_767
 """Below the ports that the kernel hands out, so that no other server of a test gets the same one
 between the choice and the start of the service: it would be taken for the service."""
 
+_HELD = []
+"""A socket for each port that was handed out, on another address of this machine: until this
+process ends, no other test gets the port, of this run or of another one beside it."""
+
 
 def free_port():
-    """A port of this machine on which nothing listens; processes of one run draw from their own."""
-    worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")
-    own = range(LOWEST + int(worker) % 8, HIGHEST, 8)
-    for port in random.SystemRandom().sample(own, len(own)):
-        with socket.socket() as tried:
+    """A port of this machine on which nothing listens, and which no other test was given."""
+    for port in random.SystemRandom().sample(range(LOWEST, HIGHEST), HIGHEST - LOWEST):
+        held, tried = socket.socket(), socket.socket()
+        with tried:
             try:
+                if sys.platform == "linux":  # elsewhere the machine has one such address
+                    held.bind(("127.0.0.2", port))
                 tried.bind(("127.0.0.1", port))
             except OSError:
+                held.close()
                 continue
-            return port
+        _HELD.append(held)
+        return port
     raise AssertionError("no port is free")

@@ -5,8 +5,6 @@ import json
 import re
 import shutil
 import subprocess
-import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -14,17 +12,18 @@ import pytest
 
 import discreet as dc
 from discreet.billboard.client import Billboard, Client
-from ports import free_port
+from discreet.service.runtime import lifecycle
+from discreet.service.settings import Settings
 from tolerances import EXACT
+from waiting import PATIENCE, until
 
 pytest.importorskip("uvicorn")
 CLIENT = Path(__file__).parents[2] / "clients" / "js" / "discreet.js"
-COMMAND = [sys.executable, "-c", "from discreet.cli.main import main; raise SystemExit(main())"]
-SECONDS = 60
 SETTINGS = """
 experiment = "welcome"
-window = 3
+window = 3600
 settle = 0
+waiting = "pipeline"
 journal = "observe"
 [plan]
 n_actions = 3
@@ -38,46 +37,26 @@ dimension = 2
 """
 
 
-def until(found):
-    """The first true answer; fails after a minute."""
-    end = time.monotonic() + SECONDS
-    while time.monotonic() < end:
-        answer = found()
-        if answer:
-            return answer
-        time.sleep(0.05)
-    raise AssertionError("the service did not get there in time")
+@pytest.fixture(scope="module")
+def running(tmp_path_factory):
+    """A service that was started, and its admin key."""
+    from service.served import Server
+
+    folder = tmp_path_factory.mktemp("service")
+    (folder / "experiment.toml").write_text(SETTINGS)
+    key = lifecycle.begin(Settings.read(folder / "experiment.toml"))
+    server = Server(folder)
+    try:
+        yield server.wait(), key
+    finally:
+        server.stop()
 
 
 @pytest.fixture(scope="module")
-def service(tmp_path_factory):
+def service(running):
     """Address and admin key of a running service."""
-    folder = tmp_path_factory.mktemp("service")
-    (folder / "experiment.toml").write_text(SETTINGS)
-    begun = subprocess.run(
-        [*COMMAND, "serve", "--init", "--json"], cwd=folder, capture_output=True, text=True
-    )
-    assert begun.returncode == 0, begun.stderr
-    key = json.loads(begun.stdout)["admin_key"]
-    port = free_port()
-    process = subprocess.Popen(
-        [*COMMAND, "serve", "--port", str(port)], cwd=folder, stderr=subprocess.PIPE, text=True
-    )
-    url = f"http://127.0.0.1:{port}"
-    try:
-        until(lambda: process.poll() is not None or answers(url, key))
-        assert process.poll() is None, process.stderr.read()
-        yield url, key
-    finally:
-        process.terminate()
-        process.communicate(timeout=SECONDS)
-
-
-def answers(url, key):
-    try:
-        return Client(url, key, retries=0).status()
-    except dc.ServiceError:
-        return None
+    server, key = running
+    return f"http://127.0.0.1:{server.port}", key
 
 
 @pytest.fixture
@@ -93,12 +72,13 @@ def fill(client, records):
         client.observe(decision, 1.0)
 
 
-def test_what_the_service_learns_is_what_the_billboard_says(service, client):
+def test_what_the_service_learns_is_what_the_billboard_says(running, service, client):
     url, key = service
     public_key = client.releases()["key"]
     board = Billboard(url, public_key, key=key)
     np.testing.assert_allclose(board.probabilities([0.5, 0.5]), 1 / 3, rtol=0, atol=EXACT)
     fill(client, 4)
+    running[0].windows_end()
     until(lambda: board.refresh() >= 1)
     probabilities = board.probabilities([0.5, 0.5])
     assert probabilities.sum() == pytest.approx(1.0, abs=EXACT)
@@ -161,7 +141,7 @@ def test_the_page_about_clients_works(service, client):
     """docs/clients.md defines functions; here they meet a service."""
     page = (Path(__file__).parents[2] / "docs" / "clients.md").read_text()
     assert "deadline=0.2" in page
-    page = page.replace("deadline=0.2", f"deadline={SECONDS}")  # a machine may pause for longer
+    page = page.replace("deadline=0.2", f"deadline={PATIENCE}")  # a machine may pause for longer
     told = {}
     for block in re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL):
         exec(block, told)

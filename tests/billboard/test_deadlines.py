@@ -12,11 +12,12 @@ from billboard.stub_service import serving
 from discreet.billboard import transport
 from discreet.billboard.async_client import AsyncClient
 from discreet.billboard.client import Billboard, Client, Decision
+from waiting import PATIENCE
 from wording import refused
 
 GOOD = {"decision": "d1", "action": 2, "release": 3, "stored": True}
 CONTEXT = [0.5, 0.5]
-SOON, LONG = 0.1, 5.0
+SOON, LONG = 0.1, PATIENCE
 """The deadline of these tests, and a time after which something hangs."""
 
 
@@ -116,7 +117,7 @@ def test_no_attempt_begins_after_the_deadline(monkeypatch):
     with serving() as (stub, url):
         stub.answers["GET", "/v1/status"] = (503, {}, ("Retry-After", "9"))
         with pytest.raises(dc.ServiceError):
-            Client(url, deadline=LONG).status()
+            Client(url, deadline=8.0).status()
         assert len(stub.asked) == 1
     assert waits == []
 

@@ -4,7 +4,6 @@ import asyncio
 import json
 import logging
 import threading
-import time
 from functools import partial
 from pathlib import Path
 
@@ -20,10 +19,12 @@ from openfeature.track import TrackingEventDetails
 import discreet as dc
 from billboard.stub_service import serving
 from discreet.billboard import flag_decisions
+from discreet.billboard.client import Client
 from discreet.billboard.openfeature_provider import DiscreetProvider
+from waiting import PATIENCE, until
 from wording import refused
 
-ExperimentFlag = partial(flag_decisions.ExperimentFlag, deadline=5.0)
+ExperimentFlag = partial(flag_decisions.ExperimentFlag, deadline=PATIENCE)
 """A flag that waits for a machine that pauses."""
 SCENARIOS = json.loads(
     (Path(__file__).parents[2] / "clients/js/openfeature_scenarios.json").read_text()
@@ -186,13 +187,6 @@ def test_one_request_per_person_and_release(service, opened):
     assert names[0].startswith("732a6faa")  # as in JavaScript: they may share an experiment
 
 
-def until(holds):
-    end = time.monotonic() + 10.0
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.005)
-
-
 def test_processes_of_an_application_ask_under_one_name(service, opened):
     for _ in range(2):
         client = opened({"flag": ExperimentFlag(service.url)})
@@ -287,9 +281,11 @@ def test_a_context_that_json_cannot_say(service, opened):
 
 
 def test_a_silent_service_costs_at_most_the_deadline(service, opened):
-    client = opened({"flag": ExperimentFlag(service.url, deadline=1.0)})
+    client = opened({"flag": ExperimentFlag(service.url)})
+    decisions = client.provider._flags["flag"]
+    decisions.client = Client(service.url, deadline=0.1)
     held = threading.Event()
-    service.stub.answer = lambda *_: (200, {"told": held.wait(10)})
+    service.stub.answer = lambda *_: (200, {"told": held.wait(PATIENCE)})
     assert client.get_string_details("flag", "default", ANN).error_code == ErrorCode.GENERAL
     held.set()  # an answer before this would have been read, and is a PARSE_ERROR
 
@@ -299,7 +295,8 @@ def test_events_and_remembered_decisions_while_the_service_is_away(service, open
     handlers = {each: lambda _, each=each: heard.append(each.name) for each in ProviderEvent}
     for event, handler in handlers.items():
         api.add_handler(event, handler)
-    client = opened({"flag": ExperimentFlag(service.url)}, refresh=0.0)
+    # Shorter than a service that is busy asks to wait.
+    client = opened({"flag": ExperimentFlag(service.url, deadline=8.0)}, refresh=0.0)
 
     def after(event):
         client.get_string_details("flag", "?", ANN)

@@ -16,6 +16,7 @@ from discreet.cli.main import COMMANDS, build_parser, main
 from discreet.data import load
 from program import PROGRAM
 from tolerances import EXACT
+from waiting import PATIENCE
 
 HEAVY = (
     *("scipy", "opendp", "dp_accounting", "matplotlib", "sklearn", "torch"),
@@ -530,7 +531,7 @@ def test_ctrl_c_is_quiet(tmp_path):
     started = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert b"playing fried" in started.stderr.readline()
     started.send_signal(signal.SIGINT)
-    out, err = started.communicate(timeout=60)
+    out, err = started.communicate(timeout=PATIENCE)
     assert (started.returncode, out, err) == (130, b"", b"")
 
 
@@ -539,14 +540,14 @@ def test_a_reader_that_leaves_is_no_error():
     started = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     started.stdout.close()
     assert started.stderr.read() == b""
-    assert started.wait(timeout=60) == 141
+    assert started.wait(timeout=PATIENCE) == 141
     started.stderr.close()
 
 
 def test_a_terminal_without_greek_is_served():
     env = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
     command = [*PROGRAM, "plan", "--actions", "2", "--dimension", "3"]
-    done = subprocess.run(command, capture_output=True, env=env, timeout=60)
+    done = subprocess.run(command, capture_output=True, env=env, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
     assert b"? = 1" in done.stdout
 

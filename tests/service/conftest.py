@@ -50,7 +50,8 @@ def new_schema(postgres):
         with psycopg.connect(postgres, autocommit=True) as connection:
             connection.execute(f"CREATE SCHEMA {name}")
         joint = "&" if "?" in postgres else "?"
-        return f"{postgres}{joint}options=-csearch_path%3D{name}"
+        # By its name a test can tell its own connections from those of others.
+        return f"{postgres}{joint}options=-csearch_path%3D{name}&application_name={name}"
 
     return new
 
@@ -187,7 +188,8 @@ def server():
 
 def toml(**changes):
     """The text of an experiment file with the plan of these tests."""
-    values = {"experiment": "test", "window": 0.5, "settle": 0.0, "waiting": "gap"} | changes
+    # Windows that are longer than any test: it ends them itself.
+    values = {"experiment": "test", "window": 3600.0, "settle": 0.0, "waiting": "gap"} | changes
     lines = [f"{name} = {json.dumps(value)}" for name, value in values.items()]
     return "\n".join(
         [

@@ -10,13 +10,16 @@ import os
 import signal
 import sys
 import tempfile
-import time
+from contextlib import suppress
 from pathlib import Path
 
 from discreet.cli.main import main
 from discreet.service import kill_points
+from discreet.service.settings import Settings
 from ports import free_port
+from service.conftest import time_passes
 from service.forks import FORKS, started
+from waiting import PATIENCE, until
 
 
 def serve(folder, environment, logs, words):
@@ -50,20 +53,23 @@ class Server:
 
     def wait(self):
         """Until it answers; its complaint if it ends instead."""
-        for _ in range(600):
-            if self.process.exitcode is not None:
-                raise AssertionError((self.logs / "told").read_text())
-            try:
-                if self.call("GET", "/readyz")[0] == 200:
-                    return self
-            except OSError:
-                pass
-            time.sleep(0.05)
-        raise AssertionError("the service did not start")
+
+        def answers():
+            assert self.process.exitcode is None, (self.logs / "told").read_text()
+            with suppress(OSError):
+                return self.call("GET", "/readyz")[0] == 200
+
+        until(answers, "the service did not start")
+        return self
+
+    def windows_end(self):
+        """As if the windows of all full batches of its experiment were over."""
+        settings = Settings.read(self.folder / "experiment.toml")
+        time_passes(settings, settings.window + settings.settle)
 
     def call(self, method, path, body=None, key=None, headers=()):
         """Status, parsed answer (or bytes), headers."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
         given = dict(headers)
         if key:
             given["Authorization"] = f"Bearer {key}"
@@ -82,7 +88,7 @@ class Server:
 
     def ended(self):
         """Its exit code, as soon as it has one."""
-        self.process.join(timeout=30)
+        self.process.join(timeout=PATIENCE)
         return self.process.exitcode
 
     def stop(self, number=signal.SIGTERM):

@@ -22,7 +22,7 @@ def single(tmp_path):
     """A folder with an experiment whose anchor lies inside it and is named in full; its key."""
     folder = tmp_path / "single"
     (folder / "vault").mkdir(parents=True, mode=0o700)
-    (folder / "welcome.toml").write_text(toml(experiment="Welcome, all", window=0.1))
+    (folder / "welcome.toml").write_text(toml(experiment="Welcome, all"))
     (folder / "vault" / POINTER).write_text(f"{folder}/kept/anchor.jsonl\n")
     return folder, lifecycle.begin(Settings.read(folder / "welcome.toml"))
 
@@ -60,7 +60,7 @@ def test_chain_vault_anchor_and_keys_keep_working(single, many, play, released):
 def test_paths_must_be_right_after_the_move(single, many, name):
     folder, _ = single
     usual = {"vault": "vault", "database": "discreet.db", "anchor": "kept/anchor.jsonl"}
-    text = toml(experiment="Welcome, all", window=0.1, **{name: f"{folder}/{usual[name]}"})
+    text = toml(experiment="Welcome, all", **{name: f"{folder}/{usual[name]}"})
     (folder / "welcome.toml").write_text(text)
     with pytest.raises(InvalidInput, match="relative to the file"):
         many.held.adopt(folder / "welcome.toml", "a")

@@ -21,6 +21,7 @@ from discreet.service.storage.anchor import Anchor, Mark
 from discreet.service.storage.locations import anchor_of
 from service.conftest import dump, set_back, toml, windows_end
 from service.ui.visitor import Visitor
+from waiting import PATIENCE
 
 HERE = [0.3, -0.2]
 
@@ -434,7 +435,7 @@ def test_a_folder_that_is_put_back_is_refused(database, play, released, tmp_path
     """Database, vault and settings of before the release; ``--init`` put the anchor elsewhere."""
     folder = tmp_path / "folder"
     folder.mkdir()
-    (folder / "experiment.toml").write_text(toml(database=database, window=0.2))
+    (folder / "experiment.toml").write_text(toml(database=database))
     assert main(["serve", "--init", "--config", str(folder / "experiment.toml")]) == 0
     capsys.readouterr()
     chosen = Settings.read(folder / "experiment.toml")
@@ -553,7 +554,7 @@ def test_deleting_rows_does_not_delay_what_is_served(settings, play, released, m
 
     def slow(honest):
         def wait(*arguments, **options):
-            assert seen.wait(20), "rows were deleted before the release could be seen"
+            assert seen.wait(PATIENCE), "rows were deleted before the release could be seen"
             return honest(*arguments, **options)
 
         return wait
@@ -566,9 +567,7 @@ def test_deleting_rows_does_not_delay_what_is_served(settings, play, released, m
     async def scenario(service):
         await fill(service, 4)
         making = asyncio.create_task(released(service))
-        for _ in range(1000):
-            if service.state.serving.newest == 1 or making.done():
-                break
+        while service.state.serving.newest == 0 and not making.done():
             await asyncio.sleep(0.01)
         served = service.state.serving.newest
         seen.set()

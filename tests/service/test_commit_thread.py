@@ -13,6 +13,7 @@ from discreet.service.storage.commit_thread import CommitThread
 from discreet.service.storage.file_sync import FileSync
 from discreet.service.storage.sqlite import Sqlite
 from discreet.service.storage.writer import Writer
+from waiting import PATIENCE
 
 FULL, NORMAL = 2, 1
 """What PRAGMA synchronous says."""
@@ -58,9 +59,10 @@ def values(database):
 @pytest.mark.parametrize("count", [1, 2, 11])
 def test_nobody_is_answered_before_their_file_has_reached_the_disk(made, monkeypatch, count):
     databases = [made(number) for number in range(count)]
-    reached, go = [], threading.Event()
+    reached, asked, go = [], threading.Event(), threading.Event()
 
     def slow(_, files):
+        asked.set()
         go.wait()
         reached.extend(os.fstat(file).st_ino for file in files)
         return [None] * len(files)
@@ -72,7 +74,7 @@ def test_nobody_is_answered_before_their_file_has_reached_the_disk(made, monkeyp
         # Committed, and seen by readers: some at least, since those that come later wait.
         while not any(values(each) for each in databases):
             await asyncio.sleep(0.01)
-        await asyncio.sleep(0.05)
+        assert await asyncio.to_thread(asked.wait, PATIENCE)
         early = any(each.done() for each in waiting)
         go.set()
         assert await asyncio.gather(*waiting) == [1] * count
@@ -139,7 +141,7 @@ def test_the_loop_stands_still_while_several_commit_but_not_for_long(made, monke
 
     def slow(connection, items):
         committed.set()
-        assert go.wait(10)  # until the loop runs again
+        assert go.wait(PATIENCE)  # until the loop runs again
         return insert(connection, items)
 
     async def scenario(opened):
@@ -215,7 +217,8 @@ def test_what_waits_for_another_program_is_done_before_the_end(made):
     async def scenario(writer, thread):
         done = writer.write(insert, 1)
         ended = asyncio.create_task(asyncio.to_thread(writer.close))
-        await asyncio.sleep(0.05)
+        while not thread._held:  # it has tried
+            await asyncio.sleep(0.01)
         assert not ended.done()
         program.execute("COMMIT")
         await ended

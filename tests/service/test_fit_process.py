@@ -16,6 +16,7 @@ from discreet.service.runtime.service import Service
 from discreet.service.secrets.vault import Vault
 from discreet.service.storage import document_table
 from discreet.service.storage.locations import open_database
+from waiting import PATIENCE
 
 
 def asked(settings):
@@ -107,7 +108,7 @@ def test_an_experiment_that_is_let_go_leaves_the_child_to_the_others(monkeypatch
 
 
 def test_a_stop_does_not_wait_for_a_fit(settings, monkeypatch):
-    monkeypatch.setattr(fit_process, "CHILD", "import time; time.sleep(60)")
+    monkeypatch.setattr(fit_process, "CHILD", "import time; time.sleep(3600)")
     chosen = settings(plan={"first_batch": 4}, window=0.01)
 
     async def run():
@@ -117,7 +118,7 @@ def test_a_stop_does_not_wait_for_a_fit(settings, monkeypatch):
             await service.decisions.decide("caller", [0.1, 0.2])
         while not service.upkeep._fitter._child._asking:
             await asyncio.sleep(0.01)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             await service.stop()
 
     asyncio.run(run())

@@ -11,19 +11,13 @@ from discreet.cli.main import main
 from discreet.service.settings import Settings
 from service.conftest import toml
 from service.hosting import Folder
+from waiting import until
 
 BODY = {"context": [0.1, 0.2]}
 
 
 def decide(running, name, key):
     return running.call("POST", f"/v1/experiments/{name}/decide", BODY, key)
-
-
-def until(found, seconds=20):
-    end = time.monotonic() + seconds
-    while not found():
-        assert time.monotonic() < end
-        time.sleep(0.05)
 
 
 def command(capsys, *words):

@@ -10,6 +10,7 @@ from discreet.service.runtime import upkeep as upkeep_module
 from discreet.service.storage.batches import Wanted
 from service.conftest import running, windows_end
 from service.ui.visitor import Visitor
+from waiting import PATIENCE
 
 HERE = [0.3, -0.2]
 PIPELINE = {"waiting": "pipeline", "plan": {"growth": 1.1}}
@@ -109,9 +110,18 @@ def test_a_service_that_stops_does_not_wait_for_its_next_look(settings, play, mo
     monkeypatch.setattr(upkeep_module, "TICK", 1e6)
 
     async def scenario(service):
-        service.upkeep.start()
-        await asyncio.sleep(0.2)  # all duties are done, and rest
-        await asyncio.wait_for(service.upkeep.stop(), 30)
+        upkeep, rests = service.upkeep, []
+        honest = upkeep._rest
+
+        async def rest():
+            rests.append(1)
+            await honest()
+
+        monkeypatch.setattr(upkeep, "_rest", rest)
+        upkeep.start()
+        while len(rests) < len(upkeep._tasks):  # until all duties are done, and rest
+            await asyncio.sleep(0.01)
+        await asyncio.wait_for(upkeep.stop(), PATIENCE)
 
     play(settings(), scenario)
 

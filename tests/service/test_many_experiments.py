@@ -4,7 +4,6 @@ import asyncio
 import json
 import re
 import subprocess
-import time
 from contextlib import closing
 from html import unescape
 
@@ -24,6 +23,7 @@ from discreet.service.ui.experiment_summary import summary
 from discreet.service.ui.page_table import PAGES
 from service.conftest import toml
 from service.hosting import Folder, host
+from waiting import PATIENCE
 
 
 @pytest.fixture
@@ -229,10 +229,9 @@ def test_one_child_fits_for_all(tmp_path, monkeypatch):
             for _ in range(4):  # the whole first batch
                 assert (await asking.decide(name, key))[1]["stored"]
         states = [each.service.state for each in hosted.served.values()]
-        end = time.monotonic() + 30
-        while any(state.serving.newest == 0 for state in states):
-            assert time.monotonic() < end
-            await asyncio.sleep(0.05)
+        async with asyncio.timeout(PATIENCE):
+            while any(state.serving.newest == 0 for state in states):
+                await asyncio.sleep(0.05)
         assert len({state.serving.chain.links[1].digest for state in states}) == 2
         told = (await asking.call("GET", "/metrics", folder.key))[1]
         for name in folder.keys:
@@ -316,10 +315,10 @@ def test_a_sleeper_hears_of_a_revoked_key_before_it_answers(folder, monkeypatch)
 
     async def scenario(asking, hosted):
         state = hosted.served["a"].service.state
-        end = time.monotonic() + 10
-        while not state.asleep:
-            assert time.monotonic() < end
-            await asyncio.sleep(0.01)
+        async with asyncio.timeout(PATIENCE):
+            while not state.asleep:
+                await asyncio.sleep(0.01)
+        monkeypatch.setattr(upkeep, "QUIET", 3600.0)  # it does not fall asleep again
         settings = Settings.read(folder.file("a", "experiment.toml"))
         database = open_database(settings)
         with closing(database.connect()) as connection:

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import time
 from contextlib import closing
 
 import numpy as np
@@ -16,6 +15,7 @@ from discreet.service.settings import Settings
 from discreet.service.storage import journal, request_names
 from discreet.service.storage.locations import open_database
 from service.served import Server
+from waiting import until
 
 ANN, OTHERS = [0.61, -0.37], [0.1, 0.2]
 """The context of the one who asks twice, and of everybody else."""
@@ -372,12 +372,13 @@ def test_a_restore_destroys_the_keys_of_names_that_the_backup_does_not_know(
 
 @pytest.mark.parametrize("step", ["names:key-destroyed", "names:before-commit"])
 def test_a_purge_that_is_cut_short_goes_on(written, server, step):
-    folder, key = written(remember=MEMORY, window=0.3)
+    folder, key = written(remember=MEMORY)
     chosen = Settings.read(folder / "experiment.toml")
     running = server(folder)
     for number in range(4):
         headers = {"Idempotency-Key": str(number)}
         assert running.call("POST", "/v1/decide", {"context": ANN}, key, headers)[0] == 200
+    running.windows_end()
     until(lambda: rows(chosen) == 4)
     status, answer, _ = running.call("POST", "/v1/decide", {"context": ANN}, key, headers)
     assert (status, answer["error"]["code"]) == (409, "idempotency_key_used")
@@ -388,10 +389,3 @@ def test_a_purge_that_is_cut_short_goes_on(written, server, step):
     assert rows(chosen) == 4
     server(folder)
     until(lambda: (rows(chosen), keys(chosen)) == (0, [(1, 2)]))
-
-
-def until(true):
-    end = time.monotonic() + 30
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.05)

@@ -14,9 +14,16 @@ from discreet.service.http.app import make_app
 from discreet.service.http.endpoint import Endpoint
 from discreet.service.http.protocol import Protocol
 from discreet.service.runtime.service import Service
+from waiting import PATIENCE
 
 HERE = json.dumps({"context": [0.3, -0.2]}).encode()
-PATIENCE = 10
+
+
+def passes(seconds):
+    """So much later for every timer of this loop: with timers of a minute no pause decides."""
+    loop = asyncio.get_running_loop()
+    before = loop.time
+    loop.time = lambda: before() + seconds
 
 
 class Wire:
@@ -208,19 +215,29 @@ def test_a_request_may_come_in_pieces(serve, long_way):
     serve(scenario)
 
 
-async def pipelined(here):
-    """Statuses of requests that were sent at once, the first of which is slow."""
-    wire = await here.wire()
-    slow = here.service.decisions.decide
-
-    async def decide(*given, **options):
-        await asyncio.sleep(0.2)
-        return await slow(*given, **options)
-
-    here.service.decisions.decide = decide
+async def pipelined(here, early=0):
+    """Statuses of requests that were sent at once; so many come before the first is answered."""
+    wire, other = await here.wire(), await here.wire()
+    gate, _ = held(here)
     lost = json.dumps({"decision": "none", "loss": 0.5}).encode()
     wire.send(wire.request() + wire.request("/v1/observe", lost) + wire.request(body=b"{}"))
-    return [(await wire.answer())[0] for _ in range(3)]
+    statuses = [(await wire.answer())[0] for _ in range(early)]
+    assert (await other.ask(other.request("/v1/observe", lost)))[0] == 404  # there was time enough
+    gate.set()
+    return statuses + [(await wire.answer())[0] for _ in range(3 - early)]
+
+
+def held(here):
+    """What lets decisions go on, and what tells that one is under way."""
+    gate, begun, decide = asyncio.Event(), asyncio.Event(), here.service.decisions.decide
+
+    async def waiting(*given, **options):
+        begun.set()
+        await gate.wait()
+        return await decide(*given, **options)
+
+    here.service.decisions.decide = waiting
+    return gate, begun
 
 
 def test_answers_come_in_the_order_of_their_requests(serve):
@@ -235,7 +252,7 @@ def test_that_order_is_kept_by_a_check_and_not_by_luck(serve):
             self.cycle = None
             super().on_headers_complete()
 
-    assert serve(pipelined, Hasty) != [200, 404, 422]
+    assert serve(lambda here: pipelined(here, early=2), Hasty)[2] == 200
 
 
 @pytest.mark.parametrize(
@@ -280,15 +297,9 @@ def test_nonsense_is_refused_and_the_server_lives(serve):
 def test_a_request_under_way_is_answered_when_the_server_stops(serve):
     async def scenario(here):
         wire, idle = await here.wire(), await here.wire()
-        gate, decide = asyncio.Event(), here.service.decisions.decide
-
-        async def waiting(*given, **options):
-            await gate.wait()
-            return await decide(*given, **options)
-
-        here.service.decisions.decide = waiting
+        gate, begun = held(here)
         wire.send(wire.request())
-        await asyncio.sleep(0.05)
+        await begun.wait()
         here.server.should_exit = True
         assert await idle.ended()
         gate.set()
@@ -379,13 +390,7 @@ def test_who_pipelines_an_endless_head_gets_no_answer_in_anothers_place(serve):
 def test_a_few_requests_may_wait_for_an_answer_and_no_more(serve):
     async def scenario(here):
         wire = await here.wire()
-        gate, decide = asyncio.Event(), here.service.decisions.decide
-
-        async def waiting(*given, **options):
-            await gate.wait()
-            return await decide(*given, **options)
-
-        here.service.decisions.decide = waiting
+        gate, _ = held(here)
         wire.send(wire.request() * (1 + bounds.WAITING))
         other = await here.wire()
         other.send(other.request() * (2 + bounds.WAITING))
@@ -397,35 +402,33 @@ def test_a_few_requests_may_wait_for_an_answer_and_no_more(serve):
 
 
 def test_a_head_that_comes_too_slowly_is_not_awaited(serve, monkeypatch):
-    monkeypatch.setattr(bounds, "HEAD_SECONDS", 0.3)
+    monkeypatch.setattr(bounds, "HEAD_SECONDS", 60.0)
 
     async def scenario(here):
+        here.server.config.timeout_keep_alive = 600.0
         wire = await here.wire()
         assert (await wire.ask(wire.request()))[0] == 200
-        await asyncio.sleep(0.5)  # between two requests there is more time
-
-        async def drip():  # every byte is in time, and the head is not
-            for byte in wire.request():
-                wire.send(bytes([byte]))
-                await asyncio.sleep(0.02)
-
-        dripping = asyncio.create_task(drip())
+        passes(61.0)  # between two requests there is more time
+        for byte in wire.request()[:50]:  # every byte is in time, and the head is not
+            wire.send(bytes([byte]))
+            await asyncio.sleep(0.001)
+            passes(1.0)
+        passes(11.0)
         await refused(wire, b"", 408, "too_slow")
-        assert not dripping.done()
-        dripping.cancel()
 
     serve(scenario)
 
 
 def test_a_head_that_waits_for_us_is_not_too_slow(serve, monkeypatch):
-    monkeypatch.setattr(bounds, "HEAD_SECONDS", 1.0)
+    monkeypatch.setattr(bounds, "HEAD_SECONDS", 60.0)
 
     async def scenario(here):
         wire = await here.wire()
         slow = here.service.decisions.decide
 
         async def decide(*given, **options):
-            await asyncio.sleep(1.3)
+            passes(61.0)
+            await asyncio.sleep(0.001)  # timers that are due go off
             return await slow(*given, **options)
 
         here.service.decisions.decide = decide
@@ -439,12 +442,23 @@ def test_a_head_that_waits_for_us_is_not_too_slow(serve, monkeypatch):
 
 @pytest.mark.parametrize("length", [200, 100_000])
 def test_a_body_that_comes_too_slowly_is_not_awaited(serve, monkeypatch, length):
-    monkeypatch.setattr(bounds, "BODY_SECONDS", 0.2)
+    monkeypatch.setattr(bounds, "BODY_SECONDS", 60.0)
+    began, complete = asyncio.Event(), Protocol.on_headers_complete
+
+    def spying(self):
+        complete(self)
+        began.set()
+
+    monkeypatch.setattr(Protocol, "on_headers_complete", spying)
 
     async def scenario(here):
         wire = await here.wire()
         head = wire.request(body=b"{" * length).split(b"\r\n\r\n")[0] + b"\r\n\r\n"
-        await refused(wire, head + b"{", 408, "too_slow")
+        wire.send(head + b"{")
+        await began.wait()
+        await asyncio.sleep(0.001)
+        passes(61.0)
+        await refused(wire, b"", 408, "too_slow")
         assert (await (await here.wire()).ask(wire.request()))[0] == 200
 
     serve(scenario)
@@ -457,7 +471,8 @@ def test_connections_are_limited(serve):
             assert (await wire.ask(wire.request()))[0] == 200
         await refused(await here.wire(), b"", 503, "too_many_connections")
         await kept[0].hang_up()
-        await asyncio.sleep(0.1)
+        while len(here.server.server_state.connections) > 2:
+            await asyncio.sleep(0.001)
         assert (await (await here.wire()).ask(kept[1].request()))[0] == 200
         assert (await kept[1].ask(kept[1].request()))[0] == 200
 
@@ -498,6 +513,13 @@ def test_a_connection_that_repeats_itself_gets_the_same_answers(serve, monkeypat
         headers(self)
 
     monkeypatch.setattr(Protocol, "on_headers_complete", spying)
+    arrived, received = [], Protocol.data_received
+
+    def counting(self, data):
+        arrived.append(len(data))
+        received(self, data)
+
+    monkeypatch.setattr(Protocol, "data_received", counting)
 
     async def scenario(here):
         wire, seen = await here.wire(), []
@@ -515,8 +537,10 @@ def test_a_connection_that_repeats_itself_gets_the_same_answers(serve, monkeypat
         ):
             half = len(content) // parts
             if parts > 1:
+                before = len(arrived)
                 wire.send(content[:half])
-                await asyncio.sleep(0.05)
+                while len(arrived) == before:
+                    await asyncio.sleep(0.001)
             seen.append((await wire.ask(content[half * (parts - 1) :]))[0])
         assert await wire.ended()
         return seen
@@ -527,11 +551,12 @@ def test_a_connection_that_repeats_itself_gets_the_same_answers(serve, monkeypat
 
 def test_an_idle_connection_is_closed_after_a_while_and_not_before(serve):
     async def scenario(here):
-        here.server.config.timeout_keep_alive = 1.5
+        here.server.config.timeout_keep_alive = 60.0
         wire = await here.wire()
         for _ in range(4):  # longer than that in all
             assert (await wire.ask(wire.request()))[0] == 200
-            await asyncio.sleep(0.4)
+            passes(20.0)
+        passes(40.0)
         assert await wire.ended()
 
     serve(scenario)

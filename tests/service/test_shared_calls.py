@@ -64,9 +64,17 @@ def test_a_busy_one_gathers_for_a_while_and_a_lone_one_does_not(busy, calls):
             lambda items: seen.append(items) or items, pause=0.2, others=lambda: busy
         )
         await together(1)
+        loop, ahead = asyncio.get_running_loop(), [0.0]
+        began = loop.time()
+        loop.time = lambda: began + ahead[0]  # it stands still
         second = together(2)
-        await asyncio.sleep(0.02)
-        await asyncio.gather(second, together(3))
+        for _ in range(9):
+            await asyncio.sleep(0)
+        third = together(3)
+        for _ in range(9):
+            await asyncio.sleep(0)
+        ahead[0] = 0.2
+        await asyncio.gather(second, third)
 
     asyncio.run(scenario())
     assert len(seen) == calls

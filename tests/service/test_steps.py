@@ -1,9 +1,10 @@
 """A process that is killed at a step goes on from there without losing or doubling anything."""
 
 import json
-import time
 
 import pytest
+
+from waiting import until
 
 RELEASE = (
     "release:claimed",
@@ -25,17 +26,17 @@ def fill(running, key):
         body = {"context": [0.1, 0.2]}
         ids.append(running.call("POST", "/v1/decide", body, key, headers)[1]["decision"])
     for each in ids:
-        running.call("POST", "/v1/observe", {"decision": each, "loss": 0.5}, key)
+        body = {"decision": each, "loss": 0.5}
+        assert running.call("POST", "/v1/observe", body, key)[0] == 200
+    running.windows_end()
 
 
 def first_release(running, key):
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        status, document, _ = running.call("GET", "/v1/releases/1", key=key)
-        if status == 200:
-            return document
-        time.sleep(0.1)
-    raise AssertionError("no release was made")
+    def document():
+        status, told, _ = running.call("GET", "/v1/releases/1", key=key)
+        return told if status == 200 else None
+
+    return until(document, "no release was made")
 
 
 @pytest.mark.parametrize(
@@ -51,7 +52,7 @@ def first_release(running, key):
     ],
 )
 def test_a_release_that_is_cut_short_is_made_once(written, server, step):
-    folder, key = written(window=1.0)
+    folder, key = written()
     cut = server(folder, environment={"DISCREET_STEP": step})
     fill(cut, key)
     assert cut.ended() == -9
@@ -83,7 +84,7 @@ def test_a_decision_that_was_not_answered_takes_no_second_slot(written, server, 
 
 
 def test_a_killed_fit_is_made_again(written, server):
-    folder, key = written(window=0.5)
+    folder, key = written()
     running = server(folder, environment={"DISCREET_STEP": "fit:read"})
     fill(running, key)
     assert first_release(running, key)["number"] == 1

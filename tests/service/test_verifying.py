@@ -318,7 +318,7 @@ fit_process.fit = fit
 def test_a_child_that_is_wrong_is_replaced(tmp_path, database, play, released, capsys, monkeypatch):
     monkeypatch.setattr(fit_process, "CHILD", MALICIOUS + fit_process.CHILD)
     path = tmp_path / "experiment.toml"
-    path.write_text(toml(database=database, window=0.2))
+    path.write_text(toml(database=database))
     chosen = Settings.read(path)
     lifecycle.begin(chosen)
     (tmp_path / "wrong").touch()
@@ -347,7 +347,7 @@ def test_a_child_reads_each_document_once(tmp_path, database, play, released, mo
     monkeypatch.setattr(fit_process, "CHILD", READING + fit_process.CHILD)
     monkeypatch.chdir(tmp_path)
     path = tmp_path / "experiment.toml"
-    path.write_text(toml(database=database, window=0.2))
+    path.write_text(toml(database=database))
     chosen = Settings.read(path)
     lifecycle.begin(chosen)
 
@@ -363,7 +363,7 @@ def test_a_child_reads_each_document_once(tmp_path, database, play, released, mo
 
 def test_a_child_is_told_everything_and_reads_no_file(tmp_path, database, play, released):
     path = tmp_path / "experiment.toml"
-    path.write_text(toml(database=database, window=0.2))
+    path.write_text(toml(database=database))
     chosen = Settings.read(path)
     lifecycle.begin(chosen)
     path.unlink()

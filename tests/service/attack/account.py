@@ -64,6 +64,7 @@ def keep_asking(place, account, stop, seed):
         while not stop.is_set():
             try:
                 ask(place, connection, account.new(), draws)
+                stop.wait(0.01)  # the service needs the machine more than we do
             except (OSError, HTTPException):
                 return  # the service died; what was under way is unsettled
 
@@ -82,7 +83,7 @@ def ask(place, connection, each, draws):
             assert status == 200, answer
         each.answer = answer
     if not each.answer["stored"]:
-        time.sleep(0.01)  # nothing is open: give it time
+        time.sleep(0.05)  # nothing is open: give it time
         return
     if each.loss is None and draws.random() < 0.8:
         each.loss = draws.random()

@@ -14,6 +14,15 @@ def install(place):
     witness.install(place, {"batches": COLUMNS}, "UPDATE")
 
 
+def gave_back(place):
+    """Whether a batch was noted with fewer slots than before, while the service runs."""
+    fewer = """SELECT 1 FROM noted_batches AS before JOIN noted_batches AS after
+               ON before.epoch = after.epoch AND before.id = after.id
+               AND before.rowid < after.rowid AND before.taken > after.taken"""
+    with place.opened() as connection:
+        return connection.execute(fewer).fetchone()
+
+
 def check_batches(place, account):
     """No batch opens again, closes early or empty, or counts other slots than were taken.
 

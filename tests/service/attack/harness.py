@@ -5,7 +5,6 @@ import json
 import os
 import shutil
 import signal
-import time
 from contextlib import closing, contextmanager, suppress
 
 from discreet.service.runtime import lifecycle
@@ -14,9 +13,8 @@ from discreet.service.settings import Settings
 from discreet.service.storage.locations import open_database
 from ports import free_port
 from service.attack.processes import alive, family
-
-PATIENCE = 60.0
-"""Seconds after which something that must happen did not: far above what is ever needed."""
+from service.conftest import time_passes
+from waiting import PATIENCE, until
 
 PLAN = """
 [plan]
@@ -43,16 +41,6 @@ other = true
 """
 
 
-def until(found, why="what was awaited did not happen", *, patience=None):
-    """The first true answer."""
-    end = time.monotonic() + (PATIENCE if patience is None else patience)
-    while time.monotonic() < end:
-        if answer := found():
-            return answer
-        time.sleep(0.02)  # often enough, and those who are asked have time to work
-    raise AssertionError(why)
-
-
 def context(number):
     """A context that no other request sends."""
     return {"n": number, "device": ("phone", "desk", "watch")[number % 3]}
@@ -70,8 +58,8 @@ def write_settings(
     control=None,
     **words,
 ):
-    """An ``experiment.toml``; whatever is not said is quick and unlimited."""
-    said = {"experiment": "attack", "database": database, "window": 0.3, "settle": 0.1}
+    """An ``experiment.toml``; windows last until ``Place.windows_end``, and nothing is limited."""
+    said = {"experiment": "attack", "database": database, "window": 3600.0, "settle": 0.0}
     said |= {"rate_limit": 0, "waiting": "gap"} | words
     batches = {"first_batch": first_batch, "longest_batch": longest, "close_every": every}
     batches = {name: value for name, value in batches.items() if value is not None}
@@ -150,6 +138,17 @@ class Place:
         with suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGTERM)
         until(lambda: not any(alive(pid) for pid in self.tree))
+
+    def windows_end(self):
+        """As if the windows of all full batches were over."""
+        time_passes(self.settings, self.settings.window + self.settings.settle)
+
+    def looks_twice(self):
+        """Wait until the service has looked at its database twice more, by what it tells of it."""
+        for mode in ("frozen", "online"):
+            with closing(open_database(self.settings).connect()) as connection:
+                connection.execute("UPDATE experiment SET mode = ?", (mode,))
+            until(lambda: self.get("/v1/status")[1]["mode"] == mode)  # noqa: B023
 
     @contextmanager
     def served(self, **options):

@@ -9,9 +9,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from http.client import HTTPException
 
-from service.attack.harness import call, until
+from service.attack.harness import call
 from service.attack.many_place import CHANGING, EXACT, text_of
 from service.attack.outside_store import Store, context
+from waiting import until
 
 EXTRA = ("fax", "dove", "visit")
 """Actions that join and leave."""
@@ -232,8 +233,16 @@ class Crowd:
         for name in self.main:
             self.fetch(name, draws, most=2**31)
             with closing(self.place.connection()) as connection:
-                for _ in range(8):
-                    self.ask(connection, name, self.sent(self.accounts[name]), draws)
+                until(lambda name=name, to=connection: self._leaves(name, to, draws))
+
+    def _leaves(self, name, connection, draws):
+        """Ask once more; whether answered slots are in the open batch, which nothing releases."""
+        account, store = self.accounts[name], Store(self.place.folder, name, self.place.url)
+        self.ask(connection, name, self.sent(account), draws)
+        found = store.tables(("batches",), served=True)["batches"]
+        opened = {row[:2] for row in found if row[4] == "open"}
+        ids = [each["answer"]["decision"] for each in account["sent"][-8:] if each["heard"]]
+        return sum(store.slot(id)[1][:2] in opened for id in ids) > 1
 
     def look_after(self):
         """While nothing runs, as an operator: what a crash left half made goes, or is served."""

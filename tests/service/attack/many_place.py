@@ -10,9 +10,10 @@ from pathlib import Path
 from discreet.service.http.server_state import begin_server
 from discreet.service.runtime.experiment_folder import ExperimentFolder
 from ports import free_port
-from service.attack.harness import Place, until
+from service.attack.harness import Place
 from service.attack.processes import alive, family
 from service.attack.witness import OFTEN
+from waiting import until
 
 NAMED = {"actions": ["none", "mail", "call"]}
 KINDS = {

@@ -9,10 +9,11 @@ from discreet.service.settings import Settings
 from discreet.service.storage.batches import Wanted
 from discreet.service.storage.writer import Writer
 from service.forks import FORKS, started
+from waiting import PATIENCE
 
 
 def race(config, orders, answers, harm):
-    """Obey until told to end: release what is due, or lease slots until there are none."""
+    """Obey until told to end: release what is due, or lease slots so many times at most."""
     from service.attack import sabotage
 
     if harm:
@@ -31,16 +32,19 @@ def race(config, orders, answers, harm):
             if order == "release":
                 answers.put(publisher.release_next())
             else:
-                answers.put(leased(writer, state))
+                answers.put(leased(writer, state, order))
         except Exception as error:  # a racer that loses may be told so by the database
             answers.put(type(error).__name__)
     writer.close()
 
 
-def leased(writer, state):
-    """Every slot that could be had, as (batch, slot)."""
+def leased(writer, state, most):
+    """Every slot that could be had in so many leases, as (batch, slot)."""
     found, wanted = [], Wanted(state.settings.lease)
-    while (lease := writer.run(lambda c: state.slots.lease(c, [wanted])[0])) is not None:
+    for _ in range(most):
+        lease = writer.run(lambda c: state.slots.lease(c, [wanted])[0])
+        if lease is None:
+            break
         found += [(lease.batch, slot) for slot in lease.free]
     return found
 
@@ -69,7 +73,7 @@ class Racers:
         return self._all()
 
     def _all(self):
-        return [self._answers.get(timeout=60) for _ in self._processes]
+        return [self._answers.get(timeout=PATIENCE) for _ in self._processes]
 
     def __exit__(self, *_):
         for orders in self._orders:

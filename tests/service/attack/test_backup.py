@@ -3,12 +3,15 @@
 import json
 import shutil
 import signal
+import sqlite3
+from contextlib import closing
 
 import pytest
 
 from discreet.billboard.chain import Chain
 from discreet.billboard.signing import public_key
-from service.attack.harness import context, until
+from service.attack.harness import context
+from waiting import until
 
 STEPS = ("restore:before-commit", "restore:intended", "restore:committed", "restore:anchored")
 TABLES = (
@@ -26,8 +29,8 @@ def backup(place):
             }
     kept = place.folder.parent / "backup"
     kept.mkdir()
-    for path in place.folder.glob("discreet.db*"):
-        shutil.copy(path, kept)
+    with place.opened() as connection, closing(sqlite3.connect(kept / "discreet.db")) as copy:
+        connection.backup(copy)
     return kept
 
 
@@ -69,6 +72,7 @@ def back_in_time(place, *, with_vault=False):
         ids = fill(place)
         kept, keys = backup(place), place.folder.parent / "keys"
         shutil.copytree(place.folder / "vault", keys)
+        place.windows_end()
         until(lambda: place.get("/v1/status")[1]["releases"] == 1)
     seen = documents(place)
     bring_back(place, kept)
@@ -79,7 +83,7 @@ def back_in_time(place, *, with_vault=False):
 
 
 def test_it_is_refused_until_restore_burns_what_was_under_way(places, database):
-    place, ids, seen = back_in_time(places(database, window=1.0))
+    place, ids, seen = back_in_time(places(database))
     assert place.run("serve") != 0
     assert "run discreet restore" in place.log.read_text()
     assert place.run("restore") == 0
@@ -88,7 +92,7 @@ def test_it_is_refused_until_restore_burns_what_was_under_way(places, database):
 
 @pytest.mark.parametrize("step", STEPS)
 def test_a_restore_that_is_killed_can_be_made_again(place_on_sqlite, step):
-    place, ids, seen = back_in_time(place_on_sqlite(window=1.0))
+    place, ids, seen = back_in_time(place_on_sqlite())
     assert place.run("restore", step) == -signal.SIGKILL
     if step in ("restore:before-commit", "restore:intended"):  # nothing was committed
         assert place.run("serve") != 0
@@ -102,6 +106,7 @@ def check_restored(place, ids, seen):
         for id in ids:
             assert place.post("/v1/observe", {"decision": id, "loss": 0.5})[0] == 410
         fill(place)
+        place.windows_end()
         until(lambda: place.get("/v1/status")[1]["releases"] == 1)
     kinds = [json.loads(body)["kind"] for body in documents(place)]
     assert kinds[0] == "genesis"
@@ -119,8 +124,9 @@ def check_restored(place, ids, seen):
 
 def test_without_the_anchor_a_backup_is_served(places):
     """Had the anchor and the destroyed key not been, the old batch would be released again."""
-    place, _, seen = back_in_time(places("discreet.db", window=1.0), with_vault=True)
+    place, _, seen = back_in_time(places("discreet.db"), with_vault=True)
     with place.served(sabotage="no_anchor"):
+        place.windows_end()
         until(lambda: place.get("/v1/status")[1]["releases"] == 1)
     again = documents(place)
     assert len(again) == len(seen)

@@ -16,10 +16,10 @@ import pytest
 
 import discreet.service
 from discreet.service.storage import journal
-from service.attack import clock_witness, harness, parts, witness
+from service.attack import clock_witness, parts, witness
 from service.attack.account import Account, check, remember_documents, settle, traffic
-from service.attack.harness import until
 from service.attack.processes import alive
+from waiting import PATIENCE, until
 
 SOURCES = Path(discreet.service.__file__).parent
 ALL_STEPS = sorted(
@@ -35,13 +35,15 @@ IN_QUIET = ("clock:before-commit", "clock:committed")
 """Steps that are passed while nobody asks: otherwise a request for slots seals the batch."""
 CLOCK = {"every": "0.4s", "first_batch": 128, "longest": 256}
 """Batches that the clock ends mostly, and their count sometimes."""
+SHORT = {"window": 0.3, "settle": 0.1}
+"""Windows that end by themselves while clients ask: in time or late, every answer is right."""
 OFTEN = ("decide", "observe", "write")
 """Steps that are passed with every transaction: any of the first dozen is the last."""
 AT_START = {"release:anchored": (2, 2), "release:served": (2, 2), "release:erased": (1, 2)}
 """Steps that are passed at every start as well, before there is a release."""
 
 
-def crash(place, account, step, draws, **options):
+def crash(place, account, step, draws, patience=PATIENCE, **options):
     """Traffic until a process dies, at a step or, without one, at a random moment."""
     named = ""
     if step:
@@ -55,7 +57,7 @@ def crash(place, account, step, draws, **options):
             until(lambda: place.wounded, patience=1.3)
     with traffic(place, account, draws):
         if step:
-            until(lambda: place.wounded, f"step {step} was never hit")
+            until(lambda: place.wounded, f"step {step} was never hit", patience=patience)
         else:
             time.sleep(draws.uniform(0.0, 0.8))
         place.kill()
@@ -88,11 +90,14 @@ def attack(new, steps, draws, *, people=False, control=False, clock=False, **opt
     have a control share, otherwise two of four. With ``clock`` a clock ends their batches.
     """
     hits, again, slots, compared, ends = Counter(), 0, {}, {}, {}
-    served = dict(options)
+    served, recovers = dict(options), random.Random(len(steps))
     for count, step in enumerate(steps):
         if count % 8 == 0:  # batches grow: begin anew before they are long
             odd = count // 8 % 2
-            words = {"journal": ("decide", "observe")[odd], "waiting": ("gap", "pipeline")[odd]}
+            words = SHORT | {
+                "journal": ("decide", "observe")[odd],
+                "waiting": ("gap", "pipeline")[odd],
+            }
             users = people or count // 8 % 4 in (1, 2)
             words |= {"unit": "user", **witness.OFTEN} if users else {}
             with_control = control or count // 8 % 4 in (2, 3)
@@ -106,7 +111,7 @@ def attack(new, steps, draws, *, people=False, control=False, clock=False, **opt
                 clock_witness.install(place)
         crash(place, account, step, draws, **options)
         hits[step] += 1
-        if draws.random() < 0.5:
+        if recovers.random() < 0.5:  # clients use up other draws, some more and some fewer
             recover(place, account, draws, **options)
             again += 1
         if users:
@@ -173,7 +178,7 @@ def test_the_harness_notices_a_clock_that_counts_rows(place_on_sqlite):
     clock_witness.install(place)
     place.start(sabotage="clock_counts_rows")
     with traffic(place, account, random.Random(12)):
-        time.sleep(1.0)
+        until(lambda: clock_witness.gave_back(place), "no slot was given back")
     place.kill()
     with pytest.raises(AssertionError, match="given back"):
         clock_witness.check_batches(place, account)
@@ -282,7 +287,7 @@ def test_the_harness_notices_what_is_doubled(place_on_sqlite):
         recover(place, account, draws, sabotage="no_idempotency")
 
 
-def test_a_step_that_is_never_passed_is_noticed(place_on_sqlite, monkeypatch):
-    monkeypatch.setattr(harness, "PATIENCE", 1.0)
+def test_a_step_that_is_never_passed_is_noticed(place_on_sqlite):
+    place, account = place_on_sqlite(**SHORT), Account()
     with pytest.raises(AssertionError, match="never hit"):
-        crash(place_on_sqlite(), Account(), "release:nowhere", random.Random(5))
+        crash(place, account, "release:nowhere", random.Random(5), patience=1.0)

@@ -11,12 +11,12 @@ import time
 
 import pytest
 
-from service.attack.harness import until
 from service.attack.many_clients import DOING, Crowd, crowded
 from service.attack.many_place import KINDS, ManyPlace
 from service.attack.outside_checker import Checker, left_over
 from service.attack.tampering import BREAKS, Copy
 from service.attack.test_crash import ALL_STEPS, AT_START, OFTEN
+from waiting import until
 
 ELSEWHERE = ("burn:committed", "import", "names", "restore", "return")
 """Steps that neither clients nor this operator pass."""

@@ -2,10 +2,12 @@
 
 import random
 import resource
-import time
+from contextlib import closing
 
 from service.attack.account import Account, ask, check, remember_documents
-from service.attack.harness import context, until
+from service.attack.harness import context
+from service.attack.processes import family
+from waiting import until
 
 UNLIMITED = resource.RLIM_INFINITY
 
@@ -17,8 +19,6 @@ def room(place, size):
 
 
 def fill_some(place, account, count):
-    from contextlib import closing
-
     draws = random.Random(1)
     with closing(place.connection()) as connection:
         for _ in range(count):
@@ -26,7 +26,7 @@ def fill_some(place, account, count):
 
 
 def test_writes_are_refused_and_nothing_is_half_done(place_on_sqlite):
-    place, account = place_on_sqlite(first_batch=16, window=1.0), Account()
+    place, account = place_on_sqlite(first_batch=16), Account()
     with place.served():
         fill_some(place, account, 8)
         room(place, 0)
@@ -46,14 +46,17 @@ def test_writes_are_refused_and_nothing_is_half_done(place_on_sqlite):
 
 
 def test_a_release_waits_for_room(place_on_sqlite):
-    place, account = place_on_sqlite(first_batch=16, window=0.5), Account()
+    place, account = place_on_sqlite(first_batch=16), Account()
     with place.served():
         while place.get("/v1/status")[1]["batches"][:1] == [] or any(
             each["state"] == "open" for each in place.get("/v1/status")[1]["batches"]
         ):
             fill_some(place, account, 1)
         room(place, 0)
-        time.sleep(2.5)  # it is due, and tried several times
+        place.windows_end()
+        until(lambda: len(family(place.pid)) > 1, "no process was started to fit")
+        for _ in range(2):  # each fit is tried, and cannot be written
+            place.looks_twice()
         assert place.get("/v1/status")[1]["releases"] == 0
         assert set(check(place, account).values()) == {"sealed"}
         room(place, UNLIMITED)

@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import time
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -13,8 +12,9 @@ from discreet.errors import StateClaimed
 from discreet.service.http.server import preflight
 from discreet.service.settings import Settings
 from discreet.service.storage.locations import open_database
-from service.attack.harness import context, until
+from service.attack.harness import context
 from service.attack.processes import alive, family
+from waiting import until
 
 USERS = 'unit = "user"\nbatches_per_user = 2\nrecords_per_batch = 1'
 EDITS = [
@@ -38,21 +38,29 @@ def edited(place, old, new):
     path.write_text(text)
 
 
+def stored(place, number):
+    """The id of a decision that took a slot; every request must be served."""
+    person = {} if place.settings.unit == "decision" else {"user": f"user {number}"}
+    status, decision = place.post("/v1/decide", {"context": context(number)} | person)
+    assert status == 200, decision
+    return decision["decision"] if decision["stored"] else None
+
+
 def fill(place):
-    """Decide and answer until the batch is full; every request must be served."""
-    stored = 0
-    for number in range(1000):
-        person = {} if place.settings.unit == "decision" else {"user": f"user {number}"}
-        status, decision = place.post("/v1/decide", {"context": context(number)} | person)
-        assert status == 200, decision
-        if not decision["stored"]:
-            if stored:
-                return
-            time.sleep(0.05)  # the batch before is just over
-            continue
-        stored += 1
-        body = {"decision": decision["decision"], "loss": 0.5}
-        assert place.post("/v1/observe", body)[0] == 200
+    """Decide and answer until the batch is full; then its window is over."""
+    id, number = until(lambda: stored(place, 0), "no batch was opened"), 0
+    while id:
+        assert place.post("/v1/observe", {"decision": id, "loss": 0.5})[0] == 200
+        number += 1
+        id = stored(place, number)
+    until(lambda: sealed(place), "the batch is not full")
+    place.windows_end()
+
+
+def sealed(place):
+    """Whether the database has a full batch, whatever a worker knows."""
+    with closing(open_database(place.settings).connect()) as connection:
+        return connection.execute("SELECT 1 FROM batches WHERE state = 'sealed'").fetchone()
 
 
 def releases(place):
@@ -85,7 +93,7 @@ def assert_sound(place, made):
 
 
 def test_an_edit_counts_for_nothing_until_a_restart_which_refuses_it(places, database):
-    place = places(database)
+    place = places(database, longest=4)
     with place.served():
         for made, (old, new, keys) in enumerate(EDITS, start=1):
             with edited(place, old, new):
@@ -119,33 +127,36 @@ def test_more_batches_for_one_user_count_for_nothing(places, database):
         assert "batches_per_user must stay as the experiment began" in place.log.read_text()
 
 
-@pytest.mark.parametrize("spoilt", ["epsilon =", "epsilon = -1.0", "epsilon = 1.0\nmore = 3", None])
-def test_a_file_that_is_spoilt_or_gone_stops_nothing(place_on_sqlite, spoilt):
-    place = place_on_sqlite()
+SPOILT = ("epsilon =", "epsilon = -1.0", "epsilon = 1.0\nmore = 3", None)
+
+
+def test_a_file_that_is_spoilt_or_gone_stops_nothing(place_on_sqlite):
+    place = place_on_sqlite(longest=4)
     path = place.folder / "experiment.toml"
     text = path.read_text()
     with place.served():
-        if spoilt is None:
-            path.unlink()
-        else:
-            path.write_text(text.replace("epsilon = 1.0", spoilt))
-        until(lambda: file_of(place) == {"readable": False, "differs": []})
-        fill(place)
-        until(lambda: releases(place) == 1, "no release was made")
-        assert_sound(place, 1)
-        assert len(told(place, "experiment file unreadable")) == 1
-        path.write_text(text)
-        until(lambda: file_of(place)["readable"])
+        for made, spoilt in enumerate(SPOILT, start=1):
+            if spoilt is None:
+                path.unlink()
+            else:
+                path.write_text(text.replace("epsilon = 1.0", spoilt))
+            until(lambda: file_of(place) == {"readable": False, "differs": []})
+            fill(place)
+            until(lambda: releases(place) == made, "no release was made")  # noqa: B023
+            assert_sound(place, made)
+            assert len(told(place, "experiment file unreadable")) == made
+            path.write_text(text)
+            until(lambda: file_of(place)["readable"])
 
 
 def test_settings_that_may_change_are_told_and_taken_with_a_restart(place_on_sqlite):
     place = place_on_sqlite()
-    with edited(place, "window = 0.3", "window = 0.7"):
+    with edited(place, "window = 3600.0", "window = 700.0"):
         with place.served():
-            assert place.get("/v1/status")[1]["window"] == 0.7
-            with edited(place, "window = 0.7", "window = 0.4"):
+            assert place.get("/v1/status")[1]["window"] == 700.0
+            with edited(place, "window = 700.0", "window = 400.0"):
                 until(lambda: file_of(place)["differs"] == ["window"])
-                assert place.get("/v1/status")[1]["window"] == 0.7
+                assert place.get("/v1/status")[1]["window"] == 700.0
         assert not told(place, "release refused")
 
 
@@ -165,7 +176,7 @@ def test_no_value_of_the_file_is_told_and_no_process_shows_a_password(places, ne
 
 
 def test_a_worker_that_is_started_later_serves_what_the_others_serve(places, new_schema):
-    place = places(new_schema(), window=1.0)
+    place = places(new_schema())
     place.start(workers=2)
     with edited(place, "epsilon = 1.0", "epsilon = 15.0"):
         until(lambda: file_of(place)["differs"])
@@ -206,7 +217,7 @@ def test_who_cannot_decide_is_not_ready(places, database):
         assert not status["ready"]
         assert "do not verify" in status["text"]
         write("DELETE FROM documents WHERE number = 1")
-        time.sleep(1.5)  # several looks at the database
+        place.looks_twice()
         assert (decides(), ready(place)) == (503, False)  # that document decides the open batch
         assert place.post("/v1/admin/burn", {"batch": 1})[0] == 200
         until(lambda: ready(place), "it is not ready again")

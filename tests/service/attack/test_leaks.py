@@ -6,7 +6,8 @@ from contextlib import closing
 
 import pytest
 
-from service.attack.harness import call, until
+from service.attack.harness import call
+from waiting import until
 
 DEVICE, USER, NAME = "marker-device-7f3a", "marker-user-91c2", "marker-request-58d0"
 NUMBER, TOO_LARGE = 271_828.182_845_9, 314_159_265.25
@@ -108,6 +109,7 @@ def leak_free(place, **options):
         # A row a slot where decide writes, an answer and a repeatable reply for each.
         assert len(rows) == SLOTS * (3 if place.settings.journal == "decide" else 2)
         assert len(keys) == 1
+        place.windows_end()
         until(lambda: place.get("/v1/status")[1]["releases"] == 1, "no release was made")
         until(lambda: not place.get("/v1/status")[1]["batches"])
         if not options:
@@ -126,7 +128,7 @@ def key_files(place):
 
 
 USERS = {"unit": "user", "batches_per_user": 2, "records_per_batch": 1}
-WORDS = USERS | {"internal_metrics": True, "window": 1.0}
+WORDS = USERS | {"internal_metrics": True}
 
 
 @pytest.mark.parametrize("journal", ["decide", "observe"])

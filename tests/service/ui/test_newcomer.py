@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import subprocess
-import time
 import urllib.parse
 import urllib.request
 from contextlib import chdir, redirect_stdout
@@ -20,6 +19,7 @@ from billboard.browser import chromium, needs_chromium
 from discreet.cli.main import main
 from service.served import Server
 from service.ui.accessibility import violations
+from waiting import PATIENCE, until
 
 GUIDE = (Path(__file__).parents[3] / "docs" / "many-experiments.md").read_text()
 PATH = GUIDE[GUIDE.index("## Begin") : GUIDE.index("## In the folder")]
@@ -59,7 +59,7 @@ class Walk:
             return
         command = [*("bash", "-c"), self._here(line)]
         told = {**os.environ, "KEY": self.keys[-1]}
-        done = subprocess.run(command, capture_output=True, text=True, env=told, timeout=60)
+        done = subprocess.run(command, capture_output=True, text=True, env=told, timeout=PATIENCE)
         assert done.returncode == 0, done.stderr
         assert "ready" in done.stdout or '"stored":true' in done.stdout, done.stdout
 
@@ -107,10 +107,8 @@ def reader(url, key):
 def test_the_second_experiment_shows_its_lift_and_so_does_the_list(walk):
     server_key, _, key = walk.keys
     page = reader(f"{walk.url}/v1/experiments/banner", key)
-    deadline = time.monotonic() + 60
-    while "than that of the control" not in (shown := page()):
-        assert time.monotonic() < deadline, shown
-        time.sleep(0.2)
+    until(lambda: "than that of the control" in page())
+    shown = page()
     assert "Control, “none”" in shown
     said = re.search(r"The mean loss [^<]*of the control: [^<]*", shown)[0]
     listed = reader(walk.url, server_key)()

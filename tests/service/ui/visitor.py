@@ -19,9 +19,10 @@ class Visitor:
         self.app = app or make_app(service)
         self.host, self.cookie, self.token = host, None, ""
 
-    async def ask(self, method, path, form=None, raw=None, **headers):
+    async def ask(self, method, path, form=None, raw=None, content=None, **headers):
         sent = [
-            (name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()
+            (name.replace("_", "-").lower().encode(), value.encode("latin-1"))
+            for name, value in headers.items()
         ]
         if self.cookie:
             sent.append((b"cookie", self.cookie.encode()))
@@ -41,6 +42,7 @@ class Visitor:
         body, answers = urlencode(form or {}, doseq=True).encode(), []
         if raw is not None:  # for the routes that take JSON
             body = json.dumps(raw).encode()
+        body = body if content is None else content
 
         async def receive():
             return {"type": "http.request", "body": body, "more_body": False}
