@@ -1569,7 +1569,7 @@ FAULTS = (
         (
             Edit(
                 LIFT,
-                "    return np.minimum(apart, bound(nested, 1.0))\n",
+                "    return np.minimum(apart, bound(nested, repeats[:, None]))\n",
                 "    return bound(separate, 1.0)\n",
             ),
         ),

@@ -19,7 +19,7 @@ TIGHTEST = 0.02
 ENOUGH = 3.0
 """Counts within so many standard deviations of their own noise tell no difference."""
 SPREAD = 10.0
-"""About how many releases spend half of the error together, where people return."""
+"""So many releases spend half of the error together, where people return."""
 MANY = 512
 """Beyond so many batches most have one size, so that their people may be the same in all."""
 ROUNDS = 8
@@ -49,8 +49,8 @@ def pooled(
 
         Σ a (Q₀·N₁ − Q₁·N₀) / Σ a N₀·N₁,
 
-    in which batch b counts with a·c₀·c₁, c the losses observed: noise and all other batches
-    leave the difference within a batch what it is.
+    an average of the differences within batches: batch b has the weight a·c₀·c₁, where c counts
+    the losses observed in each part.
     """
     batches, records = often
     factor = batch_factors(sums, variance, slots, records)[..., None]
@@ -84,12 +84,12 @@ def pooled(
 
     normal, alpha = _quantile(1.0 - confidence), 1.0 - confidence
     fixed = half_width(float(normal) ** 2, lambda total: normal * np.sqrt(total))
-    if batches == 1:  # batches have no person in common: a martingale
-        limit = lambda total: boundary(total, alpha)  # noqa: E731
-    else:
-        spent = _quantile(error_of_release(np.arange(1, pairs.shape[-1] + 1), alpha))
-        limit = lambda total: spent * np.sqrt(total)  # noqa: E731
-    anytime = half_width(-2.0 * math.log(alpha / 2), limit)
+    spent = _quantile(error_of_release(np.arange(1, pairs.shape[-1] + 1), alpha))
+    # Batches without a person in common make a martingale; others share the error.
+    anytime = half_width(
+        -2.0 * math.log(alpha / 2),
+        lambda total: boundary(total, alpha) if batches == 1 else spent * np.sqrt(total),
+    )
     return Pooled(0.5 + excess, difference, fixed, anytime)
 
 
@@ -112,7 +112,7 @@ def batch_factors(sums: Any, variance: Any, slots: Any, records: int) -> Any:
     other = count[..., ::-1]
     noise = noise[..., 0]
     whole = (count * other**2 * spread).sum(-1) + noise * (count**2).sum(-1) + 1.5 * noise**2
-    return count.prod(-1) / whole
+    return count.prod(-1) / np.where(whole > 0.0, whole, 1.0)
 
 
 def _earlier(values: Any) -> Any:
@@ -162,7 +162,7 @@ def _sampling(
     def nested(values: Any, power: int) -> Any:
         return np.einsum("...bjp,...bp->...jp", shared**power, np.broadcast_to(values, each.shape))
 
-    return np.minimum(apart, bound(nested, 1.0))
+    return np.minimum(apart, bound(nested, repeats[:, None]))
 
 
 def _shared(each: Any, counts: Any, margin: Any) -> Any:
