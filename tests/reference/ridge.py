@@ -146,7 +146,7 @@ def conclusion(history, floor, ridge, clear, half_life=None):
     M = np.eye(p) if history[-1].matrix is None else history[-1].matrix
     back = np.linalg.inv(M)
     S, r = np.zeros((blocks, p, p)), np.zeros(history[-1].response.shape)
-    variance = N = heard = 0.0
+    variance = N = heard = counted = 0.0
     for age, each in zip(range(len(history) - 1, -1, -1), history, strict=True):
         if half_life is not None and age > 5 * half_life:
             continue
@@ -162,7 +162,9 @@ def conclusion(history, floor, ridge, clear, half_life=None):
             r[a] += w * C @ response
         variance += (w * each.sigma * kappa) ** 2
         N += w * n
-        heard += w * (n if each.heard is None else min(max(each.heard, n / 8), n))
+        heard += w * (n if each.heard is None else each.heard)
+        counted += 0.0 if each.heard is None else (w * each.sigma) ** 2
+    heard = min(max(heard, 3 * math.sqrt(counted)), N)
     s = math.sqrt(2 * p * variance)
     theta = [
         np.linalg.solve(raised(S[a if blocks > 1 else 0], floor * s + ridge * N), response)

@@ -1,7 +1,9 @@
 """Policy beside control: means, intervals that cover sampling and privacy noise, and words."""
 
 import json
+import math
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -11,7 +13,13 @@ from discreet.billboard.recomputation import recompute
 from discreet.cli.main import main
 from discreet.privacy.participation import Participation
 from discreet.releases.lift import lift_of
-from discreet.releases.lift_intervals import boundary, pooled, weights
+from discreet.releases.lift_intervals import (
+    batch_factors,
+    boundary,
+    error_of_release,
+    largest_variance,
+    pooled,
+)
 from discreet.releases.part_losses import PartLosses
 from discreet.releases.release import Predictor, Release
 from discreet.schedule import Schedule
@@ -23,52 +31,267 @@ LENGTHS = Schedule(16, 30_000, 1.5).lengths()[:-1]
 ONCE = (1, 1)
 
 
-def told(runs, sigma, seed=0, lengths=LENGTHS, losses=LOSSES, share=SHARE):
-    """Noisy sums (runs, B, 2, 2) of 0/1 losses, their variances and slots."""
+def told(runs, sigma, seed=0, lengths=LENGTHS, losses=LOSSES, share=SHARE, answers=(1.0, 1.0)):
+    """Noisy sums (runs, B, 2, 2) of 0/1 losses, their variances, slots, and counts."""
     rng, lengths = np.random.default_rng(seed), np.asarray(lengths)
     slots = np.stack([lengths - np.rint(lengths * share), np.rint(lengths * share)], -1)
-    lost = rng.binomial(slots.astype(int), losses, size=(runs, *slots.shape))
+    counts = rng.binomial(slots.astype(int), answers, size=(runs, *slots.shape))
+    lost = rng.binomial(counts, losses)
     noise = sigma * rng.standard_normal((runs, *slots.shape, 2)) * [1.0, np.sqrt(4 / 3)]
-    sums = np.stack([lost - slots / 2, np.broadcast_to(slots, lost.shape)], -1) + noise
-    return sums, np.full((runs, len(lengths)), sigma**2), slots
+    sums = np.stack([lost - counts / 2, counts], -1) + noise
+    return sums, np.full((runs, len(lengths)), sigma**2), slots, counts
+
+
+def coverage(found, true):
+    """How often the interval for one look holds at the end, and that for any time ever fails."""
+    finite = np.isfinite(found.anytime)
+    away = np.where(finite, np.abs(found.difference - true), 0.0)
+    return (away[:, -1] <= found.fixed[:, -1]).mean(), (away > found.anytime).any(axis=-1).mean()
 
 
 @pytest.mark.parametrize("sigma", [0.0, 4.0, 20.0])
 def test_intervals_cover_as_often_as_they_say(sigma):
-    """2,000 runs: a coverage of 95 % is found within 2 % up to one time in 10⁴."""
-    sums, variance, slots = told(2000, sigma)
+    sums, variance, slots, _ = told(2000, sigma)
     found = pooled(sums, variance, slots, ONCE, 0.95)
-    away = np.abs(found.difference - (LOSSES[0] - LOSSES[1]))
-    once = (away[:, -1] <= found.fixed[:, -1]).mean()
+    once, ever = coverage(found, LOSSES[0] - LOSSES[1])
     assert 0.93 <= once <= 0.97
-    assert ((away > found.anytime).any(axis=-1)).mean() <= 0.05
-    assert (found.anytime > found.fixed).all()
-    looked_often = (away > found.fixed).any(axis=-1).mean()
+    assert ever <= 0.05
+    finite = np.isfinite(found.fixed)
+    assert (found.anytime > found.fixed)[finite].all()
+    away = np.abs(found.difference - (LOSSES[0] - LOSSES[1]))
+    looked_often = (finite & (away > found.fixed)).any(axis=-1).mean()
     assert looked_often > 0.1  # why the other interval is needed
 
 
 def test_the_interval_is_not_wider_than_it_must_be():
-    sums, variance, slots = told(500, 4.0)
+    for sigma, answers in ((4.0, 1.0), (4.0, 0.1), (20.0, 1.0)):
+        sums, variance, slots, _ = told(1000, sigma, answers=(answers, answers))
+        found = pooled(sums, variance, slots, ONCE, 0.95)
+        spread = found.difference[:, -1].std()
+        assert found.fixed[:, -1].mean() == pytest.approx(1.96 * spread, rel=0.1)
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.05, 0.02])
+@pytest.mark.parametrize("losses", [(0.3, 0.5), (0.01, 0.01), (0.998, 0.998)])
+def test_intervals_hold_where_few_people_answer(rate, losses):
+    """A floor under the count would draw both means toward one half."""
+    sums, variance, slots, _ = told(2000, 4.0, losses=losses, share=0.5, answers=(rate, rate))
     found = pooled(sums, variance, slots, ONCE, 0.95)
-    spread = found.difference[:, -1].std()
-    assert found.fixed[:, -1].mean() == pytest.approx(1.96 * spread, rel=0.1)
+    once, ever = coverage(found, losses[0] - losses[1])
+    assert once >= 0.93
+    assert ever <= 0.05
+    assert np.isfinite(found.fixed[:, -1]).mean() > 0.9
+    assert np.nanmean(found.difference[:, -1]) == pytest.approx(losses[0] - losses[1], abs=0.02)
 
 
-def test_losses_that_are_alike_within_a_person_are_covered():
-    """Everybody has the same loss twice in each of three batches, which is the worst case."""
-    rng, people, batches, records, share = np.random.default_rng(0), 600, 3, 2, 0.5
-    lost = rng.random((1000, 2, people)) < np.array(LOSSES)[:, None]
-    each = (lost.sum(-1) - people / 2.0) * records
-    sums = np.stack([each, np.full_like(each, people * records)], -1)[:, None]
-    sums = np.repeat(sums, batches, axis=1)
-    slots = np.full((batches, 2), people * records * 2 * share)
-    variance = np.zeros((1000, batches))
+@pytest.mark.parametrize("answers", [(0.1, 0.03), (0.03, 0.1)])
+def test_parts_that_answer_differently_are_not_taken_for_a_lift(answers):
+    sums, variance, slots, _ = told(2000, 4.0, losses=(0.1, 0.1), share=0.5, answers=answers)
+    found = pooled(sums, variance, slots, ONCE, 0.95)
+    once, ever = coverage(found, 0.0)
+    assert once >= 0.93
+    assert ever <= 0.05
+
+
+@pytest.mark.parametrize("longest", [None, 1_000])
+def test_batches_that_differ_are_compared_each_with_itself(longest):
+    """Simpson's paradox: equal parts in every batch, whose means fall while answers cross."""
+    lengths = Schedule(16, 30_000, 1.5, longest).lengths()[:-1]
+    steps = np.linspace(0.0, 1.0, len(lengths))[:, None]
+    answers = np.concatenate([0.9 - 0.4 * steps, 0.5 + 0.4 * steps], -1)
+    means = np.repeat(0.9 - 0.8 * steps, 2, axis=-1)
+    sums, variance, slots, _ = told(1000, 4.0, 0, lengths, means, 0.5, answers)
+    found = pooled(sums, variance, slots, ONCE, 0.95)
+    once, ever = coverage(found, 0.0)
+    assert once >= 0.93
+    assert ever <= 0.05
+    assert abs(found.difference[:, -1].mean()) < 0.002
+
+
+def test_the_estimate_is_the_mean_of_the_differences_within_batches():
+    """Without noise: weights a·c₀·c₁, and both means have the same weights."""
+    sums, variance, slots, counts = told(3, 0.0, answers=(0.5, 0.7))
+    found = pooled(sums, variance, slots, ONCE, 0.95)
+    each = 0.5 + sums[..., 0] / np.where(counts, counts, 1)
+    weight = batch_factors(sums, variance, slots, 1) * counts.prod(-1)
+    for last in range(3, len(LENGTHS)):
+        upto = slice(None, last + 1)
+        mean = np.average(each[:, upto, 0] - each[:, upto, 1], axis=1, weights=weight[:, upto])
+        np.testing.assert_allclose(found.difference[:, last], mean, rtol=1e-12)
+        np.testing.assert_allclose(
+            found.means[:, last, 1], np.average(each[:, upto, 1], axis=1, weights=weight[:, upto])
+        )
+
+
+def test_a_batch_has_no_say_in_its_own_factor():
+    sums, variance, slots, _ = told(1, 4.0)
+    before = batch_factors(sums, variance, slots, 1)
+    sums[:, -3] *= 0.1
+    after = batch_factors(sums, variance, slots, 1)
+    np.testing.assert_array_equal(after[:, :-2], before[:, :-2])
+    assert (after[:, -2:] != before[:, -2:]).all()
+
+
+def test_small_batches_count_for_little_where_noise_is_large():
+    slots = np.array([[80.0, 20.0], [8000.0, 2000.0]])
+    sums = np.stack([np.zeros((2, 2)), slots], -1)
+    plain, noisy = (
+        batch_factors(sums, np.full(2, variance), slots, 1) * slots.prod(-1)
+        for variance in (0.0, 400.0)
+    )
+    assert plain[1] / plain[0] == pytest.approx(100.0)
+    assert noisy[1] / noisy[0] > 1000.0
+
+
+@pytest.mark.parametrize("delta", [0.0, -0.3, 0.7])
+def test_the_variance_of_the_noise_is_the_one_derived(delta):
+    """X − δY over every outcome of 2 and 3 losses and of noise with two values, exactly.
+
+    The derivation uses second moments alone, which ±σ has as a Gaussian does.
+    """
+    counts, means, sigma = (2, 3), (0.25, 0.6), 1.5
+    tau2, excess = 4 / 3 * sigma**2, np.array(means) - 0.5
+    total = square = estimated = 0.0
+    losses = list(product((0.0, 1.0), repeat=sum(counts)))
+    signs = list(product((-1.0, 1.0), repeat=4))
+    for lost in losses:
+        chance = math.prod(
+            m if y else 1 - m for y, m in zip(lost, (means[0],) * 2 + (means[1],) * 3, strict=True)
+        )
+        for one, two, three, four in signs:
+            q0 = sum(lost[:2]) - 1.0 + one * sigma
+            q1 = sum(lost[2:]) - 1.5 + two * sigma
+            n0, n1 = counts[0] + three * math.sqrt(tau2), counts[1] + four * math.sqrt(tau2)
+            value = q0 * n1 - q1 * n0 - delta * n0 * n1
+            weight = chance / len(signs)
+            total, square = total + weight * value, square + weight * value**2
+            noise = sigma**2 * (n0**2 + n1**2)
+            noise += tau2 * ((q0 - delta * n0) ** 2 + (q1 + delta * n1) ** 2)
+            spread = [m * (1 - m) for m in means]
+            estimated += weight * (noise + n0 * spread[0] * n1**2 + n1 * spread[1] * n0**2)
+    c0, c1 = counts
+    assert total == pytest.approx(c0 * c1 * (means[0] - means[1] - delta))  # unbiased
+    v0, v1 = (m * (1 - m) for m in means)
+    variance = c0 * v0 * (c1**2 + tau2) + c1 * v1 * (c0**2 + tau2) + sigma**2 * (c0**2 + c1**2)
+    variance += tau2 * (c0**2 * (excess[0] - delta) ** 2 + c1**2 * (excess[1] + delta) ** 2)
+    variance += 2 * sigma**2 * tau2 + delta**2 * tau2**2
+    assert square - total**2 == pytest.approx(variance)
+    # The estimate exceeds it by terms of second order: never below, and not by much.
+    above = tau2 * (c0 * v0 + c1 * v1) + 2 * sigma**2 * tau2 + delta**2 * tau2**2
+    assert estimated == pytest.approx(variance + above)
+
+
+def test_the_half_width_for_one_look_is_that_of_the_formula():
+    """One batch: z·√V/(N₀·N₁), V at the end of the interval where it is larger."""
+    sums = np.array([[[-900.0, 4000.0], [-150.0, 1000.0]]])
+    sigma2, (q, n) = 100.0, sums[0].T
+    found = pooled(sums, np.array([sigma2]), np.array([[4000.0, 1000.0]]), ONCE, 0.95)
+    z, tau2 = 1.959963984540054, 4 / 3 * sigma2
+    difference = q[0] / n[0] - q[1] / n[1]
+    assert found.difference[0] == pytest.approx(difference)
+    other = n[::-1]
+    known = (other**2 * n) ** 2 / (other**4 * n + 4 * tau2 * other**4)
+    spread = 0.25 - (q / n * known / (known + z**2)) ** 2
+    sampling = (n * other**2 * spread).sum()
+
+    def noise(delta):
+        moved = (q[0] - delta * n[0]) ** 2 + (q[1] + delta * n[1]) ** 2
+        return sigma2 * (n**2).sum() + tau2 * moved
+
+    half = found.fixed[0]
+    ends = max(noise(difference - half), noise(difference + half))
+    assert half == pytest.approx(z * math.sqrt(sampling + ends) / n.prod(), rel=1e-6)
+
+
+def test_a_count_within_three_deviations_of_its_noise_tells_nothing():
+    deviation = math.sqrt(4 / 3) * 10.0
+    for count, finite in ((2.9, False), (3.1, True), (-5.0, False)):
+        sums = np.array([[[0.0, 1e6], [0.0, count * deviation]]])
+        found = pooled(sums, np.array([100.0]), np.array([[1e6, 1e3]]), ONCE, 0.95)
+        assert bool(np.isfinite(found.fixed[0])) is finite
+        assert bool(np.isfinite(found.anytime[0])) is finite
+        assert bool(np.isfinite(found.means).all()) is finite
+    silent = np.array([[[0.0, 100.0], [0.0, 0.0]]])  # no privacy, and nobody of the control answers
+    assert np.isinf(pooled(silent, np.zeros(1), np.full((1, 2), 100.0), ONCE, 0.95).fixed[0])
+
+
+def test_rare_losses_are_not_taken_for_certain_ones():
+    """No loss among 60 people: the mean is drawn toward ½ before its variance is taken."""
+    assert largest_variance(-0.5, 20.0, 4.0) == 0.25 - (0.5 * 20 / 24) ** 2
+    lengths = [120]
+    sums, variance, slots, _ = told(4000, 0.0, lengths=lengths, losses=(0.0, 0.03), share=0.5)
+    assert (sums[:, 0, 1, 0] == -30).mean() > 0.1  # nothing happened in the control
+    found = pooled(sums, variance, slots, ONCE, 0.95)
+    once, ever = coverage(found, -0.03)
+    assert once >= 0.93
+    assert ever <= 0.05
+
+
+def people(runs, lengths, repeats, losses=LOSSES, seed=0):
+    """The people of a smaller batch are in all larger ones, and have one loss: the worst case."""
+    rng, sizes = np.random.default_rng(seed), np.asarray(lengths) // (2 * repeats)
+    joining = np.diff(sizes, prepend=0)[:, None]
+    ones = np.cumsum(rng.binomial(joining, losses, size=(runs, len(sizes), 2)), axis=1)
+    counts = np.broadcast_to((sizes * repeats)[:, None], ones.shape)
+    sums = np.stack([repeats * ones - counts / 2, counts], -1)
+    return sums, np.zeros((runs, len(sizes))), 1.0 * counts[0]
+
+
+@pytest.mark.parametrize("lengths", [[3600] * 3, LENGTHS[-12:]])
+def test_losses_that_are_alike_within_a_person_are_covered(lengths):
+    repeats = 2
+    sums, variance, slots = people(1000, lengths, repeats)
     careless = pooled(sums, variance, slots, ONCE, 0.95)
-    careful = pooled(sums, variance, slots, (batches, records), 0.95)
-    away = np.abs(careful.difference - (LOSSES[0] - LOSSES[1]))
-    assert (away[:, -1] <= careless.fixed[:, -1]).mean() < 0.7
-    assert 0.92 <= (away[:, -1] <= careful.fixed[:, -1]).mean() <= 0.98
-    assert (away > careful.anytime).any(axis=-1).mean() <= 0.05
+    careful = pooled(sums, variance, slots, (len(lengths), repeats), 0.95)
+    true = LOSSES[0] - LOSSES[1]
+    assert coverage(careless, true)[0] < 0.7
+    once, ever = coverage(careful, true)
+    assert 0.93 <= once <= 0.97
+    assert ever <= 0.05
+
+
+def test_people_of_a_small_batch_are_few_of_a_large_one():
+    """Nested people with equal losses of mean ½: the bound is their variance, exactly."""
+    lengths = [400, 600, 900, 1350, 2025]
+    sums, variance, slots = people(1, lengths, 1)
+    sums[..., 0] = 0.0
+    found = pooled(sums, variance, slots, (99, 1), 0.95)
+    each = (batch_factors(sums, variance, slots, 1)[..., None] * sums[..., ::-1, 1])[0]
+    for last in range(len(lengths)):
+        sizes = sums[0, : last + 1, 0, 1].astype(int)
+        exact = 0.0
+        for part in (0, 1):
+            weight = np.zeros(sizes.max())
+            for size, one in zip(sizes, each[: last + 1, part], strict=True):
+                weight[:size] += one
+            exact += 0.25 * (weight**2).sum()
+        pairs = (each[: last + 1] * sums[0, : last + 1, :, 1])[:, 0].sum()
+        assert found.fixed[0, last] == pytest.approx(1.95996398 * math.sqrt(exact) / pairs)
+    fewer = pooled(sums, variance, slots, (2, 1), 0.95)
+    alone = pooled(sums, variance, slots, ONCE, 0.95)
+    assert fewer.fixed[0, -1] == pytest.approx(math.sqrt(2.0) * alone.fixed[0, -1])
+
+
+def test_the_boundary_is_that_of_a_normal_mixture():
+    """E exp(λS − λ²V/2) over λ ~ N(0, 1/ρ²) crosses 1/α just at the boundary."""
+    found, grid = boundary(500.0, 0.05), np.linspace(-6, 6, 200_001)
+    rho2 = 1 / (0.02**2 * (2 * np.log(20) + np.log(1 + 2 * np.log(20))))
+    scaled = grid / np.sqrt(rho2)
+    mixture = np.exp(scaled * found - scaled**2 * 500.0 / 2 - grid**2 / 2) / np.sqrt(2 * np.pi)
+    assert np.trapezoid(mixture, grid) == pytest.approx(20.0, rel=1e-6)
+
+
+def test_looks_at_people_who_return_share_one_error():
+    """All looks together spend α, and each interval is that of its share of α."""
+    numbers = np.arange(1, 1001)
+    assert error_of_release(numbers, 0.05).sum() == pytest.approx(0.05 * 1000 / 1010, rel=1e-12)
+    sums, variance, slots = people(1, [1000] * 4, 1)
+    sums[..., 0] = 0.0  # means of one half, so that both half-widths have one variance
+    found = pooled(sums, variance, slots, (4, 1), 0.95)
+    from scipy.special import ndtri
+
+    ratio = -ndtri(error_of_release(numbers[:4], 0.05) / 2) / 1.959963984540054
+    np.testing.assert_allclose(found.anytime[0] / found.fixed[0], ratio, rtol=1e-9)
 
 
 def test_void_slots_do_not_count_as_losses():
@@ -78,22 +301,6 @@ def test_void_slots_do_not_count_as_losses():
     assert found.means[0].tolist() == pytest.approx([0.3, 0.6])
     full = pooled(sums * (slots / sums[..., 1])[..., None], np.zeros(1), slots, ONCE, 0.95)
     assert found.fixed[0] > 1.8 * full.fixed[0]
-
-
-def test_small_batches_count_for_little_where_noise_is_large():
-    slots = np.array([[80.0, 20.0], [8000.0, 2000.0]])
-    plain, noisy = (weights(np.full(2, v), slots, 1) for v in (0.0, 400.0))
-    assert plain[1] / plain[0] == pytest.approx(100.0)
-    assert noisy[1] / noisy[0] > 1000.0
-
-
-def test_the_boundary_is_that_of_a_normal_mixture():
-    """E exp(λS − λ²V/2) over λ ~ N(0, 1/ρ²) crosses 1/α just at the boundary."""
-    found, grid = boundary(500.0, 0.0, 1, 0.05), np.linspace(-6, 6, 200_001)
-    rho2 = 1 / (0.02**2 * (2 * np.log(20) + np.log(1 + 2 * np.log(20))))
-    scaled = grid / np.sqrt(rho2)
-    mixture = np.exp(scaled * found - scaled**2 * 500.0 / 2 - grid**2 / 2) / np.sqrt(2 * np.pi)
-    assert np.trapezoid(mixture, grid) == pytest.approx(20.0, rel=1e-6)
 
 
 def releases(sums, variance=1.0):
@@ -110,7 +317,7 @@ def test_words_are_in_the_units_of_what_people_report():
     lost = lift_of(items, SHARE)
     paid = lift_of(items, SHARE, outcome=dc.Reward(0, 100))
     assert lost.pooled.difference == pytest.approx(-0.05, abs=0.03)
-    assert lost.text.startswith("policy 0.298, control 0.349, lift −0.050 ± 0.0")
+    assert lost.text.startswith("policy 0.300, control 0.356, lift −0.056 ± 0.0")
     assert "lift +" in paid.text
     assert paid.table["lift_so_far"][-1] == pytest.approx(-100 * lost.pooled.difference)
     assert paid.table["policy"][-1] == pytest.approx(100 * (1 - lost.batches[-1].policy))
@@ -123,10 +330,49 @@ def test_words_are_in_the_units_of_what_people_report():
     assert wider.pooled.anytime > lost.pooled.anytime
 
 
+def test_the_result_says_what_it_assumes():
+    """Whether people return, a plan with the unit "decision" cannot know."""
+    items = releases(told(1, 1.0)[0][0])
+    decisions, people = lift_of(items, SHARE), lift_of(items, SHARE, Participation(1, 1))
+    assert decisions.assumes.startswith("decisions are independent of each other; where the same")
+    assert "the intervals are too narrow" in decisions.assumes
+    assert people.assumes.startswith("people are independent of each other")
+    for found in (decisions, people):
+        assert found.to_json()["assumes"] == found.assumes
+        assert found.assumes in repr(found)
+
+
+def test_what_cannot_be_told_yet_is_not_told():
+    items = releases(told(1, 50.0)[0][0], 2500.0)[:3]
+    found = lift_of(items, SHARE, outcome=dc.Reward(0, 100))
+    assert math.isinf(found.pooled.anytime)
+    assert math.isnan(found.pooled.policy)
+    assert found.pooled.helps is None
+    assert found.text.startswith("lift cannot be told yet; the counts of observed losses are")
+    assert found.verdict == "whether the policy helps cannot be told yet"
+    assert "nan" not in repr(found) + found._repr_html_()
+    assert "inf" not in found._repr_html_()
+    document = json.loads(json.dumps(found.to_json(), allow_nan=False))
+    assert document["batches"][-1]["half_width_any_time"] is None
+    assert document["batches"][-1]["policy_so_far"] is None
+    assert document["batches"][-1]["records"] == LENGTHS[2]
+    found.plot()
+
+
+def test_a_mean_is_shown_within_its_range_and_the_difference_as_it_is():
+    """Cutting off one noisy mean would move the difference out of its interval."""
+    sums = np.array([[[-5100.0, 10_000.0], [-5060.0, 10_000.0]]])
+    found = lift_of(releases(sums, 100.0), 0.5)
+    assert found.pooled.difference == pytest.approx(-0.004)
+    assert found.text.startswith("policy 0.000, control 0.000, lift −0.004")
+    assert found.table["policy"].tolist() == [0.0]
+    assert found.table["lift_so_far"] == pytest.approx([-0.004])
+
+
 @pytest.mark.parametrize(("losses", "word"), [((0.1, 0.6), "helps"), ((0.6, 0.1), "worse")])
 def test_the_verdict_names_the_better_part(losses, word):
     assert word in lift_of(releases(told(1, 1.0, losses=losses)[0][0]), SHARE).verdict
-    assert "do not tell yet" in lift_of(releases(told(1, 50.0)[0][0], 2500.0)[:3], SHARE).verdict
+    assert "do not tell yet" in lift_of(releases(told(1, 1.0)[0][0])[:9], SHARE).verdict
 
 
 def learned(tmp_path, **changes):
@@ -151,6 +397,8 @@ def test_a_saved_file_tells_the_same(tmp_path, capsys):
     assert main(["lift", str(path), "--plot", str(tmp_path / "lift.png")]) == 0
     printed = capsys.readouterr().out
     assert found.text in printed
+    assert f"Assumed: {found.assumes}." in printed
+    assert "–" in printed  # the first batches are within their noise
     assert (tmp_path / "lift.png").stat().st_size > 10_000
     assert main(["lift", str(path), "--json"]) == 0
     document = json.loads(capsys.readouterr().out)

@@ -1512,11 +1512,71 @@ FAULTS = (
         (
             Edit(
                 LIFT,
-                "    noise = noise * (1.0 + COUNT_VARIANCE * inside**2) / heard**2\n",
-                "    noise = noise * 0.0\n",
+                "            half = limit(sampling + noisy) / pairs\n",
+                "            half = limit(sampling + 0.0 * noisy) / pairs\n",
             ),
         ),
-        ("releases/test_lift.py::test_intervals_cover_as_often_as_they_say",),
+        (
+            "releases/test_lift.py::test_intervals_cover_as_often_as_they_say",
+            "releases/test_lift.py::test_the_half_width_for_one_look_is_that_of_the_formula",
+        ),
+    ),
+    Fault(
+        "looks at people who return that spend α each",
+        "the interval for any time holds at all looks together",
+        (
+            Edit(
+                LIFT,
+                "    return alpha * SPREAD / ((number + SPREAD - 1.0) * (number + SPREAD))\n",
+                "    return alpha * number / number\n",
+            ),
+        ),
+        ("releases/test_lift.py::test_looks_at_people_who_return_share_one_error",),
+    ),
+    Fault(
+        "the variance of a mean that is taken for known",
+        "rare losses are not taken for certain ones",
+        (Edit(LIFT, "* known / (known + shrink)", "* (known > 0)"),),
+        ("releases/test_lift.py::test_rare_losses_are_not_taken_for_certain_ones",),
+    ),
+    Fault(
+        "a lift from counts that are within their noise",
+        "a lift is told where counts exceed their noise",
+        (Edit(LIFT, "ENOUGH = 3.0", "ENOUGH = 0.0"),),
+        ("releases/test_lift.py::test_a_count_within_three_deviations_of_its_noise_tells_nothing",),
+    ),
+    Fault(
+        "a lift with a floor under the counts",
+        "few answers draw no mean toward one half",
+        (
+            Edit(
+                LIFT,
+                "    losses, counts = sums[..., 0], sums[..., 1]\n    noise",
+                "    losses, counts = sums[..., 0], np.maximum(sums[..., 1], slots / 8)\n    noise",
+            ),
+        ),
+        ("releases/test_lift.py::test_intervals_hold_where_few_people_answer",),
+    ),
+    Fault(
+        "a batch that weighs itself",
+        "a batch has no say in its own weight",
+        (Edit(LIFT, "np.cumsum(values, axis=-2) - values", "np.cumsum(values, axis=-2)"),),
+        ("releases/test_lift.py::test_a_batch_has_no_say_in_its_own_factor",),
+    ),
+    Fault(
+        "people who return taken for new ones",
+        "equal losses of one person are covered",
+        (
+            Edit(
+                LIFT,
+                "    return np.minimum(apart, bound(nested, repeats[:, None]))\n",
+                "    return bound(separate, 1.0)\n",
+            ),
+        ),
+        (
+            "releases/test_lift.py::test_losses_that_are_alike_within_a_person_are_covered",
+            "releases/test_lift.py::test_people_of_a_small_batch_are_few_of_a_large_one",
+        ),
     ),
     Fault(
         "one part of a batch is not charged",

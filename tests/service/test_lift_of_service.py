@@ -4,6 +4,7 @@ import asyncio
 import json
 import math
 from dataclasses import replace
+from html import unescape
 
 import pytest
 
@@ -23,6 +24,8 @@ from service.ui.visitor import Visitor
 HERE = [0.3, -0.2]
 CONTROL = {"control": {"share": 0.3, "action": 2}, "first_batch": 10}
 USERS = {"unit": "user", "batches_per_user": 3, "records_per_batch": 2}
+CLEAR = CONTROL | {"first_batch": 100, "budget": {"epsilon": 20.0, "delta": 1e-6}}
+"""Counts of 70 and 30 with a noise of 1.1: the lift is told in all but one of 10⁹⁹ runs."""
 PARTS = ["batch 1 of epoch 1, policy", "batch 1 of epoch 1, control"]
 
 
@@ -35,8 +38,8 @@ async def decide(service, count, **words):
     return [await service.decisions.decide("caller", HERE, **words) for _ in range(count)]
 
 
-async def first_release(service, released):
-    for each in await decide(service, 10):
+async def first_release(service, released, count=10):
+    for each in await decide(service, count):
         await service.decisions.observe(each.decision, float(each.action == 0))
     return await released(service)
 
@@ -147,14 +150,15 @@ def test_the_status_page_tells_it(settings, play, released):
         visitor = Visitor(service)
         await visitor.log_in(settings.key())
         assert "The first release tells how the policy fared" in (await visitor.get("/ui")).text
-        await first_release(service, released)
+        await first_release(service, released, 100)
         page = (await visitor.get("/ui")).text
         assert f"<dd>{answer(service.lift()).policy}</dd>" in page
         assert "however often you look" in page
         assert "Difference to the control so far" in page
+        assert f"Assumed: {service.lift().assumes}." in unescape(page)
         assert "30 % of the slots play action 2" in (await visitor.get("/ui/settings")).text
 
-    play(settings(plan=CONTROL), scenario)
+    play(settings(plan=CLEAR), scenario)
 
 
 def test_it_can_be_asked_over_http(settings, play, released, monkeypatch, capsys):

@@ -48,7 +48,7 @@ def compare(args: argparse.Namespace) -> Answer:
     found = lift(read_released(args.source), confidence=args.confidence)
     document = found.to_json()
     shown = _lines(document["batches"], found.outcome.word)
-    lines = [*shown, "", found.text, f"So {found.verdict}."]
+    lines = [*shown, "", found.text, f"So {found.verdict}.", f"Assumed: {found.assumes}."]
     if args.plot:
         picture = BytesIO()
         found.plot().figure.savefig(picture, format=Path(args.plot).suffix[1:])
@@ -63,12 +63,17 @@ def _lines(rows: list[dict[str, Any]], word: str) -> list[str]:
         [
             str(row["number"]),
             f"{row['records']:,}",
-            f"{row['policy']:.4g}",
-            f"{row['control']:.4g}",
-            f"{row['lift_so_far'] + 0.0:+.4g}",
-            f"± {row['half_width_any_time']:.3g}",
-            f"± {row['half_width_fixed_time']:.3g}",
+            _figure(row["policy"], ".4g"),
+            _figure(row["control"], ".4g"),
+            _figure(row["lift_so_far"], "+.4g"),
+            _figure(row["half_width_any_time"], ".3g", "± "),
+            _figure(row["half_width_fixed_time"], ".3g", "± "),
         ]
         for row in rows
     ]
     return table(header, shown)
+
+
+def _figure(value: float | None, form: str, before: str = "") -> str:
+    """A number, or a dash for what cannot be told yet."""
+    return "–" if value is None else f"{before}{value + 0.0:{form}}"

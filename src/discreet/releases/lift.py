@@ -1,4 +1,4 @@
-"""Did it help? Policy beside control, from what is published: no budget is spent on asking."""
+"""The lift of the policy over the control, from published releases: asking spends no budget."""
 
 from __future__ import annotations
 
@@ -20,14 +20,24 @@ from discreet.releases.released import Released
 from discreet.validate import in_range
 
 FORMAT = "discreet-lift/1"
+OF_DECISIONS = (
+    "decisions are independent of each other; where the same people come back, which a plan with "
+    'unit="decision" cannot know, the intervals are too narrow'
+)
+OF_PEOPLE = (
+    "people are independent of each other, and those who return vary as others do; all losses of "
+    "one person may be equal"
+)
 
 
 @dataclass(frozen=True)
 class LiftLine:
-    """Mean losses in [0, 1] of policy and control, and half-widths of intervals of their
-    difference: ``fixed`` for one look at a time chosen before, ``anytime`` for any number of looks.
+    """Mean losses of policy and control, and half-widths of intervals of their difference:
+    ``fixed`` for one look at a time chosen before, ``anytime`` for any number of looks.
 
-    A line of one batch has no ``anytime``: the sequence is over batches.
+    Losses are in [0, 1]; their noisy means may be a little outside. Where the counts of observed
+    losses are within their noise, means are NaN and half-widths infinite. A line of one batch has
+    no ``anytime``: the sequence is over batches.
     """
 
     number: int
@@ -42,20 +52,27 @@ class LiftLine:
         """Loss of the policy less that of the control: below zero where the policy helps."""
         return self.policy - self.control
 
+    @property
+    def helps(self) -> bool | None:
+        """Whether the interval that is valid at any time is below zero; None where it has zero."""
+        return self.difference < 0 if abs(self.difference) > self.anytime else None
+
 
 @dataclass(frozen=True, repr=False)
 class Lift:
     """How much better the policy does than the control. Printing says it in words.
 
-    ``batches`` has a line for each release, and ``so_far`` one for all releases up to it, where
-    each batch has a public weight: as much as it can tell. Lines are in losses; ``text``, ``table``
-    and plots are in the units that people report, so that a lift above zero is more reward.
+    ``batches`` has a line for each release, and ``so_far`` one for all releases up to it: the mean
+    of the differences within batches, weighted as docs/privacy/lift.md says. Lines are in losses;
+    ``text``, ``table`` and plots are in the units that people report, so that a lift above zero is
+    more reward. ``assumes`` says what the intervals take for granted.
     """
 
     batches: tuple[LiftLine, ...]
     so_far: tuple[LiftLine, ...]
     confidence: float
     outcome: Outcome = UNIT_LOSS
+    assumes: str = OF_DECISIONS
 
     @property
     def pooled(self) -> LiftLine:
@@ -66,21 +83,28 @@ class Lift:
     def text(self) -> str:
         """``policy 0.231, control 0.254, lift −0.023 ± 0.011; valid at any time``."""
         line = self.pooled
+        if math.isinf(line.anytime):
+            return "lift cannot be told yet; the counts of observed losses are within their noise"
         means = f"policy {self._mean(line.policy)}, control {self._mean(line.control)}"
         return f"{means}, lift {self._apart(line, line.anytime)}; valid at any time"
 
     @property
     def verdict(self) -> str:
         """Whether the interval that is valid at any time leaves zero out, and on which side."""
-        line = self.pooled
-        if abs(line.difference) <= line.anytime:
+        if math.isinf(self.pooled.anytime):
+            return "whether the policy helps cannot be told yet"
+        helps = self.pooled.helps
+        if helps is None:
             return "the releases do not tell yet whether the policy helps"
-        return f"the policy {'helps' if line.difference < 0 else 'does worse than the control'}"
+        return f"the policy {'helps' if helps else 'does worse than the control'}"
 
     def _mean(self, loss: float) -> str:
-        return f"{self.outcome.value_of(loss):,.{self._digits}f}"
+        """A mean within the range, or a dash where it is unknown."""
+        return f"{self.outcome.value_of(within(loss)):,.{self._digits}f}".replace("nan", "–")
 
     def _apart(self, line: LiftLine, wide: float) -> str:
+        if not math.isfinite(wide):
+            return "–"
         apart, wide = self.outcome.difference_of(line.difference), self.outcome.error_of(wide)
         return f"{apart:+,.{self._digits}f} ± {wide:,.{self._digits}f}".replace("-", "−")
 
@@ -93,7 +117,7 @@ class Lift:
         fixed = self._apart(self.pooled, self.pooled.fixed)
         return (
             f"Lift(mean {self.outcome.word}: {self.text}; {fixed} for one look at a time fixed "
-            f"before; {self.confidence:.0%} intervals; {self.verdict})"
+            f"before; {self.confidence:.0%} intervals; {self.verdict}; assumed: {self.assumes})"
         )
 
     def _repr_html_(self) -> str:
@@ -110,27 +134,36 @@ class Lift:
 
     @property
     def table(self) -> dict[str, np.ndarray[Any, Any]]:
-        """A row per release, in the units of ``outcome``: its own batch, and all up to it."""
-        value, apart = self.outcome.value_of, self.outcome.difference_of
-        wide = self.outcome.error_of
+        """A row per release, in the units of ``outcome``: its own batch, and all up to it.
+
+        Means are within the range; differences are those of the lines. NaN and infinity stand for
+        what cannot be told yet.
+        """
+        apart, wide = self.outcome.difference_of, self.outcome.error_of
         batch, whole = _columns(self.batches), _columns(self.so_far)
         return {
             "number": batch["number"].astype(np.int64),
             "records": batch["records"].astype(np.int64),
-            "policy": value(batch["policy"]),
-            "control": value(batch["control"]),
+            "policy": self.outcome.value_of(within(batch["policy"])),
+            "control": self.outcome.value_of(within(batch["control"])),
             "lift": apart(batch["policy"] - batch["control"]),
             "half_width": wide(batch["fixed"]),
-            "policy_so_far": value(whole["policy"]),
-            "control_so_far": value(whole["control"]),
+            "policy_so_far": self.outcome.value_of(within(whole["policy"])),
+            "control_so_far": self.outcome.value_of(within(whole["control"])),
             "lift_so_far": apart(whole["policy"] - whole["control"]),
             "half_width_fixed_time": wide(whole["fixed"]),
             "half_width_any_time": wide(whole["anytime"]),
         }
 
     def to_json(self) -> dict[str, Any]:
-        """``table`` row by row, with the words, as a document for everyone."""
-        columns = {name: values.tolist() for name, values in self.table.items()}
+        """``table`` row by row, with the words, as a document for everyone.
+
+        Null stands for what cannot be told yet.
+        """
+        columns = {
+            name: [value if math.isfinite(value) else None for value in values.tolist()]
+            for name, values in self.table.items()
+        }
         return {
             "format": FORMAT,
             "outcome": {"kind": type(self.outcome).__name__, **asdict(self.outcome)},
@@ -140,6 +173,7 @@ class Lift:
             ],
             "text": self.text,
             "verdict": self.verdict,
+            "assumes": self.assumes,
         }
 
     def to_frame(self) -> Any:
@@ -193,7 +227,7 @@ def lift(released: Released, *, confidence: float = 0.95) -> Lift:
             "released must hold a release; nothing was released yet. Ask after the first release."
         )
     try:
-        share, most = float(control["share"]), ONCE
+        share, most = float(control["share"]), None
         if plan.get("batches_per_user") is not None:
             most = Participation(int(plan["batches_per_user"]), int(plan["records_per_batch"]))
     except (LookupError, TypeError, ValueError):
@@ -207,11 +241,11 @@ def lift(released: Released, *, confidence: float = 0.95) -> Lift:
 def lift_of(
     items: Sequence[Release | DecidingRelease],
     share: float,
-    often: Participation = ONCE,
+    often: Participation | None = None,
     outcome: Outcome = UNIT_LOSS,
     confidence: float = 0.95,
 ) -> Lift:
-    """The lift of releases under a plan with this share of control."""
+    """The lift of releases under a plan with this share of control, and this bound on people."""
     told = [item.part_losses for item in items if item.part_losses is not None]
     if len(told) < len(items):
         raise CorruptRelease(
@@ -221,7 +255,7 @@ def lift_of(
     variance = np.asarray([float(each.variance) for each in told])
     records = np.asarray([item.records for item in items])
     slots = records[:, None] * np.array([1.0 - share, share])
-    most = often.batches, often.records
+    most = (often or ONCE).batches, (often or ONCE).records
     numbers = [item.number for item in items]
     whole = pooled(sums, variance, slots, most, confidence)
     # Each batch alone, as a sequence of one: (B, 1, …).
@@ -233,20 +267,23 @@ def lift_of(
         _lines(numbers, np.cumsum(records), whole),
         confidence,
         outcome,
+        OF_DECISIONS if often is None else OF_PEOPLE,
     )
+
+
+def within(loss: Any) -> Any:
+    """The loss in [0, 1] that is nearest."""
+    return np.clip(loss, 0.0, 1.0)
 
 
 def _lines(numbers: list[int], records: Any, found: Pooled) -> tuple[LiftLine, ...]:
-    """Means within [0, 1]; no difference of losses is uncertain by more than 1."""
-    means = np.clip(found.means, 0.0, 1.0)
+    """A line for each release."""
     return tuple(
-        LiftLine(number, int(records[i]), *means[i].tolist(), *(_most(w[i]) for w in found[2:]))
+        LiftLine(
+            number, int(records[i]), *found.means[i].tolist(), *(float(w[i]) for w in found[2:])
+        )
         for i, number in enumerate(numbers)
     )
-
-
-def _most(wide: float) -> float:
-    return min(float(wide), 2.0) if wide == wide else math.nan
 
 
 def _columns(lines: Sequence[LiftLine]) -> dict[str, np.ndarray[Any, Any]]:

@@ -1,12 +1,13 @@
-"""How sure a lift is: sampling and privacy noise together, at one time and at any time.
+"""Intervals for a lift: sampling and privacy noise together, at one time and at any time.
 
-Functions of public numbers with any leading axes, so that one call answers 2,000 simulated runs.
-[docs/privacy/lift.md, "Intervals"]
+Functions of published numbers with any leading axes, so that one call serves thousands of
+simulated runs. Every constant is derived in docs/privacy/lift.md, "Intervals".
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,12 +16,21 @@ from discreet.releases.part_losses import COUNT_VARIANCE
 
 TIGHTEST = 0.02
 """The standard error at which the interval for any time is tightest: public, fixed in advance."""
-LEAST_HEARD = 0.125
-"""At least this share of a part's slots is taken to be heard, whatever the noisy count says."""
+ENOUGH = 3.0
+"""Counts within so many standard deviations of their own noise tell no difference."""
+SPREAD = 10.0
+"""So many releases spend half of the error together, where people return."""
+MANY = 512
+"""Beyond so many batches most have one size, so that their people may be the same in all."""
+ROUNDS = 8
+"""How often a half-width narrows the range of differences for which its variance is computed."""
 
 
 class Pooled(NamedTuple):
-    """Up to each batch (..., B): mean losses (..., B, 2), their difference and half-widths."""
+    """Up to each batch (..., B): mean losses (..., B, 2), their difference and half-widths.
+
+    Where the counts are within their noise, means are NaN and half-widths infinite.
+    """
 
     means: Any
     difference: Any
@@ -28,75 +38,164 @@ class Pooled(NamedTuple):
     anytime: Any
 
 
-def weights(variance: Any, slots: Any, records: int) -> Any:
-    """How much each batch (..., B) tells: the inverse of the variance of its difference at most.
-
-    Public, as ``slots`` (..., B, 2) are; ``records`` is how many one person may have in a batch.
-    """
-    noise = np.asarray(variance)[..., None] * (1.0 + COUNT_VARIANCE / 4.0) / slots**2
-    return 1.0 / (0.25 * records / slots + noise).sum(-1)
-
-
 def pooled(
     sums: Any, variance: Any, slots: Any, often: tuple[int, int], confidence: float
 ) -> Pooled:
-    """Batches (..., B, 2, 2) added up one after the other, with public weights.
+    """Differences within batches, pooled over the batches up to each one.
 
-    ``variance`` (..., B) is that of the noise, ``slots`` (..., B, 2) about how many each part has,
-    ``often`` in how many batches one person may be, and with how many records.
+    ``sums`` (..., B, 2, 2) are Q and N of policy and control, ``variance`` (..., B) that of the
+    noise in Q, ``slots`` (..., B, 2) about how many each part has, ``often`` in how many batches
+    one person may be, and with how many records. The estimate is that of Mantel and Haenszel,
+
+        Σ a (Q₀·N₁ − Q₁·N₀) / Σ a N₀·N₁,
+
+    an average of the differences within batches: batch b has the weight a·c₀·c₁, where c counts
+    the losses observed in each part.
     """
-    from scipy.special import ndtri
-
     batches, records = often
-    weight = weights(variance, slots, records)[..., None]
-    total = np.cumsum(weight, axis=-2)
-    each = weight / slots  # the weight of one loss
-    noisy = np.asarray(variance)[..., None] * each**2
-    losses, heard, spread, noise = (
-        np.cumsum(part, axis=-2)
-        for part in (each * sums[..., 0], each * sums[..., 1], each**2 * slots, noisy)
+    factor = batch_factors(sums, variance, slots, records)[..., None]
+    losses, counts = sums[..., 0], sums[..., 1]
+    noise = COUNT_VARIANCE * np.asarray(variance)[..., None]
+    each = factor * counts[..., ::-1]  # the coefficient of one loss
+    pairs = np.cumsum(each * counts, axis=-2)[..., 0]
+    # The variance of the noise at a difference δ: constant + linear·δ + square·δ².
+    square, linear, constant = (
+        np.cumsum(factor**2 * noise * part, axis=-2).sum(-1)
+        for part in (
+            counts**2,
+            np.array([-2.0, 2.0]) * losses * counts,
+            counts**2 / COUNT_VARIANCE + losses**2,
+        )
     )
-    heard = np.maximum(heard, LEAST_HEARD * total)
-    excess = losses / heard
-    inside = np.clip(excess, -0.5, 0.5)
-    spread = spread / (heard * total)  # the variance of a mean of losses with variance 1
-    noise = noise * (1.0 + COUNT_VARIANCE * inside**2) / heard**2
-    normal, alpha = float(ndtri(0.5 + confidence / 2)), 1.0 - confidence
-    # At most so many records of one person are in what is added up: their losses may be alike.
-    alike = records * np.minimum(batches, np.arange(1, total.shape[-2] + 1))
-    sampling = (spread * _variance(inside, spread, noise, normal**2)).sum(-1)
-    fixed = normal * np.sqrt(alike * sampling + noise.sum(-1))
-    careful = (spread * _variance(inside, spread, noise, -2.0 * math.log(alpha / 2))).sum(-1)
-    scale = total[..., 0]
-    anytime = boundary(scale**2 * careful, scale**2 * noise.sum(-1), batches * records, alpha)
-    return Pooled(0.5 + excess, excess[..., 0] - excess[..., 1], fixed, anytime / scale)
+    enough = pairs > ENOUGH * np.sqrt(square)
+    pairs = np.where(enough, pairs, 1.0)
+    excess = np.where(enough[..., None], np.cumsum(each * losses, axis=-2), np.nan)
+    excess = excess / pairs[..., None]
+    difference = excess[..., 0] - excess[..., 1]
+
+    def half_width(shrink: float, limit: Callable[[Any], Any]) -> Any:
+        sampling = _sampling(each, counts, losses, noise, often, shrink)
+        half: Any = np.inf
+        for _ in range(ROUNDS):  # no difference is beyond ±1; each round holds if the last did
+            ends = (np.clip(difference + sign * half, -1.0, 1.0) for sign in (-1.0, 1.0))
+            noisy = np.maximum(*(constant + end * (linear + end * square) for end in ends))
+            half = limit(sampling + noisy) / pairs
+        return np.where(enough, half, np.inf)
+
+    normal, alpha = _quantile(1.0 - confidence), 1.0 - confidence
+    fixed = half_width(float(normal) ** 2, lambda total: normal * np.sqrt(total))
+    spent = _quantile(error_of_release(np.arange(1, pairs.shape[-1] + 1), alpha))
+    # Batches without a person in common make a martingale; others share the error.
+    anytime = half_width(
+        -2.0 * math.log(alpha / 2),
+        lambda total: boundary(total, alpha) if batches == 1 else spent * np.sqrt(total),
+    )
+    return Pooled(0.5 + excess, difference, fixed, anytime)
 
 
-def _variance(excess: Any, spread: Any, noise: Any, shrink: float) -> Any:
-    """Of one loss, at most: m(1 − m), which 0/1 losses have, and no loss in [0, 1] exceeds.
+def batch_factors(sums: Any, variance: Any, slots: Any, records: int) -> Any:
+    """a_b (..., B): the weight of a batch over the product of its two counts.
 
-    m = ½ + ``excess`` is known up to noise, so it is drawn toward ½, where the variance is largest,
-    as if ``shrink`` losses more had been heard there. [Agresti and Coull 1998]
+    c₀·c₁ over the variance of Q₀·N₁ − Q₁·N₀, for the counts and variances that *earlier* releases
+    forecast, so that a batch has no say in its own factor.
     """
-    known = 1.0 / (spread + 4.0 * noise)  # as many losses as would tell m as well, without noise
-    return 0.25 - (excess * known / (known + shrink)) ** 2
+    noise = COUNT_VARIANCE * np.asarray(variance)[..., None]
+    before = [_earlier(part) for part in (sums[..., 0], sums[..., 1], slots, noise)]
+    losses, counts, taken, noisy = before
+    counts = np.maximum(counts, 0.0)
+    rate = np.minimum(1.0, (counts + ENOUGH * np.sqrt(noisy) + 1.0) / (taken + 1.0))
+    certain = counts > ENOUGH * np.sqrt(noisy)
+    excess = np.where(certain, losses / np.where(certain, counts, 1.0), 0.0)
+    known = counts**2 / np.maximum(counts + 4.0 * noisy, 1.0)
+    spread = records * largest_variance(excess, known, -2.0 * math.log(0.025))
+    count = rate * slots
+    other = count[..., ::-1]
+    noise = noise[..., 0]
+    whole = (count * other**2 * spread).sum(-1) + noise * (count**2).sum(-1) + 1.5 * noise**2
+    return count.prod(-1) / np.where(whole > 0.0, whole, 1.0)
 
 
-def boundary(sampling: Any, noise: Any, repeats: int, alpha: float) -> Any:
-    """What a sum of batches stays within at all times, with probability 1 − α.
+def _earlier(values: Any) -> Any:
+    """Sums over earlier batches (..., B, 2)."""
+    return np.cumsum(values, axis=-2) - values
 
-    √((V + ρ²)·log((V + ρ²)/(ρ²α²))) for a martingale of variance V, the normal mixture.
+
+def largest_variance(excess: Any, known: Any, shrink: float) -> Any:
+    """Variance of one loss, at most: m(1 − m), which no loss in [0, 1] with mean m exceeds.
+
+    m = ½ + ``excess`` is an estimate, as good as ``known`` losses without noise make it. It is
+    drawn toward ½, where the variance is largest, as if ``shrink`` more losses had been observed
+    there. [Agresti and Coull 1998]
+    """
+    return 0.25 - (np.clip(excess, -0.5, 0.5) * known / (known + shrink)) ** 2
+
+
+def _sampling(
+    each: Any, counts: Any, losses: Any, noise: Any, often: tuple[int, int], shrink: float
+) -> Any:
+    """Variance (..., B) that the sampling of losses gives Σ a (Q₀·N₁ − Q₁·N₀), at most.
+
+    The losses of a person are taken to be equal. Of two bounds the smaller counts: M batches of a
+    person vary at most M times as much as batches of different people; and two batches have at
+    most as many people in common as the smaller one has.
+    """
+    batches, records = often
+
+    def bound(add: Callable[[Any, int], Any], repeats: Any) -> Any:
+        """Σ t·c·v at most; ``add(x, i)`` is Σ tⁱ·x for the weights t of the bound."""
+        number = np.maximum(add(counts, 1), 0.0)
+        spread = records * repeats * np.maximum(add(counts, 2), 0.0) + 4.0 * add(noise, 2)
+        known = number**2 / np.where(spread > 0.0, spread, np.inf)
+        excess = add(losses, 1) / np.where(number > 0.0, number, np.inf)
+        return records * (number * largest_variance(excess, known, shrink)).sum(-1)
+
+    def separate(values: Any, power: int) -> Any:
+        return np.cumsum(each ** (2 * power) * values, axis=-2)
+
+    count = each.shape[-2]
+    repeats = np.minimum(batches, np.arange(1, count + 1))
+    apart = repeats * bound(separate, repeats[:, None])
+    if batches == 1 or count > MANY:
+        return apart
+    shared = _shared(np.abs(each), counts, ENOUGH * np.sqrt(noise))
+
+    def nested(values: Any, power: int) -> Any:
+        return np.einsum("...bjp,...bp->...jp", shared**power, np.broadcast_to(values, each.shape))
+
+    return np.minimum(apart, bound(nested, repeats[:, None]))
+
+
+def _shared(each: Any, counts: Any, margin: Any) -> Any:
+    """The weight t (..., b, j, 2) of batch b among those up to batch j, where b ≤ j.
+
+    |α_b|·Σ_{i ≤ j} |α_i|·min(1, c_i/c_b), with the largest ratio that the noise allows.
+    """
+    ratio = (counts + margin)[..., None, :, :] / np.maximum(counts - margin, 1e-9)[..., None, :]
+    ratio = np.clip(ratio, 0.0, 1.0)  # at most 1, and so for a batch and itself
+    upto = np.triu(np.ones(ratio.shape[-3:-1]))[..., None]
+    return upto * np.cumsum(each[..., None, :] * each[..., None, :, :] * ratio, axis=-2)
+
+
+def boundary(variance: Any, alpha: float) -> Any:
+    """Limit that a martingale of this variance keeps within at all times, with probability 1 − α.
+
+    √((V + ρ²)·log((V + ρ²)/(ρ²α²))), the normal mixture.
     [Robbins 1970; Howard et al. 2021; Waudby-Smith et al. 2024]
-    Where one person may have J records, the first, second, … J-th records of everybody and the
-    noise are J + 1 martingales, each of which stays within its boundary with α/(J + 1).
     """
     rho2 = 1.0 / (TIGHTEST**2 * (2.0 * math.log(1 / alpha) + math.log(1 + 2 * math.log(1 / alpha))))
+    return np.sqrt((variance + rho2) * (np.log1p(variance / rho2) - 2.0 * math.log(alpha)))
 
-    def mixture(variance: Any, scale: float, error: float) -> Any:
-        return np.sqrt((variance + scale) * (np.log1p(variance / scale) - 2.0 * math.log(error)))
 
-    if repeats == 1:
-        return mixture(sampling + noise, rho2, alpha)
-    error = alpha / (repeats + 1)
-    alike = repeats * mixture(sampling / repeats, rho2 / repeats, error)
-    return alike + np.where(np.asarray(noise) > 0.0, mixture(noise, rho2, error), 0.0)
+def error_of_release(number: Any, alpha: float) -> Any:
+    """The part of α that the look after release b spends: α·s/((b + s − 1)(b + s)), s = 10.
+
+    The sum over all b is α, since s/((b + s − 1)(b + s)) = s/(b + s − 1) − s/(b + s).
+    """
+    return alpha * SPREAD / ((number + SPREAD - 1.0) * (number + SPREAD))
+
+
+def _quantile(alpha: Any) -> Any:
+    """z with P(|Z| > z) = α."""
+    from scipy.special import ndtri
+
+    return -ndtri(np.asarray(alpha) / 2.0)

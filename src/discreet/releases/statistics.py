@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from discreet.arrays.backend import at_least, at_most
 from discreet.arrays.linear_algebra import inverse, triangle, unpack
 from discreet.releases.canonical import decode_array, encode_array
 from discreet.types import Array
@@ -38,10 +37,8 @@ class Statistics:
 
     @property
     def heard(self) -> Any:
-        """How many losses were heard, as far as is told: at least an eighth of the slots."""
-        if self.told is None:
-            return self.records
-        return at_most(at_least(self.told[..., 1], 0.125 * self.records), self.records)
+        """The noisy count of observed losses; without one, all slots."""
+        return self.records if self.told is None else self.told[..., 1]
 
     @cached_property
     def inverse(self) -> Array | None:

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.arrays.backend import as_like, at_least, lift, padded
+from discreet.arrays.backend import as_like, at_least, at_most, lift, padded
 from discreet.arrays.linear_algebra import raised_eigenvalues
 from discreet.oracles.mechanisms.legal_rows import matrix_bits
 from discreet.releases.forgetting import remembered
@@ -25,6 +25,8 @@ from discreet.types import Array
 
 FLOOR = 0.3
 """Variances below this share of their noise are taken to be as large as it."""
+ENOUGH = 3.0
+"""A count is taken to be at least so many standard deviations of its noise."""
 LEAST = 2.0**-32
 """No variance is believed below this share of a row's: directions without any stay bounded."""
 
@@ -34,7 +36,8 @@ class Pool:
     """Σ_i w_i·C_i(G̃_i, q̃_i) over releases, in the coordinates of ``matrix``.
 
     ``noise`` (...) is the expected operator norm of the noise in the Gram, ``records`` Σ_i w_i·n_i
-    over slots, ``heard`` the same over losses heard, as far as releases tell.
+    over slots, ``heard`` the same over losses observed: the noisy count, at least three standard
+    deviations of its noise, and at most ``records``.
     """
 
     gram: Array
@@ -95,13 +98,15 @@ def pooled(
     records: Any = 0.0
     heard: Any = 0.0
     variance: Any = 0.0
+    count_variance: Any = 0.0
     for each, share in remembered(statistics, half_life):
         # Directly from its own coordinates: by way of plain ones rounding would grow with ‖M‖².
         one_gram, noise = padded(each.gram, newest.gram.shape, (-3,)), each.variance
         one_response = padded(each.response, newest.response.shape, (-2,))
         if matrix is not None:
             change, clear = matrix @ each.inverse, lift(clear, matrix, 0)
-            noise = as_like(noise, change) * at_least((change * change).sum((-2, -1)) / p, 1.0) ** 2
+            noise = own = as_like(noise, change)
+            noise = noise * at_least((change * change).sum((-2, -1)) / p, 1.0) ** 2
             there = change[..., None, :, :]
             one_gram, one_response = there @ one_gram @ there.mT, one_response @ change.mT
         weight = share * each.records / (each.records + clear * p * noise)
@@ -109,7 +114,12 @@ def pooled(
         response = response + lift(weight, one_response, 2) * one_response
         records, variance = records + weight * each.records, variance + weight**2 * noise
         heard = heard + weight * each.heard
+        if each.told is not None:
+            count_variance = count_variance + weight**2 * own
     noise = (2 * p * variance) ** 0.5
+    # Kept within its bounds once, in the sum: batch by batch a floor would add up.
+    if newest.told is not None:
+        heard = at_most(at_least(heard, ENOUGH * count_variance**0.5), records)
     return Pool(gram, response, noise, records, heard, matrix, newest.inverse, alike)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from discreet.releases.lift import Lift
 from discreet.releases.quality import Quality
 from discreet.service.storage.traffic_table import HOUR
@@ -32,13 +34,20 @@ def outcomes(found: list[Quality]) -> dict[str, Any] | None:
     )
 
 
-def lift_so_far(lift: Lift) -> dict[str, Any]:
-    """The lift so far, release by release, within the interval that is valid at any time."""
-    told, span = lift.table, lift.outcome.high - lift.outcome.low
-    apart = told["lift_so_far"]
-    wide = told["half_width_any_time"]
+def lift_so_far(lift: Lift) -> dict[str, Any] | None:
+    """The lift so far, release by release, within the interval that is valid at any time.
+
+    None, and no point for a release, where it cannot be told yet.
+    """
+    columns, span = lift.table, lift.outcome.high - lift.outcome.low
+    told = np.isfinite(columns["half_width_any_time"])
+    if not told.any():
+        return None
+    number, apart, wide = (
+        columns[name][told] for name in ("number", "lift_so_far", "half_width_any_time")
+    )
     return _within(
-        told["number"].tolist(),
+        number.tolist(),
         "difference",
         apart.tolist(),
         (apart - wide).clip(-span, span).tolist(),

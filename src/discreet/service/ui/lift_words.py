@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from discreet.outcome import Outcome
-from discreet.releases.lift import Lift
+from discreet.releases.lift import Lift, within
 from discreet.service.ui.templating import figure
 
 CERTAIN = ", with 95\N{NO-BREAK SPACE}% certainty, however often you look."
@@ -41,9 +41,11 @@ def answered(lift: Lift | None, *, compared: bool) -> Answer:
 def answer(lift: Lift) -> Answer:
     """What the interval that is valid at any time allows to say."""
     line, outcome = lift.pooled, lift.outcome
+    if math.isinf(line.anytime):
+        return Answer("Too early to say", f"{lift.text[0].upper()}{lift.text[1:]}.", "–", "–")
     apart, wide = outcome.difference_of(line.difference), outcome.error_of(line.anytime)
-    unsure = abs(line.difference) <= line.anytime
-    short = "Too early to say" if unsure else "Yes" if line.difference < 0 else "No"
+    unsure = line.helps is None
+    short = "Too early to say" if unsure else "Yes" if line.helps else "No"
     span = outcome.high - outcome.low
     low, high = max(apart - wide, -span), min(apart + wide, span)
     if wide >= span:
@@ -59,7 +61,7 @@ def answer(lift: Lift) -> Answer:
     return Answer(
         short,
         f"The mean {outcome.word} {size} than that of the control: {interval}",
-        *(figure(outcome.value_of(each), outcome) for each in (line.policy, line.control)),
+        *(figure(outcome.value_of(within(each)), outcome) for each in (line.policy, line.control)),
     )
 
 
