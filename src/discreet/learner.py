@@ -28,7 +28,7 @@ from discreet.plan import Plan
 from discreet.privacy.accounting import epsilon
 from discreet.privacy.budget import Budget
 from discreet.privacy.groups import person_event
-from discreet.privacy.ledger import DISJOINT, DISJOINT_PARTS, Ledger
+from discreet.privacy.ledger import Ledger, disjoint
 from discreet.privacy.noise import Noise, SecureNoise
 from discreet.privacy.participation import ONCE
 from discreet.private_release import private_release
@@ -94,7 +94,8 @@ class Learner:
                 f"got {self._noise!r}, whose sampler would take more than half of δ. "
                 "Use SecureNoise() without fast."
             )
-        because = DISJOINT if plan.control is None else DISJOINT_PARTS
+        early = plan.releases_on_last_answer
+        because = disjoint(control=plan.control is not None, on_last_answer=early)
         ledger = Ledger(budget, unit=plan.unit, assumption=because, participation=often)
         self._store = MemoryStore(
             plan.nothing_released(),
@@ -106,6 +107,7 @@ class Learner:
             clock=clock,
             people=None if often is None else PeopleRegistry(often),
             parts=plan.control is not None,
+            on_last_answer=early,
         )
         self._fit = partial(private_release, plan, self._noise)
         self._custody = saved_state.Custody()
