@@ -25,6 +25,7 @@ from discreet.offer_reader import Known, read_offers
 from discreet.offers import Everything, Offers, ranked
 from discreet.outlook import warn_if_too_noisy
 from discreet.plan import Plan
+from discreet.policies.ranking import RankingDraws
 from discreet.privacy.accounting import epsilon
 from discreet.privacy.budget import Budget
 from discreet.privacy.groups import person_event
@@ -86,6 +87,7 @@ class Learner:
         self._noise: Noise = noise or SecureNoise()
         # Actions may come from an ordinary generator: privacy holds for every fixed draw.
         self._draws = draws or np.random.default_rng()
+        self._rankings = RankingDraws(self._draws)
         budget = plan.budget if self._noise.exact else Budget.none()  # seeded noise buys nothing
         claimed = person_event(self._noise.claim(plan.event), often or ONCE)
         if epsilon(claimed, budget.delta) > budget.epsilon:
@@ -191,10 +193,11 @@ class Learner:
             if self.plan.control is not None:
                 control = self._in_control(self.plan.control, len(features), users)
                 chosen = np.where(control, offers.instead(u), chosen)
+            uniforms = self._rankings.next_call()
             rows, blocks = offers.stored(chosen)
             ids = self._store.take(rows, blocks, users or (), control)
         chances = partial(offers.chances, policy, released, control)
-        order = partial(self._ranked, offers, chosen)
+        order = partial(_ranked, offers, chosen, uniforms)
         names, numbers = offers.named(chosen)
         if single:
             stored = bool(ids[0] >= 0)
@@ -219,9 +222,6 @@ class Learner:
             known = known_actions(self.plan, released, batch)
             self._known_before = (released.changes, batch, known)
         return self._known_before[2]
-
-    def _ranked(self, offers: Everything | Offers, chosen: Any, chances: Any) -> list[Any]:
-        return ranked(offers, chances, chosen, self._draws)
 
     @property
     def actions(self) -> Sequence[Any]:
@@ -391,6 +391,10 @@ class Learner:
             with saved_state.contents(path):
                 saved_rows.restore(learner._store, releases, changes, ledger, facts, rows)
         return learner
+
+
+def _ranked(offers: Everything | Offers, chosen: Any, uniforms: Any, chances: Any) -> list[Any]:
+    return ranked(offers, chances, chosen, uniforms)
 
 
 def _plain(name: Any) -> Any:
