@@ -20,7 +20,7 @@ from discreet.arrays.backend import as_like, at_least, lift, padded
 from discreet.arrays.linear_algebra import raised_eigenvalues
 from discreet.oracles.mechanisms.legal_rows import matrix_bits
 from discreet.releases.forgetting import remembered
-from discreet.releases.statistics import Statistics
+from discreet.releases.statistics import Statistics, times_power_of_two
 from discreet.types import Array
 
 FLOOR = 0.3
@@ -95,12 +95,15 @@ def pooled(
     records: Any = 0.0
     heard: Any = 0.0
     variance: Any = 0.0
-    for each, share in remembered(statistics, half_life):
+    kept = remembered(statistics, half_life)
+    taken_out = _taken_out([each for each, _ in kept], scaled=matrix is not None and not alike)
+    for (each, share), power in zip(kept, taken_out, strict=True):
         # Directly from its own coordinates: by way of plain ones rounding would grow with ‖M‖².
         one_gram, noise = padded(each.gram, newest.gram.shape, (-3,)), each.variance
         one_response = padded(each.response, newest.response.shape, (-2,))
         if matrix is not None:
-            change, clear = matrix @ each.inverse, lift(clear, matrix, 0)
+            change = times_power_of_two(matrix @ each.inverse, power)
+            clear = lift(clear, matrix, 0)
             noise = as_like(noise, change) * at_least((change * change).sum((-2, -1)) / p, 1.0) ** 2
             there = change[..., None, :, :]
             one_gram, one_response = there @ one_gram @ there.mT, one_response @ change.mT
@@ -111,6 +114,15 @@ def pooled(
         heard = heard + weight * each.heard
     noise = (2 * p * variance) ** 0.5
     return Pool(gram, response, noise, records, heard, matrix, newest.inverse, alike)
+
+
+def _taken_out(statistics: Sequence[Statistics], scaled: bool) -> list[Any]:
+    """The powers of two that were taken out of the matrices between each batch and the newest."""
+    powers: list[Any] = [0] * len(statistics)
+    if scaled:
+        for place in range(len(statistics) - 2, -1, -1):
+            powers[place] = powers[place + 1] + statistics[place].excess
+    return powers
 
 
 def publishable(matrix: Array) -> np.ndarray[Any, Any]:
