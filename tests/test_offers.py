@@ -123,11 +123,11 @@ def test_what_is_offered_does_not_show_itself():
 
 
 WRONG = {
-    "unknown": (["i1", "zz"], "got 'zz'"),
+    "unknown": (["i1", "zz"], "got text that is none of them"),
     "nothing": ([], "at least one"),
     "twice": (["i1", "i1"], "distinct"),
     "text": ("i1", "list of actions"),
-    "other features": ({"n": [0.1]}, "item 'n'"),
+    "other features": ({"n": [0.1]}, "item of the offer"),
     "known, with features": ({"i1": [0.1, 0.1]}, "come without features"),
     "no word": ([(7, [0.1, 0.1])], "word without blanks"),
 }
