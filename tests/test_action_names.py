@@ -40,7 +40,7 @@ def test_one_is_a_word_or_an_int():
 def test_without_names_numbers_stay():
     assert action_name(NUMBERED, 2) == 2
     assert action_index(NUMBERED, [2, 0]).tolist() == [2, 0]
-    with refused(InvalidInput, "action must be a whole number from 0 to 2", "'mail'", "Plan("):
+    with refused(InvalidInput, "action must be a whole number from 0 to 2", "got text", "Plan("):
         action_index(NUMBERED, "mail")
 
 
@@ -60,7 +60,12 @@ def test_without_names_numbers_stay():
 )
 def test_what_names_no_action_is_refused_with_the_nearest_name(value, words):
     with refused(InvalidInput, *words):
-        action_index(NAMED, value, "labels")
+        action_index(NAMED, value, "labels", public=True)
+    with refused(InvalidInput, "labels must be one of", "that is none of them") as withheld:
+        action_index(NAMED, value, "labels")  # private: neither the value nor what is near it
+    assert words[0] not in str(withheld.value) or "got" not in words[0]
+    assert "Did you mean" not in str(withheld.value)
+    assert str(withheld.value).startswith("row 1: ") == (np.ndim(value) > 0)
 
 
 @pytest.mark.parametrize(

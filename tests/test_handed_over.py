@@ -90,5 +90,5 @@ def test_logs_of_a_frame_with_names_of_actions():
     table = estimated.to_frame()
     assert table["estimate"].tolist() == ["ips", "snips", "dr"]
     assert table["value"].tolist()[0] == estimated.ips.value
-    with refused(dc.InvalidInput, "actions must be one of 'none', 'mail'", "'mial'"):
+    with refused(dc.InvalidInput, "row 0: actions must be one of 'none', 'mail'", "got text"):
         dc.Logs.of(PLAN, CONTEXTS, ["mial"] * ROWS, np.zeros(ROWS), np.ones(ROWS))

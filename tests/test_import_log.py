@@ -136,6 +136,48 @@ def test_a_horizon_counts_decisions():
     assert replace(PLAN, horizon=50).schedule.lengths() == [*LENGTHS, 16, 24, 10]
 
 
+def rows_of_fits(plan, contexts, played, losses, monkeypatch, **words):
+    """For each fit of a log, its rows as they come: features, and losses that were observed."""
+    made, seen = learner(plan), []
+    fit = made._fit
+
+    def watched(batch, released, ledger):
+        told = np.where(batch.observed, batch.losses, 0.0).sum(axis=-1)
+        seen.append([(*x, y) for x, y in zip(batch.features.tolist(), told.tolist(), strict=True)])
+        return fit(batch, released, ledger)
+
+    monkeypatch.setattr(made, "_fit", watched)
+    made.import_log(contexts, played, losses, **words)
+    return seen
+
+
+@pytest.mark.parametrize("people", [False, True])
+def test_rows_are_cut_into_batches_by_position_and_never_by_content(monkeypatch, people):
+    """Privacy: one row whose content decided its batch would move others between batches."""
+    plan, words = PLAN, {}
+    if people:
+        plan, words = USERS, {"user": [f"person {row}" for row in range(1_000)]}
+    contexts, played, losses = X[LOG].copy(), PLAYED[LOG].copy(), LOSSES[LOG].copy()
+    # In no order by any column, so that sorting by one, or grouping by action, would show.
+    mapped = plan.features.map(contexts).tolist()
+    expected = [(*x, y) for x, y in zip(mapped, losses.tolist(), strict=True)]
+    starts = np.cumsum([0, *LENGTHS])
+    found = rows_of_fits(plan, contexts, played, losses, monkeypatch, **words)
+    assert [len(rows) for rows in found] == LENGTHS
+    for rows, start in zip(found, starts, strict=False):
+        assert rows == expected[start : start + len(rows)]
+    # One person's other content changes their own row, and no other row of any batch.
+    contexts[500], played[500], losses[500] = [0.5, -0.5, 0.5], (played[500] + 1) % 3, 0.25
+    other = rows_of_fits(plan, contexts, played, losses, monkeypatch, **words)
+    differ = [
+        start + place
+        for start, here, there in zip(starts, found, other, strict=False)
+        for place, (one, two) in enumerate(zip(here, there, strict=True))
+        if one != two
+    ]
+    assert differ == [500]
+
+
 USERS = replace(PLAN, unit="user", batches_per_user=2, records_per_batch=1)
 
 

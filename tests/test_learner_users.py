@@ -26,6 +26,12 @@ def learner(batches=2, records=1, seed=0, **changes):
     return dc.Learner(chosen, noise=dc.SecureNoise(fast=True), draws=np.random.default_rng(seed))
 
 
+def release(one):
+    """Close the oldest batch, since no answer does, and release it."""
+    one.close()
+    return one.release()
+
+
 def contexts(*values):
     return np.array(values, dtype=float)[:, None]
 
@@ -50,7 +56,7 @@ def test_beyond_the_bound_a_slot_is_void_and_in_no_fit(monkeypatch):
         users = ["anna", "anna", "bob", *[7] * (size - 3)]
         many = one.decide(contexts(0.1, 0.2, 0.3, *[0.4] * (size - 3)), user=users)
         one.observe(many.id, [0.25, 0.5, 0.75, *[1.0] * (size - 3)])
-        one.release()
+        release(one)
     first = [(0.1, [0.25]), (0.0, []), (0.3, [0.75]), (0.4, [1.0])]
     assert seen == [first, [*first, (0.0, [])], [(0.0, [])] * 6]
     assert [item.records for item in one.released.items] == [4, 5, 6]  # slots, not people
@@ -63,9 +69,7 @@ def test_a_slot_counts_whether_or_not_it_is_answered(monkeypatch):
         many = one.decide(contexts(*[0.1] * size), user=["anna", "b", *["c"] * (size - 2)])
         if answered:
             one.observe(many.id, np.ones(6))
-        else:
-            one.close()
-        one.release()
+        release(one)
     assert seen[2] == [(0.0, [])] * 6
 
 
@@ -75,7 +79,7 @@ def test_k_counts_the_slots_of_a_batch_and_not_of_a_call(monkeypatch):
     for value in (0.1, 0.2, 0.3, 0.4):
         decision = one.decide(contexts(value)[0], user="anna")
         one.observe(decision.id, 1.0)
-    one.release()
+    release(one)
     assert [x for x, _ in seen[0]] == [0.1, 0.2, 0.0, 0.0]
 
 
@@ -84,8 +88,7 @@ def test_a_void_slot_takes_no_missing_loss(missing, monkeypatch):
     one = learner(batches=1, records=1, missing_loss=missing)
     seen = fitted(one, monkeypatch)
     one.decide(contexts(0.1, 0.2, 0.3, 0.4), user=["anna"] * 4)
-    one.close()
-    one.release()
+    release(one)
     assert seen == [[(0.1, [] if missing is None else [1.0]), *[(0.0, [])] * 3]]
 
 
@@ -94,7 +97,7 @@ def test_full_feedback_has_void_rows_too(monkeypatch):
     seen = fitted(one, monkeypatch)
     many = one.decide(contexts(0.1, 0.2, 0.3, 0.4), user=["anna", "anna", "bob", "bob"])
     one.observe(many.id, np.tile([0.0, 1.0], (4, 1)))
-    one.release()
+    release(one)
     assert seen == [[(0.1, [0.0, 1.0]), (0.0, []), (0.3, [0.0, 1.0]), (0.0, [])]]
 
 
@@ -130,11 +133,14 @@ def test_replies_are_the_same_for_slots_that_count_and_void_slots():
 def test_a_void_slot_is_awaited_like_any_other():
     one = learner(batches=1)
     many = one.decide(contexts(0.1, 0.2, 0.3, 0.4), user=["anna"] * 4)
-    one.observe(many.id[:3], np.zeros(3))
-    with refused(dc.NotReady):
-        one.release()
-    one.observe(many.id[3], 0.0)
-    one.release()
+    said = []
+    for answered in (many.id[:3], many.id[3:]):
+        one.observe(answered, np.zeros(len(answered)))
+        with refused(dc.NotReady, "window is not over") as error:
+            one.release()
+        said.append(str(error.value))
+    assert said[0] == said[1]  # an answer changes nothing
+    release(one)
 
 
 # The guarantee.
@@ -146,7 +152,7 @@ def test_the_ledger_is_for_a_person_and_never_ends():
     for size in range(4, 9):
         many = one.decide(contexts(*[0.5] * size), user=["anna"] * size)
         one.observe(many.id, np.zeros(size))
-        one.release()
+        release(one)
         spent.append(one.ledger.spent().epsilon)
     assert spent[0] < 0.8
     assert spent[1:] == [pytest.approx(1.0, abs=1e-3)] * 4
@@ -159,7 +165,7 @@ def test_a_seeded_learner_of_users_promises_nothing():
     one = dc.Learner(plan(), noise=dc.SeededNoise(0))
     many = one.decide(contexts(*[0.5] * 4), user=["anna"] * 4)
     one.observe(many.id, np.zeros(4))
-    one.release()
+    release(one)
     assert one.ledger.spent().epsilon == np.inf
 
 
@@ -187,7 +193,8 @@ def test_counts_survive_a_file(tmp_path, monkeypatch):
     again.observe(again.decide(contexts(*[0.2] * 4), user=["anna", "b", "bob", "c"]).id, [0.0] * 4)
     users = ["anna", "bob", "b", "c", "d", "d"]
     again.observe(again.decide(contexts(*[0.3] * 6), user=users).id, [0.0] * 6)
-    again.release()
+    for _ in range(3):
+        release(again)
     rows = [[x for x, heard in batch if heard] for batch in seen]
     assert rows == [[0.1, 0.1], [0.1, 0.2, 0.2, 0.2], [0.3, 0.3, 0.3]]
 
@@ -223,7 +230,7 @@ def test_who_is_erased_is_served_and_never_counts_again(monkeypatch):
     assert (decision.id, decision.stored) == (1, True)
     one.decide(contexts(0.3, 0.4), user=["nobody who was here", "bob"])
     one.observe(np.arange(4), np.zeros(4))
-    one.release()
+    release(one)
     assert [x for x, heard in seen[0] if heard] == [0.1, 0.4]
 
 
@@ -245,7 +252,7 @@ def test_a_column_of_a_frame_names_the_users(monkeypatch):
     many = one.decide(frame, user="who")
     assert list(many.id.index) == list("abcd")
     one.observe(many.id, np.zeros(4))
-    one.release()
+    release(one)
     assert [x for x, heard in seen[0] if heard] == [0.1, 0.3]
 
 
@@ -255,9 +262,10 @@ def test_a_decision_without_a_slot_does_not_count(monkeypatch):
     many = one.decide(contexts(*[0.1] * 6), user=["a", "b", "c", "d", "late", "late"])
     assert many.stored.tolist() == [True] * 4 + [False] * 2
     one.observe(many.id, np.zeros(6))
+    release(one)
     many = one.decide(contexts(*[0.2] * 5), user=["late", "a", "b", "e", "f"])
     one.observe(many.id, np.zeros(5))
-    one.release()
+    release(one)
     assert [x for x, heard in seen[1] if heard] == [0.2, 0.2, 0.2]
 
 
@@ -267,5 +275,5 @@ def test_void_slots_add_nothing_to_simulated_sums_of_stretched_rows():
     one = dc.Learner(stretched, noise=dc.SeededNoise(0), window=None)
     made = one.decide(contexts(0.1, 0.2, 0.3, 0.4), user=["anna"] * 4)
     one.observe(made.id, [0.0, 1.0, 1.0, 0.0])
-    one.release()
+    release(one)
     assert np.isfinite(one.released.latest.predictor.weights).all()

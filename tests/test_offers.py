@@ -45,6 +45,38 @@ def test_an_offer_is_obeyed_and_its_propensities_add_up():
         assert decision.ranking[0] == decision.action
 
 
+def later_actions(offer, *, single=True):
+    """What 40 people receive after somebody with this offer has asked for a ranking."""
+    learner = taught(joint_plan(budget=dc.Budget.none()), rounds=6)
+    if single:
+        orders = [learner.decide(CONTEXT, actions=offer).ranking]
+    else:
+        orders = learner.decide(np.tile(CONTEXT, (2, 1)), actions=[offer, list(ITEMS)]).ranking
+    later = [learner.decide(CONTEXT) for _ in range(40)]
+    return [each.action for each in later], [each.ranking for each in later], orders[1:]
+
+
+def test_a_ranking_moves_no_draw_of_anybody_else():
+    """The size of an offer is private: later actions and rankings must not depend on it."""
+    short, long = later_actions(["i1", "i2"]), later_actions(list(ITEMS))
+    assert short[:2] == long[:2]
+    assert len({tuple(order) for order in short[1]}) > 10  # rankings are drawn, not repeated
+    short, long = (later_actions(offer, single=False) for offer in (["i1", "i2"], list(ITEMS)))
+    assert short == long  # nor those of another person in the same call
+
+
+def test_asking_for_a_ranking_changes_no_later_action():
+    actions = []
+    for asks in (False, True):
+        learner, seen = taught(joint_plan(), rounds=6), []
+        for _ in range(30):
+            decision = learner.decide(CONTEXT)
+            seen.append(decision.action)
+            _ = asks and decision.ranking
+        actions.append(seen)
+    assert actions[0] == actions[1]
+
+
 def test_requests_of_one_call_may_have_offers_of_their_own():
     learner = taught(joint_plan())
     offers = [["i1"], ["i2", "i3"], {"new": [0.1, 0.2], "i9": [0.0, 0.1]}, ["i4", "i5"]]
@@ -91,11 +123,11 @@ def test_what_is_offered_does_not_show_itself():
 
 
 WRONG = {
-    "unknown": (["i1", "zz"], "got 'zz'"),
+    "unknown": (["i1", "zz"], "got text that is none of them"),
     "nothing": ([], "at least one"),
     "twice": (["i1", "i1"], "distinct"),
     "text": ("i1", "list of actions"),
-    "other features": ({"n": [0.1]}, "item 'n'"),
+    "other features": ({"n": [0.1]}, "item of the offer"),
     "known, with features": ({"i1": [0.1, 0.1]}, "come without features"),
     "no word": ([(7, [0.1, 0.1])], "word without blanks"),
 }

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from discreet.errors import InvalidInput
+from discreet.errors import InvalidInput, kind_of
 from discreet.formatting import listed
 from discreet.validate import nearest
 
@@ -34,8 +34,10 @@ def checked_names(names: Any) -> tuple[str, ...]:
     return tuple(str(word) for word in words)
 
 
-def action_index(of: Actions, values: Any, name: str = "action") -> Any:
+def action_index(of: Actions, values: Any, name: str = "action", *, public: bool = False) -> Any:
     """Names (or numbers) of actions as numbers: an int for one, an array of ints for many.
+
+    Only a ``public`` value, such as a setting, is quoted where it is wrong.
 
     >>> class Greetings:
     ...     n_actions, actions = 3, ("none", "mail", "call")
@@ -54,7 +56,9 @@ def action_index(of: Actions, values: Any, name: str = "action") -> Any:
         ]
     numbers = np.asarray(known, dtype=np.int64).reshape(given.shape)
     if (numbers < 0).any():
-        raise _no_action(of, given[numbers < 0].tolist()[0], name)
+        wrong = np.flatnonzero(numbers.reshape(-1) < 0)[0]
+        where = f"row {wrong}: " * (numbers.ndim > 0)
+        raise _no_action(of, given.reshape(-1).tolist()[wrong], f"{where}{name}", public)
     return int(numbers) if numbers.ndim == 0 else numbers
 
 
@@ -72,10 +76,12 @@ def _number(value: Any, n_actions: int) -> int:
     return value if type(value) is int and 0 <= value < n_actions else -1
 
 
-def _no_action(of: Actions, value: Any, name: str) -> InvalidInput:
+def _no_action(of: Actions, value: Any, name: str, public: bool) -> InvalidInput:
     if of.actions is None:
         step = "Give the number of an action, or name actions with Plan(actions=[…])."
         rule = f"a whole number from 0 to {of.n_actions - 1}"
     else:
-        rule, step = f"one of {listed([*map(repr, of.actions)])}", nearest(value, of.actions)
-    return InvalidInput(f"{name} must be {rule}; got {value!r}. {step}")
+        rule, step = f"one of {listed([*map(repr, of.actions)])}", "Compare its spelling with them."
+        step = nearest(value, of.actions) if public else step
+    got = repr(value) if public else f"{kind_of(value)} that is none of them"
+    return InvalidInput(f"{name} must be {rule}; got {got}. {step}")

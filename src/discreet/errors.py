@@ -14,10 +14,40 @@
     ├── ServiceError       (RuntimeError) a request that a service refused or did not answer
     └── PrivateData        (TypeError)    an attempt to serialise or print private rows
 
-A message has the form ``<name> must be <rule>; got <value>. <next step>``. The value is
-shown only where it is the caller's own argument. Nothing computed from stored rows ever
-appears in a message.
+A message has the form ``<name> must be <rule>; got <value>. <next step>``. What is public is
+quoted: parameters of a plan, names of declared fields, paths, columns of public sets. What a person
+brings or reports is never quoted, nor anything computed from it: contexts, offers, actions, losses,
+rewards, ids of people and of decisions. There ``<value>`` is its kind (``kind_of``), and the row or
+line tells where it is: logs and exception reporters keep errors.
+[docs/privacy/threat-model.md, "Errors"]
 """
+
+import datetime
+import numbers
+
+
+def kind_of(value: object) -> str:
+    """What kind of thing a private value is, in the words of errors; never the value itself.
+
+    >>> [kind_of(each) for each in (131.4, "Anna", "", None, True, [7])]
+    ['a number', 'text', 'empty text', 'none', 'a truth value', 'a list']
+    """
+    name = type(value).__name__
+    if value is None:
+        return "none"
+    if name in ("bool", "bool_"):
+        return "a truth value"
+    if isinstance(value, str):
+        return "text" if value else "empty text"
+    if isinstance(value, numbers.Real):
+        try:
+            finite = float("-inf") < float(value) < float("inf")
+        except OverflowError:
+            finite = False
+        return "a number" if finite else "a number that is not finite"
+    if isinstance(value, datetime.date) or name == "datetime64":
+        return "a date"
+    return f"a {name}"
 
 
 class DiscreetError(Exception):

@@ -233,7 +233,7 @@ def _place(names: list[Any], action: Any) -> int:
     if action in names:
         return names.index(action)
     raise InvalidInput(
-        f"action must be one of those offered; got {action!r}. Offer it with actions=[…]."
+        "action must be one of those offered; got another. Offer it with actions=[…]."
     )
 
 

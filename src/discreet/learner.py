@@ -25,10 +25,11 @@ from discreet.offer_reader import Known, read_offers
 from discreet.offers import Everything, Offers, ranked
 from discreet.outlook import warn_if_too_noisy
 from discreet.plan import Plan
+from discreet.policies.ranking import RankingDraws
 from discreet.privacy.accounting import epsilon
 from discreet.privacy.budget import Budget
 from discreet.privacy.groups import person_event
-from discreet.privacy.ledger import DISJOINT, DISJOINT_PARTS, Ledger
+from discreet.privacy.ledger import Ledger, disjoint
 from discreet.privacy.noise import Noise, SecureNoise
 from discreet.privacy.participation import ONCE
 from discreet.private_release import private_release
@@ -86,6 +87,7 @@ class Learner:
         self._noise: Noise = noise or SecureNoise()
         # Actions may come from an ordinary generator: privacy holds for every fixed draw.
         self._draws = draws or np.random.default_rng()
+        self._rankings = RankingDraws(self._draws)
         budget = plan.budget if self._noise.exact else Budget.none()  # seeded noise buys nothing
         claimed = person_event(self._noise.claim(plan.event), often or ONCE)
         if epsilon(claimed, budget.delta) > budget.epsilon:
@@ -94,7 +96,8 @@ class Learner:
                 f"got {self._noise!r}, whose sampler would take more than half of δ. "
                 "Use SecureNoise() without fast."
             )
-        because = DISJOINT if plan.control is None else DISJOINT_PARTS
+        early = plan.releases_on_last_answer
+        because = disjoint(control=plan.control is not None, on_last_answer=early)
         ledger = Ledger(budget, unit=plan.unit, assumption=because, participation=often)
         self._store = MemoryStore(
             plan.nothing_released(),
@@ -106,6 +109,7 @@ class Learner:
             clock=clock,
             people=None if often is None else PeopleRegistry(often),
             parts=plan.control is not None,
+            on_last_answer=early,
         )
         self._fit = partial(private_release, plan, self._noise)
         self._custody = saved_state.Custody()
@@ -189,10 +193,11 @@ class Learner:
             if self.plan.control is not None:
                 control = self._in_control(self.plan.control, len(features), users)
                 chosen = np.where(control, offers.instead(u), chosen)
+            uniforms = self._rankings.next_call()
             rows, blocks = offers.stored(chosen)
             ids = self._store.take(rows, blocks, users or (), control)
         chances = partial(offers.chances, policy, released, control)
-        order = partial(self._ranked, offers, chosen)
+        order = partial(_ranked, offers, chosen, uniforms)
         names, numbers = offers.named(chosen)
         if single:
             stored = bool(ids[0] >= 0)
@@ -217,9 +222,6 @@ class Learner:
             known = known_actions(self.plan, released, batch)
             self._known_before = (released.changes, batch, known)
         return self._known_before[2]
-
-    def _ranked(self, offers: Everything | Offers, chosen: Any, chances: Any) -> list[Any]:
-        return ranked(offers, chances, chosen, self._draws)
 
     @property
     def actions(self) -> Sequence[Any]:
@@ -389,6 +391,10 @@ class Learner:
             with saved_state.contents(path):
                 saved_rows.restore(learner._store, releases, changes, ledger, facts, rows)
         return learner
+
+
+def _ranked(offers: Everything | Offers, chosen: Any, uniforms: Any, chances: Any) -> list[Any]:
+    return ranked(offers, chances, chosen, uniforms)
 
 
 def _plain(name: Any) -> Any:

@@ -107,4 +107,5 @@ def release_log(store: MemoryStore, plan: Plan, rows: LoggedRows, compute: Compu
         nobody = None if plan.control is None else np.zeros(len(one.actions), dtype=bool)
         ids = store.take(one.features, one.actions, one.users, nobody)
         store.hear(ids, one.losses)
+        store.close()  # at a public moment: the whole log is there
         store.release(compute)

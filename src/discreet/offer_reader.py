@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from discreet.control import UNIFORM, Control
-from discreet.errors import InvalidInput
+from discreet.errors import InvalidInput, kind_of
 from discreet.features.joint import Joint
 from discreet.features.offered import Offered, OfferedBlocks, OfferedPairs
 from discreet.features.schema import Schema
@@ -17,7 +17,6 @@ from discreet.features.unit_ball import UnitBall
 from discreet.offers import Group, Offers
 from discreet.releases.catalogue import Catalogue, item_row
 from discreet.types import Floats
-from discreet.validate import nearest
 
 
 class Acting(Protocol):
@@ -149,7 +148,7 @@ def _read(known: Known, offer: Any, brought: int = 0) -> _Offer:
         offer = [*offer.items()]
     if isinstance(offer, (str, bytes, Mapping)) or not isinstance(offer, (Sequence, np.ndarray)):
         raise InvalidInput(
-            f"actions must be a list of actions; got {offer!r}. Write actions=['a', 'b']."
+            f"actions must be a list of actions; got {kind_of(offer)}. Write actions=['a', 'b']."
         )
     _refuse_nothing(offer)
     first, places = len(known.names) + brought, list[int]()
@@ -166,7 +165,7 @@ def _read(known: Known, offer: Any, brought: int = 0) -> _Offer:
             name, features, schema = _brought(known, item)
             place = first + len(made.names)
             made.names.append(name)
-            made.rows.append(item_row(schema, name, features))
+            made.rows.append(item_row(schema, name, features, "item of the offer"))
         places.append(place)
     if len(set(places)) != len(places) or len(set(made.names)) != len(made.names):
         raise InvalidInput(
@@ -194,17 +193,18 @@ def _brought(known: Known, item: Any) -> tuple[str, Any, UnitBall | Schema]:
         name, features = item, None
     if features is None or known.joint is None:
         said = "items of the catalogue" if known.joint is not None else "actions of the plan"
-        words = [str(each) for each in known.places]
         raise InvalidInput(
-            f"actions must be {said} that are in use; got {name!r}. {nearest(str(name), words)}"
+            f"actions must be {said} that are in use; got {kind_of(name)} that is none of them. "
+            "Compare its spelling with learner.actions."
         )
     if not isinstance(name, str) or not name or name != name.strip():
         raise InvalidInput(
-            f"id of an item must be a word without blanks around it; got {name!r}. Name the item."
+            f"id of an item must be a word without blanks around it; got {kind_of(name)}. "
+            "Name the item."
         )
     if name in known.places:
         raise InvalidInput(
-            f"item {name!r} must come without features: it is in the catalogue, which has them. "
+            "item of the offer must come without features where the catalogue has it; got both. "
             "Offer its id alone."
         )
     return name, features, known.joint.action

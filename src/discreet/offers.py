@@ -18,7 +18,7 @@ from discreet.control import control_actions, control_chances
 from discreet.features.offered import Offered
 from discreet.plan import Plan
 from discreet.policies import Policy, one_row
-from discreet.policies.ranking import sampled_order
+from discreet.policies.ranking import Uniforms, sampled_order
 from discreet.releases.released import Released
 from discreet.types import Floats
 
@@ -148,11 +148,13 @@ class Offers:
         return int(found[0])
 
 
-def ranked(offers: Everything | Offers, chances: Any, chosen: Floats, draws: Any) -> list[Any]:
+def ranked(
+    offers: Everything | Offers, chances: Any, chosen: Floats, uniforms: Uniforms
+) -> list[Any]:
     """The names of each request's offer in a sampled order, the chosen one first."""
     rows = zip(offers.offered_names(), chances, chosen, strict=True)
     orders = []
-    for names, row, first in rows:
-        order = sampled_order(np.asarray(row), int(first), draws.random(len(row)))
+    for request, (names, row, first) in enumerate(rows):
+        order = sampled_order(np.asarray(row), int(first), uniforms(request, len(row)))
         orders.append([names[place] for place in order])
     return orders

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from discreet.errors import CorruptRelease, InvalidInput
+from discreet.errors import CorruptRelease, InvalidInput, kind_of
 
 
 def _number(value: Any) -> float:
@@ -93,10 +93,10 @@ class Outcome:
         if self.clip and math.isfinite(number):
             number = min(max(number, self.low), self.high)
         if not self.low <= number <= self.high:  # NaN is refused here too
-            step = self._step if number == number else self._as_number
-            raise InvalidInput(
-                f"{self.word} must be a {self._rule('number')}; got {value!r}. {step}"
-            )
+            outside = math.isfinite(number)
+            got, step = ("a number outside", self._step) if outside else (kind_of(value), "")
+            step = step or (self._step if number == number else self._as_number)
+            raise InvalidInput(f"{self.word} must be a {self._rule('number')}; got {got}. {step}")
         # The two ends give exactly 0 and 1, and the default range changes no bit.
         return abs(number - self._best) / (self.high - self.low)
 
@@ -115,6 +115,8 @@ class Outcome:
             step = f"Report one {self.word} per id, and with full feedback one per action."
         inside = (numbers >= self.low) & (numbers <= self.high)
         if numbers.shape != shape or not bool(inside.all()):
+            if numbers.shape == shape and shape:
+                got += f" (first in row {int(np.argwhere(~inside)[0][0])})"
             raise InvalidInput(
                 f"{self.plural} must be {self._rule('numbers')} of shape {shape}; {got}. {step}"
             )

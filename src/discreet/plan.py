@@ -95,8 +95,9 @@ class Plan:
         missing_loss: Replaces the loss of an unanswered slot; None makes the slot void.
         outcome: What people report: ``Loss(low, high)`` or ``Reward(low, high)``.
         releases: "automatic" (at the first decision after a batch is complete) or "on_request"
-            (only when ``release`` is called, so that a public clock, and no person's answer, sets
-            the time).
+            (only when ``release`` is called). A batch is complete when its window is over or
+            ``close`` was called. Where releases are automatic and the unit is a decision, its last
+            answer completes it too: the guarantee then takes who answered as public.
         unit: What ε protects: one "decision", or with "user" everything that one person
             contributes. ``Learner.decide(context, user=…)`` enforces it.
         batches_per_user: The most batches that a person enters, by default 4.
@@ -228,6 +229,11 @@ class Plan:
         if self.batches_per_user is None or self.records_per_batch is None:
             return None
         return Participation(self.batches_per_user, self.records_per_batch)
+
+    @property
+    def releases_on_last_answer(self) -> bool:
+        """Whether a batch is released as soon as all its slots are answered."""
+        return self.releases == "automatic" and self.unit == "decision"
 
     @cached_property
     def mechanism(self) -> Mechanism:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.errors import InvalidInput
+from discreet.errors import InvalidInput, kind_of
 from discreet.frames import Column, column, column_of, is_frame, is_series, opened
 from discreet.outcome import Outcome
 
@@ -102,7 +102,7 @@ def _ids(found: Column) -> Any:
     whole = np.asarray([_is_whole(each) for each in values.tolist()], dtype=bool)
     wrong = np.flatnonzero(found.missing | ~whole)
     if len(wrong):
-        got = "none" if found.missing[wrong[0]] else repr(values.tolist()[wrong[0]])
+        got = "none" if found.missing[wrong[0]] else _id_kind(values.tolist()[wrong[0]])
         raise InvalidInput(
             f"row {wrong[0]}: id must be the id of a decision, a whole number; got {got}. "
             "Pass decisions.id unchanged, and leave out rows without one."
@@ -122,6 +122,10 @@ def _outcomes(found: Column, outcome: Outcome) -> Any:
             except InvalidInput as error:
                 raise InvalidInput(f"row {row}: {error}") from None
     return found.values.tolist() if found.values.dtype == object else found.values
+
+
+def _id_kind(value: Any) -> str:
+    return "a number that is not whole" if type(value) is float else kind_of(value)
 
 
 def _is_whole(value: Any) -> bool:

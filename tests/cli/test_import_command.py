@@ -46,6 +46,25 @@ def run(capsys, *words):
 CSV = ("--log", "log.csv", "--action", "shown", "--loss", "lost", "--ignore", "who")
 
 
+@pytest.mark.parametrize("log", ["log.csv", "log.vw"])
+@pytest.mark.usefixtures("folder")
+def test_rows_keep_the_order_of_the_file(capsys, monkeypatch, log):
+    """Privacy: rows are cut into batches by position, so no command may sort them by content."""
+    seen, honest = [], dc.Learner.import_log
+
+    def watched(self, contexts, actions, **words):
+        seen.append((np.asarray(contexts), np.asarray(words["losses"])))
+        return honest(self, contexts, actions, **words)
+
+    monkeypatch.setattr(dc.Learner, "import_log", watched)
+    words = CSV if log == "log.csv" else ("--log", log)
+    code, out, err = run(capsys, *words, "--out", "warm")
+    assert code == 0, out + err
+    contexts, losses = seen[0]
+    np.testing.assert_allclose(contexts.astype(float), X, atol=1e-12)
+    assert losses.astype(float).tolist() == LOST.tolist()
+
+
 def right(learner):
     return np.mean(learner.decide(X).action_index == BEST)
 

@@ -104,7 +104,7 @@ def test_numeric_classes_are_ordered_as_numbers(tmp_path):
         ("", ["header"]),
         ("a,class\n", ["records"]),
         ("class\nyes\n", ["two columns"]),
-        ("a,b,class\n1,2,x\n1,red,y\n", ["line 3", "'b'", "'red'", "0/1"]),
+        ("a,b,class\n1,2,x\n1,red,y\n", ["line 3", "'b'", "got text", "0/1"]),
         ("a,class\n,x\n?,y\n,x\n", ["columns with values"]),
         ("a,b,class\n1,2\n", ["line 2", "3 columns"]),
         ("a,class\n1,x\n2,\n", ["class on every line"]),

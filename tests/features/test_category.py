@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from discreet import Category, InvalidInput, Schema
+from discreet.errors import kind_of
 from wording import refused
 
 
@@ -25,16 +26,16 @@ def test_other_is_of_the_same_kind():
     field = Category("rank", [3, 1], other=True)
     assert [place(field, value) for value in (7, -2.0, 10**20)] == [2, 2, 2]
     for value in ("3", 2.5, True, False):
-        with refused(InvalidInput, "'rank'", repr(value)):
+        with refused(InvalidInput, "'rank'", f"got {kind_of(value)}"):
             place(field, value)
 
 
 @pytest.mark.parametrize(
     ("field", "value", "words"),
     [
-        (Category("rank", [1, 2]), "2", ["[1, 2]", "got '2'", "not a string"]),
-        (Category("rank", ["1", "2"]), 2, ["['1', '2']", "got 2", "Send a string, not int"]),
-        (Category("rank", ["gold", "tin"]), "glod", ["Did you mean 'gold'?"]),
+        (Category("rank", [1, 2]), "2", ["[1, 2]", "got text", "not a string"]),
+        (Category("rank", ["1", "2"]), 2, ["['1', '2']", "got a number", "Send a string, not int"]),
+        (Category("rank", ["gold", "tin"]), "glod", ["got text", "Compare its spelling"]),
         (Category("rank", list(range(500))), -1, ["18, 19] and 480 more"]),
         (Category("rank", ["a"], other=True), 3, ["one of ['a'], or any other word"]),
     ],
@@ -45,7 +46,7 @@ def test_the_message_fits_what_was_given(field, value, words):
 
 
 def test_a_column_tells_a_flag_from_the_number_one():
-    with refused(InvalidInput, "row 1: feature 'rank'", "got True"):
+    with refused(InvalidInput, "row 1: feature 'rank'", "got a truth value"):
         Schema([Category("rank", [1, 2])]).map(pd.DataFrame({"rank": [1, True]}, dtype=object))
 
 

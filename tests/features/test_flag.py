@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from discreet import Flag, InvalidInput, Schema
+from discreet.errors import kind_of
 from wording import refused
 
 
@@ -19,7 +20,7 @@ def test_true_is_plus_one_and_false_minus_one(value, sign):
 
 @pytest.mark.parametrize("value", ["true", "yes", 2, -1, 0.5, [], b"1"])
 def test_nothing_else_is_a_flag(value):
-    with refused(InvalidInput, "'member'", "true or false", repr(value)):
+    with refused(InvalidInput, "'member'", "true or false", f"got {kind_of(value)}"):
         Schema([Flag("member")]).map({"member": value})
 
 

@@ -68,7 +68,7 @@ def test_other_has_a_slot_of_its_own():
 
 
 def test_other_takes_words_only():
-    with refused(InvalidInput, "device", "7"):
+    with refused(InvalidInput, "device", "got a number"):
         Schema([Category("device", ["phone"], other=True)]).map({"device": 7})
 
 
@@ -81,23 +81,23 @@ def test_clip_clamps_to_the_declared_range():
 @pytest.mark.parametrize(
     ("context", "words"),
     [
-        ({**GOOD, "agee": 3}, ["'agee'", "in the schema", "Did you mean 'age'?"]),
-        ({"age": 3, "devise": "desk"}, ["'devise'", "Did you mean 'device'?"]),
+        ({**GOOD, "agee": 3}, ["features of the schema", "got 1 of another name", "Leave"]),
+        ({"age": 3, "devise": "desk"}, ["of another name", "Missing here: 'device'"]),
         ({"age": 3}, ["'device'", "missing"]),
         ({}, ["'age'", "missing"]),
-        ({**GOOD, "age": "75"}, ["'age'", "finite number", "'75'", "not a string"]),
-        ({**GOOD, "age": True}, ["'age'", "finite number", "True"]),
-        ({**GOOD, "age": None}, ["'age'", "finite number", "None"]),
-        ({**GOOD, "age": math.nan}, ["'age'", "finite number", "nan"]),
-        ({**GOOD, "age": math.inf}, ["'age'", "finite number", "inf"]),
+        ({**GOOD, "age": "75"}, ["'age'", "finite number", "got text", "not a string"]),
+        ({**GOOD, "age": True}, ["'age'", "finite number", "got a truth value"]),
+        ({**GOOD, "age": None}, ["'age'", "finite number", "a missing value"]),
+        ({**GOOD, "age": math.nan}, ["'age'", "finite number", "a missing value"]),
+        ({**GOOD, "age": math.inf}, ["'age'", "finite number", "not finite"]),
         ({**GOOD, "age": 10**400}, ["'age'", "finite number"]),
-        ({**GOOD, "age": [75]}, ["'age'", "finite number", "[75]"]),
-        ({**GOOD, "age": 101}, ["'age'", "[0, 100]", "101", "clip=True"]),
-        ({**GOOD, "age": -0.001}, ["'age'", "[0, 100]", "-0.001"]),
-        ({**GOOD, "device": "desc"}, ["'device'", "'phone', 'desk'", "Did you mean 'desk'?"]),
-        ({**GOOD, "device": "television"}, ["'device'", "'television'"]),
-        ({**GOOD, "device": 1}, ["'device'", "1"]),
-        ({**GOOD, "device": None}, ["'device'", "None"]),
+        ({**GOOD, "age": [75]}, ["'age'", "finite number", "got a list"]),
+        ({**GOOD, "age": 101}, ["'age'", "[0, 100]", "a number outside", "clip=True"]),
+        ({**GOOD, "age": -0.001}, ["'age'", "[0, 100]", "a number outside"]),
+        ({**GOOD, "device": "desc"}, ["'device'", "'phone', 'desk'", "got text", "spelling"]),
+        ({**GOOD, "device": "television"}, ["'device'", "got text"]),
+        ({**GOOD, "device": 1}, ["'device'", "got a number"]),
+        ({**GOOD, "device": None}, ["'device'", "a missing value"]),
         ([GOOD, 3], ["context", "a dict", "int"]),
         ("age", ["context", "a dict", "str"]),
         (None, ["context", "a dict", "NoneType"]),

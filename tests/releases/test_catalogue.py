@@ -46,7 +46,7 @@ def test_items_join_and_leave():
 @pytest.mark.parametrize(
     ("items", "words"),
     [
-        ({"a": {"yaer": 1}}, "item 'a': feature 'yaer'"),
+        ({"a": {"yaer": 1}}, "item 'a': context must have the features of the schema"),
         ({"a": {"year": "old"}}, "item 'a'"),
         ({" a": {"year": 1950}}, "without blanks"),
         ([{"year": 1950}], "with 'id'"),

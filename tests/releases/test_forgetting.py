@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import discreet as dc
 from catalogue import OracleCase, batch_for
 from discreet.billboard.recomputation import recompute
+from discreet.oracles.mechanisms.geometry import pooled
 from discreet.oracles.mechanisms.pooled_statistics import PooledStatistics
 from discreet.releases.forgetting import HALF_LIVES, remembered
 from discreet.releases.release import Gram, Predictor, Release
@@ -122,6 +123,58 @@ def test_radii_and_rounds_count_as_much_as_the_releases(half_life):
 def plan(half_life, budget=BUDGET, **words):
     sizes = {"n_actions": 2, "features": dc.UnitBall(2), "first_batch": 4, "longest_batch": 8}
     return dc.Plan(**{**sizes, **words}, budget=budget, half_life=half_life)
+
+
+@pytest.mark.parametrize("half_life", [1, 3])
+def test_noise_may_dominate_for_thousands_of_releases(half_life, tmp_path):
+    """Each matrix is shorter than the one before: without a power of two taken out now and then
+    the numbers leave the range of floats after some 440 releases."""
+    sizes = {"features": dc.UnitBall(1), "first_batch": 2, "longest_batch": 2}
+    noisy = plan(half_life, **sizes)
+    learner = dc.Learner(
+        noisy, noise=dc.SecureNoise(fast=True), draws=np.random.default_rng(0), window=None
+    )
+    for _ in range(1_101):
+        decided = learner.decide(np.full((2, 1), 0.3))
+        learner.observe(decided.id, [0.0, 1.0])
+    released = learner.released
+    assert len(released.items) == 1_100
+    assert any(item.statistics.excess for item in released.items)
+    for item in released.items:
+        assert np.isfinite(item.predictor.weights).all()
+        assert 2.0**-66 < np.abs(item.statistics.matrix).max() < 2.0**66
+    # Whoever has the documents finds the same, and notices a matrix with another power of two.
+    released.save(tmp_path / "released.json")
+    assert len(recompute(Released.load(tmp_path / "released.json"))) == 1_100
+    forged = next(item for item in released.items[1:] if item.statistics.matrix.max() > 0.4)
+    numbers = replace(forged.statistics, matrix=2.0 * forged.statistics.matrix)
+    items = list(released.items[: forged.number])
+    items[-1] = replace(forged, statistics=numbers)
+    with pytest.raises(dc.CorruptRelease, match=r"statistics\.matrix of release"):
+        recompute(replace(released, items=tuple(items)))
+
+
+@pytest.mark.parametrize("power", [-300, -70, 80])
+def test_powers_of_two_are_taken_out_and_put_back(power):
+    """What is concluded is the same to the bit as from matrices that need no power taken out."""
+    case = OracleCase(dc.PooledRidge(), BUDGET)
+    mechanism = replace(case.calibrated, problem=replace(case.calibrated.problem, half_life=2))
+    first, second = (
+        fit.statistics
+        for fit in chain(mechanism, [batch_for(case, rows, seed=rows) for rows in (20, 30)])
+    )
+    # The second batch in coordinates that are 2^power times as long as the first publishes them.
+    far = replace(first, following=np.ldexp(first.following, power))
+    used = mechanism.matrix_after(far.following)
+    assert 0.5 <= np.abs(used).max() < 1.0
+    np.testing.assert_array_equal(np.ldexp(used, far.excess), far.following)
+    there = pooled([far, replace(second, matrix=used)], 10.0, half_life=2)
+    # The same relation between both, with the power in the coordinates of the first.
+    near = replace(first, matrix=np.ldexp(first.matrix, -far.excess), following=used)
+    here = pooled([near, replace(second, matrix=used)], 10.0, half_life=2)
+    for name in ("gram", "response", "noise", "records"):
+        np.testing.assert_array_equal(getattr(there, name), getattr(here, name))
+    np.testing.assert_array_equal(there.following(), here.following())
 
 
 def learnt(plan):

@@ -43,6 +43,8 @@ class Model:
             self.since += self.every
             if last is not None and last.sealed is None:
                 last.sealed, last.size = (self.decisions, self.since), len(last.losses)
+                if self.waiting == "pipeline" and self._another:
+                    self.ids = self._next_start  # numbers that nobody took stay unused
 
     def over(self, batch, coming=0):
         if batch.sealed is None:
@@ -55,7 +57,8 @@ class Model:
     def ready(self, coming=0):
         if not self.live or self.live[0].sealed is None:
             return False
-        return None not in self.live[0].losses.values() or self.over(self.live[0], coming)
+        answered = None not in self.live[0].losses.values()
+        return (self.automatic and answered) or self.over(self.live[0], coming)
 
     def release(self):
         batch = self.live.pop(0)
@@ -81,19 +84,25 @@ class Model:
         if last is None or len(last.losses) == last.size:
             if last is not None and self.waiting == "gap":
                 return -1
-            size = self.first << self.opened
-            if (
-                self.horizon is not None
-                and self.first * (2 ** (self.opened + 1) - 1) >= self.horizon
-            ):
+            if not self._another:
                 return -1
-            self.ids = self.first * (2**self.opened - 1)
+            size, self.ids = self.first << self.opened, self._next_start
             self.opened += 1
             last = Batch(self.opened, size)
             self.live.append(last)
         last.losses[self.ids] = None
         self.ids += 1
         return self.ids - 1
+
+    @property
+    def _another(self):
+        """Whether a batch may follow those that were opened."""
+        ends = self.first * (2 ** (self.opened + 1) - 1)
+        return self.horizon is None or ends < self.horizon
+
+    @property
+    def _next_start(self):
+        return self.first * (2**self.opened - 1)
 
     @property
     def _oldest(self):

@@ -28,6 +28,7 @@ ACTIONS, P = 3, 2
 
 def store(first=4, horizon=None, missing=None, **words):
     released = Released(ACTIONS, Schedule(first, horizon))
+    words = {"on_last_answer": True} | words
     return MemoryStore(released, Ledger(Budget.none()), P, missing, **words)
 
 

@@ -92,6 +92,21 @@ def test_joint_features_of_the_chosen_pair_are_stored_and_released(
     Billboard(documents, json.loads(documents[0])["key"]).recompute()
 
 
+def test_a_ranking_moves_no_draw_of_anybody_else(settings, play):
+    """The size of an offer is private: later draws of actions must not depend on it."""
+
+    async def scenario(service):
+        source = service.decisions._offered._draws
+        followed = []
+        for offered in (["Heat", "M"], ["Heat", "M", "Persona"], None):
+            source.bit_generator.state = np.random.default_rng(5).bit_generator.state
+            await service.decisions.decide("caller", HERE, actions=offered, ranking=True)
+            followed.append(source.random(4).tolist())
+        assert followed[0] == followed[1] == followed[2]
+
+    play(settings(plan=CATALOGUE), scenario)
+
+
 @pytest.mark.parametrize(
     "actions",
     [

@@ -96,6 +96,21 @@ def test_releases_of_another_experiment_are_a_prior():
     np.testing.assert_allclose(alone[0], weights.latest.predictor.weights, atol=0.05)
 
 
+@pytest.mark.parametrize("exposed", ["seeded", "no budget"])
+def test_releases_without_protection_are_no_prior(exposed):
+    """The ledger of the new plan would claim ε for sums that protect nobody."""
+    plan = replace(PLAN, oracle=dc.PooledRidge(geometry="plain"))
+    earlier = plan if exposed == "seeded" else replace(plan, budget=dc.Budget.none())
+    noise = dc.SeededNoise(0) if exposed == "seeded" else None
+    learner = dc.Learner(earlier, window=None, noise=noise)
+    made = learner.decide(X[:16])
+    learner.observe(made.id, LOSSES[:16])
+    learner.release()
+    for chosen in (plan, earlier):
+        with pytest.raises(InvalidInput, match="release 1 is marked NonPrivate"):
+            dc.prior_from_released(chosen, learner.released)
+
+
 def test_explain_names_source_and_weight():
     words = " ".join(replace(PLAN, prior=prior(weight=0.25, source="a trial")).explain().split())
     assert "a trial: 1,500 records, each worth 0.25" in words

@@ -95,8 +95,8 @@ class PlayedRows:
         number = float(np.squeeze(np.asarray(reward, dtype=np.float64)))
         if math.isnan(number) or not 0.0 <= number <= 1.0:
             raise InvalidInput(
-                f"reward must be in [0, 1] where the plan declares no other range; got {number!r}. "
-                "Make the plan with outcome=Reward(low, high)."
+                "reward must be in [0, 1] where the plan declares no other range; got a number "
+                "outside. Make the plan with outcome=Reward(low, high)."
             )
         self.learner.observe(decision, loss=1.0 - number)
 

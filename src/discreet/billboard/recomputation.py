@@ -86,9 +86,8 @@ def misfit(
         "gram": same_gram if problem.radii else gram is None,
     }
     if stretched:
-        holds["statistics.matrix"] = np.array_equal(
-            new.matrix, np.eye(p) if matrix is None else matrix
-        )
+        used = np.eye(p) if matrix is None else mechanism.matrix_after(matrix)
+        holds["statistics.matrix"] = np.array_equal(new.matrix, used)
         holds["statistics.following"] = isinstance(release.event, NonPrivate) or bool(
             np.any(new.following) and np.array_equal(publishable(new.following), new.following)
         )
@@ -120,7 +119,8 @@ def _differing(
         # Published entries are cut off below the last bit of their common integers, of which the
         # largest entry may fill only half.
         share += 2.0 ** (1 - matrix_bits(following.shape[-1]))
-        if _far(statistics[-1].following, following, share):
+        size = float(np.abs(following).max())
+        if not size or _far(statistics[-1].following / size, following / size, share):
             return "statistics.following"
     return None
 

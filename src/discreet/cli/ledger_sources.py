@@ -18,7 +18,7 @@ from discreet.cli.service_documents import (
 from discreet.errors import CorruptRelease, InvalidInput
 from discreet.formatting import epsilon_text
 from discreet.privacy.events import to_json
-from discreet.privacy.ledger import DISJOINT, DISJOINT_PARTS, Ledger, partitions
+from discreet.privacy.ledger import Ledger, disjoint, partitions
 from discreet.releases.canonical import read_document
 from discreet.releases.released import FILE_FORMAT, Released
 
@@ -100,7 +100,7 @@ def _of_chain(contents: list[bytes]) -> tuple[Mapping[str, Any], Mapping[str, An
         for each in published
         for part in partitions(f"document {each['number']}", "control" in chain.config)
     ]
-    because = DISJOINT_PARTS if "control" in chain.config else DISJOINT
+    because = _because(chain.config)
     budget = {"epsilon": repr(chain.budget.epsilon), "delta": repr(chain.budget.delta)}
     ledger = {
         "budget": budget,
@@ -136,11 +136,15 @@ def _of_releases(released: Released, head: str) -> tuple[Mapping[str, Any], Mapp
         "budget": {name: plan["budget"][name] for name in ("epsilon", "delta")},
         "unit": plan["unit"],
         **often,
-        "entries": [
-            {"assumption": DISJOINT_PARTS if "control" in plan else DISJOINT, "charges": charges}
-        ],
+        "entries": [{"assumption": _because(plan), "charges": charges}],
     }
     return ledger, {"releases": len(released.items), "head": head}
+
+
+def _because(plan: Mapping[str, Any]) -> str:
+    """Why the batches of a plan are disjoint."""
+    early = (plan["releases"], plan["unit"]) == ("automatic", "decision")  # as the plan says it
+    return disjoint(control="control" in plan, on_last_answer=early)
 
 
 def _participation(plan: Mapping[str, Any]) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from discreet.privacy.accounting import epsilon
 from discreet.privacy.attacker import attacker
 from discreet.privacy.events import assumptions, to_json
 from discreet.privacy.groups import epsilon_apart, epsilon_together, person_event
-from discreet.privacy.ledger import DISJOINT, DISJOINT_PARTS, RELATION
+from discreet.privacy.ledger import disjoint, relation
 from discreet.privacy.participation import ONCE
 from discreet.schedule import Schedule
 from discreet.validate import whole
@@ -79,7 +79,8 @@ def outlook(experiment: Experiment) -> dict[str, Any]:
     ]
     helpful = [number for number, size in enumerate(sizes, start=1) if size <= HELPFUL]
     event, often = plan.event, plan.participation
-    because = DISJOINT if plan.control is None else DISJOINT_PARTS
+    early = plan.releases_on_last_answer
+    because = disjoint(control=plan.control is not None, on_last_answer=early)
     told = [because] if often is None else [because, often.assumption]
     return {
         "format": "discreet-outlook/1",
@@ -90,7 +91,7 @@ def outlook(experiment: Experiment) -> dict[str, Any]:
         "guarantee": {
             **_cost(plan, person_event(event, often or ONCE)),
             "unit": plan.unit,
-            "relation": RELATION if often is None else often.relation,
+            "relation": relation(often, early),
             "assumptions": [*told, *assumptions(event)] if plan.budget.private else [],
         },
         "attacker": _attacker(plan),

@@ -60,8 +60,8 @@ def csv_columns(
             column,
             InvalidInput(
                 f"{path.name}, line {lines[place]}, column {title!r} must be a number, as others "
-                f"in that column are; got {text[place]!r}. Correct it, write all categories as "
-                "words, or make 0/1 columns."
+                "in that column are; got text. Correct it, write all categories as words, or make "
+                "0/1 columns."
             ),
         )
         for title, text, read, column in zip(titles, texts, numbers, columns, strict=True)

@@ -14,7 +14,7 @@ from discreet.features.distinct_values import LARGEST, whole_number, write_one_h
 from discreet.features.missing_values import check_declaration
 from discreet.features.refusals import refusal
 from discreet.types import added_later
-from discreet.validate import instance, nearest
+from discreet.validate import instance
 
 LISTED = 20
 """How many values an error lists."""
@@ -106,4 +106,5 @@ class Category:
             return "Send a whole number, not a string." if isinstance(value, str) else "Choose one."
         if not isinstance(value, str):
             return f"Send a string, not {type(value).__name__}."
-        return nearest(value, [str(each) for each in self.values])
+        # The nearest of the values would tell something of this one.
+        return "Compare its spelling, capitals and blanks with the list."

@@ -85,6 +85,7 @@ class Number:
                 f"in [{self.low:g}, {self.high:g}]",
                 value,
                 "Clamp it yourself, or declare the number with clip=True.",
+                "a number outside",
             )
         low, high = self._ends
         place = math.log(number) if self.log else number

@@ -26,8 +26,9 @@ from discreet.features.number import Number
 from discreet.features.products import Product, Span, checked_products, placed_products
 from discreet.features.refusals import missing
 from discreet.features.unit_ball import with_bias
+from discreet.formatting import listed
 from discreet.types import added_later
-from discreet.validate import instance, nearest
+from discreet.validate import instance
 
 Field = Number | Flag | Category | Hashed | Date
 
@@ -216,11 +217,7 @@ class Schema:
         if not self.is_single(row):
             raise _no_dict(row)
         if not row.keys() <= self._names:
-            names = [field.name for field in self.fields]
-            name = next(name for name in row if name not in names)
-            raise InvalidInput(
-                f"feature {name!r} must be in the schema; it is unknown. {nearest(name, names)}"
-            )
+            raise self._unknown(row)
         for field, start, gap, square in self._places:
             name = field.name
             value = row.get(name)
@@ -229,11 +226,21 @@ class Schema:
                     out[gap] = 1.0
                     continue
                 if field.stand_in is None:
-                    raise missing(name, field.rule, value) if name in row else _absent(name)
+                    raise missing(name, field.rule) if name in row else _absent(name)
                 value = field.stand_in
             field.write(value, out, start)
             if square is not None:
                 out[square] = 1.5 * out[start] ** 2 - 0.5
+
+    def _unknown(self, row: Mapping[str, Any]) -> InvalidInput:
+        """The error for keys that are not in the schema, which may be private themselves."""
+        absent = [repr(field.name) for field in self.fields if field.name not in row]
+        step = f"Is a name misspelt? Missing here: {listed(absent)}." if absent else "Leave it out."
+        count = len(row.keys() - self._names)
+        return InvalidInput(
+            "context must have the features of the schema and no others; "
+            f"got {count} of another name. {step}"
+        )
 
     def _of_frame(self, contexts: Any) -> np.ndarray[Any, Any]:
         frame = frames.opened(contexts)
@@ -253,7 +260,7 @@ class Schema:
             encoded[gaps, place.gap] = 1.0
         elif len(gaps):
             if field.stand_in is None:
-                raise InvalidInput(f"row {gaps[0]}: {missing(field.name, field.rule, None)}")
+                raise InvalidInput(f"row {gaps[0]}: {missing(field.name, field.rule)}")
             filled = np.zeros(field.width)
             field.write(field.stand_in, filled, 0)
             out[gaps] = filled

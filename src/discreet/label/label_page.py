@@ -19,7 +19,8 @@ GUESSED = 50
 
 def label_page(document: Mapping[str, Any]) -> str:
     """One self-contained HTML file, light and dark, for screens and for one sheet of paper."""
-    right = hundredths(float(document["attacker"]["success"]))
+    best = document["attacker"]
+    right = hundredths(float(best["success"]), best["exact"])
     budget = {name: float(value) for name, value in document["budget"].items()}
     shown = {
         "protects": UNITS.get(document["unit"], f"one {document['unit']}"),

@@ -2,9 +2,50 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
 import numpy as np
 
 from discreet.types import Floats
+
+Uniforms = Callable[[int, int], Floats]
+"""Uniforms for a request's ranking, from its place in a call and how many actions it is offered."""
+_APART = 0x72616E6B
+"""Keeps these streams apart from others that come from the same seed."""
+
+
+class RankingDraws:
+    """Uniforms for rankings, from the seed of ``draws`` where that has one, and never from its
+    stream; each request has a stream of its own.
+
+    Privacy: an offer is content of a record. Were as many numbers as it has items drawn from the
+    generator of the actions, it would shift the draws of everybody who comes later.
+    [docs/privacy/transcript.md, "Action draws"]
+
+    >>> first, second = (RankingDraws(np.random.default_rng(0)) for _ in range(2))
+    >>> _ = first.next_call()(0, 5)
+    >>> _ = second.next_call()
+    >>> bool((first.next_call()(0, 3) == second.next_call()(0, 3)).all())
+    True
+    """
+
+    def __init__(self, draws: Any = None) -> None:
+        seed = getattr(getattr(draws, "bit_generator", None), "seed_seq", None)
+        known = isinstance(seed, np.random.SeedSequence)
+        self._seed = seed if known else np.random.SeedSequence()
+        self._calls = itertools.count()
+
+    def next_call(self) -> Uniforms:
+        """The uniforms of one more call, whether or not anybody asks for them."""
+        return partial(self._uniforms, next(self._calls))
+
+    def _uniforms(self, call: int, request: int, offered: int) -> Floats:
+        key = (*self._seed.spawn_key, _APART, call, request)
+        stream = np.random.SeedSequence(self._seed.entropy, spawn_key=key)
+        return np.random.default_rng(stream).random(offered)
 
 
 def sampled_order(probabilities: Floats, first: int, u: Floats) -> Floats:

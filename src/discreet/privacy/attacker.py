@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 
 from discreet.privacy.accounting import epsilon
 from discreet.privacy.events import (
@@ -44,14 +45,19 @@ class Attacker:
         often = "" if self.exact else "at most "
         return (
             f"Whoever reads all releases and must choose between {what}, both equally likely, "
-            f"is right {often}{hundredths(self.success)} times in 100; "
+            f"is right {often}{hundredths(self.success, self.exact)} times in 100; "
             "a guess without looking, 50 times."
         )
 
 
-def hundredths(success: float) -> int:
-    """``success`` in counts of one hundred; 100 only where the attacker never errs."""
-    return 100 if success >= 1.0 else min(99, round(100 * success))
+def hundredths(success: float, exact: bool) -> int:
+    """``success`` in counts of one hundred: the nearest count where it is exact; a bound is
+    rounded up, so that it stays one.
+
+    >>> hundredths(0.731, exact=True), hundredths(0.731, exact=False), hundredths(0.99999, False)
+    (73, 74, 100)
+    """
+    return round(100 * success) if exact else math.ceil(100 * Fraction(success))
 
 
 def attacker(event: Event) -> Attacker:

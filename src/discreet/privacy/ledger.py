@@ -22,6 +22,9 @@ from discreet.privacy.groups import moved
 from discreet.privacy.participation import ONCE, Participation
 
 RELATION = "replace one record"
+RELATION_AS_ANSWERED = f"{RELATION}; which slots are answered, and when, stays the same"
+"""Privacy: where the last answer of a batch triggers its release, a silence decides which release
+serves other people, and no noise covers it. [docs/privacy/transcript.md, "Silence"]"""
 DISJOINT = (
     "Batches are disjoint sets of numbered slots, fixed when a decision is made; "
     "one record enters one batch, and each batch is fitted once."
@@ -30,6 +33,10 @@ DISJOINT = (
 DISJOINT_PARTS = (
     f"{DISJOINT} The control of a batch is a public share of its slots, or of people by a keyed "
     "hash of their ids: a record is in one part, and a person in the same part of every batch."
+)
+
+AS_ANSWERED = (
+    "A batch is released when its last answer comes: which slots are answered, and when, is public."
 )
 
 UNBOUNDED = events.NonPrivate(
@@ -136,7 +143,8 @@ class Ledger:
     @property
     def relation(self) -> str:
         """What two neighbouring streams differ in."""
-        return RELATION if self.participation is None else self.participation.relation
+        said = {self.assumption, *(entry.assumption for entry in self.entries)}
+        return relation(self.participation, any(AS_ANSWERED in each for each in said))
 
     def cost_event(self, partition: str | None = None) -> events.Event:
         """What everything published so far costs one unit, as one event.
@@ -226,6 +234,22 @@ class Ledger:
             participation=Participation.from_json(document.get("participation")),
             entries=tuple(entry for group in document["entries"] for entry in entries_of(group)),
         )
+
+
+def relation(often: Participation | None, on_last_answer: bool) -> str:
+    """What neighbours differ in, by how often a person takes part and by what triggers releases.
+
+    A plan for users never releases on the last answer.
+    """
+    if often is not None:
+        return often.relation
+    return RELATION_AS_ANSWERED if on_last_answer else RELATION
+
+
+def disjoint(*, control: bool, on_last_answer: bool) -> str:
+    """Why the batches of a plan are disjoint, and what that takes as public."""
+    because = DISJOINT_PARTS if control else DISJOINT
+    return f"{because} {AS_ANSWERED}" if on_last_answer else because
 
 
 def entries_of(group: Mapping[str, Any]) -> tuple[Entry, ...]:

@@ -15,7 +15,8 @@ class Participation:
     """At most ``records`` records of one person in each of at most ``batches`` batches.
 
     Privacy: neighbours have the same slots and the same owners, and differ in everything that one
-    owner says or leaves unsaid in these slots. [docs/privacy/users.md, "Neighbours"]
+    owner says or leaves unsaid in these slots. Silence is covered because releases wait for
+    public counts and clocks, never for the last answer. [docs/privacy/users.md, "Neighbours"]
 
     >>> Participation(batches=10, records=2).text
     'at most 2 records in each of at most 10 batches'

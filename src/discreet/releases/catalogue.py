@@ -136,22 +136,24 @@ def item_rows(schema: UnitBall | Schema, items: Any) -> tuple[tuple[str, ...], F
     return ids, np.stack(rows) if rows else np.empty((0, schema.p))
 
 
-def item_row(schema: UnitBall | Schema, item: str, features: Any) -> Floats:
-    """What the schema makes of one item (da + 1,)."""
-    given = features
+def item_row(
+    schema: UnitBall | Schema, item: str, features: Any, called: str | None = None
+) -> Floats:
+    """What the schema makes of one item (da + 1,); errors call it by its id, or as ``called``."""
+    given, called = features, called or f"item {item!r}"
     if isinstance(schema, UnitBall) and isinstance(features, Mapping) and [*features] == [VECTOR]:
         given = features[VECTOR]
     if isinstance(schema, Schema) and isinstance(features, Mapping) and ID in schema.spans:
         given = {**features, ID: item}
     if not schema.is_single(given):
         raise InvalidInput(
-            f"features of item {item!r} must be those of one item; got "
+            f"features of {called} must be those of one item; got "
             f"{type(features).__name__}. Pass what the catalogue's schema reads."
         )
     try:
         return np.asarray(schema.map(given)[0])
     except InvalidInput as error:
-        raise InvalidInput(f"item {item!r}: {error}") from None
+        raise InvalidInput(f"{called}: {error}") from None
 
 
 def checked_ids(ids: Any, name: str = "items") -> tuple[str, ...]:

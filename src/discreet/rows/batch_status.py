@@ -51,7 +51,7 @@ class BatchStatus:
 
     @property
     def end(self) -> str:
-        """What ends the waiting, besides the last loss."""
+        """What ends the waiting, besides the last loss where that does."""
         if self.closes_after is not None:
             return f"after {self.closes_after:,} more decisions"
         if self.closes_in is not None:
@@ -113,7 +113,10 @@ def learner_status(store: MemoryStore, automatic: bool, heard: str) -> LearnerSt
     releases = len(store.released.items)
     said = [
         _since(releases),
-        *(_sentence(each, releases + 1, automatic, heard) for each in batches),
+        *(
+            _sentence(each, releases + 1, automatic, heard, store.on_last_answer)
+            for each in batches
+        ),
     ]
     if not batches or batches[-1].state != "open":
         said.append(_nothing_open(store.waiting, bool(batches)))
@@ -126,7 +129,9 @@ def _since(releases: int) -> str:
     return f"Release {releases} is the newest: it decides until the next one."
 
 
-def _sentence(batch: BatchStatus, next_release: int, automatic: bool, heard: str) -> str:
+def _sentence(
+    batch: BatchStatus, next_release: int, automatic: bool, heard: str, on_last_answer: bool
+) -> str:
     if batch.state == "open":
         closes = "" if batch.closes_in is None else clock_words(batch.closes_in, batch.taken)
         return open_sentence(batch.number, batch.taken, batch.size, closes)
@@ -136,7 +141,8 @@ def _sentence(batch: BatchStatus, next_release: int, automatic: bool, heard: str
         by += f", after batch {batch.number - 1},"
     if batch.state == "closed":
         return f"Batch {batch.number} is {word} and takes no more {heard}; {by} releases it."
-    end = f"{by} releases it when all have come, or else {batch.end}."
+    early = "when all have come, or else " if on_last_answer else ""
+    end = f"{by} releases it {early}{batch.end}."
     return full_sentence(batch.number, heard, end, word)
 
 

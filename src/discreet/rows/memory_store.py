@@ -48,9 +48,11 @@ class MemoryStore:
         clock: Callable[[], float] = time.time,
         people: PeopleRegistry | None = None,
         parts: bool = False,
+        on_last_answer: bool = False,
     ) -> None:
         self.waiting, self.window, self._clock = waiting, window, clock
         self.p, self._missing, self.people, self.parts = p, missing, people, parts
+        self.on_last_answer = on_last_answer
         self.decisions, self.seconds = 0, 0.0
         self.begin_after(released, ledger)
 
@@ -128,12 +130,19 @@ class MemoryStore:
         return self.window.over(decisions, now.seconds - batch.sealed.seconds)
 
     def ready(self, coming: int = 0) -> bool:
-        """Whether the oldest batch is sealed, and all its slots were heard from or are missing."""
+        """Whether the oldest batch is sealed and its waiting is over: by public counts and clocks,
+        or, with ``on_last_answer``, because all its slots were heard from.
+
+        Privacy: a release that waits for the last answer makes silence public.
+        [docs/privacy/transcript.md, "Silence"]
+        """
         self.heed_the_clock()
         oldest = self.batches[0] if self.batches else None
         if oldest is None or oldest.sealed is None:
             return False
-        return oldest.unheard == 0 or self.over(oldest, coming)
+        if self.on_last_answer and oldest.unheard == 0:
+            return True
+        return self.over(oldest, coming)
 
     @property
     def end(self) -> int:
@@ -279,6 +288,11 @@ class MemoryStore:
         if self.batches[0].sealed is None:
             return NotReady(
                 "batch must be full to be released; slots are still free. Go on deciding."
+            )
+        if not self.on_last_answer:  # the same words, whoever answered
+            return NotReady(
+                "batch must be closed to be released; its window is not over. Go on deciding, or "
+                "call close() at a moment that is public: no answer decides when it is released."
             )
         return NotReady(
             "batch must be full, with all losses, to be released; this one lacks some. "

@@ -119,7 +119,7 @@ class Settings:
         plan = self.plan
         refuse_unevaluated(plan)
         if plan.n_actions:  # an empty catalogue has no default
-            default = action_index(plan, self.default_action, "default_action")
+            default = action_index(plan, self.default_action, "default_action", public=True)
             object.__setattr__(self, "default_action", default)
         if plan.feedback != "bandit":
             raise InvalidInput(

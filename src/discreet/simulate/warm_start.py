@@ -12,6 +12,7 @@ from discreet.logged_rows import logged_rows
 from discreet.oracles.mechanisms.geometry import pooled, publishable
 from discreet.oracles.mechanisms.pooled_statistics import PooledStatistics
 from discreet.plan import Plan
+from discreet.privacy.events import NonPrivate, flattened
 from discreet.privacy.noise import SeededNoise
 from discreet.releases.canonical import digest_of
 from discreet.releases.prior import Prior, shared_digest
@@ -86,6 +87,8 @@ def prior_from_released(plan: Plan, released: Released, *, weight: float = 1.0) 
     """Everything that another experiment released, with the same features, actions and outcome.
 
     Releases are public, so this costs no privacy; their noise stays in them, and is allowed for.
+    Releases that are marked ``NonPrivate`` protect nobody, and are refused: the ledger of the new
+    plan would not say so.
 
     Args:
         plan: The plan that the prior is for.
@@ -96,11 +99,12 @@ def prior_from_released(plan: Plan, released: Released, *, weight: float = 1.0) 
         A ``Prior``, for ``dataclasses.replace(plan, prior=prior)``.
 
     Raises:
-        InvalidInput: Other features, actions or outcome than the plan's.
+        InvalidInput: Other features, actions or outcome than the plan's, or releases without
+            protection.
 
-    >>> from discreet import Budget, Learner, SeededNoise, UnitBall
+    >>> from discreet import Budget, Learner, UnitBall
     >>> plan = Plan(n_actions=2, features=UnitBall(2), budget=Budget(1.0, 1e-5), first_batch=2)
-    >>> earlier = Learner(plan, noise=SeededNoise(0))
+    >>> earlier = Learner(plan)
     >>> for _ in range(3):
     ...     earlier.observe(earlier.decide([0.1, 0.2]).id, loss=1.0)
     >>> prior_from_released(plan, earlier.released).source[:10]
@@ -119,6 +123,16 @@ def prior_from_released(plan: Plan, released: Released, *, weight: float = 1.0) 
             "released must have the features, actions, outcome and feedback of the plan, and its "
             "geometry; it has others. Give the plan those of the released file, or log rows anew."
         )
+    # Privacy: sums without protection would be part of a plan that claims to protect.
+    # [docs/warm-start.md, "Public rows: a prior"]
+    for item in released.items:
+        unprotected = [part for part in flattened(item.event) if isinstance(part, NonPrivate)]
+        if unprotected:
+            raise InvalidInput(
+                f"released must hold private releases; release {item.number} is marked NonPrivate: "
+                f"{unprotected[0].reason}. Release with a budget and SecureNoise(); rows that are "
+                "public go through prior_from_logs."
+            )
     pool = pooled(released.statistics, mechanism.oracle.clear)
     following = pool.following() if mechanism.stretched else None
     told = np.asarray([0.0, pool.heard]) if released.statistics[-1].told is not None else None

@@ -67,10 +67,14 @@ def chatty_log():
 
 def chatty_errors():
     """A refusal repeats what was sent."""
+    from discreet.errors import InvalidInput
     from discreet.service.runtime import context_features, decisions
 
     def chatty(plan, context):
-        return plan.features.map(context)[0]
+        try:
+            return plan.features.map(context)[0]
+        except InvalidInput as error:
+            raise InvalidInput(f"{error} It was {context!r}.") from None
 
     context_features.features_of = decisions.features_of = chatty
 

@@ -20,7 +20,7 @@ from discreet.arrays.backend import as_like, at_least, at_most, lift, padded
 from discreet.arrays.linear_algebra import raised_eigenvalues
 from discreet.oracles.mechanisms.legal_rows import matrix_bits
 from discreet.releases.forgetting import remembered
-from discreet.releases.statistics import Statistics
+from discreet.releases.statistics import Statistics, times_power_of_two
 from discreet.types import Array
 
 FLOOR = 0.3
@@ -99,12 +99,15 @@ def pooled(
     heard: Any = 0.0
     variance: Any = 0.0
     count_variance: Any = 0.0
-    for each, share in remembered(statistics, half_life):
+    kept = remembered(statistics, half_life)
+    taken_out = _taken_out([each for each, _ in kept], scaled=matrix is not None and not alike)
+    for (each, share), power in zip(kept, taken_out, strict=True):
         # Directly from its own coordinates: by way of plain ones rounding would grow with ‖M‖².
         one_gram, noise = padded(each.gram, newest.gram.shape, (-3,)), each.variance
         one_response = padded(each.response, newest.response.shape, (-2,))
         if matrix is not None:
-            change, clear = matrix @ each.inverse, lift(clear, matrix, 0)
+            change = times_power_of_two(matrix @ each.inverse, power)
+            clear = lift(clear, matrix, 0)
             noise = own = as_like(noise, change)
             noise = noise * at_least((change * change).sum((-2, -1)) / p, 1.0) ** 2
             there = change[..., None, :, :]
@@ -121,6 +124,15 @@ def pooled(
     if newest.told is not None:
         heard = at_most(at_least(heard, ENOUGH * count_variance**0.5), records)
     return Pool(gram, response, noise, records, heard, matrix, newest.inverse, alike)
+
+
+def _taken_out(statistics: Sequence[Statistics], scaled: bool) -> list[Any]:
+    """The powers of two that were taken out of the matrices between each batch and the newest."""
+    powers: list[Any] = [0] * len(statistics)
+    if scaled:
+        for place in range(len(statistics) - 2, -1, -1):
+            powers[place] = powers[place + 1] + statistics[place].excess
+    return powers
 
 
 def publishable(matrix: Array) -> np.ndarray[Any, Any]:

@@ -21,7 +21,7 @@ from discreet.privacy.noise import Noise
 from discreet.privacy.sensitivities import centre
 from discreet.releases.forgetting import share
 from discreet.releases.release import Fit, Gram, Predictor
-from discreet.releases.statistics import Statistics
+from discreet.releases.statistics import Statistics, in_use
 from discreet.rows.batch import Batch
 from discreet.types import Array
 
@@ -131,11 +131,17 @@ class PooledStatistics(Calibrated["PooledRidge"]):
         )
         return next(different, None)
 
+    def matrix_after(self, following: Array | None) -> Array | None:
+        """The matrix of a batch, from what the release before published for it."""
+        # Of joint features rows are shortened and not normalised: there the power of two counts,
+        # and each matrix is brought to rows of length one.
+        return following if following is None or self.problem.joint else in_use(following)
+
     def _matrix(self, features: Array, earlier: Sequence[Statistics]) -> Array | None:
         """What the newest release published for this batch."""
         if not self.stretched:
             return None
         if earlier:
-            return earlier[-1].following
+            return self.matrix_after(earlier[-1].following)
         xp = namespace(features)
         return identity(features.shape[-1], xp.astype(features[..., :1, :1], xp.float64))

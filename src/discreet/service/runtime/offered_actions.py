@@ -20,6 +20,7 @@ from discreet.features.joint import Joint
 from discreet.known_actions import catalogue_after
 from discreet.offer_reader import Known, read_offers
 from discreet.offers import Offers, ranked
+from discreet.policies.ranking import RankingDraws
 from discreet.releases.catalogue import item_row
 from discreet.service.runtime.context_features import Invalid
 from discreet.service.runtime.policy_versions import Draw
@@ -58,7 +59,7 @@ class OfferedActions:
     def __init__(self, state: WorkerState) -> None:
         self._state, self._plan = state, state.settings.plan
         # Actions may come from an ordinary generator: privacy holds for every fixed draw.
-        self._draws = np.random.default_rng()
+        self._draws, self._rankings = np.random.default_rng(), RankingDraws()
         self._bound = lru_cache(16)(self._known_in_batch)
 
     def concern(self, actions: Any, ranking: bool = False) -> bool:
@@ -105,7 +106,7 @@ class OfferedActions:
         order = None
         if offer.ranking:
             chances = offers.chances(plan.played_policy, released, np.array([control]))
-            order = ranked(offers, chances, chosen, self._draws)[0]
+            order = ranked(offers, chances, chosen, self._rankings.next_call())[0]
         return Choice(rows[0], int(blocks[0]), names[0], order)
 
     def _default(self, offers: Offers) -> Floats:

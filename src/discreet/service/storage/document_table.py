@@ -11,10 +11,9 @@ from typing import Any
 from discreet.billboard.documents import digest, sign
 from discreet.plan import Plan
 from discreet.privacy.ledger import (
-    DISJOINT,
-    DISJOINT_PARTS,
     Entry,
     Ledger,
+    disjoint,
     entries_of,
     partitions,
 )
@@ -94,7 +93,7 @@ def ledger_of(connection: Connection, settings: Settings, until: int = 2**53) ->
     ).fetchall()
     plan = settings.plan
     empty = Ledger(plan.budget, unit=plan.unit, participation=plan.participation)
-    because = DISJOINT if plan.control is None else DISJOINT_PARTS
+    because = disjoint(control=plan.control is not None, on_last_answer=False)
     entries = tuple(entry for row in rows for entry in _entries(row[0]))
     return replace(empty, entries=entries, assumption=because)
 
