@@ -120,8 +120,10 @@ def test_every_route_with_every_scope(written, server):
 WRONG = ("", "Bearer", "Bearer dk_000000000000_" + "A" * 43, "Basic eDp5", "Bearer dk_x_y")
 
 
-def test_a_wrong_key_is_refused(written, server):
-    folder, key = written()
+@pytest.mark.parametrize("rate_limit", [10_000, 0])
+def test_a_wrong_key_is_refused(written, server, rate_limit):
+    """And answered seldom, also where valid keys have no limit."""
+    folder, key = written(rate_limit=rate_limit)
     running = server(folder)
     for given in (*WRONG, f"Bearer {key[:-1]}", f"Bearer {key}x", f"Basic {key}", "Bearer \xe9"):
         headers = {"Authorization": given}

@@ -12,6 +12,7 @@ from discreet.formatting import duration
 from discreet.plan import Plan
 from discreet.privacy.participation import Participation
 from discreet.rows.batch_status import UNSTORED, clock_words, full_sentence, open_sentence
+from discreet.service.runtime.release_checks import LATE
 from discreet.service.runtime.worker_state import WorkerState
 from discreet.service.settings import ENDED as ENDED_MODE
 from discreet.service.storage.batches import BatchState, log_waits, under_way
@@ -225,7 +226,12 @@ def faults(state: WorkerState) -> list[str]:
             f"The anchor {state.anchor.path} cannot be read ({state.anchor_fault}): nothing is "
             "released, and a database that is set back may go unnoticed. Bring its disk back."
         )
-    if state.refused is not None:
+    if state.refused == LATE:
+        said.append(
+            "The last fit did not end within its deadline and was ended: nothing was spent and no "
+            "row was deleted. The service fits again in a new process."
+        )
+    elif state.refused is not None:
         said.append(
             f"The last fit was refused for its {state.refused}: nothing was spent and no row was "
             "deleted. The service fits again; restart it if the refusal stays."

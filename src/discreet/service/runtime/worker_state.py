@@ -176,7 +176,7 @@ class WorkerState:
                 viewed = await self.read(lambda c: self._viewed(c, known))
             except StateClaimed as error:
                 # Nothing of it is believed, not even its keys: one may have been revoked since.
-                self.set_back, self._fresh = error, time.monotonic()
+                self.set_back, self._fresh, self._unread = error, time.monotonic(), None
                 raise
             self.set_back = None
             row, last, live, keys, bodies = viewed

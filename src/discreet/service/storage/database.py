@@ -74,6 +74,10 @@ class Database(ABC):
     remedy: ClassVar[str]
     """What to do if it cannot be used."""
 
+    def full(self) -> bool:
+        """Whether the disk has no room, where this process can see the disk."""
+        return False
+
     @abstractmethod
     def connect(self) -> Connection:
         """A new connection."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,9 @@ from discreet.service.storage.database import (
     FileReplaced,
     Made,
 )
+
+ROOM = 2**16
+"""Bytes that a start needs at least, beside those that it writes over."""
 
 
 class _Writing(sqlite3.Connection):
@@ -64,6 +67,13 @@ class Sqlite(Database):
         self._guarded = False
         self._file: tuple[int, int] | None = None
         """Device and number of the file that this process serves."""
+
+    def full(self) -> bool:
+        # SQLite does not always say so: its shared memory has an error of its own.
+        with suppress(OSError):
+            found = os.statvfs(self.path.parent)
+            return found.f_bavail * found.f_frsize < ROOM
+        return False
 
     def connect(self) -> Connection:
         return self._connected(sqlite3.Connection, PATIENCE)
