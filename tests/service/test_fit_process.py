@@ -15,9 +15,10 @@ from discreet.privacy.ledger import Ledger
 from discreet.service.runtime import fit_process
 from discreet.service.runtime.service import Service
 from discreet.service.secrets.vault import Vault
+from discreet.service.settings import Settings
 from discreet.service.storage import document_table
 from discreet.service.storage.locations import open_database
-from service.conftest import windows_end
+from service.conftest import PLAN, windows_end
 
 
 def asked(settings):
@@ -193,15 +194,57 @@ def test_a_fit_that_hangs_is_ended_and_made_again_and_charged_once(
     play(chosen, scenario, child=child)
 
 
-def test_a_fit_in_time_is_not_ended(monkeypatch):
+class AtOnce(threading.Timer):
+    """A timer whose time is over when it starts."""
+
+    def __init__(self, seconds, end):
+        assert seconds == fit_process.DEADLINE
+        super().__init__(0, end)
+
+
+def test_a_fit_in_time_is_not_ended_and_one_that_is_late_is(monkeypatch):
+    """Without a deadline the second child would be awaited until it gives up by itself."""
+    made = []
+
+    def noted(seconds, end):
+        made.append(threading.Timer(seconds, end))
+        return made[-1]
+
     echo = "import sys\nfor line in sys.stdin:\n    print('7', flush=True)"
     monkeypatch.setattr(fit_process, "CHILD", echo)
-    child = fit_process.FitChild()
+    child = fit_process.FitChild(noted)
     assert [child.ask("a", {}), child.ask("a", {})] == [7, 7]
     assert not child.late
-    assert fit_process.DEADLINE not in {
-        each.interval
-        for each in threading.enumerate()
-        if isinstance(each, threading.Timer) and not each.finished.is_set()
-    }
+    assert [each.finished.is_set() for each in made] == [True, True]
     child.close("a")
+    monkeypatch.setattr(fit_process, "CHILD", "import time\ntime.sleep(20)\nprint(7)")
+    child = fit_process.FitChild(AtOnce)
+    assert child.ask("a", {}) is None
+    assert child.late
+    child.close("a")
+
+
+def test_nothing_that_a_fit_says_is_heard(monkeypatch, capfd):
+    """A warning of a library could contain rows."""
+    tells = "import sys\nfor line in sys.stdin:\n    print('0.731', file=sys.stderr, flush=True)"
+    monkeypatch.setattr(fit_process, "CHILD", f"{tells}\n    print('7', flush=True)")
+    child = fit_process.FitChild()
+    assert child.ask("a", {}) == 7
+    child.close("a")
+    heard = capfd.readouterr()
+    assert (heard.out, heard.err) == ("", "")
+
+
+def test_experiments_of_one_name_are_two(tmp_path):
+    """On a server of many, the name in the file need not be that of the folder."""
+    document = {"experiment": "same", "plan": PLAN}
+    folders = [tmp_path / name for name in ("one", "two")]
+    for each in folders:
+        each.mkdir()
+        Vault(each / "vault").create()
+    found = [
+        fit_process._read(fit_process._written(Settings.from_config(document, folder)))
+        for folder in folders
+    ]
+    assert [vault.folder for _, _, vault, _ in found] == [each / "vault" for each in folders]
+    assert [database.path.parent for _, database, _, _ in found] == folders

@@ -158,3 +158,24 @@ def test_no_file_of_a_served_experiment_is_open_to_others(tmp_path):
             assert set(modes.values()) == {0o600}
     finally:
         os.umask(before)
+
+
+def test_keys_are_on_the_disk_before_they_are_used(tmp_path, monkeypatch):
+    """Their content, and then their names."""
+    vault = Vault(tmp_path / "vault")
+    vault.create()
+    synced, honest = [], os.fsync
+
+    def sync(file):
+        honest(file)
+        found = os.fstat(file)
+        synced.append((found.st_ino, found.st_size, {*os.listdir(vault.folder)}))
+
+    monkeypatch.setattr(os, "fsync", sync)
+    vault.make(1, 2)
+    for kind in ("batch", NAMES):
+        path = vault.folder / f"{kind}-1-2.key"
+        content = [each for each in synced if each[0] == path.stat().st_ino]
+        assert [(size, path.name in names) for _, size, names in content] == [(32, False)]
+        folder = [each for each in synced if each[0] == vault.folder.stat().st_ino]
+        assert any(path.name in names for _, _, names in folder)
