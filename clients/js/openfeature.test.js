@@ -123,6 +123,23 @@ test("one request per person and release, under the name that Python uses", asyn
   assert.equal(decided(), 2);
 });
 
+test("after a release a person keeps the new decision, and its outcome is reported", async (t) => {
+  const { url, state, decided, sent } = await experiment(t);
+  const { client, provider } = await opened(t, { flag: { url } }, { refresh: 0 });
+  const ask = () => client.getStringDetails("flag", "?", ANN);
+  await ask();
+  state.release = 2;
+  await until(async () => (await ask()).flagMetadata.release === 2);
+  for (let i = 0; i < 3; i++) {
+    const found = await ask();
+    assert.deepEqual([found.reason, found.flagMetadata.release], ["CACHED", 2]);
+  }
+  assert.equal(decided(), 2);
+  client.track("flag", ANN, { value: 0.25 });
+  await provider.onClose();
+  assert.deepEqual(sent("observe").map(({ body }) => body), [{ decision: "d2", loss: 0.25 }]);
+});
+
 test("only what the experiment needs is sent", async (t) => {
   for (const unit of ["decision", "user"]) {
     const { url, state, sent } = await experiment(t);

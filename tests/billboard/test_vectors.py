@@ -1,10 +1,12 @@
 """The vectors for other languages: current, right for Python, right for JavaScript."""
 
 import json
+import os
 import re
 import shutil
 import subprocess
 import typing
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,7 +23,8 @@ from discreet.releases.release import LINKS
 from tolerances import EXACT
 
 VECTORS = json.loads(vectors.FILE.read_text())
-CLIENT = vectors.FILE.parent
+CLIENT = Path(os.environ.get("DISCREET_TESTS_CLIENTS") or vectors.FILE.parents[1]) / "js"
+"""The sources, or the copy with a fault of tests/sabotage."""
 CASES = {case["name"]: case for case in VECTORS["cases"]}
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 # Where things are: a file that moves is one line here.
 ACCOUNTING = "privacy/accounting.py"
+ANCHOR = "service/storage/anchor.py"
 ATTACKER = "privacy/attacker.py"
 BATCHES = "service/storage/batches.py"
 BATCH = "rows/batch.py"
@@ -22,6 +23,7 @@ DECISIONS = "service/runtime/decisions.py"
 OWNERS = "service/runtime/request_owners.py"
 DOOR = "private_release.py"
 ENDPOINT = "service/http/endpoint.py"
+FIT_PROCESS = "service/runtime/fit_process.py"
 FINITE = "oracles/mechanisms/finite_choice.py"
 GEOMETRY = "oracles/mechanisms/geometry.py"
 GROUPS = "privacy/groups.py"
@@ -32,6 +34,7 @@ LEGAL = "oracles/mechanisms/legal_rows.py"
 LEARNER = "learner.py"
 LIFECYCLE = "service/runtime/lifecycle.py"
 LIFT = "releases/lift_intervals.py"
+LOGS = "service/logs.py"
 LOG_IMPORT = "service/runtime/log_import.py"
 LOGISTIC = "oracles/mechanisms/structured_logistic.py"
 LOSS_SUMS = "oracles/mechanisms/loss_sums.py"
@@ -43,6 +46,7 @@ OFFERED = "service/runtime/offered_actions.py"
 OFFERS = "offers.py"
 OFFER_READER = "offer_reader.py"
 OUTCOME = "outcome.py"
+PAGES = "service/ui/page_frame.py"
 PEOPLE = "rows/people_counts.py"
 PEOPLE_TABLE = "service/storage/people_table.py"
 PERTURB = "oracles/mechanisms/perturb.py"
@@ -66,14 +70,18 @@ SEALED_BATCH = "service/storage/sealed_batch.py"
 SENSITIVITIES = "privacy/sensitivities.py"
 SERVICE = "service/runtime/service.py"
 SLOTS = "rows/batch_slots.py"
+STICKY = "service/runtime/sticky_draws.py"
 STORE = "rows/memory_store.py"
 TRANSACTION = "service/runtime/release_transaction.py"
+UPKEEP = "service/runtime/upkeep.py"
+VAULT = "service/secrets/vault.py"
 WORKER = "service/runtime/worker_state.py"
 
 
 @dataclass(frozen=True)
 class Edit:
-    """``old``, which occurs exactly once in ``file`` (below src/discreet), becomes ``new``."""
+    """``old``, which occurs exactly once in ``file``, becomes ``new``. A file lies below
+    src/discreet, or is called clients/…"""
 
     file: str
     old: str
@@ -1427,9 +1435,9 @@ FAULTS = (
         (
             Edit(
                 BATCHES,
-                "    return leases & {(row[0], row[1], bytes(row[2])) for row in rows}",
+                "    found = leases & {(row[0], row[1], bytes(row[2])) for row in rows}",
                 "    live = {(batch.epoch, batch.id) for batch in under_way(connection)}\n"
-                "    return {each for each in leases if each[:2] in live or not rows}",
+                "    found = {each for each in leases if each[:2] in live or not rows}",
             ),
         ),
         ("service/test_anchor.py::test_ids_of_a_lost_lease_reach_nobody_elses_slot",),
@@ -1814,5 +1822,234 @@ FAULTS = (
         "a batch has the actions of the document that it opened after",
         (Edit(OFFERED, "if place < blocks}", "}"),),
         ("service/test_offers.py::TestBothDatabases",),
+    ),
+    # What must be on the disk, and what must be gone.
+    Fault(
+        "an intent that may be lost with the power",
+        "the anchor holds a document before it is committed",
+        (
+            Edit(
+                ANCHOR,
+                '                _append(file, {"intent": asdict(mark)})\n'
+                "            os.fsync(file.fileno())\n",
+                '                _append(file, {"intent": asdict(mark)})\n',
+            ),
+        ),
+        ("service/test_anchor.py::test_an_intent_and_a_confirmation_are_on_the_disk",),
+    ),
+    Fault(
+        "a confirmation that may be lost with the power",
+        "the anchor confirms a document before anybody sees it",
+        (
+            Edit(
+                ANCHOR,
+                "have died before they were on disk.\n            os.fsync(file.fileno())\n",
+                "have died before they were on disk.\n",
+            ),
+        ),
+        ("service/test_anchor.py::test_an_intent_and_a_confirmation_are_on_the_disk",),
+    ),
+    Fault(
+        "a key of a batch that may be lost with the power",
+        "rows that were acknowledged can be read",
+        (
+            Edit(
+                VAULT,
+                "(content)\n        file.flush()\n        os.fsync(file.fileno())\n",
+                "(content)\n        file.flush()\n",
+            ),
+        ),
+        ("service/test_secrets.py::test_keys_are_on_the_disk_before_they_are_used",),
+    ),
+    Fault(
+        "a key of a batch without a name on the disk",
+        "rows that were acknowledged can be read",
+        (
+            Edit(
+                VAULT,
+                "        temporary.unlink()\n    _sync(path.parent)\n",
+                "        temporary.unlink()\n",
+            ),
+        ),
+        ("service/test_secrets.py::test_keys_are_on_the_disk_before_they_are_used",),
+    ),
+    Fault(
+        "a restore that keeps keys of batches unknown to the backup",
+        "no copy of rows that a restore burned can be read",
+        (Edit(TRANSACTION, "if place in over or place[0] < epoch:", "if place in over:"),),
+        ("service/test_anchor.py::test_a_restore_leaves_no_key_of_a_batch_that_it_does_not_know",),
+    ),
+    Fault(
+        "a restore that keeps keys of names unknown to the backup",
+        "names of requests are forgotten with their batch",
+        (
+            Edit(
+                LIFECYCLE,
+                "            vault.destroy(*place, NAMES)\n",
+                "            continue\n",
+            ),
+        ),
+        ("service/test_anchor.py::test_a_restore_leaves_no_key_of_a_batch_that_it_does_not_know",),
+    ),
+    Fault(
+        "a second restore that forgets the first",
+        "everybody counts as having entered every lost release",
+        (Edit(LIFECYCLE, "missed = missed + ?", "missed = ?"),),
+        ("service/test_anchor.py::test_releases_that_two_restores_lost_add_up",),
+    ),
+    # A database that is set back while it is served.
+    Fault(
+        "a worker that does not compare its database with the anchor",
+        "a database that was set back is noticed while it is served",
+        (
+            Edit(
+                WORKER,
+                "            refuse_set_back(connection, max(heads, default=None))\n",
+                "            pass\n",
+            ),
+        ),
+        ("service/test_set_back.py::test_another_experiment_at_the_same_address_is_refused",),
+    ),
+    Fault(
+        "a worker that compares with what it saw itself, and not with the anchor",
+        "a database that was set back is noticed while it is served",
+        (
+            Edit(
+                WORKER,
+                "heads = [(mark.number, mark.digest) for mark in book.confirmed[-1:]]",
+                "heads: list[Head] = []",
+            ),
+        ),
+        ("service/test_set_back.py::test_what_another_worker_confirmed_is_charged_too",),
+    ),
+    Fault(
+        "a set back database takes rows until somebody looks",
+        "what is acknowledged is not burned",
+        (
+            Edit(BATCHES, "        refuse_set_back(connection, self._head())\n", ""),
+            Edit(
+                BATCHES,
+                "        refuse_set_back(connection, head)\n    return found",
+                "        pass\n    return found",
+            ),
+        ),
+        ("service/test_set_back.py::test_a_database_that_is_set_back_under_a_worker_is_reported",),
+    ),
+    Fault(
+        "a ledger of what the database still has",
+        "the ledger states what was published",
+        (Edit(WORKER, "confirmed = self._read_book().confirmed", "confirmed: Any = ()"),),
+        ("service/test_set_back.py::test_a_database_that_is_set_back_under_a_worker_is_reported",),
+    ),
+    Fault(
+        "a file that is replaced goes on to be written",
+        "what is acknowledged is not lost with the process",
+        (
+            Edit(
+                SQLITE,
+                "            self.refuse_replaced()\n            connection.set_level",
+                "            connection.set_level",
+            ),
+        ),
+        ("service/test_set_back.py::test_a_file_that_is_replaced_under_the_service",),
+    ),
+    # The process that fits.
+    Fault(
+        "a child that takes experiments of one name for one",
+        "rows are read with the vault and from the database of their own experiment",
+        (
+            Edit(
+                FIT_PROCESS,
+                "@lru_cache(maxsize=HELD)\ndef _read(terms: str)",
+                "_NAMED: dict[str, Any] = {}\n\n\n"
+                "def _read(terms: str) -> tuple[Settings, Database, Vault, Verified]:\n"
+                "    name = json.loads(terms)['experiment']\n"
+                "    if name not in _NAMED:\n"
+                "        _NAMED[name] = _made(terms)\n"
+                "    return _NAMED[name]  # type: ignore[no-any-return]\n\n\n"
+                "def _made(terms: str)",
+            ),
+        ),
+        ("service/test_fit_process.py::test_experiments_of_one_name_are_two",),
+    ),
+    Fault(
+        "a child whose words reach the log",
+        "nothing of a fit is told but its release",
+        (Edit(FIT_PROCESS, "stderr=subprocess.DEVNULL,", "stderr=None,"),),
+        ("service/test_fit_process.py::test_nothing_that_a_fit_says_is_heard",),
+    ),
+    Fault(
+        "a fit that hangs is awaited",
+        "a release is made, later if it must be",
+        (Edit(FIT_PROCESS, "                timer.start()\n", ""),),
+        ("service/test_fit_process.py::test_a_fit_in_time_is_not_ended_and_one_that_is_late_is",),
+    ),
+    # What is told, and to whom.
+    Fault(
+        "activations are counted in public",
+        "who answered is protected",
+        (
+            Edit(
+                LOGS,
+                'UNCOUNTED = ("/v1/observe", "/v1/observe:batch", "/v1/activate")',
+                'UNCOUNTED = ("/v1/observe", "/v1/observe:batch")',
+            ),
+        ),
+        ("service/test_logs.py::test_requests_of_those_who_answer_are_counted_nowhere",),
+    ),
+    Fault(
+        "the text of an error in the log of requests",
+        "no line of the log can hold what people sent",
+        (Edit(ENDPOINT, "kind=safe_name(error)", "kind=str(error)"),),
+        ("service/test_logs.py::test_the_text_of_an_error_is_not_told",),
+    ),
+    Fault(
+        "the text of an error in the log of pages",
+        "no line of the log can hold what people sent",
+        (Edit(PAGES, "kind=safe_name(error)", "kind=str(error)"),),
+        ("service/test_logs.py::test_the_text_of_an_error_is_not_told",),
+    ),
+    Fault(
+        "the text of an error in the log of the upkeep",
+        "no line of the log can hold what people sent",
+        (Edit(UPKEEP, "kind=safe_name(error)", "kind=str(error)"),),
+        ("service/test_logs.py::test_the_text_of_an_error_is_not_told",),
+    ),
+    Fault(
+        "sticky draws in which release and text run into each other",
+        "draws of different people and releases are independent",
+        (
+            Edit(
+                STICKY,
+                'release.to_bytes(8, "big") + sticky.encode("utf-8", "surrogatepass")',
+                'f"{release}{sticky}".encode("utf-8", "surrogatepass")',
+            ),
+        ),
+        ("service/test_sticky.py::test_release_and_text_do_not_run_into_each_other",),
+    ),
+    Fault(
+        "a key that one experiment accepted opens all of them",
+        "a key opens its own experiment",
+        (
+            Edit(ENDPOINT, "MOST_CALLERS = 1000\n", "MOST_CALLERS = 1000\nALL: Any = {}\n"),
+            Edit(ENDPOINT, "self._callers: dict[bytes, api_keys.Key] = {}", "self._callers = ALL"),
+            Edit(ENDPOINT, "self._keys, self._callers = keys, {}", "self._keys = keys"),
+        ),
+        (
+            "service/test_many_experiments.py::"
+            "test_a_key_opens_no_other_experiment_and_not_the_server",
+        ),
+    ),
+    Fault(
+        "a JavaScript provider that keeps a person's first decision",
+        "after a release a person has the decision of that release, and its outcome is reported",
+        (
+            Edit(
+                "clients/js/openfeature.js",
+                "    this.#held.delete(person); // so that it becomes the newest\n",
+                '    if (held) return [decision, "SPLIT"];\n',
+            ),
+        ),
+        ("billboard/test_vectors.py::test_javascript_agrees",),
     ),
 )

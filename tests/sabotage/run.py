@@ -26,6 +26,8 @@ from sabotage.faults import FAULTS, Edit, Fault
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src"
+CLIENTS = "clients"
+"""Faults of the JavaScript clients are put into a copy of this folder, beside the copy of src/."""
 AT_ONCE = 2
 TOO_LONG = 1800
 """Seconds after which a check is ended; what does not come back has not noticed."""
@@ -67,13 +69,20 @@ def patched(text: str, edit: Edit) -> str:
 def apply(fault: Fault, source: Path) -> None:
     """Write the fault into a copy of src/."""
     for edit in fault.edits:
-        path = source / "discreet" / edit.file
+        path = place(edit, source)
         path.write_text(patched(path.read_text(), edit))
+
+
+def place(edit: Edit, source: Path) -> Path:
+    """The file that an edit changes."""
+    javascript = edit.file.startswith(f"{CLIENTS}/")
+    return (source.parent if javascript else source / "discreet") / edit.file
 
 
 def run(source: Path, command: list[str]) -> subprocess.CompletedProcess[str]:
     environment = os.environ | {
         "PYTHONPATH": str(source),
+        "DISCREET_TESTS_CLIENTS": str(source.parent / CLIENTS),
         "PYTHONDONTWRITEBYTECODE": "1",
         **{f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL")},
     }
@@ -127,6 +136,8 @@ def tried(fault: Fault) -> Row:
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "src"
         shutil.copytree(SOURCE, source, ignore=shutil.ignore_patterns("__pycache__"))
+        left = shutil.ignore_patterns("node_modules")
+        shutil.copytree(ROOT / CLIENTS, source.parent / CLIENTS, ignore=left)
         try:
             apply(fault, source)
         except LookupError as error:

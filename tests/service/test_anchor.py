@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import shutil
 import threading
 from contextlib import suppress
@@ -14,7 +15,7 @@ from discreet.privacy import events
 from discreet.privacy.accounting import epsilon
 from discreet.service.runtime import fit_process, lifecycle, release_transaction
 from discreet.service.secrets.decision_ids import TICKET, TOKEN, WRITTEN, Ids
-from discreet.service.secrets.vault import Vault
+from discreet.service.secrets.vault import NAMES, Vault
 from discreet.service.settings import Settings
 from discreet.service.storage import document_table, journal
 from discreet.service.storage.anchor import Anchor, Mark
@@ -133,6 +134,37 @@ def test_a_second_restore_charges_what_the_first_one_knew(settings, play, releas
     assert play(chosen, fill_nothing)["participation"]["missed"] == 2
     cost = true_cost(seen, chosen.plan.budget.delta)
     assert float(ledger["spent"]["epsilon"]) == pytest.approx(cost, rel=1e-6)
+
+
+def test_releases_that_two_restores_lost_add_up(settings, play, released):
+    """The second backup is of after the first restore, and knows what that one missed."""
+    chosen, seen = settings(**users(4)), []
+    kept = dump(chosen)
+    for missed in (1, 2):
+        play(chosen, one_by_one(released, (4,), seen, user="ann"))
+        set_back(chosen, kept)
+        assert len(lifecycle.restore(chosen).charged) == 1
+        assert play(chosen, fill_nothing)["participation"]["missed"] == missed
+        kept = dump(chosen)
+
+
+def test_a_restore_leaves_no_key_of_a_batch_that_it_does_not_know(settings, play, released):
+    """Copies of these rows may be anywhere; with the keys nobody can read them."""
+    chosen, seen = settings(), []
+    kept = dump(chosen)
+
+    async def open_one(service):
+        await fill(service, 2)
+
+    play(chosen, one_by_one(released, (4,), seen))
+    play(chosen, open_one)
+    vault = Vault(chosen.place(chosen.vault))
+    assert vault.batches() == [(1, 2)]
+    assert vault.batches(NAMES) == [(1, 1), (1, 2)]
+    set_back(chosen, kept)
+    lifecycle.restore(chosen)
+    assert vault.batches() == []
+    assert vault.batches(NAMES) == []
 
 
 def test_lost_batches_pay_for_themselves_where_batches_are_disjoint(settings, play, released):
@@ -458,6 +490,29 @@ def test_a_folder_that_is_put_back_is_refused(database, play, released, tmp_path
         set_back(chosen, kept)
     with pytest.raises(StateClaimed, match="run discreet restore"):
         play(chosen, rest)
+
+
+def test_an_intent_and_a_confirmation_are_on_the_disk(tmp_path, monkeypatch):
+    """Whole, when the call returns; also what another process wrote and did not sync."""
+    anchor = Anchor(tmp_path / "anchor.jsonl", "test")
+    anchor.create()
+    synced, honest = [], os.fsync
+
+    def sync(file):
+        honest(file)
+        synced.append((os.fstat(file).st_ino, os.fstat(file).st_size))
+
+    monkeypatch.setattr(os, "fsync", sync)
+    for change in (
+        lambda: anchor.intend(Mark(1, 0, "a")),
+        lambda: anchor.intend(Mark(1, 0, "a")),
+        lambda: anchor.confirm([(0, "a")]),
+        lambda: anchor.confirm([(0, "a")]),
+    ):
+        synced.clear()
+        change()
+        found = anchor.path.stat()
+        assert synced == [(found.st_ino, found.st_size)]
 
 
 def test_processes_that_share_an_anchor_write_it_in_turn(tmp_path):

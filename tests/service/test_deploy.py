@@ -2,10 +2,12 @@
 
 import json
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
 
+from discreet.cli.main import main
 from discreet.service.environment import VARIABLES
 from discreet.service.http.metrics import GAUGES
 
@@ -47,3 +49,61 @@ def test_the_readme_lists_every_file():
 def test_no_password_is_in_a_file():
     for path in FILES:
         assert not re.search(r"://\w+:(?!%s@)[^@\s/]+@", path.read_text()), path
+
+
+def test_the_check_of_the_image_finds_the_keys_that_commands_print(tmp_path, capsys, monkeypatch):
+    """With an empty key it would end at the first decision, without a word."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    text = (DEPLOY / "check_image.sh").read_text()
+    found = re.findall(r"^key=\$\(\$run discreet (.*?) \| sed '(.*)'\)$", text, re.MULTILINE)
+    assert [words.split()[0] for words, _ in found] == ["serve", "experiment"]
+    assert main(["serve", "--folder", "many", "--init"]) == 0
+    capsys.readouterr()
+    for words, program in found:
+        assert main(words.split()) == 0
+        told = capsys.readouterr().out
+        key = subprocess.run(
+            ["sed", program], input=told, capture_output=True, text=True, check=True
+        ).stdout
+        assert key.startswith("dk_"), words
+    assert text.count('test -n "$key" || {') == len(found)
+
+
+def test_git_ignores_what_the_compose_file_asks_to_keep_from_it():
+    text = (DEPLOY / "compose.yaml").read_text()
+    made = re.search(r"mkdir -p ([\w ]+) &&", text)[1].split()
+    assert made == ["secrets", "data"]
+    ignored = (DEPLOY.parent / ".gitignore").read_text().splitlines()
+    assert {f"/deploy/{name}/" for name in made} <= set(ignored)
+
+
+def test_the_time_until_a_release_is_shown_only_while_one_waits():
+    """The metric is 0 while none does, which is 1970."""
+    panels = json.loads((DEPLOY / "grafana/discreet.json").read_text())["panels"]
+    shown = [
+        target["expr"] for panel in panels for target in panel["targets"] if "due" in target["expr"]
+    ]
+    assert shown
+    assert all(re.search(r"due_timestamp_seconds\{[^}]*\} > 0\)", each) for each in shown)
+
+
+def test_the_unit_that_backs_up_makes_its_folder_and_knows_every_kind(tmp_path):
+    """What its shell runs, with a program in place of discreet that prints its words."""
+    text = (DEPLOY / "systemd/discreet-backup@.service").read_text().replace("\\\n", "")
+    (makes,) = re.findall(r"^ExecStartPre=\+(\S+) (.*)$", text, re.MULTILINE)
+    assert makes[0] == "/usr/bin/install"
+    assert "-o discreet" in makes[1]
+    (script,) = re.findall(r"^ExecStart=/bin/sh -c '(.*)'$", text, re.MULTILINE)
+    script = script.replace("%i", "shop").replace("%%", "%").replace("$$", "$")
+    script = script.replace("/srv/discreet/venv/bin/discreet", "echo")
+    for made, expected in (
+        ((), r"backup /var/backups/discreet/shop-[\d-]+\.backup"),
+        (("server.toml",), r"backup --folder \. /var/backups/discreet/shop-[\d-]+"),
+    ):
+        for name in made:
+            (tmp_path / name).touch()
+        done = subprocess.run(
+            ["/bin/sh", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True
+        )
+        assert re.fullmatch(expected, done.stdout.strip())

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from contextlib import closing
 
 import pytest
@@ -14,8 +15,10 @@ from discreet.privacy.ledger import Ledger
 from discreet.service.runtime import fit_process
 from discreet.service.runtime.service import Service
 from discreet.service.secrets.vault import Vault
+from discreet.service.settings import Settings
 from discreet.service.storage import document_table
 from discreet.service.storage.locations import open_database
+from service.conftest import PLAN, windows_end
 from waiting import PATIENCE
 
 
@@ -122,3 +125,127 @@ def test_a_stop_does_not_wait_for_a_fit(settings, monkeypatch):
             await service.stop()
 
     asyncio.run(run())
+
+
+HANGS_ONCE = """
+import itertools, os, sys, time
+from discreet.service.runtime import fit_process
+line = sys.stdin.readline()
+while '"batch"' not in line:
+    print("null", flush=True)
+    line = sys.stdin.readline()
+if not os.path.exists({told!r}):
+    open({told!r}, "w").close()
+    time.sleep(3600)
+sys.stdin = itertools.chain([line], sys.stdin)
+fit_process.main()
+"""
+
+
+class DeadlinePasses(threading.Thread):
+    """A timer for which the hour is over as soon as the child says that it hangs."""
+
+    def __init__(self, told, end):
+        super().__init__(daemon=True)
+        self._told, self._end, self._over = told, end, threading.Event()
+
+    def run(self):
+        while not self._over.is_set():
+            if self._told.exists():
+                self._end()
+                return
+            self._over.wait(0.01)
+
+    def cancel(self):
+        self._over.set()
+
+
+def test_a_fit_that_hangs_is_ended_and_made_again_and_charged_once(
+    settings, play, released, monkeypatch, tmp_path
+):
+    told, timers = tmp_path / "hangs", []
+    monkeypatch.setattr(fit_process, "CHILD", HANGS_ONCE.format(told=str(told)))
+
+    def timer(seconds, end):
+        assert seconds == fit_process.DEADLINE
+        if told.exists():  # the fit after the one that hung has an hour of its own
+            return threading.Timer(seconds, end)
+        timers.append(DeadlinePasses(told, end))
+        return timers[-1]
+
+    child, chosen = fit_process.FitChild(timer), settings()
+
+    async def scenario(service):
+        for _ in range(4):
+            await service.decisions.decide("caller", [0.1, 0.2])
+        await windows_end(service)
+        assert await service.upkeep.once() is False
+        assert told.exists()
+        assert service.state.refused == "deadline"
+        text = (await service.status())["text"]
+        assert "did not end within its deadline" in text
+        assert (await service.ledger())["entries"] == []
+        assert child._child is None, "the child that hung is still there"
+        await released(service)
+        assert service.state.refused is None
+        assert len((await service.ledger())["entries"][0]["charges"]) == 1
+        with service.state.anchor.held() as book:
+            assert len(book.intents) == len(book.confirmed) == 2  # document 0, and one release
+
+    play(chosen, scenario, child=child)
+
+
+class AtOnce(threading.Timer):
+    """A timer whose time is over when it starts."""
+
+    def __init__(self, seconds, end):
+        assert seconds == fit_process.DEADLINE
+        super().__init__(0, end)
+
+
+def test_a_fit_in_time_is_not_ended_and_one_that_is_late_is(monkeypatch):
+    """Without a deadline the second child would be awaited until it gives up by itself."""
+    made = []
+
+    def noted(seconds, end):
+        made.append(threading.Timer(seconds, end))
+        return made[-1]
+
+    echo = "import sys\nfor line in sys.stdin:\n    print('7', flush=True)"
+    monkeypatch.setattr(fit_process, "CHILD", echo)
+    child = fit_process.FitChild(noted)
+    assert [child.ask("a", {}), child.ask("a", {})] == [7, 7]
+    assert not child.late
+    assert [each.finished.is_set() for each in made] == [True, True]
+    child.close("a")
+    monkeypatch.setattr(fit_process, "CHILD", "import time\ntime.sleep(20)\nprint(7)")
+    child = fit_process.FitChild(AtOnce)
+    assert child.ask("a", {}) is None
+    assert child.late
+    child.close("a")
+
+
+def test_nothing_that_a_fit_says_is_heard(monkeypatch, capfd):
+    """A warning of a library could contain rows."""
+    tells = "import sys\nfor line in sys.stdin:\n    print('0.731', file=sys.stderr, flush=True)"
+    monkeypatch.setattr(fit_process, "CHILD", f"{tells}\n    print('7', flush=True)")
+    child = fit_process.FitChild()
+    assert child.ask("a", {}) == 7
+    child.close("a")
+    heard = capfd.readouterr()
+    assert (heard.out, heard.err) == ("", "")
+
+
+def test_experiments_of_one_name_are_two(tmp_path):
+    """On a server of many, the name in the file need not be that of the folder."""
+    document = {"experiment": "same", "plan": PLAN}
+    folders = [tmp_path / name for name in ("one", "two")]
+    for each in folders:
+        each.mkdir()
+        Vault(each / "vault").create()
+    found = [
+        fit_process._read(fit_process._written(Settings.from_config(document, folder)))
+        for folder in folders
+    ]
+    assert [vault.folder for _, _, vault, _ in found] == [each / "vault" for each in folders]
+    assert [database.path.parent for _, database, _, _ in found] == folders

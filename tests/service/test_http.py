@@ -183,8 +183,10 @@ def test_every_route_with_every_scope(written, server):
 WRONG = ("", "Bearer", "Bearer dk_000000000000_" + "A" * 43, "Basic eDp5", "Bearer dk_x_y")
 
 
-def test_a_wrong_key_is_refused(limited, capsys):
-    running, key, _ = limited()
+@pytest.mark.parametrize("limit", [10_000, 0])
+def test_a_wrong_key_is_refused(limited, capsys, limit):
+    """And answered seldom, also where valid keys have no limit."""
+    running, key, _ = limited(rate_limit=limit)
     for given in (*WRONG, f"Bearer {key[:-1]}", f"Bearer {key}x", f"Basic {key}", "Bearer \xe9"):
         headers = {"Authorization": given}
         assert running.call("POST", "/v1/decide", HERE, headers=headers)[0] == 401, given

@@ -8,7 +8,12 @@ from pathlib import Path
 import pytest
 
 from discreet.service import logs
+from discreet.service.http.bodies import Bodies
+from discreet.service.http.metrics import Metrics, text_of
+from discreet.service.http.rate_limit import ANSWER
+from discreet.service.http.routes import routes
 from discreet.service.logs import EVENTS, Log, ServerMessages
+from service.ui.visitor import Visitor
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/logs.md").read_text()
@@ -139,3 +144,53 @@ def test_a_storage_fault_is_told_by_its_safe_name(settings, play, capsys):
         ("not ready", ["database"], "SQLITE_IOERR"),
         ("ready", None, None),
     ]
+
+
+def test_requests_of_those_who_answer_are_counted_nowhere(settings):
+    """Every route whose requests are answers: how many came tells who answered."""
+    answers = {each.path for each in routes(Bodies(settings().plan)) if each.bucket == ANSWER}
+    assert answers == {"/v1/observe", "/v1/observe:batch", "/v1/activate"}
+    metrics = Metrics(internal=True)
+    for path in (*answers, "/v1/decide"):
+        for status in (200, 410, 503):
+            metrics.count(path, status, 0.1)
+    told = text_of(metrics._own(internal=False)).decode()
+    assert "/v1/decide" in told
+    assert not [path for path in answers if path in told]
+    assert all(path in metrics.internal().decode() for path in answers)
+
+
+SECRET = "loss 0.731 of ann@example.org"
+
+
+def test_the_text_of_an_error_is_not_told(settings, play, capsys, monkeypatch):
+    """It may quote a request; its kind cannot."""
+    chosen = settings()
+
+    class Mishap(Exception):  # noqa: N818
+        pass
+
+    async def fails(*_, **__):
+        raise Mishap(SECRET)
+
+    async def scenario(service):
+        visitor = Visitor(service)
+        assert (await visitor.log_in(settings.key())).status == 303
+        monkeypatch.setattr(service.decisions, "decide", fails)
+        monkeypatch.setattr(service, "status", fails)
+        asked = {"context": [0.1, 0.2]}
+        bearer = {"authorization": f"Bearer {settings.key()}"}
+        replies = [
+            await visitor.ask("POST", "/v1/decide", raw=asked, **bearer),
+            await visitor.get("/v1/status", **bearer),
+            await visitor.get("/ui"),
+        ]
+        assert [each.status for each in replies] == [500] * 3
+        await service.upkeep._tried(fails)
+        return "".join(each.text for each in replies)
+
+    told = play(chosen, scenario)
+    log = capsys.readouterr().err
+    assert log.count('"kind": "Mishap"') == 4  # two routes, a page, the upkeep
+    assert "0.731" not in told + log
+    assert "ann@" not in told + log

@@ -469,7 +469,7 @@ def test_connections_are_limited(serve):
         kept = [await here.wire() for _ in range(3)]
         for wire in kept:
             assert (await wire.ask(wire.request()))[0] == 200
-        await refused(await here.wire(), b"", 503, "too_many_connections")
+        await refused(await here.wire(), kept[0].request(), 503, "too_many_connections")
         await kept[0].hang_up()
         while len(here.server.server_state.connections) > 2:
             await asyncio.sleep(0.001)
@@ -477,6 +477,37 @@ def test_connections_are_limited(serve):
         assert (await kept[1].ask(kept[1].request()))[0] == 200
 
     serve(scenario, connections=3)
+
+
+def test_who_watches_is_answered_beyond_the_limit_of_connections(serve, monkeypatch):
+    monkeypatch.setattr(bounds, "SPARE", 2)
+
+    async def scenario(here):
+        kept = [await here.wire() for _ in range(3)]
+        for wire in kept:
+            assert (await wire.ask(wire.request()))[0] == 200
+        for path in ("/healthz", "/readyz", "/healthz?x=1"):
+            watching = await here.wire()
+            status, headers, _ = await watching.ask(f"GET {path} HTTP/1.1\r\n\r\n".encode())
+            assert (status, headers["connection"]) == (200, "close"), path
+            assert await watching.ended()
+        silent = [await here.wire() for _ in range(2)]
+        await refused(await here.wire(), b"", 503, "too_many_connections")
+        for wire in silent:
+            await wire.hang_up()
+
+    serve(scenario, connections=3)
+
+
+def test_who_is_beyond_the_limit_and_silent_is_not_awaited(serve, monkeypatch):
+    monkeypatch.setattr(bounds, "SPARE_SECONDS", 0.05)
+
+    async def scenario(here):
+        wire = await here.wire()
+        assert (await wire.ask(wire.request()))[0] == 200
+        await refused(await here.wire(), b"", 503, "too_many_connections")
+
+    serve(scenario, connections=1)
 
 
 def test_a_service_may_lie_below_a_path(serve, long_way):

@@ -3,6 +3,7 @@
 import os
 import struct
 import time
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from discreet.service.secrets.sealing import LOSS, ROW, Row, Sealer, pack_loss, 
 from discreet.service.secrets.vault import NAMES, Vault
 from discreet.service.storage import clock
 from discreet.service.storage.clock import Clock
+from discreet.service.storage.sqlite import Sqlite
 
 IDS = Ids(b"k" * 32)
 ANY = some.builds(
@@ -139,3 +141,41 @@ def test_no_jump_of_the_system_clock_moves_ours(monkeypatch, jump):
     assert 0 <= ours.now() - before < 0.5
     later = Clock(seen=before)
     assert later.now() >= before
+
+
+def test_no_file_of_a_served_experiment_is_open_to_others(tmp_path):
+    """Whoever may open the lock file could hold it, and keep the service from starting."""
+    before = os.umask(0)
+    try:
+        for found in (None, 0o666):
+            database = Sqlite(tmp_path / f"{found}.db")
+            lock = tmp_path / f"{found}.db.lock"
+            if found is not None:  # of an earlier version
+                lock.touch(found)
+            with database.guard(), closing(database.connect()):
+                modes = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir()}
+            assert lock.name in modes
+            assert set(modes.values()) == {0o600}
+    finally:
+        os.umask(before)
+
+
+def test_keys_are_on_the_disk_before_they_are_used(tmp_path, monkeypatch):
+    """Their content, and then their names."""
+    vault = Vault(tmp_path / "vault")
+    vault.create()
+    synced, honest = [], os.fsync
+
+    def sync(file):
+        honest(file)
+        found = os.fstat(file)
+        synced.append((found.st_ino, found.st_size, {*os.listdir(vault.folder)}))
+
+    monkeypatch.setattr(os, "fsync", sync)
+    vault.make(1, 2)
+    for kind in ("batch", NAMES):
+        path = vault.folder / f"{kind}-1-2.key"
+        content = [each for each in synced if each[0] == path.stat().st_ino]
+        assert [(size, path.name in names) for _, size, names in content] == [(32, False)]
+        folder = [each for each in synced if each[0] == vault.folder.stat().st_ino]
+        assert any(path.name in names for _, _, names in folder)

@@ -147,3 +147,13 @@ def test_a_user_is_named_by_the_field_of_users_alone(settings, play):
             await service.decisions.decide("caller", HERE, sticky="ann")
 
     play(settings(**USERS), scenario)
+
+
+def test_release_and_text_do_not_run_into_each_other():
+    """Person 1x at release 1 is not person x at release 11, whose draw would be known."""
+    for text, release in (("1x", 1), ("0", 1), ("", 111)):
+        for other in (1, 11, 111, 10):
+            joined = f"{release}{text}"
+            rest = joined.removeprefix(str(other))
+            if rest != joined and (rest, other) != (text, release):
+                assert sticky_draw(KEY, rest, other) != sticky_draw(KEY, text, release)

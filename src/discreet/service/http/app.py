@@ -77,7 +77,7 @@ class CrossOrigin(CORSMiddleware):
 def experiment_app(service: Service, metrics: Metrics, traces: Traces | None = None) -> Direct:
     """Every route and page of one experiment; who calls this starts and stops the service."""
     rate = RateLimit(service.settings.rate_limit)
-    refusals = Refusals(service.state.log, limited=service.settings.rate_limit > 0)
+    refusals = Refusals(service.state.log)
     table = routes(Bodies(service.settings.plan))
 
     async def described_api(call: Call) -> Any:  # noqa: ARG001

@@ -32,6 +32,9 @@ URL, HEAD, LINES = 8_192, 32_768, 100
 """The longest URL, and the most bytes and lines of headers and trailers of one request."""
 WAITING = 64
 """Requests that may wait on one connection for the answer to an earlier one."""
+HEALTH, SPARE, SPARE_SECONDS = (b"healthz", b"readyz"), 16, 2.0
+"""Beyond the limit of connections so many more may ask these, once and within so many seconds: a
+service that is busy is alive, and who watches it must not restart it."""
 HEAD_SECONDS, BODY_SECONDS = 10.0, 30.0
 """From the first byte of a request to the end of its headers, and from there to its last byte."""
 
@@ -50,18 +53,18 @@ class Protocol(HttpToolsProtocol):
     _repeated: RepeatedHead | None = None
     _idle_timer: asyncio.TimerHandle | None = None
     _answered_at = 0.0
+    _spare = False
+    """Whether this connection is beyond the limit."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        if len(self.connections) > self.app_state.get("connections", math.inf):
-            self._refuse(
-                ServiceError(
-                    "connections must stay below the limit of the service; there are as many as it "
-                    "keeps. Retry, and close those that you do not use.",
-                    status=503,
-                    code="too_many_connections",
-                )
-            )
+        beyond = len(self.connections) - self.app_state.get("connections", math.inf)
+        if beyond > SPARE:
+            self._refuse(_too_many())
+            return
+        if beyond > 0:
+            self._spare = True
+            self._head_timer = self.loop.call_later(SPARE_SECONDS, self._refuse, _too_many())
             return
         # A client that connects and sends nothing gets no more time than between two requests.
         self.timeout_keep_alive_task = self.loop.call_later(
@@ -216,12 +219,16 @@ class Protocol(HttpToolsProtocol):
         self._unheard = 0
         if len(self.pipeline) >= WAITING:  # uvicorn itself sets no limit
             raise HttpParserError
+        if self._spare and self.url.partition(b"?")[0].rpartition(b"/")[2] not in HEALTH:
+            self._stop(_too_many())
         idle = self.cycle is None or self.cycle.response_complete
         exchange = self._exchange() if idle and not self.expect_100_continue else None
         if exchange is None:
             super().on_headers_complete()
         else:
             self.cycle = cast(RequestResponseCycle, exchange)
+        if self._spare:
+            self.cycle.keep_alive = False
         self._end_of_head()
         self._in_body = True
 
@@ -268,6 +275,15 @@ class Protocol(HttpToolsProtocol):
         super().on_message_complete()
         if isinstance(self.cycle, Exchange) and not self.cycle.begun:
             self.cycle.begin()
+
+
+def _too_many() -> ServiceError:
+    return ServiceError(
+        "connections must stay below the limit of the service; there are as many as it keeps. "
+        "Retry, and close those that you do not use.",
+        status=503,
+        code="too_many_connections",
+    )
 
 
 def _too_large() -> ServiceError:

@@ -17,8 +17,8 @@ concerned, also behind the same address."""
 class Refusals:
     """Counts refused authentication, by address in memory and without it in the log."""
 
-    def __init__(self, log: Log, *, limited: bool) -> None:
-        self._log, self._rate = log, RateLimit(PER_SECOND if limited else 0)
+    def __init__(self, log: Log) -> None:
+        self._log, self._rate = log, RateLimit(PER_SECOND)
         self._proxies = os.environ.get("FORWARDED_ALLOW_IPS", "127.0.0.1").split(",")
 
     def count(self, error: ServiceError, headers: Mapping[bytes, bytes], peer: str) -> ServiceError:

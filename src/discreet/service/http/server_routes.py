@@ -112,7 +112,7 @@ def server_paths(
     handlers = Handlers(hosted)
     metrics = Metrics(internal=False, families=hosted.families, experiment="")
     rate = RateLimit(own.settings.rate_limit)
-    refusals = Refusals(own.state.log, limited=own.settings.rate_limit > 0)
+    refusals = Refusals(own.state.log)
     table = server_routes(handlers)
 
     async def described(call: Call) -> Any:  # noqa: ARG001

@@ -86,6 +86,7 @@ class WorkerDecisions:
     ) -> DecisionReply:
         """Choose one of the ``actions`` that are offered. With journal ``decide`` the row
         is durable when this returns, and so is the count of a user with both journals."""
+        self.state.refuse_set_back()
         owner = self.owners.owner(user)
         named = None if idempotency is None else self._named(caller, idempotency)
         self._deciding += 1
@@ -235,6 +236,7 @@ class WorkerDecisions:
 
     async def ticket(self, user: str | None = None, sticky: str | None = None) -> TicketReply:
         """Reserve a slot; the context comes later, with the loss."""
+        self.state.refuse_set_back()
         owner, state = self.owners.owner(user), self.state
         state.decided += 1
         while (taken := await self._slots.take()) is not None:
@@ -278,6 +280,7 @@ class WorkerDecisions:
 
         ``value`` is the loss or the reward that the plan declares; only losses are stored.
         """
+        self.state.refuse_set_back()
         id, loss = self._ids.read(decision), self.plan.outcome.loss_of(value)
         if id.kind == decision_ids.UNSTORED:
             return False
@@ -324,6 +327,7 @@ class WorkerDecisions:
 
     async def activate(self, decision: str) -> bool:
         """Note that a deferred decision was shown; False if the decision took no slot."""
+        self.state.refuse_set_back()
         id = self._ids.read(decision)
         if id.kind == decision_ids.UNSTORED:
             return False

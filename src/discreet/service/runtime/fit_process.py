@@ -15,6 +15,7 @@ import os
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from contextlib import closing
 from functools import lru_cache
 from pathlib import Path
@@ -29,6 +30,7 @@ from discreet.private_release import private_release
 from discreet.releases.canonical import canonical
 from discreet.releases.release import Release
 from discreet.service.kill_points import step
+from discreet.service.runtime.release_checks import LATE, Refused
 from discreet.service.secrets.sealing import Sealer
 from discreet.service.secrets.vault import Vault
 from discreet.service.settings import Settings
@@ -51,6 +53,10 @@ main()
 """
 HELD = 8
 """Experiments whose verified chains the child keeps in memory."""
+DEADLINE = 3600.0
+"""Seconds after which a child that does not answer is ended, and another one is asked. The same
+for every batch, so it is public; a hundred times what large fits take, since the child has 1.5 per
+cent of a core on a machine that is always busy."""
 
 
 class Verified:
@@ -100,10 +106,14 @@ def fit(
 class FitChild:
     """The child process of all experiments that a process serves; they take turns.
 
-    It is started when a batch is sealed, and ended by closing its input.
+    It is started when a batch is sealed, and ended by closing its input, or after ``DEADLINE``
+    seconds without an answer. ``timer`` makes what ends it then.
     """
 
-    def __init__(self) -> None:
+    def __init__(
+        self, timer: Callable[[float, Callable[[], None]], threading.Timer] = threading.Timer
+    ) -> None:
+        self._timer, self.late = timer, False
         self._child: subprocess.Popen[str] | None = None
         self._lock = threading.Lock()
         self._asking: object = None
@@ -111,18 +121,31 @@ class FitChild:
         self._environment = dict(os.environ)
 
     def ask(self, who: object, question: dict[str, Any]) -> Any:
-        """The answer to a question; None if the child failed or ended."""
+        """The answer to a question; None if the child failed or ended, ``late`` if it was ended
+        since it did not answer in time."""
         with self._lock:
-            self._asking = who
+            self._asking, self.late = who, False
+            timer = self._timer(DEADLINE, self._end_late)
+            timer.daemon = True
             try:
                 child = self._started()
                 self._asked.add(who)
+                timer.start()
                 print(json.dumps(question), file=child.stdin, flush=True)
                 return json.loads((child.stdout and child.stdout.readline()) or "null")
             except (OSError, ValueError):
                 return None
             finally:
+                timer.cancel()
                 self._asking = None
+
+    def _end_late(self) -> None:
+        # Privacy: nothing of the fit was written, so the noise of the next one is the only noise
+        # that anybody sees. [docs/privacy/service.md, "One fit for each batch"]
+        child = self._child
+        if child is not None:
+            self.late = True
+            child.kill()  # its output ends, and with it the wait for an answer
 
     def was_asked(self, who: object) -> bool:
         """Whether the child that is alive was asked by this one before."""
@@ -168,6 +191,8 @@ class Fitter:
     def __call__(self, epoch: int, batch: int, size: int) -> Release:
         place = {"epoch": epoch, "batch": batch, "size": size}
         answer = self._child.ask(self, place | {"terms": self._terms})
+        if answer is None and self._child.late:
+            raise Refused(LATE)
         if answer is None:
             raise NotReady(
                 f"the child process must return a release of batch {batch}; it failed or ended. "

@@ -24,15 +24,21 @@ from discreet.service.storage.batches import BatchState
 from discreet.service.storage.database import Connection
 from discreet.types import Array
 
+LATE = "deadline"
+"""The reason if a fit did not end in time. [fit_process.py]"""
+
 
 class Refused(DiscreetError):  # noqa: N818
     """A release was refused; ``reason`` is one of a few words that reveal nothing about rows."""
 
     def __init__(self, reason: str) -> None:
-        super().__init__(
+        wrong = (
             f"release must have the {reason} that plan, chain and ledger demand; the fit returned "
-            "another. No budget was spent and no row deleted: the service fits again."
+            "another."
         )
+        if reason == LATE:
+            wrong = "fit must end within its deadline; it did not, and was ended."
+        super().__init__(f"{wrong} No budget was spent and no row deleted: the service fits again.")
         self.reason = reason
 
 

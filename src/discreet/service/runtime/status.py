@@ -12,6 +12,7 @@ from discreet.formatting import duration
 from discreet.plan import Plan
 from discreet.privacy.participation import Participation
 from discreet.rows.batch_status import UNSTORED, clock_words, full_sentence, open_sentence
+from discreet.service.runtime.release_checks import LATE
 from discreet.service.runtime.worker_state import WorkerState
 from discreet.service.settings import ENDED as ENDED_MODE
 from discreet.service.storage.batches import BatchState, log_waits, under_way
@@ -59,6 +60,7 @@ async def status(state: WorkerState) -> dict[str, Any]:
         "ready": state.ready,
         "unready": state.unready,
         "refused": state.refused,
+        "faults": faults(state),
         "file": {
             "readable": file is None or file.readable,
             "differs": [] if file is None else file.differs,
@@ -132,7 +134,7 @@ def control_words(plan: Plan) -> str:
 
 
 def _sentences(state: WorkerState, live: list[BatchState], now: float, ended: bool) -> list[str]:
-    said, heard = _warnings(state), state.settings.plan.outcome.plural
+    said, heard = faults(state), state.settings.plan.outcome.plural
     waiting = [batch for batch in live if batch.state == "sealed"]
     log = log_waits(state.settings.plan.schedule, live)
     if log:
@@ -187,15 +189,49 @@ def _waiting_sentence(waiting: list[BatchState], heard: str, now: float) -> str:
     )
 
 
-def _warnings(state: WorkerState) -> list[str]:
-    """What an operator should repair; no sentence contains a value of the file."""
+_REMEDIES = {
+    "start": "The service is starting or stopping: wait.",
+    "database": "The database cannot be read ({}): decisions fail. Start its server, mount its "
+    "disk, or make room; the service goes on by itself.",
+    "storage": "The database takes no row ({}): decisions fail. Make room on its disk, or let "
+    "this user write there; the service tries again every few seconds.",
+    "vault": "The vault is not as it was ({}): decisions fail. Mount its disk or put the vault "
+    "back; if the key of an open batch is lost, burn the batch.",
+}
+_OF_CHAIN = {
+    "incomplete": "The documents in the database do not verify, or one that decides is missing: "
+    "decisions fail. Restore the database.",
+    "set back": "The database lacks what was published, or is another: nothing is decided or "
+    "stored. Bring the newest database back; if it is lost, put a backup in place and run "
+    "discreet restore.",
+    "file replaced": "The file of the database was replaced or removed while it was served: "
+    "nothing is decided or stored. Put that file back; or stop the service, put the right one in "
+    "place, and run discreet restore.",
+}
+
+
+def faults(state: WorkerState) -> list[str]:
+    """What an operator should repair, and how; needs no database, and no sentence contains a value
+    of the file."""
     said, file = [], state.file
-    if not state.whole:
+    for name, fault in state.unready.items():
+        said.append(_OF_CHAIN[fault] if name == "chain" else _REMEDIES[name].format(fault))
+    if state.anchor_fault == "behind":
         said.append(
-            "The documents in the database do not verify, or one that decides is missing: "
-            "decisions fail. Restore the database."
+            f"The anchor {state.anchor.path} is older than what was published, or of another "
+            "experiment: nothing is released. Put the newest anchor back."
         )
-    if state.refused is not None:
+    elif state.anchor_fault is not None:
+        said.append(
+            f"The anchor {state.anchor.path} cannot be read ({state.anchor_fault}): nothing is "
+            "released, and a database that is set back may go unnoticed. Bring its disk back."
+        )
+    if state.refused == LATE:
+        said.append(
+            "The last fit did not end within its deadline and was ended: nothing was spent and no "
+            "row was deleted. The service fits again in a new process."
+        )
+    elif state.refused is not None:
         said.append(
             f"The last fit was refused for its {state.refused}: nothing was spent and no row was "
             "deleted. The service fits again; restart it if the refusal stays."

@@ -186,7 +186,7 @@ class Upkeep:
     async def heed_the_clock(self) -> None:
         """Seal the open batch when its time is up, also while nobody asks for a decision."""
         state = self._state
-        if state.settings.plan.close_every is None:
+        if state.settings.plan.close_every is None or state.set_back is not None:
             return
         if await state.read(state.slots.time_is_up):
             await state.write(state.slots.heed_the_clock)

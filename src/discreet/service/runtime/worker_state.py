@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from discreet.billboard.chain import Chain
 from discreet.billboard.documents import digest
 from discreet.billboard.signing import public_key
-from discreet.errors import DiscreetError
+from discreet.errors import DiscreetError, StateClaimed
 from discreet.privacy.ledger import Ledger
 from discreet.service.kill_points import step
 from discreet.service.logs import Log
@@ -22,10 +22,17 @@ from discreet.service.runtime.policy_versions import PolicyVersions
 from discreet.service.secrets.vault import Vault
 from discreet.service.settings import STORING, Settings
 from discreet.service.storage import api_keys, change_table, document_table, traffic_table
-from discreet.service.storage.anchor import Anchor, behind
-from discreet.service.storage.batches import BatchState, Slots, Terms, under_way
+from discreet.service.storage.anchor import Anchor, Book, Mark, behind
+from discreet.service.storage.batches import (
+    BatchState,
+    Head,
+    Slots,
+    Terms,
+    refuse_set_back,
+    under_way,
+)
 from discreet.service.storage.commit_thread import CommitThread
-from discreet.service.storage.database import Connection, Database
+from discreet.service.storage.database import Connection, Database, FileReplaced
 from discreet.service.storage.faults import safe_name
 from discreet.service.storage.journal import Journal
 from discreet.service.storage.locations import anchor_of, beside, open_database
@@ -59,6 +66,10 @@ class WorkerState:
     """Whether every document that decides was read and verified."""
     decided = 0
     """Decisions and tickets that this worker answered and that no hour counts yet."""
+    set_back: StateClaimed | None = None
+    """The error if the database lacks what was published, or is another; None if it is whole."""
+    anchor_fault: str | None = None
+    """Why the anchor is of no use: the safe name of an error, or ``behind``."""
 
     def __init__(
         self, settings: Settings, *, workers: int = 1, commits: CommitThread | None = None
@@ -70,11 +81,12 @@ class WorkerState:
         self.vault = Vault(settings.place(settings.vault))
         self.anchor: Anchor = anchor_of(settings)
         self.anchor_beside = beside(settings, self.anchor.path)
+        self._book = Book()
         self.serving = PolicyVersions(settings.plan, public_key(self.vault.signing))
         self.names = Names(self.database, self.vault, settings.remember)
         often = settings.plan.participation
         self.people = None if often is None else People(self.database, often)
-        self.journal = Journal(self.database, self.names, self.people)
+        self.journal = Journal(self.database, self.names, self.people, self.head)
         terms = Terms(
             settings.plan.schedule,
             settings.waiting,
@@ -82,7 +94,7 @@ class WorkerState:
             settings.settle,
             workers,
         )
-        self.slots = Slots(self.database, self.vault, terms)
+        self.slots = Slots(self.database, self.vault, terms, self.head)
         self.keys: dict[str, api_keys.Key] = {}
         self.used: set[str] = set()
         self.live: list[BatchState] = []
@@ -160,7 +172,14 @@ class WorkerState:
     async def _refresh(self) -> None:
         async with self._refreshing:
             known = self.serving.newest
-            row, last, live, keys, bodies = await self.read(lambda c: self._viewed(c, known))
+            try:
+                viewed = await self.read(lambda c: self._viewed(c, known))
+            except StateClaimed as error:
+                # Nothing of it is believed, not even its keys: one may have been revoked since.
+                self.set_back, self._fresh, self._unread = error, time.monotonic(), None
+                raise
+            self.set_back = None
+            row, last, live, keys, bodies = viewed
             self.keys = {key.id: key for key in keys}  # even while the anchor cannot be reached
             if bodies:
                 try:
@@ -180,8 +199,43 @@ class WorkerState:
             self.on_change()
 
     def _viewed(self, connection: Connection, known: int) -> Any:
+        self.database.refuse_replaced()
+        # The anchor is read first: what it confirms by then was committed before.
+        book = self._read_book()
+        head = self.head()
+        heads = [(mark.number, mark.digest) for mark in book.confirmed[-1:]]
+        heads += [] if head is None else [head]
+        if not _committed(connection, book.pending):  # a restore follows documents that are lost
+            refuse_set_back(connection, max(heads, default=None))
         self.names.look(connection)
         return _view(self.database, connection, known)
+
+    def _read_book(self) -> Book:
+        """The content of the anchor; where it cannot be read or is too old, the last that was not.
+
+        Decisions go on without an anchor, since this process knows what it has published.
+        """
+        head = self.head()
+        try:
+            book = self.anchor.read()
+        except (OSError, StateClaimed) as error:
+            self.anchor_fault = safe_name(error)
+            return self._book
+        if head is not None and not book.holds(*head):
+            self.anchor_fault = "behind"
+            return self._book
+        self.anchor_fault, self._book = None, book
+        return book
+
+    def head(self) -> Head | None:
+        """The newest document that this worker has verified; None before any was read."""
+        links = self.serving.chain.links
+        return (links[-1].number, links[-1].digest) if links else None
+
+    def refuse_set_back(self) -> None:
+        """Refuse whatever would be stored in a database that was set back, and lost again."""
+        if self.set_back is not None:
+            raise StateClaimed(str(self.set_back))
 
     def _anchored(self, bodies: list[bytes]) -> Chain:
         extended = self.serving.extended(bodies)
@@ -221,9 +275,14 @@ class WorkerState:
         return body
 
     async def ledger(self) -> Ledger:
-        """The charges of all documents that may be shown."""
-        newest = self.serving.newest
-        return await self.read(lambda c: document_table.ledger_of(c, self.settings, newest))
+        """The charges of all documents that may be shown, also of those that the database lost."""
+        newest, settings = self.serving.newest, self.settings
+
+        def read(connection: Connection) -> Ledger:
+            confirmed = self._read_book().confirmed
+            return document_table.ledger_of(connection, settings, newest, confirmed)
+
+        return await self.read(read)
 
     @property
     def ready(self) -> bool:
@@ -240,9 +299,14 @@ class WorkerState:
             "database": self._unread or ("stale" if stale else None),
             "storage": self.writer.fault,
             "vault": self._vault_fault,
-            "chain": None if self.whole else "incomplete",
+            "chain": self._chain_fault(),
         }
         return {name: fault for name, fault in found.items() if fault}
+
+    def _chain_fault(self) -> str | None:
+        if self.set_back is not None:
+            return "file replaced" if isinstance(self.set_back, FileReplaced) else "set back"
+        return None if self.whole else "incomplete"
 
     async def probe(self) -> None:
         """Find out what the next decision needs: secrets, and a disk that takes a row."""
@@ -253,7 +317,7 @@ class WorkerState:
         self._vault_fault = self.vault.fault(places)
         if self.writer.fault or time.monotonic() - self._probed > PROBED:
             self._probed = time.monotonic()
-            with suppress(*self.database.lost, OSError):  # the writer has noted it
+            with suppress(*self.database.lost, OSError, StateClaimed):  # it is noted elsewhere
                 self.writer.probe()
 
     def over(self, epoch: int, batch: int) -> bool:
@@ -275,6 +339,10 @@ class WorkerState:
 
         await self.write(write)
         await self.refresh()
+
+
+def _committed(connection: Connection, mark: Mark | None) -> bool:
+    return mark is not None and document_table.digest_of(connection, mark.number) == mark.digest
 
 
 def _view(

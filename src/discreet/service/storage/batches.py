@@ -7,6 +7,7 @@ one person moves nobody else to another slot.
 from __future__ import annotations
 
 import secrets
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -14,6 +15,7 @@ from discreet.schedule import Schedule
 from discreet.service.kill_points import step
 from discreet.service.secrets.vault import Vault
 from discreet.service.settings import STORING
+from discreet.service.storage.anchor import behind
 from discreet.service.storage.database import Connection, Database
 from discreet.window import may_open, tick
 
@@ -26,6 +28,9 @@ LOG_EPOCH = 1
 of this epoch, and no others are."""
 Leased = tuple[int, int, bytes]
 """Epoch, batch and nonce of a lease."""
+Head = tuple[int, str]
+"""Number and digest of the newest document that a process knows."""
+HAS_HEAD = "SELECT 1 FROM documents WHERE number = ? AND digest = ?"
 
 
 @dataclass(frozen=True)
@@ -89,12 +94,19 @@ class Slots:
     it counts leases, and asks no process what it handed out.
     """
 
-    def __init__(self, database: Database, vault: Vault, terms: Terms) -> None:
+    def __init__(
+        self,
+        database: Database,
+        vault: Vault,
+        terms: Terms,
+        head: Callable[[], Head | None] = lambda: None,
+    ) -> None:
         self._database, self._vault, self._terms = database, vault, terms
-        self._every = terms.schedule.seconds
+        self._every, self._head = terms.schedule.seconds, head
 
     def lease(self, connection: Connection, asked: list[Wanted]) -> list[Lease | None]:
         """One lease per request; None while no batch is open."""
+        refuse_set_back(connection, self._head())
         leases = [self._one(connection, wanted) for wanted in asked]
         step("lease:before-commit")
         return leases
@@ -282,14 +294,28 @@ def under_way(connection: Connection) -> list[BatchState]:
     return [BatchState(*row) for row in rows]
 
 
-def accepting(database: Database, connection: Connection, leases: set[Leased]) -> set[Leased]:
+def refuse_set_back(connection: Connection, head: Head | None) -> None:
+    """Refuse a database without the newest document that this process knows: it was set back, and
+    what it stored now would be burned."""
+    if head is not None and connection.execute(HAS_HEAD, head).fetchone() is None:
+        raise behind()
+
+
+def accepting(
+    database: Database, connection: Connection, leases: set[Leased], head: Head | None = None
+) -> set[Leased]:
     """The leases that still accept content, and will until this transaction ends."""
     marks = ", ".join("?" for _ in leases)
+    held = "" if head is None else f"AND EXISTS ({HAS_HEAD})"
     rows = connection.execute(
         f"""SELECT leases.epoch, leases.batch, leases.nonce FROM leases
             JOIN batches ON batches.epoch = leases.epoch AND batches.id = leases.batch
             WHERE leases.nonce IN ({marks})
-            AND {UNDER_WAY} AND (closes IS NULL OR closes > {database.now}) {database.share}""",
-        [nonce for _, _, nonce in leases],
+            AND {UNDER_WAY} AND (closes IS NULL OR closes > {database.now}) {held}
+            {database.share}""",
+        [*(nonce for _, _, nonce in leases), *(head or ())],
     ).fetchall()
-    return leases & {(row[0], row[1], bytes(row[2])) for row in rows}
+    found = leases & {(row[0], row[1], bytes(row[2])) for row in rows}
+    if found != leases:
+        refuse_set_back(connection, head)
+    return found

@@ -12,11 +12,17 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, TypeVar
 
+from discreet.errors import StateClaimed
+
 PATIENCE = 10.0
 """Seconds to wait for another program that writes to the same database, such as discreet keys."""
 
 Claim = TypeVar("Claim")
 Made = TypeVar("Made")
+
+
+class FileReplaced(StateClaimed):
+    """The file that a process serves was replaced or removed."""
 
 
 class Rows(Protocol):
@@ -67,6 +73,10 @@ class Database(ABC):
     """Where it is, in errors; without a password."""
     remedy: ClassVar[str]
     """What to do if it cannot be used."""
+
+    def full(self) -> bool:
+        """Whether the disk has no room, where this process can see the disk."""
+        return False
 
     @abstractmethod
     def connect(self) -> Connection:
@@ -124,6 +134,9 @@ class Database(ABC):
 
     def alone(self, connection: Connection) -> None:  # noqa: B027
         """Wait until no other transaction runs; does nothing if only one can."""
+
+    def refuse_replaced(self) -> None:  # noqa: B027
+        """Refuse to go on if the file that a process serves is not at its place any more."""
 
     def seen(self, moment: float) -> None:  # noqa: B027
         """Keep our clock from falling behind the latest stored moment."""

@@ -9,6 +9,9 @@ from contextlib import contextmanager
 from discreet.errors import InvalidInput
 from discreet.service.storage.database import Database
 
+FULL = ("SQLITE_FULL", "ENOSPC", "EDQUOT", "53100")
+"""Names of the error that a disk is full; 53100 is PostgreSQL's."""
+
 
 def safe_name(error: BaseException) -> str:
     """What went wrong, without a word of what was stored: SQLITE_FULL, 53300, ENOSPC, KeyError.
@@ -28,16 +31,25 @@ def in_one_line(database: Database) -> Iterator[None]:
     try:
         yield
     except database.lost as error:
+        remedy = _ROOM if safe_name(error) in FULL or database.full() else database.remedy
         raise InvalidInput(
-            f"database must be usable; {database.place} is not ({_told(error)}). {database.remedy}"
+            f"database must be usable; {database.place} is not ({_told(error)}). {remedy}"
         ) from None
     except OSError as error:
+        if safe_name(error) in FULL:
+            raise InvalidInput(
+                f"disk must have room; {error.filename or 'that of the service'} is full "
+                f"({safe_name(error)}). {_ROOM}"
+            ) from None
         if error.filename is None:
             raise
         raise InvalidInput(
             f"{error.filename} must be usable; it is not ({error.strerror}). Check that the folder "
             "exists, that its disk is mounted for writing, and whose it is."
         ) from None
+
+
+_ROOM = "Its disk is full: make room, and start again. Nothing is lost; restore no backup."
 
 
 def _told(error: Exception) -> str:

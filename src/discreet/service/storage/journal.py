@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from discreet.service.kill_points import step
-from discreet.service.storage.batches import UNDER_WAY, Leased, accepting
+from discreet.service.storage.batches import UNDER_WAY, Head, Leased, accepting
 from discreet.service.storage.database import Connection, Database
 from discreet.service.storage.people_table import Handed, People
 from discreet.service.storage.request_names import Names, remember
@@ -90,12 +90,19 @@ Outcome = Over | Kept | Used | Known
 class Journal:
     """Bulk writes with many items per statement."""
 
-    def __init__(self, database: Database, names: Names, people: People | None = None) -> None:
-        self._database, self._names, self._people = database, names, people
+    def __init__(
+        self,
+        database: Database,
+        names: Names,
+        people: People | None = None,
+        head: Callable[[], Head | None] = lambda: None,
+    ) -> None:
+        self._database, self._names, self._people, self._head = database, names, people, head
 
     def decide(self, connection: Connection, items: list[Decided]) -> list[Outcome]:
         """Write decisions; a known name returns the earlier answer and takes no slot."""
-        live = accepting(self._database, connection, {item.leased for item in items})
+        leased = {item.leased for item in items}
+        live = accepting(self._database, connection, leased, self._head())
         outcomes: dict[int, Outcome] = {
             place: OVER for place, item in enumerate(items) if item.leased not in live
         }
@@ -160,7 +167,8 @@ class Journal:
 
     def hear(self, connection: Connection, items: list[Heard]) -> list[Outcome]:
         """Write answers; the first of each kind for a slot stays, and later ones return it."""
-        live = accepting(self._database, connection, {item.leased for item in items})
+        leased = {item.leased for item in items}
+        live = accepting(self._database, connection, leased, self._head())
         step("observe:before-write")
         first: dict[Any, Heard] = {}
         for item in items:

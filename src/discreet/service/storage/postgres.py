@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from functools import lru_cache
@@ -80,10 +83,36 @@ class Postgres(Database):
             return bool(found and connection.execute("SELECT 1 FROM experiment").fetchone())
 
     def back_up(self, target: Path) -> None:
-        raise InvalidInput(
-            f"database must be SQLite to be copied to {target}; it is PostgreSQL. Use pg_dump, or "
-            "the archive of its server."
-        )
+        program = shutil.which("pg_dump")
+        if program is None:
+            raise InvalidInput(
+                "pg_dump must be installed to copy a PostgreSQL database; it is not in the PATH. "
+                "Install the client programs of your PostgreSQL, or use the archive of its server."
+            )
+        with closing(self.connect()) as connection:
+            schema = connection.execute("SELECT current_schema()").fetchone()[0]
+        # Not as an argument: everyone can read arguments, and the address may hold a password.
+        parsed = psycopg.pq.Conninfo.parse(self._url.encode())
+        named = {each.envvar: each.val for each in parsed if each.envvar and each.val is not None}
+        given = {name.decode(): value.decode() for name, value in named.items()}
+        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # Made before anything is in it, so that it never has another mode.
+        with os.fdopen(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
+            done = subprocess.run(
+                [program, "--format=custom", "--no-password", "--schema", f'"{schema}"'],
+                env=os.environ | given,
+                stdout=file,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+            os.fsync(file.fileno())
+        if done.returncode:
+            target.unlink()
+            lines = done.stderr.strip().splitlines() or ["no reason was given"]
+            raise InvalidInput(
+                f"pg_dump must be able to copy the database; it is not ({lines[-1]}). Use the "
+                "version of your server or a newer one."
+            )
 
     def erase(self, connection: Connection) -> bool:  # noqa: ARG002
         # Copies stay in the server's write-ahead log; the destroyed key makes them unreadable.

@@ -5,13 +5,23 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from discreet.service.file_lock import held
 from discreet.service.storage.clock import Clock
-from discreet.service.storage.database import PATIENCE, Claim, Connection, Database, Made
+from discreet.service.storage.database import (
+    PATIENCE,
+    Claim,
+    Connection,
+    Database,
+    FileReplaced,
+    Made,
+)
+
+ROOM = 2**16
+"""Bytes that a start needs at least, beside those that it writes over."""
 
 
 class _Writing(sqlite3.Connection):
@@ -54,6 +64,16 @@ class Sqlite(Database):
     def __init__(self, path: Path) -> None:
         self.path, self.place = path, str(path)
         self.clock = Clock()
+        self._guarded = False
+        self._file: tuple[int, int] | None = None
+        """Device and number of the file that this process serves."""
+
+    def full(self) -> bool:
+        # SQLite does not always say so: its shared memory has an error of its own.
+        with suppress(OSError):
+            found = os.statvfs(self.path.parent)
+            return found.f_bavail * found.f_frsize < ROOM
+        return False
 
     def connect(self) -> Connection:
         return self._connected(sqlite3.Connection, PATIENCE)
@@ -63,6 +83,7 @@ class Sqlite(Database):
         return self._connected(_Writing, 0)
 
     def _connected(self, kind: type[sqlite3.Connection], patience: float) -> sqlite3.Connection:
+        self.refuse_replaced()
         if not self.path.exists():
             os.close(os.open(self.path, os.O_CREAT | os.O_WRONLY, 0o600))
         connection = sqlite3.connect(
@@ -72,6 +93,9 @@ class Sqlite(Database):
             timeout=PATIENCE,
             factory=kind,
         )
+        if self._guarded and self._file is None:
+            found = self.path.stat()
+            self._file = found.st_dev, found.st_ino
         # Deleted content is overwritten; what is committed survives a power cut. Little is read
         # twice, so a cache of 512 KiB is enough.
         settings = "journal_mode=WAL", "synchronous=FULL", "secure_delete=ON", "cache_size=-512"
@@ -84,6 +108,7 @@ class Sqlite(Database):
     @contextmanager
     def transaction(self, connection: Connection, *, synced: bool = True) -> Iterator[Connection]:
         if isinstance(connection, _Writing):
+            self.refuse_replaced()
             connection.set_level("FULL" if synced else "NORMAL")
         with super().transaction(connection):
             yield connection
@@ -101,6 +126,21 @@ class Sqlite(Database):
     def held_by_another(self, error: Exception) -> bool:
         return getattr(error, "sqlite_errorname", "").startswith("SQLITE_BUSY")
 
+    def refuse_replaced(self) -> None:
+        # What this process has open stays open without a name, and ends with the process.
+        if self._file is None:
+            return
+        try:
+            found = self.path.stat()
+        except FileNotFoundError:
+            found = None
+        if found is None or (found.st_dev, found.st_ino) != self._file:
+            raise FileReplaced(
+                f"database must stay the file that the service opened; {self.path} was replaced or "
+                "removed. Put that file back; or stop the service, put the right one in place, and "
+                "run discreet restore."
+            )
+
     def seen(self, moment: float) -> None:
         self.clock = Clock(moment)
 
@@ -110,8 +150,12 @@ class Sqlite(Database):
             f"{self.path} must be served by one process; another one holds it. "
             "Stop that one first, or use PostgreSQL and --workers."
         )
-        with held(Path(f"{self.path}.lock"), refusal, mode="a"):
-            yield
+        with held(Path(f"{self.path}.lock"), refusal, create=True):
+            self._guarded = True
+            try:
+                yield
+            finally:
+                self._guarded, self._file = False, None
 
     def release(
         self,

@@ -18,6 +18,8 @@ from discreet.service.http.metrics import Metrics
 from discreet.service.http.rate_limit import OTHER, RateLimit
 from discreet.service.http.refusals import Refusals
 from discreet.service.runtime.service import Service
+from discreet.service.runtime.status import faults
+from discreet.service.runtime.worker_state import WorkerState
 from discreet.service.storage import api_keys
 from discreet.service.storage.faults import safe_name
 from discreet.service.ui.session import COOKIE, SECONDS, Session, Sessions
@@ -81,6 +83,12 @@ class Asked:
         """Whether the browser asks for a part of the page only."""
         return "hx-request" in self.request.headers
 
+    @property
+    def faults(self) -> list[str]:
+        """What an operator should repair; of a server of many experiments, nothing."""
+        state = self.service.state
+        return faults(state) if isinstance(state, WorkerState) and self.key else []
+
     def page(self, name: str, code: int = 200, **values: Any) -> Response:
         """Render a template with the values that every page shows."""
         text = rendered(
@@ -95,6 +103,7 @@ class Asked:
             root=self.root,
             server=self.server,
             newest=self.service.newest,
+            faults=self.faults,
         )
         return HTMLResponse(text, code)
 
