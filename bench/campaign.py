@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import multiprocessing
 import os
 import resource
@@ -39,6 +40,8 @@ from discreet.campaign.presets import PAPER_POLICIES, paper_plans
 from discreet.simulate.engine import run
 
 PEER_ROUNDS_A_SECOND = 3_000.0
+SHORT = 6
+"""Short sets for each long one."""
 
 
 def age() -> float:
@@ -76,7 +79,10 @@ def play(name: str, part: int, parts: int, options: dict[str, Any]) -> dict[str,
 
 
 def surveyed(options: dict[str, Any]) -> tuple[list[str], list[tuple[int, int]]]:
-    """Names of the sets that are not too wide, the longest first, and features and actions."""
+    """Names of the sets that are not too wide, in order, and features and actions.
+
+    Long sets fill a GPU and short ones a core, so that some short ones follow each long one.
+    """
     names = options["sets"] or [path.stem for path in Path(options["data"]).glob("*.npz")]
     cost, shapes = {}, []
     for name in sorted(names):
@@ -84,7 +90,11 @@ def surveyed(options: dict[str, Any]) -> tuple[list[str], list[tuple[int, int]]]
         if x.shape[1] <= options["max_columns"]:
             shapes.append((x.shape[1] + 1, int(y.max()) + 1))
             cost[name] = (y.max() + 1) * (x.shape[1] + 10) ** 2 * (len(x) + 3000)
-    return sorted(cost, key=lambda name: -cost[name]), shapes
+    longest = sorted(cost, key=lambda name: -cost[name])
+    long = longest[: math.ceil(len(longest) / (1 + SHORT))]
+    short = longest[len(long) :]
+    each = ([name, *short[SHORT * place : SHORT * (place + 1)]] for place, name in enumerate(long))
+    return [name for some in each for name in some], shapes
 
 
 def _loaded_once(device: str) -> Any:
