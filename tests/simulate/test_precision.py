@@ -115,7 +115,7 @@ def test_collinear_columns_in_float32(kind, monkeypatch):
     single, double = (played(kind, Machine("numpy", dtype)) for dtype in ("float32", "float64"))
     assert agreement(single[0], double[0]) >= SAME
     for module in (perturb, paper_ridge):  # sums in float32 would be noticed
-        monkeypatch.setattr(module, "without_noise", lambda _: False)
+        monkeypatch.setattr(module, "needs_double", lambda *_: False)
     assert agreement(played(kind, Machine("numpy", "float32"))[0], double[0]) < SAME
 
 
@@ -140,5 +140,5 @@ def test_a_rivals_fit_of_collinear_columns_in_float32(monkeypatch):
 
     expected = weights(np.float64)
     np.testing.assert_allclose(weights(np.float32), expected, rtol=1e-6)
-    monkeypatch.setattr(adassp, "without_noise", lambda _: False)
+    monkeypatch.setattr(adassp, "needs_double", lambda *_: False)
     assert np.abs(weights(np.float32) / expected - 1.0).max() > 1e-3

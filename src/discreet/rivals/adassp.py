@@ -12,7 +12,7 @@ import numpy as np
 from discreet.arrays.backend import as_like, at_least, lift, namespace
 from discreet.arrays.linear_algebra import identity, solve_repaired
 from discreet.oracles.contract import Calibrated
-from discreet.oracles.mechanisms.moments import exact_moments, floating_moments, without_noise
+from discreet.oracles.mechanisms.moments import exact_moments, floating_moments, needs_double
 from discreet.oracles.mechanisms.perturb import noisy_gram, noisy_response
 from discreet.oracles.mechanisms.structured_ridge import uncentred
 from discreet.oracles.problem import Problem
@@ -100,7 +100,7 @@ class AdaptiveRidge(Calibrated[AdaSSP]):
         if noise.exact:
             moments = exact_moments(batch, feedback, losses)
         else:
-            double = without_noise(self.gram)
+            double = needs_double(self.gram)
             moments = floating_moments(batch, feedback, middle, double=double)
         xp: Any = namespace(moments.gram)
         smallest = xp.linalg.eigvalsh(moments.gram * moments.gram_unit)[..., 0]  # (..., A or 1)

@@ -26,6 +26,7 @@ from discreet.errors import InvalidInput
 from discreet.features.offered import OfferedRows
 from discreet.oracles import Mechanism
 from discreet.oracles.mechanisms.loss_sums import LossSums
+from discreet.oracles.mechanisms.moments import needs_double
 from discreet.oracles.mechanisms.paper_logistic import PaperLogistic
 from discreet.oracles.mechanisms.paper_ridge import PaperRidge
 from discreet.oracles.mechanisms.pooled_statistics import PooledStatistics
@@ -362,8 +363,9 @@ def _dense(plan: Plan) -> bool:
 
 
 def _double(plan: Plan) -> bool:
-    """Whether sums are made in double precision: those of regression without noise."""
-    return not np.any(getattr(plan.mechanism, "response", 1.0))
+    """Whether sums are made in double precision, as those of some regressions without noise."""
+    ridge = getattr(plan.oracle, "ridge", 0.0)
+    return needs_double(getattr(plan.mechanism, "response", 1.0), ridge)
 
 
 def _held_by_a_run(

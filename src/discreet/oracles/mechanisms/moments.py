@@ -78,14 +78,18 @@ def floating_moments(
     return Moments(*sums, 1.0, 1.0, told)
 
 
-def without_noise(sigma: Any) -> bool:
-    """Return whether ``sigma``, one standard deviation or one for each run, is 0 in some run.
+SMALL_RIDGE = 1e-5
+"""Times n: a ridge below this does not cover the rounding of sums in single precision."""
+
+
+def needs_double(sigma: Any, ridge: Any = 0.0) -> bool:
+    """Return whether some run has no noise (``sigma`` is 0) and a small ``ridge``.
 
     Sums of n rows in float32 err by about 6e-8·n in every direction. Noise covers that, and so does
-    a ridge of 1e-4·n. With a smaller ridge and no noise, the fit along nearly collinear columns
-    would follow the rounding. So sums without noise are made in double precision.
+    a ridge of 1e-4·n. Without either, the fit along nearly collinear columns would follow the
+    rounding, so that these sums are made in double precision.
     """
-    return not np.all(sigma)
+    return bool(np.any((np.asarray(sigma) == 0.0) & (np.asarray(ridge) < SMALL_RIDGE)))
 
 
 def _plain_moments(

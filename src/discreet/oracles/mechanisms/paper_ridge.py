@@ -13,7 +13,7 @@ from discreet.arrays.backend import as_like, lift
 from discreet.arrays.linear_algebra import identity, solve_vector
 from discreet.oracles.contract import Calibrated
 from discreet.oracles.mechanisms.legal_rows import legal_batch
-from discreet.oracles.mechanisms.moments import floating_moments, without_noise
+from discreet.oracles.mechanisms.moments import floating_moments, needs_double
 from discreet.oracles.mechanisms.perturb import dense_noisy_gram
 from discreet.oracles.problem import Problem
 from discreet.privacy.budget import Budget
@@ -77,7 +77,7 @@ class PaperRidge(Calibrated["Ridge"]):
             # Privacy: Δ_G and Δ_q hold for legal rows, so every row is made legal.
             # [docs/privacy/ridge.md, "Records and neighbours"]
             batch = legal_batch(batch, problem.feedback, problem.losses)
-        double = without_noise(self.gram)
+        double = needs_double(self.gram, self.oracle.ridge)
         moments = floating_moments(batch, problem.feedback, 0.0, double=double)
         A, p, like = batch.n_actions, batch.features.shape[-1], batch.features[..., :0, :]
         records = batch.records * problem.heard

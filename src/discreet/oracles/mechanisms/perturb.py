@@ -12,7 +12,7 @@ from discreet.oracles.mechanisms.moments import (
     Moments,
     exact_moments,
     floating_moments,
-    without_noise,
+    needs_double,
 )
 from discreet.oracles.problem import Problem
 from discreet.privacy.noise import Noise
@@ -28,17 +28,19 @@ def noisy_statistics(
     response: Any,
     noise: Noise,
     matrix: Array | None = None,
+    *,
+    ridge: Any,
 ) -> tuple[Array, Array, Array | None]:
     """Blocks (..., A or 1, p, p), centred responses (..., A, p) and what else was told, jointly.
 
     ``gram`` and ``response`` are the standard deviations, ``matrix`` how rows are stretched.
-    Without noise the sums are in float64, whatever the features are.
+    Without noise, and with a small ``ridge``, the sums are in float64.
     """
     if noise.exact:
         moments = exact_moments(batch, problem.feedback, problem.losses, matrix, problem.joint)
     else:
         middle = centre(problem.losses, batch.n_actions)
-        double = without_noise(gram)
+        double = needs_double(gram, ridge)
         moments = floating_moments(batch, problem.feedback, middle, matrix, problem.joint, double)
     return (
         noisy_gram(moments, gram, noise),

@@ -77,7 +77,7 @@ class PooledStatistics(Calibrated["PooledRidge"]):
         records, like = batch.records, batch.features[..., :0, :]  # its type, and no row
         matrix = self._matrix(batch.features, earlier)
         gram, response, told = noisy_statistics(
-            batch, self.problem, self.gram, self.response, noise, matrix
+            batch, self.problem, self.gram, self.response, noise, matrix, ridge=self.oracle.ridge
         )
         # Privacy: from here on only released and public numbers are used.
         # [docs/privacy/ridge.md, "Pooled releases"]

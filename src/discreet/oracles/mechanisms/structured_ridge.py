@@ -50,7 +50,8 @@ class StructuredRidge(Calibrated["Ridge"]):
 
     def fit(self, batch: Batch, noise: Noise, _earlier: Sequence[Statistics] = ()) -> Fit:
         """Statistics → noise → solve."""
-        gram, response, _ = noisy_statistics(batch, self.problem, self.gram, self.response, noise)
+        scales, ridge = (self.gram, self.response), self.oracle.ridge
+        gram, response, _ = noisy_statistics(batch, self.problem, *scales, noise, ridge=ridge)
         p = gram.shape[-1]
         expected = self.gram * math.sqrt(2 * p)
         shift = batch.records * self.oracle.ridge + self.oracle.noise_ridge * expected
