@@ -200,7 +200,7 @@ def test_stretched_sensitivity_is_attained_and_never_exceeded(feedback, losses, 
         n_actions,
         feedback,
         rows,
-        starts=4,
+        starts=6,
     )
     assert_tight(found, declared)
     assert_tight(structured_exact(first, second, feedback, losses, weight, SQUEEZED), declared)
@@ -318,7 +318,7 @@ def test_sabotage_what_is_told_must_be_paid_for():
         lambda one, two: structured_floating(one, two, "bandit", "general", 2.0, SQUEEZED),
         2,
         "bandit",
-        starts=4,
+        starts=6,
     )
     assert found**2 == pytest.approx(4.75, rel=1e-3)
     assert found > 1.02 * ridge_sensitivity("bandit", 2, weight=2.0)
