@@ -11,6 +11,7 @@ from discreet.errors import StateClaimed
 from discreet.service.runtime import lifecycle
 from discreet.service.runtime.service import Service
 from discreet.service.secrets.vault import NAMES
+from discreet.service.storage.anchor import Anchor
 from discreet.service.storage.locations import anchor_of
 from service.conftest import dump, set_back
 from service.test_readiness import at_fault
@@ -178,6 +179,37 @@ def test_a_restore_under_running_workers_is_followed(settings, play, released):
         assert service.state.epoch == 2
 
     play(chosen, scenario)
+
+
+def test_a_restore_that_was_cut_short_is_no_database_that_was_set_back(
+    settings, play, released, monkeypatch
+):
+    """It is committed and not confirmed; the document before it is lost, and known to be."""
+    chosen = settings()
+    kept = dump(chosen)
+
+    async def publish(service):
+        await fill(service, 4)
+        await released(service)
+
+    play(chosen, publish)
+    set_back(chosen, kept)
+
+    def killed(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Anchor, "confirm", killed)
+        with pytest.raises(KeyboardInterrupt):
+            lifecycle.restore(chosen)
+
+    async def goes_on(service):
+        assert await at_fault(service) == []
+        assert service.newest == 2
+        await publish(service)
+        assert len((await service.ledger())["entries"][0]["charges"]) == 2
+
+    play(chosen, goes_on)
 
 
 @pytest.mark.parametrize("database", ["sqlite"], indirect=True)
