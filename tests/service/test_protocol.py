@@ -464,7 +464,9 @@ def test_a_body_that_comes_too_slowly_is_not_awaited(serve, monkeypatch, length)
     serve(scenario)
 
 
-def test_connections_are_limited(serve):
+def test_connections_are_limited(serve, monkeypatch):
+    monkeypatch.setattr(bounds, "SPARE_SECONDS", 60.0)  # it is refused for what it asks
+
     async def scenario(here):
         kept = [await here.wire() for _ in range(3)]
         for wire in kept:
@@ -481,6 +483,7 @@ def test_connections_are_limited(serve):
 
 def test_who_watches_is_answered_beyond_the_limit_of_connections(serve, monkeypatch):
     monkeypatch.setattr(bounds, "SPARE", 2)
+    monkeypatch.setattr(bounds, "SPARE_SECONDS", 60.0)
 
     async def scenario(here):
         kept = [await here.wire() for _ in range(3)]

@@ -11,6 +11,7 @@ from discreet.errors import StateClaimed
 from discreet.service.runtime import lifecycle
 from discreet.service.runtime.service import Service
 from discreet.service.secrets.vault import NAMES
+from discreet.service.storage.anchor import Anchor
 from discreet.service.storage.locations import anchor_of
 from service.conftest import dump, set_back
 from service.test_readiness import at_fault
@@ -180,6 +181,37 @@ def test_a_restore_under_running_workers_is_followed(settings, play, released):
     play(chosen, scenario)
 
 
+def test_a_restore_that_was_cut_short_is_no_database_that_was_set_back(
+    settings, play, released, monkeypatch
+):
+    """It is committed and not confirmed; the document before it is lost, and known to be."""
+    chosen = settings()
+    kept = dump(chosen)
+
+    async def publish(service):
+        await fill(service, 4)
+        await released(service)
+
+    play(chosen, publish)
+    set_back(chosen, kept)
+
+    def killed(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Anchor, "confirm", killed)
+        with pytest.raises(KeyboardInterrupt):
+            lifecycle.restore(chosen)
+
+    async def goes_on(service):
+        assert await at_fault(service) == []
+        assert service.newest == 2
+        await publish(service)
+        assert len((await service.ledger())["entries"][0]["charges"]) == 2
+
+    play(chosen, goes_on)
+
+
 @pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 @pytest.mark.parametrize("how", ["replaced", "removed"])
 def test_a_file_that_is_replaced_under_the_service(settings, play, released, tmp_path, how):
@@ -228,7 +260,7 @@ def test_an_anchor_that_cannot_be_read_or_was_set_back_is_reported(settings, pla
         anchor.rename(away)
         await service.state.refresh()
         assert service.state.anchor_fault == "ENOENT"
-        assert str(anchor) in (await service.status())["text"]
+        assert "The anchor cannot be read (ENOENT)" in (await service.status())["text"]
         assert await at_fault(service) == []
         anchor.write_bytes(old)
         await service.state.refresh()
@@ -287,7 +319,7 @@ def test_an_operator_reads_what_is_wrong_and_what_to_do(settings, play, released
         for page in ("/ui", "/ui/batches"):
             text = (await visitor.get(page)).text
             assert 'role="alert"' in text, page
-            assert str(anchor) in text, page
+            assert "The anchor cannot be read (ENOENT)" in text, page
         anchor.with_name("away").rename(anchor)
         await service.state.refresh()
         assert 'role="alert"' not in (await visitor.get("/ui/batches")).text

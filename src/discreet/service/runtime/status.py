@@ -212,19 +212,19 @@ _OF_CHAIN = {
 
 def faults(state: WorkerState) -> list[str]:
     """What an operator should repair, and how; needs no database, and no sentence contains a value
-    of the file."""
+    of the file or of the environment."""
     said, file = [], state.file
     for name, fault in state.unready.items():
         said.append(_OF_CHAIN[fault] if name == "chain" else _REMEDIES[name].format(fault))
     if state.anchor_fault == "behind":
         said.append(
-            f"The anchor {state.anchor.path} is older than what was published, or of another "
-            "experiment: nothing is released. Put the newest anchor back."
+            "The anchor is older than what was published, or of another experiment: nothing is "
+            "released. Put the newest anchor back."
         )
     elif state.anchor_fault is not None:
         said.append(
-            f"The anchor {state.anchor.path} cannot be read ({state.anchor_fault}): nothing is "
-            "released, and a database that is set back may go unnoticed. Bring its disk back."
+            f"The anchor cannot be read ({state.anchor_fault}): nothing is released, and a "
+            "database that is set back may go unnoticed. Bring its disk back."
         )
     if state.refused == LATE:
         said.append(
