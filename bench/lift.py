@@ -96,7 +96,7 @@ def worlds() -> Iterator[World]:
         yield World("−0.2 apart", flat(0.3, 0.5), (0.05, 0.05), epsilon, share)
         yield World("falling, equal", falling, crossing, epsilon, share)
         yield World("falling, equal, often", falling, crossing, epsilon, share, longest=1_000)
-    for epsilon, rate, answer in product((1.0, 4.0, math.inf), (0.01, 0.002), (1.0, 0.2, 0.05)):
+    for epsilon, rate, answer in product((0.5, 1.0, 4.0, math.inf), (0.01, 0.002), RATES):
         means = flat(rate, 1.5 * rate)
         yield World(f"rates {rate:g}, {1.5 * rate:g}", means, (answer, answer), epsilon, 0.5)
         yield World(f"rates {rate:g}, {rate:g}", flat(rate, rate), (answer, answer), epsilon)

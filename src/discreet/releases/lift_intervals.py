@@ -168,7 +168,8 @@ def _sampling(
 def _shared(each: Any, counts: Any, margin: Any) -> Any:
     """The weight t (..., b, j, 2) of batch b among those up to batch j, where b ≤ j.
 
-    |u_b|·Σ_{i ≤ j} |u_i|·min(1, c_i/c_b), u the coefficient of one loss, with the largest ratio that the noise allows.
+    |u_b|·Σ_{i ≤ j} |u_i|·min(1, c_i/c_b), u the coefficient of one loss, with the largest ratio
+    that the noise allows.
     """
     ratio = (counts + margin)[..., None, :, :] / np.maximum(counts - margin, 1e-9)[..., None, :]
     ratio = np.clip(ratio, 0.0, 1.0)  # at most 1, and so for a batch and itself
