@@ -96,7 +96,7 @@ def worlds() -> Iterator[World]:
         yield World("−0.2 apart", flat(0.3, 0.5), (0.05, 0.05), epsilon, share)
         yield World("falling, equal", falling, crossing, epsilon, share)
         yield World("falling, equal, often", falling, crossing, epsilon, share, longest=1_000)
-    for epsilon, rate, answer in product((1.0, 4.0, math.inf), (0.01, 0.002), (1.0, 0.2, 0.05)):
+    for epsilon, rate, answer in product((0.5, 1.0, 4.0, math.inf), (0.01, 0.002), RATES):
         means = flat(rate, 1.5 * rate)
         yield World(f"rates {rate:g}, {1.5 * rate:g}", means, (answer, answer), epsilon, 0.5)
         yield World(f"rates {rate:g}, {rate:g}", flat(rate, rate), (answer, answer), epsilon)
@@ -119,10 +119,15 @@ def worlds() -> Iterator[World]:
 
 
 def violated() -> Iterator[World]:
-    """Worlds that break the assumption: people return, and the unit is a decision."""
+    """Worlds that break an assumption: people return, and the unit is a decision; or the losses of
+    those who return have twelve times the variance of those of others."""
     for epsilon, returning, batches in product((1.0, 4.0), ("equal", "likely"), (3, 12)):
         name = f"unit=decision, {returning}, each in {batches} batches"
         yield World(name, flat(0.3, 0.35), (1, 1), epsilon, 0.5, returning=f"{returning} {batches}")
+    for epsilon, batches in product((1.0, 4.0), (3, 12)):
+        world = World(f"people, equal, who return vary more, M={batches}", flat(0.3, 0.3), (1, 1))
+        world = replace(world, epsilon=epsilon, share=0.5, often=(batches, 1), returning="unlike")
+        yield world
 
 
 def sums(world: World, runs: int, slots: Array, rng: np.random.Generator) -> tuple[Array, ...]:
@@ -152,7 +157,8 @@ def _people(
 
     The people of a smaller batch are among those of a larger one, the most that batches can have
     in common. Losses of a person are equal; or half of the people have a mean loss that is higher,
-    the others one that is lower, by nine tenths of what [0, 1] allows.
+    the others one that is lower, by nine tenths of what [0, 1] allows ("likely"); or they are equal
+    and of mean ½ for those who return, and 0.02 for others ("unlike").
     """
     kind, _, alone = world.returning.partition(" ")
     batches, records = world.often or (int(alone), 1)
@@ -165,9 +171,11 @@ def _people(
             sizes, where = np.unique(people[inside, part], return_inverse=True)
             joining = np.diff(sizes, prepend=0)
             mean = means[inside[0], part]
-            share = mean if kind == "equal" else 0.5
+            share: Any = 0.5 if kind == "likely" else mean
+            if kind == "unlike":  # who comes once has less variance than who returns
+                share = np.where(np.arange(len(sizes)) < len(sizes) - 1, 0.5, 0.02)
             likes = np.cumsum(rng.binomial(joining, share, size=(runs, len(sizes))), -1)[:, where]
-            if kind == "equal":
+            if kind != "likely":
                 total[:, inside, part] = records * likes
             else:
                 apart = 0.9 * min(mean, 1.0 - mean)
@@ -255,7 +263,7 @@ def main() -> int:
     args = parser.parse_args()
     start = time.perf_counter()
     kept = table(worlds(), args.only, args.runs, args.seed)
-    print("\nPeople return, and the plan says unit=decision:\n")
+    print("\nWorlds that break an assumption:\n")
     table(violated(), args.only, args.runs, args.seed)
     print(f"\n{'all' if kept else 'NOT all'} cells of the first table keep the promise; ", end="")
     print(f"{args.runs:,} runs each, {time.perf_counter() - start:.0f} s")

@@ -272,6 +272,16 @@ def test_people_of_a_small_batch_are_few_of_a_large_one():
     assert fewer.fixed[0, -1] == pytest.approx(math.sqrt(2.0) * alone.fixed[0, -1])
 
 
+def test_batches_that_grow_by_a_half_vary_five_times_as_much_at_most():
+    """1 + 2·(⅔ + ⅔² + …) = 5 for coefficients that are equal, however many batches there are."""
+    sums, variance, slots = people(1, [2 * round(20 * 1.5**i) for i in range(25)], 1)
+    sums[..., 0] = 0.0
+    often, once = (pooled(sums, variance, slots, (most, 1), 0.95).fixed for most in (25, 1))
+    ratio = (often / once)[0] ** 2
+    assert ratio[-1] == pytest.approx(5.0, rel=0.01)
+    assert (ratio <= 5.0).all()
+
+
 def test_the_boundary_is_that_of_a_normal_mixture():
     """E exp(λS − λ²V/2) over λ ~ N(0, 1/ρ²) crosses 1/α just at the boundary."""
     found, grid = boundary(500.0, 0.05), np.linspace(-6, 6, 200_001)

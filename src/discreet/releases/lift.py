@@ -192,7 +192,9 @@ def lift(released: Released, *, confidence: float = 0.95) -> Lift:
 
     The intervals cover sampling and privacy noise. The one that is ``valid at any time`` holds for
     all releases at once, so that looking every day is no mistake; the other one is narrower, and
-    holds for one look at a time that was fixed before. [docs/lift.md]
+    holds for one look at a time that was fixed before. Where so few losses were observed that their
+    count is within its noise, half-widths are infinite. ``assumes`` of the result says what the
+    intervals take for granted. [docs/lift.md]
 
     Args:
         released: The releases of a plan with a ``Control``.

@@ -45,7 +45,7 @@ def pooled(
 
     ``sums`` (..., B, 2, 2) are Q and N of policy and control, ``variance`` (..., B) that of the
     noise in Q, ``slots`` (..., B, 2) about how many each part has, ``often`` in how many batches
-    one person may be, and with how many records. The estimate is that of Mantel and Haenszel,
+    one person may be, and with how many records. The estimate is [Mantel and Haenszel 1959]
 
         Σ a (Q₀·N₁ − Q₁·N₀) / Σ a N₀·N₁,
 
@@ -168,7 +168,8 @@ def _sampling(
 def _shared(each: Any, counts: Any, margin: Any) -> Any:
     """The weight t (..., b, j, 2) of batch b among those up to batch j, where b ≤ j.
 
-    |α_b|·Σ_{i ≤ j} |α_i|·min(1, c_i/c_b), with the largest ratio that the noise allows.
+    |u_b|·Σ_{i ≤ j} |u_i|·min(1, c_i/c_b), u the coefficient of one loss, with the largest ratio
+    that the noise allows.
     """
     ratio = (counts + margin)[..., None, :, :] / np.maximum(counts - margin, 1e-9)[..., None, :]
     ratio = np.clip(ratio, 0.0, 1.0)  # at most 1, and so for a batch and itself
