@@ -851,7 +851,7 @@ FAULTS = (
         (
             Edit(
                 POOLED,
-                "return earlier[-1].following",
+                "return self.matrix_after(earlier[-1].following)",
                 "return publishable(self.conclusion(earlier)[1])",
             ),
         ),
