@@ -211,6 +211,7 @@ def test_a_file_without_its_counts_is_refused(tmp_path, monkeypatch):
         write(place, json.loads(json.dumps(header)), rows)
 
     for fault in (forgetful, other_bound):
+        path.unlink(missing_ok=True)
         one = learner()
         one.decide(contexts(0.1)[0], user="anna")
         with monkeypatch.context() as patched:

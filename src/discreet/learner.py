@@ -340,9 +340,10 @@ class Learner:
             return learner_status(self._store, automatic, self.plan.outcome.plural)
 
     def save(self, path: str | Path) -> None:
-        """Write everything, private rows included, to a file at ``path`` for its owner alone.
+        """Write everything, private rows included, to a new file at ``path`` for its owner alone.
 
-        This learner cannot be used afterwards, since two continuations would draw two noises for
+        A file that is there already is refused: it may be the only copy of another learner. This
+        learner cannot be used afterwards, since two continuations would draw two noises for
         one batch: load the file to go on. A plan that the file could not restore is refused, and
         this learner stays usable.
         """

@@ -11,6 +11,7 @@ from discreet.config import fields_to_config
 from discreet.formatting import listed
 from discreet.oracles.mechanisms.pooled_statistics import PooledStatistics
 from discreet.outcome import UNIT_LOSS
+from discreet.plan_size import plan_size
 from discreet.policies import ReplayBonusPO
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ def explained(plan: Plan) -> str:
         "Policy": _policy(plan.policy, plan.n_actions),
         "Oracle": _oracle(plan),
         "Batches": _batches(plan),
+        "Size": _size(plan),
         **({} if plan.control is None else {"Control": _control(plan)}),
     }
     if plan.imported is not None:
@@ -118,6 +120,11 @@ def _batches(plan: Plan) -> str:
         end += f"; a batch closes {plan.close_every} after it opened, though slots are free"
     forgets = "" if plan.half_life is None else f" {_forgetting(plan.half_life)}"
     return f"{lengths}, … records{end}. The first batch chooses actions at random.{forgets}"
+
+
+def _size(plan: Plan) -> str:
+    size = plan_size(plan)
+    return size.text if size.warning is None else f"{size.text} Careful: {size.warning}"
 
 
 def _forgetting(half_life: int) -> str:

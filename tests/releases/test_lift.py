@@ -504,7 +504,7 @@ def test_releases_of_people_are_recomputed(tmp_path):
         control=dc.Control(0.25),
         **users,
     )
-    learner = dc.Learner(plan, noise=dc.SecureNoise(fast=True))
+    learner = dc.Learner(plan, noise=dc.SecureNoise(fast=True), window=0)
     made = learner.decide(np.zeros((50, 2)), user=list(range(50)))
     learner.observe(made.id, np.ones(50))
     learner.decide(np.zeros(2), user="x")

@@ -157,6 +157,46 @@ def test_a_state_is_loaded_once(path):
     assert not list(path.parent.iterdir())
 
 
+@pytest.mark.parametrize("links", [True, False])
+def test_a_save_replaces_no_other_file(path, monkeypatch, links):
+    """The file may be the only copy of another learner."""
+    first, second = halfway(), halfway()
+    first.save(path)
+    held = path.read_bytes()
+    with refused(dc.InvalidInput, "path must be a new file", "stays usable"):
+        second.save(path)
+    if not links:  # a file system without links
+
+        def no_links(*_):
+            raise PermissionError("no links here")
+
+        monkeypatch.setattr(os, "link", no_links)
+    # Somebody who writes the file between the look and the name.
+    with monkeypatch.context() as patched:
+        looks = iter([False, True])
+        patched.setattr(os.path, "lexists", lambda _: next(looks))
+        with refused(dc.InvalidInput, "path must be a new file"):
+            second.save(path)
+    assert path.read_bytes() == held
+    assert list(path.parent.iterdir()) == [path]  # and nothing is left beside it
+    second.observe(3, 0.5)  # goes on where it is
+    second.save(path.with_name("other.state"))
+    assert len(dc.Learner.load(path).released.items) == 2
+
+
+def test_a_claimed_state_is_not_replaced_by_another(path):
+    """A process that ended while it loaded leaves the only copy under another name."""
+    halfway().save(path)
+    claimed = path.with_name(f"{path.name}.claimed")
+    path.rename(claimed)
+    held = claimed.read_bytes()
+    halfway().save(path)
+    with refused(dc.StateClaimed, "only one of its name", claimed.name):
+        dc.Learner.load(path)
+    assert claimed.read_bytes() == held
+    assert path.is_file()
+
+
 def test_a_save_that_fails_hands_nothing_over(path, monkeypatch):
     learner = halfway()
 

@@ -859,7 +859,7 @@ FAULTS = (
         (
             Edit(
                 POOLED,
-                "return earlier[-1].following",
+                "return self.matrix_after(earlier[-1].following)",
                 "return publishable(self.conclusion(earlier)[1])",
             ),
         ),
@@ -1076,6 +1076,96 @@ FAULTS = (
             ),
         ),
         ("test_import_log.py::test_people_bring_ids_obey_k_and_use_one_batch",),
+    ),
+    Fault(
+        "rows of a log sorted by what they say",
+        "rows are cut into batches by position, never by content",
+        (
+            Edit(
+                "logged_rows.py",
+                "order = np.arange(len(self.actions))",
+                'order = np.argsort(self.losses, kind="stable")',
+            ),
+        ),
+        ("test_import_log.py::test_rows_are_cut_into_batches_by_position_and_never_by_content",),
+    ),
+    Fault(
+        "the last answer of people releases their batch",
+        "with the unit user silence moves nothing",
+        (
+            Edit(
+                "plan.py",
+                'return self.releases == "automatic" and self.unit == "decision"',
+                'return self.releases == "automatic"',
+            ),
+        ),
+        ("privacy/test_silence.py",),
+    ),
+    Fault(
+        "a ledger that calls silence protected where it is not",
+        "the relation is true for what triggers releases",
+        (
+            Edit(
+                "privacy/ledger.py",
+                "return RELATION_AS_ANSWERED if on_last_answer else RELATION",
+                "return RELATION",
+            ),
+        ),
+        ("privacy/test_silence.py",),
+    ),
+    Fault(
+        "a ranking drawn from the generator of the actions",
+        "no offer shifts the draws of later people",
+        (
+            Edit(
+                LEARNER,
+                "uniforms = self._rankings.next_call()",
+                "uniforms = lambda _, offered: self._draws.random(offered)",
+            ),
+        ),
+        ("test_offers.py::test_a_ranking_moves_no_draw_of_anybody_else",),
+    ),
+    Fault(
+        "a prior from releases without protection",
+        "what a plan begins with is public or private, never exposed",
+        (Edit("simulate/warm_start.py", "        if unprotected:\n", "        if False:\n"),),
+        ("simulate/test_warm_start.py::test_releases_without_protection_are_no_prior",),
+    ),
+    Fault(
+        "a bound on the attacker that is rounded down",
+        "a printed bound is one",
+        (Edit(ATTACKER, "math.ceil(100 * Fraction(success))", "int(100 * success)"),),
+        ("privacy/test_attacker.py::test_no_printed_bound_is_below_what_it_bounds",),
+    ),
+    Fault(
+        "a refused feature that is quoted",
+        "errors never hold a private value",
+        (Edit("features/refusals.py", "{got or kind_of(value)}", "{value!r}"),),
+        ("privacy/test_withheld.py",),
+    ),
+    Fault(
+        "a refused loss that is quoted",
+        "errors never hold a private value",
+        (Edit(OUTCOME, "; got {got}. {step}", "; got {value!r}. {step}"),),
+        ("privacy/test_withheld.py",),
+    ),
+    Fault(
+        "a power of two that is not put back",
+        "the pool is that of unbounded exponents",
+        (
+            Edit(
+                GEOMETRY,
+                "times_power_of_two(matrix @ each.inverse, power)",
+                "matrix @ each.inverse",
+            ),
+        ),
+        ("releases/test_forgetting.py::test_powers_of_two_are_taken_out_and_put_back",),
+    ),
+    Fault(
+        "a saved learner that replaces another",
+        "no save destroys the only copy of a learner",
+        (Edit(SAVED_STATE, "mode=0o600, new=True", "mode=0o600"),),
+        ("rows/test_saved_state.py::test_a_save_replaces_no_other_file",),
     ),
     Fault(
         "a half-life in the pool but not in the replay",

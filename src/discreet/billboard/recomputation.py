@@ -86,7 +86,7 @@ def misfit(
         "gram": same_gram if problem.radii else gram is None,
     }
     if stretched:
-        used = np.eye(p) if matrix is None else mechanism.matrix_after(matrix)
+        used: Any = np.eye(p) if matrix is None else mechanism.matrix_after(matrix)
         holds["statistics.matrix"] = np.array_equal(new.matrix, used)
         holds["statistics.following"] = isinstance(release.event, NonPrivate) or bool(
             np.any(new.following) and np.array_equal(publishable(new.following), new.following)
@@ -119,8 +119,8 @@ def _differing(
         # Published entries are cut off below the last bit of their common integers, of which the
         # largest entry may fill only half.
         share += 2.0 ** (1 - matrix_bits(following.shape[-1]))
-        size = float(np.abs(following).max())
-        if not size or _far(statistics[-1].following / size, following / size, share):
+        size, published = float(np.abs(following).max()), statistics[-1].following
+        if not size or published is None or _far(published / size, following / size, share):
             return "statistics.following"
     return None
 

@@ -14,6 +14,7 @@ from discreet.cli.parser import Commands, command
 from discreet.formatting import epsilon_text, guarantee_text, listed
 from discreet.outlook import HELPFUL, prediction_noise, too_noisy
 from discreet.plan import Plan
+from discreet.plan_size import plan_size
 from discreet.privacy.accounting import epsilon
 from discreet.privacy.attacker import attacker
 from discreet.privacy.events import assumptions, to_json
@@ -98,7 +99,19 @@ def outlook(experiment: Experiment) -> dict[str, Any]:
         "noise": {"scales": _scales(plan), "expected_norm": norm, "event": to_json(event)},
         "helpful_from_batch": helpful[0] if helpful else None,
         "warning": too_noisy(plan),
+        "size": _size(plan),
         "batches": batches,
+    }
+
+
+def _size(plan: Plan) -> dict[str, Any]:
+    """Bytes of a document, seconds and bytes of a fit, as far as they are known."""
+    size = plan_size(plan)
+    return {
+        "document_bytes": size.document,
+        "fit_seconds": size.seconds,
+        "fit_memory_bytes": size.memory,
+        "warning": size.warning,
     }
 
 
@@ -238,4 +251,5 @@ def _horizon_lines(document: dict[str, Any], quiet: bool) -> list[str]:
     lines = ["The last batch is played and never fitted."]
     if document["plan"]["horizon"] is None:
         lines = ["No horizon: batches go on growing, and every one is released."]
-    return lines + [f"Warning: {words}" for words in (document["warning"],) if words and not quiet]
+    warnings = (document["warning"], document["size"]["warning"])
+    return lines + [f"Warning: {words}" for words in warnings if words and not quiet]

@@ -111,6 +111,7 @@ def _init_folder(folder: Path) -> Answer:
 
 def _init(path: Path, named: str | None) -> Answer:
     from discreet.billboard.signing import public_key
+    from discreet.plan_size import plan_size
     from discreet.service.example import EXAMPLE
     from discreet.service.runtime.lifecycle import begin, check_new
     from discreet.service.secrets.vault import Vault
@@ -131,6 +132,7 @@ def _init(path: Path, named: str | None) -> Answer:
     public = public_key(vault.signing)
     kept = "beside the database: put it on another disk" if beside(settings, anchor) else "apart"
     log = settings.plan.imported  # rows that must be there before the first decision
+    size = plan_size(settings.plan)
     document = {
         "config": str(path),
         "written": written,
@@ -138,12 +140,18 @@ def _init(path: Path, named: str | None) -> Answer:
         "admin_key": key,
         "public_key": public,
         "anchor": str(anchor),
+        "document_bytes": size.document,
+        "fit_seconds": size.seconds,
+        "fit_memory_bytes": size.memory,
+        "warning": size.warning,
     }
     lines = [
         f"{'wrote' if written else 'read'} {path}: experiment {settings.experiment!r} has begun",
         f"admin key, shown this once: {key}",
         f"public key, for those who verify releases: {public}",
         f"anchor, which notices restored backups ({kept}): {anchor}",
+        size.text,
+        *([f"Warning: {size.warning}"] if size.warning else []),
         f"next: discreet {'serve --config' if log is None else 'import --log FILE'} {path}",
     ]
     if written:

@@ -34,8 +34,9 @@ class RankingDraws:
 
     def __init__(self, draws: Any = None) -> None:
         seed = getattr(getattr(draws, "bit_generator", None), "seed_seq", None)
-        known = isinstance(seed, np.random.SeedSequence)
-        self._seed = seed if known else np.random.SeedSequence()
+        if not isinstance(seed, np.random.SeedSequence):
+            seed = np.random.SeedSequence()
+        self._seed: np.random.SeedSequence = seed
         self._calls = itertools.count()
 
     def next_call(self) -> Uniforms:

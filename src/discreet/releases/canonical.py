@@ -74,8 +74,8 @@ def read_document(path: str | Path) -> dict[str, Any]:
     return document
 
 
-def write_atomically(path: Path, content: bytes, mode: int) -> None:
-    """The file appears whole, with its mode, or not at all."""
+def write_atomically(path: Path, content: bytes, mode: int, *, new: bool = False) -> None:
+    """The file appears whole, with its mode, or not at all; a ``new`` one replaces no other."""
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as file:
@@ -83,7 +83,24 @@ def write_atomically(path: Path, content: bytes, mode: int) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.chmod(temporary, mode)
-        os.replace(temporary, path)
+        if new:
+            _put_new(temporary, path)
+        else:
+            os.replace(temporary, path)
     except BaseException:
         os.unlink(temporary)
         raise
+
+
+def _put_new(temporary: str, path: Path) -> None:
+    """Give a file its name; FileExistsError where another has it, also if that came just now."""
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without links: a race of two writers is possible there
+        if os.path.lexists(path):
+            raise FileExistsError(path) from None
+        os.replace(temporary, path)
+    else:
+        os.unlink(temporary)

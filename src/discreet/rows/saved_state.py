@@ -63,10 +63,22 @@ def write(path: str | Path, header: Mapping[str, Any], rows: Mapping[str, Any]) 
             f"path must be in a folder that exists; got {str(path)!r}. Make the folder first: "
             "nothing was written, and the learner stays usable."
         )
+    if os.path.lexists(path):
+        raise _taken(path)
     text = json.dumps({"format": FORMAT, **header}).encode()
     buffer = io.BytesIO()
     np.savez(buffer, header=np.frombuffer(text, dtype=np.uint8), **rows)
-    write_atomically(Path(path), buffer.getvalue(), mode=0o600)
+    try:
+        write_atomically(Path(path), buffer.getvalue(), mode=0o600, new=True)
+    except FileExistsError:  # somebody was faster
+        raise _taken(path) from None
+
+
+def _taken(path: str | Path) -> InvalidInput:
+    return InvalidInput(
+        f"path must be a new file; {path} is there, and may be the only copy of a learner. Name "
+        "another file, or move that one away: nothing was written, and the learner stays usable."
+    )
 
 
 @contextmanager
@@ -91,6 +103,12 @@ def claim(path: str | Path) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
     read, or the caller fails, the file is put back untouched.
     """
     source, claimed = Path(path), Path(f"{path}.claimed")
+    if claimed.exists() and source.exists():  # renaming would destroy the claimed one
+        raise StateClaimed(
+            f"saved state must be the only one of its name; {claimed} is there as well. Another "
+            "process is loading it, or ended while it did: move that file away, and load it under "
+            "another name."
+        )
     try:
         os.rename(source, claimed)
     except FileNotFoundError:
