@@ -301,8 +301,8 @@ def published(policy=None, **change):
     rows, noisy = 63, []
     original = perturb.noisy_statistics
 
-    def spy(*given):
-        noisy.append(original(*given))
+    def spy(*given, **named):
+        noisy.append(original(*given, **named))
         return noisy[-1]
 
     contexts, labels = labelled(rows)
@@ -407,8 +407,8 @@ def sealed_after_noise(oracle, data, noise, monkeypatch, earlier=()):
     object.__setattr__(batch, "records", data.records)
     original = perturb.noisy_statistics
 
-    def then_seal(given, *rest):
-        found = original(given, *rest)
+    def then_seal(given, *rest, **named):
+        found = original(given, *rest, **named)
         given.features[:] = given.losses[:] = np.nan
         given.observed[:] = False
         object.__setattr__(given, "sealed", True)

@@ -465,8 +465,8 @@ def test_ridge_fits_legal_rows_whatever_it_is_given(oracle, monkeypatch):
     for module, name in ((perturb, "exact_moments"), (paper_ridge, "floating_moments")):
         original = getattr(module, name)
 
-        def spy(*arguments, original=original):
-            seen.append(original(*arguments))
+        def spy(*arguments, original=original, **named):
+            seen.append(original(*arguments, **named))
             return seen[-1]
 
         monkeypatch.setattr(module, name, spy)

@@ -731,9 +731,9 @@ FAULTS = (
             Edit(
                 POOLED,
                 "        gram, response, told = noisy_statistics(\n"
-                "            batch, self.problem, self.gram, self.response, noise, matrix\n",
+                "            batch, self.problem, self.gram, self.response, noise, matrix,",
                 f"{SECRET}        gram, response, told = noisy_statistics(\n"
-                "            batch, self.problem, self.gram, self.response, noise, secret\n",
+                "            batch, self.problem, self.gram, self.response, noise, secret,",
             ),
         ),
         ("privacy/test_published.py::test_after_the_noise_nothing_reads_the_batch",),

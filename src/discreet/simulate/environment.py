@@ -18,7 +18,6 @@ from discreet.plan import Plan
 from discreet.privacy.budget import Budget
 from discreet.privacy.ledger import DISJOINT_PARTS, Ledger, partitions
 from discreet.privacy.noise import Noise, SeededNoise
-from discreet.privacy.participation import ONCE
 from discreet.releases.lift import Lift, lift_of
 from discreet.releases.released import Released
 from discreet.reported import action_columns
@@ -276,8 +275,7 @@ def lift_of_plan(plan: Plan, released: Released) -> Lift | None:
     """What releases tell of policy and control; None where they tell nothing."""
     if plan.control is None or not released.items:
         return None
-    often = plan.participation or ONCE
-    return lift_of(released.items, plan.control.share, often, plan.outcome)
+    return lift_of(released.items, plan.control.share, plan.participation, plan.outcome)
 
 
 def truth_of(plan: Plan, rows: int, labels: Any, losses: Any) -> np.ndarray[Any, Any]:

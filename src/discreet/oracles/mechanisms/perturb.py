@@ -29,7 +29,7 @@ def noisy_statistics(
     noise: Noise,
     matrix: Array | None = None,
     *,
-    ridge: Any,
+    ridge: Any = 0.0,
 ) -> tuple[Array, Array, Array | None]:
     """Blocks (..., A or 1, p, p), centred responses (..., A, p) and what else was told, jointly.
 
