@@ -210,6 +210,15 @@ def test_connections_are_kept(service, client):
     assert len(stub.connections) == 2
 
 
+def test_a_kept_connection_that_ends_when_it_is_used_again_costs_no_attempt(service, waits):
+    stub, url = service
+    stub.answers["POST", "/v1/decide"] = [(200, GOOD), (None, b""), (200, GOOD)]
+    with Client(url, "dk_7_secret", retries=0) as client:
+        assert [client.decide(CONTEXT).id for _ in range(2)] == ["d1", "d1"]
+    assert len({headers["Idempotency-Key"] for _, _, headers, _ in stub.asked[1:]}) == 1
+    assert waits == []
+
+
 def test_many_threads_share_a_client(service, client):
     stub, _ = service
     stub.answers["POST", "/v1/decide"] = (200, GOOD)

@@ -94,7 +94,7 @@ class Transport:
     ) -> tuple[int, str, bytes]:
         """Status, Retry-After and body of one attempt."""
         connection = self._connection()
-        connection.timeout = timeout
+        connection.timeout, kept = timeout, connection.sock is not None
         try:
             if connection.sock is not None:
                 connection.sock.settimeout(timeout)
@@ -103,8 +103,11 @@ class Transport:
             content = answer.read(LARGEST_ANSWER)
             if not answer.isclosed():
                 raise http.client.HTTPException("the answer has no end")
-        except BaseException:
+        except BaseException as error:
             connection.close()
+            # The service ended a kept connection just when it was used again: no attempt was made.
+            if kept and isinstance(error, (ConnectionResetError, BrokenPipeError)):
+                return self._once(method, path, body, headers, timeout)
             raise
         self._idle.put(connection)
         return answer.status, answer.getheader("Retry-After") or "", content
