@@ -124,7 +124,7 @@ PUT_OFF = (
     '            _insert(connection, "people", [self.waiting.pop(place)], UPSERT)\n'
 )
 ANSWERS = "int(np.asarray(batch.observed).any(axis=-1).sum())"
-UNNOISED = "noisy_statistics(batch, self.problem, 0.0, 0.0, noise, matrix)"
+UNNOISED = "noisy_statistics(batch, self.problem, 0.0, 0.0, noise, matrix, ridge=0.0)"
 SECRET = (
     f"        raw = {UNNOISED}\n"
     "        own = Statistics(*raw[:2], records, self.gram**2, matrix, told=raw[2])\n"
@@ -731,9 +731,9 @@ FAULTS = (
             Edit(
                 POOLED,
                 "        gram, response, told = noisy_statistics(\n"
-                "            batch, self.problem, self.gram, self.response, noise, matrix\n",
+                "            batch, self.problem, self.gram, self.response, noise, matrix,",
                 f"{SECRET}        gram, response, told = noisy_statistics(\n"
-                "            batch, self.problem, self.gram, self.response, noise, secret\n",
+                "            batch, self.problem, self.gram, self.response, noise, secret,",
             ),
         ),
         ("privacy/test_published.py::test_after_the_noise_nothing_reads_the_batch",),
