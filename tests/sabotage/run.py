@@ -33,6 +33,11 @@ AT_ONCE = 2
 TOO_LONG = 1800
 """Seconds after which a check is ended; what does not come back has not noticed."""
 AUDIT = "from discreet.cli.main import main; raise SystemExit(main())"
+_UNFIT = re.compile(
+    r"NameError: .*|TypeError: \S+\(\) (?:got an unexpected|missing \d+ required|takes \d+).*"
+)
+"""What a patch says that no longer fits the source around it: whoever notices that notices no
+fault."""
 _FAILED = re.compile(r"^(?:FAILED|ERROR) tests/(\S+?)(?:\[.*)?(?: - .*)?$", re.MULTILINE)
 
 
@@ -110,7 +115,7 @@ def ask_tests(source: Path, selections: Iterable[str], how: Iterable[str] = ("-x
         return Seen(trouble="the tests did not end")
     if done.returncode not in (0, 1):  # neither passed nor failed: nothing was collected, …
         return Seen(trouble=f"pytest ended with {done.returncode}: {done.stdout[-300:]}")
-    return Seen(tuple(dict.fromkeys(_FAILED.findall(done.stdout))))
+    return noticed(_FAILED.findall(done.stdout), done.stdout)
 
 
 def ask_audit(source: Path, *asked: tuple[str, str] | None, jobs: int = 1) -> Seen:
@@ -129,8 +134,15 @@ def ask_audit(source: Path, *asked: tuple[str, str] | None, jobs: int = 1) -> Se
     if done.returncode not in (0, 1) or not done.stdout:
         return Seen(trouble=f"discreet audit ended with {done.returncode}: {done.stderr[-300:]}")
     findings = json.loads(done.stdout)["findings"]
-    failed = [each["question"] for each in findings if each["verdict"] == "FAILS"]
-    return Seen(tuple(dict.fromkeys(failed)))
+    failed = [each for each in findings if each["verdict"] == "FAILS"]
+    said = "\n".join(each["said"] for each in failed)
+    return noticed([each["question"] for each in failed], said)
+
+
+def noticed(failed: Iterable[str], said: str) -> Seen:
+    """Those who failed, unless what they said is that the patch cannot run."""
+    unfit = _UNFIT.search(said)
+    return Seen(tuple(dict.fromkeys(failed)), f"the patch cannot run: {unfit[0]}" if unfit else "")
 
 
 def tried(fault: Fault) -> Row:

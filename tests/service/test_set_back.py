@@ -322,6 +322,9 @@ def test_an_operator_reads_what_is_wrong_and_what_to_do(settings, play, released
             assert 'role="alert"' in text, page
             assert "The database lacks what was published" in text, page
             assert "discreet restore" in text, page
+        stranger = await Visitor(service).ask("POST", "/ui/login", {"key": "none"})
+        assert (stranger.status, "Request refused" in stranger.text) == (403, True)
+        assert "The database lacks" not in stranger.text  # nobody without a key reads it
         set_back(chosen, now)
         await service.state.refresh()
 
