@@ -170,7 +170,7 @@ FAULTS = (
                 ".encode()).digest(8 * count), dtype=np.uint64)",
             ),
         ),
-        ("privacy/test_entropy.py",),
+        ("privacy/test_entropy.py::test_the_noise_may_use_nothing_else",),
         ("ridge-structured", "noise"),
     ),
     Fault(
@@ -185,7 +185,7 @@ FAULTS = (
             ),
         ),
         (
-            "privacy/test_entropy.py",
+            "privacy/test_entropy.py::test_the_noise_may_use_nothing_else",
             "privacy/test_noise_law.py::test_tails_are_those_of_a_gaussian_and_have_no_gaps",
         ),
         ("default-plan", "noise"),
@@ -335,7 +335,7 @@ FAULTS = (
                 "blocks, p, radii, often = 1, problem.p",
             ),
         ),
-        ("privacy/test_events.py",),
+        ("privacy/test_events.py::test_full_information_is_charged_for_every_block",),
         ("logistic-gaussian", "exact"),
     ),
     Fault(
@@ -348,7 +348,7 @@ FAULTS = (
                 "    if plan.participation is not None and size < 64:\n",
             ),
         ),
-        ("service/test_people.py",),
+        ("service/test_people.py::test_the_audit_asks_the_service",),
         ("default-plan", "exact"),
     ),
     # Noise: further ways to lose it.
@@ -372,7 +372,7 @@ FAULTS = (
         "a sampler that remembers its draws",
         "every release has noise of its own",
         (Edit(NOISE, "def _discrete_gaussian(", "@lru_cache\ndef _discrete_gaussian("),),
-        ("privacy/test_entropy.py",),
+        ("privacy/test_entropy.py::test_the_noise_may_use_nothing_else",),
         ("ridge-structured", "noise"),
     ),
     Fault(
@@ -390,7 +390,7 @@ FAULTS = (
                 "                drawn[where] = _LAST[key] = draw(*key)\n",
             ),
         ),
-        ("privacy/test_entropy.py",),
+        ("privacy/test_entropy.py::test_draws_are_a_function_of_entropy_alone",),
         ("ridge-structured", "noise"),
     ),
     Fault(
@@ -424,7 +424,10 @@ FAULTS = (
         "normals of 24 random bits",
         "a continuous draw uses 52 bits",
         (Edit(NOISE, ">> np.uint64(12)", ">> np.uint64(40) << np.uint64(28)"),),
-        ("privacy/test_entropy.py", "privacy/test_noise_law.py::test_no_normal_occurs_twice"),
+        (
+            "privacy/test_entropy.py::test_draws_are_a_function_of_entropy_alone",
+            "privacy/test_noise_law.py::test_no_normal_occurs_twice",
+        ),
         ("logistic-gaussian", "noise"),
     ),
     Fault(
@@ -448,7 +451,7 @@ FAULTS = (
         "off the diagonal σ/2 in place of σ/√2",
         "svec is an isometry",
         (Edit(PERTURB, "1.0, np.sqrt(0.5))", "1.0, 0.5)"),),
-        ("privacy/test_blocks.py",),
+        ("privacy/test_blocks.py::test_unit_draws_are_an_orthogonal_frame_of_symmetric_blocks",),
         ("ridge-structured", "exact"),
     ),
     Fault(
@@ -489,77 +492,81 @@ FAULTS = (
         "the paper's sensitivity without its root",
         "Δ = √2",
         (Edit(SENSITIVITIES, "return math.sqrt(2), math.sqrt(2)", "return 1.0, 1.0"),),
-        ("privacy/test_sensitivities.py",),
+        (
+            "privacy/test_sensitivities.py::test_paper_sensitivities_are_attained_and_never_exceeded",
+        ),
         ("ridge-paper", "exact"),
     ),
     Fault(
         "full information with the sensitivity of one action",
         "Δ of q grows with A",
         (Edit(SENSITIVITIES, 'heard = 1 if feedback == "bandit" else n_actions', "heard = 1"),),
-        ("privacy/test_sensitivities.py",),
+        (
+            "privacy/test_sensitivities.py::test_structured_sensitivity_is_attained_and_never_exceeded",
+        ),
         ("ridge-structured", "exact"),
     ),
     Fault(
         "a row that enters several blocks",
         "one row touches one block",
         (Edit(LEGAL, "observed & (np.cumsum(observed, axis=-1) == 1)", "observed"),),
-        ("privacy/test_blocks.py",),
+        ("privacy/test_blocks.py::test_a_row_enters_one_block_even_if_several_actions_are_marked",),
         ("ridge-structured", "exact"),
     ),
     Fault(
         "general losses pass as one-label rows",
         "one-label rows have exactly one zero",
         (Edit(LEGAL, '        if losses == "one_label":', "        if not losses:"),),
-        ("oracles/test_legal_rows.py",),
+        ("oracles/test_legal_rows.py::test_any_input_becomes_legal_in_silence",),
         ("ridge-structured", "exact"),
     ),
     Fault(
         "contexts outside the unit ball",
         "‖b‖ ≤ 1, whatever was passed",
         (Edit(LEGAL, "outside = squares > float(GRID) ** 2", "outside = squares > 1e99"),),
-        ("oracles/test_legal_rows.py",),
+        ("oracles/test_legal_rows.py::test_any_input_becomes_legal_in_silence",),
         ("ridge-structured", "exact"),
     ),
     Fault(
         "losses outside their range",
         "losses lie in [0, 1], whatever was passed",
         (Edit(LEGAL, "dtype=np.float64), 0.0, 1.0), nan=1.0)", "dtype=np.float64), -9.0, 9.0))"),),
-        ("oracles/test_legal_rows.py",),
+        ("oracles/test_legal_rows.py::test_any_input_becomes_legal_in_silence",),
         ("ridge-structured", "exact"),
     ),
     Fault(
         "sums that round",
         "integer sums are exact, in any order",
         (Edit(MOMENTS, "_EXACT_ROWS = 4096\n", "_EXACT_ROWS = 2**20\n"),),
-        ("privacy/test_arithmetic.py",),
+        ("privacy/test_arithmetic.py::test_a_full_chunk_of_the_largest_products_is_exact",),
         ("ridge-structured", "exact"),
     ),
     Fault(
         "the exponential mechanism with ε in place of ε/2",
         "the weight is exp(−ε·score/(2Δ))",
         (Edit(FINITE, "np.asarray(2.0 * self.sensitivity", "np.asarray(1.0 * self.sensitivity"),),
-        ("privacy/test_exponential.py",),
+        ("privacy/test_exponential.py::test_no_ratio_exceeds_epsilon",),
         ("finite", "exact"),
     ),
     Fault(
         "a choice with the sensitivity of one action",
         "all A losses of a record enter the score",
         (Edit(FINITE, "float(problem.heard)", "1.0"),),
-        ("privacy/test_exponential.py",),
+        ("privacy/test_exponential.py::test_no_ratio_exceeds_epsilon",),
         ("finite", "exact"),
     ),
     Fault(
         "the determinant term dropped",
         "a ridge of 2/ε pays for the curvature",
         (Edit(LOGISTIC, "return np.maximum(ridge, 2.0 / main)", "return np.maximum(ridge, 0.05)"),),
-        ("privacy/test_objective.py",),
+        ("privacy/test_objective.py::test_pure_blocks_never_exceed_epsilon",),
         ("logistic-gamma", "exact"),
     ),
     Fault(
         "a minimiser that is not quite one",
         "the gradient is within the public tolerance",
         (Edit(OBJECTIVE, "return minimise(", "return 1.001 * minimise("),),
-        ("oracles/test_logistic.py", "privacy/test_objective.py"),
+        ("oracles/test_logistic.py::test_without_privacy",),
         ("logistic-gamma", "exact"),
     ),
     Fault(
@@ -594,7 +601,7 @@ FAULTS = (
         "the determinant term is not charged",
         "κ is in the event",
         (Edit(LOGISTIC, "kappa = math.log1p(CURVATURE / least)", "kappa = 0.0"),),
-        ("privacy/test_events.py",),
+        ("privacy/test_events.py::test_full_information_is_charged_for_every_block",),
         ("logistic-gaussian", "exact"),
     ),
     Fault(
@@ -607,7 +614,7 @@ FAULTS = (
                 "max((multiplier**-2 for multiplier in multipliers), default=0.0)",
             ),
         ),
-        ("privacy/test_calibration.py",),
+        ("privacy/test_calibration.py::test_gaussian_composition_is_the_root_of_squares",),
         ("ridge-paper", "exact"),
     ),
     Fault(
@@ -618,7 +625,7 @@ FAULTS = (
                 SENSITIVITIES, "return coordinates * DISTANCE_FACTOR / grid_sigma**2", "return 0.0"
             ),
         ),
-        ("privacy/test_arithmetic.py",),
+        ("privacy/test_arithmetic.py::test_distance_of_discrete_and_rounded_gaussian",),
         ("ridge-structured", "exact"),
     ),
     Fault(
@@ -644,25 +651,27 @@ FAULTS = (
                 "costs = [each for name in names for each in charged[name]]",
             ),
         ),
-        ("privacy/test_ledger.py",),
+        ("privacy/test_ledger.py::test_the_same_partition_composes",),
     ),
     Fault(
         "a budget may be exceeded twofold",
         "nothing is released beyond the budget",
         (Edit(LEDGER, "if cost > self.budget.epsilon:", "if cost > 2 * self.budget.epsilon:"),),
-        ("privacy/test_ledger.py",),
+        ("privacy/test_ledger.py::test_pure_charges_add_up_and_need_no_delta",),
     ),
     Fault(
         "k records of a person cost √k",
         "Gaussian statistics move k times as far",
         (Edit(GROUPS, "event.multiplier / records,", "event.multiplier / records**0.5,"),),
-        ("audit/test_commands.py",),
+        ("audit/test_commands.py::test_plan_says_what_several_records_mean",),
     ),
     Fault(
         "a person's cheapest batches count",
         "a ledger of users holds the cost of the dearest batches",
         (Edit(DEAREST, "sorted(values, reverse=True)[:most]", "sorted(values)[:most]"),),
-        ("privacy/test_users.py",),
+        (
+            "privacy/test_users.py::test_the_dearest_partitions_count_and_not_the_newest_or_cheapest",
+        ),
     ),
     Fault(
         "noise for a person forgets the records of a batch",
@@ -671,14 +680,18 @@ FAULTS = (
             Edit(GROUPS, "batch = moved(event, participation.records)", "batch = moved(event, 1)"),
             Edit(CALIBRATION, "once * participation.records * math", "once * math"),
         ),
-        ("privacy/test_users.py",),
+        (
+            "privacy/test_users.py::test_gaussians_of_a_person_are_one_with_k_root_m_times_the_shift",
+        ),
         ("default-plan", "black box"),
     ),
     Fault(
         "noise for a person forgets the root of the batches",
         "k records in each of M batches are one Gaussian with μ·k·√M",
         (Edit(GROUPS, "root = math.sqrt(batches)", "root = 1.0"),),
-        ("privacy/test_users.py",),
+        (
+            "privacy/test_users.py::test_gaussians_of_a_person_are_one_with_k_root_m_times_the_shift",
+        ),
         ("default-plan", "black box"),
     ),
     Fault(
@@ -691,7 +704,9 @@ FAULTS = (
                 "return event\n    batch = None",
             ),
         ),
-        ("privacy/test_users.py", "audit/test_person_attack.py"),
+        (
+            "audit/test_person_attack.py::test_all_that_a_person_says_is_told_apart_as_far_as_claimed",
+        ),
         ("default-plan", "black box"),
     ),
     Fault(
@@ -704,7 +719,7 @@ FAULTS = (
                 "times = participation.records",
             ),
         ),
-        ("privacy/test_users.py",),
+        ("privacy/test_users.py::test_all_of_a_person_costs_at_most_the_budget",),
     ),
     Fault(
         "an attacker is told to be half as good",
@@ -716,7 +731,7 @@ FAULTS = (
                 "return Attacker(0.5 + 0.25 * apart, not",
             ),
         ),
-        ("privacy/test_attacker.py",),
+        ("privacy/test_attacker.py::test_one_decision_and_ten",),
     ),
     Fault(
         "seeded noise calls itself private",
@@ -728,7 +743,7 @@ FAULTS = (
                 "return event",
             ),
         ),
-        ("privacy/test_events.py",),
+        ("privacy/test_events.py::test_seeded_noise_claims_nothing",),
     ),
     # Learned geometry.
     Fault(
@@ -997,14 +1012,14 @@ FAULTS = (
                 'return digest_of(self.to_json() | {"predictor": None})',
             ),
         ),
-        ("releases/test_release.py",),
+        ("releases/test_release.py::test_the_schema_of_a_release",),
         ("ridge-structured", "exact"),
     ),
     Fault(
         "rows stay in memory after their release",
         "a batch is forgotten",
         (Edit(SLOTS, "        self.losses.fill(0.0)\n", ""),),
-        ("rows/test_memory_store.py",),
+        ("rows/test_memory_store.py::test_the_memory_of_released_rows_is_overwritten",),
     ),
     Fault(
         "a saved state can be loaded again",
@@ -1120,7 +1135,7 @@ FAULTS = (
                 'return self.releases == "automatic"',
             ),
         ),
-        ("privacy/test_silence.py",),
+        ("privacy/test_silence.py::test_silence_moves_nothing_where_the_relation_covers_it",),
     ),
     Fault(
         "a ledger that calls silence protected where it is not",
@@ -1132,7 +1147,9 @@ FAULTS = (
                 "return RELATION",
             ),
         ),
-        ("privacy/test_silence.py",),
+        (
+            "privacy/test_silence.py::test_silence_decides_who_meets_a_release_where_the_last_answer_triggers_it",
+        ),
     ),
     Fault(
         "a ranking drawn from the generator of the actions",
@@ -1162,13 +1179,13 @@ FAULTS = (
         "a refused feature that is quoted",
         "errors never hold a private value",
         (Edit("features/refusals.py", "{got or kind_of(value)}", "{value!r}"),),
-        ("privacy/test_withheld.py",),
+        ("privacy/test_withheld.py::test_no_value_of_a_context_is_quoted",),
     ),
     Fault(
         "a refused loss that is quoted",
         "errors never hold a private value",
         (Edit(OUTCOME, "; got {got}. {step}", "; got {value!r}. {step}"),),
-        ("privacy/test_withheld.py",),
+        ("privacy/test_withheld.py::test_no_loss_and_no_reward_is_quoted",),
     ),
     Fault(
         "a power of two that is not put back",
@@ -1502,7 +1519,7 @@ FAULTS = (
         "the fast sampler charges nothing",
         "δ pays for the sampler",
         (Edit(NOISE, "return fast_sampled(event) if self.fast else event", "return event"),),
-        ("privacy/test_fast_charge.py",),
+        ("privacy/test_fast_charge.py::test_delta_pays_the_derived_amount",),
     ),
     Fault(
         "what a fit returned is committed unchecked",
@@ -1590,7 +1607,7 @@ FAULTS = (
                 "self.features)",
             ),
         ),
-        ("oracles/test_exact_sums.py",),
+        ("oracles/test_exact_sums.py::test_a_plain_float_sum_is_caught",),
     ),
     # Policy and control.
     Fault(
