@@ -150,7 +150,8 @@ def tried(fault: Fault) -> Row:
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "src"
-        shutil.copytree(SOURCE, source)
+        half_written = shutil.ignore_patterns("*.pyc.*")  # bytecode that somebody makes just now
+        shutil.copytree(SOURCE, source, ignore=half_written)
         left = shutil.ignore_patterns("node_modules")
         shutil.copytree(ROOT / CLIENTS, source.parent / CLIENTS, ignore=left)
         try:
@@ -165,7 +166,7 @@ def clean(faults: list[Fault]) -> list[str]:
     """What the named checks find in the source as it is: nothing, or the table means nothing."""
     tests = dict.fromkeys(each for fault in faults for each in fault.tests)
     audits = dict.fromkeys(fault.audit for fault in faults)
-    together = ("-n", str(AT_ONCE), "--dist", "worksteal")
+    together = ("-n", str(AT_ONCE))
     seen = ask_tests(SOURCE, tests, together), ask_audit(SOURCE, *audits, jobs=AT_ONCE)
     return [said for each in seen for said in (*each.failed, each.trouble) if said]
 
