@@ -45,9 +45,13 @@ def test_an_offer_is_obeyed_and_its_propensities_add_up():
         assert decision.ranking[0] == decision.action
 
 
+def learner_of_pairs():
+    return taught(joint_plan(budget=dc.Budget.none()), rounds=6)
+
+
 def later_actions(offer, *, single=True):
     """What 40 people receive after somebody with this offer has asked for a ranking."""
-    learner = taught(joint_plan(budget=dc.Budget.none()), rounds=6)
+    learner = learner_of_pairs()
     if single:
         orders = [learner.decide(CONTEXT, actions=offer).ranking]
     else:
@@ -63,17 +67,19 @@ def test_a_ranking_moves_no_draw_of_anybody_else():
     assert len({tuple(order) for order in short[1]}) > 10  # rankings are drawn, not repeated
     short, long = (later_actions(offer, single=False) for offer in (["i1", "i2"], list(ITEMS)))
     assert short == long  # nor those of another person in the same call
+    alike = learner_of_pairs().decide(np.tile(CONTEXT, (40, 1))).ranking
+    assert len({tuple(order) for order in alike}) > 2 * len(ITEMS)  # and each has its own
 
 
-def test_asking_for_a_ranking_changes_no_later_action():
+def test_asking_for_a_ranking_changes_no_later_action_or_ranking():
     actions = []
     for asks in (False, True):
-        learner, seen = taught(joint_plan(), rounds=6), []
+        learner, seen = learner_of_pairs(), []
         for _ in range(30):
             decision = learner.decide(CONTEXT)
             seen.append(decision.action)
             _ = asks and decision.ranking
-        actions.append(seen)
+        actions.append([*seen, *decision.ranking])
     assert actions[0] == actions[1]
 
 

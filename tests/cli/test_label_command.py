@@ -14,8 +14,9 @@ from billboard.chains import KEY, PRIVATE_KEY, sign
 from discreet.billboard import documents
 from discreet.cli.main import main
 from discreet.errors import CorruptRelease
-from discreet.label.label_document import verified
-from discreet.privacy.events import NonPrivate
+from discreet.label.label_document import label_document, verified
+from discreet.privacy.attacker import attacker
+from discreet.privacy.events import ExponentialMechanism, Gaussian, NonPrivate
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.participation import Participation
 from wording import refused
@@ -153,6 +154,15 @@ def test_a_file_of_releases_with_everything(folder, capsys):
     assert float(document["zcdp"]) == pytest.approx(0.0359, abs=1e-4)
     assert document["audit"]["lower_bounds"][0]["proven"] == "1.7"
     assert document["audit"]["on"] == "2026-10-02"
+
+
+def test_the_attacker_of_a_label_is_that_of_the_dearest_batch():
+    """At the δ of the budget the Gaussian batch costs more, and the other one tells more."""
+    ledger = Ledger(dc.Budget(9.0, 1e-5)).charge("batch 1", Gaussian(1.0, 1.0))
+    pure = ExponentialMechanism(4.3, 1.0)
+    label = label_document(ledger.charge("batch 2", pure), {}, made="2026-01-31")
+    assert float(label["epsilon"]) > 4.3
+    assert float(label["attacker"]["success"]) >= attacker(pure).success > 0.98
 
 
 def test_the_picture_counts_what_the_sentence_says(folder, capsys):

@@ -9,6 +9,7 @@ import pytest
 
 from discreet import Budget, Ledger
 from discreet.cli.main import main
+from discreet.control import PARTS
 from discreet.privacy.accounting import epsilon
 from discreet.privacy.events import ExponentialMechanism, Gaussian, NonPrivate, compose
 from discreet.privacy.participation import Participation
@@ -51,16 +52,28 @@ def test_pure_ledgers_add_without_a_delta(tmp_path, capsys):
     assert "assumed: One person is in all of these experiments" in out
 
 
-def test_the_dearest_at_any_delta_counts(tmp_path, capsys):
-    """At δ = 1e-5 the pure batch is the dearer one, at a larger δ the other may be."""
-    mixed = written(tmp_path / "a", Gaussian(1.0, 1.0), ExponentialMechanism(5.0, 1.0))
-    other = written(tmp_path / "b", QUIET)
-    _, out, _ = run(capsys, mixed, other, "--json")
-    worst = max(
-        epsilon(compose(QUIET, each), 2e-5)
-        for each in (Gaussian(1.0, 1.0), ExponentialMechanism(5.0, 1.0))
+@pytest.mark.parametrize(("pure", "other"), [(5.0, QUIET), (4.3, Gaussian(1.0, 1.0))])
+def test_the_dearest_at_any_delta_counts(tmp_path, capsys, pure, other):
+    """The batch that is the dearer one alone need not be the dearer one in the sum: a pure batch of
+    ε = 4.3 is cheaper than a Gaussian one of 4.4, and adds more to another Gaussian one."""
+    listed = Gaussian(1.0, 1.0), ExponentialMechanism(pure, 1.0)
+    paths = written(tmp_path / "a", *listed), written(tmp_path / "b", other)
+    _, out, _ = run(capsys, *paths, "--json")
+    assert json.loads(out)["epsilon"] >= max(epsilon(compose(other, each), 2e-5) for each in listed)
+
+
+@pytest.mark.parametrize("often", [None, Participation(1, 1)])
+def test_of_parts_that_differ_the_dearer_counts(tmp_path, capsys, often):
+    """Nobody knows in which part of a batch a person is."""
+    unit, louder = "user" if often else "decision", Gaussian(2.0, 1.0)
+    ledger = Ledger(Budget(9.0, 1e-5), unit=unit, participation=often)
+    for part, event in zip(PARTS, (louder, QUIET), strict=True):
+        ledger = ledger.charge(f"batch 1, {part}", event)
+    (tmp_path / "a").write_text(json.dumps(ledger.to_json()))
+    _, out, _ = run(
+        capsys, tmp_path / "a", written(tmp_path / "b", QUIET, unit=unit, often=often), "--json"
     )
-    assert json.loads(out)["epsilon"] >= worst
+    assert json.loads(out)["epsilon"] >= epsilon(compose(louder, QUIET), 2e-5)
 
 
 def test_users_of_several_experiments(tmp_path, capsys):

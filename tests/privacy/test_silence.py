@@ -1,6 +1,5 @@
 """Silence of one person: what it moves for others, and what ledger and label say about it."""
 
-from contextlib import suppress
 from itertools import pairwise
 
 import numpy as np
@@ -33,7 +32,7 @@ def plan(rule):
 
 def view(rule, waiting, silent):
     """What everybody else can see of 60 people, decision by decision: the number of the release
-    that decided, the slot, whether it was stored, and the status."""
+    that decided, the slot, whether it was stored, the status, and why nothing is released."""
     named = rule == "user"
     noise, draws = dc.SecureNoise(fast=True), np.random.default_rng(1)
     one = dc.Learner(plan(rule), waiting=waiting, window=7, noise=noise, draws=draws)
@@ -42,11 +41,14 @@ def view(rule, waiting, silent):
         decision = one.decide(context, **({"user": f"person {person}"} if named else {}))
         if not (silent and person == SILENT):
             one.observe(decision.id, 0.5)
+        told = ""
         if rule == "on request" and person % 5 == 4:  # a public moment
-            with suppress(dc.NotReady):
+            try:
                 one.release()
+            except dc.NotReady as error:
+                told = str(error)
         numbers = [item.number for item in one.released.items]
-        seen.append((len(numbers), decision.id, decision.stored, str(one.status())))
+        seen.append((len(numbers), decision.id, decision.stored, str(one.status()), told))
     return seen, one
 
 

@@ -204,6 +204,8 @@ def test_adapters_quote_nothing_either():
 def test_kinds_say_nothing_of_a_value():
     for value in (NUMBER, WORD, WHOLE, np.float32(NUMBER), {"a": WORD}, [WORD], 10**400):
         assert not [mark for mark in MARKS if mark in kind_of(value)]
+    for some in (("a", WORD), (1, WHOLE, 0.5, NUMBER), ([], [WORD, WORD]), (True, False)):
+        assert len({kind_of(value) for value in some}) == 1  # nor of its size
     assert json.dumps([kind_of(np.int64(3)), kind_of(np.bool_(1))]) == json.dumps(
         ["a number", "a truth value"]
     )

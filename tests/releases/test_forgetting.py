@@ -154,24 +154,35 @@ def test_noise_may_dominate_for_thousands_of_releases(half_life, tmp_path):
         recompute(replace(released, items=tuple(items)))
 
 
-@pytest.mark.parametrize("power", [-300, -70, 80])
-def test_powers_of_two_are_taken_out_and_put_back(power):
+@pytest.mark.parametrize("powers", [(-300, 0), (-70, 70), (80, -80)])
+def test_powers_of_two_are_taken_out_and_put_back(powers):
     """What is concluded is the same to the bit as from matrices that need no power taken out."""
     case = OracleCase(dc.PooledRidge(), BUDGET)
     mechanism = replace(case.calibrated, problem=replace(case.calibrated.problem, half_life=2))
-    first, second = (
-        fit.statistics
-        for fit in chain(mechanism, [batch_for(case, rows, seed=rows) for rows in (20, 30)])
-    )
-    # The second batch in coordinates that are 2^power times as long as the first publishes them.
-    far = replace(first, following=np.ldexp(first.following, power))
-    used = mechanism.matrix_after(far.following)
-    assert 0.5 <= np.abs(used).max() < 1.0
-    np.testing.assert_array_equal(np.ldexp(used, far.excess), far.following)
-    there = pooled([far, replace(second, matrix=used)], 10.0, half_life=2)
-    # The same relation between both, with the power in the coordinates of the first.
-    near = replace(first, matrix=np.ldexp(first.matrix, -far.excess), following=used)
-    here = pooled([near, replace(second, matrix=used)], 10.0, half_life=2)
+    made = chain(mechanism, [batch_for(case, rows, seed=rows) for rows in (20, 30, 25)])
+    # Coordinates of the second batch are 2^power times as long as the first publishes them, and
+    # so on: powers of two that add up to nothing leave the first batch as it is.
+    far = [
+        replace(each.statistics, following=np.ldexp(each.statistics.following, power))
+        for each, power in zip(made, (*powers, 0), strict=True)
+    ]
+    for place, before in enumerate(far[:-1]):
+        used = mechanism.matrix_after(before.following)
+        assert not before.excess or 0.5 <= np.abs(used).max() < 1.0
+        np.testing.assert_array_equal(np.ldexp(used, before.excess), before.following)
+        far[place + 1] = replace(far[place + 1], matrix=used)
+    there = pooled(far, 10.0, half_life=2)
+    # The same relation between all, with the powers in the coordinates of the earlier ones.
+    near = [
+        replace(
+            each,
+            matrix=np.ldexp(each.matrix, -sum(later.excess for later in far[place:-1])),
+            following=np.ldexp(each.following, -each.excess),
+        )
+        for place, each in enumerate(far)
+    ]
+    assert not any(each.excess for each in near)
+    here = pooled(near, 10.0, half_life=2)
     for name in ("gram", "response", "noise", "records"):
         np.testing.assert_array_equal(getattr(there, name), getattr(here, name))
     np.testing.assert_array_equal(there.following(), here.following())

@@ -12,7 +12,7 @@ import discreet as dc
 from discreet.billboard.recomputation import recompute
 from discreet.cli.main import main
 from discreet.privacy.participation import Participation
-from discreet.releases.lift import lift_of
+from discreet.releases.lift import Lift, LiftLine, lift_of
 from discreet.releases.lift_intervals import (
     batch_factors,
     boundary,
@@ -383,6 +383,14 @@ def test_a_mean_is_shown_within_its_range_and_the_difference_as_it_is():
 def test_the_verdict_names_the_better_part(losses, word):
     assert word in lift_of(releases(told(1, 1.0, losses=losses)[0][0]), SHARE).verdict
     assert "do not tell yet" in lift_of(releases(told(1, 1.0)[0][0])[:9], SHARE).verdict
+
+
+def test_the_verdict_is_that_of_the_interval_for_any_time():
+    """Whoever looks after every release would be misled by the narrower one."""
+    line = LiftLine(1, 100, policy=0.4, control=0.5, fixed=0.05, anytime=0.2)
+    assert line.helps is None
+    assert "do not tell yet" in Lift((line,), (line,), 0.95).verdict
+    assert replace(line, anytime=0.09).helps
 
 
 def learned(tmp_path, **changes):

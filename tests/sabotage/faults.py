@@ -10,33 +10,42 @@ from dataclasses import dataclass
 
 # Where things are: a file that moves is one line here.
 ACCOUNTING = "privacy/accounting.py"
+ACTION_NAMES = "action_names.py"
 ANCHOR = "service/storage/anchor.py"
 ATTACKER = "privacy/attacker.py"
-BATCHES = "service/storage/batches.py"
+BACKUP = "cli/backup_command.py"
 BATCH = "rows/batch.py"
+BATCHES = "service/storage/batches.py"
 CALIBRATION = "privacy/calibration.py"
 CHAIN = "billboard/chain.py"
 CHECKS = "service/runtime/release_checks.py"
 COMMITS = "service/storage/commit_thread.py"
 DEAREST = "privacy/dearest.py"
 DECISIONS = "service/runtime/decisions.py"
-OWNERS = "service/runtime/request_owners.py"
 DOOR = "private_release.py"
 ENDPOINT = "service/http/endpoint.py"
-FIT_PROCESS = "service/runtime/fit_process.py"
+ENGINE = "simulate/engine.py"
+ERRORS = "errors.py"
+FILE_LOCK = "service/file_lock.py"
 FINITE = "oracles/mechanisms/finite_choice.py"
+FIT_PROCESS = "service/runtime/fit_process.py"
 GEOMETRY = "oracles/mechanisms/geometry.py"
 GROUPS = "privacy/groups.py"
+HTTP_APP = "service/http/app.py"
 JOINT = "features/joint.py"
 JOURNAL = "service/storage/journal.py"
-LEDGER = "privacy/ledger.py"
-LEGAL = "oracles/mechanisms/legal_rows.py"
+LABEL = "label/label_document.py"
 LEARNER = "learner.py"
+LEDGER = "privacy/ledger.py"
+LEDGER_COMMAND = "cli/ledger_command.py"
+LEDGER_SOURCES = "cli/ledger_sources.py"
+LEGAL = "oracles/mechanisms/legal_rows.py"
 LIFECYCLE = "service/runtime/lifecycle.py"
 LIFT = "releases/lift_intervals.py"
+LIFT_WORDS = "releases/lift.py"
+LOGISTIC = "oracles/mechanisms/structured_logistic.py"
 LOGS = "service/logs.py"
 LOG_IMPORT = "service/runtime/log_import.py"
-LOGISTIC = "oracles/mechanisms/structured_logistic.py"
 LOSS_SUMS = "oracles/mechanisms/loss_sums.py"
 MOMENTS = "oracles/mechanisms/moments.py"
 NEWTON = "oracles/mechanisms/newton.py"
@@ -46,36 +55,48 @@ OFFERED = "service/runtime/offered_actions.py"
 OFFERS = "offers.py"
 OFFER_READER = "offer_reader.py"
 OUTCOME = "outcome.py"
+OWNERS = "service/runtime/request_owners.py"
 PAGES = "service/ui/page_frame.py"
 PEOPLE = "rows/people_counts.py"
 PEOPLE_TABLE = "service/storage/people_table.py"
 PERTURB = "oracles/mechanisms/perturb.py"
 PLAN = "plan.py"
+PLAN_SIZE = "plan_size.py"
+PLAYED = "simulate/played_batches.py"
 POOLED = "oracles/mechanisms/pooled_statistics.py"
+POSTGRES = "service/storage/postgres.py"
 PROTOCOL = "service/http/protocol.py"
+RANKING = "policies/ranking.py"
+RECOMPUTATION = "billboard/recomputation.py"
+REFUSALS = "service/http/refusals.py"
 RELEASE = "releases/release.py"
+REPLAY = "policies/replay_bonus_po.py"
+RIDGE = "oracles/mechanisms/structured_ridge.py"
 RIVAL_ADASSP = "rivals/adassp.py"
 RIVAL_CODED = "rivals/coded_bandit.py"
 RIVAL_LOCAL = "rivals/local_linucb.py"
 RIVAL_RUNS = "rivals/linear_runs.py"
 RIVAL_SHUFFLED = "rivals/shuffled_linucb.py"
 RIVAL_TREE = "rivals/tree_linucb.py"
-REPLAY = "policies/replay_bonus_po.py"
-RIDGE = "oracles/mechanisms/structured_ridge.py"
 SAVED_ROWS = "rows/saved_rows.py"
-SQLITE = "service/storage/sqlite.py"
 SAVED_STATE = "rows/saved_state.py"
 SCALES = "oracles/mechanisms/gaussian_scales.py"
+SCHEMA = "features/schema.py"
 SEALED_BATCH = "service/storage/sealed_batch.py"
 SENSITIVITIES = "privacy/sensitivities.py"
 SERVICE = "service/runtime/service.py"
 SLOTS = "rows/batch_slots.py"
+SQLITE = "service/storage/sqlite.py"
+STATISTICS = "releases/statistics.py"
 STICKY = "service/runtime/sticky_draws.py"
+STORAGE_FAULTS = "service/storage/faults.py"
 STORE = "rows/memory_store.py"
 TRANSACTION = "service/runtime/release_transaction.py"
 UPKEEP = "service/runtime/upkeep.py"
 VAULT = "service/secrets/vault.py"
+WARM_START = "simulate/warm_start.py"
 WORKER = "service/runtime/worker_state.py"
+WORKERS = "campaign/workers.py"
 
 
 @dataclass(frozen=True)
@@ -124,7 +145,7 @@ PUT_OFF = (
     '            _insert(connection, "people", [self.waiting.pop(place)], UPSERT)\n'
 )
 ANSWERS = "int(np.asarray(batch.observed).any(axis=-1).sum())"
-UNNOISED = "noisy_statistics(batch, self.problem, 0.0, 0.0, noise, matrix)"
+UNNOISED = "noisy_statistics(batch, self.problem, 0.0, 0.0, noise, matrix, ridge=0.0)"
 SECRET = (
     f"        raw = {UNNOISED}\n"
     "        own = Statistics(*raw[:2], records, self.gram**2, matrix, told=raw[2])\n"
@@ -149,7 +170,7 @@ FAULTS = (
                 ".encode()).digest(8 * count), dtype=np.uint64)",
             ),
         ),
-        ("privacy/test_entropy.py",),
+        ("privacy/test_entropy.py::test_the_noise_may_use_nothing_else",),
         ("ridge-structured", "noise"),
     ),
     Fault(
@@ -164,7 +185,7 @@ FAULTS = (
             ),
         ),
         (
-            "privacy/test_entropy.py",
+            "privacy/test_entropy.py::test_the_noise_may_use_nothing_else",
             "privacy/test_noise_law.py::test_tails_are_those_of_a_gaussian_and_have_no_gaps",
         ),
         ("default-plan", "noise"),
@@ -314,7 +335,7 @@ FAULTS = (
                 "blocks, p, radii, often = 1, problem.p",
             ),
         ),
-        ("privacy/test_events.py",),
+        ("privacy/test_events.py::test_full_information_is_charged_for_every_block",),
         ("logistic-gaussian", "exact"),
     ),
     Fault(
@@ -327,7 +348,7 @@ FAULTS = (
                 "    if plan.participation is not None and size < 64:\n",
             ),
         ),
-        ("service/test_people.py",),
+        ("service/test_people.py::test_the_audit_asks_the_service",),
         ("default-plan", "exact"),
     ),
     # Noise: further ways to lose it.
@@ -351,7 +372,7 @@ FAULTS = (
         "a sampler that remembers its draws",
         "every release has noise of its own",
         (Edit(NOISE, "def _discrete_gaussian(", "@lru_cache\ndef _discrete_gaussian("),),
-        ("privacy/test_entropy.py",),
+        ("privacy/test_entropy.py::test_the_noise_may_use_nothing_else",),
         ("ridge-structured", "noise"),
     ),
     Fault(
@@ -369,7 +390,7 @@ FAULTS = (
                 "                drawn[where] = _LAST[key] = draw(*key)\n",
             ),
         ),
-        ("privacy/test_entropy.py",),
+        ("privacy/test_entropy.py::test_draws_are_a_function_of_entropy_alone",),
         ("ridge-structured", "noise"),
     ),
     Fault(
@@ -403,7 +424,10 @@ FAULTS = (
         "normals of 24 random bits",
         "a continuous draw uses 52 bits",
         (Edit(NOISE, ">> np.uint64(12)", ">> np.uint64(40) << np.uint64(28)"),),
-        ("privacy/test_entropy.py", "privacy/test_noise_law.py::test_no_normal_occurs_twice"),
+        (
+            "privacy/test_entropy.py::test_draws_are_a_function_of_entropy_alone",
+            "privacy/test_noise_law.py::test_no_normal_occurs_twice",
+        ),
         ("logistic-gaussian", "noise"),
     ),
     Fault(
@@ -427,7 +451,7 @@ FAULTS = (
         "off the diagonal σ/2 in place of σ/√2",
         "svec is an isometry",
         (Edit(PERTURB, "1.0, np.sqrt(0.5))", "1.0, 0.5)"),),
-        ("privacy/test_blocks.py",),
+        ("privacy/test_blocks.py::test_unit_draws_are_an_orthogonal_frame_of_symmetric_blocks",),
         ("ridge-structured", "exact"),
     ),
     Fault(
@@ -468,77 +492,81 @@ FAULTS = (
         "the paper's sensitivity without its root",
         "Δ = √2",
         (Edit(SENSITIVITIES, "return math.sqrt(2), math.sqrt(2)", "return 1.0, 1.0"),),
-        ("privacy/test_sensitivities.py",),
+        (
+            "privacy/test_sensitivities.py::test_paper_sensitivities_are_attained_and_never_exceeded",
+        ),
         ("ridge-paper", "exact"),
     ),
     Fault(
         "full information with the sensitivity of one action",
         "Δ of q grows with A",
         (Edit(SENSITIVITIES, 'heard = 1 if feedback == "bandit" else n_actions', "heard = 1"),),
-        ("privacy/test_sensitivities.py",),
+        (
+            "privacy/test_sensitivities.py::test_structured_sensitivity_is_attained_and_never_exceeded",
+        ),
         ("ridge-structured", "exact"),
     ),
     Fault(
         "a row that enters several blocks",
         "one row touches one block",
         (Edit(LEGAL, "observed & (np.cumsum(observed, axis=-1) == 1)", "observed"),),
-        ("privacy/test_blocks.py",),
+        ("privacy/test_blocks.py::test_a_row_enters_one_block_even_if_several_actions_are_marked",),
         ("ridge-structured", "exact"),
     ),
     Fault(
         "general losses pass as one-label rows",
         "one-label rows have exactly one zero",
         (Edit(LEGAL, '        if losses == "one_label":', "        if not losses:"),),
-        ("oracles/test_legal_rows.py",),
+        ("oracles/test_legal_rows.py::test_any_input_becomes_legal_in_silence",),
         ("ridge-structured", "exact"),
     ),
     Fault(
         "contexts outside the unit ball",
         "‖b‖ ≤ 1, whatever was passed",
         (Edit(LEGAL, "outside = squares > float(GRID) ** 2", "outside = squares > 1e99"),),
-        ("oracles/test_legal_rows.py",),
+        ("oracles/test_legal_rows.py::test_any_input_becomes_legal_in_silence",),
         ("ridge-structured", "exact"),
     ),
     Fault(
         "losses outside their range",
         "losses lie in [0, 1], whatever was passed",
         (Edit(LEGAL, "dtype=np.float64), 0.0, 1.0), nan=1.0)", "dtype=np.float64), -9.0, 9.0))"),),
-        ("oracles/test_legal_rows.py",),
+        ("oracles/test_legal_rows.py::test_any_input_becomes_legal_in_silence",),
         ("ridge-structured", "exact"),
     ),
     Fault(
         "sums that round",
         "integer sums are exact, in any order",
         (Edit(MOMENTS, "_EXACT_ROWS = 4096\n", "_EXACT_ROWS = 2**20\n"),),
-        ("privacy/test_arithmetic.py",),
+        ("privacy/test_arithmetic.py::test_a_full_chunk_of_the_largest_products_is_exact",),
         ("ridge-structured", "exact"),
     ),
     Fault(
         "the exponential mechanism with ε in place of ε/2",
         "the weight is exp(−ε·score/(2Δ))",
         (Edit(FINITE, "np.asarray(2.0 * self.sensitivity", "np.asarray(1.0 * self.sensitivity"),),
-        ("privacy/test_exponential.py",),
+        ("privacy/test_exponential.py::test_no_ratio_exceeds_epsilon",),
         ("finite", "exact"),
     ),
     Fault(
         "a choice with the sensitivity of one action",
         "all A losses of a record enter the score",
         (Edit(FINITE, "float(problem.heard)", "1.0"),),
-        ("privacy/test_exponential.py",),
+        ("privacy/test_exponential.py::test_no_ratio_exceeds_epsilon",),
         ("finite", "exact"),
     ),
     Fault(
         "the determinant term dropped",
         "a ridge of 2/ε pays for the curvature",
         (Edit(LOGISTIC, "return np.maximum(ridge, 2.0 / main)", "return np.maximum(ridge, 0.05)"),),
-        ("privacy/test_objective.py",),
+        ("privacy/test_objective.py::test_pure_blocks_never_exceed_epsilon",),
         ("logistic-gamma", "exact"),
     ),
     Fault(
         "a minimiser that is not quite one",
         "the gradient is within the public tolerance",
         (Edit(OBJECTIVE, "return minimise(", "return 1.001 * minimise("),),
-        ("oracles/test_logistic.py", "privacy/test_objective.py"),
+        ("oracles/test_logistic.py::test_without_privacy",),
         ("logistic-gamma", "exact"),
     ),
     Fault(
@@ -573,7 +601,7 @@ FAULTS = (
         "the determinant term is not charged",
         "κ is in the event",
         (Edit(LOGISTIC, "kappa = math.log1p(CURVATURE / least)", "kappa = 0.0"),),
-        ("privacy/test_events.py",),
+        ("privacy/test_events.py::test_full_information_is_charged_for_every_block",),
         ("logistic-gaussian", "exact"),
     ),
     Fault(
@@ -586,7 +614,7 @@ FAULTS = (
                 "max((multiplier**-2 for multiplier in multipliers), default=0.0)",
             ),
         ),
-        ("privacy/test_calibration.py",),
+        ("privacy/test_calibration.py::test_gaussian_composition_is_the_root_of_squares",),
         ("ridge-paper", "exact"),
     ),
     Fault(
@@ -597,7 +625,7 @@ FAULTS = (
                 SENSITIVITIES, "return coordinates * DISTANCE_FACTOR / grid_sigma**2", "return 0.0"
             ),
         ),
-        ("privacy/test_arithmetic.py",),
+        ("privacy/test_arithmetic.py::test_distance_of_discrete_and_rounded_gaussian",),
         ("ridge-structured", "exact"),
     ),
     Fault(
@@ -623,25 +651,27 @@ FAULTS = (
                 "costs = [each for name in names for each in charged[name]]",
             ),
         ),
-        ("privacy/test_ledger.py",),
+        ("privacy/test_ledger.py::test_the_same_partition_composes",),
     ),
     Fault(
         "a budget may be exceeded twofold",
         "nothing is released beyond the budget",
         (Edit(LEDGER, "if cost > self.budget.epsilon:", "if cost > 2 * self.budget.epsilon:"),),
-        ("privacy/test_ledger.py",),
+        ("privacy/test_ledger.py::test_pure_charges_add_up_and_need_no_delta",),
     ),
     Fault(
         "k records of a person cost √k",
         "Gaussian statistics move k times as far",
         (Edit(GROUPS, "event.multiplier / records,", "event.multiplier / records**0.5,"),),
-        ("audit/test_commands.py",),
+        ("audit/test_commands.py::test_plan_says_what_several_records_mean",),
     ),
     Fault(
         "a person's cheapest batches count",
         "a ledger of users holds the cost of the dearest batches",
         (Edit(DEAREST, "sorted(values, reverse=True)[:most]", "sorted(values)[:most]"),),
-        ("privacy/test_users.py",),
+        (
+            "privacy/test_users.py::test_the_dearest_partitions_count_and_not_the_newest_or_cheapest",
+        ),
     ),
     Fault(
         "noise for a person forgets the records of a batch",
@@ -650,14 +680,18 @@ FAULTS = (
             Edit(GROUPS, "batch = moved(event, participation.records)", "batch = moved(event, 1)"),
             Edit(CALIBRATION, "once * participation.records * math", "once * math"),
         ),
-        ("privacy/test_users.py",),
+        (
+            "privacy/test_users.py::test_gaussians_of_a_person_are_one_with_k_root_m_times_the_shift",
+        ),
         ("default-plan", "black box"),
     ),
     Fault(
         "noise for a person forgets the root of the batches",
         "k records in each of M batches are one Gaussian with μ·k·√M",
         (Edit(GROUPS, "root = math.sqrt(batches)", "root = 1.0"),),
-        ("privacy/test_users.py",),
+        (
+            "privacy/test_users.py::test_gaussians_of_a_person_are_one_with_k_root_m_times_the_shift",
+        ),
         ("default-plan", "black box"),
     ),
     Fault(
@@ -670,7 +704,9 @@ FAULTS = (
                 "return event\n    batch = None",
             ),
         ),
-        ("privacy/test_users.py", "audit/test_person_attack.py"),
+        (
+            "audit/test_person_attack.py::test_all_that_a_person_says_is_told_apart_as_far_as_claimed",
+        ),
         ("default-plan", "black box"),
     ),
     Fault(
@@ -683,7 +719,7 @@ FAULTS = (
                 "times = participation.records",
             ),
         ),
-        ("privacy/test_users.py",),
+        ("privacy/test_users.py::test_all_of_a_person_costs_at_most_the_budget",),
     ),
     Fault(
         "an attacker is told to be half as good",
@@ -695,7 +731,7 @@ FAULTS = (
                 "return Attacker(0.5 + 0.25 * apart, not",
             ),
         ),
-        ("privacy/test_attacker.py",),
+        ("privacy/test_attacker.py::test_one_decision_and_ten",),
     ),
     Fault(
         "seeded noise calls itself private",
@@ -707,7 +743,7 @@ FAULTS = (
                 "return event",
             ),
         ),
-        ("privacy/test_events.py",),
+        ("privacy/test_events.py::test_seeded_noise_claims_nothing",),
     ),
     # Learned geometry.
     Fault(
@@ -976,14 +1012,14 @@ FAULTS = (
                 'return digest_of(self.to_json() | {"predictor": None})',
             ),
         ),
-        ("releases/test_release.py",),
+        ("releases/test_release.py::test_the_schema_of_a_release",),
         ("ridge-structured", "exact"),
     ),
     Fault(
         "rows stay in memory after their release",
         "a batch is forgotten",
         (Edit(SLOTS, "        self.losses.fill(0.0)\n", ""),),
-        ("rows/test_memory_store.py",),
+        ("rows/test_memory_store.py::test_the_memory_of_released_rows_is_overwritten",),
     ),
     Fault(
         "a saved state can be loaded again",
@@ -1099,19 +1135,21 @@ FAULTS = (
                 'return self.releases == "automatic"',
             ),
         ),
-        ("privacy/test_silence.py",),
+        ("privacy/test_silence.py::test_silence_moves_nothing_where_the_relation_covers_it",),
     ),
     Fault(
         "a ledger that calls silence protected where it is not",
         "the relation is true for what triggers releases",
         (
             Edit(
-                "privacy/ledger.py",
+                LEDGER,
                 "return RELATION_AS_ANSWERED if on_last_answer else RELATION",
                 "return RELATION",
             ),
         ),
-        ("privacy/test_silence.py",),
+        (
+            "privacy/test_silence.py::test_silence_decides_who_meets_a_release_where_the_last_answer_triggers_it",
+        ),
     ),
     Fault(
         "a ranking drawn from the generator of the actions",
@@ -1128,7 +1166,7 @@ FAULTS = (
     Fault(
         "a prior from releases without protection",
         "what a plan begins with is public or private, never exposed",
-        (Edit("simulate/warm_start.py", "        if unprotected:\n", "        if False:\n"),),
+        (Edit(WARM_START, "        if unprotected:\n", "        if False:\n"),),
         ("simulate/test_warm_start.py::test_releases_without_protection_are_no_prior",),
     ),
     Fault(
@@ -1141,13 +1179,13 @@ FAULTS = (
         "a refused feature that is quoted",
         "errors never hold a private value",
         (Edit("features/refusals.py", "{got or kind_of(value)}", "{value!r}"),),
-        ("privacy/test_withheld.py",),
+        ("privacy/test_withheld.py::test_no_value_of_a_context_is_quoted",),
     ),
     Fault(
         "a refused loss that is quoted",
         "errors never hold a private value",
         (Edit(OUTCOME, "; got {got}. {step}", "; got {value!r}. {step}"),),
-        ("privacy/test_withheld.py",),
+        ("privacy/test_withheld.py::test_no_loss_and_no_reward_is_quoted",),
     ),
     Fault(
         "a power of two that is not put back",
@@ -1481,7 +1519,7 @@ FAULTS = (
         "the fast sampler charges nothing",
         "δ pays for the sampler",
         (Edit(NOISE, "return fast_sampled(event) if self.fast else event", "return event"),),
-        ("privacy/test_fast_charge.py",),
+        ("privacy/test_fast_charge.py::test_delta_pays_the_derived_amount",),
     ),
     Fault(
         "what a fit returned is committed unchecked",
@@ -1569,7 +1607,7 @@ FAULTS = (
                 "self.features)",
             ),
         ),
-        ("oracles/test_exact_sums.py",),
+        ("oracles/test_exact_sums.py::test_a_plain_float_sum_is_caught",),
     ),
     # Policy and control.
     Fault(
@@ -2141,5 +2179,405 @@ FAULTS = (
             ),
         ),
         ("billboard/test_vectors.py::test_javascript_agrees",),
+    ),
+    # What several experiments cost together, and what parts of a batch cost a person.
+    Fault(
+        "experiments added at the δ of one of them",
+        "a sum holds at its own δ, where another batch may be the dearest",
+        (
+            Edit(
+                LEDGER_COMMAND,
+                "compose(*(ledger.bounding_event() for",
+                "compose(*(ledger.cost_event() for",
+            ),
+        ),
+        ("cli/test_ledger_add.py::test_the_dearest_at_any_delta_counts",),
+    ),
+    Fault(
+        "a label at the δ of the budget alone",
+        "an attacker reads all releases, also where another δ makes another batch the dearest",
+        (Edit(LABEL, "ledger.bounding_event()", "ledger.cost_event()"),),
+        ("cli/test_label_command.py::test_the_attacker_of_a_label_is_that_of_the_dearest_batch",),
+    ),
+    Fault(
+        "the cheaper of two parts that differ",
+        "nobody knows in which part a person is",
+        (
+            Edit(
+                LEDGER,
+                "    return [[event for some in parts for event in some] for parts in batches"
+                ".values()]\n",
+                "    return [\n"
+                "        min(parts, key=lambda some: epsilon(events.compose(*some), 1e-5))\n"
+                "        for parts in batches.values()\n"
+                "    ]\n",
+            ),
+        ),
+        ("cli/test_ledger_add.py::test_of_parts_that_differ_the_dearer_counts",),
+    ),
+    # Intervals of a lift, and what is said of them.
+    Fault(
+        "a lift of means over all batches",
+        "parts are compared within batches",
+        (
+            Edit(
+                LIFT,
+                "    excess = excess / pairs[..., None]\n",
+                "    excess = np.cumsum(losses, axis=-2) / np.cumsum(counts, axis=-2)\n",
+            ),
+        ),
+        ("releases/test_lift.py::test_batches_that_differ_are_compared_each_with_itself",),
+    ),
+    Fault(
+        "a boundary for one look",
+        "the interval for any time holds at all looks together",
+        (
+            Edit(
+                LIFT,
+                "(np.log1p(variance / rho2) - 2.0 * math.log(alpha))",
+                "-2.0 * math.log(alpha)",
+            ),
+        ),
+        ("releases/test_lift.py::test_the_boundary_is_that_of_a_normal_mixture",),
+    ),
+    Fault(
+        "a verdict from the interval for one look",
+        "looking every day is no mistake",
+        (
+            Edit(
+                LIFT_WORDS,
+                "abs(self.difference) > self.anytime",
+                "abs(self.difference) > self.fixed",
+            ),
+        ),
+        ("releases/test_lift.py::test_the_verdict_is_that_of_the_interval_for_any_time",),
+    ),
+    Fault(
+        "a lift of decisions that claims to know who returns",
+        "a result says what it takes for granted",
+        (Edit(LIFT_WORDS, "OF_DECISIONS if often is None else OF_PEOPLE", "OF_PEOPLE"),),
+        ("releases/test_lift.py::test_the_result_says_what_it_assumes",),
+    ),
+    # Silence, rankings, errors.
+    Fault(
+        "a refusal that tells who is silent",
+        "nothing but public counts and clocks moves what others can see",
+        (
+            Edit(
+                STORE,
+                "        if not self.on_last_answer:  # the same",
+                "        if not self.on_last_answer and self.batches[0].unheard:  # the same",
+            ),
+        ),
+        ("privacy/test_silence.py::test_silence_moves_nothing_where_the_relation_covers_it",),
+    ),
+    Fault(
+        "a file of releases that calls silence protected where it is not",
+        "the relation is true for what triggers releases",
+        (Edit(LEDGER_SOURCES, "on_last_answer=early)", "on_last_answer=False)"),),
+        ("privacy/test_silence.py::test_files_and_labels_say_what_the_learner_does",),
+    ),
+    Fault(
+        "a ranking of a service drawn from the generator of the actions",
+        "no offer shifts the draws of later people",
+        (
+            Edit(
+                OFFERED,
+                "chosen, self._rankings.next_call())[0]",
+                "chosen, lambda _, offered: self._draws.random(offered))[0]",
+            ),
+        ),
+        ("service/test_offers.py::test_a_ranking_moves_no_draw_of_anybody_else",),
+    ),
+    Fault(
+        "rankings that are numbered when somebody asks",
+        "nobody can tell who else asked for a ranking",
+        (
+            Edit(
+                RANKING,
+                "        return partial(self._uniforms, next(self._calls))\n",
+                "        return lambda *asked: self._uniforms(next(self._calls), *asked)\n",
+            ),
+        ),
+        ("test_offers.py::test_asking_for_a_ranking_changes_no_later_action_or_ranking",),
+    ),
+    Fault(
+        "one ranking for all requests of a call",
+        "each request has draws of its own",
+        (Edit(RANKING, "_APART, call, request)", "_APART, call)"),),
+        ("test_offers.py::test_a_ranking_moves_no_draw_of_anybody_else",),
+    ),
+    Fault(
+        "an unknown action that is quoted",
+        "errors never hold a private value",
+        (Edit(ACTION_NAMES, "got = repr(value) if public else", "got = repr(value) or"),),
+        ("privacy/test_withheld.py::test_nothing_of_a_log_is_quoted",),
+    ),
+    Fault(
+        "a key of a context that is quoted",
+        "errors never hold a private value",
+        (Edit(SCHEMA, '"got {count} of another name', '"got {set(row)} of another name'),),
+        (
+            "privacy/test_withheld.py::test_keys_that_the_schema_does_not_have_are_counted_and_not_named",
+        ),
+    ),
+    Fault(
+        "an item of an offer that is called by its name",
+        "errors never hold a private value",
+        (Edit(OFFER_READER, 'name, features, "item of the offer"))', "name, features))"),),
+        ("privacy/test_withheld.py::test_nothing_of_an_offer_is_quoted",),
+    ),
+    Fault(
+        "a kind that tells the length of a text",
+        "errors never hold a private value",
+        (Edit(ERRORS, 'return "text" if value', 'return f"text of length {len(value)}" if value'),),
+        ("privacy/test_withheld.py::test_kinds_say_nothing_of_a_value",),
+    ),
+    # What is learned over many releases.
+    Fault(
+        "powers of two of the newest matrix alone",
+        "the pool is that of unbounded exponents",
+        (
+            Edit(
+                GEOMETRY,
+                "powers[place + 1] + statistics[place].excess",
+                "statistics[place].excess",
+            ),
+        ),
+        ("releases/test_forgetting.py::test_powers_of_two_are_taken_out_and_put_back",),
+    ),
+    Fault(
+        "a matrix that may be any power of two too long",
+        "releases can be recomputed from what was published",
+        (
+            Edit(
+                RECOMPUTATION,
+                'holds["statistics.matrix"] = np.array_equal(new.matrix, used)',
+                'holds["statistics.matrix"] = np.array_equal(\n'
+                "            new.matrix / np.abs(new.matrix).max(), used / np.abs(used).max()\n"
+                "        )",
+            ),
+        ),
+        ("releases/test_forgetting.py::test_noise_may_dominate_for_thousands_of_releases",),
+    ),
+    Fault(
+        "a matrix as long as the rows that it stretches",
+        "how rows are stretched follows from earlier releases",
+        (
+            Edit(
+                POOLED,
+                "return self.matrix_after(earlier[-1].following)",
+                "length = np.frexp(np.abs(features[..., 1:]).sum())[1]\n"
+                "            return np.ldexp(self.matrix_after(earlier[-1].following), length)",
+            ),
+            Edit(POOLED, "import math\n", "import math\n\nimport numpy as np\n"),
+        ),
+        ("audit/test_stretched.py::test_no_batch_moves_the_matrix_it_meets",),
+        ("ridge-stretched", "exact"),
+    ),
+    Fault(
+        "at least an eighth of a batch has answered",
+        "few answers do not shrink what is predicted",
+        (
+            Edit(
+                STATISTICS,
+                "self.records if self.told is None else self.told[..., 1]",
+                "self.records if self.told is None else np.maximum(\n"
+                "            self.told[..., 1], self.records / 8\n"
+                "        )",
+            ),
+        ),
+        ("oracles/test_pooled_ridge.py::test_void_slots_count_in_the_weight",),
+    ),
+    Fault(
+        "a prior from releases of which the newest is private",
+        "what a plan begins with is public or private, never exposed",
+        (Edit(WARM_START, "for item in released.items:", "for item in released.items[-1:]:"),),
+        ("simulate/test_warm_start.py::test_one_release_without_protection_is_enough",),
+    ),
+    Fault(
+        "single precision under a ridge that is nearly nothing",
+        "a fit without noise follows the rows and not their rounding",
+        (Edit(MOMENTS, "(np.asarray(ridge) < SMALL_RIDGE)", "(np.asarray(ridge) == 0.0)"),),
+        ("simulate/test_precision.py::test_collinear_columns_in_float32",),
+    ),
+    Fault(
+        "a control beyond the last fitted batch",
+        "an evaluation plays what a learner plays",
+        (Edit(PLAYED, "    if not planned.fitted(last):\n", "    if False:\n"),),
+        ("simulate/test_evaluate.py::test_an_evaluation_decides_what_a_learner_decides",),
+    ),
+    Fault(
+        "a stack whose plans have the control of the first",
+        "runs of a stack are the runs alone",
+        (Edit(ENGINE, "plan.control, plan.control and plan.horizon]", "plan.control]"),),
+        ("simulate/test_evaluate.py::test_a_stack_plays_the_control_of_each_evaluation",),
+    ),
+    Fault(
+        "a size without the matrices",
+        "a plan states how large its documents are",
+        (
+            Edit(
+                PLAN_SIZE,
+                "numbers = triangles + 2 * weights + matrices",
+                "numbers = 2 * weights + matrices",
+            ),
+        ),
+        ("test_plan_size.py::test_a_document_is_about_as_large_as_stated",),
+    ),
+    Fault(
+        "a claimed learner that another one replaces",
+        "no load destroys the only copy of a learner",
+        (Edit(SAVED_STATE, "if claimed.exists() and source.exists():", "if False:"),),
+        ("rows/test_saved_state.py::test_a_claimed_state_is_not_replaced_by_another",),
+    ),
+    # Operation.
+    Fault(
+        "an anchor that was set back is believed",
+        "a database that is set back together with its anchor is noticed",
+        (Edit(WORKER, "if head is not None and not book.holds(*head):", "if False:"),),
+        (
+            "service/test_set_back.py::"
+            "test_an_anchor_that_cannot_be_read_or_was_set_back_is_reported",
+        ),
+    ),
+    Fault(
+        "a clock that seals batches of a database that was set back",
+        "nothing is written to a database that was set back",
+        (
+            Edit(
+                UPKEEP, "close_every is None or state.set_back is not None:", "close_every is None:"
+            ),
+        ),
+        (
+            "service/test_set_back.py::test_the_clock_writes_nothing_to_a_database_that_was_set_back",
+        ),
+    ),
+    Fault(
+        "a restore that was cut short taken for a database that was set back",
+        "a restore that was cut short is served",
+        (Edit(WORKER, "if not _committed(connection, book.pending):", "if True:"),),
+        (
+            "service/test_set_back.py::"
+            "test_a_restore_that_was_cut_short_is_no_database_that_was_set_back",
+        ),
+    ),
+    Fault(
+        "a fault in the words of the system",
+        "no page names a path of the environment",
+        (Edit(WORKER, "self.anchor_fault = safe_name(error)", "self.anchor_fault = str(error)"),),
+        (
+            "service/test_set_back.py::"
+            "test_an_anchor_that_cannot_be_read_or_was_set_back_is_reported",
+        ),
+    ),
+    Fault(
+        "faults on pages that need no key",
+        "only who has a key reads what is wrong",
+        (
+            Edit(
+                PAGES,
+                "isinstance(state, WorkerState) and self.key else",
+                "isinstance(state, WorkerState) else",
+            ),
+        ),
+        ("service/test_set_back.py::test_an_operator_reads_what_is_wrong_and_what_to_do",),
+    ),
+    Fault(
+        "a deadline that ends the next fit",
+        "a fit in time is not ended",
+        (Edit(FIT_PROCESS, "                timer.cancel()\n", ""),),
+        ("service/test_fit_process.py::test_a_fit_in_time_is_not_ended_and_one_that_is_late_is",),
+    ),
+    Fault(
+        "a late fit that is called a failure",
+        "an operator reads that a fit did not end in time",
+        (Edit(FIT_PROCESS, "            self.late = True\n", ""),),
+        (
+            "service/test_fit_process.py::test_a_fit_that_hangs_is_ended_and_made_again_and_charged_once",
+        ),
+    ),
+    Fault(
+        "spare connections for every request",
+        "beyond the limit of connections only health is told",
+        (
+            Edit(
+                PROTOCOL, "if self._spare and self.url.partition", "if False and self.url.partition"
+            ),
+        ),
+        ("service/test_protocol.py::test_connections_are_limited",),
+    ),
+    Fault(
+        "spare connections that stay",
+        "who watches a busy service takes no connection from others",
+        (Edit(PROTOCOL, "self.cycle.keep_alive = False", "pass"),),
+        ("service/test_protocol.py::test_who_watches_is_answered_beyond_the_limit_of_connections",),
+    ),
+    Fault(
+        "a lock of an earlier version stays open to others",
+        "nobody else can keep a service from its start",
+        (Edit(FILE_LOCK, "            os.fchmod(file.fileno(), 0o600)\n", "            pass\n"),),
+        ("service/test_secrets.py::test_no_file_of_a_served_experiment_is_open_to_others",),
+    ),
+    Fault(
+        "wrong keys without a limit where valid ones have none",
+        "keys cannot be guessed at any rate",
+        (
+            Edit(
+                HTTP_APP,
+                "Refusals(service.state.log)",
+                "Refusals(service.state.log, service.settings.rate_limit > 0)",
+            ),
+            Edit(
+                REFUSALS,
+                "def __init__(self, log: Log) -> None:\n"
+                "        self._log, self._rate = log, RateLimit(PER_SECOND)",
+                "def __init__(self, log: Log, limited: bool = True) -> None:\n"
+                "        self._log, self._rate = log, RateLimit(PER_SECOND if limited else 0)",
+            ),
+        ),
+        ("service/test_http.py::test_a_wrong_key_is_refused",),
+    ),
+    Fault(
+        "a full disk that asks for a backup",
+        "a full disk is no reason to restore a backup",
+        (Edit(STORAGE_FAULTS, 'FULL = ("SQLITE_FULL", "ENOSPC"', 'FULL = ("SQLITE_FULL"'),),
+        ("service/test_commands.py::test_a_full_disk_at_a_start_asks_for_room_and_for_no_backup",),
+    ),
+    Fault(
+        "a backup that shows its password",
+        "no process shows the password of a database",
+        (
+            Edit(
+                POSTGRES,
+                '"--no-password", "--schema", f\'"{schema}"\']',
+                '"--no-password", "--schema", f\'"{schema}"\', "--dbname", self._url]',
+            ),
+        ),
+        ("service/test_commands.py::test_a_password_is_no_argument_of_a_backup",),
+    ),
+    Fault(
+        "a folder that is copied without its keys",
+        "a backup of a folder has all that a server needs",
+        (Edit(BACKUP, "    _copy(Sqlite(folder.path / DATABASE), keys)\n", ""),),
+        ("service/test_commands.py::test_a_backup_of_a_folder_has_every_experiment_and_the_keys",),
+    ),
+    Fault(
+        "Ctrl-C that is kept for good",
+        "Ctrl-C ends a campaign wherever it arrives",
+        (Edit(WORKERS, "        if kept:\n", "        if False:\n"),),
+        ("campaign/test_workers.py::test_ctrl_c_leaves_no_lock_of_a_future_taken",),
+    ),
+    Fault(
+        "Ctrl-C at the lock of a future",
+        "Ctrl-C ends a campaign wherever it arrives",
+        (
+            Edit(
+                WORKERS,
+                "    with _uninterrupted():\n        future.add_done_callback(ended.put)\n",
+                "    future.add_done_callback(ended.put)\n",
+            ),
+        ),
+        ("campaign/test_workers.py::test_ctrl_c_leaves_no_lock_of_a_future_taken",),
     ),
 )

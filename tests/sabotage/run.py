@@ -2,7 +2,8 @@
 
     PYTHONPATH=tests python -m sabotage.run [--page FILE] [words of a name ...]
 
-First all named checks run on the source as it is: if one fails there, noticing means nothing.
+First all named checks run on the source as it is: if one fails there, noticing means nothing. They
+also leave bytecode, which the copies share. A fault is caught when the first of its tests fails.
 Exit code 1 if a fault is missed, does not apply any more, or the checks fail without one.
 """
 
@@ -32,6 +33,11 @@ AT_ONCE = 2
 TOO_LONG = 1800
 """Seconds after which a check is ended; what does not come back has not noticed."""
 AUDIT = "from discreet.cli.main import main; raise SystemExit(main())"
+_UNFIT = re.compile(
+    r"NameError: .*|TypeError: \S+\(\) (?:got an unexpected|missing \d+ required|takes \d+).*"
+)
+"""What a patch says that no longer fits the source around it: whoever notices that notices no
+fault."""
 _FAILED = re.compile(r"^(?:FAILED|ERROR) tests/(\S+?)(?:\[.*)?(?: - .*)?$", re.MULTILINE)
 
 
@@ -71,6 +77,8 @@ def apply(fault: Fault, source: Path) -> None:
     for edit in fault.edits:
         path = place(edit, source)
         path.write_text(patched(path.read_text(), edit))
+        for stale in path.parent.glob(f"__pycache__/{path.stem}.*"):
+            stale.unlink()  # it might be of the same second and size
 
 
 def place(edit: Edit, source: Path) -> Path:
@@ -83,7 +91,7 @@ def run(source: Path, command: list[str]) -> subprocess.CompletedProcess[str]:
     environment = os.environ | {
         "PYTHONPATH": str(source),
         "DISCREET_TESTS_CLIENTS": str(source.parent / CLIENTS),
-        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONDONTWRITEBYTECODE": "",
         **{f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL")},
     }
     environment.pop("DISCREET_TESTS_WHEEL", None)
@@ -98,19 +106,19 @@ def run(source: Path, command: list[str]) -> subprocess.CompletedProcess[str]:
     )
 
 
-def ask_tests(source: Path, selections: Iterable[str]) -> Seen:
+def ask_tests(source: Path, selections: Iterable[str], how: Iterable[str] = ("-x",)) -> Seen:
     chosen = [f"tests/{each}" for each in selections]
     options = ["-q", "-rfE", "-m", "not long", "-p", "no:cacheprovider", "-p", "no:doctest"]
     try:
-        done = run(source, ["-m", "pytest", *options, *chosen])
+        done = run(source, ["-m", "pytest", *options, *how, *chosen])
     except subprocess.TimeoutExpired:
         return Seen(trouble="the tests did not end")
     if done.returncode not in (0, 1):  # neither passed nor failed: nothing was collected, …
         return Seen(trouble=f"pytest ended with {done.returncode}: {done.stdout[-300:]}")
-    return Seen(tuple(dict.fromkeys(_FAILED.findall(done.stdout))))
+    return noticed(_FAILED.findall(done.stdout), done.stdout)
 
 
-def ask_audit(source: Path, *asked: tuple[str, str] | None) -> Seen:
+def ask_audit(source: Path, *asked: tuple[str, str] | None, jobs: int = 1) -> Seen:
     """A quick audit of some (mechanism, part): all of these mechanisms, all of these parts."""
     named = list(filter(None, asked))
     if not named:
@@ -118,7 +126,7 @@ def ask_audit(source: Path, *asked: tuple[str, str] | None) -> Seen:
     mechanisms, parts = (dict.fromkeys(each) for each in zip(*named, strict=True))
     words = [part.replace(" ", "-") for part in parts]  # as the command spells them
     chosen = ["--mechanism", *mechanisms, "--part", *words]
-    command = ["-c", AUDIT, "audit", "--quick", "--json", "--jobs", "1", *chosen]
+    command = ["-c", AUDIT, "audit", "--quick", "--json", "--jobs", str(jobs), *chosen]
     try:
         done = run(source, command)
     except subprocess.TimeoutExpired:
@@ -126,8 +134,15 @@ def ask_audit(source: Path, *asked: tuple[str, str] | None) -> Seen:
     if done.returncode not in (0, 1) or not done.stdout:
         return Seen(trouble=f"discreet audit ended with {done.returncode}: {done.stderr[-300:]}")
     findings = json.loads(done.stdout)["findings"]
-    failed = [each["question"] for each in findings if each["verdict"] == "FAILS"]
-    return Seen(tuple(dict.fromkeys(failed)))
+    failed = [each for each in findings if each["verdict"] == "FAILS"]
+    said = "\n".join(each["said"] for each in failed)
+    return noticed([each["question"] for each in failed], said)
+
+
+def noticed(failed: Iterable[str], said: str) -> Seen:
+    """Those who failed, unless what they said is that the patch cannot run."""
+    unfit = _UNFIT.search(said)
+    return Seen(tuple(dict.fromkeys(failed)), f"the patch cannot run: {unfit[0]}" if unfit else "")
 
 
 def tried(fault: Fault) -> Row:
@@ -135,7 +150,8 @@ def tried(fault: Fault) -> Row:
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "src"
-        shutil.copytree(SOURCE, source, ignore=shutil.ignore_patterns("__pycache__"))
+        half_written = shutil.ignore_patterns("*.pyc.*")  # bytecode that somebody makes just now
+        shutil.copytree(SOURCE, source, ignore=half_written)
         left = shutil.ignore_patterns("node_modules")
         shutil.copytree(ROOT / CLIENTS, source.parent / CLIENTS, ignore=left)
         try:
@@ -150,9 +166,8 @@ def clean(faults: list[Fault]) -> list[str]:
     """What the named checks find in the source as it is: nothing, or the table means nothing."""
     tests = dict.fromkeys(each for fault in faults for each in fault.tests)
     audits = dict.fromkeys(fault.audit for fault in faults)
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        asked = [pool.submit(ask_tests, SOURCE, tests), pool.submit(ask_audit, SOURCE, *audits)]
-        seen = [each.result() for each in asked]
+    together = ("-n", str(AT_ONCE))
+    seen = ask_tests(SOURCE, tests, together), ask_audit(SOURCE, *audits, jobs=AT_ONCE)
     return [said for each in seen for said in (*each.failed, each.trouble) if said]
 
 
@@ -198,8 +213,9 @@ def page(rows: list[Row], seconds: float) -> str:
             "",
             f"{len(rows)} faults, each a small patch of the source "
             "([tests/sabotage/faults.py](../../../tests/sabotage/faults.py)), applied one at a "
-            "time to a copy. The named tests must fail, and so must a quick audit; a dash stands "
-            "where no release shows the fault. All of these checks pass on the source as it is.",
+            "time to a copy. Tests must fail, and so must a quick audit; a dash stands where no "
+            "release shows the fault. The first test that fails is named: others may follow. All "
+            "of these checks pass on the source as it is.",
             "",
             f"**{len(rows) - missed} caught, {missed} missed**, in {seconds / 60:.0f} minutes, "
             f"{AT_ONCE} at a time. `make sabotage` makes this page again. "

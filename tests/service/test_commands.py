@@ -379,6 +379,30 @@ def test_a_backup_of_postgresql_can_be_put_back(
     assert lifecycle.restore(chosen) == lifecycle.Restored([], [])
 
 
+class Schema(sqlite3.Connection):
+    """A connection that knows the name of its schema, and nothing else."""
+
+    def execute(self, _):
+        return super().execute("SELECT 'shop'")
+
+
+def test_a_password_is_no_argument_of_a_backup(tmp_path, monkeypatch):
+    """Everyone on the machine can read the arguments of a process."""
+    postgres = pytest.importorskip("discreet.service.storage.postgres")
+    program = tmp_path / "pg_dump"
+    program.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\necho env\nexport -p\n')
+    program.chmod(0o700)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(
+        postgres.Postgres, "connect", lambda _: sqlite3.connect(":memory:", factory=Schema)
+    )
+    postgres.Postgres("postgresql://me:hunter2@db.example/all").back_up(tmp_path / "copy")
+    arguments, _, environment = (tmp_path / "copy").read_text().partition("\nenv\n")
+    assert '--schema\n"shop"' in arguments
+    assert "hunter2" not in arguments
+    assert re.search("PGPASSWORD=.?hunter2", environment)
+
+
 def test_a_backup_of_a_folder_has_every_experiment_and_the_keys(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))

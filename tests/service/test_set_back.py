@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+from contextlib import closing
 
 import pytest
 
@@ -12,8 +13,9 @@ from discreet.service.runtime import lifecycle
 from discreet.service.runtime.service import Service
 from discreet.service.secrets.vault import NAMES
 from discreet.service.storage.anchor import Anchor
-from discreet.service.storage.locations import anchor_of
-from service.conftest import dump, set_back
+from discreet.service.storage.batches import under_way
+from discreet.service.storage.locations import anchor_of, open_database
+from service.conftest import dump, set_back, time_passes
 from service.test_readiness import at_fault
 from service.ui.visitor import Visitor
 
@@ -212,6 +214,24 @@ def test_a_restore_that_was_cut_short_is_no_database_that_was_set_back(
     play(chosen, goes_on)
 
 
+def test_the_clock_writes_nothing_to_a_database_that_was_set_back(settings, play, released):
+    chosen = settings(plan={"close_every": "7d", "first_batch": 4})
+
+    async def scenario(service):
+        await service.decisions.decide("caller", HERE)
+        kept = dump(chosen)
+        await fill(service, 3)
+        await released(service)
+        set_back(chosen, kept)
+        await looks(service)
+        time_passes(chosen, 7 * 24 * 3600)
+        await service.upkeep.heed_the_clock()
+        with closing(open_database(chosen).connect()) as connection:
+            assert [each.state for each in under_way(connection)] == ["open"]
+
+    play(chosen, scenario)
+
+
 @pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 @pytest.mark.parametrize("how", ["replaced", "removed"])
 def test_a_file_that_is_replaced_under_the_service(settings, play, released, tmp_path, how):
@@ -302,6 +322,9 @@ def test_an_operator_reads_what_is_wrong_and_what_to_do(settings, play, released
             assert 'role="alert"' in text, page
             assert "The database lacks what was published" in text, page
             assert "discreet restore" in text, page
+        stranger = await Visitor(service).ask("POST", "/ui/login", {"key": "none"})
+        assert (stranger.status, "Request refused" in stranger.text) == (403, True)
+        assert "The database lacks" not in stranger.text  # nobody without a key reads it
         set_back(chosen, now)
         await service.state.refresh()
 

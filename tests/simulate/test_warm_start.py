@@ -9,6 +9,7 @@ import discreet as dc
 from discreet.billboard.recomputation import recompute
 from discreet.errors import CorruptRelease, InvalidInput
 from discreet.plan import Plan
+from discreet.privacy.events import NonPrivate
 from discreet.releases.released import Released
 
 RNG = np.random.default_rng(1)
@@ -109,6 +110,14 @@ def test_releases_without_protection_are_no_prior(exposed):
     for chosen in (plan, earlier):
         with pytest.raises(InvalidInput, match="release 1 is marked NonPrivate"):
             dc.prior_from_released(chosen, learner.released)
+
+
+def test_one_release_without_protection_is_enough():
+    released = run(PLAN, 1_500)
+    first, *others = released.items
+    exposed = replace(first, event=NonPrivate("seeded noise"))
+    with pytest.raises(InvalidInput, match="release 1 is marked NonPrivate"):
+        dc.prior_from_released(PLAN, replace(released, items=(exposed, *others)))
 
 
 def test_explain_names_source_and_weight():
