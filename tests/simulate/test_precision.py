@@ -26,9 +26,9 @@ SAME = 0.9
 TYPICAL = 0.002
 """Largest mean absolute difference of all runs."""
 REPORTED = 0.02
-"""Largest difference of a selected mean loss, for any algorithm and ε: over three seeds of 1,500
+"""Largest difference of a selected mean loss, for any algorithm and ε: over three seeds of 900
 rounds, of which one is another draw."""
-ROWS = 1500
+ROWS = 900
 SEEDS = range(3)
 
 
