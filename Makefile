@@ -15,8 +15,8 @@ NEW_ENOUGH := import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_i
 PYTHON ?= $(shell for each in python3 python3.13 python3.12 python3.11 python3.14; do \
 	"$$each" -c "$(NEW_ENOUGH)" 2>/dev/null && echo "$$each" && break; done)
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
-# Six on two cores: those that start services mostly wait.
-PYTEST := python -m pytest -v -n 6 --no-loadscope-reorder
+# Four on two cores: those that start services mostly wait.
+PYTEST := python -m pytest -v -n 4 --no-loadscope-reorder
 # What is tested is the wheel: it comes before the editable install on the path. Bytecode is kept,
 # also where the environment says otherwise: five processes and their children read it.
 TEST_WHEEL := PYTHONDONTWRITEBYTECODE= PYTHONPATH="$(CURDIR)/$(WHEEL)" DISCREET_TESTS_WHEEL=1 $(BIN)/$(PYTEST)
