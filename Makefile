@@ -40,7 +40,7 @@ help:
 	@echo "make test-torch the tests that need torch, in .venv-torch; none may be skipped"
 	@echo "make test-gpu   kernels and plans on a GPU beside float64 NumPy (GPU_PYTHON: one with torch for CUDA)"
 	@echo "make test-long  the tests that need minutes"
-	@echo "make sabotage   faults put into the source on purpose: none may be missed (20 minutes)"
+	@echo "make sabotage   faults put into the source on purpose: none may be missed (10 minutes)"
 	@echo "make check-deploy what the image does, and nginx in front (NGINX_PROGRAM=nginx); needs a network"
 	@echo "make coverage   make test once more, with the lines that it runs"
 	@echo "make lint       ruff, mypy, import rules"
