@@ -197,7 +197,7 @@ class Learner:
             rows, blocks = offers.stored(chosen)
             ids = self._store.take(rows, blocks, users or (), control)
         chances = partial(offers.chances, policy, released, control)
-        order = partial(_ranked, offers, chosen, uniforms)
+        order = partial(ranked, offers, chosen=chosen, uniforms=uniforms)
         names, numbers = offers.named(chosen)
         if single:
             stored = bool(ids[0] >= 0)
@@ -392,10 +392,6 @@ class Learner:
             with saved_state.contents(path):
                 saved_rows.restore(learner._store, releases, changes, ledger, facts, rows)
         return learner
-
-
-def _ranked(offers: Everything | Offers, chosen: Any, uniforms: Any, chances: Any) -> list[Any]:
-    return ranked(offers, chances, chosen, uniforms)
 
 
 def _plain(name: Any) -> Any:
