@@ -213,7 +213,7 @@ def evaluate(
     else:
         truth = truth_of(plan, len(features), labels, losses)
     advise_on_contexts(plan.contexts, given.contexts, given.columns)
-    warn_if_too_noisy(plan)
+    warn_if_too_noisy(plan, float(np.nanstd(truth)) if truth.ndim == 2 else None)
     rounds = min(len(features), plan.horizon or len(features))
     order, u = (drawn[:rounds] for drawn in shuffle(seed, len(features)))
     by_group = None
