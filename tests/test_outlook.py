@@ -36,11 +36,16 @@ def plan(epsilon=1.0, horizon=ROWS, **rest):
     )
 
 
-def drawn_noise(made):
-    """Standard deviation over seeds of the last predictor's losses, for rows that never differ."""
+def drawn_noise(made, clicks=None):
+    """Standard deviation over seeds of the last predictor's losses, for rows that never differ.
+
+    Losses are those of random labels, or 1 but for a share of ``clicks``.
+    """
     rng = np.random.default_rng(0)
     rows = made.features.map(rng.normal(size=(ROWS, COLUMNS)) / 2)
     truth, u = rng.integers(2, size=ROWS), rng.random((ROWS, 2))
+    if clicks is not None:
+        truth = 1.0 - (rng.random((ROWS, 2)) < clicks)
     scores = []
     for seed in range(SEEDS):
         released = Released(2, made.schedule)
@@ -56,6 +61,15 @@ def test_the_noise_of_a_prediction_is_what_seeds_show(epsilon):
     made = plan(epsilon, policy=dc.Uniform())
     said = prediction_noise(made, len(made.schedule.lengths()))[-1]
     assert 0.75 * said < drawn_noise(made) < 1.33 * said
+
+
+def test_rare_clicks_have_more_noise_by_the_factor_of_sample_sizes():
+    """The Gram's noise meets weights that predict a mean loss of 0.98, far from the centre."""
+    made = plan(4.0, policy=dc.Uniform(), outcome=dc.Reward(0, 1))
+    said = prediction_noise(made, len(made.schedule.lengths()))[-1]
+    factor = math.sqrt(1 + (2.0 * 0.48) ** 2 * (COLUMNS + 1) / 2)
+    assert factor > 1.7
+    assert 0.75 * said * factor < drawn_noise(made, clicks=0.02) < 1.33 * said * factor
 
 
 def test_full_feedback_hears_every_action():
@@ -131,12 +145,12 @@ def test_a_sample_size_counts_chance_and_noise():
     """With batches of one length the error at the end of batch k is known: the size lies there."""
     made = clicks(first_batch=5_000, longest_batch=5_000)
     batches, spread = 40, 0.2
-    noise = prediction_noise(made, batches)[-1]
-    error = 2 * (spread**2 * 2 * (COLUMNS + 1) / (batches * 5_000) + noise**2)
+    noise, p, offset = prediction_noise(made, batches)[-1], COLUMNS + 1, 0.7 - 0.5
+    weighted = noise * math.sqrt(1 + (2.0 * offset) ** 2 * p / 2)  # a Gram has twice the noise
+    error = 2 * (spread**2 * 2 * p / (batches * 5_000) + weighted**2)
     found = sample_sizes(made, 0.3, spread, STANDARD_ERRORS * math.sqrt(error), epsilons=[1.0])
     assert found.table[0].personal == pytest.approx(batches * 5_000, abs=1)
-    mechanism = made.mechanism
-    summed = noise * mechanism.gram / (mechanism.response * (COLUMNS + 1))
+    summed = noise * 2.0 / p * math.sqrt(1 + offset**2)
     error = 2 * (spread**2 * 2 / (batches * 5_000) + summed**2)
     found = sample_sizes(made, 0.3, spread, STANDARD_ERRORS * math.sqrt(error), epsilons=[1.0])
     assert found.table[0].means == pytest.approx(batches * 5_000, abs=1)

@@ -22,6 +22,7 @@ from discreet.oracles.mechanisms.pooled_statistics import PooledStatistics
 from discreet.outcome import Outcome
 from discreet.plan import Plan
 from discreet.privacy.budget import Budget
+from discreet.privacy.sensitivities import centre
 from discreet.releases.forgetting import share
 from discreet.validate import instance, positive
 
@@ -129,9 +130,11 @@ def sample_sizes(
 
     A difference is told when it is 2.8 of its standard errors: a test at the level of 5 % then
     finds it in 80 % of all runs, as planners of A/B tests ask for. The squared standard error of a
-    prediction is spread²·A·p/n, from chance, plus the squared privacy noise. For means of actions
-    p is 1, and the noise is that of a sum of losses. Actions are tried equally often, as in the
-    beginning of an experiment. The numbers are estimates: a factor of 1.5 is within their error.
+    prediction is spread²·A·p/n, from chance, plus the squared privacy noise: that of responses,
+    and that of second moments times the weights, which are large where the mean is far from the
+    middle of the range. For means of actions p is 1, and sums and counts of losses have noise.
+    Actions are tried equally often, as in the beginning of an experiment, and rows are as round as
+    the geometry makes them: the numbers are estimates.
 
     Args:
         plan: Actions, features, schedule, outcome and δ; its ε and horizon are set aside.
@@ -156,8 +159,11 @@ def sample_sizes(
     mean, spread, difference = _checked(plan.outcome, mean, spread, difference)
     width = plan.outcome.high - plan.outcome.low
     levels = sorted({float(Budget(epsilon).epsilon) for epsilon in epsilons})
-    table = tuple(_sizes(plan, level, spread / width, difference / width) for level in levels)
-    return SampleSizes(mean, spread, difference, table)
+    offset = plan.outcome.loss_of(mean) - centre(plan.losses, plan.n_actions)
+    numbers = (offset, spread / width, difference / width)
+    return SampleSizes(
+        mean, spread, difference, tuple(_sizes(plan, level, *numbers) for level in levels)
+    )
 
 
 def too_few(plan: Plan, sizes: SampleSizes) -> str | None:
@@ -201,13 +207,18 @@ def _checked(
     return mean, spread, difference
 
 
-def _sizes(plan: Plan, epsilon: float, spread: float, difference: float) -> SampleSize:
-    """The sample sizes at one ε, from a spread and a difference of losses in [0, 1]."""
+def _sizes(
+    plan: Plan, epsilon: float, offset: float, spread: float, difference: float
+) -> SampleSize:
+    """The sample sizes at one ε, from numbers in units of losses in [0, 1].
+
+    ``offset`` is the mean loss less the centre that statistics subtract.
+    """
     private = math.isfinite(epsilon)
     budget = Budget(epsilon, plan.budget.delta or DELTA) if private else Budget.none()
     plan = replace(plan, budget=budget, horizon=None)
     mechanism, problem, schedule = plan.mechanism, plan.problem, plan.schedule
-    noise, relative = [0.0] * MOST_BATCHES, 1.0
+    noise, factor, factor_of_means = [0.0] * MOST_BATCHES, 1.0, 1.0
     if private:
         if not isinstance(mechanism, PooledStatistics):
             raise InvalidInput(
@@ -215,16 +226,24 @@ def _sizes(plan: Plan, epsilon: float, spread: float, difference: float) -> Samp
                 f"{type(plan.oracle).__name__}. Use PooledRidge, or epsilons=[inf]."
             )
         noise = prediction_noise(plan, MOST_BATCHES) or noise
-        # A sum of losses has the noise of a Gram's entry, and no features to share it with.
-        relative = mechanism.gram / (mechanism.response * problem.p)
+        relative, p = mechanism.gram / mechanism.response, problem.p
+        # Round rows have a constant part of 1/√p, so weights that predict the offset have the
+        # length √p·offset. The Gram's noise turns these into noise of σ/√2 per unit of length.
+        factor = math.sqrt(1.0 + (relative * offset) ** 2 * p / 2)
+        # A sum of losses and a count have the noise of a Gram's entry, and no features to fit.
+        factor_of_means = relative / p * math.sqrt(1.0 + offset**2)
     lengths = [schedule.length(batch) for batch in range(1, MOST_BATCHES + 1)]
     among = 1 if problem.feedback == "full" else problem.n_actions
     chance = [spread**2 * among / records for records in _remembered(lengths, plan.half_life)]
-    personal = [math.sqrt(2 * (c * problem.p + z * z)) for c, z in zip(chance, noise, strict=True)]
-    means = [math.sqrt(2 * (c + (relative * z) ** 2)) for c, z in zip(chance, noise, strict=True)]
     counts, largest = list(accumulate(lengths)), difference / STANDARD_ERRORS
-    of_means = None if plan.catalogue is not None else _reached(counts, means, largest)
-    return SampleSize(epsilon, of_means, _reached(counts, personal, largest))
+
+    def reached(p: int, times: float) -> int | None:
+        both = zip(chance, noise, strict=True)
+        errors = [math.sqrt(2.0 * (c * p + (times * z) ** 2)) for c, z in both]
+        return _reached(counts, errors, largest)
+
+    of_means = None if plan.catalogue is not None else reached(1, factor_of_means)
+    return SampleSize(epsilon, of_means, reached(problem.p, factor))
 
 
 def _remembered(lengths: Sequence[int], half_life: int | None) -> list[float]:
