@@ -189,6 +189,17 @@ def test_sample_sizes_fall_with_epsilon_and_with_the_difference():
     assert all(new > 1.5 * old for new, old in zip(rarer, means, strict=True))
 
 
+@pytest.mark.parametrize(("records", "told"), [(0.99, True), (1.01, False)])
+def test_a_plan_that_forgets_counts_what_it_remembers(records, told):
+    """Batches of n with weights 1, k, k², … are worth n·(1 + k)/(1 − k) records in the end."""
+    made = clicks(half_life=2, first_batch=1_000, longest_batch=1_000)
+    kept = math.sqrt(0.5)
+    error = 2 * 0.2**2 * 2 / (records * 1_000 * (1 + kept) / (1 - kept))
+    difference = STANDARD_ERRORS * math.sqrt(error)
+    (size,) = sample_sizes(made, 0.3, 0.2, difference, epsilons=[math.inf]).table
+    assert (size.means is not None) == told
+
+
 def test_a_plan_that_forgets_may_never_tell():
     found = sample_sizes(clicks(half_life=2, longest_batch=1_000), 0.01)
     assert {size.means for size in found.table} == {None}
