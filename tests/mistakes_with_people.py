@@ -3,7 +3,7 @@
 NO_NUMBERS = "Pass finite numbers in the order that UnitBall was declared for."
 GAP = "Send a value, or declare the feature with stand_in=… or indicator=True."
 RANGE = "Declare a fixed public range that holds all losses: Plan(outcome=Loss(low, high))."
-EITHER = "Pass labels for the right action of each context, or losses= for what each action costs."
+EITHER = "losses= for what each action costs, or rewards= for what it earns."
 
 CONTEXTS = [
     ("learner.decide([1, 2, 3])", "context must be of shape (2,) or (n, 2); got (3,)", NO_NUMBERS),
@@ -274,15 +274,42 @@ EVALUATIONS = [
     (
         "evaluate(plan(), x, losses=np.full((12, 3), 50.0))",
         "losses must be numbers in [0, 1]; some are not",
-        "(losses - low) / (high - low), and rewards as (high - rewards) / (high - low).",
+        "(losses - low) / (high - low). Rewards go into rewards=, in their own units.",
         "evaluate(plan(), x, losses=(np.full((12, 3), 50.0) - 0) / (100 - 0))",
     ),
-    ("evaluate(plan(), x)", "labels or losses must be given, and not both; got neither", EITHER),
+    (
+        "evaluate(plan(), x)",
+        "labels, losses or rewards must be given, and only one of them; got none",
+        EITHER,
+    ),
     (
         "evaluate(plan(), x, y, losses=np.zeros((12, 3)))",
-        "labels or losses must be given, and not both; got both",
+        "labels, losses or rewards must be given, and only one of them; got labels and losses",
         EITHER,
         "evaluate(plan(), x, losses=np.zeros((12, 3)))",
+    ),
+    (
+        "evaluate(plan(outcome=Reward(0, 9)), x, y, rewards=np.zeros((12, 3)))",
+        "labels, losses or rewards must be given, and only one of them; got labels and rewards",
+        EITHER,
+        "evaluate(plan(outcome=Reward(0, 9)), x, rewards=np.zeros((12, 3)))",
+    ),
+    (
+        "evaluate(plan(), x, rewards=np.zeros((12, 3)))",
+        "rewards must be of a plan that declares a range of rewards; got Loss(0, 1)",
+        "Make it with Plan(…, outcome=Reward(low, high)), or pass losses=.",
+        "evaluate(plan(outcome=Reward(0, 1)), x, rewards=np.zeros((12, 3)))",
+    ),
+    (
+        "evaluate(plan(outcome=Reward(0, 1)), x, rewards=np.zeros((12, 2)))",
+        "rewards must be numbers of shape (12, 3), a row per context and a column per action",
+        "With one class per context, pass labels instead.",
+    ),
+    (
+        "evaluate(plan(outcome=Reward(0, 1)), x, rewards=np.full((12, 3), 1.5))",
+        "rewards must be numbers in [0, 1] of shape (12, 3); some are outside (first in row 0)",
+        "Declare a fixed public range that holds all rewards: Plan(outcome=Reward(low, high)).",
+        "evaluate(plan(outcome=Reward(0, 2)), x, rewards=np.full((12, 3), 1.5))",
     ),
     (
         "evaluate(learner, x, y)",

@@ -31,6 +31,7 @@ from discreet.features.unit_ball import UnitBall
 from discreet.learner import Learner
 from discreet.oracles import FiniteClass, Logistic, Mechanism, Oracle, PooledRidge, Problem, Ridge
 from discreet.outcome import Loss, Reward
+from discreet.outlook import SampleSizes, sample_sizes
 from discreet.plan import Plan
 from discreet.policies import *  # noqa: F403
 from discreet.policies.allocation import Policy
@@ -89,6 +90,7 @@ __all__ = [
     "Released",
     "Reward",
     "Ridge",
+    "SampleSizes",
     "Schema",
     "SecureNoise",
     "SeededNoise",
@@ -104,6 +106,7 @@ __all__ = [
     "prior_from_released",
     "privacy_curve",
     "register",
+    "sample_sizes",
     "stack",
 ]
 __all__ += POLICIES.built_in

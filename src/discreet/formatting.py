@@ -26,6 +26,15 @@ def guarantee_text(epsilon: float, delta: float) -> str:
     return f"ε = {epsilon_text(epsilon)}" + (f", δ = {delta:g}" if delta else "")
 
 
+def about(count: float) -> str:
+    """An estimated count, to two digits.
+
+    >>> about(235_608), about(7)
+    ('240,000', '7')
+    """
+    return f"{float(f'{count:.2g}'):,.0f}"
+
+
 def listed(names: Sequence[str], most: int = 5) -> str:
     """Names one after the other; of a long list the first few, and how many more there are.
 

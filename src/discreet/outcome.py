@@ -15,6 +15,9 @@ import numpy as np
 
 from discreet.errors import CorruptRelease, InvalidInput, kind_of
 
+FINEST = 1e-6
+"""Share of the range below which a mean is shown as zero."""
+
 
 def _number(value: Any) -> float:
     """The value as a float; NaN for what is no number, or too large for a float."""
@@ -135,9 +138,16 @@ class Outcome:
         return standard_error * (self.high - self.low)
 
     def text_of(self, loss: float) -> str:
-        """A mean loss in those units, to a thousandth of the range or finer."""
+        """A mean loss in those units: to a thousandth of the range, or to three digits of its own.
+
+        >>> Reward(0, 200).text_of(0.9), Reward(0, 200).text_of(0.985432)
+        ('20.0', '2.91')
+        """
+        value = float(self.value_of(loss))
         digits = max(0, 4 - math.ceil(math.log10(self.high - self.low)))
-        return f"{self.value_of(loss):,.{digits}f}"
+        if abs(value) > FINEST * (self.high - self.low):
+            digits = max(digits, 2 - math.floor(math.log10(abs(value))))
+        return f"{value:,.{digits}f}"
 
     @property
     def _best(self) -> float:

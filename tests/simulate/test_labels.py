@@ -145,9 +145,9 @@ def test_bad_losses_are_refused(losses, said):
 
 
 def test_labels_or_losses_and_not_both():
-    with pytest.raises(dc.InvalidInput, match="got neither"):
+    with pytest.raises(dc.InvalidInput, match="got none"):
         dc.evaluate(plan(), CONTEXTS)
-    with pytest.raises(dc.InvalidInput, match="got both"):
+    with pytest.raises(dc.InvalidInput, match="got labels and losses"):
         dc.evaluate(plan(), CONTEXTS, LABELS, losses=np.zeros((ROWS, 3)))
 
 

@@ -127,7 +127,7 @@ def test_joint_features_learn():
         ({"losses": lost(EVEN)[:5]}, "losses must have a number for each"),
         ({"losses": [row[:2] for row in lost(EVEN)]}, "losses must have a number for each"),
         ({"losses": [row + 3 for row in lost(EVEN)]}, r"in \[0, 1\]"),
-        ({}, "neither"),
+        ({}, "got none"),
         ({"losses": lost(EVEN), "groups": np.zeros(300)}, "groups must be left out"),
     ],
 )

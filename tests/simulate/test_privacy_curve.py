@@ -56,7 +56,7 @@ def test_intervals_are_students():
     ("losses", "best", "first", "said"),
     [
         ([[0.31, 0.3], [0.21, 0.2], [0.1, 0.11]], 0.5, 1.0, "From ε = 1 on, the plan beats"),
-        ([[0.6, 0.61], [0.2, 0.21], [0.1, 0.11]], 0.5, 4.0, "ε = 4 has 0.100 more loss than no"),
+        ([[0.6, 0.61], [0.2, 0.21], [0.1, 0.11]], 0.5, 4.0, "ε = 4 has 0.1 more loss than no"),
         ([[0.2, 0.21], [0.6, 0.61], [0.1, 0.11]], 0.5, math.inf, "too small for any of these ε"),
         ([[0.6, 0.61], [0.6, 0.61], [0.1, 0.11]], 0.5, math.inf, "only ε = ∞ beats"),
         ([[0.6, 0.61], [0.6, 0.61], [0.55, 0.51]], 0.5, None, "too small for any ε to help"),
@@ -103,8 +103,8 @@ def test_the_figure_shows_every_number(curve):
     assert curve.plot(axes) is axes
     assert [label.get_text() for label in axes.get_xticklabels()] == ["1", "8", "∞"]
     labels = [text.get_text() for text in axes.get_legend().get_texts()]
-    assert f"best fixed action, {curve.best_fixed:.3f}" in labels
-    assert f"no privacy, {curve.table[-1].loss:.3f}" in labels
+    assert f"best fixed action, {curve.best_fixed:.4f}" in labels
+    assert f"no privacy, {curve.table[-1].loss:.4f}" in labels
     assert "ε" in axes.get_xlabel()
     assert "200 rounds" in axes.get_ylabel()
 

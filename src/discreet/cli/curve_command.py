@@ -14,6 +14,13 @@ from discreet.cli.experiment_file import group_flag, schema_flag, target_flag
 from discreet.cli.group_table import group_document, group_table
 from discreet.cli.parser import Commands, command
 from discreet.cli.people_flags import often_flags, participation, user_flag
+from discreet.cli.reward_flags import (
+    expected_sizes,
+    reward_document,
+    reward_flags,
+    reward_lines,
+    with_rewards,
+)
 from discreet.cli.spoken_advice import quiet_flag
 from discreet.errors import InvalidInput
 from discreet.features.schema import Schema
@@ -35,6 +42,7 @@ TEXT = """\
 The default plan plays a public or simulated set at several ε. Never give it people's private data:
 the result depends on every row. --horizon is the number of people you expect. --group shows
 the losses of each group, for a public column only; groups with fewer than 20 rounds are pooled.
+--reward-mean adds the number of decisions that rarer or smaller outcomes than labels would need.
 
 examples:
   discreet curve --data fried --horizon 5000
@@ -60,6 +68,7 @@ def add(commands: Commands) -> None:
     flag("--features", default="raw", metavar="raw|ranges", help="columns as in campaigns")
     flag("--epsilon", type=float, nargs="+", metavar="E", help="default: 0.5 1 2 4 8 inf")
     flag("--seeds", type=int, default=10, metavar="N", help="runs per ε (default: 10)")
+    reward_flags(parser)
     quiet_flag(parser)
     flag("--out", metavar="DIR", help="also write a page, figures and curve.json here")
 
@@ -84,6 +93,10 @@ def curve(args: argparse.Namespace) -> Answer:
     )
     notes = [*_notes(args), *_whose(found.plan, data)]
     document = _document(found, data, args.features, notes)
+    rewarded = with_rewards(found.plan, args)
+    sizes = expected_sizes(rewarded, args, found.epsilons)
+    if sizes is not None:
+        document["rewards"] = reward_document(rewarded, sizes)
     if args.out:
         document["files"] = _write(Path(args.out), found, data.name, notes, document, args)
     return Answer(document, "\n".join(_lines(document, found)))
@@ -210,7 +223,8 @@ def _again(args: argparse.Namespace) -> str:
     """The command that makes the same page."""
     words = ["discreet", "curve", "--data", args.data]
     columns = ("target", "user", "batches_per_user", "records_per_batch", "schema", "group")
-    for name in (*columns, "rows", "horizon", "features", "epsilon", "seeds"):
+    rewards = ("reward_mean", "reward_spread", "reward_range", "difference")
+    for name in (*columns, "rows", "horizon", "features", "epsilon", "seeds", *rewards):
         value = getattr(args, name)
         if value is not None:
             many = value if isinstance(value, list) else [value]
@@ -241,6 +255,7 @@ def _lines(document: dict[str, Any], found: PrivacyCurve) -> list[str]:
         "",
         *(group_table(found.by_group()) if found.group_lines else []),
         document["verdict"],
+        *(["", *reward_lines(document["rewards"])] if "rewards" in document else []),
         *document["notes"],
         *(f"written to {file}" for file in document.get("files", ())),
     ]

@@ -11,8 +11,24 @@ from typing import Any
 from discreet.cli.answer import Answer, described, table
 from discreet.cli.experiment_file import TEXT, Experiment, experiment_flags, from_arguments
 from discreet.cli.parser import Commands, command
+from discreet.cli.reward_flags import (
+    expected_sizes,
+    reward_document,
+    reward_flags,
+    reward_lines,
+    with_rewards,
+)
 from discreet.formatting import epsilon_text, guarantee_text, listed
-from discreet.outlook import HELPFUL, prediction_noise, too_noisy
+from discreet.outcome import UNIT_LOSS, Outcome, declared
+from discreet.outlook import (
+    EPSILONS,
+    HELPFUL,
+    LARGEST_SPREAD,
+    SampleSizes,
+    prediction_noise,
+    too_few,
+    too_noisy,
+)
 from discreet.plan import Plan
 from discreet.plan_size import plan_size
 from discreet.privacy.accounting import epsilon
@@ -30,7 +46,10 @@ EXAMPLES = """
 examples:
   discreet plan --data digits --epsilon 4
   discreet plan --actions 3 --dimension 10 --horizon 100000 --epsilon 1
-  discreet plan --actions none,mail,call --dimension 10 --epsilon 1"""
+  discreet plan --actions none,mail,call --dimension 10 --epsilon 1
+  discreet plan --actions 3 --dimension 10 --reward-mean 0.01
+  discreet plan --actions 3 --dimension 10 --reward-range 0 200 --reward-mean 3 --reward-spread 15
+"""
 
 
 def add(commands: Commands) -> None:
@@ -48,6 +67,7 @@ def add(commands: Commands) -> None:
     )
     flag("--dimension", type=int, metavar="D", help="numbers per context, without data")
     flag("--records-per-person", type=int, metavar="K", help="also for a person with K records")
+    reward_flags(parser)
 
 
 def _count_or_names(text: str) -> int | list[str]:
@@ -57,15 +77,20 @@ def _count_or_names(text: str) -> int | list[str]:
 def plan(args: argparse.Namespace) -> Answer:
     """The schedule, the noise and the guarantee of an experiment."""
     experiment = from_arguments(args)
-    document = outlook(experiment)
+    experiment = replace(experiment, plan=with_rewards(experiment.plan, args))
+    epsilons = {*EPSILONS, experiment.plan.budget.epsilon}
+    document = outlook(experiment, expected_sizes(experiment.plan, args, epsilons))
     if args.records_per_person is not None:
         count = whole("records-per-person", args.records_per_person, 1)
         document["person"] = _person(experiment.plan, count)
     return Answer(document, "\n".join(_lines(document, args.quiet)))
 
 
-def outlook(experiment: Experiment) -> dict[str, Any]:
-    """Batches, noise, the cost of each release, and the noise of a predicted loss after it."""
+def outlook(experiment: Experiment, sizes: SampleSizes | None = None) -> dict[str, Any]:
+    """Batches, noise, the cost of each release, and the noise of a predicted loss after it.
+
+    With ``sizes`` predictions help from where they tell the difference that these are for.
+    """
     plan = experiment.plan
     rows = experiment.data.rows if experiment.data else experiment.rows
     if plan.horizon is None and rows is not None:
@@ -73,12 +98,18 @@ def outlook(experiment: Experiment) -> dict[str, Any]:
     schedule = plan.schedule
     count = len(schedule.lengths()) if plan.horizon else OPEN_ENDED
     norm = plan.mechanism.noise_norm
-    sizes = prediction_noise(plan, count) or []
+    noise = prediction_noise(plan, count) or []
     batches = [
         _batch(plan, schedule, number, size)
-        for number, size in zip_longest(range(1, count + 1), sizes)
+        for number, size in zip_longest(range(1, count + 1), noise)
     ]
-    helpful = [number for number, size in enumerate(sizes, start=1) if size <= HELPFUL]
+    if sizes is None:
+        helpful = [n for n, z in enumerate(noise, start=1) if z <= HELPFUL * LARGEST_SPREAD]
+    else:
+        own = sizes.at(plan.budget.epsilon).personal
+        needed = math.inf if own is None else own
+        ends = ((n, schedule.start(n + 1)) for n in range(1, count + 1) if schedule.fitted(n))
+        helpful = [number for number, end in ends if end >= needed]
     event, often = plan.event, plan.participation
     early = plan.releases_on_last_answer
     because = disjoint(control=plan.control is not None, on_last_answer=early)
@@ -98,7 +129,8 @@ def outlook(experiment: Experiment) -> dict[str, Any]:
         "attacker": _attacker(plan),
         "noise": {"scales": _scales(plan), "expected_norm": norm, "event": to_json(event)},
         "helpful_from_batch": helpful[0] if helpful else None,
-        "warning": too_noisy(plan),
+        "rewards": None if sizes is None else reward_document(plan, sizes),
+        "warning": too_noisy(plan) if sizes is None else too_few(plan, sizes),
         "size": _size(plan),
         "batches": batches,
     }
@@ -187,6 +219,7 @@ def _lines(document: dict[str, Any], quiet: bool) -> list[str]:
         "",
         *_horizon_lines(document, quiet),
         "",
+        *reward_lines(document["rewards"]),
         document["explanation"],
     ]
 
@@ -224,7 +257,7 @@ def _noise_lines(noise: dict[str, Any]) -> list[str]:
 
 
 def _batch_table(document: dict[str, Any]) -> list[str]:
-    helpful = document["helpful_from_batch"]
+    helpful, outcome = document["helpful_from_batch"], declared(document["plan"])
     known = any(each["prediction_noise"] for each in document["batches"])
     rows = []
     for each in document["batches"]:
@@ -237,14 +270,22 @@ def _batch_table(document: dict[str, Any]) -> list[str]:
                 "yes" if each["fitted"] else "no, the last",
                 epsilon_text(release["epsilon"]) if release else "–",
                 f"{release['delta']:g}" if release else "–",
-                *([f"±{noise:.2f}" if noise else "–"] * known),
+                *([_noise_text(outcome, noise) if noise else "–"] * known),
             ]
         )
     header = ["batch", "rounds before", "records", "released", "ε", "δ"]
-    lines = table([*header, *["noise of a predicted loss"] * known], rows)
-    if helpful:
+    lines = table([*header, *[f"noise of a predicted {outcome.word}"] * known], rows)
+    if helpful and document["rewards"]:
+        lines[helpful + 1] += "  ← personal predictions tell the difference below"
+    elif helpful:
         lines[helpful + 1] += "  ← from here, half of 111 public sets gained"
     return lines
+
+
+def _noise_text(outcome: Outcome, noise: float) -> str:
+    """Losses in [0, 1] to a hundredth; what has other units to two digits."""
+    value = outcome.error_of(noise)
+    return f"±{value:.2f}" if outcome == UNIT_LOSS else f"±{float(f'{value:.2g}'):,g}"
 
 
 def _horizon_lines(document: dict[str, Any], quiet: bool) -> list[str]:

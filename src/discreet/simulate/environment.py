@@ -12,7 +12,7 @@ from discreet.display import html_table
 from discreet.errors import InvalidInput
 from discreet.frames import library_of, new_frame
 from discreet.handed_over import handed_over
-from discreet.outcome import UNIT_LOSS, Outcome
+from discreet.outcome import UNIT_LOSS, Outcome, Reward
 from discreet.outlook import warn_if_too_noisy
 from discreet.plan import Plan
 from discreet.privacy.budget import Budget
@@ -25,7 +25,7 @@ from discreet.rows.owners import user_ids
 from discreet.rows.people_counts import numbered, slots_that_count
 from discreet.simulate.data_advice import advise_on_contexts
 from discreet.simulate.group_losses import GroupLosses, PlayedGroups
-from discreet.simulate.labels import label_actions, loss_table
+from discreet.simulate.labels import action_table, label_actions, loss_table
 from discreet.simulate.played_batches import play, played_control, shuffle
 from discreet.simulate.played_offers import played_offers
 from discreet.simulate.played_offers import without_contexts as offers_without_contexts
@@ -144,6 +144,7 @@ def evaluate(
     labels: Any = None,
     *,
     losses: Any = None,
+    rewards: Any = None,
     offers: Any = None,
     groups: Any = None,
     seed: int = 0,
@@ -154,12 +155,13 @@ def evaluate(
 
     ``labels`` are actions 0 … A−1, or words: the right one has loss 0, the others 1. ``losses``
     (n, A) in [0, 1] says instead what each action costs in each context; with bandit feedback the
-    learner hears only that of the action it chose. ``contexts`` may be a frame, ``labels`` then a
-    series or the name of a column, and ``losses`` a frame with a column for each action.
+    learner hears only that of the action it chose. ``rewards`` (n, A) are the same in the units of
+    a plan with ``outcome=Reward(low, high)``. ``contexts`` may be a frame, ``labels`` then a series
+    or the name of a column, and ``losses`` or ``rewards`` a frame with a column for each action.
 
     ``offers`` says what each context is offered, a list of ids each, or one list for all; labels
-    are then ids, and ``losses`` a list for each offer, in its order. ``best_fixed`` is the loss of
-    always taking the item that is best on average among those offered.
+    are then ids, and ``losses`` or ``rewards`` a list for each offer, in its order. ``best_fixed``
+    is the loss of always taking the item that is best on average among those offered.
 
     ``groups`` is one value per context, or the name of a column, for ``by_group()``. Like all that
     is played it must be public: losses of a group say something about each of its members. The
@@ -177,6 +179,7 @@ def evaluate(
         contexts: (n, d) numbers, a list of dicts, or a frame.
         labels: (n,) right actions, or a series or column name.
         losses: (n, A) instead of labels.
+        rewards: (n, A) instead of both, in the range that the plan declares.
         offers: What each context may be given; all actions by default.
         groups: A public column for ``by_group()``.
         seed: Fixes order, draws and noise.
@@ -202,16 +205,15 @@ def evaluate(
     features: Any = plan.features.map(given.contexts)
     labels = given.beside["labels"]
     with_offers = offers is not None or plan.catalogue is not None
-    if offers is None:
-        losses = action_columns(losses, plan.actions, contexts)
+    outcomes = {"labels": labels, "losses": losses, "rewards": rewards, "offers": offers}
+    losses = given_losses(plan, contexts, len(features), **outcomes)
     if with_offers:
-        refuse_labels_and_losses(labels, losses)
         features, truth = played_offers(plan, features, offers, labels, losses)
         refuse_groups_of_offers(groups)
     else:
         truth = truth_of(plan, len(features), labels, losses)
     advise_on_contexts(plan.contexts, given.contexts, given.columns)
-    warn_if_too_noisy(plan)
+    warn_if_too_noisy(plan, float(np.nanstd(truth)) if truth.ndim == 2 else None)
     rounds = min(len(features), plan.horizon or len(features))
     order, u = (drawn[:rounds] for drawn in shuffle(seed, len(features)))
     by_group = None
@@ -280,7 +282,6 @@ def lift_of_plan(plan: Plan, released: Released) -> Lift | None:
 
 def truth_of(plan: Plan, rows: int, labels: Any, losses: Any) -> np.ndarray[Any, Any]:
     """What ``play`` takes as truth: labels (rows,) as actions, or losses (rows, A)."""
-    refuse_labels_and_losses(labels, losses)
     if losses is not None:
         return loss_table(losses, rows, plan.n_actions, plan.losses)
     return label_actions(labels, rows, plan.n_actions, getattr(plan, "actions", None))
@@ -295,14 +296,44 @@ def refuse_groups_of_offers(groups: Any) -> None:
         )
 
 
-def refuse_labels_and_losses(labels: Any, losses: Any) -> None:
-    """One of them says what actions cost."""
-    if (labels is None) == (losses is None):
-        got = "neither" if labels is None else "both"
+def given_losses(
+    plan: Plan | None,
+    contexts: Any,
+    rows: int,
+    *,
+    labels: Any,
+    losses: Any,
+    rewards: Any,
+    offers: Any,
+) -> Any:
+    """Return the losses of all actions, converted where rewards were given; None for labels.
+
+    Without a plan actions have no names, and rewards no declared range.
+    """
+    given = {"labels": labels, "losses": losses, "rewards": rewards}
+    names = [name for name, values in given.items() if values is not None]
+    if len(names) != 1:
         raise InvalidInput(
-            f"labels or losses must be given, and not both; got {got}. Pass labels for the right "
-            "action of each context, or losses= for what each action costs."
+            f"labels, losses or rewards must be given, and only one of them; got "
+            f"{' and '.join(names) or 'none'}. Pass labels for the right action of each context, "
+            "losses= for what each action costs, or rewards= for what it earns."
         )
+    outcome = UNIT_LOSS if plan is None else plan.outcome
+    if rewards is not None and not isinstance(outcome, Reward):
+        raise InvalidInput(
+            f"rewards must be of a plan that declares a range of rewards; got {outcome!r}. "
+            "Make it with Plan(…, outcome=Reward(low, high)), or pass losses=."
+        )
+    values = losses if rewards is None else rewards
+    if offers is None:
+        values = action_columns(values, None if plan is None else plan.actions, contexts)
+    if rewards is None:
+        return values
+    if offers is not None:
+        return [outcome.losses_of(each, np.shape(each)) for each in values]
+    assert plan is not None
+    table = action_table("rewards", values, rows, plan.n_actions)
+    return outcome.losses_of(table, table.shape)
 
 
 def without_contexts(truth: np.ndarray[Any, Any], n_actions: int) -> tuple[float, float]:

@@ -55,20 +55,11 @@ def label_actions(
 
 def loss_table(losses: Any, rows: int, n_actions: int, structure: str) -> np.ndarray[Any, Any]:
     """Losses (rows, A) in [0, 1], as the plan's ``losses`` says."""
-    try:
-        array = np.asarray(losses, dtype=np.float64)
-    except (TypeError, ValueError):
-        array = np.empty(0)
-    if array.shape != (rows, n_actions) or not rows:
-        raise InvalidInput(
-            f"losses must be numbers of shape ({rows}, {n_actions}), a row per context and a "
-            f"column per action; got shape {array.shape}. With one class per context, pass labels "
-            "instead."
-        )
+    array = action_table("losses", losses, rows, n_actions)
     if not bool(((array >= 0.0) & (array <= 1.0)).all()):
         raise InvalidInput(
             "losses must be numbers in [0, 1]; some are not. Rescale them with a fixed public "
-            "range: (losses - low) / (high - low), and rewards as (high - rewards) / (high - low)."
+            "range: (losses - low) / (high - low). Rewards go into rewards=, in their own units."
         )
     one_label = (array == 0.0).sum(axis=1) == 1
     if structure == "one_label" and not bool(
@@ -77,6 +68,21 @@ def loss_table(losses: Any, rows: int, n_actions: int, structure: str) -> np.nda
         raise InvalidInput(
             "losses must be 0 for one action of a row and 1 for the others, as the plan's "
             "losses='one_label' says; some rows are not. Make the plan with losses='general'."
+        )
+    return array
+
+
+def action_table(name: str, values: Any, rows: int, n_actions: int) -> np.ndarray[Any, Any]:
+    """Return numbers (rows, A), or refuse another shape."""
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        array = np.empty(0)
+    if array.shape != (rows, n_actions) or not rows:
+        raise InvalidInput(
+            f"{name} must be numbers of shape ({rows}, {n_actions}), a row per context and a "
+            f"column per action; got shape {array.shape}. With one class per context, pass labels "
+            "instead."
         )
     return array
 

@@ -23,12 +23,11 @@ from discreet.frames import library_of, new_frame
 from discreet.handed_over import handed_over
 from discreet.plan import Plan
 from discreet.privacy.budget import Budget
-from discreet.reported import action_columns
 from discreet.simulate import engine
 from discreet.simulate.data_advice import advise_on_contexts
 from discreet.simulate.environment import (
+    given_losses,
     refuse_groups_of_offers,
-    refuse_labels_and_losses,
     truth_of,
     without_contexts,
 )
@@ -68,7 +67,8 @@ class PrivacyCurve:
     of random actions on the same rounds. Intervals say how runs differ in their order, their draws
     and their noise; they do not say how another set would differ.
 
-    They have the given ``confidence``.
+    They have the given ``confidence``. Numbers are losses in [0, 1]; what is printed and drawn has
+    the units of the plan's outcome.
 
     >>> curve = privacy_curve("linear", epsilons=[8], seeds=2, horizon=500)
     >>> curve.losses.shape, curve.table[0].epsilon
@@ -122,7 +122,7 @@ class PrivacyCurve:
                 "groups must be given to privacy_curve for losses by group; got none. "
                 "Call privacy_curve(…, groups=…) with a public column."
             )
-        return GroupLosses(self.group_lines, self.confidence, library=self.library)
+        return GroupLosses(self.group_lines, self.confidence, self.plan.outcome, self.library)
 
     def to_frame(self) -> Any:
         """``table`` as a frame of the library that was played, else of the first installed."""
@@ -142,22 +142,32 @@ class PrivacyCurve:
         return draw(self, ax)
 
     def __repr__(self) -> str:
-        lines = [f"{'ε':>5}  {'loss':>6}  {f'{self.confidence:.0%} interval':>16}"]
-        for point in self.table:
-            interval = f"{point.low:.4f} … {point.high:.4f}"
-            lines.append(f"{epsilon_text(point.epsilon):>5}  {point.loss:.4f}  {interval:>16}")
-        lines.append(f"best fixed action {self.best_fixed:.4f}, uniform {self.uniform:.4f}")
+        text = self.plan.outcome.text_of
+        rows = [("ε", self.plan.outcome.word, f"{self.confidence:.0%} interval"), *self._cells]
+        lines = [f"{first:>5}  {mean:>6}  {interval:>16}" for first, mean, interval in rows]
+        lines.append(f"best fixed action {text(self.best_fixed)}, uniform {text(self.uniform)}")
         return "\n".join([*lines, self.verdict])
 
     def _repr_html_(self) -> str:
-        interval = f"{self.confidence:.0%} interval"
-        rows = [
-            (epsilon_text(each.epsilon), f"{each.loss:.4f}", f"{each.low:.4f} … {each.high:.4f}")
-            for each in self.table
-        ]
+        interval, outcome = f"{self.confidence:.0%} interval", self.plan.outcome
         plain = {"best fixed action": self.best_fixed, "uniform": self.uniform}
-        rows += [(name, f"{level:.4f}", "") for name, level in plain.items()]
-        return html_table(self.verdict, rows, ("ε", "mean loss", interval))
+        rows = [*self._cells, *((name, outcome.text_of(x), "") for name, x in plain.items())]
+        return html_table(self.verdict, rows, ("ε", f"mean {outcome.word}", interval))
+
+    @property
+    def _cells(self) -> list[tuple[str, str, str]]:
+        """ε, mean and interval of each line, in the units of the outcome."""
+        outcome = self.plan.outcome
+        return [
+            (
+                epsilon_text(point.epsilon),
+                outcome.text_of(point.loss),
+                " … ".join(
+                    map(outcome.text_of, sorted((point.low, point.high), key=outcome.value_of))
+                ),
+            )
+            for point in self.table
+        ]
 
 
 def privacy_curve(
@@ -165,6 +175,7 @@ def privacy_curve(
     labels: Any = None,
     *,
     losses: Any = None,
+    rewards: Any = None,
     offers: Any = None,
     groups: Any = None,
     users: Any = None,
@@ -176,7 +187,7 @@ def privacy_curve(
 ) -> PrivacyCurve:
     """Play a *public* set at several ε, all seeds at once, and say which ε is enough.
 
-    ``contexts`` and ``labels``, or ``losses`` (n, A), are those of ``evaluate``, frames included;
+    ``contexts`` and ``labels``, or ``losses`` or ``rewards`` (n, A), are those of ``evaluate``;
     ``contexts`` may also be the name of a set, or a file. The plan is the default one for them, or
     ``plan``, whose budget is set aside. ``horizon`` ends runs earlier: as many rounds as you expect
     people. ``offers`` and a plan with a ``Catalogue`` are as in ``evaluate``. ``groups``, a public
@@ -189,6 +200,7 @@ def privacy_curve(
         contexts: (n, d) numbers, dicts, a frame, or the name of a set.
         labels: (n,) right actions, or a series or column name.
         losses: (n, A) instead of labels.
+        rewards: (n, A) instead of both, in the range that ``plan`` declares.
         offers: What each context may be given.
         groups: A public column for losses by group.
         users: (n,) ids of people.
@@ -220,13 +232,12 @@ def privacy_curve(
     reading = None if plan is None else plan.contexts
     given = handed_over(reading, contexts, groups, labels=labels, users=users)
     labels, users = given.beside["labels"], given.beside["users"]
-    if offers is None:
-        losses = action_columns(losses, None if plan is None else plan.actions, contexts)
+    outcomes = {"labels": labels, "losses": losses, "rewards": rewards, "offers": offers}
+    losses = given_losses(plan, contexts, len(given.contexts), **outcomes)
     plan = plan or _default(given.contexts, labels, losses, "decision" if users is None else "user")
     features: Any = plan.features.map(given.contexts)
     with_offers = offers is not None or plan.catalogue is not None
     if with_offers:
-        refuse_labels_and_losses(labels, losses)
         refuse_groups_of_offers(groups)
         features, truth = played_offers(plan, features, offers, labels, losses)
     else:

@@ -31,6 +31,8 @@ def verdict(curve: PrivacyCurve) -> str:
     said = f"From ε = {epsilon_text(first)} on, the plan beats the best fixed action on {rounds}"
     points = {point.epsilon: point for point in curve.table}
     if math.inf in points and math.isfinite(first):
-        cost = points[first].loss - points[math.inf].loss
-        said += f"; ε = {epsilon_text(first)} has {cost:.3f} more loss than no privacy"
+        outcome = curve.plan.outcome
+        change = outcome.difference_of(points[first].loss - points[math.inf].loss)
+        compared = f"{abs(change):.2g} {'more' if change > 0 else 'less'} {outcome.word}"
+        said += f"; ε = {epsilon_text(first)} has {compared} than no privacy"
     return f"{said}."

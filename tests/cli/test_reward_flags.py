@@ -1,0 +1,142 @@
+"""``--reward-mean`` and its companions: sample sizes in ``discreet plan`` and ``curve``."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+
+import discreet as dc
+from discreet.cli.main import main
+from discreet.formatting import about
+from tolerances import EXACT
+
+PROBLEM = ["--actions", "3", "--dimension", "10", "--delta", "1e-6"]
+MONEY = ["--reward-mean", "3", "--reward-spread", "15", "--reward-range", "0", "200"]
+
+
+@pytest.fixture
+def call(capsys):
+    def answer(*arguments):
+        code = main([*map(str, arguments)])
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return answer
+
+
+@pytest.fixture
+def rewards(call):
+    """What a command says of rewards with ``--json``."""
+
+    def answer(*arguments):
+        code, out, _ = call(*arguments, "--json")
+        assert code == 0
+        return json.loads(out)["rewards"]
+
+    return answer
+
+
+def sizes(plan, *numbers, **how):
+    found = dc.sample_sizes(plan, *numbers, **how)
+    return [{**size._asdict(), "epsilon": _plain(size.epsilon)} for size in found.table]
+
+
+def _plain(epsilon):
+    return "inf" if math.isinf(epsilon) else epsilon
+
+
+def planned(outcome, dimension=10):
+    budget = dc.Budget(3.0, 1e-6)
+    return dc.Plan(n_actions=3, features=dc.UnitBall(dimension), budget=budget, outcome=outcome)
+
+
+def test_a_plan_lists_the_sizes_of_the_library_and_its_own_epsilon(rewards):
+    found = rewards("plan", *PROBLEM, "--epsilon", 3, "--reward-mean", 0.01)
+    assert found["range"] == [0.0, 1.0]
+    assert found["spread"] == pytest.approx(math.sqrt(0.0099), rel=EXACT)
+    epsilons = [1, 2, 3, 4, 8, math.inf]
+    assert found["sample_sizes"] == sizes(planned(dc.Reward(0, 1)), 0.01, epsilons=epsilons)
+
+
+def test_every_flag_reaches_the_library(rewards):
+    found = rewards("plan", *PROBLEM, *MONEY, "--difference", 0.5)
+    assert (found["mean"], found["spread"], found["difference"]) == (3.0, 15.0, 0.5)
+    assert found["sample_sizes"] == sizes(planned(dc.Reward(0, 200)), 3.0, 15.0, 0.5)
+
+
+def test_a_file_declares_the_range(rewards, tmp_path):
+    file = tmp_path / "shop.toml"
+    file.write_text(
+        'n_actions = 3\noutcome = { kind = "Reward", low = 0, high = 200, clip = true }\n'
+        'features = { kind = "UnitBall", dimension = 10 }\nbudget = { epsilon = 1, delta = 1e-6 }\n'
+    )
+    flags = rewards("plan", *PROBLEM, *MONEY)
+    assert rewards("plan", file, *MONEY[:4]) == flags
+
+
+def test_the_text_shows_the_table_and_noise_in_rewards(call):
+    _, out, _ = call("plan", *PROBLEM, *MONEY, "--horizon", 300)
+    assert "a difference of 0.3 between two actions" in out
+    assert "noise of a predicted reward" in out
+    assert "Warning: 300 rounds are too few to tell a difference of 0.3" in out
+    first = dc.sample_sizes(planned(dc.Reward(0, 200)), 3.0, 15.0).table[0]
+    (line,) = [line for line in out.splitlines() if about(first.personal) in line.split()]
+    assert line.split() == ["1", about(first.means), about(first.personal)]
+
+
+def test_the_batch_from_which_predictions_help_is_the_one_that_tells(call, rewards):
+    flags = ["plan", *PROBLEM, "--epsilon", 8, "--reward-mean", 0.5, "--difference", 0.2]
+    _, out, _ = call(*flags, "--json")
+    document = json.loads(out)
+    (own,) = [s for s in rewards(*flags)["sample_sizes"] if s["epsilon"] == 8.0]
+    batch = document["batches"][document["helpful_from_batch"] - 1]
+    assert batch["rounds_before"] < own["personal"] <= batch["rounds_before"] + batch["records"]
+    assert "← personal predictions tell the difference below" in call(*flags)[1]
+
+
+def test_without_rewards_nothing_is_said_of_them(call, rewards):
+    assert rewards("plan", *PROBLEM) is None
+    assert "Decisions until" not in call("plan", *PROBLEM)[1]
+
+
+def test_a_curve_adds_the_sizes_for_its_set(call, rewards):
+    curve = ["curve", "--data", "linear", "--rows", 60, "--seeds", 2, "--epsilon", 1, 8, "--quiet"]
+    found = rewards(*curve, "--reward-mean", 0.02)["sample_sizes"]
+    data = dc.privacy_curve("linear:60", epsilons=[8], seeds=2).plan
+    plan = dc.Plan(
+        n_actions=data.n_actions,
+        features=data.features,
+        budget=dc.Budget.none(),
+        outcome=dc.Reward(0, 1),
+    )
+    assert found == sizes(plan, 0.02, epsilons=[1, 8])
+    assert "Decisions until a difference of 0.002" in call(*curve, "--reward-mean", 0.02)[1]
+    assert "rewards" not in json.loads(call(*curve, "--json")[1])
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--reward-spread", 0.1], "reward_mean must be given where reward_spread is; got none"),
+        (["--difference", 0.1], "reward_mean must be given where difference is; got none"),
+        (["--reward-mean", 7], "mean reward must be inside the declared range [0, 1]; got 7"),
+        ([*MONEY[:4], "--reward-range", 5, 2], "range of the reward must be two finite numbers"),
+    ],
+)
+def test_what_does_not_fit_is_refused(call, flags, said):
+    code, _, err = call("plan", *PROBLEM, *flags)
+    assert code == 2
+    assert said in err
+
+
+def test_a_plan_of_other_losses_has_no_rewards(call, tmp_path):
+    file = tmp_path / "late.toml"
+    file.write_text(
+        'n_actions = 3\noutcome = { kind = "Loss", low = 0, high = 60 }\n'
+        'features = { kind = "UnitBall", dimension = 4 }\nbudget = { epsilon = 1, delta = 1e-6 }\n'
+    )
+    code, _, err = call("plan", file, "--reward-mean", 3)
+    assert code == 2
+    assert "outcome must be a Reward where reward_mean is given; got Loss(0, 60)" in err
