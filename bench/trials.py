@@ -1,4 +1,4 @@
-"""Replay randomised trials, and Jester's ratings, beside the best fixed action.
+"""Replay randomised trials and Jester's ratings, and compare with the best fixed action.
 
 Three ways to measure the default plan, or a plan with the unit "user":
 
@@ -78,8 +78,7 @@ def imported(
     With ``rows`` at least so many rows are drawn from the 60 % with replacement.
     """
     rng = np.random.default_rng(seed)
-    order = rng.permutation(len(log.actions))
-    first, rest = np.split(order, [int(SHARE * len(order))])
+    first, rest = split(log, np.arange(len(log.actions)), rng)
     means = [log.losses[first][log.actions[first] == a].mean() for a in range(log.n_actions)]
     fixed = np.eye(log.n_actions)[int(np.argmin(means))]
     if rows is not None and rows > len(first):
@@ -101,41 +100,55 @@ def online(
 ) -> Measured:
     """Play a trial by rejection sampling [Li et al. 2011], batch by batch.
 
-    Without ``rounds`` each row is proposed once; otherwise in as many passes as needed. The excess
-    is doubly robust over all rows that the plan passed, whether they became rounds or not: each
-    was decided by a policy that had not seen it in this pass.
+    Without ``rounds`` the plan passes each row once, and the excess is doubly robust over these
+    rows, whether they became rounds or not: the policy of a row has not seen it. With ``rounds``
+    the plan passes 60 % of the rows as often as needed. It has then seen most of them before, so
+    the excess is that on the other 40 %, weighted by the lengths of batches.
     """
     plan = plan_of(log.contexts, log.n_actions, epsilon, **parts)
     A, rng, noise = log.n_actions, np.random.default_rng([seed, 1]), SeededNoise(seed)
-    kept = thinned(log, rng)
-    passes = 1 if rounds is None else math.ceil(rounds * A / len(kept)) + 1
-    order = np.concatenate([rng.permutation(kept) for _ in range(passes)])
-    u = rng.random((len(order), 2))
-    features, means = plan.features.map(log.contexts[order]), log.action_losses()
-    actions, losses = log.actions[order], log.losses[order]
-    users = order if log.users is None else log.users[order]
+    order, held = rng.permutation(thinned(log, rng)), np.array([], dtype=int)
+    if rounds is not None:
+        order, held = split(log, order, rng)
+        passes = math.ceil(rounds * A / len(order)) + 1
+        order = np.concatenate([rng.permutation(order) for _ in range(passes)])
+    others = np.isin(np.arange(len(log.actions)), held, invert=True)
+    means = np.array([log.losses[others & (log.actions == a)].mean() for a in range(A)])
     best = int(np.argmin(means))
+    features, u = plan.features.map(log.contexts), rng.random((len(order), 2))
     people = None if plan.participation is None else PeopleCounts(plan.participation)
+    users = np.arange(len(log.actions)) if log.users is None else log.users
     released, ledger = plan.nothing_released(), Ledger(dc.Budget.none())
     left, start, scores = rounds or len(order), 0, []
     for batch in count(1):
         need = min(plan.schedule.length(batch), left)
-        ahead = slice(start, None)
-        found = matches(plan, released, features[ahead], actions[ahead], u[ahead], need)
-        rows, left = start + found, left - len(found)
-        passed = slice(start, int(rows[-1]) + 1 if len(rows) == need else len(order))
-        chances = plan.played_policy.probabilities(released, features[passed])
-        scores.append(excess(chances, actions[passed], losses[passed], means, best))
-        start = passed.stop
+        found = matches(plan, released, features, log.actions, order[start:], u[start:], need)
+        rows, left = order[start + found], left - len(found)
+        end = start + int(found[-1]) + 1 if len(found) == need else len(order)
+        judged = order[start:end] if rounds is None else held
+        chances = plan.played_policy.probabilities(released, features[judged])
+        score = excess(chances, log.actions[judged], log.losses[judged], means, best)
+        scores.append(score if rounds is None else len(rows) / rounds * score)
+        start = end
         if not left or start == len(order):
             break
-        observed = np.arange(A) == actions[rows, None]
+        observed = np.arange(A) == log.actions[rows, None]
         if people is not None:
             observed &= people.hand_out(users[rows].tolist(), batch)[:, None]
-        told = Batch(features[rows], np.repeat(losses[rows, None], A, axis=1), observed)
+        told = Batch(features[rows], np.repeat(log.losses[rows, None], A, axis=1), observed)
         release, ledger = private_release(plan, noise, told, released, ledger)
         released = released.add(release)
-    return Measured(float(means[best]), *clustered(np.concatenate(scores), users[:start]))
+    if rounds is None:
+        return Measured(means[best], *clustered(np.concatenate(scores), users[order[:start]]))
+    return Measured(means[best], *clustered(np.sum(scores, axis=0), users[held]))
+
+
+def split(log: RandomisedLog, rows: np.ndarray, rng: np.random.Generator) -> list[np.ndarray]:
+    """Return 60 % of the rows and the rest, in random order; all rows of a user are in one part."""
+    if log.users is None:
+        return np.split(rng.permutation(rows), [int(SHARE * len(rows))])
+    learned = rng.random(log.users.max() + 1)[log.users[rows]] < SHARE
+    return [rng.permutation(rows[learned]), rng.permutation(rows[~learned])]
 
 
 def thinned(log: RandomisedLog, rng: np.random.Generator) -> np.ndarray:
@@ -149,18 +162,20 @@ def matches(
     released: Released,
     features: np.ndarray,
     actions: np.ndarray,
+    order: np.ndarray,
     u: np.ndarray,
     need: int,
 ) -> np.ndarray:
-    """Places of the first ``need`` rows whose action is the one that the plan proposes.
+    """Places in ``order`` of the first ``need`` rows with the action that the plan proposes.
 
     The policy is frozen within a batch, so it proposes for many rows at once.
     """
     width = 2 * plan.n_actions * need
     while True:
-        proposed = plan.played_policy.sample(released, features[:width], u[:width])
-        found = np.flatnonzero(proposed == actions[:width])
-        if len(found) >= need or width >= len(actions):
+        rows = order[:width]
+        proposed = plan.played_policy.sample(released, features[rows], u[:width])
+        found = np.flatnonzero(proposed == actions[rows])
+        if len(found) >= need or width >= len(order):
             return found[:need]
         width *= 2
 
@@ -211,32 +226,31 @@ def all_known(
     return Measured(float(fixed.mean()), *clustered(run.losses - fixed, order))
 
 
-def cell(found: list[Measured], units: Outcome) -> str:
-    """Mean of the plan, difference from the best fixed action, and half of its 95 % interval.
+def half_width(found: list[Measured]) -> float:
+    """Half of a 95 % interval for the mean excess over seeds.
 
     Errors of rows are common to all seeds, and do not shrink with the number of seeds. Splits
     overlap, so their interval is widened [Nadeau and Bengio 2003].
     """
-    best, apart, error = np.array(found).mean(0)
-    spread = np.var([each.excess for each in found], ddof=1)
+    spread = float(np.var([each.excess for each in found], ddof=1))
+    error = float(np.mean([each.error for each in found]))
     if math.isnan(error):
-        width = math.sqrt(spread * (1 / len(found) + (1 - SHARE) / SHARE))
-    else:
-        width = math.sqrt(spread / len(found) + error**2)
-    difference, width = units.difference_of(apart), units.error_of(1.96 * width)
-    return f"{number(best + apart, units)}: {difference:+.4f} ± {width:.4f}"
+        return 1.96 * math.sqrt(spread * (1 / len(found) + (1 - SHARE) / SHARE))
+    return 1.96 * math.sqrt(spread / len(found) + error**2)
 
 
-def number(loss: float, units: Outcome) -> str:
-    """A mean loss as text, in the given units."""
-    return f"{units.value_of(loss):.4f}"
-
-
-def line(title: str, means: np.ndarray, units: Outcome, measure: Measure, seeds: int) -> None:
-    """Print a line of the table: best fixed action, uniform actions, and the plan for each ε."""
-    fixed = [number(means.min(), units), number(means.mean(), units)]
-    cells = [cell([measure(epsilon, seed) for seed in range(seeds)], units) for epsilon in LEVELS]
-    print(f"| {title} | {' | '.join([*fixed, *cells])} |", flush=True)
+def lines(title: str, uniform: float, units: Outcome, measure: Measure, seeds: int) -> None:
+    """Print two lines of the table: means, and differences from the best fixed action."""
+    means, apart = [], []
+    for epsilon in LEVELS:
+        found = [measure(epsilon, seed) for seed in range(seeds)]
+        best, excess = np.array(found)[:, :2].mean(0)
+        means.append(f"{units.value_of(best + excess):.4f}")
+        width = units.error_of(half_width(found))
+        apart.append(f"{units.difference_of(excess):+.4f} ± {width:.4f}")
+    fixed = f"{units.value_of(best):.4f} | {units.value_of(uniform):.4f}"  # the same for every ε
+    print(f"| {title} | {fixed} | {' | '.join(means)} |")
+    print(f"| difference | | | {' | '.join(apart)} |", flush=True)
 
 
 def trial_lines(log: RandomisedLog, options: argparse.Namespace) -> None:
@@ -247,6 +261,7 @@ def trial_lines(log: RandomisedLog, options: argparse.Namespace) -> None:
         "batches_per_user": options.batches_per_user,
         "records_per_batch": options.records_per_batch,
     }
+    uniform = float(log.action_losses().mean())
     n, least = len(log.actions), float(log.propensities.min())
     learnt, played = max(options.rows or 0, int(SHARE * n)), options.rounds or round(n * least)
     for unit, parts in {"decision": {}, "user": user}.items():
@@ -255,11 +270,11 @@ def trial_lines(log: RandomisedLog, options: argparse.Namespace) -> None:
         if options.method != "online":
             rule = partial(imported, log, rows=options.rows, greedy=options.greedy, **parts)
             title = f"{log.name}, import, {unit}, n = {learnt:,}"
-            line(title, log.action_losses(), units, rule, options.seeds)
+            lines(title, uniform, units, rule, options.seeds)
         if options.method != "import":
             rule = partial(online, log, rounds=options.rounds, **parts)
             title = f"{log.name}, online, {unit}, n = {played:,}"
-            line(title, log.action_losses(), units, rule, options.seeds)
+            lines(title, uniform, units, rule, options.seeds)
 
 
 def jester_lines(path: str, options: argparse.Namespace) -> None:
@@ -268,7 +283,8 @@ def jester_lines(path: str, options: argparse.Namespace) -> None:
     for feedback in ("bandit", "full"):
         rule = partial(all_known, contexts, losses, feedback=feedback)
         title = f"jester, {feedback} feedback, n = {len(losses):,}"
-        line(title, losses.mean(0), outcome if options.units else UNIT_LOSS, rule, options.seeds)
+        units = outcome if options.units else UNIT_LOSS
+        lines(title, float(losses.mean()), units, rule, options.seeds)
 
 
 def main() -> None:
@@ -282,7 +298,9 @@ def main() -> None:
     parser.add_argument("--batches-per-user", type=int)
     parser.add_argument("--records-per-batch", type=int)
     parser.add_argument("--rows", type=int, help="import at least so many, with replacement")
-    parser.add_argument("--rounds", type=int, help="play so many online, in several passes")
+    parser.add_argument(
+        "--rounds", type=int, help="play so many online, in several passes of 60 %%"
+    )
     parser.add_argument("--greedy", action="store_true", help="import: estimate Greedy() instead")
     parser.add_argument("--units", action="store_true", help="print the outcome, not losses")
     parser.add_argument("--seeds", type=int, default=10)
