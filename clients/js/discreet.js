@@ -398,6 +398,8 @@ class Released {
     }));
     this.remembered = this.items.slice(plan.half_life ? -5 * plan.half_life - 1 : 0);
     this.rounds = sum(this.remembered.map((item) => item.share * item.records));
+    const signal = releases.at(-1)?.statistics?.signal;
+    this.signal = signal && decode(signal);
   }
 
   /** The same releases where so many actions are offered: a formula's A. */
@@ -549,6 +551,13 @@ const POLICIES = {
       mass = mass.map((each, a) => each + current[a]);
     }
     return mass.map((each) => each / length);
+  },
+  AdaptivePO(parameters, released, b) {
+    const [clear, deviation] = released.signal ?? [1, 1];
+    const replay = POLICIES.ReplayBonusPO(parameters, released, b);
+    const gamma = (parameters.scale * Math.sqrt(Math.max(1, released.rounds))) / deviation;
+    const gaps = restOnBest(released.losses(b), (gap) => 1 / (released.actions + gamma * gap));
+    return replay.map((share, a) => clear * share + (1 - clear) * gaps[a]);
   },
   ReplayBonusPO({ learning_rate, bonus }, released, b) {
     let current = POLICIES.Uniform({}, released);

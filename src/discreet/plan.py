@@ -28,7 +28,7 @@ from discreet.oracles.mechanisms.loss_sums import LossSums, fit_budget
 from discreet.outcome import OUTCOMES, UNIT_LOSS, Outcome
 from discreet.plan_checks import refuse_what_does_not_fit, refuse_wrong_kinds
 from discreet.plan_words import explained
-from discreet.policies import Policy, ReplayBonusPO
+from discreet.policies import AdaptivePO, Policy
 from discreet.policies.floored import Floored
 from discreet.privacy import events
 from discreet.privacy.budget import Budget
@@ -112,7 +112,7 @@ class Plan:
         InvalidInput: Parts that do not fit each other, or a budget that the oracle cannot keep.
 
     >>> plan = Plan(n_actions=3, features=UnitBall(10), budget=Budget.none(),
-    ...             policy=ReplayBonusPO(learning_rate=0.1, bonus=0.01), oracle=PooledRidge())
+    ...             policy=AdaptivePO(learning_rate=0.1, bonus=0.01), oracle=PooledRidge())
     >>> plan.digest[:8] == Plan.from_config(plan.to_config()).digest[:8]
     True
     """
@@ -121,7 +121,7 @@ class Plan:
     actions: Sequence[str] | None = added_later(None)
     features: UnitBall | Schema | Joint
     budget: Budget
-    policy: Policy = field(default_factory=ReplayBonusPO)
+    policy: Policy = field(default_factory=AdaptivePO)
     oracle: Oracle = field(default_factory=PooledRidge)
     feedback: str = "bandit"
     losses: str = "general"

@@ -12,7 +12,7 @@ from discreet.formatting import listed
 from discreet.oracles.mechanisms.pooled_statistics import PooledStatistics
 from discreet.outcome import UNIT_LOSS
 from discreet.plan_size import plan_size
-from discreet.policies import ReplayBonusPO
+from discreet.policies import AdaptivePO, ReplayBonusPO
 
 if TYPE_CHECKING:
     from discreet.plan import Plan
@@ -77,14 +77,21 @@ def _privacy(plan: Plan) -> str:
 
 
 def _policy(policy: Any, n_actions: int) -> str:
-    if not isinstance(policy, ReplayBonusPO):
+    if not isinstance(policy, (AdaptivePO, ReplayBonusPO)):
         return _given(policy)
     rate = f"1/(2A) = {0.5 / n_actions:.3g}: more actions need more trials."
     if policy.learning_rate is not None:
         rate = f"{policy.learning_rate:g}, as given."
-    return (
+    replay = (
         "ReplayBonusPO replays the released predictors, the oldest first, with a bonus "
         f"({policy.bonus:g}) for rarely tried actions. Its learning rate is {rate}"
+    )
+    if isinstance(policy, ReplayBonusPO):
+        return replay
+    return (
+        "AdaptivePO. Where releases show that actions differ clearly with the context, "
+        f"{replay} Where they differ little, the newest predictor decides alone, by inverse gap "
+        "weighting in units of the standard deviation of losses."
     )
 
 

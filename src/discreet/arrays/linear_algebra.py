@@ -157,10 +157,14 @@ def solve_floored(matrices: Array, vectors: Array, floor: Any) -> Array:
     Never raises, however indefinite noise has made M. Blocks (..., A or 1, p, p), one vector
     per action. In double precision, since a floor may lie far below the largest eigenvalue.
     """
-    xp = namespace(matrices)
-    values, axes = raised_eigenvalues(matrices, lift(floor, matrices, 1))
+    return solve_along(*raised_eigenvalues(matrices, lift(floor, matrices, 1)), vectors)
+
+
+def solve_along(values: Array, axes: Array, vectors: Array) -> Array:
+    """M⁻¹ v, where M has these eigenvalues (..., p) and axes (..., p, p)."""
+    xp = namespace(vectors)
     along = axes.mT @ xp.astype(vectors, xp.float64)[..., None]
-    return xp.astype((axes @ (along / values[..., None]))[..., 0], matrices.dtype)
+    return xp.astype((axes @ (along / values[..., None]))[..., 0], vectors.dtype)
 
 
 def inverse_repaired(matrices: Array, step: Array) -> Array:

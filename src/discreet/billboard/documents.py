@@ -32,6 +32,7 @@ FIELDS = {
 
 EVALUATED = (
     "AdaCB",
+    "AdaptivePO",
     "BonusPO",
     "FastCB",
     "Greedy",

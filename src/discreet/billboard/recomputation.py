@@ -86,7 +86,7 @@ def misfit(
         "gram": same_gram if problem.radii else gram is None,
     }
     if stretched:
-        used: Any = np.eye(p) if matrix is None else mechanism.matrix_after(matrix)
+        used: Any = np.eye(p) if matrix is None else matrix
         holds["statistics.matrix"] = np.array_equal(new.matrix, used)
         holds["statistics.following"] = isinstance(release.event, NonPrivate) or bool(
             np.any(new.following) and np.array_equal(publishable(new.following), new.following)
@@ -109,12 +109,14 @@ def _differing(
     """The part of a release that the statistics up to it do not give."""
     try:
         with np.errstate(all="ignore"):
-            weights, following = mechanism.conclusion(statistics)
+            weights, following, signal = mechanism.conclusion(statistics)
     except np.linalg.LinAlgError:
         return "statistics"
     share = TOLERANCE if mechanism.gram > 0.0 else WITHOUT_NOISE
     if release.predictor.link != "clip" or _far(release.predictor.weights, weights, share):
         return "predictor"
+    if signal is not None and _far(statistics[-1].signal, signal, share):
+        return "statistics.signal"
     if following is not None:
         # Published entries are cut off below the last bit of their common integers, of which the
         # largest entry may fill only half.

@@ -6,6 +6,7 @@ A class that is imported here is built in: the registry and all lists read these
 from typing import TYPE_CHECKING
 
 from discreet.policies.adacb import AdaCB as AdaCB
+from discreet.policies.adaptive_po import AdaptivePO as AdaptivePO
 from discreet.policies.allocation import Policy as Policy
 from discreet.policies.bonus_po import BonusPO as BonusPO
 from discreet.policies.fastcb import FastCB as FastCB

@@ -64,6 +64,12 @@ class PolicyView(Generic[Item]):
         """The newest release; None before the first."""
         return self.items[-1] if self.items else None
 
+    @property
+    def signal(self) -> Array | None:
+        """(..., 2): how clear contexts are, and the deviation of losses, if they are published."""
+        latest = self.latest
+        return None if latest is None or latest.statistics is None else latest.statistics.signal
+
     def blocks(self, batch: int) -> int:
         """How many actions have weights of their own in a batch."""
         if (self.plan or {}).get("features", {}).get("kind") == "Joint":

@@ -15,7 +15,7 @@ import numpy as np
 
 from discreet.errors import CorruptRelease, InvalidInput
 from discreet.releases.canonical import decode_array, digest_of, encode_array
-from discreet.releases.statistics import Statistics
+from discreet.releases.statistics import PUBLISHED, Statistics
 from discreet.types import Array
 from discreet.validate import in_range, whole
 
@@ -50,6 +50,7 @@ class Prior:
     matrix: Array | None = field(default=None, repr=False)
     following: Array | None = field(default=None, repr=False)
     told: Array | None = field(default=None, repr=False)
+    signal: Array | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         in_range(
@@ -88,6 +89,7 @@ class Prior:
             self.matrix,
             self.following,
             None if self.told is None else weight * self.told,
+            self.signal,
         )
 
 
@@ -102,7 +104,7 @@ def prior_of(plan: Mapping[str, Any] | None) -> Statistics | None:
     written = (plan or {}).get("prior")
     if written is None:
         return None
-    arrays = ("gram", "response", "matrix", "following", "told")
+    arrays = ("gram", "response", *PUBLISHED)
     try:
         facts: dict[str, Any] = {
             name: decode_array(value) if name in arrays and value is not None else value

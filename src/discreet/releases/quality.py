@@ -72,7 +72,7 @@ def _of(
     number: int, records: int, statistics: Statistics, response_weight: float, outcome: Outcome
 ) -> Quality:
     if statistics.told is not None:  # ½·Q and N, each with noise σ
-        half, count = (float(each) for each in statistics.told)
+        half, count, _ = (float(each) for each in statistics.told)
         total, total_variance, count_variance = 2.0 * half, 4.0, 1.0
     else:  # sums of the constant feature 1/√2 over all actions: Q/√2 with σ/ω, N/2 with σ
         total = math.sqrt(2.0) * float(statistics.response[..., 0].sum())

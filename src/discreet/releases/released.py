@@ -125,7 +125,7 @@ class Released(PolicyView[Release]):
 
     def _runs(self, some: slice) -> Released:
         """For simulations: some runs of a stack, which is axis −3 of weights (..., R, A, p)."""
-        items = tuple(
+        items = [
             replace(
                 item,
                 predictor=replace(
@@ -133,13 +133,17 @@ class Released(PolicyView[Release]):
                 ),
             )
             for item in self.items
-        )
+        ]
+        if self.signal is not None and items[-1].statistics is not None:
+            signal = _some_runs(self.signal, some, 1)
+            newest = replace(items[-1].statistics, signal=signal)
+            items[-1] = replace(items[-1], statistics=newest)
         total = self._total_gram if self._summed else None
         if total is not None:
             values = _some_runs(total.values, some, 2 if total.dense else 3)
             step = total.step if np.ndim(total.step) == 0 else total.step[some]
             total = replace(total, values=values, step=step)
-        return replace(self, items=items, _summed=total)
+        return replace(self, items=tuple(items), _summed=total)
 
     def save(self, path: str | Path) -> None:
         """Write the public part: plan, releases, digests. Anyone may read it."""

@@ -79,7 +79,8 @@ def prior_from_logs(
     # The rows are public, so they may be summed again, stretched as the sums before tell.
     for _ in range(ROUNDS if mechanism.stretched else 0):
         found = silent.fit(batch, SeededNoise(0), (found,)).statistics
-        found = replace(found, following=silent.conclusion((found,))[1])
+        made = silent.conclusion((found,))
+        found = replace(found, following=made.following, signal=made.signal)
     return _prior(plan, found, len(rows.actions), source, weight)
 
 
@@ -134,11 +135,13 @@ def prior_from_released(plan: Plan, released: Released, *, weight: float = 1.0) 
                 "public go through prior_from_logs."
             )
     pool = pooled(released.statistics, mechanism.oracle.clear)
-    following = pool.following() if mechanism.stretched else None
-    told = np.asarray([0.0, pool.heard]) if released.statistics[-1].told is not None else None
     records, p = max(1, round(float(pool.records))), plan.features.p
     variance = float(pool.noise) ** 2 / (2 * p)
-    found = Statistics(pool.gram, pool.response, records, variance, pool.matrix, following, told)
+    newest, told = released.statistics[-1], pool.told
+    if told is not None:
+        told = np.asarray([told[0], pool.heard, told[2]])
+    sums = pool.gram, pool.response, records, variance
+    found = Statistics(*sums, pool.matrix, newest.following, told, newest.signal)
     number = len(released.items)
     source = f"{number} releases of plan {digest_of(released.plan)[:12]}"
     return _prior(plan, found, records, source, weight)
@@ -168,4 +171,5 @@ def _prior(plan: Plan, found: Statistics, records: int, source: str, weight: flo
         matrix=found.matrix,
         following=following,
         told=found.told,
+        signal=found.signal,
     )

@@ -16,19 +16,28 @@ from typing import Any
 
 import numpy as np
 
-from discreet.arrays.backend import as_like, at_least, at_most, lift, padded
+from discreet.arrays.backend import as_like, at_least, at_most, lift, namespace, padded
 from discreet.arrays.linear_algebra import raised_eigenvalues
 from discreet.oracles.mechanisms.legal_rows import matrix_bits
 from discreet.releases.forgetting import remembered
-from discreet.releases.statistics import Statistics, times_power_of_two
+from discreet.releases.statistics import Statistics
 from discreet.types import Array
 
 FLOOR = 0.3
 """Variances below this share of their noise are taken to be as large as it."""
 ENOUGH = 3.0
 """A count is taken to be at least so many standard deviations of its noise."""
+NONE = 2.0**-20
+"""Of the slots, at least this share counts as answered, so that lengths stay finite."""
 LEAST = 2.0**-32
 """No variance is believed below this share of a row's: directions without any stay bounded."""
+
+
+CLEAR_SPREAD = 0.08
+"""A spread of predicted losses between actions from which on contexts count as clear, and twice
+this is fully clear. [docs/results/rewards.md]"""
+LEAST_VARIANCE = 1e-12
+"""No variance of losses is believed below this."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +46,8 @@ class Pool:
 
     ``noise`` (...) is the expected operator norm of the noise in the Gram, ``records`` Σ_i w_i·n_i
     over slots, ``heard`` the same over losses observed: the noisy count, at least three standard
-    deviations of its noise, and at most ``records``.
+    deviations of its noise, and at most ``records``. ``told`` (..., 3) are the pooled sums of
+    losses, counts and squares, with noise of variance ``told_variance``.
     """
 
     gram: Array
@@ -47,27 +57,66 @@ class Pool:
     heard: Any
     matrix: Any
     inverse: Any
-    alike: bool = False
-    """Whether losses were shortened as rows were."""
+    told: Any = None
+    told_variance: Any = None
 
-    def following(self) -> Array:
-        """The matrix of the next batch: √(N/p)·T₊^(−½)·M, so that pooled rows are round."""
+    def following(self, share: Any = None) -> Array:
+        """The matrix of the next batch: T₊^(−½)·M, scaled so that rows have about length one.
+
+        c is the length of today's rows, and in only Σ λ/λ₊ of p directions do they reach above the
+        noise. ``share`` (...) is the least part of a row's squared length that the constant has.
+        """
         raised, axes = self._spread
         p = axes.shape[-1]
-        half = lift(self.records / p, axes) ** 0.5 * raised[..., None, :] ** -0.5
-        made = (axes * half) @ axes.mT @ self.matrix
-        if not self.alike:
+        half = lift((self.records / p) ** 0.5, axes, 1) * raised**-0.5
+        reached = at_least(((self.gram.sum(-3) @ axes) * axes).sum(-2), 0.0) / raised
+        size = (p / at_least(reached.sum(-1), 1.0)) ** 0.5 / self.typical_length()
+        half = half * size[..., None]
+        made = (axes * half[..., None, :]) @ axes.mT @ self.matrix
+        if share is None:
             return made
-        # Rows of about length one: c is what shortened them, and in only Σ λ/λ₊ of p directions
-        # do they reach above the noise.
-        told = at_least(((self.gram.sum(-3) @ axes) * axes).sum(-2), 0.0) / raised
-        return made * lift((p / at_least(told.sum(-1), 1.0)) ** 0.5 / self.typical_length(), made)
+        # The constant feature is the same in every row: its direction is row 0 of the inverse.
+        along = (((self.inverse[..., :1, :] @ axes) / half[..., None, :]) @ axes.mT)[..., 0, :]
+        squares = (along * along).sum(-1)
+        own = 0.5 / squares
+        rest = at_least(1.0 - own, 0.05)
+        stretch = at_least((share / (1.0 - share) * rest / own) ** 0.5, 1.0)
+        shorter = ((rest + own) / (rest + own * stretch**2)) ** 0.5
+        direction = along / squares[..., None] ** 0.5
+        added = (direction[..., None, :] @ made) * ((stretch - 1.0)[..., None] * direction)[
+            ..., None
+        ]
+        return (made + added) * shorter[..., None, None]
 
     def typical_length(self) -> Array:
         """c ≈ ‖M b‖ (...), read off the constant feature: c² = ½·N / (M⁻¹ T₊ M⁻ᵀ)_00."""
         raised, axes = self._spread
         first = (self.inverse[..., :1, :] @ axes)[..., 0, :]
         return (0.5 * self.heard / (first * first * raised).sum(-1)) ** 0.5
+
+    @property
+    def offset(self) -> Array:
+        """Mean loss less ½ (...)."""
+        return at_most(at_least(2.0 * self.told[..., 0] / self.heard, -0.5), 0.5)
+
+    def signal(self, weights: Array) -> Array:
+        """(..., 2): how clear contexts are, from 0 to 1, and the standard deviation of losses.
+
+        ``weights`` (..., A, p) predict losses in the coordinates of the pool. Contexts are clear
+        where predictions differ between actions by 0.16 and more, and unclear below 0.08.
+        """
+        raised, axes = self._spread
+        apart = weights - weights.mean(-2, keepdims=True)
+        along = (apart @ axes) ** 2 * (raised / lift(self.records, raised, 1))[..., None, :]
+        spread = along.sum((-2, -1)) / weights.shape[-2]
+        clear = at_most(at_least(spread**0.5 / CLEAR_SPREAD - 1.0, 0.0), 1.0)
+        xp, error = namespace(clear), self.told_variance**0.5 / self.heard
+        # Of losses in [0, 1] the variance is at most ¼ − m²; both sides have noise.
+        bound = 0.25 - at_least(abs(self.offset) - 2.0 * error, 0.0) ** 2
+        variance = 0.5 * self.told[..., 2] / self.heard - self.offset**2
+        variance = at_least(variance, 0.0) + 0.5 * error
+        variance = at_least(xp.where(variance < bound, variance, bound), LEAST_VARIANCE)
+        return xp.stack(xp.broadcast_arrays(clear, variance**0.5), axis=-1)
 
     @cached_property
     def _spread(self) -> tuple[Array, Array]:
@@ -80,12 +129,21 @@ class Pool:
         )
 
 
-def pooled(
-    statistics: Sequence[Statistics],
-    clear: Any,
-    half_life: int | None = None,
-    alike: bool = False,
-) -> Pool:
+def constant_share(offset: Array) -> Array:
+    """The share of the constant feature with which a linear predictor has the least noise.
+
+    With the share k and the offset m of losses, the variance of a predicted loss is proportional
+    to (¼ + m²/(2k))/(1 − k): of responses, and of the Gram times the weights that carry m.
+    [docs/privacy/ridge.md, "The share of the constant"]
+
+    >>> constant_share(np.array([0.0, 0.5])).round(3)
+    array([0.   , 0.366])
+    """
+    squared = offset * offset
+    return 2.0 * ((squared * squared + 0.5 * squared) ** 0.5 - squared)
+
+
+def pooled(statistics: Sequence[Statistics], clear: Any, half_life: int | None = None) -> Pool:
     """Everything released that still counts, in the coordinates of the newest batch.
 
     w_i = s_i·n_i/(n_i + clear·p·σ²·κ_i²), where κ_i ≥ 1 says how much the change of coordinates
@@ -98,15 +156,14 @@ def pooled(
     records: Any = 0.0
     heard: Any = 0.0
     variance: Any = 0.0
-    count_variance: Any = 0.0
-    kept = remembered(statistics, half_life)
-    taken_out = _taken_out([each for each, _ in kept], scaled=matrix is not None and not alike)
-    for (each, share), power in zip(kept, taken_out, strict=True):
+    told: Any = 0.0
+    told_variance: Any = 0.0
+    for each, share in remembered(statistics, half_life):
         # Directly from its own coordinates: by way of plain ones rounding would grow with ‖M‖².
         one_gram, noise = padded(each.gram, newest.gram.shape, (-3,)), each.variance
         one_response = padded(each.response, newest.response.shape, (-2,))
         if matrix is not None:
-            change = times_power_of_two(matrix @ each.inverse, power)
+            change = matrix @ each.inverse
             clear = lift(clear, matrix, 0)
             noise = own = as_like(noise, change)
             noise = noise * at_least((change * change).sum((-2, -1)) / p, 1.0) ** 2
@@ -118,21 +175,16 @@ def pooled(
         records, variance = records + weight * each.records, variance + weight**2 * noise
         heard = heard + weight * each.heard
         if each.told is not None:
-            count_variance = count_variance + weight**2 * own
+            told = told + lift(weight, each.told, 1) * each.told
+            told_variance = told_variance + weight**2 * own
     noise = (2 * p * variance) ** 0.5
+    if newest.told is None:
+        return Pool(gram, response, noise, records, heard, matrix, newest.inverse)
     # Kept within its bounds once, in the sum: batch by batch a floor would add up.
-    if newest.told is not None:
-        heard = at_most(at_least(heard, ENOUGH * count_variance**0.5), records)
-    return Pool(gram, response, noise, records, heard, matrix, newest.inverse, alike)
-
-
-def _taken_out(statistics: Sequence[Statistics], scaled: bool) -> list[Any]:
-    """The powers of two that were taken out of the matrices between each batch and the newest."""
-    powers: list[Any] = [0] * len(statistics)
-    if scaled:
-        for place in range(len(statistics) - 2, -1, -1):
-            powers[place] = powers[place + 1] + statistics[place].excess
-    return powers
+    least = ENOUGH * told_variance**0.5 + NONE * records
+    heard = at_most(at_least(heard, least), records)
+    sums = told, told_variance
+    return Pool(gram, response, noise, records, heard, matrix, newest.inverse, *sums)
 
 
 def publishable(matrix: Array) -> np.ndarray[Any, Any]:

@@ -2,7 +2,7 @@
 
 Sensitivities rest on these rules: one action per row, losses in [0, 1], contexts in the unit ball.
 Rows are rounded toward zero onto a public grid, so they stay legal; with learned geometry they are
-stretched by a published matrix and normalised. [docs/privacy/arithmetic.md]
+stretched by a published matrix and shortened. [docs/privacy/arithmetic.md]
 """
 
 from __future__ import annotations
@@ -89,26 +89,14 @@ def fitted_rows(
     return batch.features, batch.observed, heard, None
 
 
-def stretched_rows(
-    grid: np.ndarray[Any, Any], matrix: np.ndarray[Any, Any]
-) -> np.ndarray[Any, Any]:
-    """Integer rows z with z/2^20 ≈ M b/‖M b‖, rounded toward zero, so ‖z‖ ≤ 2^20.
-
-    The same bits on every machine for p ≤ 8,192: root and quotient are rounded once. Only the
-    direction of M b counts, so the power of two of M does not.
-    [docs/privacy/arithmetic.md, "Stretched rows"]
-    """
-    rows, squares, _ = _products(grid, matrix)
-    z = np.trunc(rows / np.sqrt(np.where(squares > 0.0, squares, 1.0)) * GRID)
-    return _within_grid(z)
-
-
 def shortened_rows(
-    grid: np.ndarray[Any, Any], matrix: np.ndarray[Any, Any]
+    grid: np.ndarray[Any, Any], matrix: np.ndarray[Any, Any], low: float = 1.0, high: float = 1.0
 ) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Integer rows z with z/2^20 ≈ M b/ℓ, ℓ = max(1, ‖M b‖), and 1/ℓ of each, for its loss.
+    """Integer rows z with z/2^20 ≈ M b/max(low, ‖M b‖), and min(1, high/‖M b‖), for each loss.
 
-    [docs/privacy/joint.md, "Rows and losses shortened alike"]
+    Rounded toward zero, so ‖z‖ ≤ 2^20. The same bits on every machine for p ≤ 8,192: root and
+    quotient are rounded once. [docs/privacy/arithmetic.md, "Stretched rows"; docs/privacy/joint.md,
+    "Rows and losses shortened alike"]
     """
     rows, squares, exponents = _products(grid, matrix)
     lengths = np.sqrt(np.maximum(squares, 1.0))
@@ -116,8 +104,8 @@ def shortened_rows(
     power = math.frexp(float(np.abs(matrix).max()))[1] - matrix_bits(matrix.shape[-1])
     with np.errstate(over="ignore"):
         one = np.ldexp(math.sqrt(2.0), 2 * GRID_BITS - exponents - power)
-    shortened = _within_grid(np.trunc(rows / np.maximum(lengths, one) * GRID))
-    return shortened, np.minimum(1.0, one / lengths)
+    shortened = _within_grid(np.trunc(rows / np.maximum(lengths, low * one) * GRID))
+    return shortened, np.minimum(1.0, high * one / lengths)
 
 
 def _products(

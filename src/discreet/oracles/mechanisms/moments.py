@@ -17,13 +17,15 @@ import numpy as np
 from discreet.arrays.backend import (
     apply_rows,
     at_least,
+    at_most,
+    lift,
     namespace,
     row_blocks,
     share_rows,
     weighted_sums,
 )
 from discreet.arrays.linear_algebra import pack_products, packed_form, unpack
-from discreet.oracles.mechanisms.legal_rows import GRID, legal_rows, shortened_rows, stretched_rows
+from discreet.oracles.mechanisms.legal_rows import GRID, legal_rows, shortened_rows
 from discreet.privacy.sensitivities import centre
 from discreet.rows.batch import Batch
 from discreet.types import Array
@@ -36,12 +38,18 @@ _HELD_ON_A_GPU = 2**27
 """There every chunk is a wait, and memory is plenty."""
 
 
+Bounds = tuple[Any, Any]
+"""Lengths (...) of M b between which rows are normalised and losses are not shortened."""
+NORMALISED: Bounds = (0.0, math.inf)
+"""All rows have length one, and no loss is shortened."""
+
+
 @dataclass(frozen=True)
 class Moments:
     """gram (..., A or 1, p, p) and response (..., A, p), each in multiples of its unit.
 
-    ``told`` (..., 2), in multiples of the Gram's unit, is ½·Σ(y − ½) and the number of losses
-    heard: rows that are normalised no longer tell them.
+    ``told`` (..., 3), in multiples of the Gram's unit, is ½·Σ(y − ½), the number of losses
+    observed and 2·Σ(y − ½)²: stretched rows do not determine them.
     """
 
     gram: Array
@@ -56,14 +64,14 @@ def floating_moments(
     feedback: str,
     middle: float,
     matrix: Array | None = None,
-    alike: bool = False,
+    bounds: Bounds = NORMALISED,
     double: bool = False,
 ) -> Moments:
     """Plain floating sums over the rows that were observed, with losses centred at ``middle``.
 
     With ``double`` they are in float64, whatever the features are. With a matrix M (..., p, p) they
-    are too, since M may be far from even, and rows are v = M b/‖M b‖. With ``alike`` both row and
-    centred loss are divided by max(1, ‖M b‖) instead.
+    are too, since M may be far from even. Rows are then v = M b/max(low, ‖M b‖), and centred losses
+    are multiplied by min(1, high/‖M b‖), with the ``bounds`` (low, high).
     """
     xp, features = namespace(batch.features), batch.features
     observed = batch.observed[..., :1] if feedback == "full" else batch.observed
@@ -73,8 +81,9 @@ def floating_moments(
     heard, weights = xp.astype(heard, xp.float64), xp.astype(observed, xp.float64)
     told = None
     if feedback == "bandit":
-        told = xp.stack([0.5 * heard.sum((-2, -1)), weights.sum((-2, -1))], axis=-1)
-    sums = stretched_sums(batch.features, weights, heard, matrix, alike)
+        each = 0.5 * heard, weights, 2.0 * heard**2
+        told = xp.stack([part.sum((-2, -1)) for part in each], axis=-1)
+    sums = stretched_sums(batch.features, weights, heard, matrix, bounds)
     return Moments(*sums, 1.0, 1.0, told)
 
 
@@ -114,17 +123,18 @@ def _plain_moments(
 
 
 def exact_moments(
-    batch: Batch, feedback: str, losses: str, matrix: Array | None = None, alike: bool = False
+    batch: Batch,
+    feedback: str,
+    losses: str,
+    matrix: Array | None = None,
+    bounds: Bounds = NORMALISED,
 ) -> Moments:
-    """Integer sums over legal records, with centred losses; over M b/‖M b‖ with a matrix M."""
+    """Integer sums over legal records, with centred losses; as ``floating_moments`` with M."""
     legal = legal_rows(batch, feedback, losses)
     rows, weights = legal.grid, legal.weights
     shrink = np.ones((len(rows), 1))
     if matrix is not None:
-        if alike:
-            rows, shrink = shortened_rows(rows, np.asarray(matrix))
-        else:
-            rows = stretched_rows(rows, np.asarray(matrix))
+        rows, shrink = shortened_rows(rows, np.asarray(matrix), *map(float, bounds))
         weights = weights * rows.any(axis=-1, keepdims=True)  # what M makes nothing of is void
     centred = np.trunc((legal.targets - centre(losses, batch.n_actions)) * GRID)
     gram = np.zeros((weights.shape[-1], rows.shape[-1], rows.shape[-1]), dtype=np.int64)
@@ -139,8 +149,9 @@ def exact_moments(
         return Moments(gram, response, 0.5 / GRID**2, math.sqrt(0.5) / GRID**2)
     told = None
     if feedback == "bandit":
-        halves, heard = int((weights * centred).sum()) * (GRID // 2), int(weights.sum()) * GRID**2
-        told = np.array([halves, heard], dtype=np.int64)
+        counted = weights * centred
+        halves, heard = int(counted.sum()) * (GRID // 2), int(weights.sum()) * GRID**2
+        told = np.array([halves, heard, 2 * int((counted**2).sum())], dtype=np.int64)
     return Moments(gram, response, 1.0 / GRID**2, 1.0 / GRID**2, told)
 
 
@@ -180,19 +191,20 @@ VOID = 2.0**-1022
 
 
 def stretched_sums(
-    features: Array, weights: Array, heard: Array, matrix: Array, alike: bool = False
+    features: Array, weights: Array, heard: Array, matrix: Array, bounds: Bounds = NORMALISED
 ) -> tuple[Array, Array]:
-    """Σ w·v vᵀ and Σ h·v with v = M b/‖M b‖, as M (Σ b bᵀ·w/‖M b‖²) Mᵀ where runs share their rows.
+    """Σ w·v vᵀ and Σ h·v with v = M b/d, as M (Σ b bᵀ·w/d²) Mᵀ where runs share their rows.
 
-    With ``alike`` v and h are divided by max(1, ‖M b‖). In chunks, so that products b ⊗ b are
-    formed once for both the lengths and the sums.
+    d = max(low, ‖M b‖), and h are centred losses times min(1, high/‖M b‖). In chunks, so that
+    products b ⊗ b are formed once for both the lengths and the sums.
     """
-    xp, least = namespace(features), 1.0 if alike else VOID
+    xp = namespace(features)
+    low, high = (lift(each, matrix) for each in bounds)
     if not share_rows(features, weights):
         v = xp.astype(features, xp.float64) @ matrix.mT
-        lengths = xp.sqrt(at_least((v * v).sum(-1), least))[..., None]
-        v = v / lengths
-        return second_moments(v, weights), weighted_sums(heard / lengths if alike else heard, v)
+        lengths = xp.sqrt(at_least((v * v).sum(-1), VOID))[..., None]
+        v = v / at_least(lengths, low)
+        return second_moments(v, weights), weighted_sums(heard * at_most(high / lengths, 1.0), v)
     rows, p = features.shape[-2:]
     squared = matrix.mT @ matrix
     held = math.prod(features.shape[:-2]) * p * (p + 1) // 2
@@ -204,9 +216,10 @@ def stretched_sums(
         x = xp.astype(features[..., part, :], xp.float64)
         products = pack_products(x)
         squares = apply_rows(products, packed_form(squared)[..., None, :])  # (..., n, 1)
-        squares = at_least(squares, least)
-        gram = gram + weighted_sums(weights[..., part, :] / squares, products)
-        shrunk = heard[..., part, :] / (squares if alike else xp.sqrt(squares))
+        lengths = xp.sqrt(at_least(squares, VOID))
+        divisors = at_least(lengths, low)
+        gram = gram + weighted_sums(weights[..., part, :] / divisors**2, products)
+        shrunk = heard[..., part, :] * at_most(high / lengths, 1.0) / divisors
         response = response + weighted_sums(shrunk, x)
     there = matrix[..., None, :, :]
     return there @ unpack(gram, p) @ there.mT, response @ matrix.mT

@@ -9,6 +9,8 @@ import numpy as np
 from discreet.arrays.backend import as_like, lift, namespace
 from discreet.arrays.linear_algebra import identity, triangle, unpack
 from discreet.oracles.mechanisms.moments import (
+    NORMALISED,
+    Bounds,
     Moments,
     exact_moments,
     floating_moments,
@@ -28,20 +30,21 @@ def noisy_statistics(
     response: Any,
     noise: Noise,
     matrix: Array | None = None,
+    bounds: Bounds = NORMALISED,
     *,
     ridge: Any = 0.0,
 ) -> tuple[Array, Array, Array | None]:
     """Blocks (..., A or 1, p, p), centred responses (..., A, p) and what else was told, jointly.
 
-    ``gram`` and ``response`` are the standard deviations, ``matrix`` how rows are stretched.
-    Without noise, and with a small ``ridge``, the sums are in float64.
+    ``gram`` and ``response`` are the standard deviations; ``matrix`` and ``bounds`` say how rows
+    are stretched and shortened. Without noise, and with a small ``ridge``, the sums are in float64.
     """
     if noise.exact:
-        moments = exact_moments(batch, problem.feedback, problem.losses, matrix, problem.joint)
+        moments = exact_moments(batch, problem.feedback, problem.losses, matrix, bounds)
     else:
         middle = centre(problem.losses, batch.n_actions)
         double = needs_double(gram, ridge)
-        moments = floating_moments(batch, problem.feedback, middle, matrix, problem.joint, double)
+        moments = floating_moments(batch, problem.feedback, middle, matrix, bounds, double)
     return (
         noisy_gram(moments, gram, noise),
         noisy_response(moments, response, noise),
@@ -76,13 +79,13 @@ def noisy_response(moments: Moments, sigma: Any, noise: Noise) -> Array:
 
 
 def noisy_told(moments: Moments, sigma: Any, noise: Noise) -> Array | None:
-    """How people fared, plus independent noise of standard deviation σ."""
+    """Sums of losses, counts and squares, plus independent noise of standard deviation σ."""
     if moments.told is None:
         return None
     if noise.exact:
-        drawn = noise.gaussian("told", (2,), sigma / moments.gram_unit)
+        drawn = noise.gaussian("told", (3,), sigma / moments.gram_unit)
         return _exact_sum(moments.told, drawn, moments.gram_unit)
-    drawn = as_like(noise.gaussian("told", (2,), 1.0), moments.told)
+    drawn = as_like(noise.gaussian("told", (3,), 1.0), moments.told)
     return moments.told + lift(sigma, moments.told, 1) * drawn
 
 

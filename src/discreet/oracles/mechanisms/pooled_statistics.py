@@ -6,13 +6,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from discreet.arrays.backend import as_like, lift, namespace
-from discreet.arrays.linear_algebra import identity, solve_floored
+from discreet.arrays.backend import as_like, at_least, at_most, lift, namespace
+from discreet.arrays.linear_algebra import identity, raised_eigenvalues, solve_along
 from discreet.oracles.contract import Calibrated
 from discreet.oracles.mechanisms.gaussian_scales import structured_scales
-from discreet.oracles.mechanisms.geometry import pooled, publishable
+from discreet.oracles.mechanisms.geometry import Pool, constant_share, pooled, publishable
+from discreet.oracles.mechanisms.moments import NORMALISED, Bounds
 from discreet.oracles.mechanisms.perturb import noisy_statistics
 from discreet.oracles.mechanisms.structured_ridge import uncentred
 from discreet.oracles.problem import Problem
@@ -21,7 +22,7 @@ from discreet.privacy.noise import Noise
 from discreet.privacy.sensitivities import centre
 from discreet.releases.forgetting import share
 from discreet.releases.release import Fit, Gram, Predictor
-from discreet.releases.statistics import Statistics, in_use
+from discreet.releases.statistics import Statistics
 from discreet.rows.batch import Batch
 from discreet.types import Array
 
@@ -29,13 +30,42 @@ if TYPE_CHECKING:
     from discreet.oracles.pooled_ridge import PooledRidge
 
 
+UNCLEAR_FLOOR = 5.0
+"""Times the noise, added to the floor of eigenvalues where contexts are not clear."""
+UNCLEAR, CLEAR = 3.0, 1000.0
+"""Rows are normalised while n is below so many times p·σ²."""
+SHORTENED: Bounds = (1.0, 1.0)
+"""Rows and losses are divided alike, by max(1, ‖M b‖)."""
+
+
+class Conclusion(NamedTuple):
+    """What follows from all releases: the newest weights, the next matrix, and the signal."""
+
+    weights: Array
+    following: Array | None
+    signal: Array | None
+
+
+class Solution(NamedTuple):
+    """Weights (..., A, p) in the coordinates of the pool, and what they were solved with."""
+
+    pool: Pool
+    values: Array
+    axes: Array
+    weights: Array
+    length: Any = 1.0
+    signal: Array | None = None
+    share: Array | None = None
+
+
 @dataclass(frozen=True)
 class PooledStatistics(Calibrated["PooledRidge"]):
     """θ'_a = S₊⁻¹ r_a with S = Σ_i w_i·C_i G̃_i C_iᵀ and r = Σ_i w_i·C_i q̃_i over releases i.
 
     A batch is released as by ``StructuredRidge``, with σ/ω on responses. Where it is ``stretched``,
-    its rows are v = M b/‖M b‖ with the matrix M that the release before published, it also tells
-    how people fared, and θ_a = Mᵀ θ'_a/c. The parameters are those of ``PooledRidge``.
+    its rows are v = M b/max(low, ‖M b‖) and its losses (y − ½)·min(1, high/‖M b‖), with the matrix
+    M that the release before published; it also releases sums of losses, and θ_a = Mᵀ θ'_a/c. The
+    parameters are those of ``PooledRidge``.
     [docs/privacy/ridge.md, "Pooled releases" and "Learned geometry"]
     """
 
@@ -47,8 +77,8 @@ class PooledStatistics(Calibrated["PooledRidge"]):
     def of(cls, oracle: PooledRidge, problem: Problem, budget: Budget) -> Self:
         """With its noise fixed; refuses δ = 0."""
         weight = float(oracle.response_weight) if problem.feedback == "bandit" else 1.0
-        # Radii need Grams in plain coordinates, and without noise there is nothing to gain.
-        stretched = oracle.geometry == "learned" and budget.private and not problem.radii
+        # Radii need Grams in plain coordinates.
+        stretched = oracle.geometry == "learned" and not problem.radii
         gram, response, event = structured_scales(problem, budget, weight, stretched)
         return cls(oracle, problem, gram, response, stretched, event=event)
 
@@ -75,38 +105,82 @@ class PooledStatistics(Calibrated["PooledRidge"]):
     def fit(self, batch: Batch, noise: Noise, earlier: Sequence[Statistics] = ()) -> Fit:
         """Statistics → noise → pool → solve, and the matrix of the next batch."""
         records, like = batch.records, batch.features[..., :0, :]  # its type, and no row
-        matrix = self._matrix(batch.features, earlier)
+        matrix, bounds = self._matrix(batch.features, earlier), self.row_bounds(records, earlier)
         gram, response, told = noisy_statistics(
-            batch, self.problem, self.gram, self.response, noise, matrix, ridge=self.oracle.ridge
+            batch,
+            self.problem,
+            self.gram,
+            self.response,
+            noise,
+            matrix,
+            bounds,
+            ridge=self.oracle.ridge,
         )
         # Privacy: from here on only released and public numbers are used.
         # [docs/privacy/ridge.md, "Pooled releases"]
         new = Statistics(gram, response, records, self.gram**2, matrix, told=told)
-        weights, following = self.conclusion((*earlier, new))
+        weights, following, signal = self.conclusion((*earlier, new))
         if noise.exact and following is not None:
             following = publishable(following)
         step = self.gram * math.sqrt(2 * gram.shape[-1]) + 1e-12 * records  # positive also at σ = 0
         kept = Gram(as_like(gram, like), False, step) if self.problem.radii else None
-        new = replace(new, following=following)
+        new = replace(new, following=following, signal=signal)
         return Fit(Predictor(as_like(weights, like), "clip"), kept, new)
 
-    def conclusion(self, statistics: Sequence[Statistics]) -> tuple[Array, Array | None]:
-        """What follows from all that was released: the newest weights, and the next matrix."""
+    def row_bounds(self, records: int, earlier: Sequence[Statistics]) -> Bounds:
+        """The bounds (low, high) of a batch of so many records, after these releases.
+
+        w = n/(n + k·p·σ²) and 1/w, with k from 3 where contexts are unclear to 1,000 where they are
+        clear: rows are normalised where noise covers what that distorts, and rows and losses are
+        divided alike as n grows. [docs/privacy/ridge.md, "Rows between two lengths"]
+        """
+        if not self.stretched:
+            return NORMALISED
+        if self.problem.joint:
+            return SHORTENED
+        clear: Any = 1.0
+        if earlier and earlier[-1].signal is not None:
+            clear = earlier[-1].signal[..., 0]
+        factor = UNCLEAR * (CLEAR / UNCLEAR) ** clear * self.problem.p
+        variance = self.gram**2
+        if not isinstance(clear, float):
+            variance = as_like(variance, clear)
+        weight = records / (records + factor * variance)
+        return weight, 1.0 / weight
+
+    def conclusion(self, statistics: Sequence[Statistics]) -> Conclusion:
+        """What follows from all that was released."""
+        found = self.solution(statistics)
+        pool, weights, following = found.pool, found.weights, None
+        if pool.matrix is not None:
+            # Linear in plain features: θ_a = Mᵀ θ'_a / c, with the length c that rows have.
+            weights = weights @ pool.matrix / lift(found.length, weights)
+            following = pool.following(found.share)
+        middle = centre(self.problem.losses, self.problem.n_actions)
+        return Conclusion(uncentred(weights, middle), following, found.signal)
+
+    def solution(self, statistics: Sequence[Statistics]) -> Solution:
+        """θ'_a = S₊⁻¹ r_a in the coordinates of the pool, and the numbers that it depends on."""
         oracle = self.oracle
-        joint = self.problem.joint
-        pool = pooled(statistics, oracle.clear, self.problem.half_life, joint)
+        pool = pooled(statistics, oracle.clear, self.problem.half_life)
         numbers = (oracle.floor, pool.noise, oracle.ridge, pool.records)
         floor, noise, ridge, records = (lift(each, pool.gram, 0) for each in numbers)
         floor = floor * noise + ridge * records
-        weights, following = solve_floored(pool.gram, pool.response, floor), None
-        if pool.matrix is not None:
-            # Linear in plain features: θ_a = Mᵀ θ'_a / c. Of joint features the lengths differ
-            # from action to action, so there losses were shortened as rows were, and c = 1.
-            length = 1.0 if joint else lift(pool.typical_length(), weights)
-            weights = weights @ pool.matrix / length
-            following = pool.following()
-        middle = centre(self.problem.losses, self.problem.n_actions)
-        return uncentred(weights, middle), following
+        values, axes = raised_eigenvalues(pool.gram, lift(floor, pool.gram, 1))
+        weights = solve_along(values, axes, pool.response)
+        if pool.matrix is None:
+            return Solution(pool, values, axes, weights)
+        low, high = self.row_bounds(statistics[-1].records, statistics[:-1])
+        length = at_most(at_least(pool.typical_length(), low), high)
+        if pool.told is None or self.problem.joint:
+            return Solution(pool, values, axes, weights, length)
+        signal = pool.signal(weights / lift(length, weights))
+        unclear = 1.0 - signal[..., 0]
+        least = floor + UNCLEAR_FLOOR * unclear * noise
+        values = at_least(values, lift(least, values, 2))
+        weights = solve_along(values, axes, pool.response)
+        share = unclear * constant_share(pool.offset)
+        return Solution(pool, values, axes, weights, length, signal, share)
 
     def misfit(self, statistics: Statistics, blocks: int | None = None) -> str | None:
         """The part of released statistics that has another shape than those of this mechanism.
@@ -122,7 +196,8 @@ class PooledStatistics(Calibrated["PooledRidge"]):
             "response": (actions, p),
             "matrix": square,
             "following": square,
-            "told": (2,) if self.stretched and bandit else None,
+            "told": (3,) if self.stretched and bandit else None,
+            "signal": (2,) if self.stretched and bandit and not problem.joint else None,
         }
         different = (
             name
@@ -131,17 +206,11 @@ class PooledStatistics(Calibrated["PooledRidge"]):
         )
         return next(different, None)
 
-    def matrix_after(self, following: Array | None) -> Array | None:
-        """The matrix of a batch, from what the release before published for it."""
-        # Of joint features rows are shortened and not normalised: there the power of two counts,
-        # and each matrix is brought to rows of length one.
-        return following if following is None or self.problem.joint else in_use(following)
-
     def _matrix(self, features: Array, earlier: Sequence[Statistics]) -> Array | None:
         """What the newest release published for this batch."""
         if not self.stretched:
             return None
         if earlier:
-            return self.matrix_after(earlier[-1].following)
+            return earlier[-1].following
         xp = namespace(features)
         return identity(features.shape[-1], xp.astype(features[..., :1, :1], xp.float64))

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from discreet.arrays.backend import padded
-from discreet.arrays.linear_algebra import raised_eigenvalues
 from discreet.oracles.mechanisms.geometry import pooled
 from discreet.oracles.mechanisms.pooled_statistics import PooledStatistics
 from discreet.releases.forgetting import remembered
@@ -25,13 +24,10 @@ def weight_covariance(
     own coordinates: σ²/ω² in its response, and E u has the covariance ½σ²(‖u‖²I + uuᵀ) for its
     Gram's noise E, since entries off the diagonal have σ/√2.
     """
-    oracle = mechanism.oracle
-    pool = pooled(statistics, oracle.clear, mechanism.problem.half_life, mechanism.problem.joint)
+    oracle, found = mechanism.oracle, mechanism.solution(statistics)
+    pool, axes, values, theta = found.pool, found.axes, found.values, found.weights
     p, actions = pool.gram.shape[-1], pool.response.shape[-2]
-    floor = oracle.floor * pool.noise + oracle.ridge * pool.records
-    values, axes = raised_eigenvalues(pool.gram, floor)
     inverse = np.broadcast_to((axes / values[..., None, :]) @ axes.mT, (actions, p, p))
-    theta = (inverse @ pool.response[..., None])[..., 0]
     share = (mechanism.response / mechanism.gram) ** 2 if mechanism.gram > 0.0 else 0.0
     noise = np.zeros((actions, p, p))
     for each, counted in remembered(statistics, mechanism.problem.half_life):
@@ -46,8 +42,7 @@ def weight_covariance(
     made = inverse @ noise @ inverse
     if pool.matrix is None:
         return np.asarray(made)
-    length = 1.0 if mechanism.problem.joint else pool.typical_length()
-    return np.asarray(pool.matrix.T @ made @ pool.matrix / length**2)
+    return np.asarray(pool.matrix.T @ made @ pool.matrix / found.length**2)
 
 
 def mean_row(mechanism: PooledStatistics, statistics: Sequence[Statistics]) -> np.ndarray[Any, Any]:
@@ -55,9 +50,7 @@ def mean_row(mechanism: PooledStatistics, statistics: Sequence[Statistics]) -> n
 
     The first feature is √½ in every row, so Σ b = √2·(Σ b bᵀ)_0.
     """
-    pool = pooled(
-        statistics, mechanism.oracle.clear, mechanism.problem.half_life, mechanism.problem.joint
-    )
+    pool = pooled(statistics, mechanism.oracle.clear, mechanism.problem.half_life)
     gram = pool.gram.sum(-3)
     if pool.matrix is not None:
         gram = pool.inverse @ gram @ pool.inverse.T
