@@ -16,6 +16,7 @@ import pytest
 import discreet as dc
 from discreet.releases.release import Gram, Predictor, Release
 from discreet.releases.released import Released
+from discreet.releases.statistics import Statistics
 from discreet.rows.batch import Batch
 
 ACTIONS, DIMENSION = 3, 3
@@ -39,6 +40,11 @@ POLICIES: dict[str, tuple[Any, ...]] = {
         dc.ReplayBonusPO(learning_rate=0.1, bonus=0.01),
         dc.ReplayBonusPO(learning_rate=1.0, bonus=0.1),
         dc.ReplayBonusPO(learning_rate=0.001, bonus=0.5),
+    ),
+    "AdaptivePO": (
+        dc.AdaptivePO(learning_rate=0.1, bonus=0.01),
+        dc.AdaptivePO(learning_rate=1.0, bonus=0.1, scale=0.5),
+        dc.AdaptivePO(learning_rate=0.001, bonus=0.5, scale=64.0),
     ),
     "SquareCB": (
         dc.SquareCB(scale=1.0, exponent=0.25),
@@ -134,10 +140,34 @@ def features(rows: int, seed: int = 0) -> np.ndarray[Any, Any]:
     return FEATURES.map(contexts(rows, seed))
 
 
+SIGNALS: dict[str, tuple[Any, ...]] = {
+    "no signal": (None,),
+    "unclear": (0.0,),
+    "between": (0.3, 0.8),
+    "clear": (1.0,),
+    "mixed": (0.0, 0.4, 1.0),
+}
+"""How clear contexts are: λ of one run after the other. A single run has the first."""
+
+
+def signals_for(policy: Any) -> list[tuple[Any, ...]]:
+    """The signals under which a policy may differ: all of them, or none where it reads none."""
+    reads = isinstance(policy, dc.AdaptivePO)
+    return list(SIGNALS.values()) if reads else [SIGNALS["no signal"]]
+
+
 def releases(
-    count: int, link: str = "identity", grams: str = "block", seed: int = 0, lead: Any = ()
+    count: int,
+    link: str = "identity",
+    grams: str = "block",
+    seed: int = 0,
+    lead: Any = (),
+    clear: Any = (None,),
 ) -> Released:
-    """A made-up history of ``count`` releases with distinct predictions and noisy Grams."""
+    """A made-up history of ``count`` releases with distinct predictions and noisy Grams.
+
+    ``clear`` are the values of λ that releases publish, one run after the other.
+    """
     rng = np.random.default_rng([2, seed])
     released = Released(ACTIONS)
     for number in range(1, count + 1):
@@ -150,8 +180,26 @@ def releases(
         else:
             gram = _psd(rng, lead, ACTIONS if grams == "block" else 1, WIDTH, records)
         kept = Gram(gram, dense=grams == "dense", step=1.0)
-        released = released.add(Release(number, records, Predictor(weights, link), kept))
+        made = None
+        if clear[0] is not None:
+            per_run = np.resize(clear, lead) if lead else np.array(clear[0])
+            made = with_signal(rng, per_run, number, records)
+        released = released.add(
+            Release(number, records, Predictor(weights, link), kept, statistics=made)
+        )
     return released
+
+
+def with_signal(rng: np.random.Generator, clear: Any, number: int, records: int) -> Statistics:
+    """Statistics with this λ (...) in the signal; the predictor does not follow from them."""
+    deviation = rng.uniform(0.05, 0.5, size=clear.shape)
+    return Statistics(
+        np.zeros((*clear.shape, ACTIONS, WIDTH, WIDTH)),
+        np.zeros((*clear.shape, ACTIONS, WIDTH)),
+        records,
+        1.0,
+        signal=np.stack([clear, deviation / number], axis=-1),
+    )
 
 
 def _psd(rng: np.random.Generator, lead: Any, blocks: int, size: int, records: int) -> Any:

@@ -1,6 +1,8 @@
 """Mistakes before the first person comes: (typed, rule, step, then) for test_mistakes.py."""
 
-POLICIES = "AdaCB, BonusPO, FastCB, Greedy, LinUCB, RegCB, ReplayBonusPO, SquareCB, Uniform"
+POLICIES = (
+    "AdaCB, AdaptivePO, BonusPO, FastCB, Greedy, LinUCB, RegCB, ReplayBonusPO, SquareCB, Uniform"
+)
 
 PLANS = [
     (

@@ -509,6 +509,7 @@ def arrays_holding(*values):
         (dc.VanillaPO(), dc.Logistic()),
         (dc.LinUCB(), dc.Ridge()),
         (dc.ReplayBonusPO(), dc.PooledRidge()),
+        (dc.AdaptivePO(), dc.PooledRidge()),
     ],
 )
 def test_nothing_keeps_a_row_after_its_release(policy, oracle):
@@ -540,7 +541,9 @@ def test_a_learner_is_not_pickled():
 
 def test_policies_are_evaluated_from_their_releases_in_another_process(tmp_path):
     here = []
-    for number, policy in enumerate((dc.ReplayBonusPO(), dc.VanillaPO(), dc.LinUCB(), dc.AdaCB())):
+    for number, policy in enumerate(
+        (dc.AdaptivePO(), dc.ReplayBonusPO(), dc.VanillaPO(), dc.LinUCB(), dc.AdaCB())
+    ):
         one = dc.Learner(private_plan(policy=policy), noise=dc.SecureNoise(fast=True))
         fill(one, 4)
         one.released.save(tmp_path / f"released {number}.json")

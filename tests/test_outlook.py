@@ -36,10 +36,11 @@ def plan(epsilon=1.0, horizon=ROWS, **rest):
     )
 
 
-def drawn_noise(made, clicks=None):
+def drawn_noise(made, clicks=None, of_means=False):
     """Standard deviation over seeds of the last predictor's losses, for rows that never differ.
 
-    Losses are those of random labels, or 1 but for a share of ``clicks``.
+    Losses are those of random labels, or 1 but for a share of ``clicks``. With ``of_means`` it is
+    that of the mean over all rows: the mean of an action.
     """
     rng = np.random.default_rng(0)
     rows = made.features.map(rng.normal(size=(ROWS, COLUMNS)) / 2)
@@ -51,7 +52,8 @@ def drawn_noise(made, clicks=None):
         released = Released(2, made.schedule)
         noise = SeededNoise(seed)
         *_, last, _ = play(made, released, rows, truth, u, noise)
-        scores.append(last.release.predictor.scores(rows[:500]))
+        scores.append(last.release.predictor.scores(rows if of_means else rows[:500]))
+    scores = np.mean(scores, axis=1, keepdims=True) if of_means else scores
     return float(np.sqrt(np.var(scores, axis=0).mean()))
 
 
@@ -63,13 +65,30 @@ def test_the_noise_of_a_prediction_is_what_seeds_show(epsilon):
     assert 0.75 * said < drawn_noise(made) < 1.33 * said
 
 
-def test_rare_clicks_have_more_noise_by_the_factor_of_sample_sizes():
+def factors(offset, p, share=None):
+    """Literal factors of the noise of a prediction and of a mean, with twice the noise on Grams."""
+    k = max(1 / p, 2 * (math.sqrt(offset**4 + offset**2 / 2) - offset**2))
+    k = k if share is None else share
+    of_responses = (1 / k + (p - 1) ** 2 / (1 - k)) / p**2
+    personal = math.sqrt(4 * (0.25 + offset**2 / (2 * k)) * of_responses)
+    return personal, math.sqrt(1 + 4 * offset**2 / k) / (p * math.sqrt(k))
+
+
+@pytest.mark.parametrize("clicks", [0.02, 0.3])
+def test_rare_clicks_have_more_noise_by_the_factors_of_sample_sizes(clicks):
     """The Gram's noise meets weights that predict a mean loss of 0.98, far from the centre."""
     made = plan(4.0, policy=dc.Uniform(), outcome=dc.Reward(0, 1))
     said = prediction_noise(made, len(made.schedule.lengths()))[-1]
-    factor = math.sqrt(1 + (2.0 * 0.48) ** 2 * (COLUMNS + 1) / 2)
-    assert factor > 1.7
-    assert 0.75 * said * factor < drawn_noise(made, clicks=0.02) < 1.33 * said * factor
+    personal, mean = factors(0.5 - clicks, COLUMNS + 1)
+    assert 0.75 * said * personal < drawn_noise(made, clicks) < 1.33 * said * personal
+    assert 0.75 * said * mean < drawn_noise(made, clicks, of_means=True) < 1.33 * said * mean
+
+
+def test_a_larger_share_of_the_constant_has_less_noise_where_clicks_are_rare():
+    even, longer = factors(0.48, 11, 1 / 11), factors(0.48, 11)
+    assert 1.2 * longer[0] < even[0]
+    assert 2.0 * longer[1] < even[1]
+    assert factors(0.0, 11)[0] == pytest.approx(1.0)
 
 
 def test_full_feedback_hears_every_action():
@@ -146,12 +165,11 @@ def test_a_sample_size_counts_chance_and_noise():
     made = clicks(first_batch=5_000, longest_batch=5_000)
     batches, spread = 40, 0.2
     noise, p, offset = prediction_noise(made, batches)[-1], COLUMNS + 1, 0.7 - 0.5
-    weighted = noise * math.sqrt(1 + (2.0 * offset) ** 2 * p / 2)  # a Gram has twice the noise
-    error = 2 * (spread**2 * 2 * p / (batches * 5_000) + weighted**2)
+    personal, mean = factors(offset, p)
+    error = 2 * (spread**2 * 2 * p / (batches * 5_000) + (noise * personal) ** 2)
     found = sample_sizes(made, 0.3, spread, STANDARD_ERRORS * math.sqrt(error), epsilons=[1.0])
     assert found.table[0].personal == pytest.approx(batches * 5_000, abs=1)
-    summed = noise * 2.0 / p * math.sqrt(1 + offset**2)
-    error = 2 * (spread**2 * 2 / (batches * 5_000) + summed**2)
+    error = 2 * (spread**2 * 2 / (batches * 5_000) + (noise * mean) ** 2)
     found = sample_sizes(made, 0.3, spread, STANDARD_ERRORS * math.sqrt(error), epsilons=[1.0])
     assert found.table[0].means == pytest.approx(batches * 5_000, abs=1)
 

@@ -11,6 +11,7 @@ import pytest
 
 from discreet import (
     AdaCB,
+    AdaptivePO,
     BonusPO,
     Budget,
     Category,
@@ -293,9 +294,10 @@ def test_nothing_released_is_what_a_policy_sees_first():
 
 def test_problem_and_budget_are_a_plan_and_it_explains_itself():
     plan = Plan(n_actions=3, features=UnitBall(10), budget=PRIVATE)
-    assert (plan.policy, plan.oracle) == (ReplayBonusPO(), PooledRidge())
+    assert (plan.policy, plan.oracle) == (AdaptivePO(), PooledRidge())
     words = plan.explain()
     assert "1/(2A) = 0.167" in words
+    assert "the newest predictor decides alone" in " ".join(words.split())
     assert "PooledRidge adds up all released statistics" in words
     assert f"noise of {plan.mechanism.gram:.3g} on second moments" in " ".join(words.split())
     assert "ε = 1, δ = 1e-05 for one decision" in words

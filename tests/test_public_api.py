@@ -18,6 +18,7 @@ HEAVY = (
 )
 ISSUE = [
     "AdaCB",
+    "AdaptivePO",
     "BonusPO",
     "Budget",
     "FastCB",

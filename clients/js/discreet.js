@@ -553,10 +553,7 @@ const POLICIES = {
     return mass.map((each) => each / length);
   },
   AdaptivePO(parameters, released, b) {
-    const [clear, deviation] = released.signal ?? [1, 1];
-    const replay = POLICIES.ReplayBonusPO(parameters, released, b);
-    const gamma = (parameters.scale * Math.sqrt(Math.max(1, released.rounds))) / deviation;
-    const gaps = restOnBest(released.losses(b), (gap) => 1 / (released.actions + gamma * gap));
+    const { clear, replay, gaps } = adaptive(parameters, released, b);
     return replay.map((share, a) => clear * share + (1 - clear) * gaps[a]);
   },
   ReplayBonusPO({ learning_rate, bonus }, released, b) {
@@ -574,6 +571,14 @@ const POLICIES = {
     return current;
   },
 };
+
+/** λ, and the two rules that AdaptivePO chooses between; without a signal λ is 1. */
+function adaptive(parameters, released, b) {
+  const [clear, deviation] = released.signal ?? [1, 1];
+  const gamma = (parameters.scale * Math.sqrt(Math.max(1, released.rounds))) / deviation;
+  const gaps = restOnBest(released.losses(b), (gap) => 1 / (released.actions + gamma * gap));
+  return { clear, replay: POLICIES.ReplayBonusPO(parameters, released, b), gaps };
+}
 
 function vanilla({ scale, rollout, error_bound = 1 }, released) {
   const { actions, items } = released;
@@ -686,6 +691,10 @@ export class Billboard {
     const even = A * least; // so much of the first draw is shared out evenly
     if (first < even) return Math.min(Math.floor(first / least), A - 1);
     if (least) first = Math.min((first - even) / (1 - even), 1 - 2 ** -24);
+    if (this.kind === "AdaptivePO" && A > 1) {
+      const rules = adaptive(this.parameters, this.released.offering(A), b);
+      return draw(second < rules.clear ? rules.replay : rules.gaps, first);
+    }
     if (this.kind !== "VanillaPO" || A === 1) return draw(this.unfloored(b), first);
     const { length, rate } = vanilla(this.parameters, this.released.offering(A));
     const k = Math.floor(first * length); // one of its B updates, then one softmax

@@ -19,7 +19,7 @@ NAME = re.compile(r"^- `(discreet(?:\.\w+)+)`(?:: (.*(?:\n  .+)*))?\n?", re.MULT
 COMMAND = re.compile(r"^- `discreet ([a-z-]+)`.*(?:\n  .+)*\n?", re.MULTILINE)
 FIELDS_ALONE = re.compile(
     r"discreet\.(Number|Flag|Category|Hashed|Date|SecureNoise|SeededNoise|Prior"
-    r"|ReplayBonusPO|SquareCB|FastCB|LinUCB|RegCB|AdaCB|Greedy|Uniform"
+    r"|AdaptivePO|ReplayBonusPO|SquareCB|FastCB|LinUCB|RegCB|AdaCB|Greedy|Uniform"
     r"|PooledRidge|Ridge|Logistic|FiniteClass|audit\.Chosen|audit\.Trials)"
 )
 """Their methods are those of a contract that the library calls, and nobody else."""

@@ -15,9 +15,12 @@ from itertools import accumulate
 from statistics import NormalDist
 from typing import NamedTuple
 
+import numpy as np
+
 from discreet.advice import advise
 from discreet.errors import InvalidInput
 from discreet.formatting import about
+from discreet.oracles.mechanisms.geometry import constant_share
 from discreet.oracles.mechanisms.pooled_statistics import PooledStatistics
 from discreet.outcome import Outcome
 from discreet.plan import Plan
@@ -84,9 +87,9 @@ def warn_if_too_noisy(plan: Plan, spread: float | None = None, stacklevel: int =
 class SampleSize(NamedTuple):
     """Decisions at one ε until a difference between two actions can be told, or None.
 
-    ``means`` compares the means of the actions, as an A/B test does. ``personal`` compares
-    predictions for one context, from a linear model with p features. None stands for more than
-    2,000 batches, and for the means of a ``Catalogue``, which has none.
+    ``means`` compares predictions of the mean of each action, as an A/B test compares means.
+    ``personal`` compares predictions for one context, from a linear model with p features. None
+    stands for more than 2,000 batches, and for the means of a ``Catalogue``, which has none.
     """
 
     epsilon: float
@@ -132,7 +135,8 @@ def sample_sizes(
     finds it in 80 % of all runs, as planners of A/B tests ask for. The squared standard error of a
     prediction is spread²·A·p/n, from chance, plus the squared privacy noise: that of responses,
     and that of second moments times the weights, which are large where the mean is far from the
-    middle of the range. For means of actions p is 1, and sums and counts of losses have noise.
+    middle of the range. The geometry gives the constant feature a larger share of each row there.
+    The mean of an action is predicted from the constant feature alone, with p = 1 for chance.
     Actions are tried equally often, as in the beginning of an experiment, and rows are as round as
     the geometry makes them: the numbers are estimates.
 
@@ -226,12 +230,7 @@ def _sizes(
                 f"{type(plan.oracle).__name__}. Use PooledRidge, or epsilons=[inf]."
             )
         noise = prediction_noise(plan, MOST_BATCHES) or noise
-        relative, p = mechanism.gram / mechanism.response, problem.p
-        # Round rows have a constant part of 1/√p, so weights that predict the offset have the
-        # length √p·offset. The Gram's noise turns these into noise of σ/√2 per unit of length.
-        factor = math.sqrt(1.0 + (relative * offset) ** 2 * p / 2)
-        # A sum of losses and a count have the noise of a Gram's entry, and no features to fit.
-        factor_of_means = relative / p * math.sqrt(1.0 + offset**2)
+        factor, factor_of_means = _noise_factors(mechanism, offset)
     lengths = [schedule.length(batch) for batch in range(1, MOST_BATCHES + 1)]
     among = 1 if problem.feedback == "full" else problem.n_actions
     chance = [spread**2 * among / records for records in _remembered(lengths, plan.half_life)]
@@ -244,6 +243,25 @@ def _sizes(
 
     of_means = None if plan.catalogue is not None else reached(1, factor_of_means)
     return SampleSize(epsilon, of_means, reached(problem.p, factor))
+
+
+def _noise_factors(mechanism: PooledStatistics, offset: float) -> tuple[float, float]:
+    """The noise of a prediction and of an action's mean, as multiples of ``prediction_noise``.
+
+    The constant feature has the share k of a row's squared length, and p − 1 directions share the
+    rest: the noise of responses grows by (1/k + (p − 1)²/(1 − k))/p², which is 1 at k = 1/p.
+    Weights that predict the offset m have the length m/√k, and the Gram's noise turns these into
+    noise of σ/√2 per unit of length; σ along the constant itself. The mean of an action follows
+    from the constant alone, with noise of σ_r/√k on its sum.
+    """
+    problem, relative = mechanism.problem, mechanism.gram / mechanism.response
+    p, share = problem.p, 1.0 / problem.p
+    if mechanism.stretched and problem.feedback == "bandit" and not problem.joint:
+        share = max(share, float(constant_share(np.asarray(offset))))
+    weight = (relative * offset) ** 2 / share
+    rest = (p - 1) ** 2 / (1.0 - share) if p > 1 else 0.0
+    personal = math.sqrt((1.0 + weight / 2) * (1.0 / share + rest)) / p
+    return personal, math.sqrt((1.0 + weight) / share) / p
 
 
 def _remembered(lengths: Sequence[int], half_life: int | None) -> list[float]:

@@ -103,8 +103,9 @@ def _oracle(plan: Plan) -> str:
         return "PooledRidge: ridge regression on the whole past; predicted losses are in [0, 1]."
     oracle, sigma, response = mechanism.oracle, mechanism.gram, mechanism.response
     stretched = (
-        " Each batch's rows are stretched by a matrix that the earlier releases give, and "
-        "normalised, so that weak directions rise above the noise; this spends no privacy."
+        " Each batch's rows are stretched by a matrix that the earlier releases give, and brought "
+        "to a length of at most one, so that weak directions rise above the noise; this spends no "
+        "privacy."
         if mechanism.stretched
         else ""
     )

@@ -94,20 +94,23 @@ def plan_of(scale, budget, geometry="learned"):
     )
 
 
-def test_plans_stack_across_budgets_with_zero_noise_at_infinity():
+@pytest.mark.parametrize("geometry", ["learned", "plain"])
+def test_plans_stack_across_budgets_with_zero_noise_at_infinity(geometry):
     budgets = [dc.Budget(1.0, 1e-5), dc.Budget(8.0, 1e-5), dc.Budget.none()]
     pairs = list(zip((1.0, 2.0, 4.0), budgets, strict=True))
-    plans = [plan_of(scale, budget, "plain") for scale, budget in pairs]
+    plans = [plan_of(scale, budget, geometry) for scale, budget in pairs]
     stacked = dc.stack(plans)
     np.testing.assert_array_equal(stacked.policy.scale, [1.0, 2.0, 4.0])
     np.testing.assert_array_equal(stacked.mechanism.gram, [plan.mechanism.gram for plan in plans])
     assert stacked.mechanism.gram[2] == 0.0
     assert stacked.n_actions == ACTIONS
-    # Without noise rows are not stretched, so a learned geometry stacks among finite budgets.
-    learned = [plan_of(scale, budget) for scale, budget in pairs]
-    assert dc.stack(learned[:2]).mechanism.stretched
-    with pytest.raises(dc.InvalidInput, match="stretched"):
-        _ = dc.stack(learned).mechanism
+    assert stacked.mechanism.stretched == (geometry == "learned")
+
+
+def test_geometries_do_not_stack():
+    plans = [plan_of(1.0, dc.Budget.none(), geometry) for geometry in ("learned", "plain")]
+    with pytest.raises(dc.InvalidInput, match="must be the same"):
+        _ = dc.stack(plans).mechanism
 
 
 def test_a_stack_claims_no_privacy():

@@ -1,4 +1,4 @@
-"""Learned geometry as an auditor sees it: a public matrix, rows of norm one, one set of axes."""
+"""Learned geometry as an auditor sees it: public matrix and bounds, short rows, one set of axes."""
 
 from __future__ import annotations
 
@@ -11,16 +11,18 @@ import discreet as dc
 from discreet.audit import HOLDS
 from discreet.audit.noise_sources import Chosen, Shared
 from discreet.audit.published_documents import WORLDS, public_alike
-from discreet.audit.stretched_rows import rows_as_published
+from discreet.audit.stretched_rows import row_bounds, rows_as_published
 from discreet.audit.subjects import Subject, subjects
 from discreet.errors import PrivateData
 from discreet.oracles.mechanisms.geometry import pooled, publishable
-from discreet.oracles.mechanisms.legal_rows import GRID, stretched_rows
+from discreet.oracles.mechanisms.legal_rows import GRID, shortened_rows
 from discreet.releases.statistics import Statistics
 
 BANDIT = Subject("ridge-stretched", "bandit", "general", 2.0)
 STRETCHED = [pytest.param(each, id=each.name) for each in subjects(["ridge-stretched"], [2.0])]
 SHRINKING = np.diag([2.0**-6, 1.0, 1.0])
+NEAR = 3 * 50 / GRID
+"""Three roundings of each of up to 50 entries."""
 
 
 @pytest.mark.parametrize("subject", STRETCHED)
@@ -49,10 +51,11 @@ def test_no_batch_moves_the_matrix_it_meets(subject):
         made = subject.calibrated.fit(batch, Shared(), earlier)
         assert made.statistics.matrix.tobytes() == SHRINKING.tobytes()
         read = Statistics.from_json(made.statistics.to_json())
-        weights, following = subject.calibrated.conclusion(
-            (*earlier, replace(read, following=None))
+        weights, following, signal = subject.calibrated.conclusion(
+            (*earlier, replace(read, following=None, signal=None))
         )
         np.testing.assert_array_equal(made.predictor.weights, weights)
+        np.testing.assert_array_equal(made.statistics.signal, signal)
         np.testing.assert_array_equal(made.statistics.following, publishable(following))
         assert not np.array_equal(made.statistics.following, SHRINKING)
 
@@ -70,11 +73,17 @@ def test_no_row_is_longer_than_the_grid(p):
     )
     for spread in (0.0, 4.0, 20.0):
         matrix = publishable(rng.normal(size=(p, p)) * np.exp2(rng.uniform(-spread, spread, p)))
-        rows = stretched_rows(grid, matrix)
-        squares = [sum(int(entry) ** 2 for entry in row) for row in rows]
-        assert max(squares) <= GRID**2
-        assert min(squares) > (GRID - 3 * p) ** 2
-        assert (rows == np.rint(rows)).all()
+        lengths = np.linalg.norm(grid @ matrix.T, axis=-1) / (GRID * np.sqrt(2.0))
+        middle = float(np.median(lengths))
+        for low, high in ((0.0, np.inf), (middle, 2.0 * middle), (middle, middle)):
+            rows, factors = shortened_rows(grid, matrix, low, high)
+            squares = np.array([sum(int(entry) ** 2 for entry in row) for row in rows])
+            assert squares.max() <= GRID**2
+            assert (rows == np.rint(rows)).all()
+            expected = np.minimum(1.0, lengths / low) if low else np.ones(500)
+            np.testing.assert_allclose(np.sqrt(squares.astype(float)) / GRID, expected, atol=NEAR)
+            assert (factors <= 1.0).all()
+            np.testing.assert_allclose(factors[:, 0], np.minimum(1.0, high / lengths), rtol=1e-4)
 
 
 def test_statistics_are_pooled_in_the_newest_coordinates():
@@ -104,3 +113,49 @@ def test_learners_use_the_matrix_that_the_release_before_published(mechanism, mo
     finding = public_alike(subject)
     assert finding.failed
     assert "another matrix" in finding.said
+
+
+@pytest.mark.parametrize("subject", STRETCHED)
+@pytest.mark.parametrize("records", [1, 600, 10**6])
+def test_bounds_follow_from_the_release_before_and_the_size_of_the_batch(subject, records):
+    """w = n/(n + k·p·σ²) and 1/w, k = 3·(1000/3)^λ: the audit has the formula a second time."""
+    pasts = [(), *(subject.past(SHRINKING, clear) for clear in subject.signals)]
+    for earlier in pasts:
+        low, high = map(float, subject.calibrated.row_bounds(records, earlier))
+        assert (low, high) == pytest.approx(row_bounds(subject, records, earlier), rel=1e-12)
+        assert 0.0 < low < 1.0 < high
+    first, *later = (float(subject.calibrated.row_bounds(records, each)[0]) for each in pasts)
+    assert first == pytest.approx(later[-1])  # before a signal contexts count as clear
+    assert later == sorted(later, reverse=True)
+    assert len(set(later)) == len(subject.signals)
+
+
+def test_without_noise_rows_and_losses_are_divided_alike():
+    made = dc.PooledRidge().calibrate(BANDIT.problem, dc.Budget.none())
+    for clear in BANDIT.signals:
+        assert made.row_bounds(50, BANDIT.past(SHRINKING, clear)) == (1.0, 1.0)
+
+
+def test_joint_rows_and_losses_are_divided_alike():
+    joint = Subject("ridge-joint", "bandit", "general", 2.0)
+    assert joint.signals == (None,)
+    assert joint.calibrated.row_bounds(50, joint.earlier) == (1.0, 1.0)
+    assert rows_as_published(joint).verdict == HOLDS
+
+
+@pytest.mark.parametrize("wrong", ["swapped", "high", "own", "first"])
+def test_other_bounds_are_noticed(wrong, monkeypatch):
+    """Bounds swapped, without an upper one, with another signal, or with an unclear start."""
+    kind = type(BANDIT.calibrated)
+    shipped = kind.row_bounds
+
+    def bounds(self, records, earlier):
+        low, high = shipped(self, records, earlier)
+        if wrong == "first" and not earlier:
+            return shipped(self, records, BANDIT.past(SHRINKING, 0.0))
+        if wrong == "own" and earlier and earlier[-1].signal is not None:
+            return shipped(self, records, BANDIT.past(SHRINKING, 1.0 - earlier[-1].signal[0] / 2.0))
+        return {"swapped": (high, low), "high": (low, np.inf)}.get(wrong, (low, high))
+
+    monkeypatch.setattr(kind, "row_bounds", bounds)
+    assert rows_as_published(BANDIT).failed

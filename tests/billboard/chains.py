@@ -51,11 +51,13 @@ def released(
     seed=0,
     told=None,
     blocks=None,
+    signal=None,
 ):
     """So many releases for a plan, with weights and Grams that are whole multiples of 2⁻²⁰.
 
     ``told`` are their records, where these are not the slots of their batches; ``blocks`` how many
-    actions each has, where some joined.
+    actions each has, where some joined. With ``signal`` = (λ, τ) each release has statistics, and
+    the newest that signal; those before have another.
     """
     rng = np.random.default_rng(seed)
     p = of.features.p
@@ -69,11 +71,14 @@ def released(
         previous = history.latest.digest if history.latest else of.digest
         gram = _gram(rng, grams, A, p, records) if grams else None
         made = Release(number, records, Predictor(weights, link), gram, plan_digest=of.digest)
-        if pooled:
+        if pooled or signal:
             sums_of = _gram(rng, "block", A, p, records).values
             sums = Statistics(sums_of, _exact(rng, (A, p)), records, 2.5)
             matrices = {name: _exact(rng, (p, p)) for name in ("matrix", "following")}
-            made = replace(made, statistics=replace(sums, **matrices, told=_exact(rng, 2)))
+            more = {"told": _exact(rng, 3)}
+            if signal:
+                more["signal"] = np.array(signal if number == count else (0.5, 0.375))
+            made = replace(made, statistics=replace(sums, **matrices, **more))
         if parts:
             made = replace(made, part_losses=PartLosses(_exact(rng, (2, 2)), 2.5))
         history = history.add(publishable(replace(made, previous=previous)))

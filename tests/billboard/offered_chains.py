@@ -30,6 +30,7 @@ POLICIES = {
     "ReplayBonusPO": (dc.ReplayBonusPO(), {"link": "clip"}),
     "LinUCB": (dc.LinUCB(2.0), {"grams": "dense"}),
     "RegCB": (dc.RegCB(0.2), {"grams": "block"}),
+    "AdaptivePO": (dc.AdaptivePO(), {"link": "clip", "signal": (0.375, 0.25)}),
     "AdaCB": (dc.AdaCB(0.3), {"grams": "indefinite"}),
 }
 INTERACTIONS = ["all", 7, PAIRS, "none"]

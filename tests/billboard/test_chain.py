@@ -68,9 +68,10 @@ def test_a_genesis_must_agree_with_its_plan(field):
         Chain(KEY).extended([resigned({**document, field: "other"})])
 
 
-def test_a_chain_for_deciding_says_the_same_and_goes_on():
-    of = plan(dc.ReplayBonusPO())
-    contents = chain(of, released(of, 4, pooled=True))
+@pytest.mark.parametrize("rule", [dc.ReplayBonusPO(), dc.AdaptivePO()])
+def test_a_chain_for_deciding_says_the_same_and_goes_on(rule):
+    of = plan(rule)
+    contents = chain(of, released(of, 4, signal=(0.25, 0.125)))
     whole = Chain(KEY).extended(contents)
     light = Chain(KEY)
     for content in contents:  # as a service reads them
@@ -83,6 +84,34 @@ def test_a_chain_for_deciding_says_the_same_and_goes_on():
     digests = [[item.digest for item in each.releases] for each in (light, whole)]
     assert digests[0] == digests[1]
     assert all(item.statistics.gram.shape == (3, 1, 1) for item in light.releases)
+
+
+NEWEST = "Contexts have not been shown to help clearly yet: the newest predictor decides"
+ALL = "Predicted losses differ clearly between actions: the predictors of all releases decide"
+
+
+@pytest.mark.parametrize(
+    ("clear", "text"),
+    [
+        (0.0, f"{NEWEST}, with more exploration."),
+        (0.25, f"{NEWEST} in 75 % of all cases, with more exploration."),
+        (0.5, f"{ALL} in 50 % of all cases, with a bonus for rarely tried actions."),
+        (1.0, f"{ALL}, with a bonus for rarely tried actions."),
+    ],
+)
+def test_releases_say_which_rule_decides_and_why(clear, text):
+    of = plan(dc.AdaptivePO())
+    history = released(of, 3, signal=(clear, 0.25))
+    assert history.rule_text == text
+    light = Chain(KEY).extended(chain(of, history)).for_deciding()
+    assert light.deciding.rule_text == text
+
+
+def test_without_a_signal_or_with_another_policy_no_rule_is_named():
+    of = plan(dc.AdaptivePO())
+    assert released(of, 0).rule_text is None
+    assert released(of, 2, pooled=True).rule_text is None
+    assert released(plan(dc.SquareCB()), 2, signal=(0.5, 0.25)).rule_text is None
 
 
 @pytest.mark.parametrize("rule", [dc.ReplayBonusPO(), dc.LinUCB()])

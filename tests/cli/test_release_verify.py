@@ -17,7 +17,7 @@ from discreet.releases.released import Released
 PRIVATE = dc.Budget(8.0, 1e-5)
 SCALES = np.logspace(-4, 4, 6) / 1e4
 """Columns of very different size: their statistics are stretched by four orders of magnitude."""
-PARTS = ["predictor", "matrix", "following"]
+PARTS = ["predictor", "matrix", "following", "signal"]
 
 
 def played(rounds=1200, noise=None, **words):
@@ -91,11 +91,11 @@ def test_an_honest_file_is_valid_and_lists_what_was_recomputed(verify):
 @pytest.mark.parametrize(
     ("words", "parts"),
     [
-        ({"feedback": "full"}, PARTS),
-        ({"feedback": "full", "losses": "one_label"}, PARTS),
+        ({"feedback": "full"}, PARTS[:3]),
+        ({"feedback": "full", "losses": "one_label"}, PARTS[:3]),
         ({"oracle": dc.PooledRidge(geometry="plain")}, PARTS[:1]),
         ({"policy": dc.LinUCB()}, PARTS[:1]),
-        ({"budget": dc.Budget.none()}, PARTS[:1]),
+        ({"budget": dc.Budget.none()}, PARTS),
         ({"noise": dc.SeededNoise(3)}, PARTS),
         ({"oracle": dc.Ridge()}, None),
     ],
@@ -118,7 +118,9 @@ def test_what_publishing_cuts_off_is_no_forgery(p, largest):
         exact.flat[0] = largest
         exact *= 2.0 ** rng.integers(1, 9)
         known = SimpleNamespace(following=publishable(exact))
-        mechanism = SimpleNamespace(gram=1.0, conclusion=lambda _, now=exact: (np.zeros(1), now))
+        mechanism = SimpleNamespace(
+            gram=1.0, conclusion=lambda _, now=exact: (np.zeros(1), now, None)
+        )
         release = SimpleNamespace(predictor=Predictor(np.zeros(1), "clip"))
         assert _differing(mechanism, [known], release) is None
         known.following = known.following + 4.0 * np.spacing(np.float32(np.abs(exact).max()))
@@ -136,7 +138,13 @@ FORGERIES = {
     "a link": (5, {"predictor": replace(predictor(5, 0.0), link="identity")}, "predictor"),
     "a Gram": (7, {"gram": nudged(sums(7).gram, 1e-4)}, "predictor"),
     "a response": (7, {"response": nudged(sums(7).response, 1e-4)}, "predictor"),
-    "what was told": (7, {"told": sums(7).told * [1.0, 0.9]}, "predictor"),
+    "what was told": (7, {"told": sums(7).told * [1.0, 0.9, 1.0]}, "predictor"),
+    "squares that were told": (7, {"told": sums(7).told * [1.0, 1.0, 1.1]}, "statistics.signal"),
+    "a signal": (5, {"signal": np.abs(sums(5).signal - [1e-6, 0.0])}, "statistics.signal"),
+    "a deviation": (5, {"signal": sums(5).signal * [1.0, 1 - 1e-6]}, "statistics.signal"),
+    "a signal beyond one": (5, {"signal": np.array([1.5, 0.25])}, "statistics.signal"),
+    "a deviation of nothing": (5, {"signal": np.array([0.5, 0.0])}, "statistics.signal"),
+    "no signal": (4, {"signal": None}, "statistics.signal"),
     "a matrix": (6, {"matrix": publishable(nudged(sums(6).matrix, 1e-8))}, "statistics.matrix"),
     "the first matrix": (1, {"matrix": 2.0 * np.eye(7)}, "statistics.matrix"),
     "a next matrix": (

@@ -19,15 +19,17 @@ from discreet.oracles.mechanisms.legal_rows import (
     integers_of,
     legal_rows,
     matrix_bits,
-    stretched_rows,
+    shortened_rows,
 )
-from discreet.oracles.mechanisms.moments import exact_moments, floating_moments
+from discreet.oracles.mechanisms.moments import NORMALISED, exact_moments, floating_moments
 from discreet.privacy.sensitivities import centre
 from discreet.releases.statistics import Statistics
 from discreet.rows.batch import Batch
 from discreet.simulate.engine import Machine, run
 from tolerances import EXACT
 
+BOUNDS = [NORMALISED, (1.0, 1.0), (0.8, 2.5)]
+"""Lengths (low, high) of M b: rows are divided by max(low, ‖M b‖), and losses not below high."""
 SHAPES = [("bandit", "general"), ("full", "general"), ("full", "one_label")]
 
 
@@ -68,18 +70,28 @@ def whole(array):
     return np.array([int(x) for x in np.ravel(array)], dtype=object).reshape(np.shape(array))
 
 
+def joined(made):
+    """Rows and the factors of losses beside them."""
+    return np.concatenate(made, axis=-1)
+
+
 # Exact rows
 
 
+@pytest.mark.parametrize("bounds", BOUNDS, ids=str)
 @pytest.mark.parametrize("p", [2, 5, 33])
-def test_a_row_has_the_same_bits_whatever_is_beside_it(p):
+def test_a_row_has_the_same_bits_whatever_is_beside_it(p, bounds):
     rows = grid_rows(400, p)
     order = np.random.default_rng(1).permutation(400)
     for matrix in matrices(p).values():
-        expected = stretched_rows(rows, matrix)
-        np.testing.assert_array_equal(stretched_rows(rows[order], matrix), expected[order])
+        expected = joined(shortened_rows(rows, matrix, *bounds))
+        shuffled = joined(shortened_rows(rows[order], matrix, *bounds))
+        np.testing.assert_array_equal(shuffled, expected[order])
         for chunk in (1, 7, 150):
-            parts = [stretched_rows(rows[i : i + chunk], matrix) for i in range(0, 400, chunk)]
+            parts = [
+                joined(shortened_rows(rows[i : i + chunk], matrix, *bounds))
+                for i in range(0, 400, chunk)
+            ]
             np.testing.assert_array_equal(np.concatenate(parts), expected)
 
 
@@ -89,10 +101,15 @@ def test_no_row_is_longer_than_the_grid(p):
     for seed in range(3 if p < 300 else 1):
         rows = grid_rows(300 if p < 300 else 30, p, seed)
         for name, matrix in matrices(p, seed).items():
-            z = stretched_rows(rows, matrix)
-            assert (z == np.trunc(z)).all()
+            for bounds in BOUNDS:
+                z, factors = shortened_rows(rows, matrix, *bounds)
+                assert (z == np.trunc(z)).all()
+                lengths = (whole(z) ** 2).sum(axis=-1)
+                assert max(lengths) <= GRID**2, name
+                assert ((factors >= 0.0) & (factors <= 1.0)).all()
+            z, factors = shortened_rows(rows, matrix, *NORMALISED)
             lengths = (whole(z) ** 2).sum(axis=-1)
-            assert max(lengths) <= GRID**2, name
+            assert (factors == 1.0).all()
             # No more is lost than rounding toward zero takes from each of p coordinates.
             alive = np.array(lengths, dtype=float) > 0
             assert (np.sqrt(np.array(lengths, dtype=float))[alive] > GRID - math.sqrt(p) - 1).all()
@@ -106,7 +123,8 @@ def test_rows_are_the_direction_of_the_product_rounded_toward_zero(p):
         assert np.abs(integers).max() < 2.0 ** matrix_bits(p)
         products = whole(rows) @ whole(integers).T
         assert (np.abs(products) <= 2**53).all()
-        for z, product in zip(stretched_rows(rows, matrix), products, strict=True):
+        made, _ = shortened_rows(rows, matrix, *NORMALISED)
+        for z, product in zip(made, products, strict=True):
             largest = max(abs(x) for x in product)
             if largest == 0:
                 assert not z.any()
@@ -121,6 +139,25 @@ def test_rows_are_the_direction_of_the_product_rounded_toward_zero(p):
                 exact = GRID * abs(x) / length
                 assert found == 0 or (found > 0) == (x > 0)
                 assert exact - 1.0 - 1e-6 < abs(found) <= exact * (1.0 + EXACT)
+
+
+@pytest.mark.parametrize("bounds", BOUNDS[1:], ids=str)
+@pytest.mark.parametrize("p", [1, 2, 5, 33])
+def test_rows_and_losses_are_divided_by_the_lengths_between_the_bounds(p, bounds):
+    """Against floats: M b/max(low, ‖M b‖) and min(1, high/‖M b‖)."""
+    low, high = bounds
+    rows = grid_rows(60, p)
+    images, outcomes = matrices(p), []
+    for name in ("identity", "normal", "scaled columns", "scaled rows"):
+        matrix = images[name]
+        products = (rows / GRID * math.sqrt(0.5)) @ matrix.T
+        lengths = np.linalg.norm(products, axis=-1, keepdims=True) + 2.0**-100
+        made, factors = shortened_rows(rows, matrix, low, high)
+        expected = products / np.maximum(low, lengths)
+        np.testing.assert_allclose(made / GRID, expected, rtol=0, atol=3.0 * math.sqrt(p) / GRID)
+        np.testing.assert_allclose(factors, np.minimum(1.0, high / lengths), rtol=p / GRID)
+        outcomes.append(np.concatenate([lengths < low, lengths > high], axis=-1).any(axis=0))
+    assert p == 1 or np.any(outcomes, axis=0).all()  # some rows are on either side
 
 
 def test_rows_that_the_matrix_makes_nothing_of_are_void():
@@ -140,7 +177,7 @@ def test_rows_that_the_matrix_makes_nothing_of_are_void():
         np.testing.assert_array_equal(made.gram, alone.gram)
         np.testing.assert_array_equal(made.response, alone.response)
         if feedback == "bandit":
-            np.testing.assert_array_equal(made.told, [GRID**2 // 4, GRID**2])
+            np.testing.assert_array_equal(made.told, [GRID**2 // 4, GRID**2, GRID**2 // 2])
         empty = exact_moments(data, feedback, losses, np.zeros((3, 3)))
         assert not empty.gram.any()
         assert not empty.response.any()
@@ -160,7 +197,7 @@ def test_rows_that_the_matrix_makes_nothing_of_are_void():
 )
 def test_a_matrix_that_is_not_as_published_is_refused(matrix):
     with pytest.raises(PrivateData, match=r"must be as a release publishes it.*publishable"):
-        stretched_rows(np.full((1, 2), float(GRID)), matrix)
+        shortened_rows(np.full((1, 2), float(GRID)), matrix)
     data = Batch(with_bias(np.ones((4, 1))), np.zeros((4, 1)), np.ones((4, 1), dtype=bool))
     mechanism = dc.PooledRidge().calibrate(dc.Problem(1, 2), dc.Budget(1.0, 1e-5))
     first = mechanism.fit(data, dc.SecureNoise(fast=True)).statistics
@@ -175,7 +212,8 @@ def test_a_matrix_that_is_not_as_published_is_refused(matrix):
 
 @pytest.mark.parametrize(("feedback", "losses"), SHAPES)
 @pytest.mark.parametrize("rows", [1, 7, 5000])
-def test_exact_and_floating_sums_agree_within_the_grid(feedback, losses, rows):
+@pytest.mark.parametrize("bounds", BOUNDS, ids=str)
+def test_exact_and_floating_sums_agree_within_the_grid(feedback, losses, rows, bounds):
     """Two roundings move a row by at most 3√p·2^−20, and a centred label moves by 2^−20."""
     data = batch(rows, feedback, 2, losses)
     legal = legal_rows(data, feedback, losses)
@@ -184,32 +222,43 @@ def test_exact_and_floating_sums_agree_within_the_grid(feedback, losses, rows):
     for name, matrix in matrices(WIDTH).items():
         if name in ("huge and tiny", "one direction", "all alike", "largest", "smallest"):
             continue  # floats of a simulation are for matrices that have an inverse
-        exact = exact_moments(data, feedback, losses, matrix)
-        floating = floating_moments(same, feedback, centre(losses, ACTIONS), matrix)
+        if name == "tiny" and bounds[0] > 0.0:
+            continue  # rows of no length are void where they are exact
+        exact = exact_moments(data, feedback, losses, matrix, bounds)
+        floating = floating_moments(same, feedback, centre(losses, ACTIONS), matrix, bounds)
         assert exact.gram_unit == exact.response_unit == 2.0**-40
         gram = np.abs(exact.gram * exact.gram_unit - floating.gram).max()
         assert gram <= rows * 2.0 * off
         response = np.abs(exact.response * exact.response_unit - floating.response).max()
-        assert response <= rows * (off + 2.0**-20)
+        assert response <= rows * (off + 2.0**-19)  # a loss is rounded once more if shortened
         assert (exact.told is None) == (floating.told is None) == (feedback == "full")
         if feedback == "bandit":
             told = exact.told * exact.gram_unit
             assert abs(told[0] - floating.told[0]) <= rows * 2.0**-21 + rows * EXACT
             assert told[1] == floating.told[1] == rows
+            assert abs(told[2] - floating.told[2]) <= rows * 2.0**-19 + rows * EXACT
 
 
+@pytest.mark.parametrize("bounds", [*BOUNDS, (100.0, 300.0)], ids=str)
 @pytest.mark.parametrize(("feedback", "losses"), SHAPES)
-def test_floating_sums_are_those_of_a_loop(feedback, losses):
+def test_floating_sums_are_those_of_a_loop(feedback, losses, bounds):
+    low, high = bounds
     data, middle = batch(60, feedback, 4, losses), centre(losses, ACTIONS)
     matrix = np.random.default_rng(0).normal(size=(WIDTH, WIDTH)) * 10.0 ** np.arange(WIDTH)
-    made = floating_moments(data, feedback, middle, matrix)
+    made = floating_moments(data, feedback, middle, matrix, bounds)
     gram, response = np.zeros_like(made.gram), np.zeros_like(made.response)
+    told = np.zeros(3)
     for b, row_losses, observed in zip(data.features, data.losses, data.observed, strict=True):
-        v = matrix @ b / np.linalg.norm(matrix @ b)
+        length = np.linalg.norm(matrix @ b)
+        v = matrix @ b / max(low, length)
         for action in np.flatnonzero(observed):
-            response[action] += (row_losses[action] - middle) * v
+            loss = row_losses[action] - middle
+            response[action] += loss * min(1.0, high / length) * v
+            told += [loss / 2, 1.0, 2 * loss**2]
             if feedback == "bandit" or action == 0:
                 gram[action] += np.outer(v, v)
+    if feedback == "bandit":
+        np.testing.assert_allclose(made.told, told, rtol=0, atol=60 * EXACT)
     np.testing.assert_allclose(made.gram, gram, rtol=0, atol=60 * EXACT)
     np.testing.assert_allclose(made.response, response, rtol=0, atol=60 * EXACT)
 
@@ -226,7 +275,7 @@ def test_a_published_matrix_is_published_as_it_is(p):
         if name == "largest":
             continue  # no document holds such numbers
         gram, response = np.zeros((1, p, p)), np.zeros((1, p))
-        told = Statistics(gram, response, 4, 1.0, matrix, matrix.T, np.array([1.0, 3.0]))
+        told = Statistics(gram, response, 4, 1.0, matrix, matrix.T, np.array([1.0, 3.0, 2.0]))
         read = Statistics.from_json(json.loads(json.dumps(told.to_json())))
         np.testing.assert_array_equal(read.matrix, matrix, err_msg=name)
         np.testing.assert_array_equal(read.following, matrix.T, err_msg=name)

@@ -58,7 +58,7 @@ def standard_draws(feedback, batches):
     for number in range(1, len(batches) + 1):
         noise = dc.SeededNoise(SEED, number)
         packed = noise.normal("gram", (blocks, WIDTH * (WIDTH + 1) // 2))
-        told = () if feedback == "full" else (noise.normal("told", (2,)),)
+        told = () if feedback == "full" else (noise.normal("told", (3,)),)
         draws.append((packed, noise.normal("response", (ACTIONS, WIDTH)), *told))
     return draws
 
@@ -68,14 +68,38 @@ def standard_draws(feedback, batches):
 @pytest.mark.parametrize("numbers", [(0.4, 1e-6, 10.0), (1.5, 0.3, 0.0)], ids=str)
 @pytest.mark.parametrize(("feedback", "losses"), SHAPES)
 def test_every_release_of_a_chain_is_the_literal_one(feedback, losses, numbers, budget, geometry):
+    check_chain(feedback, losses, numbers, budget, geometry)
+
+
+@pytest.mark.parametrize("budget", [NONE, dc.Budget(8.0, 1e-5), dc.Budget(50.0, 1e-5)], ids=str)
+def test_every_release_of_a_chain_of_clicks_is_the_literal_one(budget):
+    signals = check_chain("bandit", "general", NUMBERS, budget, "learned", clicks=True)
+    assert signals[-1][0] == 0.0
+    assert signals[-1][1] < 0.15
+
+
+NUMBERS = (0.4, 1e-6, 10.0)
+
+
+def check_chain(feedback, losses, numbers, budget, geometry, clicks=False):
+    """Compare all that a chain publishes with the transcription; return the signals.
+
+    With ``clicks`` losses are 0.9 and more, so that contexts are unclear and the offset is large.
+    """
     floor, ridge, clear = numbers
     oracle = dc.PooledRidge(
         floor=floor, ridge=ridge, clear=clear, response_weight=2.0, geometry=geometry
     )
     case = OracleCase(oracle, budget, feedback, losses)
-    batches, scales = batches_for(case), case.calibrated
+    batches = batches_for(case)
+    if clicks:
+        batches = [
+            replace(each, losses=0.9 + 0.1 * each.losses)
+            for each in batches_for(case, (60, 400, 90, 700))
+        ]
+    scales = case.calibrated
     assert scales.response * (2.0 if feedback == "bandit" else 1.0) == scales.gram
-    stretched = geometry == "learned" and budget.private
+    stretched = geometry == "learned"
     assert scales.stretched == stretched
     draws, middle = standard_draws(feedback, batches), literal.middle(losses, ACTIONS)
     expected = literal.pooled(
@@ -89,19 +113,21 @@ def test_every_release_of_a_chain_is_the_literal_one(feedback, losses, numbers, 
     )
     matrix = np.eye(WIDTH) if stretched else None
     fits = chain(case.calibrated, batches)
-    for data, fit, drawn, (theta, following) in zip(batches, fits, draws, expected, strict=True):
-        assert_close(fit.predictor.weights, uncentred(theta, middle))
+    for data, fit, drawn, found in zip(batches, fits, draws, expected, strict=True):
+        assert_close(fit.predictor.weights, uncentred(found.theta, middle))
         assert fit.predictor.link == "clip"
         told = fit.statistics
         assert (told.records, told.variance) == (data.records, scales.gram**2)
         assert_close(told.matrix, matrix)
-        assert_close(told.following, following)
-        fared = None
+        assert_close(told.following, found.following)
+        sums = None
         if stretched and feedback == "bandit":
-            half = sum((data.losses[data.observed] - 0.5) / 2)
-            fared = np.array([half, data.observed.sum()]) + scales.gram * drawn[2]
-        assert_close(told.told, fared)
-        matrix = following
+            centred = data.losses[data.observed] - 0.5
+            sums = [sum(centred) / 2, len(centred), 2 * sum(centred**2)] + scales.gram * drawn[2]
+        assert_close(told.told, sums)
+        assert_close(told.signal, found.signal)
+        matrix = found.following
+    return [each.signal for each in expected]
 
 
 def assert_close(found, expected, tolerance=SOLVER):
@@ -133,7 +159,20 @@ WRONG = {
     "another matrix": (
         geometry.Pool,
         "following",
-        lambda self, right=geometry.Pool.following: 1.001 * right(self),
+        lambda self, share=None, right=geometry.Pool.following: 1.001 * right(self, share),
+    ),
+    "another spread that is clear": (geometry, "CLEAR_SPREAD", 0.081),
+    "another floor where contexts are unclear": (pooled_statistics, "UNCLEAR_FLOOR", 5.1),
+    "other bounds of rows": (pooled_statistics, "UNCLEAR", 3.1),
+    "rows and losses divided alike": (
+        pooled_statistics.PooledStatistics,
+        "row_bounds",
+        lambda *_: pooled_statistics.SHORTENED,
+    ),
+    "no longer constant": (
+        geometry.Pool,
+        "following",
+        lambda self, _, right=geometry.Pool.following: right(self),
     ),
     "another length": (geometry.Pool, "typical_length", lambda self: self.records**0.0),
 }
@@ -141,14 +180,17 @@ PLAIN_TOO = 4
 moments_stretched = moments.stretched_sums
 
 
+def check_both_chains(kind):
+    for clicks in (False, True):
+        check_chain("bandit", "general", NUMBERS, dc.Budget(50.0, 1e-5), kind, clicks=clicks)
+
+
 @pytest.mark.parametrize("wrong", WRONG)
 def test_a_wrong_release_is_caught(monkeypatch, wrong):
     monkeypatch.setattr(*WRONG[wrong])
     for kind in ["learned", "plain"] if wrong in list(WRONG)[:PLAIN_TOO] else ["learned"]:
         with pytest.raises(AssertionError):
-            test_every_release_of_a_chain_is_the_literal_one(
-                "bandit", "general", (0.4, 1e-6, 10.0), dc.Budget(50.0, 1e-5), kind
-            )
+            check_both_chains(kind)
 
 
 def joined(batches):
@@ -159,21 +201,66 @@ def joined(batches):
 @pytest.mark.parametrize(("feedback", "losses"), SHAPES)
 def test_without_a_budget_it_is_least_squares_on_the_whole_past(feedback, losses, lengths):
     """The ridge of 1e-6 only decides what no record has told: there a loss is the middle one."""
-    case = OracleCase(dc.PooledRidge(), NONE, feedback, losses)
+    case = OracleCase(dc.PooledRidge(geometry="plain"), NONE, feedback, losses)
     batches = batches_for(case, lengths)
     data = joined(batches)
     found = chain(case.calibrated, batches)[-1].predictor.weights
-    middle = literal.middle(losses, ACTIONS)
+    assert_close(found, least_squares(data, np.ones(data.records), losses), 1e-6)
+
+
+@pytest.mark.parametrize("lengths", [(40,), (40, 20), (50, 7, 80), (60, 1, 3, 40, 7)], ids=str)
+@pytest.mark.parametrize(("feedback", "losses"), SHAPES)
+def test_without_a_budget_learned_geometry_only_weighs_rows(feedback, losses, lengths):
+    """Rows and losses are divided by max(1, ‖M b‖): least squares, weighted by its squared inverse.
+
+    Least squares without these weights would differ by far more.
+    """
+    case = OracleCase(dc.PooledRidge(), NONE, feedback, losses)
+    batches = batches_for(case, lengths)
+    fits, data = chain(case.calibrated, batches), joined(batches)
+    weights = np.concatenate(
+        [
+            1.0 / np.maximum(1.0, ((each.features @ fit.statistics.matrix.T) ** 2).sum(axis=-1))
+            for each, fit in zip(batches, fits, strict=True)
+        ]
+    )
+    found = fits[-1].predictor.weights
+    assert_close(found, least_squares(data, weights, losses), 1e-6)
+    if len(lengths) > 1:
+        plain = least_squares(data, np.ones(data.records), losses)
+        assert np.abs(found - plain).max() > 1e-3
+
+
+def least_squares(data, weights, losses):
+    """θ_a of plain features that minimises Σ w·(y − φᵀθ)² over the rows that tell of action a."""
+    middle, found = literal.middle(losses, ACTIONS), []
     for action in range(ACTIONS):
         told = data.observed[:, action]
-        centred = data.losses[told, action] - middle
-        theta = np.linalg.lstsq(data.features[told], centred, rcond=1e-3)[0]
-        np.testing.assert_allclose(found[action], uncentred(theta, middle), rtol=0, atol=1e-6)
+        root = np.sqrt(weights[told])
+        centred = root * (data.losses[told, action] - middle)
+        theta = np.linalg.lstsq(root[:, None] * data.features[told], centred, rcond=1e-3)[0]
+        found.append(uncentred(theta, middle))
+    return np.array(found)
+
+
+@pytest.mark.parametrize("offset", [0.02, 0.3, 0.5, 0.97])
+@pytest.mark.parametrize("feedback", ["bandit", "full"])
+def test_without_a_budget_a_linear_truth_is_found_whatever_the_offset(feedback, offset):
+    case = OracleCase(dc.PooledRidge(), NONE, feedback)
+    slopes = 0.02 * np.random.default_rng(5).uniform(-1.0, 1.0, size=(ACTIONS, WIDTH))
+    truth = slopes + offset * CENTRE * np.eye(WIDTH)[0]
+    batches = [
+        replace(each, losses=each.features @ truth.T)
+        for each in batches_for(case, (60, 20, 100, 30))
+    ]
+    for fit in chain(case.calibrated, batches):
+        assert_close(fit.predictor.weights, truth, 1e-6)
 
 
 def test_one_batch_or_several_say_the_same_without_a_budget():
+    """Rows in plain coordinates; where they are stretched, only the first batch is not weighed."""
     for feedback, losses in SHAPES:
-        case = OracleCase(dc.PooledRidge(ridge=0.1), NONE, feedback, losses)
+        case = OracleCase(dc.PooledRidge(ridge=0.1, geometry="plain"), NONE, feedback, losses)
         batches = batches_for(case)
         parts = chain(case.calibrated, batches)[-1].predictor.weights
         whole = case.calibrated.fit(joined(batches), dc.SeededNoise(SEED)).predictor.weights
@@ -206,12 +293,9 @@ def stack_of(many):
 @pytest.mark.parametrize(("feedback", "losses"), SHAPES)
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_a_stacked_chain_is_its_single_chains(feedback, losses, library, geometry):
-    """Seeds (S, 1) meet runs (R,): budgets, floors and ridges differ.
-
-    One budget is infinite where rows are plain; without noise they are, whatever the geometry.
-    """
+    """Seeds (S, 1) meet runs (R,): budgets, floors and ridges differ, and one is infinite."""
     wrap = (lambda data: data) if library == "numpy" else as_torch(pytest.importorskip("torch"))
-    epsilons = (0.5, 2.0, 8.0, math.inf if geometry == "plain" else 50.0)
+    epsilons = (0.5, 2.0, 50.0, math.inf)
     floors = (0.2, 0.4, 0.8, 0.4)
     cases = [
         OracleCase(
@@ -235,7 +319,7 @@ def test_a_stacked_chain_is_its_single_chains(feedback, losses, library, geometr
             alone = chain(case.calibrated, data[s], dc.SeededNoise(seed))
             for one, many in zip(alone, together, strict=True):
                 assert_close(np.asarray(many.predictor.weights)[s, r], one.predictor.weights)
-                for name in ("gram", "response", "following", "told"):
+                for name in ("gram", "response", "following", "told", "signal"):
                     several = getattr(many.statistics, name)
                     cell = None if several is None else np.asarray(several)[s, r]
                     assert_close(cell, getattr(one.statistics, name))
@@ -368,21 +452,24 @@ def test_releases_follow_from_published_numbers_alone(form):
         assert float(sums["variance"]) == pytest.approx(sigma**2, rel=1e-12)
         public = {
             name: decode_array(sums[name]) if name in sums else None
-            for name in ("gram", "response", "matrix", "following", "told")
+            for name in ("gram", "response", "matrix", "following", "told", "signal")
         }
         public["gram"] = unpacked(public["gram"])
         for name, step in (("gram", gram), ("response", response), ("told", told)):
             assert_close(public[name], step, 1e-12)
         # What was fitted is the matrix that was published, to the last bit.
         np.testing.assert_array_equal(public["matrix"], matrix)
-        heard = None if told is None else public["told"][1]
         history.append(
-            literal.Sums(public["gram"], public["response"], n, sigma, public["matrix"], heard)
+            literal.Sums(
+                public["gram"], public["response"], n, sigma, public["matrix"], public["told"]
+            )
         )
-        theta, following = literal.conclusion(history, floor, ridge, clear)
+        theta, following, signal = literal.conclusion(history, floor, ridge, clear)
+        history[-1].signal = public["signal"]
         weights = decode_array(document["predictor"]["weights"])
         assert_close(weights, uncentred(theta, middle), 1e-9)
         assert_close(public["following"], following, 1e-8)  # integers of 31 bits
+        assert_close(public["signal"], signal, 1e-9)
         if document["gram"] is not None:
             assert_close(decode_array(document["gram"]["values"]), public["gram"], 1e-12)
         matrix = public["following"]

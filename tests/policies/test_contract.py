@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import FrozenInstanceError, dataclass, fields, replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -18,6 +19,8 @@ from catalogue import (
     every_policy_stack,
     features,
     releases,
+    signals_for,
+    with_signal,
 )
 from discreet import plan as plans
 from discreet.policies import Policy
@@ -88,8 +91,8 @@ def relabel(released, order):
 def test_the_contract(policy, link):
     x = features(5)
     for grams in GRAMS if policy.uses_radii else ("block",):
-        for count in (1, 2, 5):
-            released = releases(count, link, grams, seed=count)
+        for count, clear in product((1, 2, 5), signals_for(policy)):
+            released = releases(count, link, grams, seed=count, clear=clear)
             check_simplex(policy, released, x)
             check_rows_alone(policy, released, x)
             check_relabelling(policy, released, x)
@@ -150,16 +153,15 @@ def test_the_catalogue_is_complete():
 @pytest.mark.parametrize("policies", every_policy_stack)
 def test_a_stack_answers_like_its_members(policies, link):
     stacked = dc.stack(policies)
-    released = releases(4, link)
-    x = features(6)
-    singles = np.stack([policy.probabilities(released, x) for policy in policies])
-    together = np.broadcast_to(stacked.probabilities(released, x), singles.shape)
-    np.testing.assert_allclose(together, singles, rtol=0, atol=EXACT)
-
-    u = np.random.default_rng(1).random((6, 2))
-    actions = np.broadcast_to(stacked.sample(released, x, u), (len(policies), 6))
-    expected = np.stack([policy.sample(released, x, u) for policy in policies])
-    np.testing.assert_array_equal(actions, expected)
+    x, u = features(6), np.random.default_rng(1).random((6, 2))
+    for clear in signals_for(policies[0]):
+        released = releases(4, link, clear=clear)
+        singles = np.stack([policy.probabilities(released, x) for policy in policies])
+        together = np.broadcast_to(stacked.probabilities(released, x), singles.shape)
+        np.testing.assert_allclose(together, singles, rtol=0, atol=EXACT)
+        actions = np.broadcast_to(stacked.sample(released, x, u), (len(policies), 6))
+        expected = np.stack([policy.sample(released, x, u) for policy in policies])
+        np.testing.assert_array_equal(actions, expected)
 
 
 @pytest.mark.parametrize("grams", GRAMS)
@@ -167,14 +169,14 @@ def test_a_stack_answers_like_its_members(policies, link):
 def test_seeds_meet_stacks(policies, grams):
     """Features (S, 1, n, p), policies (R,) and releases (S, R, ...) give (S, R, n, A)."""
     seeds, runs = 2, len(policies)
-    released = releases(3, grams=grams, lead=(seeds, runs))
     x = np.stack([features(5, seed) for seed in range(seeds)])
     u = np.random.default_rng(2).random((seeds, 5, 2))
     stacked = dc.stack(policies)
-    together = stacked.probabilities(released, x[:, None])
-    actions = stacked.sample(released, x[:, None], u[:, None])
-    for seed in range(seeds):
-        for run, policy in enumerate(policies):
+    for clear in signals_for(policies[0]):
+        released = releases(3, grams=grams, lead=(seeds, runs), clear=clear)
+        together = stacked.probabilities(released, x[:, None])
+        actions = stacked.sample(released, x[:, None], u[:, None])
+        for seed, (run, policy) in product(range(seeds), enumerate(policies)):
             one = slice_of(released, seed, run)
             expected = policy.probabilities(one, x[seed])
             cell = np.broadcast_to(together, (seeds, runs, 5, ACTIONS))[seed, run]
@@ -188,7 +190,10 @@ def slice_of(released, seed, run):
     for item in released.items:
         predictor = replace(item.predictor, weights=item.predictor.weights[seed, run])
         gram = replace(item.gram, values=item.gram.values[seed, run])
-        items.append(replace(item, predictor=predictor, gram=gram))
+        made = item.statistics
+        if made is not None:
+            made = replace(made, signal=made.signal[seed, run])
+        items.append(replace(item, predictor=predictor, gram=gram, statistics=made))
     return replace(released, items=tuple(items))
 
 
@@ -196,15 +201,16 @@ def slice_of(released, seed, run):
 def test_samples_follow_the_probabilities(policy):
     """Over a fine grid of uniforms an action's share is its probability, up to 1/grid."""
     grid = 400
-    released = releases(3, "clip")
     x = features(1, seed=3)
     ticks = (np.arange(grid) + 0.5) / grid
     u = np.stack(np.meshgrid(ticks, ticks, indexing="ij"), axis=-1).reshape(-1, 2)
-    actions = policy.sample(released, np.repeat(x, len(u), axis=0), u)
-    shares = np.bincount(actions, minlength=ACTIONS) / len(u)
-    expected = policy.probabilities(released, x)[0]
-    np.testing.assert_allclose(shares, expected, rtol=0, atol=2 / grid)
-    assert (shares[expected == 0.0] == 0.0).all()
+    for clear in signals_for(policy):
+        released = releases(3, "clip", clear=clear)
+        actions = policy.sample(released, np.repeat(x, len(u), axis=0), u)
+        shares = np.bincount(actions, minlength=ACTIONS) / len(u)
+        expected = policy.probabilities(released, x)[0]
+        np.testing.assert_allclose(shares, expected, rtol=0, atol=2 / grid)
+        assert (shares[expected == 0.0] == 0.0).all()
 
 
 @pytest.mark.parametrize("policy", every_policy)
@@ -251,21 +257,26 @@ EXTREMES = np.array(
 )
 
 
-def released_with(losses, count):
+def released_with(losses, count, clear=(None,)):
     """Releases whose predictions at the rows of the identity matrix are exactly ``losses``."""
-    released = Released(losses.shape[1])
+    released, rng = Released(losses.shape[1]), np.random.default_rng(3)
     for number in range(1, count + 1):
         gram = Gram(np.zeros((1, len(losses), len(losses))), dense=False, step=1.0)
         predictor = Predictor(losses.T.copy(), "identity")
-        released = released.add(Release(number, 2 ** (number - 1), predictor, gram))
+        records = 2 ** (number - 1)
+        made = None
+        if clear[0] is not None:
+            made = with_signal(rng, np.array(clear[0]), number, records)
+        released = released.add(Release(number, records, predictor, gram, statistics=made))
     return released, np.eye(len(losses))
 
 
 @pytest.mark.parametrize("policy", every_policy)
 def test_extreme_predictions(policy):
     """η·B·f of 1e6 and far beyond, equal predictions, predictions outside [0, 1]."""
-    for count in (1, 9) if isinstance(policy, dc.BonusPO) else (1, 9, 20):
-        released, x = released_with(EXTREMES, count)
+    counts = (1, 9) if isinstance(policy, dc.BonusPO) else (1, 9, 20)
+    for count, clear in product(counts, signals_for(policy)):
+        released, x = released_with(EXTREMES, count, clear)
         check_simplex(policy, released, x)
         probabilities = policy.probabilities(released, x)
         if not isinstance(policy, dc.SquareCB | dc.FastCB | dc.AdaCB):  # these favour the first

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import discreet as dc
-from catalogue import POLICIES, features, releases
+from catalogue import POLICIES, features, releases, with_signal
 from discreet.features.joint import Joint
 from discreet.features.offered import OfferedBlocks, OfferedPairs
 from discreet.policies import one_row
@@ -26,7 +26,10 @@ from tolerances import EXACT
 BY_ARRAYS = {"BonusPO"}
 """Built-in policies without a form in plain numbers: B steps are slow in either form."""
 BONUS = dc.ReplayBonusPO(learning_rate=0.5, bonus=5.0)
-MORE = {"ReplayBonusPO": (dc.ReplayBonusPO(), BONUS)}
+MORE = {
+    "ReplayBonusPO": (dc.ReplayBonusPO(), BONUS),
+    "AdaptivePO": (dc.AdaptivePO(), dc.AdaptivePO(0.5, 5.0, 100.0)),
+}
 
 U = np.array([[0.9, 0.1]])
 
@@ -45,11 +48,14 @@ def asked(draw, policies):
     released = Released(actions, Schedule(half_life=draw(st.sampled_from([None, 1, 3]))))
     link = draw(st.sampled_from(["identity", "logistic", "clip"]))
     spread = draw(st.sampled_from([0.1, 1.0, 4.0]))
+    clear = draw(st.sampled_from([None, 0.0, 0.3, 0.9, 1.0])) if kind != "pairs" else None
     for number in range(1, draw(st.integers(0, 9)) + 1):
         weights = np.eye(width)[0] + spread * rng.normal(size=(blocks, width))
         rows = rng.normal(size=(blocks, 2**number, width)) / np.sqrt(width)
         gram = Gram(np.swapaxes(rows, 1, 2) @ rows, dense=False, step=1.0)
-        released = released.add(Release(number, 2**number, Predictor(weights, link), gram))
+        made = None if clear is None else with_signal(rng, np.array(clear), number, 2**number)
+        release = Release(number, 2**number, Predictor(weights, link), gram, statistics=made)
+        released = released.add(release)
     x = joint.context.map(rng.normal(size=dimension))
     if kind == "plain":
         return policy, released, x

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import discreet as dc
-from catalogue import ACTIONS, POLICIES, features, releases
+from catalogue import ACTIONS, POLICIES, features, releases, signals_for
 from discreet.releases.release import Gram, Predictor, Release
 from discreet.releases.released import Released
 from discreet.schedule import Schedule
@@ -77,6 +77,16 @@ def literal_probabilities(policy, released, x):
             case dc.ReplayBonusPO(rate, bonus):
                 replayed = [table[i] for table in history.losses]
                 row = policy_optimisation.replay_bonus_po(replayed, history.lengths, rate, bonus)
+            case dc.AdaptivePO(rate, bonus, scale):
+                replayed = [table[i] for table in history.losses]
+                row = policy_optimisation.replay_bonus_po(replayed, history.lengths, rate, bonus)
+                if released.signal is not None:
+                    clear, deviation = released.signal
+                    gamma = inverse_gap.gap_weight(scale / deviation, 0.5, history.lengths)
+                    gap = inverse_gap.square_cb(losses, gamma)
+                    row = [
+                        clear * one + (1 - clear) * two for one, two in zip(row, gap, strict=True)
+                    ]
         table.append(row)
     return np.array(table)
 
@@ -88,13 +98,14 @@ def test_probabilities_are_the_literal_ones(name, link):
     for policy in POLICIES[name]:
         for count in COUNTS:
             for grams in ("block", "shared", "dense") if policy.uses_radii else ("block",):
-                released = releases(count, link, grams, seed=10 * count)
-                np.testing.assert_allclose(
-                    policy.probabilities(released, x),
-                    literal_probabilities(policy, released, x),
-                    rtol=0,
-                    atol=EXACT,
-                )
+                for clear in signals_for(policy):
+                    released = releases(count, link, grams, seed=10 * count, clear=clear)
+                    np.testing.assert_allclose(
+                        policy.probabilities(released, x),
+                        literal_probabilities(policy, released, x),
+                        rtol=0,
+                        atol=EXACT,
+                    )
 
 
 def one_row(losses, count):

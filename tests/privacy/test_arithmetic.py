@@ -40,6 +40,8 @@ def reordered(batch, order):
 
 
 MATRIX = publishable(np.random.default_rng(2).normal(size=(6, 6)) * 10.0 ** np.arange(-3, 3))
+BOUNDS = (20.0, 40.0)
+"""Rows that are stretched by MATRIX have lengths on both sides of each."""
 GEOMETRIES = pytest.mark.parametrize("matrix", [None, MATRIX], ids=["plain", "stretched"])
 
 
@@ -60,19 +62,39 @@ def test_sums_are_the_same_bits_in_any_order_and_chunking(matrix, monkeypatch):
 def test_sums_are_those_of_unbounded_integers(matrix):
     batch = batch_of(300)
     legal = legal_rows_module.legal_rows(batch, "bandit", "general")
-    grid = legal.grid if matrix is None else legal_rows_module.stretched_rows(legal.grid, matrix)
+    grid, shrink = legal.grid, np.ones((300, 1))
+    if matrix is not None:
+        grid, shrink = legal_rows_module.shortened_rows(legal.grid, matrix, *BOUNDS)
+        assert 0.2 < (shrink < 1.0).mean() < 0.8
     rows = grid.astype(np.int64).astype(object)
-    centred = np.trunc((legal.targets - 0.5) * GRID).astype(np.int64).astype(object)
+    whole = np.trunc((legal.targets - 0.5) * GRID)
+    centred = whole.astype(np.int64).astype(object)
+    shortened = np.trunc(whole * shrink).astype(np.int64).astype(object)
     weights = legal.weights.astype(np.int64).astype(object)
-    moments = exact_moments(batch, "bandit", "general", matrix)
-    if matrix is not None:  # ½·Σ(y − ½) and the count, in steps of 2^−40
-        assert list(moments.told) == [(weights * centred).sum() * 2**19, 300 * 2**40]
+    moments = exact_moments(batch, "bandit", "general", matrix, BOUNDS)
+    if matrix is not None:  # ½·Σ(y − ½), the count and 2·Σ(y − ½)², in steps of 2^−40
+        squares = 2 * (weights * centred**2).sum()
+        assert list(moments.told) == [(weights * centred).sum() * 2**19, 300 * 2**40, squares]
         assert moments.told.dtype == np.int64
     for action in range(3):
         gram = (weights[:, action, None] * rows).T @ rows
         np.testing.assert_array_equal(moments.gram[action].astype(object), gram)
-        response = rows.T @ (weights[:, action] * centred[:, action])
+        response = rows.T @ (weights[:, action] * shortened[:, action])
         np.testing.assert_array_equal(moments.response[action].astype(object), response)
+
+
+def test_sums_of_many_squares_are_those_of_unbounded_integers():
+    """2^15 squares of 2^38 are 2^53: from there on floats would round, in an order of their own."""
+    n = 2**17
+    losses = np.random.default_rng(0).beta(0.2, 0.2, size=(n, 1))
+    for first in (0.5, 0.5 + 2.0**-20):  # one of the two sums is odd, which no such float is
+        losses[0] = first
+        batch = Batch(with_bias(np.zeros((n, 1))), losses, np.ones((n, 1), dtype=bool))
+        told = exact_moments(batch, "bandit", "general", np.eye(2)).told
+        centred = [int(each) for each in np.trunc((losses[:, 0] - 0.5) * GRID)]
+        squares = 2 * sum(each**2 for each in centred)
+        assert list(told) == [sum(centred) * 2**19, n * 2**40, squares]
+        assert squares > 2**55
 
 
 def test_a_full_chunk_of_the_largest_products_is_exact():
@@ -93,11 +115,16 @@ def test_the_largest_batch_leaves_room_for_noise():
     for oracle, feedback in (
         (Ridge(), "full"),
         (PooledRidge(), "full"),
-        *((PooledRidge(response_weight=weight), "bandit") for weight in (1 / 8, 2.0, 2.8)),
+        *(
+            (PooledRidge(response_weight=weight, geometry=geometry), "bandit")
+            for weight in (1 / 8, 2.0, 2.8)
+            for geometry in ("learned", "plain")
+        ),
     ):
         scales = oracle.calibrate(Problem(50, 11, feedback), Budget(0.01, 1e-5))
-        assert 2**62 / (scales.gram * 2 * GRID**2) > 1000
-        assert 2**62 / (scales.response * math.sqrt(2) * GRID**2) > 1000
+        plain = not getattr(scales, "stretched", False)  # steps of 2^−41 and 2^−40/√2, else 2^−40
+        assert 2**62 / (scales.gram * (2 if plain else 1) * GRID**2) > 1000
+        assert 2**62 / (scales.response * (math.sqrt(2) if plain else 1) * GRID**2) > 1000
 
 
 def test_the_largest_stretched_sums_fit_too():
@@ -110,6 +137,7 @@ def test_the_largest_stretched_sums_fit_too():
     assert moments.gram[0, 2, 2] == moments.told[1] == n * GRID**2
     assert moments.response[0, 2] == n * GRID**2 // 2
     assert moments.told[0] == n * GRID**2 // 4
+    assert moments.told[2] == n * GRID**2 // 2
 
 
 def test_a_larger_batch_is_refused_by_its_public_size(monkeypatch):
@@ -185,7 +213,7 @@ def test_every_coordinate_that_neighbours_touch_is_paid_for(feedback, touched, o
         (one.gram != two.gram)[:, rows, columns].sum() + (one.response != two.response).sum()
     )
     if matrix is not None and feedback == "bandit":
-        touched += 2  # the count differs if one of the two slots is void
+        touched += 3  # the count differs if one of the two slots is void
         moved += int((one.told != two.told).sum())
     # Two blocks, or one block and all responses; the bias corner, or the count, may be equal.
     assert touched - 1 <= moved <= touched

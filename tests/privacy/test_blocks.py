@@ -66,9 +66,9 @@ def test_unit_draws_of_the_response_are_orthonormal_up_to_sigma():
 
 
 def test_unit_draws_of_what_is_told_are_orthonormal_up_to_sigma():
-    told = replace(empty(3, 2, 3), told=np.zeros(2))
-    moved = np.stack([noisy_told(told, SIGMA, UnitDraw(k)) for k in range(2)])
-    np.testing.assert_allclose(moved, SIGMA * np.eye(2), atol=EXACT)
+    told = replace(empty(3, 2, 3), told=np.zeros(3))
+    moved = np.stack([noisy_told(told, SIGMA, UnitDraw(k)) for k in range(3)])
+    np.testing.assert_allclose(moved, SIGMA * np.eye(3), atol=EXACT)
     assert noisy_told(empty(3, 2, 3), SIGMA, UnitDraw(0)) is None
 
 

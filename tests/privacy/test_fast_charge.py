@@ -54,8 +54,8 @@ def test_what_is_charged_is_what_was_drawn(oracle, radii, feedback):
     observed = np.eye(ACTIONS, dtype=bool)[[0, 1]] | (feedback == "full")
     rows = Batch(dc.UnitBall(WIDTH - 1).map(np.eye(2, WIDTH - 1)), np.ones((2, ACTIONS)), observed)
     made.fit(rows, noise)
-    told = noise.shapes.pop("told", ())  # one record moves both numbers
-    assert told == ((2,) if isinstance(oracle, PooledRidge) and feedback == "bandit" else ())
+    told = noise.shapes.pop("told", ())  # one record moves all three numbers
+    assert told == ((3,) if isinstance(oracle, PooledRidge) and feedback == "bandit" else ())
     drawn = sum(told) + sum(
         (2 if feedback == "bandit" else blocks) * each for blocks, each in noise.shapes.values()
     )
@@ -134,6 +134,6 @@ def test_a_learner_charges_it():
         release = learner.release()
         assert release.event == learner.ledger.entries[0].event
         costs[name] = release.event.sampler_distance, learner.ledger.spent().epsilon
-    k = 11 * 14 + 2  # p(p + 3), and what is told
+    k = 11 * 14 + 3  # p(p + 3), and sums of losses, counts and squares
     assert costs["fast"][0] - costs["exact"][0] == pytest.approx(k * 1e-15)
     assert costs["exact"][1] < costs["fast"][1] <= 1.0

@@ -52,15 +52,16 @@ def half_vectors(moments, weight):
     return np.concatenate([(gram[..., rows, columns] * root).ravel(), response.ravel(), told])
 
 
-def structured_exact(first, second, feedback, losses, weight=1.0, matrix=None):
-    moments = [exact_moments(batch, feedback, losses, matrix) for batch in (first, second)]
+def structured_exact(first, second, feedback, losses, weight=1.0, *rows):
+    """``rows``: a matrix, and the bounds (low, high)."""
+    moments = [exact_moments(batch, feedback, losses, *rows) for batch in (first, second)]
     one, two = (half_vectors(each, weight) for each in moments)
     return float(np.linalg.norm(one - two))
 
 
-def structured_floating(first, second, feedback, losses, weight=1.0, matrix=None):
+def structured_floating(first, second, feedback, losses, weight=1.0, *rows):
     middle = centre(losses, first.n_actions)
-    moments = [floating_moments(batch, feedback, middle, matrix) for batch in (first, second)]
+    moments = [floating_moments(batch, feedback, middle, *rows) for batch in (first, second)]
     one, two = (half_vectors(each, weight) for each in moments)
     return float(np.linalg.norm(one - two))
 
@@ -86,11 +87,17 @@ def one_zero_rows(n_actions):
     return [(1.0 - zero[0], 1.0 - zero[0]), (1.0 - zero[0], 1.0 - zero[1])]
 
 
-def climb(distance, n_actions, feedback, rows=None, starts=3, seed=0):
+ENDS = (0.0, 1.0)
+INSIDE = (0.0, 0.25, 0.42, 0.5, 0.58, 0.75, 1.0)
+"""Losses to be tried where their squares are released: then a distance is not convex in them."""
+
+
+def climb(distance, n_actions, feedback, rows=None, starts=3, seed=0, tried=ENDS):
     """The largest distance over contexts (and losses, unless ``rows`` fixes them).
 
     Contexts are free numbers, which ``with_bias`` projects. Losses start anywhere in [0, 1];
-    a squared distance is convex in them, so each action then tries the four ends of its pair.
+    without squares a squared distance is convex in them, so each action then tries the four ends
+    of its pair, or all pairs of the losses ``tried``.
     """
     rng = np.random.default_rng(seed)
     best, where = 0.0, None
@@ -111,11 +118,11 @@ def climb(distance, n_actions, feedback, rows=None, starts=3, seed=0):
             for _ in range(1 if fixed is not None else 3):
                 contexts = minimize(lost, contexts, (losses,), method="L-BFGS-B").x
                 for action in range(n_actions if fixed is None else 0):
-                    trials = [losses.copy() for _ in range(5)]
-                    for trial, ends in zip(
-                        trials, itertools.product((0, 1), repeat=2), strict=False
+                    trials = [losses.copy() for _ in range(len(tried) ** 2 + 1)]
+                    for trial, pair in zip(
+                        trials, itertools.product(tried, repeat=2), strict=False
                     ):
-                        trial[:, action] = ends
+                        trial[:, action] = pair
                     losses = min(trials, key=lambda trial, x=contexts: lost(x, trial))
             contexts = minimize(lost, contexts, (losses,), method="L-BFGS-B").x
             if -lost(contexts, losses) > best:
@@ -183,7 +190,7 @@ SQUEEZED = publishable(np.diag([2.0**-6, 1.0, 1.0]))
 """Makes the constant short, so that two rows may point in any two directions."""
 
 STRETCHED = [
-    *(("bandit", "general", 3, weight) for weight in (0.3, 1.0, 1.7, 2.0, math.sqrt(8.0))),
+    *(("bandit", "general", 3, weight) for weight in (0.125, 0.3, 0.54, 1.0, 2.0, math.sqrt(8.0))),
     *(("full", "one_label", A, 1.0) for A in (2, 3, 4, 6, 10)),
     ("full", "one_label", 3, 0.5),
     *(("full", "general", A, 1.0) for A in (2, 5, 8)),
@@ -201,15 +208,111 @@ def test_stretched_sensitivity_is_attained_and_never_exceeded(feedback, losses, 
         feedback,
         rows,
         starts=6,
+        tried=INSIDE if feedback == "bandit" else ENDS,
     )
     assert_tight(found, declared)
     assert_tight(structured_exact(first, second, feedback, losses, weight, SQUEEZED), declared)
 
 
+@pytest.mark.parametrize("bounds", [(1.0, 1.0), (0.5, 2.0), (0.8, 1.25), (0.02, 50.0)])
+@pytest.mark.parametrize(("feedback", "losses", "n_actions"), CASES)
+def test_rows_between_two_lengths_stay_inside_and_attain_it(feedback, losses, n_actions, bounds):
+    """Rows of any length: those of length one, with losses as they are, attain the bound."""
+    rows = one_zero_rows(n_actions) if losses == "one_label" else None
+    weight = 2.0 if feedback == "bandit" else 1.0
+    declared = ridge_sensitivity(feedback, n_actions, losses == "one_label", weight, True)
+    for longest in (1.0, 3.0):
+        matrix = publishable(math.sqrt(2.0) * longest * np.diag([2.0**-12, 1.0, 1.0]))
+        rest = feedback, losses, weight, matrix, bounds
+        found, (first, second) = climb(
+            lambda one, two, rest=rest: structured_floating(one, two, *rest),
+            n_actions,
+            feedback,
+            rows,
+            tried=INSIDE if feedback == "bandit" else ENDS,
+        )
+        exact = structured_exact(first, second, *rest)
+        assert max(found, exact) <= HIGH * declared
+        if longest == 1.0:
+            assert_tight(found, declared)
+            assert_tight(exact, declared)
+
+
+def squared_change(alpha, beta, t, h, factors=(1.0, 1.0), half=0.5, squares=2.0):
+    """The squared change between unit rows that meet at t, with centred losses α/2 and β/2.
+
+    Responses have half-width h and losses multiplied by ``factors``; ``half`` and ``squares`` are
+    the weights of Σ(y − ½) and of Σ(y − ½)². [docs/privacy/ridge.md]
+    """
+    one, two = factors[0] * alpha, factors[1] * beta
+    response = h**2 * (one**2 + two**2 - 2.0 * one * two * t)
+    sums = (half * (alpha - beta) / 2.0) ** 2 + (squares * (alpha**2 - beta**2) / 4.0) ** 2
+    return 2.0 - 2.0 * t**2 + response + sums
+
+
+def largest_change(weight, **told):
+    """Its maximum over a dense grid of losses, angles and factors; with void slots.
+
+    Against a void slot the row, its response and the three sums are all that moves; rows in two
+    blocks change as rows at a right angle do.
+    """
+    ends = np.linspace(-1.0, 1.0, 41)
+    factors = np.array([0.0, 0.3, 0.7, 1.0])
+    axes = np.meshgrid(ends, ends, np.linspace(-1.0, 1.0, 65), factors, factors, indexing="ij")
+    alpha, beta, t, one, two = axes
+    found = float(squared_change(alpha, beta, t, weight / 2.0, (one, two), **told).max())
+    half, squares = told.get("half", 0.5), told.get("squares", 2.0)
+    void = 1.0 + (weight / 2.0) ** 2 + (half / 2.0) ** 2 + 1.0 + (squares / 4.0) ** 2
+    return max(found, void)
+
+
+@pytest.mark.parametrize("weight", [0.125, 0.3, 0.5, 0.53, 0.54, 1.0, 1.7, 2.0, math.sqrt(8.0)])
+def test_three_sums_beside_stretched_rows_cost_what_is_declared(weight):
+    """Losses inside [0, 1] included: with a small weight they are worse than the ends."""
+    declared = ridge_sensitivity("bandit", 3, weight=weight, normalised=True)
+    assert_tight(math.sqrt(largest_change(weight)), declared)
+
+
+def test_the_default_pays_a_quarter_for_three_sums():
+    assert largest_change(2.0) == pytest.approx(4.75, abs=1e-12)
+    assert ridge_sensitivity("bandit", 3, weight=2.0, normalised=True) ** 2 == pytest.approx(4.75)
+    ends = [0.5 * (2.0 + h**2) ** 2 + 0.25 for h in (0.0625, 0.15, 0.25)]
+    inside = [largest_change(2.0 * h) for h in (0.0625, 0.15, 0.25)]
+    assert (np.array(inside) > 1.003 * np.array(ends)).all()
+
+
+@pytest.mark.parametrize(
+    ("weight", "told"),
+    [
+        (2.0, {"half": 1.0}),  # Σ(y − ½), not halved
+        (2.0, {"squares": 6.0}),
+        (1.0, {"squares": 4.0}),
+        (0.125, {"squares": 4.0}),
+        (0.125, {"squares": 2.2}),
+        (0.125, {"half": 0.55}),
+    ],
+)
+def test_sabotage_larger_weights_of_the_three_sums_exceed_it(weight, told):
+    declared = ridge_sensitivity("bandit", 3, weight=weight, normalised=True)
+    assert largest_change(weight, **told) > 1.001 * declared**2
+
+
+def test_the_largest_loss_is_always_at_an_end():
+    """d/dr of 2 + h²(r² + s²) + h⁴r²s²/2 + (r + s)²/16 + (r² − s²)²/4 is positive for r ≥ s."""
+    r, s = np.meshgrid(np.linspace(0.0, 1.0, 201), np.linspace(0.0, 1.0, 201), indexing="ij")
+    for h in (0.0, 0.0625, 0.25, 1.0, math.sqrt(2.0)):
+        t = h**2 * r * s / 2.0
+        best = squared_change(r, -s, t, h)
+        steps = np.diff(best, axis=0)
+        assert (steps[(r >= s)[:-1]] > 0.0).all()
+        assert (best >= squared_change(r, s, -t, h) - 1e-12).all()
+
+
 def worst_of_directions(one, two, n_actions, losses, weight, rows):
     """The largest distance of two records' statistics, v and v' anywhere in the unit ball.
 
-    Written out from v, v' and what is heard, without the shipped sums; ``told`` with one action.
+    Written out from v, v' and what is heard, without the shipped sums; with one action also sums
+    of losses, counts and squares.
     """
     heard = [
         np.array([action == a or action == "all" for a in range(n_actions)])
@@ -221,8 +324,9 @@ def worst_of_directions(one, two, n_actions, losses, weight, rows):
         blocks = told if bandit else told[:1]
         gram = [b * np.outer(v, v) for b in blocks]
         response = [weight * h * (each - middle) * v for h, each in zip(told, y, strict=True)]
-        fared = [0.5 * (told * (y - middle)).sum(), told.sum()] if bandit else []
-        return np.concatenate([np.ravel(gram), np.ravel(response), fared])
+        centred = told * (y - middle)
+        sums = [0.5 * centred.sum(), told.sum(), 2.0 * (centred**2).sum()] if bandit else []
+        return np.concatenate([np.ravel(gram), np.ravel(response), sums])
 
     def lost(x, y):
         v, w = (each / max(1.0, np.linalg.norm(each)) for each in x.reshape(2, -1))
@@ -238,8 +342,9 @@ def worst_of_directions(one, two, n_actions, losses, weight, rows):
 
 
 def loss_rows(n_actions):
-    """Ends of [0, 1]: a squared distance is convex in losses."""
-    alike = [tuple(np.full(n_actions, each) for each in ends) for ends in ((0, 0), (0, 1), (1, 0))]
+    """Ends of [0, 1], and with bandit feedback losses of about 0.42 beside them."""
+    some = ((0, 0), (0, 1), (1, 0), (1, 0.42), (0.58, 0), (0.42, 0.58))
+    alike = [tuple(np.full(n_actions, each) for each in ends) for ends in some]
     return [*alike, (np.arange(n_actions) % 2, np.arange(n_actions) % 2)]
 
 
@@ -259,11 +364,13 @@ def test_no_directions_in_the_ball_and_no_slots_exceed_the_stretched_sensitivity
             assert_tight(found, declared)
         else:
             assert found < (1.0 - 1e-5) * declared
+            s = np.linspace(0.0, 1.0, 1001)
+            apart = squared_change(1.0, -s, 0.0, weight / 2.0).max()
             known = {  # v alone; or v and v' in different blocks
-                (0, VOID): 2.0 + weight**2 / 4.0 + 1.0 / 16.0,
-                (0, 1): 2.0 + weight**2 / 2.0 + 0.25,
+                (0, VOID): 2.0 + weight**2 / 4.0 + 1.0 / 16.0 + 0.25,
+                (0, 1): apart,
             }
-            assert found**2 == pytest.approx(known.get((one, two), found**2), rel=1e-6)
+            assert found**2 == pytest.approx(known.get((one, two), found**2), rel=1e-4)
 
 
 @pytest.mark.parametrize(("feedback", "losses", "n_actions", "weight"), STRETCHED)
@@ -276,8 +383,10 @@ def test_exact_stretched_statistics_of_wild_records_and_matrices_stay_inside(
         matrix = rng.normal(size=(DIMENSION + 1, DIMENSION + 1))
         matrix *= 10.0 ** rng.uniform(-8, 8, size=matrix.shape) * 10.0 ** rng.uniform(-140, 140)
         first, second = (wild_record(rng, n_actions) for _ in range(2))
-        arguments = (feedback, losses, weight, publishable(matrix))
-        assert structured_exact(first, second, *arguments) <= HIGH * declared
+        low = 10.0 ** rng.uniform(-8, 0)
+        for bounds in ((0.0, math.inf), (low, 1.0 / low), (1.0, 1.0)):
+            arguments = (feedback, losses, weight, publishable(matrix), bounds)
+            assert structured_exact(first, second, *arguments) <= HIGH * declared
 
 
 @pytest.mark.parametrize("n_actions", [3, 6, 10])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import sqrtm
@@ -106,8 +106,9 @@ def raised(matrix, floor):
 class Sums:
     """One batch as it was released: noisy Gram blocks, noisy responses, and their coordinates.
 
-    ``matrix`` M says that rows were v = M b/‖M b‖; with None they were b. ``heard`` is the noisy
-    number of losses, where it was told.
+    ``matrix`` M says that rows were stretched; with None they were b. ``told`` holds the noisy
+    ½·Σ(y − middle), number of losses and 2·Σ(y − middle)², and ``signal`` (λ, τ) was published with
+    this batch, both with bandit feedback only.
     """
 
     gram: Any
@@ -115,37 +116,66 @@ class Sums:
     records: int
     sigma: float
     matrix: Any = None
-    heard: float | None = None
+    told: Any = None
+    signal: Any = None
 
 
-def stretched(features, matrix):
-    """Rows M b/‖M b‖."""
-    rows = [matrix @ b for b in features]
-    return np.array([row / math.sqrt(sum(x * x for x in row)) for row in rows])
+class Found(NamedTuple):
+    """θ_a of plain features for centred losses, the next matrix, and (λ, τ)."""
+
+    theta: Any
+    following: Any
+    signal: Any
 
 
-def noisy_sums(batch, draws, middle, sigma, response_sigma, matrix=None):
+def between(low, value, high):
+    return min(max(low, value), high)
+
+
+def row_bounds(records, p, sigma, history):
+    """w = n/(n + k·p·σ²) and 1/w, k = 3·(1000/3)^λ, with the λ of the release before."""
+    published = history[-1].signal if history else None
+    clear = 1.0 if published is None else published[0]
+    w = records / (records + 3.0 * (1000.0 / 3.0) ** clear * p * sigma**2)
+    return w, 1.0 / w
+
+
+def shortened(features, losses, middle, matrix, low, high):
+    """Rows M b/max(low, ‖M b‖), and losses whose distance from the middle is shortened."""
+    rows, moved = [], []
+    for b, row_losses in zip(features, losses, strict=True):
+        image = matrix @ b
+        length = math.sqrt(sum(x * x for x in image))
+        rows.append(image / max(low, length))
+        moved.append(middle + (row_losses - middle) * min(1.0, high / length))
+    return np.array(rows), np.array(moved)
+
+
+def noisy_sums(batch, draws, middle, sigma, response_sigma, matrix=None, history=()):
     """One batch's sums in the coordinates of ``matrix``, with noise from standard draws."""
     features, losses, observed = batch
-    rows = features if matrix is None else stretched(features, matrix)
+    rows, moved, told = features, losses, None
+    if matrix is not None:
+        bounds = row_bounds(len(features), len(features[0]), sigma, history)
+        rows, moved = shortened(features, losses, middle, matrix, *bounds)
     blocks = [
-        noisy_block((rows, losses, observed), a, middle, sigma, response_sigma, *draws[:2])
+        noisy_block((rows, moved, observed), a, middle, sigma, response_sigma, *draws[:2])
         for a in range(len(losses[0]))
     ]
     gram = np.array([each for each, _ in blocks[: len(draws[0])]])
-    heard = None
     if matrix is not None and len(draws) > 2:
-        heard = observed.sum() + sigma * draws[2][1]
+        centred = losses[observed] - middle
+        told = [sum(centred) / 2, len(centred), 2 * sum(centred**2)] + sigma * draws[2]
     response = np.array([each for _, each in blocks])
-    return Sums(gram, response, len(features), sigma, matrix, heard)
+    return Sums(gram, response, len(features), sigma, matrix, told)
 
 
 def conclusion(history, floor, ridge, clear, half_life=None):
-    """θ_a of plain features for centred losses, and the next matrix (None without geometry)."""
-    p, blocks = history[-1].response.shape[1], len(history[-1].gram)
-    M = np.eye(p) if history[-1].matrix is None else history[-1].matrix
-    back = np.linalg.inv(M)
-    S, r = np.zeros((blocks, p, p)), np.zeros(history[-1].response.shape)
+    """What follows from the releases of ``history``, as ``Found``."""
+    newest, p = history[-1], history[-1].response.shape[1]
+    blocks, actions = len(newest.gram), len(newest.response)
+    M = np.eye(p) if newest.matrix is None else newest.matrix
+    S, r, told = np.zeros((blocks, p, p)), np.zeros((actions, p)), np.zeros(3)
     variance = N = heard = counted = 0.0
     for age, each in zip(range(len(history) - 1, -1, -1), history, strict=True):
         if half_life is not None and age > 5 * half_life:
@@ -162,29 +192,74 @@ def conclusion(history, floor, ridge, clear, half_life=None):
             r[a] += w * C @ response
         variance += (w * each.sigma * kappa) ** 2
         N += w * n
-        heard += w * (n if each.heard is None else each.heard)
-        counted += 0.0 if each.heard is None else (w * each.sigma) ** 2
-    heard = min(max(heard, 3 * math.sqrt(counted)), N)
+        heard += w * (n if each.told is None else each.told[1])
+        if each.told is not None:
+            told += w * np.array(each.told)
+            counted += (w * each.sigma) ** 2
     s = math.sqrt(2 * p * variance)
-    theta = [
-        np.linalg.solve(raised(S[a if blocks > 1 else 0], floor * s + ridge * N), response)
-        for a, response in enumerate(r)
-    ]
-    if history[-1].matrix is None:
-        return np.array(theta), None
-    least = 0.3 * math.sqrt(blocks) * s
+
+    def solved(least):
+        return [
+            np.linalg.solve(raised(S[a if blocks > 1 else 0], least), response)
+            for a, response in enumerate(r)
+        ]
+
+    theta = solved(floor * s + ridge * N)
+    if newest.matrix is None:
+        return Found(np.array(theta), None, None)
+    if newest.told is not None:
+        heard = between(3 * math.sqrt(counted) + 2.0**-20 * N, heard, N)
+    back, least = np.linalg.inv(M), 0.3 * math.sqrt(blocks) * s + 1.0 / p
     known = 2.0**-32 * (N + least) * np.trace(back @ back.T)
-    T = raised(sum(S) + known * M @ M.T, least)
+    spread = sum(S) + known * M @ M.T
+    T = raised(spread, least)
     # The constant feature is 1/√2: in plain coordinates its corner is ½ for each loss heard.
     c = math.sqrt(0.5 * heard / (back @ T @ back.T)[0, 0])
-    following = math.sqrt(N / p) * np.linalg.inv(sqrtm(T)) @ M
-    return np.array([M.T @ each / c for each in theta]), following
+    low, high = row_bounds(newest.records, p, newest.sigma, history[:-1])
+    length = between(low, c, high)
+    # Rows have length one where they were c long and reach above the noise in all directions.
+    axes = np.linalg.eigh(spread)[1].T
+    reached = sum(max(0.0, axis @ sum(S) @ axis) / (axis @ T @ axis) for axis in axes)
+    size = math.sqrt(heard / p) * math.sqrt(p / max(1.0, reached)) / c
+    following = size * np.linalg.inv(sqrtm(T)) @ M
+    if newest.told is None:
+        return Found(np.array([M.T @ each / length for each in theta]), following, None)
+    found = signal([each / length for each in theta], T / heard, told, heard, math.sqrt(counted))
+    unclear, m = 1.0 - found[0], between(-0.5, 2 * told[0] / heard, 0.5)
+    theta = solved(floor * s + ridge * N + 5.0 * unclear * s)
+    share = unclear * 2 * (math.sqrt(m**4 + m**2 / 2) - m**2)
+    following = with_longer_constant(following, share)
+    return Found(np.array([M.T @ each / length for each in theta]), following, found)
+
+
+def signal(theta, second_moment, told, heard, sigma):
+    """λ from the spread of predictions between actions, and the standard deviation of losses."""
+    mean = sum(theta) / len(theta)
+    spread = sum((each - mean) @ second_moment @ (each - mean) for each in theta) / len(theta)
+    m, error = between(-0.5, 2 * told[0] / heard, 0.5), sigma / heard
+    most = 0.25 - max(0.0, abs(m) - 2 * error) ** 2
+    variance = max(0.0, told[2] / (2 * heard) - m**2) + error / 2
+    deviation = math.sqrt(max(min(variance, most), 1e-12))
+    return np.array([between(0.0, math.sqrt(spread) / 0.08 - 1.0, 1.0), deviation])
+
+
+def with_longer_constant(matrix, share):
+    """The matrix M stretched along the constant feature, so that this has ``share`` of ‖M b‖² = 1.
+
+    In M b the constant ½√2 is the part ½√2/‖u‖ along u, the first row of M⁻¹: u·M b = b_0.
+    """
+    u = np.linalg.inv(matrix)[0]
+    own = 0.5 / (u @ u)
+    rest = max(1.0 - own, 0.05)
+    stretch = max(1.0, math.sqrt(share / (1.0 - share) * rest / own))
+    longer = np.eye(len(u)) + (stretch - 1.0) * np.outer(u, u) / (u @ u)
+    return math.sqrt((rest + own) / (rest + own * stretch**2)) * longer @ matrix
 
 
 def pooled(
     batches, draws, middle, floor, ridge, clear, sigma, response_sigma, geometry, half_life=None
 ):
-    """θ_a and the next matrix after each batch, from all noisy statistics so far.
+    """What follows after each batch from all noisy statistics so far, as ``Found``.
 
     ``batches`` are (features, losses, observed), ``draws`` standard normal: those of the Gram, the
     response and, with bandit feedback, of what is told. ``geometry``: whether rows are stretched.
@@ -192,7 +267,7 @@ def pooled(
     history, found = [], []
     matrix = np.eye(batches[0][0].shape[1]) if geometry else None
     for batch, noise in zip(batches, draws, strict=True):
-        history.append(noisy_sums(batch, noise, middle, sigma, response_sigma, matrix))
+        history.append(noisy_sums(batch, noise, middle, sigma, response_sigma, matrix, history))
         found.append(conclusion(history, floor, ridge, clear, half_life))
-        matrix = found[-1][1]
+        history[-1].signal, matrix = found[-1].signal, found[-1].following
     return found

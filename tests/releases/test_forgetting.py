@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 import discreet as dc
 from catalogue import OracleCase, batch_for
 from discreet.billboard.recomputation import recompute
-from discreet.oracles.mechanisms.geometry import pooled
 from discreet.oracles.mechanisms.pooled_statistics import PooledStatistics
 from discreet.releases.forgetting import HALF_LIVES, remembered
 from discreet.releases.release import Gram, Predictor, Release
 from discreet.releases.released import Released
+from discreet.rows.batch import Batch
 from discreet.schedule import Schedule
 from discreet.simulate.engine import run
 from oracles.test_pooled_ridge import arrays, chain, standard_draws
@@ -62,12 +62,16 @@ def test_the_pool_is_the_literal_one(half_life, geometry, budget):
     drawn = standard_draws("bandit", batches)
     expected = literal.pooled([arrays(b) for b in batches], drawn, 0.5, *numbers, half_life)
     middle = 0.5 * np.sqrt(2.0) * np.eye(scales.problem.p)[0]
-    for fit, (theta, following) in zip(chain(mechanism, batches), expected, strict=True):
+    for fit, found in zip(chain(mechanism, batches), expected, strict=True):
         np.testing.assert_allclose(
-            fit.predictor.weights, theta + middle, rtol=SOLVER, atol=1e3 * SOLVER
+            fit.predictor.weights, found.theta + middle, rtol=SOLVER, atol=1e3 * SOLVER
         )
-        if following is not None:
-            np.testing.assert_allclose(fit.statistics.following, following, rtol=1e-6, atol=1e-6)
+        assert (fit.statistics.following is None) == (geometry == "plain")
+        if geometry == "learned":
+            for name in ("following", "signal"):
+                np.testing.assert_allclose(
+                    getattr(fit.statistics, name), getattr(found, name), rtol=1e-6, atol=1e-6
+                )
 
 
 @pytest.mark.parametrize("half_life", [None, 1, 2, 3])
@@ -126,8 +130,7 @@ def plan(half_life, budget=BUDGET, **words):
 
 
 def test_noise_may_dominate_for_thousands_of_releases(tmp_path):
-    """Each matrix is shorter than the one before: without a power of two taken out now and then
-    the numbers leave the range of floats after some 440 releases."""
+    """Matrices make rows about as long as one: they stay where they are, however long a chain."""
     sizes = {"features": dc.UnitBall(1), "first_batch": 2, "longest_batch": 2}
     noisy = plan(1, **sizes)
     learner = dc.Learner(
@@ -138,14 +141,13 @@ def test_noise_may_dominate_for_thousands_of_releases(tmp_path):
         learner.observe(decided.id, [0.0, 1.0])
     released = learner.released
     assert len(released.items) == 1_100
-    assert any(item.statistics.excess for item in released.items)
-    for item in released.items:
+    for item in released.items:  # the noise is not seeded: bounds that leave room
         assert np.isfinite(item.predictor.weights).all()
-        assert 2.0**-66 < np.abs(item.statistics.matrix).max() < 2.0**66
+        assert 2.0**-40 < np.abs(item.statistics.matrix).max() < 2.0**40
     # Whoever has the documents finds the same, and notices a matrix with another power of two.
     released.save(tmp_path / "released.json")
     assert len(recompute(Released.load(tmp_path / "released.json"))) == 1_100
-    forged = next(item for item in released.items[1:] if item.statistics.matrix.max() > 0.4)
+    forged = released.items[500]
     numbers = replace(forged.statistics, matrix=2.0 * forged.statistics.matrix)
     items = list(released.items[: forged.number])
     items[-1] = replace(forged, statistics=numbers)
@@ -153,38 +155,22 @@ def test_noise_may_dominate_for_thousands_of_releases(tmp_path):
         recompute(replace(released, items=tuple(items)))
 
 
-@pytest.mark.parametrize("powers", [(-300, 0), (-70, 70), (80, -80)])
-def test_powers_of_two_are_taken_out_and_put_back(powers):
-    """What is concluded is the same to the bit as from matrices that need no power taken out."""
-    case = OracleCase(dc.PooledRidge(), BUDGET)
-    mechanism = replace(case.calibrated, problem=replace(case.calibrated.problem, half_life=2))
-    made = chain(mechanism, [batch_for(case, rows, seed=rows) for rows in (20, 30, 25)])
-    # Coordinates of the second batch are 2^power times as long as the first publishes them, and
-    # so on: powers of two that add up to nothing leave the first batch as it is.
-    far = [
-        replace(each.statistics, following=np.ldexp(each.statistics.following, power))
-        for each, power in zip(made, (*powers, 0), strict=True)
-    ]
-    for place, before in enumerate(far[:-1]):
-        used = mechanism.matrix_after(before.following)
-        assert not before.excess or 0.5 <= np.abs(used).max() < 1.0
-        np.testing.assert_array_equal(np.ldexp(used, before.excess), before.following)
-        far[place + 1] = replace(far[place + 1], matrix=used)
-    there = pooled(far, 10.0, half_life=2)
-    # The same relation between all, with the powers in the coordinates of the earlier ones.
-    near = [
-        replace(
-            each,
-            matrix=np.ldexp(each.matrix, -sum(later.excess for later in far[place:-1])),
-            following=np.ldexp(each.following, -each.excess),
-        )
-        for place, each in enumerate(far)
-    ]
-    assert not any(each.excess for each in near)
-    here = pooled(near, 10.0, half_life=2)
-    for name in ("gram", "response", "noise", "records"):
-        np.testing.assert_array_equal(getattr(there, name), getattr(here, name))
-    np.testing.assert_array_equal(there.following(), here.following())
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("feedback", ["bandit", "full"])
+@pytest.mark.parametrize(("width", "rows"), [(2, 2), (4, 3)])
+def test_matrices_stay_of_one_size_over_thousands_of_noisy_releases(width, rows, feedback, seed):
+    """Two or three records a release; losses are in the middle, or far from it."""
+    problem = dc.Problem(ACTIONS, width, feedback, half_life=1)
+    mechanism, kept = dc.PooledRidge().calibrate(problem, BUDGET), ()
+    rng = np.random.default_rng(seed)
+    for number in range(1, 1_101):
+        x = dc.UnitBall(width - 1).map(np.full((rows, width - 1), 0.3))
+        losses = np.where(seed < 2, 0.0, 0.9) + 0.1 * rng.integers(2, size=(rows, ACTIONS))
+        observed = np.eye(ACTIONS, dtype=bool)[rng.integers(ACTIONS, size=rows)]
+        data = Batch(x, losses, observed | (feedback == "full"))
+        found = mechanism.fit(data, dc.SeededNoise(seed, number), kept).statistics
+        assert 2.0**-20 < np.abs(found.following).max() < 2.0**20
+        kept = (*kept, found)[-(HALF_LIVES + 1) :]
 
 
 def learnt(plan):
@@ -206,7 +192,9 @@ def test_the_ledger_knows_nothing_of_a_half_life_and_releases_can_be_recomputed(
         recompute(other)
 
 
-@pytest.mark.parametrize("policy", [dc.ReplayBonusPO(), dc.SquareCB(), dc.LinUCB(width=0.3)])
+@pytest.mark.parametrize(
+    "policy", [dc.AdaptivePO(), dc.ReplayBonusPO(), dc.SquareCB(), dc.LinUCB(width=0.3)]
+)
 def test_many_runs_at_once_are_the_runs_alone(policy):
     rng = np.random.default_rng(3)
     x = rng.uniform(-0.7, 0.7, size=(150, 2))
@@ -222,19 +210,24 @@ def test_many_runs_at_once_are_the_runs_alone(policy):
         run(mixed, plans[0].features.map(x), y, seeds=[0])
 
 
-def test_the_world_changes_and_only_a_learner_that_forgets_follows():
-    """From the middle on the other action is right; no noise, so that nothing is left to luck."""
-    x = np.random.default_rng(4).uniform(-0.7, 0.7, size=(6_000, 2))
-    right = (x[:, 0] > 0) ^ (np.arange(6_000) >= 3_000)
+@pytest.mark.parametrize("policy", [dc.AdaptivePO(), dc.ReplayBonusPO()])
+def test_the_world_changes_and_only_a_learner_that_forgets_follows(policy):
+    """From the middle on the other action is right; no noise, so that nothing is left to luck.
+
+    The mean loss from 500 rounds after the change to 1,000.
+    """
+    x = np.random.default_rng(4).uniform(-0.7, 0.7, size=(4_000, 2))
+    right = (x[:, 0] > 0) ^ (np.arange(4_000) >= 3_000)
     ends = {}
     for half_life in (None, 2):
-        one = plan(half_life, dc.Budget.none(), first_batch=16, longest_batch=100)
+        words = {"first_batch": 16, "longest_batch": 100, "policy": policy}
+        one = plan(half_life, dc.Budget.none(), **words)
         learner, lost = dc.Learner(one, draws=np.random.default_rng(0)), []
-        for first in range(0, 6_000, 50):
+        for first in range(0, 4_000, 50):
             decided = learner.decide(x[first : first + 50])
             lost.append(decided.action != right[first : first + 50])
             learner.observe(decided.id, lost[-1].astype(float))
-        ends[half_life] = np.mean(lost[-20:])
+        ends[half_life] = np.mean(lost[-10:])
     assert ends[2] < 0.2 < 0.5 < ends[None]
 
 

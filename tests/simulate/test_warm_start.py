@@ -43,12 +43,31 @@ def test_a_wrong_prior_with_a_small_weight_harms_less():
 
 def test_without_noise_a_prior_is_the_same_as_its_rows():
     """Ridge regression on prior and batch together, whatever came first."""
-    plan = replace(PLAN, budget=dc.Budget.none(), first_batch=200)
+    oracle = dc.PooledRidge(geometry="plain")
+    plan = replace(PLAN, budget=dc.Budget.none(), oracle=oracle, first_batch=200)
     mechanism = replace(plan, prior=prior(plan)).mechanism
     both = prior(plan, slice(0, 1_700)).statistics
     parts = prior(plan).statistics, prior(plan, slice(1_500, 1_700)).statistics
     together, apart = mechanism.conclusion([both])[0], mechanism.conclusion(parts)[0]
     np.testing.assert_allclose(together, apart, atol=1e-6)
+
+
+def test_without_noise_a_prior_with_its_own_geometry_finds_a_linear_truth():
+    """Its rows have other weights than those of batches, and no bias."""
+    plan = replace(PLAN, budget=dc.Budget.none(), first_batch=200)
+    losses = 0.9 + 0.1 * X[:, 0] * (PLAYED - 1)
+    parts = [
+        dc.prior_from_logs(plan, X[rows], PLAYED[rows], losses[rows]).statistics
+        for rows in (LOGGED, slice(1_500, 1_700))
+    ]
+    weights = plan.mechanism.conclusion(parts).weights
+    predicted = (plan.features.map(X) @ weights.T)[np.arange(len(X)), PLAYED]
+    np.testing.assert_allclose(predicted, losses, rtol=0, atol=1e-6)
+
+
+def test_a_prior_serves_any_budget():
+    """Rows are stretched without noise too, so that the sums have the same parts."""
+    assert replace(PLAN, prior=prior(), budget=dc.Budget.none()).prior == prior()
 
 
 def test_the_ledger_does_not_see_a_prior():
@@ -149,7 +168,7 @@ def test_full_feedback():
         {"n_actions": 4},
         {"feedback": "full"},
         {"outcome": dc.Reward(0, 1)},
-        {"budget": dc.Budget.none()},
+        {"policy": dc.LinUCB()},
     ],
 )
 def test_a_prior_of_something_else_is_refused(change):

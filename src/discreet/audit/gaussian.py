@@ -30,6 +30,10 @@ TIGHT = 0.999
 """An optimiser that finds less than this share of the declared distance has failed."""
 _STEP = 1e-4
 """Finite differences: far above the grid of 2^−20, far below the size of a context."""
+SLOTS = 600
+"""Slots of a batch after a past: so many that the bounds of rows depend on the signal."""
+INSIDE = (0.25, 0.42, 0.5, 0.58, 0.75)
+"""Losses inside [0, 1]: with small responses, squares of losses move most between 1 and 0.42."""
 _UNNOISED = 1e-9
 """Movement, relative to the noise, that counts as a coordinate without noise."""
 
@@ -117,8 +121,9 @@ class GaussianRelease:
 def largest_distance(subject: Subject, distance: Distance, starts: int = 3, seed: int = 0) -> float:
     """The largest distance between neighbouring records that an optimiser finds.
 
-    Contexts are free numbers, which the features project. A squared distance is convex in the
-    losses, so their ends are tried, in all combinations.
+    Contexts are free numbers, which the features project. The ends of losses are tried in all
+    combinations, and losses inside where their squares are released: there a squared distance is
+    not convex in them.
     """
     from scipy.optimize import minimize
 
@@ -162,21 +167,23 @@ def _first_losses(subject: Subject, rng: Any, start: int) -> Any:
 
 
 def _loss_choices(subject: Subject) -> list[Any]:
-    """Losses at the ends of their range; general rows too where one label was declared.
+    """Losses of two records to be tried; general rows too where one label was declared.
 
     A mechanism that was promised one-label rows must enforce them, so it is tried with others.
     """
     A = subject.n_actions
     rows = [np.array(ends) for ends in itertools.product((0.0, 1.0), repeat=A)]
     if subject.feedback == "bandit":
-        rows = [np.zeros(A), np.ones(A)]
+        inside = INSIDE if subject.stretched else ()
+        rows = [np.full(A, each) for each in (0.0, 1.0, *inside)]
     return [np.stack(pair) for pair in itertools.product(rows, repeat=2)]
 
 
 def exact_gaussian(subject: Subject, starts: int = 3) -> Finding:
     """The largest distance beside the declared one, and the ε that it implies."""
     declared = shift_of(subject.calibrated.event)
-    found = largest_distance(subject, GaussianRelease(subject).distance, starts)
+    release = GaussianRelease(subject, SLOTS if subject.earlier else 1)
+    found = largest_distance(subject, release.distance, starts)
     exact = gaussian_epsilon(found, subject.budget.delta)
     verdict = worst([exact_verdict(exact, subject.epsilon), _verdict(found, declared)])
     return Finding(

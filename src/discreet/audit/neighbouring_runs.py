@@ -185,12 +185,13 @@ class Play:
     def _silent(self, rows: Batch, length: int, past: Released) -> np.ndarray[Any, Any]:
         """Statistics of known records in a batch of this length, without noise.
 
-        Runs differ in the actions, of which there are few, and in the matrix that the release
-        before published, if it did: all other statistics are known already.
+        Runs differ in the actions, of which there are few, and in the matrix and the signal that
+        the release before published, if it did: all other statistics are known already.
         """
-        matrix = past.statistics[-1].following if past.statistics else None
+        newest = past.statistics[-1] if past.statistics else None
         parts = (rows.features, rows.losses, rows.observed)
-        key = (length, None if matrix is None else matrix.tobytes(), *(p.tobytes() for p in parts))
+        parts += () if newest is None else (newest.following, newest.signal)
+        key = (length, *(None if part is None else part.tobytes() for part in parts))
         if key not in self._known:
             read = self._reader(length)
             silent = self.plan.mechanism.fit(read.batch(rows), Chosen(), past.statistics)

@@ -19,8 +19,8 @@ from discreet.privacy.events import to_json
 from discreet.rows.batch import Batch
 
 HOSTILE = 200
-MANY_ROWS = 60_001
-"""More than floating-point numbers could add up exactly."""
+MANY_ROWS = 120_001
+"""More than floating-point numbers could add up exactly, squares of losses included."""
 
 
 def isometry(subject: Subject) -> Finding:
@@ -86,7 +86,8 @@ def exact_sums(subject: Subject) -> Finding:
     contexts = 10.0 * rng.normal(size=(MANY_ROWS, p - 1))  # nearly all of length 1
     observed = np.arange(A) == rng.integers(A, size=MANY_ROWS)[:, None]
     observed |= subject.feedback == "full"
-    rows = UnitBall(p - 1).map(contexts), rng.random((MANY_ROWS, A)), observed
+    losses = rng.beta(0.2, 0.2, size=(MANY_ROWS, A))  # many near the ends: squares are large
+    rows = UnitBall(p - 1).map(contexts), losses, observed
     order = np.argsort(contexts[:, 0])
     one, two = (
         flat(subject.fit(Batch(*parts), Chosen()))

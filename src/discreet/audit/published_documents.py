@@ -179,7 +179,7 @@ class _Target:
     def __init__(self, subject: Subject, plan: Plan, first: Batch, past: Released) -> None:
         self._subject, self._first = subject, first
         self._mechanism: Any = plan.mechanism
-        self._matrix = past.statistics[-1].following if subject.stretched else None
+        self._past = past.statistics
         self.on_grid = subject.mechanism not in (
             "ridge-paper",
             "logistic-gamma",
@@ -211,7 +211,11 @@ class _Target:
             if self._subject.ridge:
                 found["dense response"] = (one.response - two.response).ravel() / mechanism.response
             return found
-        one, two = (exact_moments(each, *kind, self._matrix) for each in (self._first, batch))
+        stretch: tuple[Any, ...] = ()
+        if self._subject.stretched:
+            bounds = mechanism.row_bounds(batch.records, self._past)
+            stretch = self._past[-1].following, bounds
+        one, two = (exact_moments(each, *kind, *stretch) for each in (self._first, batch))
         rows, columns = np.triu_indices(one.gram.shape[-1])
         found = {
             "gram": (one.gram - two.gram)[..., rows, columns],

@@ -27,6 +27,8 @@ DEFAULT_PLAN = "default-plan"
 """``Plan(n_actions, features, budget)`` with the parts that it chooses."""
 SHRUNK = 2.0**-6
 """The constant feature beside a context after it was stretched, where there is a past."""
+CLEAR = 0.5
+"""The signal λ of the release before, where there is a past: bounds of rows lie in between."""
 COPIES = 5
 """Copies of f = 1 beside one f = 0: this choice reveals most at 10,000 trials."""
 
@@ -81,7 +83,7 @@ class Subject:
 
     @property
     def stretched(self) -> bool:
-        """Whether rows are stretched by what earlier releases tell, and normalised."""
+        """Whether rows are stretched by what earlier releases tell, and shortened."""
         return self.mechanism in ("ridge-stretched", JOINT, DEFAULT_PLAN)
 
     @property
@@ -114,25 +116,28 @@ class Subject:
     def earlier(self) -> tuple[Statistics, ...]:
         """What was public before: nothing, or a release whose matrix shrinks the constant feature.
 
-        Without the constant, contexts that are far apart have rows with v·v' < 0.
+        Without the constant, contexts that are far apart have rows with v·v' < 0. A context of
+        length one becomes a row of length one, which no bounds shorten.
         """
         if self.mechanism not in ("ridge-stretched", JOINT):
             return ()
-        return self.past(publishable(np.diag([SHRUNK] + [self._stretch] * self.dimension)))
+        return self.past(publishable(np.diag([SHRUNK] + [_STRETCH] * self.dimension)))
 
     @property
-    def _stretch(self) -> float:
-        """Joint rows are not made longer: a context of length one must become a row of that length,
-        for which the constant takes half of the square away."""
-        return math.sqrt(2.0 - SHRUNK**2) if self.mechanism == JOINT else 1.0
+    def signals(self) -> tuple[float | None, ...]:
+        """Values of λ that a release before may have published; None where it publishes none."""
+        published = self.stretched and self.feedback == "bandit" and self.mechanism != JOINT
+        return (0.0, CLEAR, 1.0) if published else (None,)
 
-    def past(self, following: Any) -> tuple[Statistics, ...]:
-        """One release that published a matrix, which its own statistics do not give."""
+    def past(self, following: Any, clear: float | None = CLEAR) -> tuple[Statistics, ...]:
+        """One release with a matrix and a signal, which its own statistics do not give."""
         A, p = self.n_actions, self.dimension + 1
         bandit, variance = self.feedback == "bandit", self.calibrated.gram**2
         gram = np.stack([64.0 * np.eye(p)] * (A if bandit else 1))
-        told = np.array([0.0, 128.0]) if bandit else None
-        return (Statistics(gram, np.zeros((A, p)), 128, variance, np.eye(p), following, told),)
+        sums = gram, np.zeros((A, p)), 128, variance, np.eye(p), following
+        told = np.array([0.0, 128.0, 64.0]) if bandit else None
+        signal = np.array([clear, 0.5]) if self.signals != (None,) else None
+        return (Statistics(*sums, told, signal),)
 
     def fit(self, batch: Batch, noise: Any) -> Any:
         """A fit of the mechanism as it ships, after what was public before."""
@@ -221,7 +226,7 @@ class Subject:
             rows = label[0] if self.losses == "one_label" else np.ones(A)
             return self.record([1.0, 0.0], rows), self.record([-1.0, 0.0], rows)
         weight = (self.calibrated.gram / self.calibrated.response) ** 2  # ω²
-        constant = SHRUNK / self._stretch if self.earlier else 1.0
+        constant = SHRUNK / _STRETCH if self.earlier else 1.0
         if self.losses == "one_label":
             t, other = (-(1 - 1 / A) / 2, 0) if self.stretched else (weight / (2 * A), 1)
             meeting = _at(t, constant)
@@ -233,6 +238,10 @@ class Subject:
         if self.feedback == "full" or self.mechanism in ("finite", "logistic-gaussian"):
             return self.record([1.0], 1.0), self.record([1.0], 0.0)
         return self.record([1.0], 1.0, 0), self.record([1.0], 1.0, 1)
+
+
+_STRETCH = math.sqrt(2.0 - SHRUNK**2)
+"""Makes up for the half of its squared length that a row loses with the constant."""
 
 
 def _at(t: float, constant: float) -> list[float]:

@@ -30,8 +30,9 @@ WITHOUT_NOISE = 1e-6
 def recompute(released: Released) -> dict[int, list[str]]:
     """The parts of each release that were recomputed; nothing if the oracle pools no statistics.
 
-    Predictor and next matrix of each release must follow from the statistics up to it, and the
-    statistics must fit the plan; else CorruptRelease names the release and the part that differs.
+    Predictor, next matrix and signal of each release must follow from the statistics up to it, and
+    the statistics must fit the plan; else CorruptRelease names the release and the part that
+    differs.
     """
     plan: Any = released.plan
     oracle = plan.get("oracle")
@@ -58,6 +59,7 @@ def recompute(released: Released) -> dict[int, list[str]]:
                 "statistics; recomputation gives another. Do not use the file: ask its publisher."
             )
     parts = ["predictor", "matrix", "following"] if mechanism.stretched else ["predictor"]
+    parts += ["signal"] if released.signal is not None else []
     return {release.number: parts for release in released.items}
 
 
@@ -91,6 +93,9 @@ def misfit(
         holds["statistics.following"] = isinstance(release.event, NonPrivate) or bool(
             np.any(new.following) and np.array_equal(publishable(new.following), new.following)
         )
+    if new.signal is not None:
+        clear, deviation = new.signal
+        holds["statistics.signal"] = 0.0 <= clear <= 1.0 and 0.0 < deviation <= 0.5
     return next((part for part, good in holds.items() if not good), None)
 
 

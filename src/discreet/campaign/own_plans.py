@@ -27,7 +27,7 @@ from discreet.validate import nearest
 
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 PARTS = {
-    "policy": ({"kind": "ReplayBonusPO"}, POLICIES),
+    "policy": ({"kind": "AdaptivePO"}, POLICIES),
     "oracle": ({"kind": "PooledRidge"}, ORACLES),
 }
 """What stands for a part that is not given, and the classes that it may name."""

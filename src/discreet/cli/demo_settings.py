@@ -21,6 +21,7 @@ from discreet.oracles import Logistic, Oracle, PooledRidge, Ridge
 from discreet.plan import Plan
 from discreet.policies import (
     AdaCB,
+    AdaptivePO,
     FastCB,
     Greedy,
     LinUCB,
@@ -71,7 +72,7 @@ _RIDGE = Ridge(ridge=1e-4, noise_ridge=1.0)
 # Found once by a small search on fried and digits, on other seeds than those of the demo, for
 # the mean over ε ∈ {1, 4, ∞}. Only Default is what a plan chooses by itself, and was not searched.
 ALGORITHMS = {
-    "Default": Setting(ReplayBonusPO(), PooledRidge(), batches={}),
+    "Default": Setting(AdaptivePO(), PooledRidge(), batches={}),
     "VanillaPO": Setting(VanillaPO(scale=2.0), _RIDGE),
     "ReplayBonusPO": Setting(ReplayBonusPO(learning_rate=0.1, bonus=0.01), _RIDGE),
     "SquareCB": Setting(SquareCB(scale=1.0, exponent=0.5), _RIDGE),

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from discreet.data import Dataset
 
 TEXT = """\
-An experiment is a TOML file, or flags, or a file that flags correct. The policy is ReplayBonusPO
+An experiment is a TOML file, or flags, or a file that flags correct. The policy is AdaptivePO
 and the oracle PooledRidge unless said otherwise: they need no tuning. --set reaches every
 parameter of policy, oracle and plan: scale=16, ridge=0.001, mechanism=paper, first_batch=64.
 Supervised is --policy Greedy --set feedback=full --set losses=one_label.
@@ -38,7 +38,7 @@ WORDS = (
 """Keys of the plan itself that ``--set`` reaches."""
 PEOPLE = ("unit", "batches_per_user", "records_per_batch")
 """What the file of a service says at its top and a plan says itself."""
-DEFAULT = {"policy": "ReplayBonusPO", "oracle": "PooledRidge"}
+DEFAULT = {"policy": "AdaptivePO", "oracle": "PooledRidge"}
 
 
 @dataclass(frozen=True)

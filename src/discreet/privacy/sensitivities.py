@@ -16,6 +16,10 @@ GRID_BITS = 20
 LARGEST_BATCH = LONGEST
 """Records whose integer sums, noise included, stay within int64: docs/privacy/arithmetic.md."""
 
+SMALL_WEIGHT = 0.0735
+"""Least h² + h⁴/2 at which losses 0 and 1 are the worst pair: max over s in [0, 1] of
+(1 − s²)/4 − (3 + s)/(16(1 + s)) is 0.07347: see docs/privacy/ridge.md."""
+
 DISTANCE_FACTOR = 0.03
 """Total variation between a discrete and a rounded Gaussian is below 0.03 / σ² for σ ≥ 10;
 the leading term is 4φ(1)/48 = 0.0202: see docs/privacy/arithmetic.md."""
@@ -42,12 +46,15 @@ def ridge_sensitivity(
     """Joint L2 sensitivity of (svec G, ω·q) with centred losses and a weight ω ≤ √8.
 
     Privacy: t = b·b' maximises 2 − 2t² plus the response term; ω stretches the centred losses.
-    [docs/privacy/ridge.md, "Joint sensitivity, bandit feedback"]
+    Where rows are stretched, ``normalised``, bandit feedback also has sums of losses, counts and
+    squares. [docs/privacy/ridge.md, "Joint sensitivity, bandit feedback" and "Learned geometry"]
 
     >>> round(ridge_sensitivity("bandit", 5) ** 2, 5), 81 / 32
     (2.53125, 2.53125)
     >>> round(ridge_sensitivity("bandit", 5, weight=2.0) ** 2, 5), 9 / 2
     (4.5, 4.5)
+    >>> round(ridge_sensitivity("bandit", 5, weight=2.0, normalised=True) ** 2, 5)
+    4.75
     """
     if one_zero:
         c = centre("one_label", n_actions)
@@ -57,8 +64,21 @@ def ridge_sensitivity(
         return math.sqrt(2 + 2 * norm + (norm if normalised else inner) ** 2 / 2)
     heard = 1 if feedback == "bandit" else n_actions
     spread = heard * weight**2 / 4  # Σ h² over the losses that one record tells
-    told = 0.25 if normalised and feedback == "bandit" else 0.0
+    told = sums_square(spread) if normalised and feedback == "bandit" else 0.0
     return math.sqrt(((2 + spread) ** 2 / 2 if spread <= 2 else 4 * spread) + told)
+
+
+def sums_square(spread: float) -> float:
+    """Square that the sums of losses, counts and squares add, with responses of this ``spread``.
+
+    Privacy: ¼ where the pair of losses 0 and 1 is worst. Where responses weigh little, losses 1
+    and about 0.4 are worse, by less than 0.0735 − h² − h⁴/2 with h² = ``spread``.
+    [docs/privacy/ridge.md, "Sums of losses, counts and squares"]
+
+    >>> sums_square(1.0), round(sums_square(0.0), 4)
+    (0.25, 0.3235)
+    """
+    return 0.25 + max(0.0, SMALL_WEIGHT - spread - spread**2 / 2)
 
 
 def paper_sensitivities(

@@ -70,6 +70,29 @@ class PolicyView(Generic[Item]):
         latest = self.latest
         return None if latest is None or latest.statistics is None else latest.statistics.signal
 
+    @property
+    def rule_text(self) -> str | None:
+        """Sentence on which of the two rules of ``AdaptivePO`` decides, and why.
+
+        None where the plan has another policy, and where no release has a signal.
+        """
+        kind = (self.plan or {}).get("policy", {}).get("kind")
+        if kind != "AdaptivePO" or self.signal is None:
+            return None
+        clear = float(self.signal[0])
+        share = max(clear, 1.0 - clear)
+        mostly = "" if share == 1.0 else f" in {100 * share:.0f} % of all cases"
+        if clear < 0.5:
+            return (
+                "Contexts have not been shown to help clearly yet: the newest predictor decides"
+                f"{mostly}, with more exploration."
+            )
+        # Noise may be why they differ, so this is no proof that contexts help.
+        return (
+            "Predicted losses differ clearly between actions: the predictors of all releases decide"
+            f"{mostly}, with a bonus for rarely tried actions."
+        )
+
     def blocks(self, batch: int) -> int:
         """How many actions have weights of their own in a batch."""
         if (self.plan or {}).get("features", {}).get("kind") == "Joint":

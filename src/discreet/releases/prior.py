@@ -31,8 +31,9 @@ class Prior:
     the prior counts beside one of the experiment's, ``source`` says where it comes from.
     ``made_for`` is the digest of what a plan must share with it: features, actions, outcome.
     ``records`` and sums are before weighting; ``variance`` is that of the noise in the sums,
-    ``gram`` and ``response``. ``matrix``, ``following`` and ``told`` are as in a release: the
-    stretch of the rows, that of the next batch, and how people fared.
+    ``gram`` and ``response``. ``matrix``, ``following``, ``told`` and ``signal`` are as in a
+    release: the stretch of the rows, that of the next batch, sums of losses, and how clear contexts
+    are.
 
     >>> from discreet import Budget, Plan, UnitBall, prior_from_logs
     >>> plan = Plan(n_actions=2, features=UnitBall(1), budget=Budget(1.0, 1e-5))

@@ -113,6 +113,7 @@ def learner_status(store: MemoryStore, automatic: bool, heard: str) -> LearnerSt
     releases = len(store.released.items)
     said = [
         _since(releases),
+        *filter(None, [store.released.rule_text]),
         *(
             _sentence(each, releases + 1, automatic, heard, store.on_last_answer)
             for each in batches

@@ -6,6 +6,7 @@ import io
 import json
 import os
 import threading
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
@@ -20,7 +21,10 @@ from discreet.releases.canonical import write_atomically
 
 FORMAT = "discreet-state/3"
 
-_UNREADABLE = (LookupError, TypeError, ValueError, OSError, EOFError, RuntimeError, zlib.error)
+_UNREADABLE = (
+    *(LookupError, TypeError, ValueError, OSError, EOFError, RuntimeError),
+    *(SyntaxError, tokenize.TokenError, zlib.error),
+)
 """What zipfile, NumPy and JSON raise on altered bytes, besides BadZipFile."""
 
 

@@ -190,11 +190,11 @@ def one_action():
     """No fault: the policy plays action 0 alone, so that whoever plays another is known."""
     import numpy as np
 
-    from discreet.policies import ReplayBonusPO
+    from discreet.policies import AdaptivePO
     from discreet.policies.one_row import by_arrays
 
-    ReplayBonusPO.sample = lambda *given: np.zeros(len(given[2]), dtype=np.int64)
-    ReplayBonusPO.for_one_row = by_arrays  # a single request too
+    AdaptivePO.sample = lambda *given: np.zeros(len(given[2]), dtype=np.int64)
+    AdaptivePO.for_one_row = by_arrays  # a single request too
 
 
 def control_by_request():

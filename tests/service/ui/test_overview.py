@@ -219,6 +219,27 @@ def test_the_page_answers_what_its_owner_asks(settings, play, released):
     play(settings(plan={**NAMED, **CONTROL}), scenario)
 
 
+RULES = ("Contexts have not been shown to help clearly", "Predicted losses differ clearly")
+
+
+def test_the_status_says_which_rule_decides(settings, play, released):
+    async def scenario(service):
+        visitor = await entered(service, settings.key())
+        before = await service.status()
+        assert before["rule"] is None
+        assert not any(each in before["text"] for each in RULES)
+        while (made := await service.decisions.decide("caller", HERE)).stored:
+            await service.decisions.observe(made.decision, 50)
+        rule = (await released(service)).rule_text
+        assert rule.startswith(RULES)
+        after = await service.status()
+        assert after["rule"] == rule
+        assert rule in after["text"]
+        assert rule in unescape((await visitor.get("/ui")).text)
+
+    play(settings(plan={**NAMED, "policy": {"kind": "AdaptivePO"}}), scenario)
+
+
 def test_without_a_control_nobody_can_say(settings, play):
     async def scenario(service):
         page = (await (await entered(service, settings.key())).get("/ui")).text

@@ -68,7 +68,7 @@ class Pool:
         """
         raised, axes = self._spread
         p = axes.shape[-1]
-        half = lift((self.records / p) ** 0.5, axes, 1) * raised**-0.5
+        half = lift((self.heard / p) ** 0.5, axes, 1) * raised**-0.5
         reached = at_least(((self.gram.sum(-3) @ axes) * axes).sum(-2), 0.0) / raised
         size = (p / at_least(reached.sum(-1), 1.0)) ** 0.5 / self.typical_length()
         half = half * size[..., None]
@@ -107,7 +107,7 @@ class Pool:
         """
         raised, axes = self._spread
         apart = weights - weights.mean(-2, keepdims=True)
-        along = (apart @ axes) ** 2 * (raised / lift(self.records, raised, 1))[..., None, :]
+        along = (apart @ axes) ** 2 * (raised / lift(self.heard, raised, 1))[..., None, :]
         spread = along.sum((-2, -1)) / weights.shape[-2]
         clear = at_most(at_least(spread**0.5 / CLEAR_SPREAD - 1.0, 0.0), 1.0)
         xp, error = namespace(clear), self.told_variance**0.5 / self.heard
@@ -121,7 +121,8 @@ class Pool:
     @cached_property
     def _spread(self) -> tuple[Array, Array]:
         """T₊ as eigenvalues and axes: how rows are spread, whatever their action."""
-        floor = FLOOR * self.gram.shape[-3] ** 0.5 * self.noise
+        # One row, spread evenly, is what is known of a direction that no row has shown.
+        floor = FLOOR * self.gram.shape[-3] ** 0.5 * self.noise + 1.0 / self.gram.shape[-1]
         # In plain coordinates: a multiple of the identity, relative to the longest direction.
         least = LEAST * (self.records + floor) * (self.inverse * self.inverse).sum((-2, -1))
         return raised_eigenvalues(

@@ -102,10 +102,13 @@ def shortened_rows(
     lengths = np.sqrt(np.maximum(squares, 1.0))
     # How long ``rows`` are where ‖M b‖ = 1: b is z/(2^20·√2), and M has a power of two of its own.
     power = math.frexp(float(np.abs(matrix).max()))[1] - matrix_bits(matrix.shape[-1])
-    with np.errstate(over="ignore"):
-        one = np.ldexp(math.sqrt(2.0), 2 * GRID_BITS - exponents - power)
-    shortened = _within_grid(np.trunc(rows / np.maximum(lengths, low * one) * GRID))
-    return shortened, np.minimum(1.0, high * one / lengths)
+    with np.errstate(over="ignore", under="ignore"):
+        least, most = (
+            np.ldexp(math.sqrt(2.0) * bound, 2 * GRID_BITS - exponents - power)
+            for bound in (low, high)
+        )
+    shortened = _within_grid(np.trunc(rows / np.maximum(lengths, least) * GRID))
+    return shortened, np.minimum(1.0, most / lengths)
 
 
 def _products(

@@ -149,7 +149,7 @@ def exact_moments(
         return Moments(gram, response, 0.5 / GRID**2, math.sqrt(0.5) / GRID**2)
     told = None
     if feedback == "bandit":
-        counted = weights * centred
+        counted = (weights * centred).astype(np.int64)  # floats would round sums of 2^15 squares
         halves, heard = int(counted.sum()) * (GRID // 2), int(weights.sum()) * GRID**2
         told = np.array([halves, heard, 2 * int((counted**2).sum())], dtype=np.int64)
     return Moments(gram, response, 1.0 / GRID**2, 1.0 / GRID**2, told)

@@ -170,7 +170,8 @@ class PooledStatistics(Calibrated["PooledRidge"]):
         weights = solve_along(values, axes, pool.response)
         if pool.matrix is None:
             return Solution(pool, values, axes, weights)
-        low, high = self.row_bounds(statistics[-1].records, statistics[:-1])
+        bounds = self.row_bounds(statistics[-1].records, statistics[:-1])
+        low, high = (lift(each, pool.gram, 0) for each in bounds)
         length = at_most(at_least(pool.typical_length(), low), high)
         if pool.told is None or self.problem.joint:
             return Solution(pool, values, axes, weights, length)

@@ -8,6 +8,7 @@ from typing import Any
 
 from discreet.action_names import action_name
 from discreet.config import to_config
+from discreet.errors import CorruptRelease
 from discreet.formatting import duration
 from discreet.plan import Plan
 from discreet.privacy.participation import Participation
@@ -46,6 +47,7 @@ async def status(state: WorkerState) -> dict[str, Any]:
         "control": to_config(state.settings.plan.control),
         "ended": ended,
         "serving": state.deciding(),
+        "rule": _rule(state),
         "chosen": state.alias is not None,
         "newest": state.serving.newest,
         "releases": len(state.serving.at(state.serving.newest).items),
@@ -68,11 +70,20 @@ async def status(state: WorkerState) -> dict[str, Any]:
         "text": " ".join(
             [
                 *_sentences(state, live, now, ended),
+                *filter(None, [_rule(state)]),
                 *_of_people(often, missed),
                 *_of_control(state.settings.plan),
             ]
         ),
     }
+
+
+def _rule(state: WorkerState) -> str | None:
+    """Sentence on the rule that decides the next request, and why, from its published signal."""
+    try:
+        return state.serving.at(state.deciding()).rule_text
+    except CorruptRelease:  # the document that decides is missing; ``faults`` says so
+        return None
 
 
 def actions_in_use(state: WorkerState) -> list[str] | None:
