@@ -4,11 +4,13 @@ import hashlib
 import json
 import subprocess
 import sys
+import warnings
 from dataclasses import FrozenInstanceError, fields, replace
 
 import numpy as np
 import pytest
 
+import discreet as dc
 from discreet import (
     AdaCB,
     AdaptivePO,
@@ -392,3 +394,26 @@ def test_the_command_tells_what_a_person_pays():
     spent = [batch["release"]["epsilon"] for batch in told["batches"]]
     assert spent[0] < spent[1] < spent[2] == pytest.approx(1.0, abs=1e-3)
     assert set(spent[2:]) == {spent[2]}
+
+
+def test_a_budget_that_no_release_can_use_is_named():
+    """The sampler's proof ends near ε = 39: a larger ε has the same noise, and says so."""
+    sizes = {"n_actions": 3, "features": dc.UnitBall(5)}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", dc.Advice)
+        noise = [
+            dc.Plan(**sizes, budget=dc.Budget(level, 1e-6)).mechanism.gram
+            for level in (8.0, 20.0, 38.0)
+        ]
+    assert noise == sorted(noise, reverse=True)
+    for level in (50.0, 1000.0):
+        with pytest.warns(dc.Advice, match=r"noise of ε = 3\d.*large-epsilon"):
+            plan = dc.Plan(**sizes, budget=dc.Budget(level, 1e-6))
+        assert plan.mechanism.gram == pytest.approx(noise[-1], rel=0.05)
+
+
+def test_large_budgets_leave_something_for_the_sums_of_a_control():
+    sizes = {"n_actions": 3, "features": dc.UnitBall(5), "control": dc.Control(share=0.2)}
+    plans = [dc.Plan(**sizes, budget=dc.Budget(level, 1e-6)) for level in (20.0, 38.0, 100.0)]
+    assert plans[2].loss_sums.sigma <= plans[0].loss_sums.sigma
+    assert plans[2].mechanism.gram <= plans[0].mechanism.gram

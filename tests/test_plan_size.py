@@ -30,7 +30,7 @@ CASES = {
 @pytest.mark.parametrize("words", CASES.values(), ids=CASES)
 @pytest.mark.parametrize(("dimension", "actions"), [(12, 4), (30, 3)])
 def test_a_document_is_about_as_large_as_stated(dimension, actions, words):
-    made = plan(dimension, actions, first_batch=8, **words)
+    made = plan(dimension, actions, first_batch=4000, **words)  # beyond the noise
     learner = dc.Learner(made, noise=dc.SecureNoise(fast=True), window=None)
     rng = np.random.default_rng(0)
     for _ in range(2):  # the second release has a learned matrix

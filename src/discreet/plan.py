@@ -26,7 +26,11 @@ from discreet.features.unit_ball import UnitBall
 from discreet.oracles import Mechanism, Oracle, PooledRidge, Problem
 from discreet.oracles.mechanisms.loss_sums import LossSums, fit_budget
 from discreet.outcome import OUTCOMES, UNIT_LOSS, Outcome
-from discreet.plan_checks import refuse_what_does_not_fit, refuse_wrong_kinds
+from discreet.plan_checks import (
+    advise_unused_budget,
+    refuse_what_does_not_fit,
+    refuse_wrong_kinds,
+)
 from discreet.plan_words import explained
 from discreet.policies import AdaptivePO, Policy
 from discreet.policies.floored import Floored
@@ -244,7 +248,9 @@ class Plan:
         budget = self.budget
         if self.control is not None:
             budget = fit_budget(budget, self.control.budget_share)
-        return self.oracle.calibrate(self.problem, budget)
+        made = self.oracle.calibrate(self.problem, budget)
+        advise_unused_budget(self, made.event)
+        return made
 
     @cached_property
     def loss_sums(self) -> LossSums | None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from discreet.advice import advise
 from discreet.control import Control
 from discreet.errors import InvalidInput
 from discreet.features.joint import Joint
@@ -15,6 +16,7 @@ from discreet.oracles.mechanisms.pooled_statistics import PooledStatistics
 from discreet.outcome import Loss, Reward
 from discreet.privacy.accounting import epsilon
 from discreet.privacy.budget import Budget
+from discreet.privacy.events import Event
 from discreet.privacy.groups import person_event
 from discreet.privacy.participation import Participation
 from discreet.releases.prior import Prior, shared_digest
@@ -23,6 +25,8 @@ from discreet.validate import in_range, instance, one_of
 if TYPE_CHECKING:
     from discreet.plan import Plan
 
+USABLE = 30.0
+"""Up to this ε every Gaussian release uses all of it."""
 UNITS = ("decision", "user")
 """Units that whoever runs a plan enforces, so that the plan may promise them."""
 
@@ -158,3 +162,18 @@ def _instead_of(features: Any) -> str:
 def _budget_instead_of(budget: Any) -> str:
     number = isinstance(budget, (int, float)) and not isinstance(budget, bool) and budget > 0
     return f"Pass Budget({budget if number else 1.0}, delta=1e-5), or Budget.none()."
+
+
+def advise_unused_budget(plan: Plan, event: Event) -> None:
+    """Advise where releases cannot use all of ε, since the sampler's proof ends before it."""
+    budget = plan.budget
+    if not budget.private or budget.epsilon < USABLE or plan.participation is not None:
+        return
+    spent = epsilon(event, budget.delta)
+    if spent < 0.98 * budget.epsilon and plan.control is None:
+        advise(
+            "large-epsilon",
+            f"ε = {budget.epsilon:g} has the noise of ε = {spent:.3g}, which is the most that the "
+            "discrete sampler is proven for. Give at most this, or Budget.none() for no noise.",
+            stacklevel=4,
+        )

@@ -24,6 +24,9 @@ from discreet.types import Array
 
 SENSITIVITY = 1.0
 """Joint, of (Σ(y − ½), (√3/2)·number heard). [docs/privacy/lift.md, "Sensitivity"]"""
+LARGEST_SPLIT = 30.0
+"""A larger ε is divided as this one is: beyond about 39 the distance of the discrete sampler from a
+Gaussian takes all of δ. [docs/privacy/arithmetic.md, "What δ pays for it"]"""
 COORDINATES = 2
 """Numbers that one record touches: those of its part."""
 
@@ -61,6 +64,8 @@ def fit_budget(budget: Budget, share: float) -> Budget:
     if not budget.private:
         return budget
     need_delta(budget, "the mean losses of a control share")
+    # Fits alone would use up all that the sampler's proof allows, and leave nothing for the sums.
+    budget = Budget(min(budget.epsilon, LARGEST_SPLIT), budget.delta)
     left = gaussian_multiplier(budget) / math.sqrt(1.0 - share)
     return Budget(epsilon(Gaussian(left, 1.0), budget.delta), budget.delta)
 
