@@ -1,4 +1,4 @@
-"""How the next batch's rows are stretched: public numbers in, a public matrix out.
+"""Learned geometry: public numbers in, the public matrix that stretches the next batch out.
 
 Noise has the same size in every direction; contexts have not. Earlier releases tell how contexts
 are spread, so the next batch's rows are stretched where they are short, and normalised, before

@@ -39,7 +39,7 @@ SHORTENED: Bounds = (1.0, 1.0)
 
 
 class Conclusion(NamedTuple):
-    """What follows from all releases: the newest weights, the next matrix, and the signal."""
+    """Results of all releases so far: the newest weights, the next matrix, and the signal."""
 
     weights: Array
     following: Array | None
@@ -149,7 +149,7 @@ class PooledStatistics(Calibrated["PooledRidge"]):
         return weight, 1.0 / weight
 
     def conclusion(self, statistics: Sequence[Statistics]) -> Conclusion:
-        """What follows from all that was released."""
+        """Compute weights, next matrix and signal from all released statistics."""
         found = self.solution(statistics)
         pool, weights, following = found.pool, found.weights, None
         if pool.matrix is not None:
@@ -208,7 +208,7 @@ class PooledStatistics(Calibrated["PooledRidge"]):
         return next(different, None)
 
     def _matrix(self, features: Array, earlier: Sequence[Statistics]) -> Array | None:
-        """What the newest release published for this batch."""
+        """Return the matrix that the newest release published for this batch."""
         if not self.stretched:
             return None
         if earlier:
