@@ -20,8 +20,8 @@ import numpy as np
 
 import discreet as dc
 from discreet.arrays.backend import to_numpy
-from discreet.campaign.presets import DOUBLING
 from discreet.data import load
+from discreet.lab.campaign.presets import DOUBLING
 from discreet.policies.bonus_updates import average_of_updates
 from discreet.simulate.engine import Machine, run
 

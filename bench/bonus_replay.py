@@ -18,9 +18,9 @@ from itertools import product
 import numpy as np
 
 import discreet as dc
-from discreet import theory
-from discreet.campaign.presets import DOUBLING
 from discreet.data import Dataset, load
+from discreet.lab import theory
+from discreet.lab.campaign.presets import DOUBLING
 from discreet.simulate.engine import Machine, run
 
 DELTA = 0.05

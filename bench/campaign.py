@@ -28,15 +28,15 @@ from typing import Any
 import numpy as np
 
 import discreet as dc
-from discreet.campaign.gpu_processes import (
+from discreet.lab.campaign.gpu_processes import (
     CONTROL,
     PROCESSES,
     compile_kernel,
     kernels,
     shared_gpu,
 )
-from discreet.campaign.hardware import cores, machine
-from discreet.campaign.presets import PAPER_POLICIES, paper_plans
+from discreet.lab.campaign.hardware import cores, machine
+from discreet.lab.campaign.presets import PAPER_POLICIES, paper_plans
 from discreet.simulate.engine import run
 
 PEER_ROUNDS_A_SECOND = 3_000.0
@@ -100,7 +100,7 @@ def surveyed(options: dict[str, Any]) -> tuple[list[str], list[tuple[int, int]]]
 def _loaded_once(device: str) -> Any:
     """Start processes as copies of one that has imported torch, but not touched the GPU."""
     context = multiprocessing.get_context("forkserver")
-    here = ["__main__", "discreet.campaign.presets", "discreet.simulate.engine"]
+    here = ["__main__", "discreet.lab.campaign.presets", "discreet.simulate.engine"]
     context.set_forkserver_preload(here if device == "numpy" else [*here, "torch"])
     return context
 

@@ -35,7 +35,7 @@ import numpy as np
 from joblib import Parallel, delayed
 
 import discreet as dc
-from discreet.campaign.presets import budget_of
+from discreet.lab.campaign.presets import budget_of
 from discreet.privacy.noise import SeededNoise
 from discreet.releases.released import Released
 from discreet.simulate.engine import Family

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 import discreet as dc
-from discreet.campaign.presets import DOUBLING
+from discreet.lab.campaign.presets import DOUBLING
 
 SETS = ("banknote", "phoneme", "cardiotocography3", "shuttle2000")
 ALGORITHMS = {

@@ -20,8 +20,8 @@ from pathlib import Path
 import discreet as dc
 from campaign import labelled
 from discreet.arrays.stacking import structure
-from discreet.campaign.hardware import machine, one_thread
-from discreet.campaign.presets import paper_plans
+from discreet.lab.campaign.hardware import machine, one_thread
+from discreet.lab.campaign.presets import paper_plans
 from discreet.schedule import Schedule
 from discreet.simulate.engine import parts, run
 

@@ -21,11 +21,11 @@ from typing import Any
 
 import numpy as np
 
-from discreet.campaign.result_files import read
 from discreet.formatting import epsilon_text
-from discreet.report.against_default import AgainstDefault
-from discreet.report.campaign_results import Source
-from discreet.report.runs import Level
+from discreet.lab.campaign.result_files import read
+from discreet.lab.report.against_default import AgainstDefault
+from discreet.lab.report.campaign_results import Source
+from discreet.lab.report.runs import Level
 
 COLUMNS = ("dataset", "algorithm", "epsilon", "oracle", "settings", "seed", "loss")
 

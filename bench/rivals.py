@@ -24,14 +24,14 @@ import numpy as np
 import discreet as dc
 from discreet.audit.confidence_bounds import gaussian_epsilon
 from discreet.audit.rival_subjects import DELTA, RIVALS, RivalSubject
-from discreet.campaign.declared_ranges import FEATURES, scaled
-from discreet.campaign.presets import budget_of
 from discreet.data import linear
+from discreet.lab.campaign.declared_ranges import FEATURES, scaled
+from discreet.lab.campaign.presets import budget_of
+from discreet.lab.rivals import AdaSSP, BatchedLinUCB, LocalLinUCB, ShuffledLinUCB, TreeLinUCB
+from discreet.lab.rivals.coded_bandit import crowd_divergences, sampling
+from discreet.lab.rivals.rival_contract import RivalPlan, Scales
+from discreet.lab.rivals.runner import run
 from discreet.privacy.accounting import epsilon as cost
-from discreet.rivals import AdaSSP, BatchedLinUCB, LocalLinUCB, ShuffledLinUCB, TreeLinUCB
-from discreet.rivals.coded_bandit import crowd_divergences, sampling
-from discreet.rivals.rival_contract import RivalPlan, Scales
-from discreet.rivals.runner import run
 from discreet.simulate.engine import Machine
 from discreet.simulate.played_batches import shuffle
 

@@ -8,10 +8,10 @@ import pytest
 for library in ("pyarrow", "joblib", "threadpoolctl"):
     pytest.importorskip(library)  # of the extra "campaign"; without it these tests have no subject
 
-from discreet.campaign import run_campaign as campaigns  # noqa: E402
-from discreet.campaign.grid import Grid, keys  # noqa: E402
-from discreet.campaign.result_files import read  # noqa: E402
-from discreet.campaign.run_campaign import Campaign  # noqa: E402
+from discreet.lab.campaign import run_campaign as campaigns  # noqa: E402
+from discreet.lab.campaign.grid import Grid, keys  # noqa: E402
+from discreet.lab.campaign.result_files import read  # noqa: E402
+from discreet.lab.campaign.run_campaign import Campaign  # noqa: E402
 
 SET = "fried:200"
 SMALL = {"algorithms": ["SquareCB", "LinUCB"], "epsilons": (math.inf, 1.0), "ridges": (0.1,)}

@@ -86,7 +86,7 @@ FIRST = (
     "attack/",
     "service/",
     "audit/",
-    "scaling/",
+    "theory/",
     "report/",
     "cli/",
     "sabotage/",
@@ -94,7 +94,6 @@ FIRST = (
     "test_skips",
     "test_registry",
     "privacy/",
-    "theory/",
 )
 """Where tests last: they begin first, so that none is left for one process at the end."""
 

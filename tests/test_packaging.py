@@ -56,7 +56,7 @@ def test_the_wheel_holds_the_package_and_nothing_else(shipped):
     parts = {path.split("/")[0] for path in shipped if not path.startswith((".", "bin/"))}
     info = f"discreet-{discreet.__version__}.dist-info"
     assert parts == {"discreet", info}
-    assert {"discreet/py.typed", "discreet/report/templates/frame.html"} <= set(shipped)
+    assert {"discreet/py.typed", "discreet/templates/frame.html"} <= set(shipped)
     assert f"{info}/licenses/LICENSE" in shipped
     assert not [path for path in shipped if re.search(r"(^|/)(tests?|bench|docs)/", path)]
 

@@ -280,7 +280,7 @@ def test_the_command_line_imports(folder):
 
 def test_campaigns_carry_own_classes_to_their_workers(folder):
     pytest.importorskip("pyarrow")
-    from discreet.campaign.result_files import read
+    from discreet.lab.campaign.result_files import read
 
     words = ("--preset", "quick", "--data", "fried:200", "--epsilon", "1", "--ridges", "0.1")
     words += ("--algorithms", "EpsilonGreedy", "NoisyMeans", "SquareCB", "--seeds", "1")
@@ -307,7 +307,7 @@ def test_campaigns_carry_own_classes_to_their_workers(folder):
 
 
 def test_grids_of_a_class_that_was_defined_again_are_new(own):
-    from discreet.campaign.grid import Grid
+    from discreet.lab.campaign.grid import Grid
 
     asked = {"algorithms": ["EpsilonGreedy"], "epsilons": [math.inf], "ridges": [0.1]}
     before = Grid.of("quick", **asked).plans("Ridge.predictions", 2, 1)
@@ -318,7 +318,7 @@ def test_grids_of_a_class_that_was_defined_again_are_new(own):
 
 
 def test_campaigns_still_refuse_strangers():
-    from discreet.campaign.grid import Grid
+    from discreet.lab.campaign.grid import Grid
 
     for name in ("EpsilonGreedy", "Uniform", "Ridge"):
         with refused(dc.InvalidInput, "algorithms", name):

@@ -28,11 +28,11 @@ from playwright.sync_api import Browser, sync_playwright
 
 from discreet.billboard.client import Client
 from discreet.data import load
+from discreet.lab.traffic.contexts import contexts, labels
+from discreet.lab.traffic.open_loop import Habits, play
 from discreet.outcome import declared
 from discreet.service.http.server_state import begin_server
 from discreet.service.runtime.experiment_folder import ExperimentFolder
-from discreet.traffic.contexts import contexts, labels
-from discreet.traffic.open_loop import Habits, play
 
 COMMAND = [sys.executable, "-c", "from discreet.cli.main import main; raise SystemExit(main())"]
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "google-chrome"))), None)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.formatting import epsilon_text
-from discreet.report.figure_style import INK, Drawing, line_style, plain
+from discreet.lab.report.figure_style import INK, Drawing, line_style, plain
 
 DOCS = Path(__file__).parents[1]
 LOSSES = DOCS / "results" / "defaults" / "loss_against_epsilon.csv"

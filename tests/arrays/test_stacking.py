@@ -10,7 +10,7 @@ import pytest
 import discreet as dc
 from catalogue import ACTIONS, FEATURES, ORACLES, WIDTH, every_policy_stack
 from discreet.arrays.stacking import structure, structures
-from discreet.campaign.presets import paper_plans
+from discreet.lab.campaign.presets import paper_plans
 from discreet.privacy.accounting import epsilon
 from discreet.privacy.events import NonPrivate
 

@@ -20,8 +20,8 @@ from waiting import PATIENCE
 
 HEAVY = (
     *("scipy", "opendp", "dp_accounting", "matplotlib", "sklearn", "torch"),
-    *("discreet.audit", "discreet.billboard", "discreet.campaign", "discreet.data"),
-    *("discreet.report", "discreet.scaling", "discreet.service", "discreet.traffic"),
+    *("discreet.audit", "discreet.billboard", "discreet.lab.campaign", "discreet.data"),
+    *("discreet.lab.report", "discreet.lab.theory", "discreet.service", "discreet.lab.traffic"),
 )
 LEAF_COMMANDS = [
     ["demo"],

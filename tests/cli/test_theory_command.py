@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from discreet import theory
 from discreet.cli.main import main
-from discreet.report import scaling_report
-from discreet.scaling import axes
-from discreet.scaling.axes import _axes
+from discreet.lab import theory
+from discreet.lab.report import scaling_report
+from discreet.lab.theory import axes
+from discreet.lab.theory.axes import _axes
 
 NAMES = [
     "vanilla",

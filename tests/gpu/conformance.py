@@ -26,10 +26,10 @@ import numpy as np
 import discreet as dc
 from discreet.arrays import linear_algebra
 from discreet.arrays.stacking import stack
-from discreet.campaign.grid import Grid
-from discreet.campaign.hardware import cores, one_thread
-from discreet.campaign.presets import budget_of
-from discreet.campaign.tasks import Task, compute
+from discreet.lab.campaign.grid import Grid
+from discreet.lab.campaign.hardware import cores, one_thread
+from discreet.lab.campaign.presets import budget_of
+from discreet.lab.campaign.tasks import Task, compute
 from discreet.oracles.mechanisms import newton
 from discreet.policies import ReplayBonusPO
 from discreet.policies.allocation import draw

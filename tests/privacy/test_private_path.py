@@ -43,7 +43,7 @@ SILENT = {"logging", "warnings", "traceback", "sys", "inspect", "random"}
 SPEAKING = {"print", "repr", "breakpoint", "warn"}
 SEEDED = {"default_rng", "RandomState", "Generator", "seed", "SeedSequence", "SeededNoise"}
 PRIVATE_TYPES = {"Batch", "Fit", "Moments", "LegalRows"}
-SIMULATED = ("audit/", "scaling/", "simulate/")
+SIMULATED = ("audit/", "lab/theory/", "simulate/")
 """Packages whose batches are made up: nobody's records are in them."""
 PUBLIC_PARTS = {
     "n_actions": "the plan",

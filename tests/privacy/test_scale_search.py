@@ -7,6 +7,7 @@ import math
 import pytest
 
 from discreet.errors import InvalidInput
+from discreet.lab.rivals import rival_contract
 from discreet.oracles.mechanisms import gaussian_scales, loss_sums, structured_logistic
 from discreet.oracles.problem import Problem
 from discreet.privacy import calibration
@@ -15,7 +16,6 @@ from discreet.privacy.budget import Budget
 from discreet.privacy.events import Gaussian, ObjectivePerturbation, fast_sampled
 from discreet.privacy.groups import person_event
 from discreet.privacy.participation import ONCE, Participation
-from discreet.rivals import rival_contract
 
 CALLERS = (structured_logistic, gaussian_scales, loss_sums, rival_contract)
 FEW = 8

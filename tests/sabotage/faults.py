@@ -73,12 +73,12 @@ REFUSALS = "service/http/refusals.py"
 RELEASE = "releases/release.py"
 REPLAY = "policies/replay_bonus_po.py"
 RIDGE = "oracles/mechanisms/structured_ridge.py"
-RIVAL_ADASSP = "rivals/adassp.py"
-RIVAL_CODED = "rivals/coded_bandit.py"
-RIVAL_LOCAL = "rivals/local_linucb.py"
-RIVAL_RUNS = "rivals/linear_runs.py"
-RIVAL_SHUFFLED = "rivals/shuffled_linucb.py"
-RIVAL_TREE = "rivals/tree_linucb.py"
+RIVAL_ADASSP = "lab/rivals/adassp.py"
+RIVAL_CODED = "lab/rivals/coded_bandit.py"
+RIVAL_LOCAL = "lab/rivals/local_linucb.py"
+RIVAL_RUNS = "lab/rivals/linear_runs.py"
+RIVAL_SHUFFLED = "lab/rivals/shuffled_linucb.py"
+RIVAL_TREE = "lab/rivals/tree_linucb.py"
 SAVED_ROWS = "rows/saved_rows.py"
 SAVED_STATE = "rows/saved_state.py"
 SCALES = "oracles/mechanisms/gaussian_scales.py"
@@ -97,7 +97,7 @@ UPKEEP = "service/runtime/upkeep.py"
 VAULT = "service/secrets/vault.py"
 WARM_START = "simulate/warm_start.py"
 WORKER = "service/runtime/worker_state.py"
-WORKERS = "campaign/workers.py"
+WORKERS = "lab/campaign/workers.py"
 
 
 @dataclass(frozen=True)
@@ -1931,42 +1931,42 @@ FAULTS = (
                 'centred + 0.5 * scale["response"][..., 0] * noise',
             ),
         ),
-        ("rivals/test_rounds.py::test_a_run_is_the_literal_loop",),
+        ("lab/rivals/test_rounds.py::test_a_run_is_the_literal_loop",),
         audit=("rival-tree", "black box"),
     ),
     Fault(
         "a tree that forgets its levels",
         "a person pays for every node",
         (Edit(RIVAL_TREE, "sensitivity * math.sqrt(levels) * noise", "sensitivity * noise"),),
-        ("rivals/test_privacy.py::test_a_person_pays_for_every_level_of_the_tree",),
+        ("lab/rivals/test_privacy.py::test_a_person_pays_for_every_level_of_the_tree",),
         audit=("rival-tree", "exact"),
     ),
     Fault(
         "half the noise of a person's report",
         "a report keeps the budget alone",
         (Edit(RIVAL_LOCAL, "sigma = sensitivity * noise", "sigma = 0.5 * sensitivity * noise"),),
-        ("rivals/test_privacy.py::test_every_rival_keeps_its_claim_exactly",),
+        ("lab/rivals/test_privacy.py::test_every_rival_keeps_its_claim_exactly",),
         audit=("rival-local", "exact"),
     ),
     Fault(
         "crowds that are too small",
         "a report hides in its crowd",
         (Edit(RIVAL_CODED, "return share, high", "return share, high // 2"),),
-        ("rivals/test_crowds.py::test_the_threshold_is_the_smallest_that_keeps_the_budget",),
+        ("lab/rivals/test_crowds.py::test_the_threshold_is_the_smallest_that_keeps_the_budget",),
         audit=("rival-coded", "exact"),
     ),
     Fault(
         "a shuffler that hides more than it can",
         "amplification by shuffling pays for all of δ",
         (Edit(RIVAL_SHUFFLED, "math.exp(-low) / 2) * people", "math.exp(-low) / 2)"),),
-        ("rivals/test_crowds.py::test_amplification_is_used_up_and_never_exceeded",),
+        ("lab/rivals/test_crowds.py::test_amplification_is_used_up_and_never_exceeded",),
         audit=("rival-shuffled", "exact"),
     ),
     Fault(
         "AdaSSP reads its smallest eigenvalue",
         "a ridge that adapts is private too",
         (Edit(RIVAL_ADASSP, "smallest + scale * drawn -", "smallest -"),),
-        ("rivals/test_extensions.py::test_adassp_noises_the_smallest_eigenvalue",),
+        ("lab/rivals/test_extensions.py::test_adassp_noises_the_smallest_eigenvalue",),
     ),
     Fault(
         "an item of one request in the public list",
@@ -2640,7 +2640,7 @@ FAULTS = (
         "Ctrl-C that is kept for good",
         "Ctrl-C ends a campaign wherever it arrives",
         (Edit(WORKERS, "        if kept:\n", "        if False:\n"),),
-        ("campaign/test_workers.py::test_ctrl_c_leaves_no_lock_of_a_future_taken",),
+        ("lab/campaign/test_workers.py::test_ctrl_c_leaves_no_lock_of_a_future_taken",),
     ),
     Fault(
         "Ctrl-C at the lock of a future",
@@ -2652,6 +2652,6 @@ FAULTS = (
                 "    future.add_done_callback(ended.put)\n",
             ),
         ),
-        ("campaign/test_workers.py::test_ctrl_c_leaves_no_lock_of_a_future_taken",),
+        ("lab/campaign/test_workers.py::test_ctrl_c_leaves_no_lock_of_a_future_taken",),
     ),
 )

@@ -11,11 +11,11 @@ from scipy.stats import binom
 import discreet as dc
 from discreet.data import linear
 from discreet.errors import InvalidInput
+from discreet.lab.theory.known_bandits import known
 from discreet.policies.allocation import draw
 from discreet.privacy.events import NonPrivate
 from discreet.releases.release import Predictor, Release
 from discreet.releases.released import Released
-from discreet.scaling.known_bandits import known
 
 TRUTH = known(linear(200))
 A, P = TRUTH.n_actions, TRUTH.features.shape[1]

@@ -12,9 +12,9 @@ import numpy as np
 from discreet.audit.confidence_bounds import gaussian_epsilon
 from discreet.audit.finding import Finding, exact_verdict
 from discreet.audit.rival_subjects import DELTA, DIMENSION, features
+from discreet.lab.rivals import AdaSSP
 from discreet.oracles.problem import Problem
 from discreet.privacy.budget import Budget
-from discreet.rivals import AdaSSP
 
 ADASSP = "rival-adassp"
 CROWDS = 40

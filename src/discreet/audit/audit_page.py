@@ -11,8 +11,8 @@ from markupsafe import Markup
 from discreet.audit.audit_picture import bound_name, bounds_picture
 from discreet.audit.finding import FAILS, HOLDS, WEAK, Finding
 from discreet.formatting import epsilon_text
-from discreet.report.tables import Table
-from discreet.report.templating import rendered
+from discreet.lab.report.tables import Table
+from discreet.pages import rendered
 
 SHOWN = {"black box": "Single releases", "transcript": "Whole runs of a learner"}
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from discreet.audit.finding import FAILS, Finding
 from discreet.formatting import epsilon_text
-from discreet.report.figure_style import Drawing, plain
+from discreet.lab.report.figure_style import Drawing, plain
 
 PROVEN, REFUTED, HALVED = "#1A80C4", "#B3261E", "#D55E00"
 _WIDEST = 2.5

@@ -18,12 +18,12 @@ import numpy as np
 from discreet.audit.confidence_bounds import gaussian_epsilon
 from discreet.audit.finding import FAILS, HOLDS, WEAK, Finding, exact_verdict
 from discreet.features.unit_ball import UnitBall
+from discreet.lab.rivals import BatchedLinUCB, CodedBandit, LocalLinUCB, ShuffledLinUCB, TreeLinUCB
+from discreet.lab.rivals.coded_bandit import crowd_delta, sampling
+from discreet.lab.rivals.noise_clocks import TreeClock
+from discreet.lab.rivals.rival_contract import Rival, RivalProblem, Scales
+from discreet.lab.rivals.shuffled_linucb import amplified, local_budget
 from discreet.privacy.budget import Budget
-from discreet.rivals import BatchedLinUCB, CodedBandit, LocalLinUCB, ShuffledLinUCB, TreeLinUCB
-from discreet.rivals.coded_bandit import crowd_delta, sampling
-from discreet.rivals.noise_clocks import TreeClock
-from discreet.rivals.rival_contract import Rival, RivalProblem, Scales
-from discreet.rivals.shuffled_linucb import amplified, local_budget
 
 DELTA = 1e-5
 ROUNDS, DIMENSION, ACTIONS = 1000, 2, 2

@@ -100,9 +100,9 @@ def _run_flags(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> Answer:
     """Compute the missing runs; 1 if a task failed, 130 after Ctrl-C."""
     installed("campaign", "for campaigns", *NEEDED)
-    from discreet.campaign.run_campaign import run as play
     from discreet.cli.campaign_file import from_arguments
     from discreet.cli.progress_meter import Meter
+    from discreet.lab.campaign.run_campaign import run as play
 
     campaign = from_arguments(args)
     meter = Meter(quiet=args.json)
@@ -154,7 +154,7 @@ def _run_lines(document: dict[str, Any], max_columns: int | None) -> list[str]:
 
 def status(args: argparse.Namespace) -> Answer:
     """Which runs are there, which are missing, failed or damaged."""
-    from discreet.campaign.completeness import status as look
+    from discreet.lab.campaign.completeness import status as look
 
     found = look(Path(args.folder))
     grid = found.grid.to_document()
@@ -206,7 +206,7 @@ def _state(each: dict[str, Any]) -> str:
 def report(args: argparse.Namespace) -> Answer:
     """Tables, figures and one page, from the result files only."""
     installed("campaign", "for reports", *NEEDED, "matplotlib", "jinja2")
-    from discreet.report.campaign_report import write
+    from discreet.lab.report.campaign_report import write
 
     folder = Path(args.folder)
     out = Path(args.out) if args.out else folder / "report"
@@ -219,7 +219,7 @@ def report(args: argparse.Namespace) -> Answer:
 def compare(args: argparse.Namespace) -> Answer:
     """Our win rates beside the published ones."""
     installed("campaign", "for campaigns", *NEEDED)
-    from discreet.report.compare import compare as beside
+    from discreet.lab.report.compare import compare as beside
 
     comparison = beside(Path(args.folder))
     document = comparison.document()

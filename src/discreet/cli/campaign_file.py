@@ -7,13 +7,13 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from discreet.campaign.grid import Grid
-from discreet.campaign.run_campaign import Campaign
 from discreet.cli.people_flags import participation
 from discreet.config import build
 from discreet.data import NAMES
 from discreet.errors import InvalidInput
 from discreet.features.schema import Schema
+from discreet.lab.campaign.grid import Grid
+from discreet.lab.campaign.run_campaign import Campaign
 from discreet.toml_files import read_toml
 
 LISTS = ("data", "algorithms", "oracles", "epsilon", "ridges")

@@ -131,7 +131,7 @@ def _data(args: argparse.Namespace) -> tuple[Dataset, Any]:
 
 
 def _contexts(data: Dataset, features: str, schema: str | None) -> Any:
-    from discreet.campaign.declared_ranges import scaled
+    from discreet.lab.campaign.declared_ranges import scaled
 
     if schema is not None and features != "raw":
         raise InvalidInput(
@@ -162,7 +162,7 @@ def _whose(plan: Plan, data: Dataset) -> list[str]:
 def _notes(args: argparse.Namespace) -> list[str]:
     if args.features == "raw":
         return [NOISE]
-    from discreet.campaign.declared_ranges import NOT_PRIVATE
+    from discreet.lab.campaign.declared_ranges import NOT_PRIVATE
 
     return [NOISE, f"The {NOT_PRIVATE}: with people, declare public ranges in a Schema."]
 
@@ -197,7 +197,7 @@ def _write(
     args: argparse.Namespace,
 ) -> list[str]:
     installed("campaign", "for figures", "matplotlib", "jinja2")
-    from discreet.report.privacy_page import group_figure, privacy_figure, privacy_page
+    from discreet.lab.report.privacy_page import group_figure, privacy_figure, privacy_page
 
     try:
         out.mkdir(parents=True, exist_ok=True)

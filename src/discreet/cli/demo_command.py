@@ -49,8 +49,8 @@ def demo(args: argparse.Namespace) -> Answer:
     installed("campaign", "for the demo's page", "matplotlib", "jinja2")
     from discreet.cli.demo_settings import private_run
     from discreet.data import load
-    from discreet.report.demo_figure import demo_figure
-    from discreet.report.demo_page import page
+    from discreet.lab.report.demo_figure import demo_figure
+    from discreet.lab.report.demo_page import page
 
     out = _directory(args.out)
     sets = [load("fried", rows=args.rows)]

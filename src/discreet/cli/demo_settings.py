@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from discreet.campaign.presets import DOUBLING
 from discreet.cli.answer import described
 from discreet.cli.run_command import standard_error
 from discreet.config import to_config
 from discreet.data import Dataset
 from discreet.features.unit_ball import UnitBall
 from discreet.formatting import guarantee_text
+from discreet.lab.campaign.presets import DOUBLING
 from discreet.learner import Learner
 from discreet.oracles import Logistic, Oracle, PooledRidge, Ridge
 from discreet.plan import Plan

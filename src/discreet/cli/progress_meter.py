@@ -5,8 +5,8 @@ from __future__ import annotations
 import shutil
 import sys
 
-from discreet.campaign.run_campaign import Progress
 from discreet.formatting import duration
+from discreet.lab.campaign.run_campaign import Progress
 
 BAR = 20
 

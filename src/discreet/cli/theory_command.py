@@ -10,10 +10,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from discreet import theory
 from discreet.cli.answer import Answer, as_json, table, write
 from discreet.cli.parser import Commands, command
 from discreet.formatting import duration, guarantee_text
+from discreet.lab import theory
 from discreet.validate import installed, positive, whole
 
 SCALING = """\
@@ -118,10 +118,10 @@ def _bound_lines(document: dict[str, Any], names: list[str]) -> list[str]:
 def scaling(args: argparse.Namespace) -> Answer:
     """Run the experiments, then write results, figures and the page."""
     installed("campaign", "for the report", "matplotlib", "jinja2")
-    from discreet.report.scaling_report import write_report
-    from discreet.scaling.axes import AXES, QUICK
-    from discreet.scaling.experiments import points
-    from discreet.scaling.findings import document_of
+    from discreet.lab.report.scaling_report import write_report
+    from discreet.lab.theory.axes import AXES, QUICK
+    from discreet.lab.theory.experiments import points
+    from discreet.lab.theory.findings import document_of
 
     axes = QUICK if args.quick else AXES
     seeds = whole("seeds", args.seeds, 2, "An interval needs at least two seeds.")

@@ -49,10 +49,10 @@ def add(commands: Commands) -> None:
 def traffic(args: argparse.Namespace) -> Answer:
     """Loss over time, latency percentiles and answers by code."""
     from discreet.billboard.client import Client
+    from discreet.lab.traffic.contexts import contexts, labels
+    from discreet.lab.traffic.open_loop import Habits, play
+    from discreet.lab.traffic.summary import summary
     from discreet.outcome import declared
-    from discreet.traffic.contexts import contexts, labels
-    from discreet.traffic.open_loop import Habits, play
-    from discreet.traffic.summary import summary
 
     rate = positive("rate", args.rate)
     for name in ("late", "missing", "duplicates"):

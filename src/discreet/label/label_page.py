@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from discreet.formatting import epsilon_text, guarantee_text
+from discreet.pages import rendered
 from discreet.privacy.attacker import hundredths
-from discreet.report.templating import rendered
 
 UNITS = {
     "decision": "one decision",

@@ -10,8 +10,8 @@ import numpy as np
 from discreet.arrays.backend import lift, row_min
 from discreet.policies.allocation import Policy, uniform
 from discreet.policies.bonus_updates import average_of_updates
+from discreet.policies.oracle_errors import batch_error
 from discreet.releases.released import Released
-from discreet.theory import batch_error
 from discreet.types import Array
 from discreet.validate import positive
 

@@ -12,8 +12,8 @@ import numpy as np
 from discreet.arrays.backend import as_like, lift, namespace, softmax
 from discreet.policies import one_row
 from discreet.policies.allocation import Policy, draw, uniform
+from discreet.policies.oracle_errors import batch_error
 from discreet.releases.released import Released
-from discreet.theory import batch_error
 from discreet.types import Array
 from discreet.validate import one_of, positive
 

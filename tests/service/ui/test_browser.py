@@ -15,11 +15,11 @@ import pytest
 
 from billboard.browser import chromium, needs_chromium
 from discreet.billboard.client import Billboard, Client
+from discreet.lab.traffic.contexts import contexts, labels
+from discreet.lab.traffic.open_loop import Habits, play
 from discreet.outcome import declared
 from discreet.service.runtime import lifecycle
 from discreet.service.settings import Settings
-from discreet.traffic.contexts import contexts, labels
-from discreet.traffic.open_loop import Habits, play
 from service.served import Server
 from service.ui.accessibility import violations
 from waiting import PATIENCE

@@ -13,7 +13,7 @@ from jinja2 import Environment
 
 from discreet.formatting import duration, listed
 from discreet.outcome import Outcome
-from discreet.report.templating import environment
+from discreet.pages import environment
 
 
 @cache

@@ -1,0 +1,1 @@
+"""Research code: campaigns and their reports, rival algorithms, theory, simulated traffic."""

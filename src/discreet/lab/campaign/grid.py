@@ -1,0 +1,363 @@
+"""The grid of a campaign: which runs each data set plays, in an order that does not change."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any
+
+from discreet.config import to_config
+from discreet.errors import InvalidInput
+from discreet.lab.campaign.declared_ranges import FEATURES
+from discreet.lab.campaign.own_plans import OwnPlans
+from discreet.lab.campaign.presets import (
+    DELTA,
+    EPSILONS,
+    EXACT_BONUS,
+    PAPER_POLICIES,
+    QUICK_POLICIES,
+    RIDGES,
+    default_plans,
+    paper_plans,
+)
+from discreet.lab.campaign.rival_plans import DECLARED, ROUNDS, register_named, rival_plans
+from discreet.lab.campaign.rival_plans import FAMILIES as RIVAL_FAMILIES
+from discreet.lab.rivals.rival_contract import RivalPlan
+from discreet.plan import Plan
+from discreet.privacy.budget import Budget
+from discreet.privacy.participation import Participation
+from discreet.registry import ORACLES, POLICIES
+from discreet.releases.canonical import digest_of
+from discreet.schedule import Schedule
+from discreet.validate import one_of, positive, whole
+
+ALGORITHMS = (*PAPER_POLICIES, "BonusPO", "Default", *ROUNDS)
+GRID_ORACLES = ("Ridge", "Logistic")
+"""Those that the grid's policies are played with; ``Default`` and own plans have their own."""
+MECHANISMS = ("paper", "structured")
+PRESETS: Mapping[str, Mapping[str, Any]] = {
+    "paper": {"epsilons": EPSILONS, "seeds": 10},
+    "quick": {"epsilons": (math.inf, 4.0, 1.0), "ridges": (1e-6, 0.1), "seeds": 3},
+    "default": {
+        "epsilons": EPSILONS,
+        "seeds": 10,
+        "algorithms": ("Default",),
+        "mechanism": "structured",
+    },
+    "rivals": {
+        "epsilons": (*EPSILONS, 0.5),
+        "seeds": 10,
+        "algorithms": ("Default", *ROUNDS, "AdaSSP"),
+        "plans": DECLARED,
+        "mechanism": "structured",
+    },
+}
+"""``Default``, in all of them, is the plan that discreet makes when it is told nothing, untuned."""
+FAMILIES = tuple(f"{o}.{k}" for o in ("Ridge", "Logistic") for k in ("predictions", "radii"))
+FAMILIES += ("Ridge.supervised", "Logistic.supervised", "PooledRidge.predictions")
+FAMILIES += RIVAL_FAMILIES
+
+Key = tuple[str, float, float, str]
+"""Algorithm, ε, δ and settings: with a data set, an oracle and a seed they name a run."""
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Everything public about the runs, the same for every data set.
+
+    Beside the ``ALGORITHMS``, a registered policy is an algorithm, which plays its
+    ``campaign_settings`` on the paper's oracles; so is a registered oracle, which serves the
+    default policy. ``plans`` are algorithms that a campaign file declares; they are played beside
+    those that ``algorithms`` names.
+    """
+
+    preset: str
+    mechanism: str
+    algorithms: tuple[str, ...]
+    epsilons: tuple[float, ...]
+    ridges: tuple[float, ...]
+    seeds: int
+    features: str = "raw"
+    oracles: tuple[str, ...] = GRID_ORACLES
+    plans_declared: tuple[OwnPlans, ...] = ()
+    participation: Participation | None = None
+    """How often a user contributes, where ε is for a user and not for a decision."""
+    own: tuple[type[Any], ...] = field(init=False, repr=False, default=())
+    """The classes of users among the algorithms: they travel to the workers with the grid."""
+
+    def __post_init__(self) -> None:
+        one_of("preset", self.preset, PRESETS)
+        one_of("mechanism", self.mechanism, MECHANISMS)
+        one_of("features", self.features, FEATURES)
+        declared = {each.name: each for each in self.plans_declared}
+        for algorithm in self.algorithms:
+            if _own(algorithm) is None and algorithm not in declared:
+                one_of("algorithms", algorithm, (*ALGORITHMS, *POLICIES.own, *ORACLES.own))
+        for oracle in self.oracles:
+            one_of("oracles", oracle, GRID_ORACLES)
+        for epsilon in self.epsilons:
+            Budget(epsilon, DELTA)  # complains
+        for ridge in self.ridges:
+            positive("ridges", ridge)
+        whole("seeds", self.seeds, 1)
+        # One order, so that equal grids have equal digests.
+        own = sorted({*self.algorithms} - {*ALGORITHMS} - {*declared})
+        built_in = (name for name in ALGORITHMS if name in self.algorithms)
+        oracles = tuple(name for name in GRID_ORACLES if name in self.oracles)
+        chosen = tuple(name for name in (*built_in, *own) if _playable(name, oracles))
+        chosen += tuple(sorted(declared))
+        if not chosen:
+            raise InvalidInput(
+                f"oracles must leave something to play; got {', '.join(self.oracles)} for "
+                f"{', '.join(self.algorithms)}. FastCB needs Logistic."
+            )
+        classes = [_own(name) for name in own]
+        classes += [kind for each in declared.values() for kind in each.classes]
+        object.__setattr__(self, "own", tuple(dict.fromkeys(classes)))
+        object.__setattr__(self, "oracles", oracles)
+        object.__setattr__(
+            self, "plans_declared", tuple(declared[name] for name in sorted(declared))
+        )
+        epsilons = sorted({float(epsilon) for epsilon in self.epsilons}, reverse=True)
+        object.__setattr__(self, "algorithms", chosen)
+        object.__setattr__(self, "epsilons", tuple(epsilons))
+        object.__setattr__(self, "ridges", tuple(sorted({float(r) for r in self.ridges})))
+
+    @classmethod
+    def of(
+        cls,
+        preset: str = "paper",
+        *,
+        mechanism: str | None = None,
+        algorithms: Sequence[str] | None = None,
+        epsilons: Sequence[float] | None = None,
+        ridges: Sequence[float] | None = None,
+        seeds: int | None = None,
+        features: str = "raw",
+        oracles: Sequence[str] | None = None,
+        plans: Sequence[Any] = (),
+        participation: Participation | None = None,
+    ) -> Grid:
+        """A preset, with what is given in place of its own; ``plans`` are tables, as in a file."""
+        own = PRESETS[one_of("preset", preset, PRESETS)]
+        if algorithms is None:
+            algorithms = own.get("algorithms", (*PAPER_POLICIES, "Default"))
+            plans = (*own.get("plans", ()), *plans)
+        register_named(algorithms, plans)
+        return cls(
+            preset=preset,
+            mechanism=own.get("mechanism", "paper") if mechanism is None else mechanism,
+            algorithms=tuple(algorithms),
+            epsilons=tuple(own["epsilons"] if epsilons is None else epsilons),
+            ridges=tuple(own.get("ridges", RIDGES) if ridges is None else ridges),
+            seeds=own["seeds"] if seeds is None else seeds,
+            features=features,
+            oracles=GRID_ORACLES if oracles is None else tuple(oracles),
+            plans_declared=_distinct([OwnPlans.of(each) for each in plans]),
+            participation=participation,
+        )
+
+    def union(self, other: Grid) -> Grid:
+        """The smallest grid that holds both; ``paper`` holds ``quick``, and that ``default``."""
+        presets = (self.preset, other.preset)
+        return replace(
+            self,
+            preset=next(name for name in PRESETS if name in presets),
+            algorithms=self.algorithms + other.algorithms,
+            epsilons=self.epsilons + other.epsilons,
+            ridges=self.ridges + other.ridges,
+            seeds=max(self.seeds, other.seeds),
+            oracles=self.oracles + other.oracles,
+            plans_declared=_distinct([*dict.fromkeys(self.plans_declared + other.plans_declared)]),
+        )
+
+    def to_document(self) -> dict[str, Any]:
+        """Words and numbers for the manifest; ε = ∞ is "inf", since JSON has no infinity."""
+        lists = {
+            "algorithms": list(self.algorithms),
+            "epsilons": ["inf" if math.isinf(epsilon) else epsilon for epsilon in self.epsilons],
+            "ridges": list(self.ridges),
+        }
+        words = {name: getattr(self, name) for name in ("preset", "mechanism", "features", "seeds")}
+        if self.oracles != GRID_ORACLES:
+            lists["oracles"] = list(self.oracles)
+        if self.plans_declared:
+            lists["plans"] = [each.to_document() for each in self.plans_declared]
+        if self.participation is not None:
+            words["participation"] = self.participation.to_json()
+        return {**words, **lists, "delta": DELTA}
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> Grid:
+        """The grid that a manifest describes."""
+        given = {name: value for name, value in document.items() if name not in ("delta", "plans")}
+        register_named(document.get("algorithms", ()), document.get("plans", ()))
+        given["plans_declared"] = tuple(map(OwnPlans.of, document.get("plans", ())))
+        given["participation"] = Participation.from_json(document.get("participation"))
+        given["epsilons"] = [float(epsilon) for epsilon in given["epsilons"]]
+        lists = ("algorithms", "epsilons", "ridges", "oracles")
+        return cls(**given | {name: tuple(given[name]) for name in lists if name in given})
+
+    @property
+    def digest(self) -> str:
+        return digest_of(self.to_document())
+
+    @property
+    def families(self) -> tuple[str, ...]:
+        """Those with at least one run."""
+        own = (f"{each.__name__}.predictions" for each in self.own if each in ORACLES.own.values())
+        declared = (f"{o}.{each.name}" for each in self.plans_declared for o in each.oracles)
+        return tuple(family for family in (*FAMILIES, *own, *declared) if keys(self, family))
+
+    def plans(
+        self, family: str, n_actions: int, dimension: int
+    ) -> Sequence[tuple[Key, Plan | RivalPlan]]:
+        """Every configuration of a family, at every privacy level."""
+        oracle, _, kind = family.partition(".")
+        if family in RIVAL_FAMILIES:
+            return self._rivals(oracle, n_actions, dimension)
+        return [
+            (_key(algorithm, plan, whole=self.declared(algorithm) is not None), plan)
+            for algorithm in self.algorithms
+            if self._kind(algorithm) == kind
+            for plan in _plans_of(self, algorithm, n_actions, dimension)
+            if type(plan.oracle).__name__ == oracle
+        ]
+
+    def _rivals(
+        self, rival: str, n_actions: int, dimension: int
+    ) -> list[tuple[Key, Plan | RivalPlan]]:
+        """The runs of one class of rivals, published constants and tight ones together."""
+        made: list[tuple[Key, Plan | RivalPlan]] = []
+        for algorithm in self.algorithms:
+            if algorithm in ROUNDS and type(ROUNDS[algorithm][0]).__name__ == rival:
+                if self.participation is not None:
+                    raise InvalidInput(
+                        f"algorithms must have a bound for a user; {rival} has one for a "
+                        "decision. Leave --user out, or the rivals."
+                    )
+                for plan in rival_plans(algorithm, n_actions, dimension, self.epsilons):
+                    budget = plan.budget
+                    key = algorithm, budget.epsilon, budget.delta, _written(vars(plan.rival))
+                    made.append((key, plan))
+        return made
+
+    def declared(self, algorithm: str) -> OwnPlans | None:
+        """The plans that a file declared under this name."""
+        return next((each for each in self.plans_declared if each.name == algorithm), None)
+
+    def _kind(self, algorithm: str) -> str:
+        """The second word of its families; declared plans have batches, so families, apart."""
+        return algorithm if self.declared(algorithm) else _kind(algorithm)
+
+
+@lru_cache(maxsize=2 * len(ALGORITHMS))
+def _plans_of(grid: Grid, algorithm: str, n_actions: int, dimension: int) -> tuple[Plan, ...]:
+    """With all its oracles; cached, since the families of a data set need the same plans."""
+    made = _for_decisions(grid, algorithm, n_actions, dimension)
+    often = grid.participation
+    if often is None:
+        return made
+    batches, records = often.batches, often.records
+    return tuple(
+        replace(plan, unit="user", batches_per_user=batches, records_per_batch=records)
+        for plan in made
+    )
+
+
+def _for_decisions(grid: Grid, algorithm: str, n_actions: int, dimension: int) -> tuple[Plan, ...]:
+    declared = grid.declared(algorithm)
+    if declared is not None:
+        return declared.plans(n_actions, dimension, grid.epsilons, grid.mechanism)
+    if algorithm == "Default":
+        return tuple(default_plans(n_actions, dimension, grid.epsilons))
+    if algorithm in ORACLES.own:
+        return tuple(
+            default_plans(n_actions, dimension, grid.epsilons, oracle=ORACLES[algorithm]())
+        )
+    quick = grid.preset == "quick" and algorithm in QUICK_POLICIES
+    policies = QUICK_POLICIES[algorithm] if quick else _all(algorithm)
+    made = paper_plans(
+        n_actions,
+        dimension,
+        mechanism=grid.mechanism,
+        policies={algorithm: policies},
+        epsilons=grid.epsilons,
+        ridges=grid.ridges,
+        oracles=grid.oracles,
+    )
+    return tuple(plan for _, plan in made)
+
+
+@lru_cache(maxsize=64)
+def schedule(grid: Grid, family: str) -> Schedule:
+    """The batches of a family: the paper's double, the default plan has its own."""
+    return grid.plans(family, 2, 1)[0][1].schedule
+
+
+@lru_cache(maxsize=64)
+def keys(grid: Grid, family: str) -> tuple[Key, ...]:
+    """The names of a family's configurations, the same for every data set and mechanism."""
+    anywhere = replace(grid, mechanism="paper").plans(family, 2, 1)
+    return tuple(key for key, _ in anywhere)
+
+
+def _key(algorithm: str, plan: Plan, *, whole: bool) -> Key:
+    """``whole`` names every parameter of the oracle but the mechanism, which the campaign has."""
+    oracle = vars(plan.oracle)
+    if whole:
+        oracle = {key: value for key, value in oracle.items() if key != "mechanism"}
+    elif ORACLES.built_in.get(type(plan.oracle).__name__):
+        oracle = {"ridge": oracle["ridge"]}
+    written = _written({**vars(plan.policy), **oracle})
+    return algorithm, plan.budget.epsilon, plan.budget.delta, written
+
+
+def _written(settings: Mapping[str, Any]) -> str:
+    return json.dumps(settings, sort_keys=True, separators=(",", ":"), default=to_config)
+
+
+def _distinct(plans: Sequence[OwnPlans]) -> tuple[OwnPlans, ...]:
+    names = [each.name for each in plans]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise InvalidInput(
+            f"plans must have different names, also from those of the folder; got {twice!r} for "
+            "two. Rename one, or choose another --out."
+        )
+    return tuple(plans)
+
+
+def _playable(algorithm: str, oracles: Sequence[str]) -> bool:
+    """Whether an algorithm has a run with these oracles."""
+    if algorithm == "Default" or algorithm in ORACLES.own or algorithm in ROUNDS:
+        return True
+    return "Logistic" in oracles or not _all(algorithm)[0].needs_bounded_losses
+
+
+def _own(algorithm: str) -> type[Any] | None:
+    """The class of a user that has this name; entry points are loaded to find it."""
+    if algorithm in ALGORITHMS:
+        return None
+    kind = POLICIES.get(algorithm) or ORACLES.get(algorithm)
+    return None if kind in (*POLICIES.built_in.values(), *ORACLES.built_in.values()) else kind
+
+
+def _all(algorithm: str) -> Sequence[Any]:
+    if algorithm in POLICIES.own:
+        settings: Sequence[Any] = POLICIES[algorithm].campaign_settings()
+        return settings
+    return EXACT_BONUS if algorithm == "BonusPO" else PAPER_POLICIES[algorithm]
+
+
+def _kind(algorithm: str) -> str:
+    if algorithm == "Supervised":
+        return "supervised"
+    if algorithm in ROUNDS:
+        return "rounds"
+    if algorithm == "Default" or algorithm in ORACLES.own:
+        return "predictions"
+    return "radii" if _all(algorithm)[0].uses_radii else "predictions"

@@ -1,0 +1,289 @@
+"""A campaign: computes every missing run of a grid, into one folder.
+
+Tasks are independent. What is finished stays, whatever happens to the rest; what a folder holds
+already is never computed again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import discreet
+from discreet.config import to_config
+from discreet.data import Dataset, Handle, resolve
+from discreet.errors import InvalidInput
+from discreet.features.schema import Schema
+from discreet.lab.campaign.declared_ranges import NOT_PRIVATE
+from discreet.lab.campaign.gpu_processes import PROCESSES, compile_kernel, kernels, shared_gpu
+from discreet.lab.campaign.grid import Grid
+from discreet.lab.campaign.hardware import choose, cores, machine
+from discreet.lab.campaign.missing_tasks import Facts, Pending, Survey, pending, survey, task_name
+from discreet.lab.campaign.result_files import from_bytes, tabulate, to_bytes
+from discreet.lab.campaign.results_folder import FORMAT, NOTHING, Folder
+from discreet.lab.campaign.tasks import Outcome, Task, reason, runs
+from discreet.lab.campaign.workers import Workers, answer, outcomes, workers
+from discreet.privacy.events import NonPrivate, to_json
+from discreet.releases.canonical import digest_of
+from discreet.simulate.engine import Machine
+from discreet.simulate.schema_columns import with_schema
+from discreet.validate import positive, whole
+
+
+@dataclass(frozen=True, kw_only=True)
+class Campaign:
+    """What to run and where; ``memory`` in GiB for all jobs, ``jobs`` None one for each core."""
+
+    grid: Grid
+    data: Sequence[str]
+    out: Path
+    device: str = "auto"
+    jobs: int | None = None
+    scheduler: str | None = None
+    max_columns: int | None = None
+    memory: float | None = None
+    schema: Schema | None = None
+    """What the columns of files mean; None takes numbers as they are."""
+    target: str | None = None
+    """The column of the class in files; None is the last."""
+    user: str | None = None
+    """The column of ids of people in files, where ε is for one of them."""
+
+    @property
+    def reading(self) -> dict[str, str]:
+        """How files are read, where it is not as usual; the digest of a set depends on it."""
+        schema = {} if self.schema is None else {"schema": digest_of(to_config(self.schema))}
+        named = {"target": self.target, "user": self.user}
+        return schema | {name: column for name, column in named.items() if column is not None}
+
+    def __post_init__(self) -> None:
+        if self.schema is not None and self.grid.features != "raw":
+            raise InvalidInput(
+                f"features must be raw with a schema, which has ranges; got "
+                f"{self.grid.features!r}. Leave it out."
+            )
+        if (self.user is None) != (self.grid.participation is None):
+            raise InvalidInput(
+                "user must name a column of ids just where the grid has a participation; got "
+                f"{self.user!r} with {self.grid.participation}. Give both, or neither."
+            )
+        if self.user is not None:
+            for family in self.grid.families:  # refuses now what has no bound for a user
+                self.grid.plans(family, 2, 1)
+        for name in ("jobs", "max_columns"):
+            if getattr(self, name) is not None:
+                whole(name, getattr(self, name), 1)
+        if self.memory is not None:
+            positive("memory", self.memory)
+
+
+@dataclass
+class Progress:
+    """How far a campaign is, reported after every task."""
+
+    tasks: int = 0
+    rounds: int = 0
+    tasks_done: int = 0
+    rounds_done: int = 0
+    runs_done: int = 0
+    seconds: float = 0.0
+    latest: str = ""
+    failed: dict[str, str] = field(default_factory=dict)
+    too_wide: list[str] = field(default_factory=list)
+
+
+def run(campaign: Campaign, show: Callable[[Progress], None] = lambda _: None) -> Progress:
+    """Compute the missing runs; a failure is recorded and reported, and the others go on."""
+    # Refuse what can be refused before anything is read, written or started.
+    jobs = _jobs(campaign)
+    folder, handles = Folder(campaign.out), resolve(list(campaign.data))
+    if campaign.reading:
+        handles = [
+            replace(handle, kind="file", reader=partial(_read_as, handle, campaign))
+            for handle in handles
+        ]
+    _manifest(campaign, folder.known())
+    surveyed = survey(handles, campaign.max_columns)
+    with folder.locked():
+        manifest = _manifest(campaign, folder.known(), surveyed.found)
+        folder.write_manifest(manifest)
+        _record_unreadable(folder, surveyed)
+        tasks = list(pending(surveyed.found, folder, campaign.grid))
+        progress = Progress(len(tasks), sum(task.rounds for task in tasks))
+        progress.failed, progress.too_wide = dict(surveyed.failed), surveyed.too_wide
+        show(progress)
+        if tasks:
+            jobs = min(jobs, len(tasks))
+            with (
+                shared_gpu("" if campaign.scheduler else choose(campaign.device), jobs),
+                workers(jobs, campaign.scheduler) as crew,
+            ):
+                where = answer(crew, machine, campaign.device, crew.sharing, campaign.memory)
+                if where.device == "cuda" and jobs > 1:  # alone, it compiles what it calls
+                    found = surveyed.found.values()
+                    for kernel in kernels((each.features + 1, each.actions) for each in found):
+                        crew.submit(compile_kernel, kernel)
+                playing = _Playing(campaign.grid, folder, manifest, surveyed.handles, where)
+                playing.play(tasks, crew, progress, show)
+    return progress
+
+
+def _read_as(handle: Handle, campaign: Campaign, *_: Any) -> Dataset:
+    """A set with the columns that the campaign asks for."""
+    data = handle.load(campaign.target, encoded=campaign.schema is None, user=campaign.user)
+    return data if campaign.schema is None else with_schema(campaign.schema, data)
+
+
+def _jobs(campaign: Campaign) -> int:
+    if campaign.scheduler is not None:  # its workers know what they have
+        return 1
+    device = choose(campaign.device)
+    if campaign.jobs is not None:
+        return campaign.jobs
+    return min(PROCESSES, cores()) if device == "cuda" else cores()
+
+
+def _manifest(
+    campaign: Campaign, known: Mapping[str, Any] | None, found: Mapping[str, Facts] | None = None
+) -> dict[str, Any]:
+    """What the folder will hold, or why this campaign cannot go into it."""
+    grid, reading, version = campaign.grid, campaign.reading, discreet.__version__
+    if known is None:
+        known = {"grid": grid.to_document(), "code_version": version, "device": "", "datasets": {}}
+        known |= {"reading": reading} if reading else {}
+    before = Grid.from_document(known["grid"])
+    for name in ("mechanism", "features", "participation"):
+        was, asked = getattr(before, name), getattr(grid, name)
+        if was != asked:
+            raise InvalidInput(
+                f"{name} must be {was!r} in this folder, as before; got {asked!r}. "
+                "Choose another --out."
+            )
+    if known.get("reading", {}) != reading:
+        raise InvalidInput(
+            "schema, target and user must be the same as before in this folder; they differ. "
+            "Choose another --out."
+        )
+    if known["code_version"] != version:
+        raise InvalidInput(
+            f"folder must be of discreet {version}; this one is of {known['code_version']}. "
+            "Go on with that version, or choose another --out."
+        )
+    datasets = dict(known["datasets"])
+    for name, facts in (found or {}).items():
+        if datasets.setdefault(name, asdict(facts))["digest"] != facts.digest:
+            raise InvalidInput(
+                f"data {name!r} must be the same as before in this folder; its digest differs. "
+                "Choose another --out."
+            )
+    both = before.union(grid)
+    return {
+        "format": FORMAT,
+        "grid": both.to_document(),
+        "grid_digest": both.digest,
+        "code_version": version,
+        "device": known["device"],
+        "datasets": datasets,
+        **({"reading": reading} if reading else {}),
+        **({} if both.features == "raw" else {"event": to_json(NonPrivate(NOT_PRIVATE))}),
+    }
+
+
+def _record_unreadable(folder: Folder, surveyed: Survey) -> None:
+    for name in surveyed.found:
+        folder.forget(task_name(name, "data"))
+    for name, why in surveyed.failed.items():
+        folder.write_sidecar(task_name(name, "data"), replace(NOTHING, error=why))
+
+
+@dataclass(frozen=True)
+class _Playing:
+    """The part between tasks and files."""
+
+    grid: Grid
+    folder: Folder
+    manifest: dict[str, Any]
+    handles: Mapping[str, Any]
+    machine: Machine
+
+    def play(
+        self,
+        tasks: Sequence[Pending],
+        crew: Workers,
+        progress: Progress,
+        show: Callable[[Progress], None],
+    ) -> None:
+        start = time.perf_counter()
+        awaited = {task.name: task for task in tasks}
+        for outcome in outcomes(self.loaded(tasks), crew):
+            task = awaited.pop(outcome.name)
+            self.keep(task, outcome)
+            progress.latest = task.words
+            progress.tasks_done += 1
+            if outcome.error is None:
+                progress.rounds_done += task.rounds
+                progress.runs_done += runs(task.parts)
+            else:  # its rounds are not to come any more
+                progress.rounds -= task.rounds
+                progress.failed[task.words] = outcome.error
+            progress.seconds = time.perf_counter() - start
+            show(progress)
+
+    def loaded(self, tasks: Sequence[Pending]) -> Iterator[Task | Outcome]:
+        """Tasks with their data, of which one set is held at a time."""
+        held = ""
+        data: Any = None
+        for task in tasks:
+            try:
+                if task.dataset != held:
+                    data = self.handles[task.dataset].load()
+                    held = task.dataset
+            except Exception as error:
+                yield Outcome(task.name, error=reason(error))
+                continue
+            yield Task(
+                name=task.name,
+                family=task.family,
+                grid=self.grid,
+                parts=task.parts,
+                machine=self.machine,
+                n_actions=data.n_actions,
+                contexts=data.contexts,
+                labels=data.labels,
+                users=data.users,
+            )
+
+    def keep(self, task: Pending, outcome: Outcome) -> None:
+        """New results beside those that are there already; a failure leaves these as they are."""
+        known = self.folder.content(task.name)
+        before = self.folder.sidecar(task.name) if known is not None else NOTHING
+        if outcome.error is not None:
+            self.folder.write_sidecar(task.name, replace(before, error=outcome.error))
+            return
+        new = tabulate(task.dataset, task.family, self.grid, task.parts, outcome.losses, task.rows)
+        content = to_bytes([new] if known is None else [from_bytes(known), new])
+        seeds = from_bytes(content, ["seed"]).column("seed").to_numpy()
+        sidecar = replace(
+            before,
+            seconds=before.seconds + outcome.seconds,
+            rows=len(seeds),
+            seeds=np.unique(seeds).tolist(),
+            device=_also(before.device, outcome.device),
+            error=None,
+        )
+        self.folder.write_results(task.name, content, sidecar)
+        device = _also(self.manifest["device"], outcome.device)
+        if device != self.manifest["device"]:
+            self.manifest["device"] = device
+            self.folder.write_manifest(self.manifest)
+
+
+def _also(before: str, device: str) -> str:
+    """Classes of hardware, each named once."""
+    return "; ".join(sorted({*filter(None, before.split("; ")), device}))

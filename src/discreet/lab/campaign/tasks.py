@@ -1,0 +1,144 @@
+"""One task of a campaign: the missing runs of a data set in one family, played anywhere.
+
+A task and its outcome are all that travels, so a worker needs this package and nothing else.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from discreet.features.unit_ball import UnitBall
+from discreet.lab.campaign.declared_ranges import scaled
+from discreet.lab.campaign.grid import Grid
+from discreet.lab.campaign.hardware import LEAST, described, one_thread
+from discreet.lab.campaign.rival_plans import FAMILIES as RIVAL_FAMILIES
+from discreet.lab.rivals import runner
+from discreet.plan import Plan
+from discreet.registry import register
+from discreet.simulate import engine
+from discreet.simulate.engine import Machine
+from discreet.simulate.played_offers import played_offers
+
+Part = tuple[tuple[int, ...], tuple[int, ...]]
+"""Indices of plans, and the seeds that all of them lack."""
+
+FOLDER = re.compile(r"(?<![\w.])(?:[A-Za-z]:)?[/\\](?:[^\s/\\'\"]+[/\\])*")
+QUOTED_FOLDER = re.compile(r"(['\"])(?:[A-Za-z]:)?[/\\](?:[^/\\'\"]+[/\\])*")
+"""In quotes the names of folders may have spaces."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """What to play: parts of a family's grid on one data set."""
+
+    name: str
+    family: str
+    grid: Grid
+    parts: tuple[Part, ...]
+    machine: Machine
+    n_actions: int
+    contexts: np.ndarray[Any, Any] = field(repr=False)
+    labels: np.ndarray[Any, Any] = field(repr=False)
+    users: np.ndarray[Any, Any] | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of it: for every part (plans, seeds, batches) of losses, or why there is none."""
+
+    name: str
+    losses: tuple[np.ndarray[Any, Any], ...] = field(default=(), repr=False)
+    seconds: float = 0.0
+    device: str = ""
+    error: str | None = None
+
+
+def compute(task: Task) -> Outcome:
+    """Play a task; an exception becomes a reason, so that other tasks go on."""
+    start = time.perf_counter()
+    try:
+        for kind in task.grid.own:  # this process may have been started without them
+            register(kind)
+        with one_thread(task.machine.device):
+            losses = _play(task)
+        device = described(task.machine.device)
+    except Exception as error:
+        return Outcome(task.name, error=reason(error), seconds=time.perf_counter() - start)
+    return Outcome(task.name, losses, time.perf_counter() - start, device)
+
+
+def _play(task: Task) -> tuple[np.ndarray[Any, Any], ...]:
+    contexts = scaled(task.contexts, task.grid.features)
+    dimension = contexts.shape[1]
+    features: Any = UnitBall(dimension).map(contexts)
+    truth = task.labels
+    plans: list[Any] = [p for _, p in task.grid.plans(task.family, task.n_actions, dimension)]
+    run: Callable[..., Any] = runner.run if task.family in RIVAL_FAMILIES else engine.run
+    if isinstance(plans[0], Plan) and plans[0].catalogue is not None:  # then all of them
+        features, truth = played_offers(plans[0], features, None, task.labels, None)
+    played, machine = [], task.machine
+    for indices, seeds in task.parts:
+        chosen = [plans[i] for i in indices]
+        play = partial(run, chosen, features, truth, seeds, users=task.users)
+        losses, machine = _within_memory(play, machine)
+        played.append(losses.astype(np.float32))
+    return tuple(played)
+
+
+def _within_memory(
+    play: Callable[..., np.ndarray[Any, Any]], machine: Machine
+) -> tuple[np.ndarray[Any, Any], Machine]:
+    """Losses, and the machine with the budget that sufficed: half of it after each failure."""
+    while True:
+        try:
+            return play(machine=machine), machine
+        except Exception as error:
+            if not out_of_memory(error) or machine.memory <= LEAST:
+                raise
+        # Here, not above: the exception holds the frames, and the frames hold the arrays.
+        machine = replace(machine, memory=machine.memory // 2)
+        torch: Any = sys.modules.get("torch")
+        if torch is not None and torch.cuda.is_available():
+            torch.cuda.empty_cache()
+
+
+def out_of_memory(error: Exception) -> bool:
+    """NumPy, torch on a CPU and torch on a GPU each say it in their own way."""
+    named = type(error).__name__ == "OutOfMemoryError"
+    return isinstance(error, MemoryError) or named or "can't allocate memory" in str(error)
+
+
+def reason(error: BaseException) -> str:
+    """Type and message in one line, without the folder of any file."""
+    message = QUOTED_FOLDER.sub(r"\1", " ".join(str(error).split()))
+    return f"{type(error).__name__}: {FOLDER.sub('', message)}".rstrip(": ")
+
+
+def missing(present: np.ndarray[Any, Any]) -> tuple[Part, ...]:
+    """Plans that lack the same seeds go together: the engine is fast with many plans at once.
+
+    ``present`` (plans, seeds) says which runs are there.
+
+    >>> missing(np.array([[True, False], [False, False], [True, False]]))
+    (((0, 2), (1,)), ((1,), (0, 1)))
+    """
+    groups: dict[tuple[int, ...], list[int]] = defaultdict(list)
+    for index, row in enumerate(present):
+        lacking = tuple(np.flatnonzero(~row).tolist())
+        if lacking:
+            groups[lacking].append(index)
+    return tuple((tuple(indices), seeds) for seeds, indices in groups.items())
+
+
+def runs(parts: Sequence[Part]) -> int:
+    """How many runs the parts hold."""
+    return sum(len(indices) * len(seeds) for indices, seeds in parts)

@@ -1,0 +1,247 @@
+"""Who plays the tasks: this process, processes of this machine, or a Dask cluster.
+
+All three return futures, and one loop serves them. Tasks are handed out a few at a time, so that
+only their data are in memory; outcomes come back in the order in which they end.
+
+Threads of a pool take the locks of futures and of the pool itself. Ctrl-C must not interrupt this
+thread while it holds one of them: the pool could never be ended. So futures report their end to a
+queue, which the loop waits for without a lock, and ``_uninterrupted`` guards what takes one.
+"""
+
+from __future__ import annotations
+
+import gc
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import BrokenExecutor, CancelledError, Future
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from queue import SimpleQueue
+from typing import Any
+
+from discreet.errors import InvalidInput
+from discreet.lab.campaign.results_folder import GO_ON
+from discreet.lab.campaign.tasks import Outcome, Task, compute, reason
+from discreet.validate import installed
+
+DIED = "WorkerDied: the process that played it was killed, perhaps for lack of memory."
+PATIENCE = 20.0
+"""Seconds that a scheduler may take to answer, or to find a worker."""
+
+
+@dataclass(frozen=True)
+class Workers:
+    """``submit(call, *arguments)`` returns a future, ``slots()`` how many tasks to hold at once.
+
+    ``sharing`` tasks share the memory of one machine.
+    """
+
+    submit: Callable[..., Future[Any]]
+    slots: Callable[[], int]
+    sharing: int
+
+
+@contextmanager
+def workers(jobs: int, scheduler: str | None = None) -> Iterator[Workers]:
+    """Workers for the time of a campaign; on leaving, what still runs is given up."""
+    if scheduler is not None:
+        with _cluster(scheduler) as cluster:
+            yield cluster
+    elif jobs == 1:
+        yield Workers(computed_here, lambda: 1, 1)
+    else:
+        with _processes(jobs) as processes:
+            yield processes
+
+
+def computed_here(call: Callable[..., Any], /, *arguments: Any) -> Future[Any]:
+    """Compute in this thread, which Ctrl-C interrupts; no other thread knows the future."""
+    future: Future[Any] = Future()
+    future.set_result(call(*arguments))
+    return future
+
+
+@contextmanager
+def _processes(jobs: int) -> Iterator[Workers]:
+    """Processes that joblib keeps; a broken pool is replaced."""
+    from joblib.externals.loky import get_reusable_executor
+
+    def executor() -> Any:
+        return get_reusable_executor(max_workers=jobs, initializer=_ignore_interrupts)
+
+    def submit(call: Callable[..., Any], /, *arguments: Any) -> Any:
+        with _uninterrupted():
+            return executor().submit(call, *arguments)
+
+    try:
+        yield Workers(submit, lambda: jobs + 1, jobs)
+    finally:
+        with _uninterrupted():
+            # A pool that is ended while it hands out a task trips over it, in a thread of its own
+            # that is no longer needed.
+            hook, threading.excepthook = threading.excepthook, lambda _: None
+            executor().shutdown(wait=True, kill_workers=True)
+            threading.excepthook = hook
+
+
+@contextmanager
+def _cluster(address: str) -> Iterator[Workers]:
+    """Dask's scheduler gives the task of a worker that died to another one."""
+    installed("dask", "for --scheduler", "distributed")
+    from distributed import Client
+
+    client, reason = None, ""
+    try:
+        client = Client(address, timeout=PATIENCE, set_as_default=False)
+    except (OSError, ValueError) as error:
+        reason = type(error).__name__
+    if client is None:
+        # What is left of it must go now: Dask ends it under a lock, and waits for itself if that
+        # happens while another client begins.
+        gc.collect()
+        raise InvalidInput(
+            f"scheduler must be the address of a running Dask scheduler; got {address!r}, which "
+            f"does not answer ({reason}). Start dask scheduler, or leave it out."
+        )
+    with client:
+        try:
+            client.wait_for_workers(1, timeout=PATIENCE)
+        except TimeoutError:
+            raise InvalidInput(
+                f"scheduler must have workers; {address} has none. Start dask worker {address}."
+            ) from None
+        threads = max(client.nthreads().values(), default=1)
+        executor = client.get_executor(pure=False)
+
+        def slots() -> int:  # workers come and go
+            return 2 * max(1, sum(map(int, client.nthreads().values())))
+
+        def submit(call: Callable[..., Any], /, *arguments: Any) -> Any:
+            with _uninterrupted():
+                return executor.submit(call, *arguments)
+
+        try:
+            yield Workers(submit, slots, threads)
+        finally:
+            executor.shutdown(wait=False)
+
+
+def answer(crew: Workers, call: Callable[..., Any], *arguments: Any) -> Any:
+    """Return what ``call(*arguments)`` returns on one of the workers."""
+    ended: SimpleQueue[Future[Any]] = SimpleQueue()
+    _report(crew.submit(call, *arguments), ended)
+    return _result(ended.get())
+
+
+def outcomes(tasks: Iterator[Task | Outcome], crew: Workers) -> Iterator[Outcome]:
+    """Play all tasks. A worker that dies takes down one task at most, never the campaign.
+
+    What comes as an outcome, because its data could not be read, is passed on.
+    """
+    waiting: dict[Future[Any], Task | Outcome] = {}
+    ended: SimpleQueue[Future[Any]] = SimpleQueue()
+    while True:
+        room = crew.slots() - len(waiting)
+        for task in islice(tasks, max(0, room)):
+            waiting[_submit(crew, task, ended)] = task
+        if not waiting:
+            return
+        made, task = _next(waiting, ended)
+        if made is not None:
+            yield made
+            continue
+        suspects = [
+            task
+        ]  # a broken pool fails all that it had in hand: find out whose fault it was
+        while waiting:
+            made, task = _next(waiting, ended)
+            if made is not None:
+                yield made
+            else:
+                suspects.append(task)
+        for task in suspects:
+            alone, _ = _next({_submit(crew, task, ended): task}, ended)
+            yield alone or Outcome(task.name, error=DIED)
+
+
+def _submit(crew: Workers, task: Task | Outcome, ended: SimpleQueue[Future[Any]]) -> Future[Any]:
+    """Hand out a task; its future appears in ``ended`` when it ends."""
+    future: Future[Any] = Future()
+    try:
+        if isinstance(task, Task):
+            future = crew.submit(compute, task)
+        else:
+            future.set_result(task)
+    except BrokenExecutor as error:  # it broke just now
+        future.set_exception(error)
+    _report(future, ended)
+    return future
+
+
+def _report(future: Future[Any], ended: SimpleQueue[Future[Any]]) -> None:
+    with _uninterrupted():
+        future.add_done_callback(ended.put)
+
+
+def _next(
+    waiting: dict[Future[Any], Task | Outcome], ended: SimpleQueue[Future[Any]]
+) -> tuple[Outcome | None, Task | Outcome]:
+    """The outcome of the task that ends next, which is no longer waiting.
+
+    None where the process pool broke, which says nothing about this task.
+    """
+    future = ended.get()
+    task = waiting.pop(future)
+    try:
+        outcome: Outcome = _result(future)
+        return outcome, task
+    except BrokenExecutor:
+        return None, task
+    except CancelledError:
+        raise InvalidInput(
+            f"scheduler must stay until the end; it went away. Start it again. {GO_ON}"
+        ) from None
+    except Exception as error:
+        # Dask names the worker that was killed by its address, which must not be published.
+        died = type(error).__name__ == "KilledWorker"
+        return Outcome(task.name, error=DIED if died else reason(error)), task
+
+
+def _result(future: Future[Any]) -> Any:
+    """The result of a future that has ended."""
+    with _uninterrupted():
+        return future.result()
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Keep Ctrl-C until the end of the block, and deliver it then, to whoever handled it before.
+
+    Processes that are started in the block never see it: they inherit the mask of this thread.
+    In other threads than the main one Python delivers no signal, and there is nothing to do.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    if before is None or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    kept: list[int] = []
+    signal.signal(signal.SIGINT, lambda number, _: kept.append(number))
+    masked = hasattr(signal, "pthread_sigmask")  # Windows has none
+    try:
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT]) if masked else set()
+        try:
+            yield
+        finally:
+            if masked:
+                signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if kept:
+            signal.raise_signal(signal.SIGINT)
+
+
+def _ignore_interrupts() -> None:
+    """Ctrl-C reaches all processes of a terminal; the campaign itself decides what to do."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)

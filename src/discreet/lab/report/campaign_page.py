@@ -1,0 +1,84 @@
+"""The page of a campaign: words, tables and figures in one file; no network."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from discreet.lab.report import campaign_tables as tables
+from discreet.lab.report.against_default import AgainstDefault
+from discreet.lab.report.campaign_results import Source
+from discreet.lab.report.compare import Comparison
+from discreet.lab.report.loss_increase import LossIncrease
+from discreet.lab.report.mean_loss import MeanLoss
+from discreet.lab.report.rerun_command import command
+from discreet.lab.report.runtime import runtime
+from discreet.lab.report.selected_settings import Choices
+from discreet.lab.report.selection import Selection
+from discreet.lab.report.summary_text import caveats, counted, missing, summary
+from discreet.lab.report.win_rates import WinRates
+from discreet.pages import rendered
+
+
+@dataclass(frozen=True)
+class Figures:
+    """SVG for inlining: a heat map for each ε, and curves for each data set."""
+
+    heat_maps: Mapping[str, str]
+    increase: str
+    curves: Mapping[str, str]
+    more_curves: Sequence[str]
+    levels: str = ""
+
+
+def campaign_page(
+    source: Source,
+    selection: Selection,
+    rates: WinRates,
+    means: MeanLoss,
+    increase: LossIncrease | None,
+    choices: Choices,
+    comparison: Comparison | None,
+    figures: Figures,
+    files: Sequence[str],
+    beside: AgainstDefault | None = None,
+) -> str:
+    """One self-contained HTML file, light and dark, for screens, phones and paper."""
+    spent, manifest = runtime(source.tasks, source.datasets), source.manifest
+    device = manifest.get("device") or ", ".join(spent.devices) or "unknown device"
+    not_private = f" (NonPrivate: {source.not_private})" if source.not_private else ""
+    levels = ", ".join(level.text.removeprefix("ε = ") for level in selection.levels)
+    return rendered(
+        "discreet.lab.report",
+        "campaign.html",
+        title=f"{counted(len(selection.algorithms), 'algorithm')} on "
+        f"{counted(len(selection.datasets), 'data set')}",
+        subtitle=f"{counted(selection.runs, 'run')}; ε = {levels}; {selection.mechanism} "
+        f"mechanisms; {device}. Labelled data played as a bandit: "
+        "the loss of a round is 1 unless the action is the label. Smaller is better.",
+        statement=selection.statement,
+        summary=summary(selection, rates, means, source.datasets),
+        missing=missing(selection, source),
+        caveats=caveats(selection, source),
+        figures=figures,
+        sizes=source.datasets,
+        mean_losses=tables.mean_losses(selection, means, source.datasets),
+        beside_default=beside.table() if beside else None,
+        average_win_rates=tables.average_win_rates(rates),
+        comparison=comparison,
+        differences=tables.differences(comparison) if comparison else None,
+        relative_to=increase.relative_to.text if increase else None,
+        increases=tables.increases(increase) if increase else None,
+        choices=tables.chosen(choices),
+        by_dataset=tables.by_dataset(selection, source.datasets),
+        times=tables.times(spent),
+        command=command(manifest),
+        facts={
+            "Device": device,
+            "Code": f"discreet {manifest.get('code_version', 'of unknown version')}",
+            "Grid": manifest.get("grid_digest", "without a digest"),
+            "Mechanisms": selection.mechanism,
+            "Features": f"{source.features}{not_private}",
+            "Files": ", ".join(files),
+        },
+    )

@@ -1,0 +1,247 @@
+"""Our win rates beside the paper's, on the data sets that both have."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from discreet.errors import InvalidInput
+from discreet.formatting import epsilon_text
+from discreet.lab.report.algorithm_names import bandits, listed
+from discreet.lab.report.campaign_results import Source
+from discreet.lab.report.paper_sets import paper_sets
+from discreet.lab.report.paper_win_rates import CITATION, Published, published
+from discreet.lab.report.runs import Level, Numbers
+from discreet.lab.report.selection import Selection, select
+from discreet.lab.report.win_rates import outcomes
+
+LEADER = "ReplayBonusPO"
+RESAMPLES = 2000
+SEED = 20260
+COVERAGE = 95
+CELLS = 210
+"""Off the diagonal: 7 algorithms against 6 others at 5 privacy levels."""
+NO_PAIR = "The campaign has fewer than two of the paper's algorithms: no published rate compares."
+
+
+@dataclass(frozen=True)
+class ComparedCell:
+    """One row algorithm against one column algorithm at one ε, in percent."""
+
+    epsilon: float
+    delta: float
+    row_algorithm: str
+    column_algorithm: str
+    datasets: int
+    ours: float
+    published: float | None
+    """None where the paper lacks one of the two algorithms."""
+
+    @property
+    def difference(self) -> float | None:
+        return None if self.published is None else self.ours - self.published
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Ours and theirs; the three statistics are NaN where no cell is published."""
+
+    datasets: tuple[str, ...]
+    cells: tuple[ComparedCell, ...]
+    mean_absolute_difference: float
+    interval: tuple[float, float]
+    """95 % over resampled data sets: the bootstrap's spread, laid around the estimate."""
+    by_chance: float
+    """Mean absolute change of a cell when the data sets are drawn again: the noise of our rates."""
+    first: dict[float, bool]
+    """For each ε that is finite: does ReplayBonusPO win more than half against each other?"""
+    missing: tuple[str, ...]
+    statement: str
+    citation: str = CITATION
+
+    @property
+    def leader_first(self) -> bool:
+        """ReplayBonusPO is first in every private regime that was run."""
+        return bool(self.first) and all(self.first.values())
+
+    @property
+    def differences(self) -> list[tuple[float, float]]:
+        """(ε, difference) of the cells that the paper has too."""
+        return [(c.epsilon, c.difference) for c in self.cells if c.difference is not None]
+
+    def by_epsilon(self) -> dict[float, float]:
+        """Mean absolute difference at each ε."""
+        found: dict[float, list[float]] = {}
+        for epsilon, difference in self.differences:
+            found.setdefault(epsilon, []).append(abs(difference))
+        return {epsilon: float(np.mean(each)) for epsilon, each in found.items()}
+
+    def document(self) -> dict[str, Any]:
+        """For machines: everything, cell by cell."""
+        return {
+            "datasets": list(self.datasets),
+            "mean_absolute_difference": self.mean_absolute_difference,
+            "interval": list(self.interval),
+            "coverage_percent": COVERAGE,
+            "resamples": RESAMPLES,
+            "by_chance": self.by_chance,
+            "by_epsilon": {f"{key:g}": value for key, value in self.by_epsilon().items()},
+            "first": {f"{key:g}": value for key, value in self.first.items()},
+            "leader_first": self.leader_first,
+            "missing": list(self.missing),
+            "selection": self.statement,
+            "citation": self.citation,
+            "cells": [{**asdict(cell), "difference": cell.difference} for cell in self.cells],
+        }
+
+    def sentences(self) -> list[str]:
+        """For people: the difference, how sure it is, and who is first."""
+        if not self.differences:
+            return [NO_PAIR, *self.missing, self.statement]
+        low, high = self.interval
+        yes = [epsilon_text(epsilon) for epsilon, first in self.first.items() if first]
+        no = [epsilon_text(epsilon) for epsilon, first in self.first.items() if not first]
+        said = [
+            f"Mean absolute difference to the published win rates: "
+            f"{self.mean_absolute_difference:.1f} points over {len(self.differences)} cells "
+            f"({COVERAGE} % bootstrap interval {low:.1f} to {high:.1f}, "
+            f"{len(self.datasets)} shared data sets).",
+            f"Drawing {len(self.datasets)} data sets anew moves a cell by {self.by_chance:.1f} "
+            "points on average: a difference of that size is what chance alone gives.",
+        ]
+        if yes:
+            said.append(f"{LEADER} wins more than half against each other at ε = {listed(yes)}.")
+        if no:
+            said.append(f"{LEADER} does not beat each other algorithm at ε = {listed(no)}.")
+        return [*said, *self.missing, self.statement]
+
+
+def compare(results_dir: Path, select_by: str = "seeds") -> Comparison:
+    """The campaign's win rates beside the published ones."""
+    source = Source(results_dir)
+    if source.features != "raw":
+        raise InvalidInput(
+            f"features must be 'raw', as the paper's are; this campaign has {source.features!r}. "
+            "Run it with --features raw and another --out."
+        )
+    return beside_published(select(source.runs(), select_by), source.datasets)
+
+
+def beside_published(selection: Selection, about: dict[str, Any]) -> Comparison:
+    """Compare a selection; raise InvalidInput where the paper shares nothing with it."""
+    theirs = published()
+    shared = paper_sets({name: about.get(name, {}) for name in selection.datasets})
+    among = np.asarray([name in shared for name in selection.datasets])
+    names = bandits(selection.algorithms)
+    levels = [level for level in theirs.levels if level in selection.levels]
+    if not shared or len(names) < 2 or not levels:
+        raise InvalidInput(
+            "results must have two bandit algorithms and share data sets and an ε with the paper; "
+            f"got {len(names)} algorithms, {len(shared)} shared data sets, {len(levels)} shared ε. "
+            "Run two algorithms on the collection 'paper', or see campaign report."
+        )
+    truth = _part(theirs, names, levels)
+    score = _scores(selection, among, names, levels)
+    rates = _rates(score, np.ones((1, len(score))))[0]
+    known = np.isfinite(rates) & ~np.eye(len(names), dtype=bool)
+    both = known & np.isfinite(truth)
+    estimate, interval, by_chance = np.nan, (np.nan, np.nan), np.nan
+    if both.any():
+        estimate = float(np.abs(rates - truth)[both].mean())
+        interval, by_chance = _bootstrap(score[:, both], truth[both], estimate)
+    counts = np.isfinite(score).sum(axis=0)
+    cells = tuple(
+        ComparedCell(
+            levels[i].epsilon,
+            levels[i].delta,
+            names[j],
+            names[k],
+            int(counts[i, j, k]),
+            round(float(rates[i, j, k]), 6),
+            float(truth[i, j, k]) if both[i, j, k] else None,
+        )
+        for i, j, k in np.argwhere(known)
+    )
+    return Comparison(
+        datasets=tuple(sorted(shared)),
+        cells=cells,
+        mean_absolute_difference=estimate,
+        interval=interval,
+        by_chance=by_chance,
+        first=_first(rates, names, levels, theirs),
+        missing=tuple(_missing(theirs, names, levels, int(both.sum()))),
+        statement=selection.statement,
+    )
+
+
+def _part(theirs: Published, names: list[str], levels: list[Level]) -> Numbers:
+    """Their win rates in our order; NaN where they lack an algorithm."""
+    padded = np.pad(theirs.percent, ((0, 0), (0, 1), (0, 1)), constant_values=np.nan)
+    place = dict(zip(theirs.algorithms, range(len(theirs.algorithms)), strict=True))
+    kept = [place.get(name, -1) for name in names]
+    return padded[np.ix_([theirs.levels.index(level) for level in levels], kept, kept)]
+
+
+def _scores(selection: Selection, among: Any, names: list[str], levels: list[Level]) -> Numbers:
+    """Percent won by the row on each data set: 100, 50 or 0 (data sets, levels, rows, columns)."""
+    algorithms = [selection.algorithms.index(name) for name in names]
+    kept = [selection.levels.index(level) for level in levels]
+    return np.asarray(50 * (outcomes(selection.loss[among][:, algorithms][:, :, kept]) + 1))
+
+
+def _rates(score: Numbers, weights: Numbers) -> Numbers:
+    """Weighted means over the data sets with a known score: (resamples, …)."""
+    flat = score.reshape(len(score), -1)
+    known = np.isfinite(flat)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        means = weights @ np.where(known, flat, 0) / (weights @ known)
+    return np.asarray(means.reshape(len(weights), *score.shape[1:]))
+
+
+def _bootstrap(
+    score: Numbers, truth: Numbers, estimate: float
+) -> tuple[tuple[float, float], float]:
+    """An interval for the mean absolute difference, and how far chance alone moves a cell.
+
+    A resample adds the noise of drawing to every cell, so its mean absolute difference is larger
+    than the estimate, always. The interval therefore takes from the bootstrap its spread
+    around its own mean, not its place.
+    """
+    n = len(score)
+    weights = np.random.default_rng(SEED).multinomial(n, np.full(n, 1 / n), size=RESAMPLES)
+    resampled = _rates(score, weights.astype(np.float64))
+    differences = np.nanmean(np.abs(resampled - truth), axis=1)
+    tail = (100 - COVERAGE) / 2
+    low, high = np.percentile(differences - differences.mean(), [tail, 100 - tail])
+    moved = np.nanmean(np.abs(resampled - _rates(score, np.ones((1, n)))))
+    return (max(0.0, estimate + float(low)), estimate + float(high)), float(moved)
+
+
+def _first(
+    rates: Numbers, names: list[str], levels: list[Level], theirs: Published
+) -> dict[float, bool]:
+    """At each finite ε: does the leader win more than half against the paper's other algorithms?"""
+    rivals = [k for k, name in enumerate(names) if name in theirs.algorithms and name != LEADER]
+    if LEADER not in names or not rivals:
+        return {}
+    ahead = rates[:, names.index(LEADER), rivals] > 50
+    return {level.epsilon: bool(ahead[i].all()) for i, level in enumerate(levels) if level.private}
+
+
+def _missing(theirs: Published, names: list[str], levels: list[Level], cells: int) -> list[str]:
+    absent = [name for name in theirs.algorithms if name not in names]
+    without = [level for level in theirs.levels if level not in levels]
+    own = [name for name in names if name not in theirs.algorithms]
+    said = []
+    if own:
+        said.append(f"Not in the paper: {listed(own)}. --cells shows the win rates.")
+    if absent:
+        said.append(f"Not in this campaign: {listed(absent)}.")
+    if without:
+        said.append(f"No runs at {listed(level.text for level in without)}.")
+    if cells < CELLS:
+        said.append(f"{CELLS - cells} of {CELLS} cells cannot be compared.")
+    return said

@@ -1,0 +1,196 @@
+"""The best configuration of each algorithm on each data set at each privacy level."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from discreet.errors import InvalidInput
+from discreet.lab.report.runs import Level, Numbers, Runs
+from discreet.validate import one_of
+
+HOW = {
+    "seeds": (
+        "Each configuration was selected by its mean final loss over the same seeds that are "
+        "reported here, as the paper does; the best of many looks a little better than it is."
+    ),
+    "split": (
+        "Half of the seeds selected each configuration, and the other half, which took no part "
+        "in the selection, is reported here."
+    ),
+}
+
+COLUMNS = (
+    "dataset",
+    "algorithm",
+    "epsilon",
+    "delta",
+    "oracle",
+    "settings",
+    "loss",
+    "standard_error",
+)
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Winners, as arrays (data sets, algorithms, levels); NaN and −1 where there is none."""
+
+    how: str
+    datasets: tuple[str, ...]
+    algorithms: tuple[str, ...]
+    levels: tuple[Level, ...]
+    loss: Numbers
+    """Mean final loss over the reporting seeds."""
+    standard_error: Numbers
+    selecting_loss: Numbers
+    """Mean final loss over the selecting seeds; equal to ``loss`` unless the seeds were split."""
+    oracle: Numbers
+    settings: Numbers
+    oracles: tuple[str, ...]
+    texts: tuple[str, ...]
+    """The canonical JSON that ``settings`` counts."""
+    seeds: tuple[int, ...]
+    reporting: Numbers = field(repr=False)
+    """(data sets, seeds): which seeds are reported."""
+    rounds: Numbers = field(repr=False)
+    """(data sets,): T."""
+    runs: int = 0
+    not_finite: int = 0
+    unfinished: int = 0
+    """Configurations that lack a seed which the others have; they do not compete."""
+    idle_seeds: int = 0
+    """Seeds of a data set that only some configurations have; they do not count."""
+    mechanism: str = ""
+
+    @property
+    def statement(self) -> str:
+        return HOW[self.how]
+
+    @property
+    def has(self) -> Numbers:
+        """(data sets, algorithms, levels): where there is a loss to report."""
+        return np.isfinite(self.loss)
+
+    def rows(self) -> list[tuple[object, ...]]:
+        """The lines of ``best.csv``."""
+        return [
+            (
+                self.datasets[d],
+                self.algorithms[a],
+                self.levels[i].epsilon,
+                self.levels[i].delta,
+                self.oracles[self.oracle[d, a, i]],
+                self.texts[self.settings[d, a, i]],
+                float(self.loss[d, a, i]),
+                float(self.standard_error[d, a, i]),
+            )
+            for d, a, i in np.argwhere(self.has)
+        ]
+
+
+def select(runs: Runs, how: str = "seeds") -> Selection:
+    """Least mean final loss over the selecting seeds; ties go to Ridge, then small settings.
+
+    All configurations of a data set are judged by the same seeds: those that most of them
+    have. A configuration that lacks one, or has a loss that is not finite, does not compete.
+    """
+    one_of("select", how, HOW)
+    shape = (len(runs.dataset), len(runs.algorithm), len(runs.level))
+    # One number per configuration, in the order that breaks ties; inside it, seed by seed.
+    key = runs.dataset.codes
+    for part in (runs.algorithm, runs.level, runs.oracle, runs.settings):
+        key = key * len(part) + part.codes
+    order = np.argsort(key * len(runs.seed) + runs.seed.codes, kind="stable")
+    key, seed, lost = key[order], runs.seed.codes[order], runs.lost[order]
+    _refuse_twins(key, seed)
+    first = np.flatnonzero(np.diff(key, prepend=-1))
+    group = key[first] // (len(runs.oracle) * len(runs.settings))
+    dataset = group // (shape[1] * shape[2])
+    rounds = runs.rounds[order][first]
+
+    row_dataset = np.repeat(dataset, np.diff(first, append=len(key)))
+    selecting, reporting, idle = _seeds(row_dataset, seed, (shape[0], len(runs.seed)), how)
+    used = (selecting | reporting)[row_dataset, seed]
+    complete = (
+        np.add.reduceat(used, first, dtype=np.int64) == (selecting | reporting).sum(1)[dataset]
+    )
+    mean, _ = _mean(lost, first, selecting, row_dataset, seed, dataset)
+    competes = complete & np.isfinite(mean)
+
+    ranked = np.lexsort((np.where(competes, mean, np.inf), group))
+    best = ranked[np.flatnonzero(np.diff(group[ranked], prepend=-1))]
+    best = best[competes[best]]
+    reported, error = _mean(lost, first, reporting, row_dataset, seed, dataset)
+
+    def laid_out(values: Numbers, empty: float) -> Numbers:
+        array = np.full(shape, empty, dtype=values.dtype)
+        array.reshape(-1)[group[best]] = values[best]
+        return array
+
+    horizon = np.zeros(shape[0])
+    horizon[dataset] = rounds
+    return Selection(
+        how=how,
+        datasets=runs.dataset.values,
+        algorithms=runs.algorithm.values,
+        levels=runs.level.values,
+        loss=laid_out(reported / rounds, np.nan),
+        standard_error=laid_out(error / rounds, np.nan),
+        selecting_loss=laid_out(mean / rounds, np.nan),
+        oracle=laid_out(key[first] // len(runs.settings) % len(runs.oracle), -1),
+        settings=laid_out(key[first] % len(runs.settings), -1),
+        oracles=runs.oracle.values,
+        texts=runs.settings.values,
+        seeds=runs.seed.values,
+        reporting=reporting,
+        rounds=horizon,
+        runs=len(runs),
+        not_finite=int((~np.isfinite(lost)).sum()),
+        unfinished=int((~complete).sum()),
+        idle_seeds=int(idle),
+        mechanism=runs.mechanism,
+    )
+
+
+def _seeds(
+    dataset: Numbers, seed: Numbers, shape: tuple[int, int], how: str
+) -> tuple[Numbers, Numbers, int]:
+    """Which seeds select and which report (data sets, seeds), and how many do neither."""
+    held = np.bincount(dataset * shape[1] + seed, minlength=shape[0] * shape[1]).reshape(shape)
+    used = held == held.max(axis=1, keepdims=True)
+    idle = int(((held > 0) & ~used).sum())
+    if how == "seeds":
+        return used, used, idle
+    count = used.sum(axis=1, keepdims=True)
+    if not (count > 1).any():
+        raise InvalidInput(
+            "seeds must be at least 2 for select='split'; got 1. "
+            "Run the campaign with more seeds, or select='seeds'."
+        )
+    selects = used & (np.cumsum(used, axis=1) <= count // 2)
+    return selects, used & ~selects, idle
+
+
+def _mean(
+    lost: Numbers, first: Numbers, chosen: Numbers, dataset: Numbers, seed: Numbers, of: Numbers
+) -> tuple[Numbers, Numbers]:
+    """Mean over the chosen seeds for each configuration, and its standard error."""
+    counted = chosen[dataset, seed]
+    n = chosen.sum(axis=1)[of]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = np.add.reduceat(np.where(counted, lost, 0.0), first) / n
+        spread = lost - np.repeat(mean, np.diff(first, append=len(lost)))
+        squares = np.add.reduceat(np.where(counted, spread * spread, 0.0), first)
+        error = np.where(n > 1, np.sqrt(squares / (n - 1) / n), np.nan)
+    return mean, error
+
+
+def _refuse_twins(key: Numbers, seed: Numbers) -> None:
+    twins = int(((np.diff(key) == 0) & (np.diff(seed) == 0)).sum())
+    if twins:
+        raise InvalidInput(
+            f"each run must be there once; {twins} are there twice. "
+            "Delete the result files that overlap and run the campaign again."
+        )

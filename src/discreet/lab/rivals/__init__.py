@@ -1,0 +1,26 @@
+"""Other people's private bandits: one algorithm per file, with published and with tight constants.
+
+They exist to be compared with, in simulation. [docs/results/table.md; docs/privacy/rivals.md]
+"""
+
+from discreet.lab.rivals.adassp import AdaSSP
+from discreet.lab.rivals.batched_linucb import BatchedLinUCB
+from discreet.lab.rivals.coded_bandit import CodedBandit
+from discreet.lab.rivals.eps_greedy import EpsGreedy
+from discreet.lab.rivals.local_linucb import LocalLinUCB
+from discreet.lab.rivals.plain_linucb import PlainLinUCB
+from discreet.lab.rivals.shuffled_linucb import ShuffledLinUCB
+from discreet.lab.rivals.thompson_sampling import ThompsonSampling
+from discreet.lab.rivals.tree_linucb import TreeLinUCB
+
+__all__ = [
+    "AdaSSP",
+    "BatchedLinUCB",
+    "CodedBandit",
+    "EpsGreedy",
+    "LocalLinUCB",
+    "PlainLinUCB",
+    "ShuffledLinUCB",
+    "ThompsonSampling",
+    "TreeLinUCB",
+]

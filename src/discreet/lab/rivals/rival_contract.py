@@ -1,0 +1,130 @@
+"""What a rival that plays LinUCB on noisy sums has: a clock, and numbers fixed before any data."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import ClassVar, NamedTuple, Protocol
+
+from discreet.lab.rivals.noise_clocks import NoiseClock
+from discreet.privacy.budget import Budget
+from discreet.privacy.calibration import gaussian_multiplier, need_delta, smallest_scale
+from discreet.privacy.events import REAL_ARITHMETIC, Gaussian
+from discreet.schedule import Schedule
+from discreet.types import Array
+from discreet.validate import in_range, one_of
+
+LAG = 0.02
+"""Of clocks that change with every round (``lagged_ends``): the mean loss is that of every round
+within chance error. [docs/results/table.md, "Every round"]"""
+RIDGE = 1.0
+"""Ridge without noise, as LinUCB has it. [Li et al. 2010]"""
+CONSTANTS = ("tight", "published")
+FAILURE = 0.1
+"""α of the papers: how often noise may leave the bound that a published shift covers."""
+
+
+@dataclass(frozen=True)
+class Scales:
+    """The numbers of one run, all public.
+
+    One unit of noise has standard deviation ``gram`` on √2 × an off-diagonal entry of a Gram block,
+    ``diagonal`` on a diagonal entry and ``response`` on an entry of Σ (y − centre)·b. The ridge of
+    sums that carry k units is ``ridge`` + ``shift``·√k.
+    """
+
+    gram: float = 0.0
+    diagonal: float = 0.0
+    response: float = 0.0
+    ridge: float = RIDGE
+    shift: float = 0.0
+    centre: float = 0.5
+
+
+@dataclass(frozen=True)
+class RivalProblem:
+    """What calibration may depend on: actions, length of features, and rounds, all public."""
+
+    n_actions: int
+    p: int
+    rounds: int
+
+
+class Rival(Protocol):
+    """A published algorithm: a frozen dataclass of words and numbers."""
+
+    assumes: ClassVar[str]
+    """Who sees what, and what ε is about."""
+
+    @property
+    def width(self) -> float:
+        """β: how much of the confidence radius is subtracted from a predicted loss."""
+
+    def clock(self, rounds: int) -> NoiseClock:
+        """When noise enters and the policy changes."""
+
+    def scales(self, problem: RivalProblem, budget: Budget) -> Scales:
+        """Noise and ridge; none at ε = ∞."""
+
+
+@dataclass(frozen=True)
+class ShiftedLinUCB:
+    """Parameters of LinUCB on sums whose noise a ridge must cover: ``width`` β, ``shift`` in units
+    of the noise's norm, whose ``constants``, and the ``lag`` of its clock."""
+
+    width: float = 0.1
+    shift: float = 2.0
+    constants: str = CONSTANTS[0]
+    lag: float = LAG
+
+    def __post_init__(self) -> None:
+        in_range("width", self.width, 0.0, math.inf)
+        in_range("shift", self.shift, 0.0, math.inf)
+        one_of("constants", self.constants, CONSTANTS)
+
+
+def published_norm(problem: RivalProblem) -> float:
+    """4√p + 2 log(2T/α): what both papers bound the norm of unit noise by."""
+    return 4 * math.sqrt(problem.p) + 2 * math.log(2 * problem.rounds / FAILURE)
+
+
+@dataclass(frozen=True)
+class RivalPlan:
+    """One run of a rival, on one problem with one budget."""
+
+    rival: Rival
+    n_actions: int
+    p: int
+    budget: Budget
+
+    schedule: ClassVar[Schedule] = Schedule(first=16, growth=1.5)
+    """When its loss is noted: at the ends of the default plan's batches."""
+
+    def scales(self, rounds: int) -> Scales:
+        """The numbers of a run of so many rounds."""
+        return self.rival.scales(RivalProblem(self.n_actions, self.p, rounds), self.budget)
+
+
+class Rows(NamedTuple):
+    """Features (S, 1, T, p), labels (S, 1, T) and uniforms (S, 1, T, 2) in each seed's order."""
+
+    features: Array
+    labels: Array
+    uniforms: Array
+
+
+@lru_cache(maxsize=4096)
+def noise_multiplier(budget: Budget) -> float:
+    """σ over sensitivity of one Gaussian release with this budget, rounded outward."""
+    need_delta(budget, "Gaussian noise")
+
+    def event_at(multiplier: float) -> Gaussian:
+        return Gaussian(multiplier, 1.0, assumes=(REAL_ARITHMETIC,))
+
+    return smallest_scale(event_at, budget, gaussian_multiplier(budget))
+
+
+def noise_norm(sigma: float, p: int) -> float:
+    """The expected operator norm of symmetric noise with σ in svec coordinates: σ√(2p)."""
+    return sigma * math.sqrt(2 * p)

@@ -1,0 +1,129 @@
+"""The scaling experiments: regret against T, A, |F| and ε.
+
+Five algorithms play a class of functions with one good action a context (``gap_class``). The hard
+instance has the gap that the horizon can just not resolve; others have a fixed gap; ``items`` are
+actions with features (``joint_class``), where one set of weights serves all. Each algorithm
+runs with the rates of its theorem and with ``practical`` ones: the same formulas with the error
+bound left out, eight times the speed and an eighth of the bonus.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain, product
+from typing import Any
+
+import numpy as np
+
+from discreet.arrays.stacking import stack
+from discreet.lab import theory
+from discreet.lab.theory.axes import AXES, ITEMS, Axis, Cell
+from discreet.lab.theory.every_round import LeastSquares, vanilla_po
+from discreet.lab.theory.known_bandits import gap_class, joint_class
+from discreet.lab.theory.known_contexts import mechanism_for
+from discreet.lab.theory.measured_regret import Regret, play_known
+from discreet.policies import BonusPO, Policy, VanillaPO
+from discreet.simulate.engine import Family
+
+RATES = ("theorem", "practical")
+SPEED = 8.0
+"""Practical rates are so much faster than Err = 1 gives; VanillaPO's own default."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """The regret of one algorithm at one point: (seeds,), with its bound.
+
+    ``population`` is the mean regret over the context distribution, where it was measured.
+    """
+
+    axis: str
+    value: float
+    instance: str
+    algorithm: str
+    rates: str
+    regret: np.ndarray[Any, Any]
+    bound: float
+    horizon: int
+    fits: int
+    population: float | None = None
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where an algorithm is to be played."""
+
+    axis: str
+    value: float
+    algorithm: str
+    cell: Cell
+
+
+def points(axes: tuple[Axis, ...] = AXES, seeds: int = 30, workers: int = 1) -> Iterator[Point]:
+    """Every point of every axis; they are independent, so that processes may share them."""
+    places = [
+        Place(axis.name, value, name, axis.cell(value, instance))
+        for axis in axes
+        for instance, value, name in product(axis.instances, axis.values, axis.algorithms)
+    ]
+    measure = partial(measured, seeds=seeds)
+    if workers == 1:
+        yield from chain.from_iterable(map(measure, places))
+        return
+    with ProcessPoolExecutor(workers) as pool:
+        yield from chain.from_iterable(pool.map(measure, places))
+
+
+def measured(place: Place, seeds: int) -> list[Point]:
+    """Both kinds of rates at one place."""
+    cell, name = place.cell, place.algorithm
+    said = theory.statement(name, cell.T, cell.A, cell.F, cell.delta, cell.epsilon)
+    regret = _play(name, cell, said, seeds)
+    everywhere = None if regret.population is None else regret.population.sum(axis=0)
+    return [
+        Point(
+            axis=place.axis,
+            value=place.value,
+            instance=cell.instance,
+            algorithm=name,
+            rates=rates,
+            regret=regret.total[run],
+            bound=said.regret_bound.total,
+            horizon=cell.T,
+            fits=regret.fits,
+            population=None if everywhere is None else float(everywhere[run].mean()),
+        )
+        for run, rates in enumerate(RATES)
+    ]
+
+
+def _play(name: str, cell: Cell, said: theory.Statement, seeds: int) -> Regret:
+    """Both kinds of rates on the same seeds."""
+    epsilon = cell.epsilon if "private" in name else math.inf
+    if cell.instance == ITEMS:
+        truth = joint_class(cell.F, cell.A)
+    else:
+        truth = gap_class(cell.F, cell.A, cell.gap(epsilon))
+    rounds = truth.draw(cell.T, seeds)
+    if name == "vanilla":
+        fast = min(1.0, SPEED * math.sqrt((1 + math.log(cell.A * cell.T)) / (cell.A * cell.T)))
+        oracle = LeastSquares(truth, seeds, rates=2)
+        return vanilla_po(truth, rounds, oracle, (said.learning_rate, fast))
+    policies: list[Policy]
+    given: Any = {
+        "horizon": cell.T,
+        "functions": cell.F,
+        "delta": cell.delta,
+        "epsilon": epsilon,
+    }
+    if name.endswith("vanilla"):
+        policies = [VanillaPO.theoretical(**given), VanillaPO(scale=SPEED)]
+    else:
+        fast_bonus = BonusPO(rate_scale=SPEED, bonus_scale=1 / SPEED)
+        policies = [BonusPO.theoretical(**given), fast_bonus]
+    family = Family(stack(policies), mechanism_for(truth, epsilon), "bandit")
+    return play_known(family, truth, rounds)

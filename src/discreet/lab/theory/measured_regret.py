@@ -1,0 +1,77 @@
+"""Batched play against a known truth: the paper's regret, and the population's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from discreet.lab.theory.known_bandits import Rounds, Truth
+from discreet.policies.allocation import draw
+from discreet.privacy.noise import SeededNoise
+from discreet.releases.release import Release
+from discreet.releases.released import Released
+from discreet.rows.batch import Batch
+from discreet.schedule import Schedule
+from discreet.simulate.played_batches import Playable
+from discreet.types import Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Regret:
+    """Regret of each batch, (M, R, S), for R runs and S seeds.
+
+    ``observed`` is the paper's: Σ_a π(c_t, a)·Δ(c_t, a) summed over the observed contexts;
+    ``population`` averages over the context distribution instead (None where not measured).
+    """
+
+    ends: Floats
+    observed: Floats
+    population: Floats | None
+    fits: int
+
+    @property
+    def total(self) -> Floats:
+        """The regret of the whole run, (R, S)."""
+        return np.asarray(self.observed.sum(axis=0))
+
+
+def play_known(plan: Playable, truth: Truth, rounds: Rounds, first_batch: int = 1) -> Regret:
+    """Play a plan, or a stack of R plans, on S seeds.
+
+    The policy is frozen in a batch, so its probabilities are computed once for each context.
+    """
+    schedule = Schedule(first_batch, rounds.horizon)
+    released = Released(truth.n_actions, schedule)
+    noise = SeededNoise(rounds.seeds)
+    seeds = np.arange(len(rounds.seeds))[:, None]
+    gaps, expected = truth.gaps[rounds.worlds], truth.expected[rounds.worlds]
+    actions = np.arange(truth.n_actions)
+    observed, population, calls = [], [], 0
+    for number, length in enumerate(schedule.lengths(), start=1):
+        rows = slice(schedule.start(number), schedule.start(number) + length)
+        c, u = rounds.contexts[:, rows], rounds.u[:, rows]
+        policy = plan.played_policy.probabilities(released, truth.offered)
+        policy = np.broadcast_to(policy, (len(seeds), *policy.shape[1:]))  # (S, R, C, A)
+        expected_gap = (policy * gaps[:, None]).sum(axis=-1)  # (S, R, C)
+        observed.append(np.take_along_axis(expected_gap, c[:, None], axis=-1).sum(axis=-1).T)
+        population.append(length * (expected_gap @ truth.chances).T)
+        if not schedule.fitted(number):
+            break
+        chosen = draw(np.take_along_axis(policy, c[:, None, :, None], axis=2), u[:, None, :, 0])
+        losses = (rounds.v[:, rows, None] < expected[seeds, c]).astype(float)[:, None]
+        batch = Batch(truth.features[c][:, None], losses, chosen[..., None] == actions)
+        if truth.joint is not None and truth.items is not None:
+            pairs = truth.joint.rows(truth.features[c][:, None], truth.items[chosen])
+            told = np.take_along_axis(losses, chosen[..., None], axis=-1)
+            batch = Batch(pairs, told, np.ones_like(told, dtype=bool))
+        fit = plan.mechanism.fit(batch, noise.for_batch(number), released.statistics)
+        calls += 1
+        released = released.add(Release.of(fit, number, length))._compact()
+    return Regret(np.cumsum(schedule.lengths()), _together(observed), _together(population), calls)
+
+
+def _together(batches: list[Floats]) -> Floats:
+    """(M, R, S); before the first release all R runs play the same, once."""
+    runs = max(each.shape[0] for each in batches)
+    return np.stack([np.broadcast_to(each, (runs, each.shape[1])) for each in batches])

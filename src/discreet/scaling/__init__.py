@@ -1,1 +1,0 @@
-"""The theory's experiments: regret measured where the truth is known, beside the bounds."""

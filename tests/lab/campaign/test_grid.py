@@ -1,0 +1,155 @@
+"""The grid: the paper's 800 configurations a level, small ones within it, names for every run."""
+
+import json
+import math
+from dataclasses import replace
+
+import pytest
+
+import discreet as dc
+from discreet.lab.campaign.grid import ALGORITHMS, FAMILIES, PRESETS, Grid, keys, schedule
+from discreet.lab.campaign.presets import PAPER_POLICIES, QUICK_POLICIES
+from discreet.lab.rivals.rival_contract import RivalPlan
+from wording import refused
+
+
+def count(grid, family=None):
+    return sum(len(keys(grid, each)) for each in ([family] if family else FAMILIES))
+
+
+def test_the_paper_has_800_configurations_at_each_of_five_levels():
+    grid = Grid.of("paper", algorithms=PAPER_POLICIES)
+    assert count(grid) == 4000
+    for epsilon in grid.epsilons:
+        assert count(replace(grid, epsilons=(epsilon,))) == 800
+    assert grid.seeds == 10
+    assert len(grid.epsilons) == 5
+
+
+def test_every_preset_plays_the_default_plan():
+    for preset in PRESETS:
+        grid = Grid.of(preset)
+        assert count(grid, "PooledRidge.predictions") == len(grid.epsilons)
+        assert "Default" in grid.algorithms
+
+
+def test_the_papers_batches_double_and_those_of_the_default_plan_are_its_own():
+    grid = Grid.of("quick", algorithms=ALGORITHMS)
+    for family in FAMILIES:
+        schedules = [plan.schedule for _, plan in grid.plans(family, 2, 2)]
+        batches = {(each.first, each.growth) for each in schedules}
+        own = family.startswith("Pooled") or family.endswith(".rounds")
+        assert batches == ({(16, 1.5)} if own else {(1, 2.0)})
+        found = schedule(grid, family)
+        assert batches == {(found.first, found.growth)}
+
+
+def test_quick_lies_within_the_paper():
+    for algorithm in PAPER_POLICIES:
+        for policy in QUICK_POLICIES[algorithm]:
+            assert policy in PAPER_POLICIES[algorithm]
+    for family in FAMILIES:
+        assert set(keys(Grid.of("quick", epsilons=(1.0,)), family)) <= set(
+            keys(Grid.of("paper", ridges=(1e-6, 1e-4, 1e-2, 0.1, 1.0)), family)
+        )
+
+
+def test_every_run_has_a_name_of_its_own():
+    grid = Grid.of("paper", algorithms=ALGORITHMS)
+    for family in FAMILIES:
+        assert len(set(keys(grid, family))) == len(keys(grid, family)) > 0
+
+
+def test_a_name_tells_the_whole_configuration():
+    for key, plan in Grid.of("quick", algorithms=ALGORITHMS).plans("Logistic.predictions", 3, 4):
+        algorithm, epsilon, delta, settings = key
+        read = json.loads(settings)
+        assert plan.oracle.ridge == read.pop("ridge")
+        assert type(plan.policy)(**read) == plan.policy
+        assert type(plan.policy).__name__ == algorithm
+        assert (plan.budget.epsilon, plan.budget.delta) == (epsilon, delta)
+        assert settings == json.dumps(json.loads(settings), sort_keys=True, separators=(",", ":"))
+
+
+@pytest.mark.parametrize("mechanism", ["paper", "structured"])
+def test_names_do_not_depend_on_data_or_mechanism(mechanism):
+    few = {"algorithms": ("FastCB", "LinUCB", "Supervised"), "epsilons": (1.0,), "ridges": (0.1,)}
+    grid = Grid.of("quick", mechanism=mechanism, **few)
+    for family in grid.families:
+        plans = grid.plans(family, 3, 4)
+        assert tuple(key for key, _ in plans) == keys(grid, family)
+        assert {plan.oracle.mechanism for _, plan in plans} == {mechanism}
+        assert {plan.n_actions for _, plan in plans} == {3}
+
+
+def test_families_separate_what_is_fitted():
+    grid = Grid.of("quick", algorithms=ALGORITHMS)
+    for family in FAMILIES:
+        for (algorithm, *_), plan in grid.plans(family, 2, 2):
+            if isinstance(plan, RivalPlan):
+                assert type(plan.rival).__name__ == family.split(".")[0]
+                continue
+            assert type(plan.oracle).__name__ == family.split(".")[0]
+            assert plan.policy.uses_radii == family.endswith("radii")
+            assert (algorithm == "Supervised") == family.endswith("supervised")
+            assert plan.feedback == ("full" if algorithm == "Supervised" else "bandit")
+
+
+def test_exact_bonus_po_can_be_had():
+    plans = Grid.of("paper", algorithms=["BonusPO"]).plans("Ridge.predictions", 2, 2)
+    assert {type(plan.policy) for _, plan in plans} == {dc.BonusPO}
+    assert len(plans) == 8 * 5 * 5
+
+
+def test_the_default_preset_is_the_plan_of_somebody_who_says_nothing():
+    grid = Grid.of("default")
+    assert grid.families == ("PooledRidge.predictions",)
+    plans = [plan for _, plan in grid.plans("PooledRidge.predictions", 3, 4)]
+    said_nothing = [
+        dc.Plan(n_actions=3, features=dc.UnitBall(4), budget=budget)
+        for budget in (dc.Budget.none(), *(dc.Budget(e, 1e-5) for e in (8.0, 4.0, 2.0, 1.0)))
+    ]
+    assert [plan.digest for plan in plans] == [plan.digest for plan in said_nothing]
+    assert grid.union(Grid.of("quick")).preset == "quick"
+    assert "Default" in Grid.of("paper").union(grid).algorithms
+
+
+def test_a_grid_has_one_order_and_one_digest():
+    one = Grid.of("quick", algorithms=["LinUCB", "SquareCB"], epsilons=(1, math.inf, 1.0))
+    other = Grid.of("quick", algorithms=["SquareCB", "LinUCB"], epsilons=(math.inf, 1.0))
+    assert one == other
+    assert one.digest == other.digest
+    assert one.digest != Grid.of("quick", algorithms=["SquareCB"]).digest
+
+
+def test_documents_and_back():
+    grid = Grid.of("paper", mechanism="structured", features="wide")
+    document = json.loads(json.dumps(grid.to_document(), allow_nan=False))
+    assert Grid.from_document(document) == grid
+    assert document["delta"] == 1e-5
+    assert document["epsilons"][0] == "inf"
+
+
+def test_a_union_holds_both():
+    quick, paper = Grid.of("quick", seeds=12), Grid.of("paper")
+    both = quick.union(paper)
+    assert both == replace(paper, seeds=12)
+    assert both == paper.union(quick)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "word"),
+    [
+        ({"preset": "papr"}, "Did you mean 'paper'?"),
+        ({"mechanism": "structure"}, "Did you mean 'structured'?"),
+        ({"features": "range"}, "Did you mean 'ranges'?"),
+        ({"features": "standard"}, "raw"),
+        ({"algorithms": ["SqareCB"]}, "Did you mean 'SquareCB'?"),
+        ({"epsilons": (0.0,)}, "epsilon"),
+        ({"ridges": (-1.0,)}, "ridges"),
+        ({"seeds": 0}, "seeds"),
+    ],
+)
+def test_what_a_grid_refuses(wrong, word):
+    with refused(dc.InvalidInput, word):
+        Grid.of(**wrong)

@@ -1,0 +1,335 @@
+"""A campaign computes what is missing, once, and keeps what it has, whatever happens."""
+
+import json
+import math
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import discreet as dc
+from campaigns import SET, TASKS, contents, expected_runs, grid, play, small, table
+from discreet.data import load
+from discreet.lab.campaign import run_campaign as campaigns
+from discreet.lab.campaign.completeness import status
+from discreet.lab.campaign.missing_tasks import survey
+from discreet.lab.campaign.result_files import read
+from discreet.lab.campaign.results_folder import Folder, file_name
+from discreet.simulate import engine
+from wording import refused
+
+
+@pytest.fixture
+def played(monkeypatch):
+    """What the engine was asked to play: (plans, seeds) of each call."""
+    calls, run = [], engine.run
+
+    def counted(plans, features, labels, seeds, **rest):
+        calls.append((len(plans), tuple(seeds)))
+        return run(plans, features, labels, seeds, **rest)
+
+    monkeypatch.setattr(engine, "run", counted)
+    return calls
+
+
+def runs(calls):
+    return sum(plans * len(seeds) for plans, seeds in calls)
+
+
+# --- what it computes --------------------------------------------------------------------------
+
+
+def test_every_run_is_there_and_right(tmp_path):
+    progress = play(tmp_path / "out")
+    assert (progress.tasks_done, progress.runs_done) == (TASKS, expected_runs(grid()))
+    found = table(tmp_path / "out")
+    assert len(found) == expected_runs(grid())
+    data = load("fried", rows=200)
+    plans = dict(grid().plans("Ridge.radii", 2, 10))
+    # At ε = ∞ single precision seldom turns a decision: most losses are those of a run alone.
+    same = []
+    for (name, _, oracle, epsilon, settings, seed), row in found.items():
+        assert (name, row["rounds"], len(row["curve"])) == (SET, 200, 8)
+        if (row["algorithm"], oracle) == ("LinUCB", "Ridge"):
+            plan = plans["LinUCB", epsilon, row["delta"], settings]
+            alone = dc.evaluate(plan, data.contexts, data.labels, seed=seed)
+            same.append(row["loss"] == np.float32(alone.loss))
+    assert np.mean(same) > 0.8
+
+
+def test_the_manifest_says_what_was_done(tmp_path):
+    play(tmp_path / "out", data=[SET, "linear:100"])
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    assert set(manifest) == {
+        *("format", "grid", "grid_digest", "code_version", "device", "datasets")
+    }
+    assert manifest["format"] == "discreet-campaign/1"
+    assert manifest["grid"] == grid().to_document()
+    assert manifest["grid_digest"] == grid().digest
+    assert manifest["code_version"] == dc.__version__
+    assert manifest["device"].split()[-1] in ("core", "cores")
+    data = load("linear", rows=100)
+    facts = {"digest": data.digest, "rows": 100, "features": 3, "actions": 3}
+    facts["best_fixed"] = 1 - max(np.bincount(data.labels)) / 100
+    assert manifest["datasets"]["linear:100"] == facts
+    written = [path.read_text() for path in (tmp_path / "out").rglob("*.json")]
+    assert not any(str(tmp_path) in text for text in written)
+
+
+def test_columns_scaled_by_their_ranges_are_played_and_marked(tmp_path):
+    asked = grid(algorithms=["Default"], epsilons=(math.inf,), seeds=1, features="ranges")
+    play(tmp_path / "out", data=["linear:60"], grid=asked)
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    assert manifest["event"]["kind"] == "NonPrivate"
+    assert "own ranges" in manifest["event"]["reason"]
+    data, (row,) = load("linear", rows=60), table(tmp_path / "out").values()
+    low, high = data.contexts.min(axis=0), data.contexts.max(axis=0)
+    names = [f"x{place}" for place in range(data.dimension)]
+    schema = dc.Schema([dc.Number(*field) for field in zip(names, low, high, strict=True)])
+    contexts = [dict(zip(names, each, strict=True)) for each in data.contexts]
+    plan = dc.Plan(n_actions=3, features=schema, budget=dc.Budget.none())
+    assert row["loss"] == pytest.approx(dc.evaluate(plan, contexts, data.labels).loss, abs=1e-6)
+    assert (row["first_batch"], row["growth"]) == (plan.first_batch, plan.growth)
+    with refused(dc.InvalidInput, "features must be 'ranges'", "--out"):
+        play(tmp_path / "out", data=["linear:60"], grid=replace(asked, features="raw"))
+
+
+def test_structured_noise_and_exact_bonus_po(tmp_path):
+    asked = grid(mechanism="structured", algorithms=["BonusPO", "Supervised"], seeds=1)
+    assert play(tmp_path / "out", data=["linear:60"], grid=asked).failed == {}
+    rows = table(tmp_path / "out").values()
+    assert len(rows) == expected_runs(asked)
+    assert {row["mechanism"] for row in rows} == {"structured"}
+    assert {row["algorithm"] for row in rows} == {"BonusPO", "Supervised"}
+
+
+def test_again_computes_nothing(tmp_path, played):
+    play(tmp_path / "out")
+    before = contents(tmp_path / "out")
+    played.clear()
+    progress = play(tmp_path / "out")
+    assert (progress.tasks, played) == (0, [])
+    assert contents(tmp_path / "out") == before
+
+
+LARGER = [
+    ({"grid": grid(seeds=3)}, {(2,)}),
+    ({"grid": grid(epsilons=(4.0, 1.0))}, {(0, 1)}),
+    ({"grid": grid(ridges=(0.1, 1.0))}, {(0, 1)}),
+    ({"grid": grid(algorithms=["SquareCB", "LinUCB", "VanillaPO"])}, {(0, 1)}),
+    ({"data": ["linear:100"]}, {(0, 1)}),
+    ({"grid": grid(epsilons=(4.0, 1.0), seeds=3)}, {(2,), (0, 1, 2)}),
+]
+
+
+@pytest.mark.parametrize(
+    ("more", "seeds"), LARGER, ids=["seed", "epsilon", "ridge", "algorithm", "data", "two ways"]
+)
+def test_more_computes_only_what_is_missing(more, seeds, tmp_path, played):
+    out = tmp_path / "out"
+    play(out)
+    before, had = table(out), runs(played)
+    played.clear()
+    asked = {"data": [SET], "grid": grid(), **more}
+    progress = play(out, **asked)
+    after = table(out)
+    assert {tuple(each) for _, each in played} == seeds
+    assert len(after) == had + runs(played) == had + progress.runs_done
+    assert before.items() <= after.items()  # untouched, bit for bit
+    wanted = campaigns.Grid.of("quick").union(asked["grid"])
+    assert {row["seed"] for row in after.values()} <= set(range(wanted.seeds))
+    # Plans that lack the same seeds are played together: never more calls than that.
+    assert len(played) <= TASKS * len(seeds)
+    played.clear()
+    play(out, **asked)
+    assert played == []
+
+
+def test_the_manifest_grows(tmp_path):
+    out = tmp_path / "out"
+    play(out)
+    play(out, data=["linear:100"], grid=grid(seeds=3, epsilons=(4.0,)))
+    found = status(out)
+    assert found.grid == grid(seeds=3, epsilons=(np.inf, 4.0, 1.0))
+    assert list(found.datasets) == [SET, "linear:100"]
+    assert all(each.runs < each.expected for each in found.datasets.values())
+
+
+def test_wide_sets_can_be_left_out(tmp_path):
+    progress = play(tmp_path / "out", data=[SET, "linear:100"], max_columns=9)
+    assert progress.too_wide == [SET]
+    assert {row["dataset"] for row in table(tmp_path / "out").values()} == {"linear:100"}
+
+
+# --- what it survives --------------------------------------------------------------------------
+
+KILLED = """
+import sys, time
+from pathlib import Path
+sys.path.insert(0, sys.argv[2])
+from campaigns import play
+from discreet.simulate import engine
+calls, run = [], engine.run
+def slow(*arguments, **rest):
+    calls.append(1)
+    if len(calls) == 3:
+        print("third", flush=True)
+        time.sleep(600)
+    return run(*arguments, **rest)
+engine.run = slow
+play(Path(sys.argv[1]))
+"""
+
+
+def test_a_killed_campaign_goes_on(tmp_path, played):
+    killed, whole = tmp_path / "killed", tmp_path / "whole"
+    tests = str(Path(__file__).parents[2])
+    command = [sys.executable, "-c", KILLED, str(killed), tests]
+    started = subprocess.Popen(command, stdout=subprocess.PIPE)
+    assert started.stdout.readline() == b"third\n"
+    with refused(dc.InvalidInput, "another campaign"):
+        play(killed)
+    started.send_signal(signal.SIGKILL)
+    started.communicate(timeout=60)
+    assert started.returncode == -signal.SIGKILL
+    finished = contents(killed)
+    assert len(finished) == 2
+    played.clear()
+    assert play(killed).tasks == len(played) == TASKS - 2
+    play(whole)
+    assert contents(killed) == contents(whole)
+    assert finished.items() <= contents(killed).items()
+
+
+def test_a_damaged_file_is_computed_again(tmp_path, played):
+    out = tmp_path / "out"
+    play(out)
+    before = contents(out)
+    victim = out / "runs" / sorted(before)[1]
+    content = bytearray(victim.read_bytes())
+    content[len(content) // 2] ^= 1
+    victim.write_bytes(content)
+    assert status(out).datasets[SET].damaged == [".".join(victim.stem.split(".")[-2:])]
+    played.clear()
+    assert (play(out).tasks, len(played)) == (1, 1)
+    assert contents(out) == before
+
+
+def test_a_failed_task_is_recorded_and_the_others_go_on(tmp_path, monkeypatch):
+    out, run = tmp_path / "out", engine.run
+
+    def odd(plans, *arguments, **rest):
+        if plans[0].policy.uses_radii:
+            raise ValueError(f"nothing works in {tmp_path}/here.npz today")
+        return run(plans, *arguments, **rest)
+
+    monkeypatch.setattr(engine, "run", odd)
+    progress = play(out)
+    why = "ValueError: nothing works in here.npz today"
+    failures = {f"{SET} {oracle}.radii": why for oracle in ("Ridge", "Logistic")}
+    assert progress.failed == failures
+    assert {row["algorithm"] for row in table(out).values()} == {"SquareCB"}
+    task = f"{file_name(SET)}.Ridge.radii"
+    assert json.loads((out / "runs" / f"{task}.json").read_text())["error"] == why
+    assert set(status(out).datasets[SET].failed) == {"Ridge.radii", "Logistic.radii"}
+    monkeypatch.undo()
+    progress = play(out)
+    assert (progress.tasks, progress.failed) == (2, {})
+    assert status(out).datasets[SET].failed == {}
+
+
+def test_a_failed_extension_keeps_what_was_there(tmp_path, monkeypatch):
+    out = tmp_path / "out"
+    play(out)
+    before = contents(out)
+
+    def broken(*_, **_rest):
+        raise RuntimeError("no luck")
+
+    monkeypatch.setattr(engine, "run", broken)
+    assert len(play(out, grid=grid(seeds=3)).failed) == TASKS
+    assert contents(out) == before
+    assert read(out).num_rows == expected_runs(grid())
+
+
+def test_a_set_that_cannot_be_read_is_recorded(tmp_path):
+    (tmp_path / "sets").mkdir()
+    x = np.random.default_rng(0).random((30, 2))
+    np.savez(tmp_path / "sets" / "good.npz", X=x, y=np.arange(30) % 2)
+    np.savez(tmp_path / "sets" / "bad.npz", X=x, y=np.zeros(30))
+    progress = play(tmp_path / "out", data=[str(tmp_path / "sets")])
+    assert list(progress.failed) == ["bad"]
+    assert "at least 2 classes" in progress.failed["bad"]
+    assert list(status(tmp_path / "out").datasets) == ["good"]
+    assert "at least 2 classes" in status(tmp_path / "out").unreadable["bad"]
+    np.savez(tmp_path / "sets" / "bad.npz", X=x, y=np.arange(30) % 2)
+    assert play(tmp_path / "out", data=[str(tmp_path / "sets")]).failed == {}
+    assert status(tmp_path / "out").unreadable == {}
+
+
+def test_a_set_that_vanishes_meanwhile_is_a_failure(tmp_path, monkeypatch):
+    x = np.random.default_rng(0).random((30, 2))
+    np.savez(tmp_path / "gone.npz", X=x, y=np.arange(30) % 2)
+
+    def surveyed(*arguments):
+        found = survey(*arguments)
+        (tmp_path / "gone.npz").unlink()
+        return found
+
+    monkeypatch.setattr(campaigns, "survey", surveyed)
+    progress = play(tmp_path / "out", data=[str(tmp_path / "gone.npz"), SET])
+    assert {name.split()[0] for name in progress.failed} == {"gone"}
+    assert str(tmp_path) not in "".join(progress.failed.values())
+    assert len(table(tmp_path / "out")) == expected_runs(grid())
+
+
+def test_nothing_is_written_when_no_set_can_be_read(tmp_path):
+    np.savez(tmp_path / "bad.npz", X=np.ones((3, 2)), y=np.zeros(3))
+    with pytest.raises(dc.InvalidInput, match="at least 2 classes"):
+        play(tmp_path / "out", data=[str(tmp_path / "bad.npz")])
+    with pytest.raises(dc.InvalidInput, match="Did you mean 'fried'"):
+        play(tmp_path / "out", data=["freid"])
+    assert not (tmp_path / "out").exists()
+
+
+# --- what it refuses ---------------------------------------------------------------------------
+
+
+def altered(out, **changes):
+    folder = Folder(out)
+    folder.write_manifest({**folder.manifest(), **changes})
+
+
+def test_a_folder_holds_one_mechanism(tmp_path):
+    play(tmp_path / "out")
+    with refused(dc.InvalidInput, "'paper'", "Choose another --out"):
+        play(tmp_path / "out", grid=grid(mechanism="structured"))
+
+
+def test_a_folder_holds_results_of_one_version(tmp_path):
+    play(tmp_path / "out")
+    altered(tmp_path / "out", code_version="0.0.1")
+    with refused(dc.InvalidInput, "0.0.1", "choose another --out"):
+        play(tmp_path / "out")
+    altered(tmp_path / "out", format="discreet-campaign/9")
+    with refused(dc.InvalidInput, "discreet-campaign/9"):
+        play(tmp_path / "out")
+
+
+def test_a_name_stands_for_the_same_data(tmp_path):
+    x = np.random.default_rng(0).random((30, 2))
+    np.savez(tmp_path / "a.npz", X=x, y=np.arange(30) % 2)
+    play(tmp_path / "out", data=[str(tmp_path / "a.npz")])
+    np.savez(tmp_path / "a.npz", X=x, y=np.arange(30) % 3)
+    with refused(dc.InvalidInput, "'a'", "digest"):
+        play(tmp_path / "out", data=[str(tmp_path / "a.npz")])
+
+
+@pytest.mark.parametrize("wrong", [{"jobs": 0}, {"max_columns": 0}, {"memory": -1.0}])
+def test_numbers_are_checked(wrong, tmp_path):
+    with refused(dc.InvalidInput, next(iter(wrong))):
+        small(tmp_path, **wrong)

@@ -1,0 +1,226 @@
+"""One task: what it plays, how it fails, how it makes do with less memory."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+import discreet as dc
+from campaigns import grid
+from discreet.data import load
+from discreet.lab.campaign import hardware
+from discreet.lab.campaign.grid import keys
+from discreet.lab.campaign.hardware import LEAST
+from discreet.lab.campaign.tasks import Task, compute, missing, reason
+from discreet.simulate import engine
+from discreet.simulate.engine import Machine
+from tolerances import EXACT
+from wording import refused
+
+FAMILY = "Ridge.predictions"
+
+
+def task(machine=None, parts=(((0, 1), (0, 1)),), family=FAMILY):
+    data = load("fried", rows=60)
+    return Task(
+        name="a task",
+        family=family,
+        grid=grid(),
+        parts=parts,
+        machine=machine or Machine("numpy", "float64"),
+        n_actions=data.n_actions,
+        contexts=data.contexts,
+        labels=data.labels,
+    )
+
+
+def test_a_task_is_the_runs_it_names():
+    data = load("fried", rows=60)
+    parts = (((0, 3), (0, 2)), ((1,), (1,)))
+    outcome = compute(task(parts=parts))
+    plans = grid().plans(FAMILY, 2, 10)
+    assert [key for key, _ in plans] == list(keys(grid(), FAMILY))
+    for (indices, seeds), losses in zip(parts, outcome.losses, strict=True):
+        for i, index in enumerate(indices):
+            for j, seed in enumerate(seeds):
+                alone = dc.evaluate(plans[index][1], data.contexts, data.labels, seed=seed)
+                assert losses[i, j, -1] == np.float32(alone.loss)
+    assert outcome.error is None
+    assert outcome.seconds > 0
+
+
+def test_tasks_and_outcomes_travel():
+    sent = pickle.loads(pickle.dumps(task()))
+    outcome = pickle.loads(pickle.dumps(compute(sent)))
+    np.testing.assert_allclose(outcome.losses[0], compute(task()).losses[0], rtol=0, atol=EXACT)
+
+
+def test_a_failure_is_a_reason(monkeypatch):
+    def broken(*_, **_rest):
+        raise ZeroDivisionError("the /home/someone/secret/data.npz file\nis odd")
+
+    monkeypatch.setattr(engine, "run", broken)
+    outcome = compute(task())
+    assert outcome.error == "ZeroDivisionError: the data.npz file is odd"
+    assert outcome.losses == ()
+
+
+@pytest.mark.parametrize(
+    ("message", "told"),
+    [
+        ("file must be readable; /a/b/c.npz is not", "file must be readable; c.npz is not"),
+        ("'/a/b c/d.csv' of C:\\Users\\me\\x.csv", "'d.csv' of x.csv"),
+        ("2.5e6 rounds/s and a/b stay", "2.5e6 rounds/s and a/b stay"),
+        ("", ""),
+    ],
+)
+def test_a_reason_names_no_folder_of_anyone(message, told):
+    assert reason(ValueError(message)) == f"ValueError: {told}".rstrip(": ")
+
+
+class OutOfMemoryError(RuntimeError):
+    """Named as torch names it."""
+
+
+@pytest.mark.parametrize(
+    "error",
+    [MemoryError, OutOfMemoryError, lambda: RuntimeError("DefaultCPU: can't allocate memory")],
+)
+def test_out_of_memory_halves_the_budget_until_it_fits(error, monkeypatch):
+    asked, play = [], engine.run
+
+    def hungry(plans, features, labels, seeds, *, machine, users):
+        asked.append(machine.memory)
+        if machine.memory > LEAST * 2:
+            raise error()
+        return play(plans, features, labels, seeds, machine, users=users)
+
+    monkeypatch.setattr(engine, "run", hungry)
+    outcome = compute(task(Machine("numpy", "float64", LEAST * 8), (((0,), (0,)), ((1,), (0,)))))
+    assert outcome.error is None
+    # What sufficed once is where the next part begins.
+    assert asked == [LEAST * 8, LEAST * 4, LEAST * 2, LEAST * 2]
+
+
+def test_out_of_memory_is_a_failure_in_the_end(monkeypatch):
+    asked = []
+
+    def hungry(*_arguments, machine, **_rest):
+        asked.append(machine.memory)
+        raise MemoryError("no more")
+
+    monkeypatch.setattr(engine, "run", hungry)
+    assert compute(task(Machine("numpy", "float64", LEAST * 4))).error == "MemoryError: no more"
+    assert asked == [LEAST * 4, LEAST * 2, LEAST]
+
+
+def test_other_errors_are_not_tried_again(monkeypatch):
+    asked = []
+
+    def broken(*arguments, **_rest):
+        asked.append(arguments)
+        raise RuntimeError("no memory of this")
+
+    monkeypatch.setattr(engine, "run", broken)
+    assert compute(task()).error == "RuntimeError: no memory of this"
+    assert len(asked) == 1
+
+
+def test_what_is_missing_goes_together():
+    present = np.zeros((4, 3), dtype=bool)
+    present[0] = True
+    present[1, 0] = present[3, 0] = True
+    assert missing(present) == (((1, 3), (1, 2)), ((2,), (0, 1, 2)))
+    assert missing(np.ones((2, 2), dtype=bool)) == ()
+
+
+# --- the machine -------------------------------------------------------------------------------
+
+
+def test_a_task_uses_one_thread(monkeypatch):
+    from threadpoolctl import threadpool_info
+
+    seen, play = [], engine.run
+
+    def watched(*arguments, **rest):
+        seen.extend(each["num_threads"] for each in threadpool_info())
+        return play(*arguments, **rest)
+
+    monkeypatch.setattr(engine, "run", watched)
+    before = {each["filepath"]: each["num_threads"] for each in threadpool_info()}
+    assert compute(task()).error is None
+    assert set(seen) == {1}
+    after = {each["filepath"]: each["num_threads"] for each in threadpool_info()}
+    assert {path: after[path] for path in before} == before
+
+
+@pytest.mark.torch
+def test_torch_uses_one_thread_too(monkeypatch):
+    torch = pytest.importorskip("torch")
+    seen, play, before = [], engine.run, torch.get_num_threads()
+
+    def watched(*arguments, **rest):
+        seen.append(torch.get_num_threads())
+        return play(*arguments, **rest)
+
+    monkeypatch.setattr(engine, "run", watched)
+    assert compute(task(Machine("cpu", "float64"))).error is None
+    assert (seen, torch.get_num_threads()) == ([1], before)
+
+
+def test_memory_is_shared_by_jobs(monkeypatch):
+    free = 3 * 2**26
+    monkeypatch.setattr(hardware, "free_memory", lambda _: free)
+    assert hardware.machine("numpy", 1).memory == 2**26
+    assert hardware.machine("numpy", 2).memory == 2**25
+    assert hardware.machine("numpy", 4, memory=2.0).memory == 2**29
+    free = 1
+    assert hardware.machine("numpy", 1).memory == LEAST
+
+
+def test_free_memory_is_read_from_the_machine(monkeypatch):
+    assert 2**26 < hardware.free_memory("numpy") < 2**50
+    monkeypatch.setattr("builtins.open", lambda *_, **__: (_ for _ in ()).throw(OSError()))
+    assert 2**26 < hardware.free_memory("numpy") < 2**50
+
+
+class NoCuda:
+    class cuda:  # noqa: N801
+        @staticmethod
+        def is_available():
+            return False
+
+
+def test_devices(monkeypatch):
+    monkeypatch.setattr(hardware, "_torch", lambda: None)
+    assert hardware.choose("auto") == hardware.choose("numpy") == "numpy"
+    for device in ("cpu", "cuda"):
+        with pytest.raises(dc.InvalidInput, match="torch must be installed"):
+            hardware.choose(device)
+    monkeypatch.setattr(hardware, "_torch", lambda: NoCuda)
+    assert hardware.choose("auto") == hardware.choose("cpu") == "cpu"
+    with pytest.raises(dc.InvalidInput, match="finds no CUDA device"):
+        hardware.choose("cuda")
+    monkeypatch.setattr(NoCuda.cuda, "is_available", lambda: True)
+    assert hardware.choose("auto") == hardware.choose("cuda") == "cuda"
+    with pytest.raises(dc.InvalidInput, match="Did you mean 'cuda'"):
+        hardware.choose("cudda")
+
+
+def test_hardware_is_told_as_a_class(monkeypatch):
+    monkeypatch.setattr(hardware, "cores", lambda: 2)
+    monkeypatch.setattr("platform.machine", lambda: "x86_64")
+    assert hardware.described("numpy") == hardware.described("cpu") == "two x86 cores"
+    monkeypatch.setattr(hardware, "cores", lambda: 1)
+    monkeypatch.setattr("platform.machine", lambda: "arm64")
+    assert hardware.described("numpy") == "one ARM core"
+    monkeypatch.setattr(hardware, "cores", lambda: 64)
+    assert hardware.described("numpy") == "64 ARM cores"
+
+
+def test_the_engine_refuses_plans_with_different_batches():
+    """One result has one row of batch ends: plans with other batches would be read wrongly."""
+    problem = {"n_actions": 2, "features": dc.UnitBall(1), "budget": dc.Budget.none()}
+    plans = [dc.Plan(**problem), dc.Plan(**problem, growth=2.0)]
+    with refused(dc.InvalidInput, "growth", "some differ"):
+        engine.run(plans, np.ones((4, 2)), np.array([0, 1, 0, 1]), [0])

@@ -1,0 +1,295 @@
+"""Who plays the tasks: the same files from one process, from two, and from a Dask cluster."""
+
+import gc
+import os
+import signal
+import subprocess
+import sys
+import threading
+from concurrent.futures import Future
+from contextlib import suppress
+
+import pytest
+
+import discreet as dc
+from campaigns import SET, TASKS, contents, grid, play, small
+from discreet.data import load
+from discreet.lab.campaign import run_campaign as campaigns
+from discreet.lab.campaign.tasks import Outcome, Task
+from discreet.lab.campaign.workers import DIED, Workers, answer, computed_here, outcomes, workers
+from discreet.simulate.engine import Machine
+from wording import refused
+
+
+def task(name, contexts=None):
+    data = load("fried", rows=40)
+    return Task(
+        name=name,
+        family="Ridge.predictions",
+        grid=grid(),
+        parts=(((0, 1), (0,)),),
+        machine=Machine("numpy", "float32"),
+        n_actions=2,
+        contexts=data.contexts if contexts is None else contexts,
+        labels=data.labels,
+    )
+
+
+class Deadly:
+    """Whoever unpickles it ends at once, as a process that the system kills."""
+
+    def __reduce__(self):
+        return os._exit, (9,)
+
+
+def test_two_jobs_write_the_files_of_one(tmp_path):
+    for name, jobs in (("one", 1), ("two", 2)):
+        assert play(tmp_path / name, data=[SET, "linear:100"], jobs=jobs).failed == {}
+    assert contents(tmp_path / "one") == contents(tmp_path / "two")
+    assert len(contents(tmp_path / "one")) == 2 * TASKS
+
+
+@pytest.mark.torch
+def test_two_jobs_of_torch_write_the_files_of_one(tmp_path):
+    pytest.importorskip("torch")
+    for name, jobs in (("one", 1), ("two", 2)):
+        assert play(tmp_path / name, device="cpu", jobs=jobs).failed == {}
+    assert contents(tmp_path / "one") == contents(tmp_path / "two")
+
+
+def test_a_worker_that_dies_takes_one_task_with_it():
+    tasks = [task("a"), task("b"), task("deadly", Deadly()), task("c"), task("d")]
+    with workers(2) as crew:
+        made = {outcome.name: outcome.error for outcome in outcomes(iter(tasks), crew)}
+    assert made == {"a": None, "b": None, "deadly": DIED, "c": None, "d": None}
+
+
+def test_tasks_are_handed_out_a_few_at_a_time():
+    made = []
+
+    def endless():
+        while True:
+            made.append(task(str(len(made))))
+            yield made[-1]
+
+    played = outcomes(endless(), Workers(computed_here, lambda: 3, 1))
+    for count in range(7):
+        assert next(played).error is None
+        assert len(made) <= count + 3
+
+
+def test_what_could_not_be_read_is_passed_on():
+    unread = [Outcome(str(i), error="ValueError: no") for i in range(3)]
+    with workers(1) as crew:
+        assert sorted(each.name for each in outcomes(iter(unread), crew)) == ["0", "1", "2"]
+        mixed = iter([*unread, task("a")])
+        assert len(list(outcomes(mixed, crew))) == 4
+
+
+def cancelled(*_):
+    future = Future()
+    future.cancel()
+    future.set_running_or_notify_cancel()
+    return future
+
+
+def unpicklable(*_):
+    future = Future()
+    future.set_exception(TypeError("cannot send it"))
+    return future
+
+
+def test_a_scheduler_that_leaves_ends_the_campaign():
+    crew = Workers(cancelled, lambda: 1, 1)
+    with refused(dc.InvalidInput, "scheduler must stay"):
+        list(outcomes(iter([task("a")]), crew))
+
+
+def test_a_task_that_cannot_be_sent_is_a_failure():
+    crew = Workers(unpicklable, lambda: 1, 1)
+    assert [each.error for each in outcomes(iter([task("a")]), crew)] == [
+        "TypeError: cannot send it"
+    ]
+
+
+# --- Ctrl-C ------------------------------------------------------------------------------------
+
+
+class Struck(threading.Condition):
+    """The condition of a future, which delivers Ctrl-C just after somebody took its lock."""
+
+    taken, at = 0, None
+
+    def acquire(self, *arguments):
+        got = super().acquire(*arguments)
+        self.strike()
+        return got
+
+    def __enter__(self):
+        super().__enter__()
+        self.strike()
+
+    def strike(self):
+        place, Struck.taken = Struck.taken, Struck.taken + 1
+        if place == Struck.at:
+            signal.raise_signal(signal.SIGINT)
+
+    def free(self):
+        """Whether another thread gets the lock."""
+        got = []
+        asking = threading.Thread(target=lambda: got.append(self._lock.acquire(blocking=False)))
+        asking.start()
+        asking.join()
+        return got[0]
+
+
+@pytest.fixture
+def heard(monkeypatch):
+    """Ctrl-C as a program hears it; what was before comes back."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    monkeypatch.setattr(Struck, "taken", 0)
+    monkeypatch.setattr(Struck, "at", None)
+    yield
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    signal.signal(signal.SIGINT, before)
+
+
+def played_by_struck_futures():
+    """Outcomes and conditions of five tasks, whose futures are struck at ``Struck.at``."""
+    conditions, played = [], []
+
+    def submit(_, task):
+        future = computed_here(lambda: Outcome(task.name))
+        future._condition = Struck()
+        conditions.append(future._condition)
+        return future
+
+    with suppress(KeyboardInterrupt):
+        for outcome in outcomes(map(task, "abcde"), Workers(submit, lambda: 3, 1)):
+            played.append(outcome.name)
+    return played, conditions
+
+
+@pytest.mark.usefixtures("heard")
+def test_ctrl_c_leaves_no_lock_of_a_future_taken():
+    played, _ = played_by_struck_futures()
+    assert played == list("abcde")
+    places = Struck.taken
+    assert places >= 10  # of five futures each: when it is handed out, and when it has ended
+    for place in range(places):
+        Struck.taken, Struck.at = 0, place
+        played, conditions = played_by_struck_futures()
+        assert len(played) < 5  # it stopped
+        assert Struck.taken == place + 1  # at once
+        assert all(condition.free() for condition in conditions)
+
+
+@pytest.mark.usefixtures("heard")
+def test_ctrl_c_while_the_loop_waits_stops_it():
+    """The queue is empty: nothing but the signal can end the wait."""
+
+    class Interrupting(Future):
+        def add_done_callback(self, _):
+            # A signal to this thread, from a thread that first sees it wait or about to.
+            main = threading.get_ident()
+            threading.Thread(target=signal.pthread_kill, args=(main, signal.SIGINT)).start()
+
+    with pytest.raises(KeyboardInterrupt):
+        answer(Workers(lambda *_: Interrupting(), lambda: 1, 1), print)
+
+
+@pytest.mark.usefixtures("heard")
+def test_other_threads_play_as_they_did():
+    played = []
+    other = threading.Thread(target=lambda: played.extend(played_by_struck_futures()[0]))
+    other.start()
+    other.join()
+    assert played == list("abcde")
+
+
+STRUCK_POOL = """
+import os, signal, sys, threading, time
+from concurrent.futures import Future
+from discreet.lab.campaign.workers import answer, outcomes, workers
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
+class Struck(threading.Condition):
+    armed = False
+
+    def acquire(self, *arguments):
+        got = super().acquire(*arguments)
+        self.strike()
+        return got
+
+    def __enter__(self):
+        super().__enter__()
+        self.strike()
+
+    def strike(self):
+        if Struck.armed and threading.current_thread() is threading.main_thread():
+            Struck.armed = False
+            os.killpg(0, signal.SIGINT)  # as a terminal does: to every process
+
+begin = Future.__init__
+
+def with_struck_condition(self):
+    begin(self)
+    self._condition = Struck()
+
+Future.__init__ = with_struck_condition
+with workers(2) as crew:
+    assert answer(crew, int, "7") == 7
+    Struck.armed = True
+    try:
+        answer(crew, time.sleep, 3600)
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
+print("ended", flush=True)
+"""
+
+
+def test_a_pool_ends_after_ctrl_c_at_a_lock_of_a_future():
+    """Its own thread needs that lock to end; the processes that still start hear nothing."""
+    done = subprocess.run(
+        [sys.executable, "-c", STRUCK_POOL], capture_output=True, start_new_session=True
+    )
+    assert (done.returncode, done.stdout) == (0, b"interrupted\nended\n"), done.stderr
+    assert b"Traceback" not in done.stderr
+
+
+# --- a cluster ---------------------------------------------------------------------------------
+
+
+def test_a_scheduler_that_is_not_there(tmp_path, monkeypatch):
+    distributed = pytest.importorskip("distributed")
+    monkeypatch.setattr("discreet.lab.campaign.workers.PATIENCE", 0.2)
+    gc.disable()
+    try:
+        for address in ("tcp://127.0.0.1:9", "nonsense"):
+            with refused(dc.InvalidInput, address):
+                play(tmp_path / "out", scheduler=address)
+        # A client that was never closed may end at any moment, and Dask may then wait for itself.
+        assert not [each for each in gc.get_objects() if type(each) is distributed.Client]
+    finally:
+        gc.enable()
+
+
+def test_a_cluster_loses_a_worker_and_the_campaign_nothing(tmp_path):
+    distributed = pytest.importorskip("distributed")
+    data = [SET, "linear:3000", "logistic:3000", "twonorm:2000"]
+    killed = []
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    with distributed.LocalCluster(processes=True, **options) as cluster:
+        pids = [worker.pid for worker in cluster.workers.values()]
+
+        def kill(progress):
+            if progress.tasks_done == 6 and not killed:
+                killed.append(pids[0])
+                os.kill(pids[0], signal.SIGKILL)
+
+        campaign = small(tmp_path / "cluster", data, scheduler=cluster.scheduler_address)
+        progress = campaigns.run(campaign, kill)
+    assert killed
+    assert (progress.failed, progress.tasks_done) == ({}, len(data) * TASKS)
+    play(tmp_path / "here", data)
+    assert contents(tmp_path / "cluster") == contents(tmp_path / "here")

@@ -1,0 +1,148 @@
+"""Win rates and what privacy costs, by hand."""
+
+import math
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from lab.report.folders import SCHEMA, run, settings
+
+from discreet.lab.report import loss_increase, win_rate_charts, win_rates
+from discreet.lab.report.mean_loss import mean_loss
+from discreet.lab.report.runs import Runs
+from discreet.lab.report.selected_settings import choices
+from discreet.lab.report.selection import select
+from discreet.lab.report.win_rates import outcomes
+from tolerances import EXACT
+
+
+def selection(losses, epsilon=1.0):
+    """``losses`` by data set and algorithm; None where there is no run."""
+    rows = [
+        run(data, algorithm, epsilon, 0, loss)
+        for data, each in losses.items()
+        for algorithm, loss in each.items()
+        if loss is not None
+    ]
+    return select(Runs.of(pa.Table.from_pylist(rows, schema=SCHEMA)))
+
+
+THREE = selection(
+    {
+        "a": {"ReplayBonusPO": 0.1, "VanillaPO": 0.2, "Supervised": 0.0},
+        "b": {"ReplayBonusPO": 0.3, "VanillaPO": 0.3, "Supervised": 0.0},
+        "c": {"ReplayBonusPO": 0.5, "VanillaPO": 0.4, "Supervised": 0.0},
+        "d": {"ReplayBonusPO": 0.5, "VanillaPO": 0.6, "Supervised": 0.0},
+        "e": {"ReplayBonusPO": 0.5, "VanillaPO": None, "Supervised": 0.0},
+    }
+)
+
+
+def test_wins_ties_and_losses_by_hand():
+    rates = win_rates.win_rates(THREE)
+    assert rates.algorithms == ("ReplayBonusPO", "VanillaPO")
+    assert rates.rows() == [
+        (1.0, 1e-5, "bpo", "bpo", 5, 0, 5, 0, 50.0),
+        (1.0, 1e-5, "bpo", "vpo", 4, 2, 1, 1, 62.5),
+        (1.0, 1e-5, "vpo", "bpo", 4, 1, 1, 2, 37.5),
+        (1.0, 1e-5, "vpo", "vpo", 4, 0, 4, 0, 50.0),
+    ]
+    assert rates.first(0) == "ReplayBonusPO"
+
+
+def test_half_is_not_more_than_half():
+    even = selection(
+        {
+            "a": {"ReplayBonusPO": 0.1, "VanillaPO": 0.2},
+            "b": {"ReplayBonusPO": 0.2, "VanillaPO": 0.1},
+        }
+    )
+    assert win_rates.win_rates(even).first(0) is None
+
+
+def test_a_subset_of_the_data_sets():
+    rates = win_rates.win_rates(THREE, np.asarray([True, False, False, True, False]))
+    assert rates.percent[0, 0, 1] == 100.0
+
+
+@pytest.mark.parametrize(("ahead", "outcome"), [(0.9e-12, 0), (1.1e-12, 1), (-1.1e-12, -1)])
+def test_a_win_is_a_difference_above_the_margin(ahead, outcome):
+    loss = np.asarray([[[0.0], [ahead]]])
+    assert outcomes(loss)[0, 0, 0, 1] == outcome
+    assert outcomes(loss)[0, 0, 1, 0] == -outcome
+
+
+def test_outcomes_are_antisymmetric_and_know_what_is_missing():
+    loss = np.random.default_rng(0).random((5, 4, 3))
+    loss[1, 2, 0] = np.nan
+    result = outcomes(loss)
+    np.testing.assert_array_equal(result, -np.swapaxes(result, -1, -2))
+    assert np.isnan(result[1, 0, 2]).all()
+    assert np.isfinite(result[1, 1]).all()
+
+
+def increase_of(losses):
+    """``losses`` by ε, of one algorithm on data sets 0, 1, …"""
+    rows = [
+        run(f"set {number}", "VanillaPO", epsilon, 0, loss)
+        for epsilon, each in losses.items()
+        for number, loss in enumerate(each)
+    ]
+    return loss_increase.loss_increase(select(Runs.of(pa.Table.from_pylist(rows, schema=SCHEMA))))
+
+
+def test_increase_by_hand():
+    rows = increase_of({math.inf: [0.1, 0.1], 8.0: [0.1, 0.2], 1.0: [0.3, 0.3, 0.9]}).rows()
+    assert [row[:2] for row in rows] == [("VanillaPO", epsilon) for epsilon in (math.inf, 8.0, 1.0)]
+    free, baseline, private = (row[2:] for row in rows)
+    assert free == pytest.approx((-0.05, 0.05, 2, 8.0), abs=EXACT)
+    assert baseline == (0.0, 0.0, 2, 8.0)
+    # 0.2 and 0.1; the third set has no run at ε = 8.
+    assert private == pytest.approx((0.15, 0.05, 2, 8.0), abs=EXACT)
+
+
+def test_without_eight_the_largest_finite_epsilon_is_the_baseline():
+    rows = increase_of({math.inf: [0.1], 4.0: [0.2], 1.0: [0.3]}).rows()
+    assert {row[-1] for row in rows} == {4.0}
+
+
+def test_without_privacy_there_is_no_increase():
+    assert increase_of({math.inf: [0.1]}) is None
+
+
+def test_mean_losses_are_over_the_same_sets():
+    means = mean_loss(THREE)
+    assert means.datasets.tolist() == [4]
+    assert means.mean[:, 0] == pytest.approx([0.35, 0.375, 0.0], abs=EXACT)
+    assert THREE.algorithms[means.best[0]] == "ReplayBonusPO"
+
+
+def test_choices_count_oracle_and_ridge():
+    rows = [
+        run("a", "VanillaPO", 1.0, 0, 0.2, settings=settings(0.1)),
+        run("a", "VanillaPO", 1.0, 0, 0.3, settings=settings(1e-6)),
+        run("b", "VanillaPO", 1.0, 0, 0.2, settings=settings(0.1, scale=3.0)),
+        run("c", "VanillaPO", 1.0, 0, 0.2, settings=settings(1e-6), oracle="Logistic"),
+    ]
+    found = choices(select(Runs.of(pa.Table.from_pylist(rows, schema=SCHEMA)))).rows()
+    assert found == [
+        ("VanillaPO", 1.0, 1e-5, "Ridge", 0.1, 2),
+        ("VanillaPO", 1.0, 1e-5, "Logistic", 1e-6, 1),
+    ]
+
+
+def test_numbers_in_a_heat_map_are_legible():
+    """Contrast of at least 4.5 with every colour of the map [WCAG 2.2]."""
+    colours = pytest.importorskip("matplotlib.colors")
+
+    def luminance(colour):
+        parts = np.asarray(colours.to_rgb(colour))
+        linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+        return linear @ (0.2126, 0.7152, 0.0722)
+
+    scale = colours.LinearSegmentedColormap.from_list("win rate", win_rate_charts.COLOURS)
+    for value in np.linspace(0, 1, 101):
+        pair = sorted(
+            luminance(each) for each in (scale(value), win_rate_charts._legible_on(scale(value)))
+        )
+        assert (pair[1] + 0.05) / (pair[0] + 0.05) >= 4.5

@@ -1,0 +1,108 @@
+"""What rivals keep: sensitivities that pairs attain, and attacks that catch halved noise."""
+
+import math
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import discreet as dc
+from discreet.audit import rival_attack
+from discreet.audit.adassp_subject import AdaSSPSubject, adassp_move
+from discreet.audit.finding import FAILS, HOLDS
+from discreet.audit.rival_subjects import (
+    RIVALS,
+    RivalSubject,
+    amplification,
+    crowds,
+    exact_move,
+    features,
+)
+from discreet.lab.rivals import TreeLinUCB, linear_runs
+from discreet.lab.rivals.rival_contract import RivalProblem
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 8.0])
+def test_adassp_keeps_its_claim_and_half_its_noise_does_not(epsilon, monkeypatch):
+    subject = AdaSSPSubject(epsilon)
+    assert adassp_move(subject).verdict == HOLDS
+    half = replace(subject.calibrated, gram=0.5 * subject.calibrated.gram)
+    half = replace(half, response=0.5 * half.response, eigenvalue=0.5 * half.eigenvalue)
+    monkeypatch.setattr(AdaSSPSubject, "calibrated", half)
+    assert adassp_move(subject).verdict != HOLDS
+
+
+GAUSSIAN = [name for name in RIVALS if name != "rival-coded"]
+LOCAL = RivalSubject("rival-local", 1.0)
+angle = st.floats(0.0, 2.0 * math.pi)
+
+
+@pytest.mark.parametrize("name", GAUSSIAN)
+@pytest.mark.parametrize("epsilon", [1.0, 8.0])
+def test_every_rival_keeps_its_claim_exactly(name, epsilon):
+    found = exact_move(RivalSubject(name, epsilon))
+    assert found.verdict == HOLDS, found.said
+    if "published" not in name:
+        assert found.exact == pytest.approx(found.claimed, rel=1e-3)
+
+
+@given(angle, angle, st.floats(0, 1), st.floats(0, 1), st.integers(0, 1), st.floats(0, 1))
+def test_no_pair_lies_further_apart_than_the_worst(one, two, first, second, action, length):
+    subject = LOCAL
+    rows = [features((math.cos(each), math.sin(each))) for each in (one, two)]
+    short = features((length * math.cos(one), length * math.sin(one)))
+    for row in (rows[0], short):
+        moved = subject.statistics(row, first, 0) - subject.statistics(rows[1], second, action)
+        assert np.linalg.norm(moved) <= subject.shift * (1 + 1e-9)
+
+
+def test_a_person_pays_for_every_level_of_the_tree():
+    budget = dc.Budget(1.0, 1e-5)
+    short, long = (
+        TreeLinUCB().scales(RivalProblem(2, 3, rounds), budget).gram for rounds in (1, 1023)
+    )
+    assert long == pytest.approx(math.sqrt(10) * short)
+
+
+@pytest.mark.parametrize("name", ["rival-tree", "rival-local", "rival-batched"])
+def test_halved_noise_is_caught(name, monkeypatch):
+    subject = RivalSubject(name, 2.0)
+    assert rival_attack.black_box_rival(subject, 1e-6).verdict == HOLDS
+    whole = linear_runs.noisy_sums
+
+    def halved(gram, response, noise, scale, p):
+        return whole(gram, response, 0.5 * noise, scale, p)
+
+    monkeypatch.setattr(rival_attack, "noisy_sums", halved)
+    assert rival_attack.black_box_rival(subject, 1e-6).verdict == FAILS
+
+
+def test_too_little_noise_fails_exactly():
+    subject = RivalSubject("rival-local", 2.0)
+    less = replace(subject.scales, response=0.9 * subject.scales.response)
+    subject.__dict__["scales"] = less
+    assert exact_move(subject).verdict == FAILS
+
+
+def test_shufflers_keep_the_budget():
+    shuffled = RivalSubject("rival-shuffled", 2.0)
+    assert shuffled.claimed.epsilon > 3.0  # each report keeps less than the batch
+    assert amplification(shuffled).verdict == HOLDS
+    assert crowds(RivalSubject("rival-coded", 2.0)).verdict == HOLDS
+
+
+def test_a_tree_shows_one_unit_at_powers_of_two():
+    subject = RivalSubject("rival-tree", 2.0)
+    clock = subject.rival.clock(1000)
+    assert [clock.units(end) for end in subject.ends] == [1] * 10
+    numbers: list[int] = []
+    list(clock.noise(subject.ends, partial(_noted, numbers)))
+    assert len(set(numbers)) == 10
+
+
+def _noted(numbers, unit):
+    numbers.append(unit)
+    return 0.0

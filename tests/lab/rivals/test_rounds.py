@@ -1,0 +1,187 @@
+"""Rivals that act every round: the runner beside a literal loop, clocks as they are defined."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import discreet as dc
+from discreet.errors import InvalidInput
+from discreet.lab.rivals import BatchedLinUCB, CodedBandit, LocalLinUCB, PlainLinUCB, TreeLinUCB
+from discreet.lab.rivals.noise_clocks import BatchClock, PersonClock, TreeClock, lagged_ends
+from discreet.lab.rivals.rival_contract import RivalPlan, RivalProblem
+from discreet.lab.rivals.runner import run
+from discreet.privacy.noise import SeededNoise
+from discreet.simulate.engine import Machine
+from discreet.simulate.played_batches import shuffle
+
+ROUNDS, ACTIONS, SEED = 48, 3, 5
+BUDGET = dc.Budget(8.0, 1e-5)
+LAGGED = [
+    PlainLinUCB(lag=0.0),
+    TreeLinUCB(lag=0.0),
+    TreeLinUCB(lag=0.0, constants="published"),
+    LocalLinUCB(lag=0.0),
+    LocalLinUCB(lag=0.0, constants="published"),
+    BatchedLinUCB(first=4),
+]
+CODED = [CodedBandit(codes=codes, batches=4, constants="published") for codes in (2, 4)]
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(0)
+    contexts = rng.normal(size=(ROUNDS, 2))
+    labels = np.argmax(contexts @ rng.normal(size=(2, ACTIONS)), axis=1)
+    return dc.UnitBall(2).map(contexts), labels
+
+
+def budget_for(rival):
+    return dc.Budget.none() if isinstance(rival, PlainLinUCB) else BUDGET
+
+
+def units_at(rival, people):
+    """The numbers of the draws that the first ``people`` carry, with the weight of each."""
+    if isinstance(rival, TreeLinUCB):
+        nodes, before = [], 0
+        for level in reversed(range(people.bit_length())):  # the largest dyadic intervals first
+            if people >> level & 1:
+                before += 2**level
+                nodes.append((level * 2**23 + before // 2**level, 1.0))
+        return nodes
+    if isinstance(rival, BatchedLinUCB):
+        ends = np.cumsum([4, 6, 9, 14, 21])
+        return [(int(end), 1.0) for end in ends if end <= people]
+    return [(each, 1.0) for each in range(1, people + 1)]
+
+
+def literal(rival, features, labels, budget):
+    """One run, one round at a time, with a solve in each: the losses of all rounds."""
+    p = features.shape[1]
+    scales = rival.scales(RivalProblem(ACTIONS, p, ROUNDS), budget)
+    order, u = shuffle(SEED, ROUNDS)
+    gram, response = np.zeros((ACTIONS, p, p)), np.zeros((ACTIONS, p))
+    lost = []
+    for t, (row, uniform) in enumerate(zip(order, u[:, 0], strict=True)):
+        b = features[row]
+        people = t
+        if isinstance(rival, BatchedLinUCB):  # only complete batches are known
+            people = max([end for end in np.cumsum([4, 6, 9, 14, 21]) if end <= t], default=0)
+        if people == 0:
+            action = int(uniform * ACTIONS)
+        else:
+            if not isinstance(rival, BatchedLinUCB) or people == t:
+                units = units_at(rival, int(people))
+                drawn = np.zeros((ACTIONS, p * (p + 1) // 2 + p))
+                if scales.gram > 0:
+                    for number, weight in units:
+                        normal = SeededNoise((SEED,)).for_batch(number).normal
+                        drawn += weight * normal("rival", drawn.shape)[0, 0]
+                ridge = scales.ridge + scales.shift * math.sqrt(len(units))
+                values = []
+                thetas, inverses = [], []
+                for a in range(ACTIONS):
+                    noise = np.zeros((p, p))
+                    noise[np.triu_indices(p)] = drawn[a, : p * (p + 1) // 2]
+                    upper = np.triu(noise, 1) * scales.gram / math.sqrt(2.0)
+                    noise = upper + upper.T + np.diag(np.diag(noise)) * scales.diagonal
+                    matrix = gram[a] + noise + ridge * np.eye(p)
+                    step = ridge
+                    while np.linalg.eigvalsh(matrix).min() <= 0:
+                        matrix = gram[a] + noise + (ridge + step) * np.eye(p)
+                        step *= 2
+                    inverses.append(np.linalg.inv(matrix))
+                    u_a = response[a] + scales.response * drawn[a, p * (p + 1) // 2 :]
+                    thetas.append(inverses[-1] @ u_a)
+            values = [
+                b @ thetas[a] - rival.width * math.sqrt(b @ inverses[a] @ b) for a in range(ACTIONS)
+            ]
+            action = int(np.argmin(values))
+        loss = float(action != labels[row])
+        lost.append(loss)
+        gram[action] += np.outer(b, b)
+        response[action] += (loss - scales.centre) * b
+    return np.array(lost)
+
+
+@pytest.mark.parametrize("rival", LAGGED, ids=repr)
+def test_a_run_is_the_literal_loop(rival, rows):
+    features, labels = rows
+    plan = RivalPlan(rival, ACTIONS, features.shape[1], budget_for(rival))
+    played = run([plan], features, labels, [SEED])[0, 0]
+    ends = np.cumsum([16, 24, 8])
+    expected = np.cumsum(literal(rival, features, labels, plan.budget))[ends - 1] / ends
+    np.testing.assert_allclose(played, expected, atol=1e-12)
+
+
+def test_runs_do_not_meet(rows):
+    features, labels = rows
+    p = features.shape[1]
+    plans = [RivalPlan(each, ACTIONS, p, budget_for(each)) for each in (*LAGGED, *CODED)]
+    together = run(plans, features, labels, [SEED, 1])
+    for plan, found in zip(plans, together, strict=True):
+        np.testing.assert_array_equal(run([plan], features, labels, [SEED, 1])[0], found)
+    little = Machine(memory=1)
+    np.testing.assert_array_equal(run(plans, features, labels, [SEED, 1], little), together)
+
+
+@pytest.mark.torch
+def test_torch_plays_what_numpy_plays(rows):
+    features, labels = rows
+    p = features.shape[1]
+    plans = [RivalPlan(each, ACTIONS, p, budget_for(each)) for each in LAGGED]
+    expected = run(plans, features, labels, [SEED, 1])
+    found = run(plans, features, labels, [SEED, 1], Machine("cpu"))
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+@given(st.integers(1, 5000), st.floats(0.0, 0.5))
+def test_ends_grow_and_reach_the_last_round(rounds, lag):
+    ends = lagged_ends(rounds, lag)
+    assert ends[-1] == rounds
+    assert all(after > before for before, after in itertools.pairwise(ends))
+
+
+@given(st.integers(1, 120), st.floats(0.0, 0.3), st.sampled_from(["tree", "person", "batch"]))
+def test_noise_has_the_variance_and_the_overlap_of_its_units(rounds, lag, kind):
+    """Draws that are unit vectors: their sum tells which units a sum carries."""
+    clock = {"tree": TreeClock(lag), "person": PersonClock(lag), "batch": BatchClock(3, 1.5)}[kind]
+    seen: dict[int, int] = {}
+
+    def unit(number):
+        one = np.zeros(300)
+        one[seen.setdefault(number, len(seen))] = 1.0
+        return one
+
+    ends = clock.ends(rounds)
+    *sums, _ = clock.noise(ends, unit)  # of the last end no policy is made
+    for end, total in zip(ends[:-1], sums, strict=True):
+        assert np.sum(np.square(total)) == pytest.approx(clock.units(end))
+
+
+def test_a_person_is_in_at_most_so_many_nodes():
+    for rounds in (1, 2, 3, 7, 8, 100):
+        most = 0
+        for person in range(rounds):
+            nodes = set()
+            for people in range(person + 1, rounds + 1):
+                before = 0
+                for level in reversed(range(people.bit_length())):
+                    if people >> level & 1:
+                        if before <= person < before + 2**level:
+                            nodes.add((level, before))
+                        before += 2**level
+            most = max(most, len(nodes))
+        assert most == TreeClock.levels(rounds)
+
+
+def test_without_noise_nothing_private_is_played(rows):
+    features, labels = rows
+    plan = RivalPlan(PlainLinUCB(), ACTIONS, features.shape[1], BUDGET)
+    with pytest.raises(InvalidInput, match="must be inf"):
+        run([plan], features, labels, [SEED])
+    with pytest.raises(InvalidInput, match="users must be None"):
+        run([], features, labels, [SEED], users=["a"])

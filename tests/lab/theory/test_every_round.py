@@ -1,0 +1,192 @@
+"""Algorithm 1, and batched play against a known truth, beside loops that do it literally."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import discreet as dc
+from discreet.arrays.stacking import stack
+from discreet.lab import theory
+from discreet.lab.theory.every_round import LeastSquares, vanilla_po
+from discreet.lab.theory.known_bandits import gap_class, known, needle_class, random_class
+from discreet.lab.theory.known_contexts import KnownContexts, mechanism_for
+from discreet.lab.theory.measured_regret import play_known
+from discreet.oracles import FiniteClass
+from discreet.oracles.mechanisms.finite_choice import FiniteChoice
+from discreet.privacy.noise import SeededNoise
+from discreet.releases.release import Predictor, Release
+from discreet.releases.released import Released
+from discreet.rows.batch import Batch
+from discreet.schedule import Schedule
+from discreet.simulate.engine import Family
+from reference.policy_optimisation import exponential_update
+from tolerances import EXACT, SOLVER
+
+
+def drawn(chances, u):
+    return int(min(np.searchsorted(np.cumsum(chances), u, side="right"), len(chances) - 1))
+
+
+def literal_algorithm_1(truth, rounds, seed, rate, fit):
+    """π_{t+1}(c, a) ∝ π_t(c, a)·exp(−η·f̂_t(c, a)) for all contexts, with a fresh fit each round."""
+    contexts, A = truth.expected.shape[1:]
+    world = rounds.worlds[seed]
+    policies = [[1 / A] * A for _ in range(contexts)]
+    rows, regret = [], 0.0
+    for t in range(rounds.horizon):
+        c = rounds.contexts[seed, t]
+        action = drawn(policies[c], rounds.u[seed, t, 0])
+        regret += float(np.dot(policies[c], truth.gaps[world, c]))
+        rows.append((c, action, float(rounds.v[seed, t] < truth.expected[world, c, action])))
+        fitted = fit(rows)
+        policies = [
+            exponential_update(policy, fitted[context], rate)
+            for context, policy in enumerate(policies)
+        ]
+    return regret
+
+
+def least_squares(truth):
+    """The first minimiser of the summed squared loss, as a table."""
+
+    def fit(rows):
+        totals = np.zeros(truth.predictions.shape[-1])
+        for c, action, loss in rows:
+            totals += (truth.predictions[c, action] - loss) ** 2
+        return truth.predictions[..., int(totals.argmin())]
+
+    return fit
+
+
+@pytest.mark.parametrize("truth", [random_class(6, 3, 4), needle_class(2, 0.4, 3)])
+def test_algorithm_1_with_a_finite_class(truth):
+    rounds = truth.draw(60, 3)
+    rates = (0.05, 0.7)
+    oracle = LeastSquares(truth, 3, 2)
+    found = vanilla_po(truth, rounds, oracle, rates)
+    assert oracle.counts.sum(axis=-1).tolist() == [[60.0] * 3] * 2
+    for r, rate in enumerate(rates):
+        for seed in range(3):
+            expected = literal_algorithm_1(truth, rounds, seed, rate, least_squares(truth))
+            assert found.total[r, seed] == pytest.approx(expected, abs=EXACT * 1000)
+    assert found.fits == 60
+    assert found.ends.tolist() == [1, 3, 7, 15, 31, 60]
+
+
+def test_the_latest_fit_is_the_truth():
+    """With many rounds least squares finds the truth."""
+    truth = random_class(6, 3, 4)
+    rounds = truth.draw(800, 2)
+    oracle = LeastSquares(truth, 2)
+    vanilla_po(truth, rounds, oracle, (0.05,))
+    weights = truth.weights[oracle.squares[0].argmin(axis=-1)]
+    said = Predictor(weights, "clip").losses(truth.features)  # (S, C, A)
+    np.testing.assert_allclose(said, truth.expected[rounds.worlds], rtol=0, atol=EXACT)
+
+
+def test_a_forgetful_oracle_would_be_noticed():
+    truth = random_class(6, 3, 4)
+    rounds = truth.draw(60, 1)
+    oracle = LeastSquares(truth, 1)
+    honest = oracle.learn
+
+    def forgetful(*given):
+        honest(*given)
+        oracle.counts *= 0.9
+
+    oracle.learn = forgetful
+    found = vanilla_po(truth, rounds, oracle, (0.7,)).total[0, 0]
+    expected = literal_algorithm_1(truth, rounds, 0, 0.7, least_squares(truth))
+    assert abs(found - expected) > 0.01
+
+
+def literal_batched(truth, rounds, seed, policy, oracle):
+    """Row by row through the core's policy and FiniteClass."""
+    schedule = Schedule(1, rounds.horizon)
+    released, regret = Released(truth.n_actions, schedule), 0.0
+    world = rounds.worlds[seed]
+    for number, length in enumerate(schedule.lengths(), start=1):
+        x, losses, observed = [], [], []
+        for t in range(schedule.start(number), schedule.start(number) + length):
+            c = rounds.contexts[seed, t]
+            chances = policy.probabilities(released, truth.features[[c]])[0]
+            regret += float(chances @ truth.gaps[world, c])
+            action = drawn(chances / chances.sum(), rounds.u[seed, t, 0])
+            x.append(truth.features[c])
+            losses.append((rounds.v[seed, t] < truth.expected[world, c]).astype(float))
+            observed.append(np.arange(truth.n_actions) == action)
+        if schedule.fitted(number):
+            batch = Batch(np.array(x), np.array(losses), np.array(observed))
+            fit = oracle.fit(batch, SeededNoise(rounds.seeds[seed]).for_batch(number))
+            released = released.add(Release(number, length, fit.predictor))
+    assert len(released.items) == theory.fits(rounds.horizon)
+    return regret
+
+
+@pytest.mark.parametrize("epsilon", [np.inf, 2.0])
+def test_batched_play_is_the_core_row_by_row(epsilon):
+    truth = random_class(7, 3, 4)
+    rounds = truth.draw(100, 2)
+    policies = [dc.BonusPO(rate_scale=4.0, bonus_scale=0.1), dc.BonusPO()]
+    run = Family(stack(policies), mechanism_for(truth, epsilon), "bandit")
+    found = play_known(run, truth, rounds)
+    budget = dc.Budget(epsilon) if np.isfinite(epsilon) else dc.Budget.none()
+    plain = FiniteClass(truth.weights).calibrate(dc.Problem(3, 4), budget)
+    for r, policy in enumerate(policies):
+        for seed in range(2):
+            expected = literal_batched(truth, rounds, seed, policy, plain)
+            assert found.total[r, seed] == pytest.approx(expected, abs=1e-9)
+    assert found.fits == theory.fits(100) == 6
+
+
+def test_known_contexts_sum_like_the_finite_class():
+    truth = random_class(9, 3, 5)
+    rng = np.random.default_rng(0)
+    x = np.eye(5)[rng.integers(5, size=(2, 1, 40))]
+    weights = (np.arange(3) == rng.integers(3, size=(2, 4, 40, 1))) * 1.0
+    losses = rng.random((2, 1, 40, 3))
+    given = FiniteClass(truth.weights), dc.Problem(3, 5), dc.Budget.none()
+    ours = KnownContexts.of(*given)._summed_losses(x, weights, losses, None)
+    theirs = FiniteChoice.of(*given)._summed_losses(x, weights, losses, None)
+    assert ours.shape == (2, 4, 9)
+    np.testing.assert_allclose(ours, theirs, rtol=0, atol=SOLVER)
+    with pytest.raises(TypeError, match="FiniteClass"):
+        KnownContexts.of(*given)._summed_losses(x, weights, losses, 2**20)
+
+
+def test_observed_and_population_regret_differ_by_no_more_than_the_proposition_says():
+    """Twice √(T/2·log(1/δ)), each side with δ = 10⁻⁷/40; seeds are fixed."""
+    truth = random_class(8, 3)
+    rounds = truth.draw(2000, 20)
+    found = play_known(
+        Family(stack([dc.VanillaPO()]), mechanism_for(truth, np.inf), "bandit"), truth, rounds
+    )
+    difference = abs(found.total - found.population.sum(axis=0))
+    assert difference.max() <= theory.concentration(2000, 1e-7 / 40)
+    assert difference.max() > 0
+
+
+def test_regret_of_the_uniform_policy_is_known():
+    truth = gap_class(4, 4, 0.2)
+    found = play_known(
+        Family(dc.Uniform(), mechanism_for(truth, np.inf), "bandit"), truth, truth.draw(300, 3)
+    )
+    np.testing.assert_allclose(found.total, 300 * 0.2 * 3 / 4, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["linear", "logistic"])
+def test_batched_play_on_a_generated_set_with_its_own_oracle(name):
+    """Ridge on linear truth, logistic regression on logistic truth: both beat blind play."""
+    from discreet import data
+
+    truth = known(getattr(data, name)(400))
+    A, p = truth.n_actions, truth.features.shape[1]
+    mechanism = (dc.Ridge(ridge=1e-3) if name == "linear" else dc.Logistic(ridge=1e-3)).calibrate(
+        dc.Problem(A, p), dc.Budget.none()
+    )
+    found = play_known(
+        Family(stack([dc.VanillaPO(scale=32.0)]), mechanism, "bandit"), truth, truth.draw(3000, 4)
+    )
+    blind = 3000 * truth.gaps.mean()
+    assert found.total.mean() < 0.6 * blind
