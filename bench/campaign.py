@@ -28,14 +28,15 @@ from typing import Any
 import numpy as np
 
 import discreet as dc
-from discreet.lab.campaign.gpu_processes import (
+from discreet.lab.campaign.hardware import (
     CONTROL,
     PROCESSES,
     compile_kernel,
+    cores,
     kernels,
+    machine,
     shared_gpu,
 )
-from discreet.lab.campaign.hardware import cores, machine
 from discreet.lab.campaign.presets import PAPER_POLICIES, paper_plans
 from discreet.simulate.engine import run
 

@@ -21,7 +21,7 @@ from joblib import Parallel, delayed
 
 import discreet as dc
 from discreet.data import resolve
-from discreet.lab.campaign.declared_ranges import scaled
+from discreet.lab.campaign.column_scaling import scaled
 from discreet.lab.campaign.hardware import one_thread
 from discreet.simulate.engine import run
 

@@ -44,8 +44,7 @@ from joblib import Parallel, delayed
 import discreet as dc
 from discreet.advice import Advice
 from discreet.arrays.backend import to_numpy
-from discreet.lab.campaign.gpu_processes import shared_gpu
-from discreet.lab.campaign.hardware import machine, one_thread
+from discreet.lab.campaign.hardware import machine, one_thread, shared_gpu
 from discreet.privacy.noise import SeededNoise
 from discreet.releases.released import Released
 from discreet.rows.people_counts import slots_that_count

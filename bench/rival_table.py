@@ -23,8 +23,8 @@ import numpy as np
 
 from discreet.formatting import epsilon_text
 from discreet.lab.campaign.result_files import read
-from discreet.lab.report.against_default import AgainstDefault
 from discreet.lab.report.campaign_results import Source
+from discreet.lab.report.final_loss import AgainstDefault
 from discreet.lab.report.runs import Level
 
 COLUMNS = ("dataset", "algorithm", "epsilon", "oracle", "settings", "seed", "loss")

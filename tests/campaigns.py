@@ -9,9 +9,9 @@ for library in ("pyarrow", "joblib", "threadpoolctl"):
     pytest.importorskip(library)  # of the extra "campaign"; without it these tests have no subject
 
 from discreet.lab.campaign import run_campaign as campaigns  # noqa: E402
+from discreet.lab.campaign.campaign_settings import Campaign  # noqa: E402
 from discreet.lab.campaign.grid import Grid, keys  # noqa: E402
 from discreet.lab.campaign.result_files import read  # noqa: E402
-from discreet.lab.campaign.run_campaign import Campaign  # noqa: E402
 
 SET = "fried:200"
 SMALL = {"algorithms": ["SquareCB", "LinUCB"], "epsilons": (math.inf, 1.0), "ridges": (0.1,)}

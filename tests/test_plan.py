@@ -38,10 +38,9 @@ from discreet import (
     UnitBall,
     VanillaPO,
 )
-from discreet.cli.experiment_file import Experiment
-from discreet.cli.plan_command import outlook
 from discreet.privacy.groups import epsilon_together
 from discreet.privacy.participation import USUAL, Participation
+from discreet.simulate.plan_forecast import plan_forecast
 from discreet.simulate.warm_start import prior_from_logs
 from wording import refused
 
@@ -387,7 +386,7 @@ def test_names_count_the_actions():
 
 def test_the_command_tells_what_a_person_pays():
     often = {"unit": "user", "batches_per_user": 3, "records_per_batch": 2}
-    told = outlook(Experiment(plan(**often), None, 1, None))
+    told = plan_forecast(plan(**often))
     guarantee = told["guarantee"]
     assert guarantee["epsilon"] == pytest.approx(1.0, abs=1e-3)  # not that of one record
     assert guarantee["relation"] == plan(**often).participation.relation

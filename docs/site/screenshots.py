@@ -28,8 +28,7 @@ from playwright.sync_api import Browser, sync_playwright
 
 from discreet.billboard.client import Client
 from discreet.data import load
-from discreet.lab.traffic.contexts import contexts, labels
-from discreet.lab.traffic.open_loop import Habits, play
+from discreet.lab.traffic import Habits, contexts, labels, play
 from discreet.outcome import declared
 from discreet.service.http.server_state import begin_server
 from discreet.service.runtime.experiment_folder import ExperimentFolder

@@ -126,3 +126,15 @@ def _hints(cls: type[Any]) -> dict[str, Any]:
 
 def _options(hint: Any) -> tuple[Any, ...]:
     return typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
+
+
+def config_text(config: Mapping[str, Any]) -> str:
+    """``Ridge(ridge=0.01, mechanism=structured)`` from the configuration of a part."""
+    named = [f"{name}={_short(value)}" for name, value in config.items() if name != "kind"]
+    return f"{config['kind']}({', '.join(named)})"
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, Mapping) and "shape" in value:
+        return f"array of shape {tuple(value['shape'])}"
+    return str(value)

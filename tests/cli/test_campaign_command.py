@@ -13,10 +13,10 @@ import pytest
 
 import discreet as dc
 from campaigns import contents, expected_runs, grid, play
-from discreet.cli import progress_meter
+from discreet.cli import campaign_command
 from discreet.cli.main import main
-from discreet.lab.campaign.completeness import status
 from discreet.lab.campaign.grid import Grid
+from discreet.lab.campaign.missing_runs import status
 from discreet.lab.campaign.run_campaign import Progress
 from discreet.simulate import engine
 from program import PROGRAM
@@ -281,7 +281,7 @@ def half_done():
 def test_a_terminal_sees_one_line(monkeypatch):
     screen = Terminal()
     monkeypatch.setattr(sys, "stderr", screen)
-    shown = progress_meter.Meter()
+    shown = campaign_command.Meter()
     shown.begin()
     shown.show(Progress(tasks=4, rounds=4_000_000))
     shown.show(half_done())
@@ -296,7 +296,7 @@ def test_a_terminal_sees_one_line(monkeypatch):
 def test_a_quiet_meter_says_nothing(monkeypatch):
     screen = Terminal()
     monkeypatch.setattr(sys, "stderr", screen)
-    quiet = progress_meter.Meter(quiet=True)
+    quiet = campaign_command.Meter(quiet=True)
     quiet.begin()
     quiet.show(half_done())
     quiet.close()
@@ -304,7 +304,7 @@ def test_a_quiet_meter_says_nothing(monkeypatch):
 
 
 def test_rounds_in_words():
-    assert progress_meter.rounds(12_345.6) == "12,346 rounds"
+    assert campaign_command.rounds(12_345.6) == "12,346 rounds"
 
 
 # --- status, report, compare -------------------------------------------------------------------

@@ -51,7 +51,7 @@ def document(call):
     """The one JSON object that a command prints with ``--json``."""
 
     def answer(*arguments, code=0):
-        quiet = ["--quiet"] * (arguments[0] == "run")  # tests/cli/test_spoken_advice.py hears it
+        quiet = ["--quiet"] * (arguments[0] == "run")  # tests/cli/test_advice.py has it
         ended, out, err = call(*arguments, *quiet, "--json")
         assert (ended, err) == (code, "")
         return json.loads(out)
@@ -614,7 +614,7 @@ def test_demo_ends_with_a_private_run(demonstrated, call):
 
 
 def test_demo_settings_are_the_same_for_every_level():
-    from discreet.cli.demo_settings import ALGORITHMS
+    from discreet.lab.report.demo import ALGORITHMS
 
     data = load("fried", rows=10)
     for setting in ALGORITHMS.values():

@@ -10,7 +10,7 @@ import pytest
 import discreet as dc
 from discreet.cli.main import main
 from discreet.data import load
-from discreet.lab.report.rerun_command import command
+from discreet.lab.report.campaign_page import command
 from discreet.simulate.schema_columns import schema_contexts, with_schema
 from tolerances import EXACT
 

@@ -7,8 +7,8 @@ import pytest
 from discreet.cli.main import main
 from discreet.lab import theory
 from discreet.lab.report import scaling_report
-from discreet.lab.theory import axes
-from discreet.lab.theory.axes import _axes
+from discreet.lab.theory import scaling_experiments
+from discreet.lab.theory.scaling_experiments import _axes
 
 NAMES = [
     "vanilla",
@@ -92,7 +92,7 @@ def test_scaling_as_json(call, monkeypatch):
     # Enough for slopes: the test above plays the whole grid, and draws the figures.
     monkeypatch.setattr(scaling_report, "write_report", lambda *_: [])
     some = _axes(T=(64, 128), A=(2, 4), F=(4, 16), epsilon=(0.5, 2))
-    monkeypatch.setattr(axes, "QUICK", some)
+    monkeypatch.setattr(scaling_experiments, "QUICK", some)
     code, out, err = call("scaling", "--out", "here", "--quick", "--seeds", 2, "--json")
     assert (code, err) == (0, "")
     assert json.loads(out)["files"] == ["scaling.json"]

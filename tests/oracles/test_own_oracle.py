@@ -11,14 +11,13 @@ import pytest
 
 import discreet as dc
 from catalogue import ACTIONS, FEATURES, contexts
-from discreet.cli.experiment_file import Experiment
-from discreet.cli.plan_command import outlook
 from discreet.oracles.mechanisms.legal_rows import legal_rows
 from discreet.privacy.accounting import epsilon
 from discreet.privacy.calibration import gaussian_multiplier, smallest_scale
 from discreet.privacy.events import NO_BUDGET, STACKED, Event, Gaussian
 from discreet.releases.release import Fit, Predictor
 from discreet.simulate.engine import run
+from discreet.simulate.plan_forecast import plan_forecast
 
 
 @dataclass(frozen=True)
@@ -100,7 +99,7 @@ def test_plans_are_written_read_and_described():
     plan = plan_of(prior=3)
     assert dc.Plan.from_config(plan.to_config()) == plan
     assert "NoisyMeans(prior=3.0), as given." in plan.explain()
-    found = outlook(Experiment(plan, None, seeds=1, rows=200))
+    found = plan_forecast(plan, rows=200)
     assert found["noise"]["scales"] == {"sigma": plan.mechanism.sigma}
     assert found["noise"]["expected_norm"] == plan.mechanism.noise_norm
 

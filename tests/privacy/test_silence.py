@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.cli.ledger_sources import checked, read
+from discreet.audit.ledger_verification import checked, read
 from discreet.label.label_document import label_document
 from discreet.privacy.ledger import AS_ANSWERED
 

@@ -38,8 +38,7 @@ JOURNAL = "service/storage/journal.py"
 LABEL = "label/label_document.py"
 LEARNER = "learner.py"
 LEDGER = "privacy/ledger.py"
-LEDGER_COMMAND = "cli/ledger_command.py"
-LEDGER_SOURCES = "cli/ledger_sources.py"
+LEDGER_SOURCES = "audit/ledger_verification.py"
 LEGAL = "oracles/mechanisms/legal_rows.py"
 LIFECYCLE = "service/runtime/lifecycle.py"
 LIFT = "releases/lift_intervals.py"
@@ -76,7 +75,7 @@ RIDGE = "oracles/mechanisms/structured_ridge.py"
 RIVAL_ADASSP = "lab/rivals/adassp.py"
 RIVAL_CODED = "lab/rivals/coded_bandit.py"
 RIVAL_LOCAL = "lab/rivals/local_linucb.py"
-RIVAL_RUNS = "lab/rivals/linear_runs.py"
+RIVAL_RUNS = "lab/rivals/runner.py"
 RIVAL_SHUFFLED = "lab/rivals/shuffled_linucb.py"
 RIVAL_TREE = "lab/rivals/tree_linucb.py"
 SAVED_ROWS = "rows/saved_rows.py"
@@ -2272,7 +2271,7 @@ FAULTS = (
         "a sum holds at its own δ, where another batch may be the dearest",
         (
             Edit(
-                LEDGER_COMMAND,
+                LEDGER_SOURCES,
                 "compose(*(ledger.bounding_event() for",
                 "compose(*(ledger.cost_event() for",
             ),

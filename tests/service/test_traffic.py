@@ -16,9 +16,7 @@ from discreet.config import to_config
 from discreet.data import load
 from discreet.data.dataset import Dataset
 from discreet.errors import ServiceError
-from discreet.lab.traffic.contexts import contexts
-from discreet.lab.traffic.open_loop import Habits, Played, play
-from discreet.lab.traffic.summary import summary
+from discreet.lab.traffic import Habits, Played, contexts, play, summary
 from discreet.service.settings import Settings
 from service.conftest import dump
 from waiting import PATIENCE, until

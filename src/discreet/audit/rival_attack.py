@@ -16,7 +16,7 @@ from discreet.audit.attack import sentence
 from discreet.audit.confidence_bounds import Hits, gaussian_hits, measured_epsilon, unlucky
 from discreet.audit.finding import POWER, Finding, measured_verdict
 from discreet.audit.rival_subjects import ACTIONS, DIMENSION, RivalSubject
-from discreet.lab.rivals.linear_runs import noisy_sums
+from discreet.lab.rivals.runner import noisy_sums
 
 TRIALS = 10_000
 

@@ -1,20 +1,24 @@
-"""What a command answers: one document for machines, and the text of it for people."""
+"""Output of a command: a document for programs and a text for people, files, warnings."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+import sys
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from discreet.advice import Advice
 from discreet.errors import InvalidInput
 
 
 @dataclass(frozen=True)
 class Answer:
-    """``document`` is what ``--json`` prints, ``text`` what is printed otherwise."""
+    """Result of a command: ``--json`` prints ``document``, otherwise ``text`` is printed."""
 
     document: Mapping[str, Any]
     text: str
@@ -22,7 +26,7 @@ class Answer:
 
 
 def as_json(document: Mapping[str, Any]) -> str:
-    """One JSON object in ASCII; ε = ∞ is the word "inf", since JSON has no infinity."""
+    """Return one JSON object in ASCII; ε = ∞ is the word "inf", since JSON has no infinity."""
     return json.dumps(_plain(document), indent=2, allow_nan=False)
 
 
@@ -49,7 +53,7 @@ def write(path: str | Path, content: str | bytes, *, keep: bool = False) -> None
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Lines of a text table: the first column on the left, all others on the right."""
+    """Return the lines of a text table, the first column left-aligned, the others right-aligned."""
     widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
 
     def line(cells: Sequence[str]) -> str:
@@ -62,13 +66,20 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     return [line(header), "  ".join("─" * width for width in widths), *map(line, rows)]
 
 
-def described(config: Mapping[str, Any]) -> str:
-    """``Ridge(ridge=0.01, mechanism=structured)`` from the configuration of a part."""
-    named = [f"{name}={_short(value)}" for name, value in config.items() if name != "kind"]
-    return f"{config['kind']}({', '.join(named)})"
+@contextmanager
+def printed_advice(quiet: bool) -> Iterator[None]:
+    """Print each advice once as ``warning: …``, without file and source; none if ``quiet``."""
+    printed: set[str] = set()
+    with warnings.catch_warnings():
+        usual = warnings.showwarning
 
+        def show(message: Any, category: Any, *place: Any, **more: Any) -> None:
+            if not issubclass(category, Advice):
+                usual(message, category, *place, **more)
+            elif str(message) not in printed:
+                printed.add(str(message))
+                print(f"warning: {message}", file=sys.stderr)
 
-def _short(value: Any) -> str:
-    if isinstance(value, Mapping) and "shape" in value:
-        return f"array of shape {tuple(value['shape'])}"
-    return str(value)
+        warnings.showwarning = show
+        warnings.simplefilter("ignore" if quiet else "always", Advice)
+        yield

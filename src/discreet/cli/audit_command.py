@@ -8,18 +8,16 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import discreet
 from discreet.cli.answer import Answer, table, write
 from discreet.cli.parser import Commands, command
 from discreet.errors import InvalidInput
-from discreet.formatting import duration, epsilon_text
+from discreet.formatting import epsilon_text
 from discreet.validate import in_range, installed, one_of, whole
 
 if TYPE_CHECKING:
     from discreet.audit.finding import Finding
     from discreet.audit.suite import Effort
 
-FORMAT = "discreet-audit/1"
 TEXT = """\
 For every mechanism: what is claimed, what is exactly true, and what an attacker can measure:
 sensitivities and likelihood ratios by computation, the noise that is really added, attacks on
@@ -60,8 +58,8 @@ def add(commands: Commands) -> None:
 
 def audit(args: argparse.Namespace) -> Answer:
     """Every question with its verdict; exit code 1 if a claim fails."""
-    from discreet.audit.finding import FAILS, worst
-    from discreet.audit.suite import AUDITED, FALSE_ALARM, PARTS, answers, checks, error_rate
+    from discreet.audit.finding import FAILS
+    from discreet.audit.suite import AUDITED, PARTS, answers, audit_document, checks
 
     began = time.monotonic()
     if args.html:
@@ -75,31 +73,8 @@ def audit(args: argparse.Namespace) -> Answer:
             "Whole runs are played with ridge-structured and default-plan."
         )
     findings = answers(listed, whole("jobs", args.jobs, 0), _meter(len(listed), args.json))
-    alpha = error_rate(listed)
-    statements = sum(check.statements for check in listed)
-    document: dict[str, Any] = {
-        "format": FORMAT,
-        "version": discreet.__version__,
-        "command": _command(args),
-        "verdict": worst({each.verdict for each in findings}),
-        "summary": _summary(findings),
-        "subtitle": (
-            f"{len(findings)} questions about {', '.join(mechanisms)} at ε = "
-            f"{', '.join(epsilon_text(each) for each in effort.epsilons)}"
-        ),
-        "error": (
-            f"{statements} statistical statements, each wrong with probability at most "
-            f'{alpha:.1e}: if all code is correct, an audit says anything but "holds" at most '
-            f"once in {1 / FALSE_ALARM:,.0f} runs, by a union bound. A claim that is refuted was "
-            f"refuted at {alpha:.1e}. Computed answers have no such error."
-        ),
-        "statements": statements,
-        "alpha": alpha,
-        "false_alarm": FALSE_ALARM,
-        "seconds": round(time.monotonic() - began, 1),
-        "findings": [each.to_json() for each in findings],
-    }
-    document["duration"] = duration(round(document["seconds"]))
+    seconds = round(time.monotonic() - began, 1)
+    document = audit_document(listed, findings, effort, mechanisms, _command(args), seconds)
     if args.html:
         from discreet.audit.audit_page import audit_page
 
@@ -135,24 +110,6 @@ def _command(args: argparse.Namespace) -> str:
     if args.epsilon:
         parts.append(f"--epsilon {' '.join(f'{each:g}' for each in args.epsilon)}")
     return " ".join(parts)
-
-
-def _summary(findings: list[Finding]) -> str:
-    from discreet.audit.finding import FAILS, WEAK
-
-    count = {verdict: sum(f.verdict == verdict for f in findings) for verdict in (FAILS, WEAK)}
-    if count[FAILS]:
-        return (
-            f"{count[FAILS]} of {len(findings)} claims FAIL. Do not release anything with these "
-            "mechanisms before the cause is known."
-        )
-    if count[WEAK]:
-        return (
-            f"No claim fails, but {count[WEAK]} of {len(findings)} answers are weak: an attack "
-            "showed much less than it should, so the attack may be broken, or there is more noise "
-            "than declared."
-        )
-    return f"All {len(findings)} claims hold, and every attack showed what it could."
 
 
 def _lines(document: dict[str, Any], findings: list[Finding]) -> list[str]:

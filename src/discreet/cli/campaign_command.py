@@ -3,17 +3,78 @@
 from __future__ import annotations
 
 import argparse
+import shutil
+import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from discreet.cli.answer import Answer, table
-from discreet.cli.experiment_file import schema_flag, target_flag
-from discreet.cli.own_code import import_flag
+from discreet.cli.flags import import_flag, often_flags, schema_flag, target_flag, user_flag
 from discreet.cli.parser import Commands, command
-from discreet.cli.people_flags import often_flags, user_flag
 from discreet.formatting import duration, epsilon_text
 from discreet.validate import installed
+
+BAR = 20
+
+
+class Meter:
+    """``show`` is called after every task; ``close`` leaves the cursor on a new line."""
+
+    def __init__(self, *, quiet: bool = False) -> None:
+        from discreet.lab.campaign.run_campaign import Progress
+
+        self._quiet = quiet
+        self._in_place = sys.stderr.isatty()
+        self.latest = Progress()
+
+    def begin(self) -> None:
+        """Before the first task is known; the next line replaces this one."""
+        if self._in_place and not self._quiet:
+            print("reading data …", end="", file=sys.stderr, flush=True)
+
+    def show(self, progress: Progress) -> None:
+        self.latest = progress
+        if self._quiet or not progress.tasks:
+            return
+        if self._in_place:
+            width = shutil.get_terminal_size().columns - 1
+            line = f"{bar(progress)} {words(progress)}"[:width].ljust(width)
+            print(f"\r{line}", end="", file=sys.stderr, flush=True)
+        elif progress.tasks_done:
+            print(words(progress), file=sys.stderr, flush=True)
+
+    def close(self) -> None:
+        if self._in_place and not self._quiet:
+            print(file=sys.stderr)
+
+
+def bar(progress: Progress) -> str:
+    """[########            ], by rounds: tasks are of very different sizes."""
+    full = BAR * progress.rounds_done // max(1, progress.rounds)
+    return f"[{'#' * full}{' ' * (BAR - full)}]"
+
+
+def words(progress: Progress) -> str:
+    """Tasks done, rounds per second, time left, the latest task."""
+    counted = f"{progress.tasks_done} of {progress.tasks} tasks"
+    if not progress.tasks_done or not progress.seconds:
+        return counted
+    rate = progress.rounds_done / progress.seconds
+    parts = [counted, f"{rounds(rate)}/s"]
+    left = (progress.rounds - progress.rounds_done) / rate if rate else 0.0
+    if left:
+        parts.append(f"{duration(round(left))} left")
+    return ", ".join([*parts, progress.latest])
+
+
+def rounds(count: float) -> str:
+    """``40,000 rounds`` or ``2.6 million rounds``."""
+    return f"{count / 1e6:,.1f} million rounds" if count >= 1e6 else f"{count:,.0f} rounds"
+
+
+if TYPE_CHECKING:
+    from discreet.lab.campaign.run_campaign import Progress
 
 NEEDED = ("pyarrow", "joblib", "sklearn")
 TEXT = """\
@@ -100,11 +161,13 @@ def _run_flags(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> Answer:
     """Compute the missing runs; 1 if a task failed, 130 after Ctrl-C."""
     installed("campaign", "for campaigns", *NEEDED)
-    from discreet.cli.campaign_file import from_arguments
-    from discreet.cli.progress_meter import Meter
+    from discreet.lab.campaign.campaign_settings import KEYS, Campaign, read_campaign
     from discreet.lab.campaign.run_campaign import run as play
 
-    campaign = from_arguments(args)
+    document = read_campaign(args.file) if args.file else {}
+    given = {key: getattr(args, key, None) for key in KEYS}  # plans have no flag
+    document |= {key: value for key, value in given.items() if value is not None}
+    campaign = Campaign.from_document(document)
     meter = Meter(quiet=args.json)
     code = 0
     meter.begin()
@@ -134,7 +197,6 @@ def run(args: argparse.Namespace) -> Answer:
 
 
 def _run_lines(document: dict[str, Any], max_columns: int | None) -> list[str]:
-    from discreet.cli.progress_meter import rounds
 
     failed, out, seconds = document["failed"], document["out"], document["seconds"]
     if not document["tasks"] and not failed:
@@ -154,7 +216,7 @@ def _run_lines(document: dict[str, Any], max_columns: int | None) -> list[str]:
 
 def status(args: argparse.Namespace) -> Answer:
     """Which runs are there, which are missing, failed or damaged."""
-    from discreet.lab.campaign.completeness import status as look
+    from discreet.lab.campaign.missing_runs import status as look
 
     found = look(Path(args.folder))
     grid = found.grid.to_document()

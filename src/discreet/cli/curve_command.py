@@ -10,25 +10,29 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet.cli.answer import Answer, as_json, table, write
-from discreet.cli.experiment_file import group_flag, schema_flag, target_flag
-from discreet.cli.group_table import group_document, group_table
+from discreet.cli.flags import (
+    group_flag,
+    often_flags,
+    quiet_flag,
+    schema_flag,
+    target_flag,
+    user_flag,
+)
 from discreet.cli.parser import Commands, command
-from discreet.cli.people_flags import often_flags, participation, user_flag
 from discreet.cli.reward_flags import (
     expected_sizes,
-    reward_document,
     reward_flags,
     reward_lines,
     with_rewards,
 )
-from discreet.cli.spoken_advice import quiet_flag
 from discreet.errors import InvalidInput
 from discreet.features.schema import Schema
 from discreet.features.unit_ball import UnitBall
 from discreet.formatting import epsilon_text
 from discreet.plan import Plan
 from discreet.privacy.budget import Budget
-from discreet.privacy.participation import Participation
+from discreet.privacy.participation import Participation, user_participation
+from discreet.simulate.plan_forecast import reward_document
 from discreet.validate import installed, one_of, whole
 
 if TYPE_CHECKING:
@@ -80,7 +84,7 @@ def curve(args: argparse.Namespace) -> Answer:
 
     data, groups = _data(args)
     contexts = _contexts(data, args.features, args.schema)
-    often = participation(args.user, args.batches_per_user, args.records_per_batch)
+    often = user_participation(args.user, args.batches_per_user, args.records_per_batch)
     found = privacy_curve(
         contexts,
         data.labels,
@@ -131,7 +135,7 @@ def _data(args: argparse.Namespace) -> tuple[Dataset, Any]:
 
 
 def _contexts(data: Dataset, features: str, schema: str | None) -> Any:
-    from discreet.lab.campaign.declared_ranges import scaled
+    from discreet.lab.campaign.column_scaling import scaled
 
     if schema is not None and features != "raw":
         raise InvalidInput(
@@ -162,7 +166,7 @@ def _whose(plan: Plan, data: Dataset) -> list[str]:
 def _notes(args: argparse.Namespace) -> list[str]:
     if args.features == "raw":
         return [NOISE]
-    from discreet.lab.campaign.declared_ranges import NOT_PRIVATE
+    from discreet.lab.campaign.column_scaling import NOT_PRIVATE
 
     return [NOISE, f"The {NOT_PRIVATE}: with people, declare public ranges in a Schema."]
 
@@ -184,7 +188,7 @@ def _document(
         "verdict": found.verdict,
         "plan": found.plan.to_config(),
         "notes": notes,
-        **({"groups": group_document(found.by_group())} if found.group_lines else {}),
+        **({"groups": found.by_group().to_json()} if found.group_lines else {}),
     }
 
 
@@ -253,9 +257,14 @@ def _lines(document: dict[str, Any], found: PrivacyCurve) -> list[str]:
         "",
         *table(["ε", "mean loss", interval, "below best fixed"], rows),
         "",
-        *(group_table(found.by_group()) if found.group_lines else []),
+        *(_group_lines(found) if found.group_lines else []),
         document["verdict"],
         *(["", *reward_lines(document["rewards"])] if "rewards" in document else []),
         *document["notes"],
         *(f"written to {file}" for file in document.get("files", ())),
     ]
+
+
+def _group_lines(found: PrivacyCurve) -> list[str]:
+    losses = found.by_group()
+    return [*table(losses.header, losses.cells), ""]

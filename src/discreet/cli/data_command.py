@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet.cli.answer import Answer, table
-from discreet.cli.experiment_file import target_flag
+from discreet.cli.flags import target_flag
 from discreet.cli.parser import Commands, command
 from discreet.errors import InvalidInput
 

@@ -10,7 +10,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from discreet import __version__
 from discreet.cli.answer import Answer, as_json, table, write
 from discreet.cli.parser import Commands, command
 from discreet.errors import InvalidInput
@@ -18,18 +17,7 @@ from discreet.formatting import epsilon_text
 from discreet.validate import installed, whole
 
 if TYPE_CHECKING:
-    from discreet.data import Dataset
-
-FORMAT = "discreet-demo/1"
-EPSILONS = (1.0, 4.0, float("inf"))
-NOTE = (
-    "ε here is the noise scale of ε: the curves come from seeded noise, not private, because runs "
-    "that can be repeated and compared need a seed. A private run follows below."
-)
-SETTINGS_NOTE = (
-    "One setting for each algorithm, the same for every data set and every ε, chosen once on other "
-    "seeds; none is tuned for its ε, so do not read the table as a contest."
-)
+    pass
 
 
 def add(commands: Commands) -> None:
@@ -47,18 +35,32 @@ def demo(args: argparse.Namespace) -> Answer:
     whole("rows", args.rows, 100)
     whole("seeds", args.seeds, 1)
     installed("campaign", "for the demo's page", "matplotlib", "jinja2")
-    from discreet.cli.demo_settings import private_run
     from discreet.data import load
-    from discreet.lab.report.demo_figure import demo_figure
-    from discreet.lab.report.demo_page import page
+    from discreet.lab.report.demo import (
+        ALGORITHMS,
+        EPSILONS,
+        demo_document,
+        demo_figure,
+        demo_page,
+        play_set,
+        private_run,
+    )
 
     out = _directory(args.out)
     sets = [load("fried", rows=args.rows)]
     if find_spec("sklearn") is not None:
         sets.append(load("digits"))
-    results = _play(sets, args.seeds, quiet=args.json)
+    runs = []
+    for data in sets:
+        if not args.json:
+            line = (
+                f"playing {data.name}: {len(ALGORITHMS)} algorithms, {len(EPSILONS)} privacy levels"
+            )
+            print(f"{line}, seeds 0 to {args.seeds - 1} …", file=sys.stderr, flush=True)
+        runs += play_set(data, EPSILONS, args.seeds)
+    results = demo_document(sets, runs, args.seeds)
     results["private"] = private_run(sets[0], out / "released.json")
-    # Figures and pages are made from what the file says, and from nothing else.
+    # Figures and pages are made from the content of the file, and from nothing else.
     written = as_json(results) + "\n"
     results = json.loads(written)
     figure = demo_figure(results)
@@ -66,7 +68,7 @@ def demo(args: argparse.Namespace) -> Answer:
         "results.json": written,
         "losses.png": figure.png(),
         "losses.svg": figure.svg(),
-        "index.html": page(results),
+        "index.html": demo_page(results),
     }
     for name, content in files.items():
         write(out / name, content)
@@ -82,44 +84,6 @@ def _directory(path: str) -> Path:
             f"--out must be a directory; {path} is not ({error.strerror}). Choose another place."
         ) from None
     return Path(path)
-
-
-def _play(sets: list[Dataset], seeds: int, *, quiet: bool) -> dict[str, Any]:
-    from discreet.cli.demo_settings import ALGORITHMS, play_set
-
-    runs: list[dict[str, Any]] = []
-    for data in sets:
-        if not quiet:
-            told = (
-                f"playing {data.name}: {len(ALGORITHMS)} algorithms, {len(EPSILONS)} privacy levels"
-            )
-            print(f"{told}, seeds 0 to {seeds - 1} …", file=sys.stderr, flush=True)
-        runs += play_set(data, EPSILONS, seeds)
-    return {
-        "format": FORMAT,
-        "version": __version__,
-        "note": NOTE,
-        "settings_note": SETTINGS_NOTE,
-        "sets": [
-            {
-                "name": data.name,
-                "rows": data.rows,
-                "dimension": data.dimension,
-                "n_actions": data.n_actions,
-                "best_loss": data.best_loss,
-                "best_fixed": data.best_fixed,
-                "uniform": 1.0 - 1.0 / data.n_actions,
-            }
-            for data in sets
-        ],
-        "epsilons": list(EPSILONS),
-        "seeds": seeds,
-        "algorithms": [
-            {"name": name, "feedback": setting.feedback, "text": setting.text}
-            for name, setting in ALGORITHMS.items()
-        ],
-        "runs": runs,
-    }
 
 
 def _lines(document: Mapping[str, Any], out: Path) -> list[str]:

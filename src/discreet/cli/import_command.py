@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet.cli.answer import Answer, as_json, write
-from discreet.cli.experiment_file import experiment_flags, from_arguments
+from discreet.cli.flags import experiment_flags, experiment_from
 from discreet.cli.parser import Commands, command
 from discreet.config import to_config
 from discreet.errors import InvalidInput
@@ -87,7 +87,7 @@ def import_(args: argparse.Namespace) -> Answer:
     else:
         if user is not None:
             args.set = ["unit=user", *(args.set or ())]
-        plan = from_arguments(args).plan
+        plan = experiment_from(args).plan
     columns = log_columns(args.log)
     word = plan.outcome.word
     told = getattr(args, word) or ("cost" if word == "loss" and "cost" in columns else word)

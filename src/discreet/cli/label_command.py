@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from discreet.cli.answer import Answer, write
-from discreet.cli.ledger_sources import checked, read
 from discreet.cli.parser import Commands, command
 from discreet.errors import InvalidInput
 from discreet.formatting import guarantee_text
@@ -40,6 +39,7 @@ def add(commands: Commands) -> None:
 def label(args: argparse.Namespace) -> Answer:
     """Both files, or an error and neither."""
     installed("campaign", "for the page", "jinja2")
+    from discreet.audit.ledger_verification import checked, read
     from discreet.label.audit_summary import read_audit
     from discreet.label.facts import read_facts
     from discreet.label.label_document import label_document, signed

@@ -38,7 +38,7 @@ def add(commands: Commands) -> None:
 
 def compare(args: argparse.Namespace) -> Answer:
     """A line per release, and all of them together."""
-    from discreet.cli.service_documents import read_released
+    from discreet.billboard.fetched_documents import read_released
     from discreet.releases.lift import lift
 
     if args.plot and Path(args.plot).suffix not in FIGURES:

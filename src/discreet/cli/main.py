@@ -32,9 +32,9 @@ from discreet.cli import (
     traffic_command,
     version_command,
 )
-from discreet.cli.own_code import import_modules
+from discreet.cli.answer import as_json, printed_advice
+from discreet.cli.flags import import_modules
 from discreet.cli.parser import RAW, Commands, Parser
-from discreet.cli.spoken_advice import spoken_advice
 from discreet.errors import DiscreetError
 from discreet.validate import one_of
 
@@ -110,11 +110,9 @@ def _answer(argv: list[str]) -> int:
         parser.print_help()
         return 0
     import_modules(args)
-    with spoken_advice(quiet=getattr(args, "quiet", True)):  # other commands give no advice
+    with printed_advice(quiet=getattr(args, "quiet", True)):  # other commands give no advice
         answer = args.call(args)
     if args.json:
-        from discreet.cli.answer import as_json
-
         print(as_json(answer.document))
     else:
         print(answer.text)

@@ -5,43 +5,26 @@ from __future__ import annotations
 import argparse
 import math
 from dataclasses import replace
-from itertools import zip_longest
 from typing import Any
 
-from discreet.cli.answer import Answer, described, table
-from discreet.cli.experiment_file import TEXT, Experiment, experiment_flags, from_arguments
+from discreet.cli.answer import Answer, table
+from discreet.cli.flags import EXPERIMENT, experiment_flags, experiment_from
 from discreet.cli.parser import Commands, command
 from discreet.cli.reward_flags import (
     expected_sizes,
-    reward_document,
     reward_flags,
     reward_lines,
     with_rewards,
 )
+from discreet.config import config_text
 from discreet.formatting import epsilon_text, guarantee_text, listed
 from discreet.outcome import UNIT_LOSS, Outcome, declared
 from discreet.outlook import (
     EPSILONS,
-    HELPFUL,
-    LARGEST_SPREAD,
-    SampleSizes,
-    prediction_noise,
-    too_few,
-    too_noisy,
 )
-from discreet.plan import Plan
-from discreet.plan_size import plan_size
-from discreet.privacy.accounting import epsilon
-from discreet.privacy.attacker import attacker
-from discreet.privacy.events import assumptions, to_json
-from discreet.privacy.groups import epsilon_apart, epsilon_together, person_event
-from discreet.privacy.ledger import disjoint, relation
-from discreet.privacy.participation import ONCE
-from discreet.schedule import Schedule
+from discreet.simulate.plan_forecast import forecast_for_person, plan_forecast
 from discreet.validate import whole
 
-OPEN_ENDED = 25
-"""Batches listed when no horizon is known: nearly a million rounds by default."""
 EXAMPLES = """
 examples:
   discreet plan --data digits --epsilon 4
@@ -55,7 +38,7 @@ examples:
 def add(commands: Commands) -> None:
     """An experiment, or a problem without data, and what a person supplies."""
     summary = "what will happen, before any data: batches, noise, cost"
-    parser = command(commands, "plan", summary, plan, TEXT + EXAMPLES)
+    parser = command(commands, "plan", summary, plan, EXPERIMENT + EXAMPLES)
     experiment_flags(parser)
     flag = parser.add_argument
     flag("--horizon", type=int, metavar="T", help="number of rounds, if known in advance")
@@ -76,127 +59,16 @@ def _count_or_names(text: str) -> int | list[str]:
 
 def plan(args: argparse.Namespace) -> Answer:
     """The schedule, the noise and the guarantee of an experiment."""
-    experiment = from_arguments(args)
+    experiment = experiment_from(args)
     experiment = replace(experiment, plan=with_rewards(experiment.plan, args))
     epsilons = {*EPSILONS, experiment.plan.budget.epsilon}
-    document = outlook(experiment, expected_sizes(experiment.plan, args, epsilons))
+    rows = experiment.data.rows if experiment.data else experiment.rows
+    sizes = expected_sizes(experiment.plan, args, epsilons)
+    document = plan_forecast(experiment.plan, rows, sizes)
     if args.records_per_person is not None:
         count = whole("records-per-person", args.records_per_person, 1)
-        document["person"] = _person(experiment.plan, count)
+        document["person"] = forecast_for_person(experiment.plan, count)
     return Answer(document, "\n".join(_lines(document, args.quiet)))
-
-
-def outlook(experiment: Experiment, sizes: SampleSizes | None = None) -> dict[str, Any]:
-    """Batches, noise, the cost of each release, and the noise of a predicted loss after it.
-
-    With ``sizes`` predictions help from where they tell the difference that these are for.
-    """
-    plan = experiment.plan
-    rows = experiment.data.rows if experiment.data else experiment.rows
-    if plan.horizon is None and rows is not None:
-        plan = replace(plan, horizon=rows)
-    schedule = plan.schedule
-    count = len(schedule.lengths()) if plan.horizon else OPEN_ENDED
-    norm = plan.mechanism.noise_norm
-    noise = prediction_noise(plan, count) or []
-    batches = [
-        _batch(plan, schedule, number, size)
-        for number, size in zip_longest(range(1, count + 1), noise)
-    ]
-    if sizes is None:
-        helpful = [n for n, z in enumerate(noise, start=1) if z <= HELPFUL * LARGEST_SPREAD]
-    else:
-        own = sizes.at(plan.budget.epsilon).personal
-        needed = math.inf if own is None else own
-        ends = ((n, schedule.start(n + 1)) for n in range(1, count + 1) if schedule.fitted(n))
-        helpful = [number for number, end in ends if end >= needed]
-    event, often = plan.event, plan.participation
-    early = plan.releases_on_last_answer
-    because = disjoint(control=plan.control is not None, on_last_answer=early)
-    told = [because] if often is None else [because, often.assumption]
-    return {
-        "format": "discreet-outlook/1",
-        "plan": plan.to_config(),
-        "plan_digest": plan.digest,
-        "explanation": plan.explain(),
-        "features": plan.features.p,
-        "guarantee": {
-            **_cost(plan, person_event(event, often or ONCE)),
-            "unit": plan.unit,
-            "relation": relation(often, early),
-            "assumptions": [*told, *assumptions(event)] if plan.budget.private else [],
-        },
-        "attacker": _attacker(plan),
-        "noise": {"scales": _scales(plan), "expected_norm": norm, "event": to_json(event)},
-        "helpful_from_batch": helpful[0] if helpful else None,
-        "rewards": None if sizes is None else reward_document(plan, sizes),
-        "warning": too_noisy(plan) if sizes is None else too_few(plan, sizes),
-        "size": _size(plan),
-        "batches": batches,
-    }
-
-
-def _size(plan: Plan) -> dict[str, Any]:
-    """Bytes of a document, seconds and bytes of a fit, as far as they are known."""
-    size = plan_size(plan)
-    return {
-        "document_bytes": size.document,
-        "fit_seconds": size.seconds,
-        "fit_memory_bytes": size.memory,
-        "warning": size.warning,
-    }
-
-
-def _batch(plan: Plan, schedule: Schedule, number: int, noise: float | None) -> dict[str, Any]:
-    records, fitted = schedule.length(number), schedule.fitted(number)
-    most = plan.participation or ONCE
-    so_far = person_event(plan.event, replace(most, batches=min(number, most.batches)))
-    return {
-        "number": number,
-        "rounds_before": schedule.start(number),
-        "records": records,
-        "fitted": fitted,
-        "release": _cost(plan, so_far) if fitted else None,
-        "prediction_noise": noise,
-    }
-
-
-def _cost(plan: Plan, event: Any) -> dict[str, float]:
-    """ε and δ of one event; δ is zero where ε is pure."""
-    pure = epsilon(event, 0.0)
-    if math.isfinite(pure) or not plan.budget.private:
-        return {"epsilon": pure, "delta": 0.0}
-    return {"epsilon": epsilon(event, plan.budget.delta), "delta": plan.budget.delta}
-
-
-def _attacker(plan: Plan) -> dict[str, Any]:
-    """How often whoever reads the releases is right about one unit."""
-    found = attacker(person_event(plan.event, plan.participation or ONCE))
-    return {
-        "success": found.success,
-        "exact": found.exact,
-        "sentence": found.sentence(plan.unit),
-    }
-
-
-def _person(plan: Plan, records: int) -> dict[str, Any]:
-    """The guarantee for a person who supplies so many records."""
-    event = plan.event
-    delta = _cost(plan, event)["delta"]
-    return {
-        "records": records,
-        "epsilon_in_different_batches": epsilon_apart(event, delta, records),
-        "epsilon_in_one_batch": epsilon_together(event, delta, records),
-        "delta": delta,
-    }
-
-
-def _scales(plan: Plan) -> dict[str, float]:
-    """The numbers that calibration fixed."""
-    numbers = {**vars(plan.mechanism)}
-    if plan.loss_sums is not None:
-        numbers["part_losses"] = plan.loss_sums.sigma
-    return {name: value for name, value in numbers.items() if isinstance(value, float)}
 
 
 def _lines(document: dict[str, Any], quiet: bool) -> list[str]:
@@ -208,7 +80,7 @@ def _lines(document: dict[str, Any], quiet: bool) -> list[str]:
     return [
         f"Plan {document['plan_digest'][:12]}: {plan['n_actions']} actions{named}, "
         f"{document['features']} features ({dimension} from the context, and the bias)",
-        f"{described(plan['policy'])} with {described(plan['oracle'])}",
+        f"{config_text(plan['policy'])} with {config_text(plan['oracle'])}",
         "",
         *_guarantee_lines(document["guarantee"]),
         f"Attacker   {document['attacker']['sentence']}",

@@ -6,10 +6,11 @@ import argparse
 import math
 from typing import Any
 
-from discreet.cli.answer import Answer, described, table, write
-from discreet.cli.own_code import import_flag
+from discreet.billboard.fetched_documents import read_released
+from discreet.cli.answer import Answer, table, write
+from discreet.cli.flags import import_flag
 from discreet.cli.parser import Commands, command
-from discreet.cli.service_documents import read_released
+from discreet.config import config_text
 from discreet.errors import CorruptRelease
 from discreet.formatting import epsilon_text, guarantee_text, listed
 from discreet.privacy.accounting import epsilon
@@ -135,7 +136,7 @@ def _lines(document: dict[str, Any], released: Released, fared: dict[int, str]) 
     return [
         f"{len(rows)} releases from {document['rounds']:,} rounds; "
         f"{plan['n_actions']} actions{named}",
-        f"{described(plan['policy'])} with {described(plan['oracle'])}",
+        f"{config_text(plan['policy'])} with {config_text(plan['oracle'])}",
         *_not_private(document["releases"]),
         f"budget of the plan: {asked} for one {plan['unit']}",
         *(f"assumes {sentence}" for sentence in document["assumptions"]),

@@ -60,17 +60,6 @@ def expected_sizes(
     return sample_sizes(plan, *numbers, epsilons=epsilons)
 
 
-def reward_document(plan: Plan, found: SampleSizes) -> dict[str, Any]:
-    """Return what ``--json`` prints of them."""
-    return {
-        "mean": found.mean,
-        "spread": found.spread,
-        "difference": found.difference,
-        "range": [plan.outcome.low, plan.outcome.high],
-        "sample_sizes": [size._asdict() for size in found.table],
-    }
-
-
 def reward_lines(rewards: dict[str, Any] | None) -> list[str]:
     """Return a table with a line per ε, and the numbers that it follows from."""
     if rewards is None:

@@ -6,14 +6,13 @@ import argparse
 import os
 import sys
 import time
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from discreet.cli.answer import Answer, as_json, table, write
 from discreet.cli.parser import Commands, command
 from discreet.formatting import duration, guarantee_text
-from discreet.lab import theory
+from discreet.lab.theory.regret_bounds import STATEMENTS, bounds_document
 from discreet.validate import installed, positive, whole
 
 SCALING = """\
@@ -44,50 +43,15 @@ def add(commands: Commands) -> None:
 
 def bounds(args: argparse.Namespace) -> Answer:
     """Every guarantee at one T, A, |F|, ε and δ."""
-    T, A, F, delta, epsilon = args.T, args.A, args.F, args.delta, args.epsilon
-    positive("epsilon", epsilon)
-    found = theory.all_statements(T, A, F, delta, epsilon)
-    document: dict[str, Any] = {
-        "T": T,
-        "A": A,
-        "F": F,
-        "epsilon": epsilon,
-        "delta": delta,
-        "epochs": theory.epochs(T),
-        "fits": theory.fits(T),
-    }
-    for name, said in found.items():
-
-        def bound(horizon: int, name: str = name) -> float:
-            return theory.statement(name, horizon, A, F, delta, epsilon).regret_bound.total
-
-        document[name] = {
-            "error_bound": said.error_bound,
-            "learning_rate": said.learning_rate,
-            "regret_bound": said.regret_bound.total,
-            "terms": said.regret_bound.terms,
-            "dominant": said.regret_bound.dominant,
-            "bound_over_T": said.regret_bound.total / T,
-            "below_T_from": theory.below_horizon_from(bound),
-            "fits": said.fits,
-            "epochs": _epochs(name, T, A, said.error_bound),
-        }
-    return Answer(document, "\n".join(_bound_lines(document, list(found))))
+    document = bounds_document(
+        args.T, args.A, args.F, args.delta, positive("epsilon", args.epsilon)
+    )
+    return Answer(document, "\n".join(_bound_lines(document)))
 
 
-def _epochs(name: str, T: int, A: int, error: float) -> list[dict[str, float]]:
-    """Rate, exploration and bonus of each epoch that has them."""
-    lengths = [theory.batch_length(m) for m in range(2, theory.epochs(T) + 1)]
-    if name == "vanilla":
-        return []
-    if name.endswith("vanilla"):
-        return [{"rate": theory.batched_vanilla_po_rate(B, A, error)} for B in lengths]
-    return [asdict(theory.batched_bonus_po_parameters(B, A, error)) for B in lengths]
-
-
-def _bound_lines(document: dict[str, Any], names: list[str]) -> list[str]:
+def _bound_lines(document: dict[str, Any]) -> list[str]:
     rows = []
-    for name in names:
+    for name in STATEMENTS:
         each = document[name]
         rows.append(
             [
@@ -119,9 +83,8 @@ def scaling(args: argparse.Namespace) -> Answer:
     """Run the experiments, then write results, figures and the page."""
     installed("campaign", "for the report", "matplotlib", "jinja2")
     from discreet.lab.report.scaling_report import write_report
-    from discreet.lab.theory.axes import AXES, QUICK
-    from discreet.lab.theory.experiments import points
-    from discreet.lab.theory.findings import document_of
+    from discreet.lab.theory.scaling_experiments import AXES, QUICK, points
+    from discreet.lab.theory.scaling_results import document_of
 
     axes = QUICK if args.quick else AXES
     seeds = whole("seeds", args.seeds, 2, "An interval needs at least two seeds.")

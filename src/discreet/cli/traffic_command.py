@@ -49,9 +49,7 @@ def add(commands: Commands) -> None:
 def traffic(args: argparse.Namespace) -> Answer:
     """Loss over time, latency percentiles and answers by code."""
     from discreet.billboard.client import Client
-    from discreet.lab.traffic.contexts import contexts, labels
-    from discreet.lab.traffic.open_loop import Habits, play
-    from discreet.lab.traffic.summary import summary
+    from discreet.lab.traffic import Habits, contexts, labels, play, summary
     from discreet.outcome import declared
 
     rate = positive("rate", args.rate)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from discreet.errors import CorruptRelease
+from discreet.errors import CorruptRelease, InvalidInput
 from discreet.validate import whole
 
 
@@ -75,3 +75,20 @@ USUAL = Participation(batches=4, records=1)
 measured. It depends on no data. [docs/results/users.md, "The default"]"""
 ONCE = Participation()
 """One record in one batch: what the unit "decision" promises."""
+
+
+def user_participation(
+    user: str | None, batches: int | None, records: int | None
+) -> Participation | None:
+    """Return the requested bound, or the usual one; None without a column of user ids."""
+    if user is not None:
+        return Participation(
+            USUAL.batches if batches is None else batches,
+            USUAL.records if records is None else records,
+        )
+    if batches is not None or records is not None:
+        raise InvalidInput(
+            "user must name the column of ids where batches_per_user or records_per_batch is "
+            "given; got none. Add --user COLUMN, or leave both out."
+        )
+    return None

@@ -48,6 +48,13 @@ class GroupLosses:
     def __len__(self) -> int:
         return len(self.lines)
 
+    def to_json(self) -> list[dict[str, Any]]:
+        """Return one object per group and ε; null where a group has no spread."""
+        return [
+            {name: None if value != value else value for name, value in line._asdict().items()}
+            for line in self.lines
+        ]
+
     @property
     def names(self) -> tuple[str, ...]:
         """The groups, the largest first; "other groups" are those with too few rounds."""

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.lab.campaign.declared_ranges import FEATURES, scaled
+from discreet.lab.campaign.column_scaling import FEATURES, scaled
 from tolerances import EXACT
 
 CONTEXTS = np.random.default_rng(3).normal(size=(40, 3)) * [1.0, 1e-6, 1e6] + [0.0, 5.0, -1e7]

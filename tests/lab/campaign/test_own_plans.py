@@ -11,9 +11,10 @@ from campaigns import SET
 from discreet.cli.main import main
 from discreet.data import load
 from discreet.errors import InvalidInput
+from discreet.lab.campaign.campaign_settings import Campaign
 from discreet.lab.campaign.grid import Grid, keys
 from discreet.lab.campaign.result_files import read
-from discreet.lab.campaign.run_campaign import Campaign, run
+from discreet.lab.campaign.run_campaign import run
 from discreet.plan import Plan
 
 MINE = {

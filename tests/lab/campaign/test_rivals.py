@@ -6,7 +6,7 @@ import numpy as np
 
 from campaigns import SET, expected_runs, play, table
 from discreet.lab.campaign.grid import Grid, keys
-from discreet.lab.campaign.rival_plans import ROUNDS
+from discreet.lab.campaign.presets import ROUNDS
 
 EVERYBODY = {"Default", "AdaSSP", "Epsilon-greedy", "Thompson", *ROUNDS}
 

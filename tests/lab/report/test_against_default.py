@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("pyarrow")
 
-from discreet.lab.report.against_default import AgainstDefault
+from discreet.lab.report.final_loss import AgainstDefault
 from discreet.lab.report.runs import Level
 
 DIFFERENCES = np.array([0.1, 0.3, -0.1, 0.0, np.nan])

@@ -12,6 +12,18 @@ import xml.etree.ElementTree as ET
 import numpy as np
 import pyarrow as pa
 import pytest
+from lab.report.test_report import References
+
+from discreet.errors import InvalidInput
+from discreet.lab.report import campaign_report, figure_style
+from discreet.lab.report import campaign_tables as tables
+from discreet.lab.report.campaign_report import write
+from discreet.lab.report.campaign_results import Source
+from discreet.lab.report.compare import compare
+from discreet.lab.report.final_loss import mean_loss
+from discreet.lab.report.loss_curves import curves
+from discreet.lab.report.runs import COLUMNS, Runs
+from discreet.lab.report.selection import select
 from lab.report.folders import (
     ALGORITHMS,
     BANDITS,
@@ -25,18 +37,6 @@ from lab.report.folders import (
     write_rows,
     write_tables,
 )
-from report.test_report import References
-
-from discreet.errors import InvalidInput
-from discreet.lab.report import campaign_report, figure_style
-from discreet.lab.report import campaign_tables as tables
-from discreet.lab.report.campaign_report import write
-from discreet.lab.report.campaign_results import Source
-from discreet.lab.report.compare import compare
-from discreet.lab.report.curves import curves
-from discreet.lab.report.mean_loss import mean_loss
-from discreet.lab.report.runs import COLUMNS, Runs
-from discreet.lab.report.selection import select
 from tolerances import EXACT
 from wording import refused
 

@@ -9,16 +9,15 @@ from itertools import combinations
 import numpy as np
 import pyarrow as pa
 import pytest
-from lab.report.folders import SCHEMA, about, grid, run, write_rows, write_tables
 
 from discreet.data.openml import collection
 from discreet.errors import InvalidInput
 from discreet.lab.report import compare as module
-from discreet.lab.report.algorithm_names import SHORT
 from discreet.lab.report.compare import CELLS, compare
-from discreet.lab.report.paper_sets import paper_sets
-from discreet.lab.report.paper_win_rates import CITATION, published
+from discreet.lab.report.paper_results import CITATION, paper_sets, published
+from discreet.lab.report.runs import SHORT
 from discreet.lab.report.win_rates import COLUMNS
+from lab.report.folders import SCHEMA, about, grid, run, write_rows, write_tables
 from tolerances import EXACT
 from wording import refused
 

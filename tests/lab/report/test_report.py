@@ -6,9 +6,8 @@ from html.parser import HTMLParser
 
 import pytest
 
-from discreet.lab.campaign.rival_plans import ROUNDS
-from discreet.lab.report.demo_figure import demo_figure
-from discreet.lab.report.demo_page import page
+from discreet.lab.campaign.presets import ROUNDS
+from discreet.lab.report.demo import demo_figure, demo_page
 from discreet.lab.report.figure_style import RIVALS, STYLES
 
 pytest.importorskip("matplotlib")
@@ -75,7 +74,7 @@ class References(HTMLParser):
 
 
 def test_a_page_fetches_nothing():
-    assert References(page(results())).found == []
+    assert References(demo_page(results())).found == []
 
 
 @pytest.mark.parametrize(
@@ -90,11 +89,11 @@ def test_a_page_fetches_nothing():
     ],
 )
 def test_the_search_for_references_finds_them(planted):
-    assert References(page(results()) + planted).found != []
+    assert References(demo_page(results()) + planted).found != []
 
 
 def test_the_page_says_what_is_claimed():
-    text = page(results())
+    text = demo_page(results())
     for said in (
         "noise scale of ε; seeded noise, not private",
         "fixed settings",
@@ -107,7 +106,7 @@ def test_the_page_says_what_is_claimed():
 
 
 def test_the_page_is_made_for_phones_and_for_the_night():
-    text = page(results())
+    text = demo_page(results())
     assert 'name="viewport" content="width=device-width' in text
     assert "prefers-color-scheme: dark" in text
     assert 'content="light dark"' in text
@@ -115,7 +114,7 @@ def test_the_page_is_made_for_phones_and_for_the_night():
 
 
 def test_tables_hold_the_losses_and_mark_the_best_bandit():
-    text = page(results())
+    text = demo_page(results())
     first, second = re.findall(r"(?s)<table><caption>.*?</table>", text)
     assert first.count("<td>0.412 <small>± 0.006</small></td>") == 2
     assert first.count("<td><b>0.346</b> <small>± 0.006</small></td>") == 2
@@ -127,7 +126,7 @@ def test_tables_hold_the_losses_and_mark_the_best_bandit():
 
 def test_words_of_a_result_file_cannot_become_markup():
     sneaky = results(note="<script>alert(1)</script>")
-    assert References(page(sneaky)).found == []
+    assert References(demo_page(sneaky)).found == []
 
 
 def test_svg_is_xml_with_one_legend_and_every_panel():

@@ -5,11 +5,11 @@ import math
 import numpy as np
 import pyarrow as pa
 import pytest
-from lab.report.folders import SCHEMA, run, settings
 
 from discreet.errors import InvalidInput
 from discreet.lab.report.runs import Runs
 from discreet.lab.report.selection import select
+from lab.report.folders import SCHEMA, run, settings
 from tolerances import EXACT
 from wording import refused
 

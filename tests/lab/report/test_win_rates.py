@@ -5,14 +5,13 @@ import math
 import numpy as np
 import pyarrow as pa
 import pytest
-from lab.report.folders import SCHEMA, run, settings
 
-from discreet.lab.report import loss_increase, win_rate_charts, win_rates
-from discreet.lab.report.mean_loss import mean_loss
+from discreet.lab.report import summary_charts, win_rates
+from discreet.lab.report.final_loss import loss_increase, mean_loss
 from discreet.lab.report.runs import Runs
-from discreet.lab.report.selected_settings import choices
-from discreet.lab.report.selection import select
+from discreet.lab.report.selection import choices, select
 from discreet.lab.report.win_rates import outcomes
+from lab.report.folders import SCHEMA, run, settings
 from tolerances import EXACT
 
 
@@ -88,7 +87,7 @@ def increase_of(losses):
         for epsilon, each in losses.items()
         for number, loss in enumerate(each)
     ]
-    return loss_increase.loss_increase(select(Runs.of(pa.Table.from_pylist(rows, schema=SCHEMA))))
+    return loss_increase(select(Runs.of(pa.Table.from_pylist(rows, schema=SCHEMA))))
 
 
 def test_increase_by_hand():
@@ -140,9 +139,9 @@ def test_numbers_in_a_heat_map_are_legible():
         linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
         return linear @ (0.2126, 0.7152, 0.0722)
 
-    scale = colours.LinearSegmentedColormap.from_list("win rate", win_rate_charts.COLOURS)
+    scale = colours.LinearSegmentedColormap.from_list("win rate", summary_charts.COLOURS)
     for value in np.linspace(0, 1, 101):
         pair = sorted(
-            luminance(each) for each in (scale(value), win_rate_charts._legible_on(scale(value)))
+            luminance(each) for each in (scale(value), summary_charts._legible_on(scale(value)))
         )
         assert (pair[1] + 0.05) / (pair[0] + 0.05) >= 4.5

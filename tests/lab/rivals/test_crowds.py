@@ -8,8 +8,7 @@ from scipy.stats import binom
 
 import discreet as dc
 from discreet.lab.rivals import CodedBandit, ShuffledLinUCB
-from discreet.lab.rivals.coded_bandit import crowd_delta, crowd_divergences, sampling
-from discreet.lab.rivals.coded_runs import coded
+from discreet.lab.rivals.coded_bandit import coded, crowd_delta, crowd_divergences, sampling
 from discreet.lab.rivals.rival_contract import RivalPlan, RivalProblem, noise_multiplier
 from discreet.lab.rivals.runner import run
 from discreet.lab.rivals.shuffled_linucb import amplified, local_budget

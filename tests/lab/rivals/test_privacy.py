@@ -21,7 +21,7 @@ from discreet.audit.rival_subjects import (
     exact_move,
     features,
 )
-from discreet.lab.rivals import TreeLinUCB, linear_runs
+from discreet.lab.rivals import TreeLinUCB, runner
 from discreet.lab.rivals.rival_contract import RivalProblem
 
 
@@ -71,7 +71,7 @@ def test_a_person_pays_for_every_level_of_the_tree():
 def test_halved_noise_is_caught(name, monkeypatch):
     subject = RivalSubject(name, 2.0)
     assert rival_attack.black_box_rival(subject, 1e-6).verdict == HOLDS
-    whole = linear_runs.noisy_sums
+    whole = runner.noisy_sums
 
     def halved(gram, response, noise, scale, p):
         return whole(gram, response, 0.5 * noise, scale, p)

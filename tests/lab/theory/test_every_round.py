@@ -8,10 +8,15 @@ import pytest
 import discreet as dc
 from discreet.arrays.stacking import stack
 from discreet.lab import theory
-from discreet.lab.theory.every_round import LeastSquares, vanilla_po
-from discreet.lab.theory.known_bandits import gap_class, known, needle_class, random_class
-from discreet.lab.theory.known_contexts import KnownContexts, mechanism_for
-from discreet.lab.theory.measured_regret import play_known
+from discreet.lab.theory.known_bandits import (
+    KnownContexts,
+    gap_class,
+    known,
+    mechanism_for,
+    needle_class,
+    random_class,
+)
+from discreet.lab.theory.measured_regret import LeastSquares, play_known, vanilla_po
 from discreet.oracles import FiniteClass
 from discreet.oracles.mechanisms.finite_choice import FiniteChoice
 from discreet.privacy.noise import SeededNoise

@@ -10,11 +10,15 @@ import pytest
 from discreet.cli.answer import as_json
 from discreet.lab import theory
 from discreet.lab.report.scaling_report import summary, write_report
-from discreet.lab.theory import experiments
-from discreet.lab.theory.axes import AXES, GAPS, ITEMS, QUICK, Axis
-from discreet.lab.theory.experiments import points
-from discreet.lab.theory.findings import document_of, growth, worst_of_gaps
-from discreet.lab.theory.slopes import fitted_slope, slope
+from discreet.lab.theory import scaling_experiments
+from discreet.lab.theory.scaling_experiments import AXES, GAPS, ITEMS, QUICK, Axis, points
+from discreet.lab.theory.scaling_results import (
+    document_of,
+    fitted_slope,
+    growth,
+    slope,
+    worst_of_gaps,
+)
 
 
 @pytest.fixture(scope="module")
@@ -87,9 +91,9 @@ def test_an_algorithm_that_never_learns_is_caught(monkeypatch):
     """In the easy instance its slope is one."""
     from discreet.policies import Uniform
 
-    monkeypatch.setattr(experiments, "stack", lambda _: Uniform())
+    monkeypatch.setattr(scaling_experiments, "stack", lambda _: Uniform())
     axis = (Axis("T", (64, 256, 1024), "rounds T", instances=("easy",)),)
-    monkeypatch.setattr(experiments, "RATES", ("theorem",))
+    monkeypatch.setattr(scaling_experiments, "RATES", ("theorem",))
     monkeypatch.setattr(Axis, "algorithms", ["batched_vanilla"])
     (line,) = growth(list(points(axis, seeds=3)), axis)
     assert line.measured.value == pytest.approx(1.0)

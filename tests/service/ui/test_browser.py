@@ -15,8 +15,7 @@ import pytest
 
 from billboard.browser import chromium, needs_chromium
 from discreet.billboard.client import Billboard, Client
-from discreet.lab.traffic.contexts import contexts, labels
-from discreet.lab.traffic.open_loop import Habits, play
+from discreet.lab.traffic import Habits, contexts, labels, play
 from discreet.outcome import declared
 from discreet.service.runtime import lifecycle
 from discreet.service.settings import Settings

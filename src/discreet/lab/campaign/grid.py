@@ -11,20 +11,23 @@ from typing import Any
 
 from discreet.config import to_config
 from discreet.errors import InvalidInput
-from discreet.lab.campaign.declared_ranges import FEATURES
-from discreet.lab.campaign.own_plans import OwnPlans
+from discreet.lab.campaign.column_scaling import FEATURES
+from discreet.lab.campaign.declared_plans import OwnPlans
 from discreet.lab.campaign.presets import (
+    DECLARED,
     DELTA,
     EPSILONS,
     EXACT_BONUS,
     PAPER_POLICIES,
     QUICK_POLICIES,
     RIDGES,
+    RIVAL_FAMILIES,
+    ROUNDS,
     default_plans,
     paper_plans,
+    register_named,
+    rival_plans,
 )
-from discreet.lab.campaign.rival_plans import DECLARED, ROUNDS, register_named, rival_plans
-from discreet.lab.campaign.rival_plans import FAMILIES as RIVAL_FAMILIES
 from discreet.lab.rivals.rival_contract import RivalPlan
 from discreet.plan import Plan
 from discreet.privacy.budget import Budget
@@ -56,6 +59,13 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
     },
 }
 """``Default``, in all of them, is the plan that discreet makes when it is told nothing, untuned."""
+USUAL: Mapping[str, Any] = {
+    "mechanism": "paper",
+    "algorithms": (*PAPER_POLICIES, "Default"),
+    "ridges": RIDGES,
+    "plans": (),
+}
+"""Values of fields that a preset does not set."""
 FAMILIES = tuple(f"{o}.{k}" for o in ("Ridge", "Logistic") for k in ("predictions", "radii"))
 FAMILIES += ("Ridge.supervised", "Logistic.supervised", "PooledRidge.predictions")
 FAMILIES += RIVAL_FAMILIES
@@ -127,38 +137,17 @@ class Grid:
         object.__setattr__(self, "ridges", tuple(sorted({float(r) for r in self.ridges})))
 
     @classmethod
-    def of(
-        cls,
-        preset: str = "paper",
-        *,
-        mechanism: str | None = None,
-        algorithms: Sequence[str] | None = None,
-        epsilons: Sequence[float] | None = None,
-        ridges: Sequence[float] | None = None,
-        seeds: int | None = None,
-        features: str = "raw",
-        oracles: Sequence[str] | None = None,
-        plans: Sequence[Any] = (),
-        participation: Participation | None = None,
-    ) -> Grid:
-        """A preset, with what is given in place of its own; ``plans`` are tables, as in a file."""
-        own = PRESETS[one_of("preset", preset, PRESETS)]
-        if algorithms is None:
-            algorithms = own.get("algorithms", (*PAPER_POLICIES, "Default"))
-            plans = (*own.get("plans", ()), *plans)
-        register_named(algorithms, plans)
-        return cls(
-            preset=preset,
-            mechanism=own.get("mechanism", "paper") if mechanism is None else mechanism,
-            algorithms=tuple(algorithms),
-            epsilons=tuple(own["epsilons"] if epsilons is None else epsilons),
-            ridges=tuple(own.get("ridges", RIDGES) if ridges is None else ridges),
-            seeds=own["seeds"] if seeds is None else seeds,
-            features=features,
-            oracles=GRID_ORACLES if oracles is None else tuple(oracles),
-            plans_declared=_distinct([OwnPlans.of(each) for each in plans]),
-            participation=participation,
-        )
+    def of(cls, preset: str = "paper", *, plans: Sequence[Any] = (), **changed: Any) -> Grid:
+        """Return a preset with changed fields; ``plans`` are tables, as in a campaign file."""
+        usual = {**USUAL, **PRESETS[one_of("preset", preset, PRESETS)]}
+        declared = usual.pop("plans")
+        changed = {name: value for name, value in changed.items() if value is not None}
+        if "algorithms" not in changed:
+            plans = (*declared, *plans)
+        given = {**usual, **changed}
+        register_named(given["algorithms"], plans)
+        given["plans_declared"] = _distinct([OwnPlans.of(each) for each in plans])
+        return cls(preset=preset, **given)
 
     def union(self, other: Grid) -> Grid:
         """The smallest grid that holds both; ``paper`` holds ``quick``, and that ``default``."""

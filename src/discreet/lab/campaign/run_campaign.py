@@ -1,7 +1,7 @@
-"""A campaign: computes every missing run of a grid, into one folder.
+"""Run a campaign: compute every missing run of a grid, into one folder.
 
-Tasks are independent. What is finished stays, whatever happens to the rest; what a folder holds
-already is never computed again.
+Tasks are independent. Finished tasks are kept if others fail, and runs that a folder already has
+are never computed again.
 """
 
 from __future__ import annotations
@@ -10,82 +10,38 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import discreet
-from discreet.config import to_config
 from discreet.data import Dataset, Handle, resolve
 from discreet.errors import InvalidInput
-from discreet.features.schema import Schema
-from discreet.lab.campaign.declared_ranges import NOT_PRIVATE
-from discreet.lab.campaign.gpu_processes import PROCESSES, compile_kernel, kernels, shared_gpu
+from discreet.lab.campaign.campaign_settings import Campaign
+from discreet.lab.campaign.column_scaling import NOT_PRIVATE
 from discreet.lab.campaign.grid import Grid
-from discreet.lab.campaign.hardware import choose, cores, machine
-from discreet.lab.campaign.missing_tasks import Facts, Pending, Survey, pending, survey, task_name
+from discreet.lab.campaign.hardware import (
+    PROCESSES,
+    choose,
+    compile_kernel,
+    cores,
+    kernels,
+    machine,
+    shared_gpu,
+)
+from discreet.lab.campaign.missing_runs import Facts, Pending, Survey, pending, survey, task_name
 from discreet.lab.campaign.result_files import from_bytes, tabulate, to_bytes
 from discreet.lab.campaign.results_folder import FORMAT, NOTHING, Folder
 from discreet.lab.campaign.tasks import Outcome, Task, reason, runs
 from discreet.lab.campaign.workers import Workers, answer, outcomes, workers
 from discreet.privacy.events import NonPrivate, to_json
-from discreet.releases.canonical import digest_of
 from discreet.simulate.engine import Machine
 from discreet.simulate.schema_columns import with_schema
-from discreet.validate import positive, whole
-
-
-@dataclass(frozen=True, kw_only=True)
-class Campaign:
-    """What to run and where; ``memory`` in GiB for all jobs, ``jobs`` None one for each core."""
-
-    grid: Grid
-    data: Sequence[str]
-    out: Path
-    device: str = "auto"
-    jobs: int | None = None
-    scheduler: str | None = None
-    max_columns: int | None = None
-    memory: float | None = None
-    schema: Schema | None = None
-    """What the columns of files mean; None takes numbers as they are."""
-    target: str | None = None
-    """The column of the class in files; None is the last."""
-    user: str | None = None
-    """The column of ids of people in files, where ε is for one of them."""
-
-    @property
-    def reading(self) -> dict[str, str]:
-        """How files are read, where it is not as usual; the digest of a set depends on it."""
-        schema = {} if self.schema is None else {"schema": digest_of(to_config(self.schema))}
-        named = {"target": self.target, "user": self.user}
-        return schema | {name: column for name, column in named.items() if column is not None}
-
-    def __post_init__(self) -> None:
-        if self.schema is not None and self.grid.features != "raw":
-            raise InvalidInput(
-                f"features must be raw with a schema, which has ranges; got "
-                f"{self.grid.features!r}. Leave it out."
-            )
-        if (self.user is None) != (self.grid.participation is None):
-            raise InvalidInput(
-                "user must name a column of ids just where the grid has a participation; got "
-                f"{self.user!r} with {self.grid.participation}. Give both, or neither."
-            )
-        if self.user is not None:
-            for family in self.grid.families:  # refuses now what has no bound for a user
-                self.grid.plans(family, 2, 1)
-        for name in ("jobs", "max_columns"):
-            if getattr(self, name) is not None:
-                whole(name, getattr(self, name), 1)
-        if self.memory is not None:
-            positive("memory", self.memory)
 
 
 @dataclass
 class Progress:
-    """How far a campaign is, reported after every task."""
+    """Progress of a campaign, reported after every task."""
 
     tasks: int = 0
     rounds: int = 0
@@ -100,7 +56,7 @@ class Progress:
 
 def run(campaign: Campaign, show: Callable[[Progress], None] = lambda _: None) -> Progress:
     """Compute the missing runs; a failure is recorded and reported, and the others go on."""
-    # Refuse what can be refused before anything is read, written or started.
+    # Check all settings before anything is read, written or started.
     jobs = _jobs(campaign)
     folder, handles = Folder(campaign.out), resolve(list(campaign.data))
     if campaign.reading:
@@ -135,13 +91,13 @@ def run(campaign: Campaign, show: Callable[[Progress], None] = lambda _: None) -
 
 
 def _read_as(handle: Handle, campaign: Campaign, *_: Any) -> Dataset:
-    """A set with the columns that the campaign asks for."""
+    """Return a data set with the columns that the campaign names."""
     data = handle.load(campaign.target, encoded=campaign.schema is None, user=campaign.user)
     return data if campaign.schema is None else with_schema(campaign.schema, data)
 
 
 def _jobs(campaign: Campaign) -> int:
-    if campaign.scheduler is not None:  # its workers know what they have
+    if campaign.scheduler is not None:  # its workers choose
         return 1
     device = choose(campaign.device)
     if campaign.jobs is not None:
@@ -152,17 +108,17 @@ def _jobs(campaign: Campaign) -> int:
 def _manifest(
     campaign: Campaign, known: Mapping[str, Any] | None, found: Mapping[str, Facts] | None = None
 ) -> dict[str, Any]:
-    """What the folder will hold, or why this campaign cannot go into it."""
+    """Return the new manifest of the folder; refuse a campaign that does not fit into it."""
     grid, reading, version = campaign.grid, campaign.reading, discreet.__version__
     if known is None:
         known = {"grid": grid.to_document(), "code_version": version, "device": "", "datasets": {}}
         known |= {"reading": reading} if reading else {}
     before = Grid.from_document(known["grid"])
     for name in ("mechanism", "features", "participation"):
-        was, asked = getattr(before, name), getattr(grid, name)
-        if was != asked:
+        was, given = getattr(before, name), getattr(grid, name)
+        if was != given:
             raise InvalidInput(
-                f"{name} must be {was!r} in this folder, as before; got {asked!r}. "
+                f"{name} must be {was!r} in this folder, as before; got {given!r}. "
                 "Choose another --out."
             )
     if known.get("reading", {}) != reading:
@@ -204,7 +160,7 @@ def _record_unreadable(folder: Folder, surveyed: Survey) -> None:
 
 @dataclass(frozen=True)
 class _Playing:
-    """The part between tasks and files."""
+    """Plays tasks and writes their results to the folder."""
 
     grid: Grid
     folder: Folder
@@ -229,14 +185,14 @@ class _Playing:
             if outcome.error is None:
                 progress.rounds_done += task.rounds
                 progress.runs_done += runs(task.parts)
-            else:  # its rounds are not to come any more
+            else:  # its rounds will not be played
                 progress.rounds -= task.rounds
                 progress.failed[task.words] = outcome.error
             progress.seconds = time.perf_counter() - start
             show(progress)
 
     def loaded(self, tasks: Sequence[Pending]) -> Iterator[Task | Outcome]:
-        """Tasks with their data, of which one set is held at a time."""
+        """Yield tasks with their data; one data set is in memory at a time."""
         held = ""
         data: Any = None
         for task in tasks:
@@ -260,7 +216,7 @@ class _Playing:
             )
 
     def keep(self, task: Pending, outcome: Outcome) -> None:
-        """New results beside those that are there already; a failure leaves these as they are."""
+        """Add new results to those of the folder; a failure leaves these unchanged."""
         known = self.folder.content(task.name)
         before = self.folder.sidecar(task.name) if known is not None else NOTHING
         if outcome.error is not None:
@@ -285,5 +241,5 @@ class _Playing:
 
 
 def _also(before: str, device: str) -> str:
-    """Classes of hardware, each named once."""
+    """Return classes of hardware, each named once."""
     return "; ".join(sorted({*filter(None, before.split("; ")), device}))

@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 
 from discreet.features.unit_ball import UnitBall
-from discreet.lab.campaign.declared_ranges import scaled
+from discreet.lab.campaign.column_scaling import scaled
 from discreet.lab.campaign.grid import Grid
 from discreet.lab.campaign.hardware import LEAST, described, one_thread
-from discreet.lab.campaign.rival_plans import FAMILIES as RIVAL_FAMILIES
+from discreet.lab.campaign.presets import RIVAL_FAMILIES
 from discreet.lab.rivals import runner
 from discreet.plan import Plan
 from discreet.registry import register

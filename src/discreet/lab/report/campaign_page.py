@@ -2,22 +2,71 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from discreet.lab.campaign.grid import PRESETS, Grid
 from discreet.lab.report import campaign_tables as tables
-from discreet.lab.report.against_default import AgainstDefault
 from discreet.lab.report.campaign_results import Source
+from discreet.lab.report.campaign_tables import runtime
 from discreet.lab.report.compare import Comparison
-from discreet.lab.report.loss_increase import LossIncrease
-from discreet.lab.report.mean_loss import MeanLoss
-from discreet.lab.report.rerun_command import command
-from discreet.lab.report.runtime import runtime
-from discreet.lab.report.selected_settings import Choices
-from discreet.lab.report.selection import Selection
+from discreet.lab.report.final_loss import AgainstDefault, LossIncrease, MeanLoss
+from discreet.lab.report.selection import Choices, Selection
 from discreet.lab.report.summary_text import caveats, counted, missing, summary
 from discreet.lab.report.win_rates import WinRates
 from discreet.pages import rendered
+
+FLAGS = {
+    "mechanism": "--mechanism",
+    "features": "--features",
+    "algorithms": "--algorithms",
+    "oracles": "--oracles",
+    "epsilons": "--epsilon",
+    "ridges": "--ridges",
+    "seeds": "--seeds",
+}
+
+
+def command(manifest: Mapping[str, Any]) -> str:
+    """``discreet campaign run …``; where the data lie is the reader's own affair.
+
+    >>> command({"grid": {**Grid.of("paper").to_document(), "seeds": 3}})
+    'discreet campaign run --preset paper --mechanism paper --seeds 3 --data DATA --out DIR'
+    """
+    grid = manifest.get("grid", {})
+    preset = grid.get("preset", "paper")
+    usual = Grid.of(preset).to_document() if preset in PRESETS else {}
+    file = " campaign.toml" if "plans" in grid else ""  # plans have no flags
+    parts = [f"discreet campaign run{file} --preset {preset}"]
+    declared = [each["name"] for each in grid.get("plans", ())]
+    if declared:
+        grid = {**grid, "algorithms": [a for a in grid["algorithms"] if a not in declared]}
+    for name, flag in FLAGS.items():
+        # The mechanism is told always: it is the first thing one must know of the noise.
+        if name in grid and (_plain(grid[name]) != _plain(usual.get(name)) or name == "mechanism"):
+            parts.append(f"{flag} {_words(grid[name])}")
+    reading = manifest.get("reading", {})
+    parts += ["--schema SCHEMA.toml"] * ("schema" in reading)
+    for name in ("target", "user"):
+        if name in reading:
+            parts.append(f"--{name} {shlex.quote(reading[name])}")
+    if often := grid.get("participation"):
+        parts.append(f"--batches-per-user {often['batches']}")
+        parts.append(f"--records-per-batch {often['records']}")
+    return " ".join([*parts, "--data DATA --out DIR"])
+
+
+def _plain(value: Any) -> Any:
+    """The value as JSON returns it."""
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _words(value: Any) -> str:
+    if isinstance(value, (list, tuple)):
+        return " ".join(_words(each) for each in value)
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 @dataclass(frozen=True)

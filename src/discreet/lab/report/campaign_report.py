@@ -1,4 +1,4 @@
-"""A campaign's report: CSV tables, figures and one page, from its result files only."""
+"""Report of a campaign: CSV tables, figures and one page, from its result files only."""
 
 from __future__ import annotations
 
@@ -7,59 +7,65 @@ from pathlib import Path
 from typing import Any
 
 from discreet.errors import InvalidInput
-from discreet.lab.report import (
-    against_default,
-    loss_increase,
-    selected_settings,
-    selection,
-    win_rates,
-)
 from discreet.lab.report.campaign_page import Figures, campaign_page
 from discreet.lab.report.campaign_results import Source
 from discreet.lab.report.compare import Comparison, beside_published
-from discreet.lab.report.curve_chart import curve_chart
-from discreet.lab.report.curves import curves, shown
 from discreet.lab.report.figure_style import Drawing
-from discreet.lab.report.level_chart import level_chart
-from discreet.lab.report.mean_loss import mean_loss, without_contexts
+from discreet.lab.report.final_loss import (
+    DEFAULT_COLUMNS,
+    INCREASE_COLUMNS,
+    against_default,
+    loss_increase,
+    mean_loss,
+    without_contexts,
+)
+from discreet.lab.report.loss_curves import curve_chart, curves, shown
+from discreet.lab.report.selection import (
+    BEST_COLUMNS,
+    CHOICE_COLUMNS,
+    Selection,
+    choices,
+    select,
+)
+from discreet.lab.report.summary_charts import heat_map, heat_maps, increase_chart, level_chart
 from discreet.lab.report.summary_text import missing, summary
 from discreet.lab.report.tables import csv_text
-from discreet.lab.report.win_rate_charts import heat_map, heat_maps, increase_chart
+from discreet.lab.report.win_rates import RATE_COLUMNS, win_rates
 
 INLINED = 2_000_000
-"""Bytes of curves inside the page; other curves stay in separate files."""
+"""Largest number of bytes of curves inside the page; other curves stay in separate files."""
 
 
 def write(
     results_dir: Path,
     out: Path,
-    select: str = "seeds",
+    select_by: str = "seeds",
     curves_of: str | Sequence[str] = "paper",
 ) -> dict[str, Any]:
     """Write ``index.html``, figures and tables into ``out``; return a document with their contents.
 
-    ``select`` is ``seeds``, as the paper does, or ``split``: half the seeds select, half report.
+    ``select_by`` is ``seeds``, as in the paper, or ``split``: half the seeds select, half report.
     ``curves_of`` is ``paper`` (its six data sets, or else the first three), ``all`` or names.
     """
     source = Source(results_dir)
-    best = selection.select(source.runs(), select)
+    best = select(source.runs(), select_by)
     drawn = shown(best, curves_of, source.datasets)
-    rates = win_rates.win_rates(best)
-    means, increase = mean_loss(best), loss_increase.loss_increase(best)
-    picked = selected_settings.choices(best)
+    rates = win_rates(best)
+    means, increase = mean_loss(best), loss_increase(best)
+    picked = choices(best)
     folder = _Folder(Path(out))
 
-    folder.write("best.csv", csv_text(selection.COLUMNS, best.rows()))
-    folder.write("win_rates.csv", csv_text(win_rates.COLUMNS, rates.rows()))
+    folder.write("best.csv", csv_text(BEST_COLUMNS, best.rows()))
+    folder.write("win_rates.csv", csv_text(RATE_COLUMNS, rates.rows()))
     rows = [] if increase is None else increase.rows()
-    folder.write("loss_increase.csv", csv_text(loss_increase.COLUMNS, rows))
-    folder.write("choices.csv", csv_text(selected_settings.COLUMNS, picked.rows()))
-    beside = against_default.against_default(best)
-    if beside is not None:
-        folder.write("against_default.csv", csv_text(against_default.COLUMNS, beside.rows()))
+    folder.write("loss_increase.csv", csv_text(INCREASE_COLUMNS, rows))
+    folder.write("choices.csv", csv_text(CHOICE_COLUMNS, picked.rows()))
+    to_default = against_default(best)
+    if to_default is not None:
+        folder.write("against_default.csv", csv_text(DEFAULT_COLUMNS, to_default.rows()))
 
     maps: dict[str, str] = {}
-    if len(rates.algorithms) > 1 and len(best.datasets) > 1:  # of one set it would say 0 or 100
+    if len(rates.algorithms) > 1 and len(best.datasets) > 1:  # with one set every rate is 0 or 100
         folder.draw("win_rates", heat_maps(rates))
         for i, level in enumerate(rates.levels):
             maps[level.text] = heat_map(rates, i).inline(f"map{i}")
@@ -69,14 +75,14 @@ def write(
         folder.draw("loss_increase", chart)
         increase_figure = chart.inline("increase")
     levels = ""
-    if beside is not None and len(best.levels) > 1:
+    if to_default is not None and len(best.levels) > 1:
         chart = level_chart(best, means, source.datasets)
         folder.draw("levels", chart)
         levels = chart.inline("levels")
     figures = Figures(maps, increase_figure, *_curves(source, best, drawn, folder), levels)
     compared, written = _compared(best, source), ["index.html", *folder.written]
     page = campaign_page(
-        source, best, rates, means, increase, picked, compared, figures, written, beside
+        source, best, rates, means, increase, picked, compared, figures, written, to_default
     )
     folder.write("index.html", page)
     return {
@@ -94,7 +100,7 @@ def write(
 
 
 class _Folder:
-    """The folder of a report, and the files written to it."""
+    """Folder of a report, and the files written to it."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -117,12 +123,12 @@ class _Folder:
 
 
 def _curves(
-    source: Source, best: selection.Selection, drawn: Sequence[str], folder: _Folder
+    source: Source, best: Selection, drawn: Sequence[str], folder: _Folder
 ) -> tuple[dict[str, str], list[str]]:
-    """Figures for the page, and the names of the files that did not fit."""
+    """Return figures for the page, and the names of files whose figures did not fit."""
     inlined: dict[str, str] = {}
     more: list[str] = []
-    room = INLINED
+    left = INLINED
     for number, name in enumerate(drawn):
         found = curves(source.curves(name), best, name)
         if found is None:
@@ -131,17 +137,17 @@ def _curves(
         chart = curve_chart(found, {each: float(level[0]) for each, level in known.items()})
         place = f"curves/{source.file_name(name)}"
         folder.draw(place, chart)
-        svg = chart.inline(f"curves{number}") if room > 0 else ""
-        room -= len(svg)
-        if svg and room >= 0:
+        svg = chart.inline(f"curves{number}") if left > 0 else ""
+        left -= len(svg)
+        if svg and left >= 0:
             inlined[name] = svg
         else:
-            room = 0
+            left = 0
             more.append(f"{place}.svg")
     return inlined, more
 
 
-def _compared(best: selection.Selection, source: Source) -> Comparison | None:
+def _compared(best: Selection, source: Source) -> Comparison | None:
     if source.features != "raw":  # the paper's columns are as they are
         return None
     try:

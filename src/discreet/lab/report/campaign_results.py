@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.lab.campaign.results_folder import Folder, file_name
-from discreet.lab.report import curves
+from discreet.lab.report.loss_curves import CURVE_COLUMNS
 from discreet.lab.report.runs import COLUMNS, Runs
 from discreet.privacy.participation import Participation
 from discreet.validate import installed
@@ -90,7 +90,7 @@ class Source:
         mine = [task.name for task in self.tasks if task.dataset == dataset]
         contents = [self._folder.content(name) for name in mine or everything]
         return pa.concat_tables(
-            [from_bytes(content, curves.COLUMNS) for content in contents if content is not None]
+            [from_bytes(content, CURVE_COLUMNS) for content in contents if content is not None]
         ).unify_dictionaries()
 
     def file_name(self, dataset: str) -> str:

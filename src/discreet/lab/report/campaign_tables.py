@@ -3,23 +3,72 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from markupsafe import Markup
 
-from discreet.lab.report.algorithm_names import REFERENCE
+from discreet.lab.report.campaign_results import TaskTime
 from discreet.lab.report.compare import Comparison
-from discreet.lab.report.loss_increase import LossIncrease
-from discreet.lab.report.mean_loss import MeanLoss, without_contexts
-from discreet.lab.report.runs import Level
-from discreet.lab.report.runtime import Runtime, Share
-from discreet.lab.report.selected_settings import Choices
-from discreet.lab.report.selection import Selection
+from discreet.lab.report.final_loss import LossIncrease, MeanLoss, without_contexts
+from discreet.lab.report.runs import REFERENCE, Level
+from discreet.lab.report.selection import Choices, Selection
 from discreet.lab.report.summary_text import counted
 from discreet.lab.report.tables import Table, bold, number, with_error
 from discreet.lab.report.win_rates import WinRates
+
+
+@dataclass(frozen=True)
+class Share:
+    """The tasks of a family, or of a data set, together."""
+
+    name: str
+    tasks: int
+    seconds: float
+    runs: int
+    rounds: int
+
+    @property
+    def rounds_per_second(self) -> float:
+        return self.rounds / self.seconds if self.seconds else float("nan")
+
+
+@dataclass(frozen=True)
+class Runtime:
+    """Seconds of computation, summed over jobs; waiting and reading data do not count."""
+
+    total: Share
+    families: tuple[Share, ...]
+    datasets: tuple[Share, ...]
+    """Slowest first."""
+    devices: tuple[str, ...]
+
+
+def runtime(tasks: Sequence[TaskTime], about: Mapping[str, Any]) -> Runtime:
+    """Runs and rounds by family and by data set."""
+    done = [task for task in tasks if task.runs and not task.error]
+    families: dict[str, list[TaskTime]] = defaultdict(list)
+    datasets: dict[str, list[TaskTime]] = defaultdict(list)
+    for task in done:
+        families[task.family or "other"].append(task)
+        datasets[task.dataset].append(task)
+
+    def share(name: str, some: Sequence[TaskTime]) -> Share:
+        rounds = sum(task.runs * int(about.get(task.dataset, {}).get("rows", 0)) for task in some)
+        seconds, runs = sum(task.seconds for task in some), sum(task.runs for task in some)
+        return Share(name, len(some), seconds, runs, rounds)
+
+    by_set = [share(name, some) for name, some in datasets.items()]
+    return Runtime(
+        share("all", done),
+        tuple(share(name, families[name]) for name in sorted(families)),
+        tuple(sorted(by_set, key=lambda each: (-each.seconds, each.name))),
+        tuple(sorted({task.device for task in done if task.device})),
+    )
+
 
 SLOWEST = 10
 

@@ -10,11 +10,9 @@ import numpy as np
 
 from discreet.errors import InvalidInput
 from discreet.formatting import epsilon_text
-from discreet.lab.report.algorithm_names import bandits, listed
 from discreet.lab.report.campaign_results import Source
-from discreet.lab.report.paper_sets import paper_sets
-from discreet.lab.report.paper_win_rates import CITATION, Published, published
-from discreet.lab.report.runs import Level, Numbers
+from discreet.lab.report.paper_results import CITATION, Published, paper_sets, published
+from discreet.lab.report.runs import Level, Numbers, bandits, listed
 from discreet.lab.report.selection import Selection, select
 from discreet.lab.report.win_rates import outcomes
 

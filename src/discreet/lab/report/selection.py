@@ -1,4 +1,4 @@
-"""The best configuration of each algorithm on each data set at each privacy level."""
+"""Best configuration of each algorithm on each data set at each privacy level."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from discreet.errors import InvalidInput
-from discreet.lab.report.runs import Level, Numbers, Runs
+from discreet.lab.report.runs import Level, Numbers, Runs, settings_of
 from discreet.validate import one_of
 
 HOW = {
@@ -21,7 +21,7 @@ HOW = {
     ),
 }
 
-COLUMNS = (
+BEST_COLUMNS = (
     "dataset",
     "algorithm",
     "epsilon",
@@ -53,7 +53,7 @@ class Selection:
     """The canonical JSON that ``settings`` counts."""
     seeds: tuple[int, ...]
     reporting: Numbers = field(repr=False)
-    """(data sets, seeds): which seeds are reported."""
+    """(data sets, seeds): mask of reported seeds."""
     rounds: Numbers = field(repr=False)
     """(data sets,): T."""
     runs: int = 0
@@ -70,11 +70,11 @@ class Selection:
 
     @property
     def has(self) -> Numbers:
-        """(data sets, algorithms, levels): where there is a loss to report."""
+        """(data sets, algorithms, levels): mask of cells with a loss to report."""
         return np.isfinite(self.loss)
 
     def rows(self) -> list[tuple[object, ...]]:
-        """The lines of ``best.csv``."""
+        """Return the rows of ``best.csv``."""
         return [
             (
                 self.datasets[d],
@@ -91,7 +91,9 @@ class Selection:
 
 
 def select(runs: Runs, how: str = "seeds") -> Selection:
-    """Least mean final loss over the selecting seeds; ties go to Ridge, then small settings.
+    """Select the least mean final loss over the selecting seeds.
+
+    Ties go to Ridge, then to small settings.
 
     All configurations of a data set are judged by the same seeds: those that most of them
     have. A configuration that lacks one, or has a loss that is not finite, does not compete.
@@ -157,7 +159,7 @@ def select(runs: Runs, how: str = "seeds") -> Selection:
 def _seeds(
     dataset: Numbers, seed: Numbers, shape: tuple[int, int], how: str
 ) -> tuple[Numbers, Numbers, int]:
-    """Which seeds select and which report (data sets, seeds), and how many do neither."""
+    """Return masks of selecting and reporting seeds (data sets, seeds), and the count of others."""
     held = np.bincount(dataset * shape[1] + seed, minlength=shape[0] * shape[1]).reshape(shape)
     used = held == held.max(axis=1, keepdims=True)
     idle = int(((held > 0) & ~used).sum())
@@ -176,7 +178,7 @@ def _seeds(
 def _mean(
     lost: Numbers, first: Numbers, chosen: Numbers, dataset: Numbers, seed: Numbers, of: Numbers
 ) -> tuple[Numbers, Numbers]:
-    """Mean over the chosen seeds for each configuration, and its standard error."""
+    """Return the mean over the chosen seeds for each configuration, and its standard error."""
     counted = chosen[dataset, seed]
     n = chosen.sum(axis=1)[of]
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -194,3 +196,45 @@ def _refuse_twins(key: Numbers, seed: Numbers) -> None:
             f"each run must be there once; {twins} are there twice. "
             "Delete the result files that overlap and run the campaign again."
         )
+
+
+CHOICE_COLUMNS = ("algorithm", "epsilon", "delta", "oracle", "ridge", "datasets")
+
+
+@dataclass(frozen=True)
+class Choices:
+    """Data sets on which a pair (oracle, λ) won: (algorithms, levels, oracles, λ)."""
+
+    algorithms: tuple[str, ...]
+    levels: tuple[Level, ...]
+    oracles: tuple[str, ...]
+    ridges: tuple[float, ...]
+    datasets: Numbers
+
+    def rows(self) -> list[tuple[object, ...]]:
+        """Return the rows of ``choices.csv`` that are not zero."""
+        return [
+            (
+                self.algorithms[a],
+                self.levels[i].epsilon,
+                self.levels[i].delta,
+                self.oracles[o],
+                self.ridges[r],
+                int(self.datasets[a, i, o, r]),
+            )
+            for a, i, o, r in np.argwhere(self.datasets > 0)
+        ]
+
+
+def choices(selection: Selection) -> Choices:
+    """Count how often each oracle and λ was selected, over the data sets."""
+    found = [float(settings_of(text).get("ridge", np.nan)) for text in selection.texts]
+    ridges = sorted({ridge for ridge in found if np.isfinite(ridge)})
+    ridge = np.asarray([ridges.index(each) if np.isfinite(each) else -1 for each in found])
+    won = selection.settings >= 0
+    _, a, i = np.nonzero(won)
+    o, r = selection.oracle[won], ridge[selection.settings[won]]
+    named = r >= 0
+    counts = np.zeros((*won.shape[1:], len(selection.oracles), len(ridges)), dtype=np.int64)
+    np.add.at(counts, tuple(part[named] for part in (a, i, o, r)), 1)
+    return Choices(selection.algorithms, selection.levels, selection.oracles, tuple(ridges), counts)

@@ -1,4 +1,4 @@
-"""Pairwise win rates: on how many data sets one algorithm has less loss than another."""
+"""Pairwise win rates: the share of data sets on which one algorithm has less loss than another."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet.lab.report.algorithm_names import bandits, short
-from discreet.lab.report.runs import Level, Numbers
+from discreet.lab.report.runs import Level, Numbers, bandits, short
 from discreet.lab.report.selection import Selection
 
 MARGIN = 1e-12
 """Smaller differences of mean loss are ties, which count half. [paper, pairwise win rates]"""
 
-COLUMNS = (
+RATE_COLUMNS = (
     "epsilon",
     "delta",
     "row_algorithm",
@@ -48,7 +47,7 @@ class WinRates:
             return np.asarray(100 * (self.wins + self.ties / 2) / self.datasets)
 
     def rows(self) -> list[tuple[object, ...]]:
-        """The lines of ``win_rates.csv``, in the order of the paper's table."""
+        """Return the rows of ``win_rates.csv``, in the order of the paper's table."""
         return [
             (
                 level.epsilon,
@@ -66,17 +65,17 @@ class WinRates:
         ]
 
     def first(self, level: int) -> str | None:
-        """The algorithm that wins more than half against each of the others, if there is one."""
+        """Return the algorithm that wins more than half against each other one, if there is one."""
         if len(self.algorithms) < 2:
             return None
-        # Whoever was not run at this level is beaten by nobody, and beats nobody.
+        # An algorithm without runs at this level neither wins nor loses.
         played = self.datasets[level].any(axis=1)
         beaten = (self.percent[level] > 50) | np.eye(len(self.algorithms), dtype=bool) | ~played
         found = np.flatnonzero(beaten.all(axis=1) & played)
         return self.algorithms[int(found[0])] if len(found) else None
 
     def against_the_rest(self) -> Numbers:
-        """(levels, algorithms): mean win rate against the others."""
+        """Return the mean win rate against the others: (levels, algorithms)."""
         others = self.percent.copy()
         diagonal = np.arange(len(self.algorithms))
         others[:, diagonal, diagonal] = np.nan
@@ -86,7 +85,9 @@ class WinRates:
 
 
 def outcomes(loss: Numbers) -> Numbers:
-    """+1 for a win of the row, 0 for a tie, −1 for a loss: (data sets, levels, rows, columns).
+    """Return +1 where the row wins, 0 for a tie, −1 where it loses.
+
+    The result is (data sets, levels, rows, columns).
 
     ``loss`` is (data sets, algorithms, levels); NaN where one of the two was not run.
     """
@@ -96,7 +97,7 @@ def outcomes(loss: Numbers) -> Numbers:
 
 
 def win_rates(selection: Selection, among: Numbers | None = None) -> WinRates:
-    """Win rates of the bandit algorithms, over all data sets or those that ``among`` marks."""
+    """Return win rates of the bandit algorithms, over all data sets or those in ``among``."""
     names = bandits(selection.algorithms)
     kept = [selection.algorithms.index(name) for name in names]
     loss = selection.loss[:, kept]

@@ -6,21 +6,148 @@ policy changes after every round, as published; tests hold that form to a litera
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from discreet.arrays.backend import (
+    apply_rows,
+    as_like,
+    at_least,
+    lift,
+    namespace,
+    to_numpy,
+    weighted_sums,
+)
+from discreet.arrays.linear_algebra import (
+    identity,
+    inverse_repaired,
+    pack_products,
+    quadratic_forms,
+    triangle,
+    unpack,
+)
 from discreet.errors import InvalidInput
-from discreet.lab.rivals.coded_bandit import CodedBandit
-from discreet.lab.rivals.coded_runs import CodedRuns
-from discreet.lab.rivals.linear_runs import PIECE, LinearRuns
+from discreet.lab.rivals.coded_bandit import CodedBandit, CodedRuns
+from discreet.lab.rivals.noise_clocks import NoiseClock
 from discreet.lab.rivals.rival_contract import RivalPlan, Rows
+from discreet.policies.allocation import draw, even_split
+from discreet.privacy.noise import SeededNoise
 from discreet.simulate.engine import Machine
 from discreet.simulate.played_batches import shuffle
+from discreet.types import Array
+
+PIECE = 2048
+"""Rows that are summed at once: their products b ⊗ b are held meanwhile."""
+
+
+@dataclass(frozen=True)
+class LinearRuns:
+    """Runs with one clock, side by side."""
+
+    plans: Sequence[RivalPlan]
+    clock: NoiseClock
+    rounds: int
+    seeds: Sequence[int]
+
+    def play(self, rows: Rows, noted: Any) -> Iterator[np.ndarray[Any, Any]]:
+        """Losses (S, R), summed from one noted round to the next."""
+        features, labels = rows.features, rows.labels
+        u = rows.uniforms[..., 0]
+        A, p = self.plans[0].n_actions, features.shape[-1]
+        numbers = [plan.scales(self.rounds) for plan in self.plans]
+        scale = {
+            name: lift(np.array([getattr(each, name) for each in numbers]), features, 3)
+            for name in vars(numbers[0])
+        }
+        width = lift(np.array([plan.rival.width for plan in self.plans]), features)
+        noisy = any(each.gram > 0.0 for each in numbers)
+        actions = np.arange(A)[:, None]
+        if not isinstance(features, np.ndarray):
+            actions = namespace(features).asarray(actions, device=features.device)
+        ends = self.clock.ends(self.rounds)
+        noise = self._noise(ends, A, p, features, noisy)
+        gram: Any = 0.0
+        response: Any = 0.0  # Σ y·b
+        policy, changes = None, set(ends)
+        lost: Any = 0.0
+        pieces = range(PIECE, self.rounds, PIECE)
+        for start, end in pairwise([0, *sorted({*ends, *noted.tolist(), *pieces})]):
+            x = features[..., start:end, :]
+            chosen = self._chosen(policy, x, width, u[..., start:end], A)
+            wrong = chosen != labels[..., start:end]
+            lost = lost + wrong.sum(-1)
+            if end in noted:
+                summed = to_numpy(lost).astype(np.float64)
+                yield np.broadcast_to(summed, (len(self.seeds), len(self.plans)))
+                lost = 0.0
+            xp = namespace(x)
+            taken = xp.astype((chosen[..., None, :] == actions).mT, x.dtype)
+            gram = gram + weighted_sums(taken, pack_products(x))
+            response = response + weighted_sums(taken * xp.astype(wrong, x.dtype)[..., None], x)
+            if end in changes and end < self.rounds:
+                policy = self._policy(gram, response, next(noise), scale, self.clock.units(end), p)
+
+    def _noise(
+        self, ends: Sequence[int], n_actions: int, p: int, like: Array, noisy: bool
+    ) -> Iterator[Any]:
+        """Standard normals (S, 1, A, p(p+1)/2 + p) of the sums at each end, shared by all runs."""
+        size = p * (p + 1) // 2 + p
+        source = SeededNoise(tuple(self.seeds))
+
+        def drawn(unit: int) -> Any:
+            if not noisy:
+                return 0.0
+            return source.for_batch(unit).normal("rival", (n_actions, size))
+
+        for each in self.clock.noise(ends, drawn):
+            yield as_like(each, like) if noisy and not isinstance(each, float) else None
+
+    @staticmethod
+    def _policy(
+        gram: Array, response: Array, noise: Any, scale: Any, units: int, p: int
+    ) -> tuple[Array, Array]:
+        """θ (S, R, A, p) for y − ½ and V⁻¹ (S, R, A, p, p) from sums and their noise."""
+        gram, centred = noisy_sums(gram, response, noise, scale, p)
+        ridge = scale["ridge"] + scale["shift"] * math.sqrt(units)
+        shifted = unpack(gram, p) + ridge * identity(p, gram)
+        inverse = inverse_repaired(shifted, ridge[..., 0, 0] + 0.0 * gram[..., 0])
+        return (inverse @ centred[..., None])[..., 0], inverse
+
+    @staticmethod
+    def _chosen(policy: Any, x: Array, width: Array, u: Array, n_actions: int) -> Array:
+        """Actions (S, R or 1, n); uniform before the first policy."""
+        if policy is None:
+            return namespace(x).astype(u * n_actions, namespace(x).int64)
+        theta, inverse = policy
+        squares = at_least(quadratic_forms(x, inverse), 0.0)
+        values = apply_rows(x, theta) - width * namespace(x).sqrt(squares)
+        return draw(even_split(values), u)
+
+
+def noisy_sums(gram: Array, response: Array, noise: Any, scale: Any, p: int) -> tuple[Array, Array]:
+    """Packed Σ b bᵀ (..., A, p(p+1)/2) and Σ (y − centre)·b (..., A, p) with noise on both.
+
+    ``response`` is Σ y·b, and ``noise`` are standard normals in units of ``scale``. Off-diagonal
+    entries stand twice in a norm, so each has 1/√2 of the noise of svec.
+    """
+    # The first feature is 1/√2, so the first row of a Gram block is Σ b / √2.
+    centred = response - scale["centre"][..., 0] * math.sqrt(2.0) * gram[..., :p]
+    if noise is None:
+        return gram, centred
+    packed = p * (p + 1) // 2
+    rows, columns = triangle(p)
+    diagonal = as_like(1.0 * (rows == columns), gram)
+    law = scale["diagonal"][..., 0] * diagonal
+    law = law + scale["gram"][..., 0] * math.sqrt(0.5) * (1.0 - diagonal)
+    noisy = gram + law * noise[..., :packed]
+    return noisy, centred + scale["response"][..., 0] * noise[..., packed:]
+
 
 HELD = 8
 """Numbers that a run holds at once for each entry of its blocks, and for each row and action."""

@@ -1,6 +1,5 @@
 """The paper's statements as functions: one per statement, with its name and constants."""
 
-from discreet.lab.theory.epochs import batch_length, epochs, fits
 from discreet.lab.theory.lemmas import (
     bonus_po_predicted_regret,
     bonus_po_probability,
@@ -13,33 +12,34 @@ from discreet.lab.theory.lemmas import (
 )
 from discreet.lab.theory.rates import (
     BonusParameters,
+    batch_length,
     batched_bonus_po_parameters,
     batched_vanilla_po_order,
     batched_vanilla_po_rate,
+    fits,
     vanilla_po_rate,
 )
 from discreet.lab.theory.regret_bounds import (
+    STATEMENTS,
     Bound,
+    Statement,
+    all_statements,
     batched_bonus_po_epoch_regret,
     batched_bonus_po_regret,
     batched_vanilla_po_epoch_regret,
     batched_vanilla_po_regret,
+    below_horizon_from,
     concentration,
     pathwise_regret,
+    statement,
     vanilla_po_regret,
     vanilla_po_regret_at,
-)
-from discreet.lab.theory.statements import (
-    STATEMENTS,
-    Statement,
-    all_statements,
-    below_horizon_from,
-    statement,
 )
 from discreet.policies.oracle_errors import (
     approximate_erm_error,
     batch_error,
     batch_least_squares_error,
+    epochs,
     exponential_mechanism_error,
     exponential_mechanism_excess,
     least_squares_error,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from discreet.policies.oracle_errors import epochs
 from discreet.validate import in_range, positive, whole
 
 
@@ -58,3 +59,21 @@ def batched_bonus_po_parameters(B: int, A: int, error: float) -> BonusParameters
 def _error(error: float) -> float:
     """Err_batch(T, δ) ≥ 1, as the theorems of the batched algorithms require."""
     return float(in_range("error", error, 1.0, math.inf, "Give a bound of at least 1."))
+
+
+def fits(T: int) -> int:
+    """Exactly M − 1 calls of the regression oracle: no fit uses the last batch.
+
+    >>> fits(1), fits(40_768)
+    (0, 15)
+    """
+    return epochs(T) - 1
+
+
+def batch_length(m: int) -> int:
+    """B_m = 2^(m−1), also where the horizon cuts the last epoch short.
+
+    >>> [batch_length(m) for m in (1, 2, 3)]
+    [1, 2, 4]
+    """
+    return 1 << (whole("m", m, 1) - 1)

@@ -6,13 +6,26 @@ The regret is the paper's: Σ_t Σ_a π_t(c_t, a)·Δ(c_t, a), the expected gap 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 
-from discreet.lab.theory.rates import batched_bonus_po_parameters, batched_vanilla_po_rate
-from discreet.policies.oracle_errors import epochs
-from discreet.validate import in_range, positive, whole
+from discreet.lab.theory.rates import (
+    batch_length,
+    batched_bonus_po_parameters,
+    batched_vanilla_po_rate,
+    fits,
+    vanilla_po_rate,
+)
+from discreet.policies.oracle_errors import (
+    batch_least_squares_error,
+    epochs,
+    exponential_mechanism_error,
+    least_squares_error,
+)
+from discreet.validate import in_range, one_of, positive, whole
 
 C = 16.0
 """The constant of the proof of Theorem 1: at least 2e², for the bound on inverse probabilities."""
@@ -135,3 +148,118 @@ def _batched(T: int, A: int, error: float, delta: float, factor: float, root: fl
 def _scale(T: int, A: int) -> float:
     """Λ = 1 + log(AT)."""
     return 1.0 + math.log(whole("A", A, 2) * whole("T", T, 1))
+
+
+STATEMENTS = {
+    "vanilla": "Algorithm 1, a fit every round (Theorem 1)",
+    "batched_vanilla": "batched VanillaPO (Theorem 2)",
+    "batched_bonus": "batched BonusPO (Theorem “Batched bonus PO”)",
+    "private_batched_vanilla": "batched VanillaPO, exponential mechanism (Theorem 3)",
+    "private_batched_bonus": "batched BonusPO, exponential mechanism (its corollary)",
+}
+_MOST_ROUNDS = 2**200
+"""The search for a meaningful horizon ends here; every bound grows like √T·log^k T."""
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One guarantee in numbers: the oracle's error, the rate of the last epoch, the bound."""
+
+    error_bound: float
+    learning_rate: float
+    regret_bound: Bound
+    fits: int
+
+
+def all_statements(
+    T: int, A: int, F: int, delta: float, epsilon: float | None = None
+) -> dict[str, Statement]:
+    """Every guarantee that applies; the private ones need ε.
+
+    >>> list(all_statements(1000, 2, 16, 0.05))
+    ['vanilla', 'batched_vanilla', 'batched_bonus']
+    """
+    names = [name for name in STATEMENTS if epsilon is not None or "private" not in name]
+    return {name: statement(name, T, A, F, delta, epsilon) for name in names}
+
+
+def statement(
+    name: str, T: int, A: int, F: int, delta: float, epsilon: float | None = None
+) -> Statement:
+    """One guarantee; δ ∈ (0, 1/2], as the theorems require."""
+    one_of("name", name, STATEMENTS)
+    positive("delta", delta)
+    in_range("delta", delta, 0.0, 0.5, "The theorems hold for failure probabilities up to 1/2.")
+    if name == "vanilla":
+        error = least_squares_error(F, delta / 2)
+        regret = vanilla_po_regret(T, A, error, delta)
+        return Statement(error, vanilla_po_rate(T, A, error), regret, T)
+    if name.startswith("private"):
+        error = exponential_mechanism_error(T, F, delta, positive("epsilon", epsilon))
+    else:
+        error = batch_least_squares_error(T, F, delta)
+    length, calls = batch_length(epochs(T)), epochs(T) - 1
+    if name.endswith("vanilla"):
+        rate = batched_vanilla_po_rate(length, A, error)
+        return Statement(error, rate, batched_vanilla_po_regret(T, A, error, delta), calls)
+    rate = batched_bonus_po_parameters(max(2, length), A, error).rate
+    return Statement(error, rate, batched_bonus_po_regret(T, A, error, delta), calls)
+
+
+def below_horizon_from(bound: Callable[[int], float]) -> int:
+    """The least T with bound(T) < T, for a bound that grows slower than T.
+
+    Below this T the bound says nothing, since regret never exceeds T. Where T doubles, a bound may
+    jump slightly, so bound(T) < T may fail again for a few T just above.
+
+    >>> below_horizon_from(lambda T: 10 * T**0.5)
+    101
+    """
+    high = 1
+    while bound(high) >= high and high < _MOST_ROUNDS:
+        high *= 2
+    low = high // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if bound(middle) < middle else (middle, high)
+    return high
+
+
+def bounds_document(T: int, A: int, F: int, delta: float, epsilon: float) -> dict[str, Any]:
+    """Return every guarantee with its rates, terms and the horizon from which it is below T."""
+    document: dict[str, Any] = {
+        "T": T,
+        "A": A,
+        "F": F,
+        "epsilon": epsilon,
+        "delta": delta,
+        "epochs": epochs(T),
+        "fits": fits(T),
+    }
+    for name, found in all_statements(T, A, F, delta, epsilon).items():
+
+        def bound(horizon: int, name: str = name) -> float:
+            return statement(name, horizon, A, F, delta, epsilon).regret_bound.total
+
+        document[name] = {
+            "error_bound": found.error_bound,
+            "learning_rate": found.learning_rate,
+            "regret_bound": found.regret_bound.total,
+            "terms": found.regret_bound.terms,
+            "dominant": found.regret_bound.dominant,
+            "bound_over_T": found.regret_bound.total / T,
+            "below_T_from": below_horizon_from(bound),
+            "fits": found.fits,
+            "epochs": _epoch_parameters(name, T, A, found.error_bound),
+        }
+    return document
+
+
+def _epoch_parameters(name: str, T: int, A: int, error: float) -> list[dict[str, float]]:
+    """Return rate, exploration and bonus of each epoch that has them."""
+    lengths = [batch_length(m) for m in range(2, epochs(T) + 1)]
+    if name == "vanilla":
+        return []
+    if name.endswith("vanilla"):
+        return [{"rate": batched_vanilla_po_rate(B, A, error)} for B in lengths]
+    return [asdict(batched_bonus_po_parameters(B, A, error)) for B in lengths]

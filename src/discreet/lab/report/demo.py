@@ -1,23 +1,28 @@
-"""What the demo plays: one fixed setting for each algorithm, and one private run."""
+"""The demo: one fixed setting for each algorithm, one private run, a figure and a page."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from discreet.cli.answer import described
-from discreet.cli.run_command import standard_error
-from discreet.config import to_config
+from discreet import __version__
+from discreet.config import config_text, to_config
 from discreet.data import Dataset
 from discreet.features.unit_ball import UnitBall
-from discreet.formatting import guarantee_text
+from discreet.formatting import epsilon_text, guarantee_text
 from discreet.lab.campaign.presets import DOUBLING
+from discreet.lab.report.figure_style import Drawing, line_style, rounds_axis
+from discreet.lab.report.loss_curves import known_levels
+from discreet.lab.report.tables import with_error
 from discreet.learner import Learner
 from discreet.oracles import Logistic, Oracle, PooledRidge, Ridge
+from discreet.pages import rendered
 from discreet.plan import Plan
 from discreet.policies import (
     AdaCB,
@@ -33,6 +38,67 @@ from discreet.policies import (
 )
 from discreet.privacy.budget import Budget
 from discreet.simulate import evaluate
+from discreet.simulate.experiment import standard_error
+
+Results = Mapping[str, Any]
+FORMAT = "discreet-demo/1"
+EPSILONS = (1.0, 4.0, float("inf"))
+NOTE = (
+    "ε here is the noise scale of ε: the curves come from seeded noise, not private, because runs "
+    "that can be repeated and compared need a seed. A private run follows below."
+)
+SETTINGS_NOTE = (
+    "One setting for each algorithm, the same for every data set and every ε, chosen once on other "
+    "seeds; none is tuned for its ε, so do not read the table as a contest."
+)
+
+
+def demo_figure(results: Results) -> Drawing:
+    """A row for each data set, a column for each ε."""
+    size = (3.4 * len(results["epsilons"]), 0.9 + 2.6 * len(results["sets"]))
+    return Drawing(size, partial(_draw, results))
+
+
+def _draw(results: Results, figure: Any, ink: str) -> None:
+    sets, epsilons = results["sets"], results["epsilons"]
+    axes = figure.subplots(len(sets), len(epsilons), squeeze=False, sharex="row", sharey="row")
+    for row, data in zip(axes, sets, strict=True):
+        for axis, epsilon in zip(row, epsilons, strict=True):
+            _panel(axis, results, data, epsilon, ink)
+        row[0].set_ylabel(f"{data['name']}: mean loss so far")
+    for axis, epsilon in zip(axes[0], epsilons, strict=True):
+        axis.set_title(f"ε = {epsilon_text(float(epsilon))}")
+    for axis in axes[-1]:
+        axis.set_xlabel("rounds")
+    lines, names = axes[0][0].get_legend_handles_labels()
+    figure.legend(lines, names, loc="outside lower center", ncols=4, frameon=False)
+
+
+def _panel(axis: Any, results: Results, data: Any, epsilon: Any, ink: str) -> None:
+    shown = [
+        run for run in results["runs"] if run["data"] == data["name"] and run["epsilon"] == epsilon
+    ]
+    for run in shown:
+        name = run["algorithm"]
+        axis.plot(run["rounds"], run["curve"], label=name, **line_style(name, ink))
+    levels = {"best fixed action": data["best_fixed"], "uniform": data["uniform"]}
+    known_levels(axis, levels, ink)
+    rounds_axis(axis, ink)
+
+
+def demo_page(results: Mapping[str, Any]) -> str:
+    """The page of a demo's results, light and dark, readable on a phone."""
+    runs = {(run["data"], run["algorithm"], run["epsilon"]): run for run in results["runs"]}
+    # Supervised sees the loss of every action: it does not compete.
+    bandits = [each["name"] for each in results["algorithms"] if each["feedback"] == "bandit"]
+    cells = {}
+    for (data, name, epsilon), run in runs.items():
+        best = min(bandits, key=lambda each: float(runs[data, each, epsilon]["loss"]))
+        error = math.nan if run["standard_error"] is None else run["standard_error"]
+        cells[data, name, epsilon] = with_error(run["loss"], error, name == best)
+    figure = demo_figure(results).inline()
+    return rendered("discreet.lab.report", "demo.html", **results, cells=cells, figure=figure)
+
 
 DELTA = 1e-5
 FIRST_ROUND = 16
@@ -64,7 +130,7 @@ class Setting:
 
     @property
     def text(self) -> str:
-        return f"{described(to_config(self.policy))} with {described(to_config(self.oracle))}"
+        return f"{config_text(to_config(self.policy))} with {config_text(to_config(self.oracle))}"
 
 
 _RIDGE = Ridge(ridge=1e-4, noise_ridge=1.0)
@@ -135,4 +201,33 @@ def private_run(data: Dataset, path: Path) -> dict[str, Any]:
             f"Its ledger: {guarantee_text(spent.epsilon, spent.delta)} for one {spent.unit}, when "
             f"neighbours {spent.relation}."
         ),
+    }
+
+
+def demo_document(sets: Sequence[Dataset], runs: Sequence[Any], seeds: int) -> dict[str, Any]:
+    """Return the content of ``results.json``: data sets, algorithms and their runs."""
+    return {
+        "format": FORMAT,
+        "version": __version__,
+        "note": NOTE,
+        "settings_note": SETTINGS_NOTE,
+        "sets": [
+            {
+                "name": data.name,
+                "rows": data.rows,
+                "dimension": data.dimension,
+                "n_actions": data.n_actions,
+                "best_loss": data.best_loss,
+                "best_fixed": data.best_fixed,
+                "uniform": 1.0 - 1.0 / data.n_actions,
+            }
+            for data in sets
+        ],
+        "epsilons": list(EPSILONS),
+        "seeds": seeds,
+        "algorithms": [
+            {"name": name, "feedback": setting.feedback, "text": setting.text}
+            for name, setting in ALGORITHMS.items()
+        ],
+        "runs": list(runs),
     }

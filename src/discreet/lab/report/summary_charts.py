@@ -1,7 +1,8 @@
-"""Heat maps of win rates, and what privacy costs."""
+"""Charts of a campaign: heat maps of win rates, increase of the loss, mean loss against ε."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -9,23 +10,24 @@ import numpy as np
 
 from discreet.formatting import epsilon_text
 from discreet.lab.report.figure_style import Drawing, line_style, plain
-from discreet.lab.report.loss_increase import LossIncrease
+from discreet.lab.report.final_loss import LossIncrease, MeanLoss, without_contexts
+from discreet.lab.report.selection import Selection
 from discreet.lab.report.win_rates import WinRates
 
 COLOURS = ("#B35806", "#F1A340", "#FEE0B6", "#F7F7F7", "#D1E5F0", "#67A9CF", "#2166AC")
-"""Orange loses, blue wins: told apart by every common kind of colour blindness [ColorBrewer]."""
+"""Orange loses, blue wins: distinguishable with common colour blindness [ColorBrewer]."""
 
 _DARK, _LIGHT = "#000000", "#ffffff"
 _COLUMNS = 3
 
 
 def heat_map(rates: WinRates, level: int) -> Drawing:
-    """One privacy level: percentages of the row against the column."""
+    """Draw one privacy level: percentages of the row against the column."""
     return Drawing((3.7, 3.5), lambda figure, _: _map(figure.subplots(), rates, level))
 
 
 def heat_maps(rates: WinRates) -> Drawing:
-    """All privacy levels side by side, in one figure."""
+    """Draw all privacy levels in one figure."""
     columns = min(_COLUMNS, len(rates.levels))
     rows = -(-len(rates.levels) // columns)
     return Drawing((3.7 * columns, 3.5 * rows), partial(_maps, rates, rows, columns))
@@ -76,14 +78,14 @@ def _map(axis: Any, rates: WinRates, level: int) -> None:
 
 
 def _legible_on(colour: tuple[float, ...]) -> str:
-    """Dark or light ink, whichever has more contrast [WCAG 2.2, relative luminance]."""
+    """Return dark or light ink, the one with more contrast [WCAG 2.2, relative luminance]."""
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in colour[:3]]
     luminance = float(np.dot(linear, (0.2126, 0.7152, 0.0722)))
     return _DARK if luminance > 0.179 else _LIGHT
 
 
 def increase_chart(increase: LossIncrease) -> Drawing:
-    """Mean increase of the final loss, ε by ε, with one standard error over data sets."""
+    """Draw the mean increase of the final loss at each ε, with standard errors over data sets."""
     return Drawing((5.8, 4.6), partial(_increase, increase))
 
 
@@ -93,10 +95,10 @@ def _increase(increase: LossIncrease, figure: Any, ink: str) -> None:
     places = np.arange(len(private))
     count = len(increase.algorithms)
     for a, name in enumerate(increase.algorithms):
-        # A small step to the side keeps error bars of different algorithms apart.
-        aside = 0.02 * (a - (count - 1) / 2)
+        # A small horizontal offset separates the error bars of different algorithms.
+        offset = 0.02 * (a - (count - 1) / 2)
         axis.errorbar(
-            places + aside,
+            places + offset,
             increase.mean[a, private],
             np.nan_to_num(increase.standard_error[a, private]),
             label=name,
@@ -111,3 +113,35 @@ def _increase(increase: LossIncrease, figure: Any, ink: str) -> None:
     axis.set_ylabel(f"final loss, less that at {increase.relative_to.text}")
     plain(axis, ink)
     figure.legend(loc="outside lower center", ncols=4, frameon=False, fontsize=9)
+
+
+def level_chart(selection: Selection, means: MeanLoss, about: Mapping[str, Any]) -> Drawing:
+    """Draw mean final loss against ε: a line per algorithm, one standard error over data sets."""
+    return Drawing((6.4, 5.6), partial(_levels, selection, means, about))
+
+
+def _levels(selection: Selection, means: MeanLoss, about: Any, figure: Any, ink: str) -> None:
+    axis = figure.subplots()
+    places = np.arange(len(selection.levels))
+    for a, name in enumerate(selection.algorithms):
+        axis.errorbar(
+            places,
+            means.mean[a],
+            np.nan_to_num(means.standard_error[a]),
+            label=name,
+            marker="o",
+            markersize=3,
+            elinewidth=0.8,
+            capsize=0,
+            **line_style(name, ink),
+        )
+    known = means.common.any(axis=1)
+    for (name, losses), dash in zip(
+        without_contexts(about, selection.datasets).items(), ("--", ":"), strict=True
+    ):
+        axis.axhline(float(np.mean(losses[known])), color=ink, lw=1, ls=dash, label=name)
+    axis.set_xticks(places, [epsilon_text(level.epsilon) for level in selection.levels])
+    axis.set_xlabel("ε (more privacy to the right)")
+    axis.set_ylabel("mean final loss")
+    plain(axis, ink)
+    figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=8)

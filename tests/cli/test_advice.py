@@ -6,8 +6,8 @@ import warnings
 import numpy as np
 import pytest
 
+from discreet.cli.answer import printed_advice
 from discreet.cli.main import main
-from discreet.cli.spoken_advice import spoken_advice
 
 COMMANDS = {
     "run": ["run", "--seeds", "3", "--epsilon", "1"],
@@ -53,7 +53,7 @@ def test_a_plan_with_too_much_noise_is_told_so(tmp_path, capsys):
 def test_other_warnings_are_not_ours(capsys):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        with spoken_advice(quiet=True):
+        with printed_advice(quiet=True):
             warnings.warn("another", UserWarning, stacklevel=1)
     assert [str(each.message) for each in caught] == ["another"]
     assert capsys.readouterr().err == ""

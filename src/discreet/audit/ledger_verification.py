@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import math
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from discreet.cli.service_documents import (
+from discreet.audit.second_accountant import AGREE, Recomputed, agree, recompute
+from discreet.billboard.fetched_documents import (
     address_of,
     fetch_object,
     is_address,
@@ -17,13 +19,20 @@ from discreet.cli.service_documents import (
 )
 from discreet.errors import CorruptRelease, InvalidInput
 from discreet.formatting import epsilon_text
-from discreet.privacy.events import to_json
+from discreet.privacy.accounting import epsilon
+from discreet.privacy.attacker import attacker
+from discreet.privacy.events import compose, to_json
 from discreet.privacy.ledger import Ledger, disjoint, partitions
 from discreet.releases.canonical import read_document
 from discreet.releases.released import FILE_FORMAT, Released
 
-if TYPE_CHECKING:
-    from discreet.audit.second_accountant import Recomputed
+ASSUMED = (
+    "One person is in all of these experiments, once as the unit of each of them.",
+    "The noise of each experiment is drawn independently; releases of one may influence another.",
+    "δs add up: the total holds at the sum of the δs.",
+    "This is what was spent so far; an experiment that goes on may spend up to its budget.",
+)
+"""What the total cost of several experiments assumes."""
 
 
 @dataclass(frozen=True)
@@ -172,8 +181,6 @@ def own_cost(document: Mapping[str, Any]) -> dict[str, float]:
 
 def checked(source: Source, name: str) -> Ledger:
     """The ledger of a source, if its cost is what independent code computes, within its budget."""
-    from discreet.audit.second_accountant import recompute
-
     wrong = complaints(source.ledger, recompute(source.ledger), own_cost(source.ledger))
     if wrong:
         raise CorruptRelease(
@@ -186,8 +193,6 @@ def checked(source: Source, name: str) -> Ledger:
 def complaints(
     ledger: Mapping[str, Any], found: Recomputed, told: Mapping[str, float]
 ) -> list[str]:
-    from discreet.audit.second_accountant import AGREE, agree
-
     wrong, recomputed = [], epsilon_text(found.epsilon, 5)
     for name, who in (("epsilon", "the ledger's own ε"), ("said_epsilon", "the ε that was sent")):
         if name in told and not agree(told[name], found.epsilon):
@@ -201,3 +206,78 @@ def complaints(
             f"ε = {recomputed} on {found.partition!r} exceeds the budget {epsilon_text(budget)}"
         )
     return wrong
+
+
+def verification_document(source: Source) -> dict[str, Any]:
+    """Return the cost of a ledger, recomputed and as it states it, with all disagreements."""
+    ledger = source.ledger
+    found = recompute(ledger)
+    stated = own_cost(ledger)
+    wrong = complaints(ledger, found, stated)
+    return {
+        "kind": source.kind,
+        "valid": not wrong,
+        "charges": sum(len(group["charges"]) for group in ledger["entries"]),
+        "recomputed": {
+            "epsilon": found.epsilon,
+            "delta": found.delta,
+            "partition": found.partition,
+        },
+        "ledger": stated,
+        "budget": {name: float(value) for name, value in ledger["budget"].items()},
+        "errors": wrong,
+    }
+
+
+def total_document(names: Sequence[str]) -> dict[str, Any]:
+    """Return the cost of several experiments for one person who is in all of them."""
+    sources = [read(name) for name in names]
+    ledgers = [checked(source, name) for source, name in zip(sources, names, strict=True)]
+    # Two experiments of one plan have equal ledgers; only their releases differ.
+    heads = [str(each.about.get("head", name)) for each, name in zip(sources, names, strict=True)]
+    _refuse_unlike(names, ledgers, heads)
+    spent = [ledger.spent() for ledger in ledgers]
+    event = compose(*(ledger.bounding_event() for ledger in ledgers))
+    delta = math.fsum(each.delta for each in spent)
+    # Privacy: events of different experiments on one person compose like those of one.
+    # [docs/privacy/users.md, "Several experiments"]
+    best = attacker(event)
+    return {
+        "unit": ledgers[0].unit,
+        "experiments": [
+            {
+                "source": name,
+                "epsilon": each.epsilon,
+                "delta": each.delta,
+                "neighbours": each.relation,
+                "budget": {"epsilon": ledger.budget.epsilon, "delta": ledger.budget.delta},
+            }
+            for name, ledger, each in zip(names, ledgers, spent, strict=True)
+        ],
+        "epsilon": epsilon(event, delta),
+        "delta": delta,
+        "sum_of_epsilons": math.fsum(each.epsilon for each in spent),
+        "mu": best.mu,
+        "zcdp": best.zcdp,
+        "attacker": best.success,
+        "assumed": list(ASSUMED),
+        "sentence": best.sentence(ledgers[0].unit),
+    }
+
+
+def _refuse_unlike(sources: Sequence[str], ledgers: list[Ledger], heads: list[str]) -> None:
+    """Refuse ledgers that cannot be added: another unit, or the same one twice."""
+    first = ledgers[0]
+    for place, (name, ledger) in enumerate(zip(sources, ledgers, strict=True)):
+        if ledger.unit != first.unit:
+            raise InvalidInput(
+                f"ledgers must have one unit to be added; got {first.unit!r} in {sources[0]} and "
+                f"{ledger.unit!r} in {name}. ε of a decision and ε of a user promise different "
+                "things: add those of one unit, and see discreet plan --records-per-person for "
+                "what a decision's ε means for a person."
+            )
+        if heads[place] in heads[:place]:
+            raise InvalidInput(
+                f"ledgers must be of different experiments; {name} is the same as one before it. "
+                "Name each experiment once."
+            )

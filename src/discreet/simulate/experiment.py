@@ -1,33 +1,32 @@
-"""One experiment, from flags, from a TOML file, or from a file that flags change."""
+"""An experiment on labelled data: a plan, a data set and a number of seeds, from a document."""
 
 from __future__ import annotations
 
-import argparse
-from dataclasses import dataclass, fields
+import math
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from discreet.cli.own_code import import_flag
-from discreet.cli.people_flags import user_flag
-from discreet.cli.spoken_advice import quiet_flag
+import numpy as np
+
 from discreet.config import to_config
 from discreet.errors import InvalidInput
 from discreet.features.schema import Schema
 from discreet.plan import Plan
 from discreet.registry import ORACLES, POLICIES
 from discreet.releases.canonical import read_document
+from discreet.simulate import Evaluation, evaluate
+from discreet.simulate.group_losses import GroupLosses, lines_over_seeds
+from discreet.simulate.public_groups import file_groups
 from discreet.toml_files import read_toml
 from discreet.validate import nearest, one_of, whole
 
 if TYPE_CHECKING:
     from discreet.data import Dataset
 
-TEXT = """\
-An experiment is a TOML file, or flags, or a file that flags correct. The policy is AdaptivePO
-and the oracle PooledRidge unless said otherwise: they need no tuning. --set reaches every
-parameter of policy, oracle and plan: scale=16, ridge=0.001, mechanism=paper, first_batch=64.
-Supervised is --policy Greedy --set feedback=full --set losses=one_label.
-"""
+FORMAT = "discreet-result/1"
+CONFIDENCE = 0.95
+NOISE = "seeded: the noise has the scale of ε but protects no one"
 OWN_KEYS = ("data", "target", "user", "schema", "rows", "seeds")
 """What an experiment has beyond its plan."""
 WORDS = (
@@ -61,62 +60,11 @@ class Experiment:
         return schema_contexts(self.plan.features, self.data)
 
 
-def experiment_flags(parser: argparse.ArgumentParser) -> None:
-    """The flags that ``discreet run`` and ``discreet plan`` share."""
-    flag = parser.add_argument
-    flag(
-        "file",
-        nargs="?",
-        metavar="experiment.toml",
-        help="keys of a plan, and data, rows, seeds; or the file of a service",
-    )
-    flag("--data", metavar="NAME|FILE", help="fried, linear, logistic, digits, …, .npz or .csv")
-    target_flag(parser)
-    user_flag(parser)
-    schema_flag(parser)
-    flag("--rows", type=int, metavar="N", help="size of a generated set")
-    flag("--policy", metavar="NAME", help=", ".join(POLICIES))
-    flag("--oracle", metavar="NAME", help=", ".join(ORACLES))
-    flag("--set", action="append", metavar="KEY=VALUE", help="a parameter; may be repeated")
-    flag("--epsilon", type=float, metavar="E", help="noise scale; inf for none (default: 1)")
-    flag("--delta", type=float, metavar="D", help="0 for pure mechanisms (default: 1e-5)")
-    flag("--seeds", type=int, metavar="N", help="runs, seeded 0 … N−1 (default: 5)")
-    quiet_flag(parser)
-    import_flag(parser)
-    parser.set_defaults(horizon=None, actions=None, dimension=None)
-
-
-def target_flag(parser: argparse.ArgumentParser) -> None:
-    """Which column of a file is the class."""
-    words = "the class of a file: a column's name or number from 1 (default: the last)"
-    parser.add_argument("--target", metavar="COLUMN", help=words)
-
-
-def schema_flag(parser: argparse.ArgumentParser) -> None:
-    """What the columns of a file mean."""
-    words = "what the columns of a file mean, by public rules (default: numbers as they are)"
-    parser.add_argument("--schema", metavar="FILE.toml", help=words)
-
-
-def group_flag(parser: argparse.ArgumentParser) -> None:
-    """By which column of a file losses are broken down."""
-    words = "also losses by group: a public column of a file; never one that is private"
-    parser.add_argument("--group", metavar="COLUMN", help=words)
-
-
-def from_arguments(args: argparse.Namespace, *, needs_data: bool = False) -> Experiment:
-    """The experiment of ``discreet run``, which needs data, or of ``discreet plan``."""
+def experiment_of(document: dict[str, Any], *, needs_data: bool = False) -> Experiment:
+    """Return the experiment of a document with the keys of a plan and ``OWN_KEYS``."""
     from discreet.data import load
-    from discreet.data.files import is_file_name
 
-    document: dict[str, Any] = {"budget": {"epsilon": 1.0, "delta": 1e-5}}
-    if args.file and is_file_name(args.file):
-        raise InvalidInput(
-            f"experiment file must be TOML; got {args.file!r}. For data write --data {args.file}."
-        )
-    if args.file:
-        document = read_experiment(args.file)
-    apply_flags(document, args)
+    document = dict(document)
     known = (*OWN_KEYS, *(each.name for each in fields(Plan)))
     for name in document:
         if name not in known:
@@ -190,31 +138,6 @@ def _kind(features: Any) -> Any:
     return features.get("kind") if isinstance(features, dict) else None
 
 
-def apply_flags(document: dict[str, Any], args: argparse.Namespace) -> None:
-    """Flags win over the file."""
-    for name in ("data", "target", "user", "schema", "rows", "seeds", "horizon"):
-        if getattr(args, name) is not None:
-            document[name] = getattr(args, name)
-    if args.actions is not None:  # a count or names, instead of those in the file
-        for name in ("n_actions", "actions"):
-            document.pop(name, None)
-        document["n_actions" if isinstance(args.actions, int) else "actions"] = args.actions
-    if args.dimension is not None:
-        document["features"] = {"kind": "UnitBall", "dimension": args.dimension}
-    for part in DEFAULT:
-        if getattr(args, part) is not None:
-            document[part] = {"kind": getattr(args, part)}
-    if args.epsilon is not None or args.delta is not None:
-        known = document.get("budget")
-        budget = {"delta": 1e-5, **(known if isinstance(known, dict) else {})}
-        given = {"epsilon": args.epsilon, "delta": args.delta}
-        document["budget"] = budget | {
-            key: value for key, value in given.items() if value is not None
-        }
-    for assignment in args.set or ():
-        assign(document, assignment)
-
-
 def assign(document: dict[str, Any], assignment: str) -> None:
     """``key=value`` into the policy, the oracle or the plan, wherever the key is known."""
     key, equals, text = assignment.partition("=")
@@ -241,3 +164,64 @@ def _value(text: str) -> Any:
         except ValueError:
             continue
     return {"true": True, "false": False, "none": None}.get(text.lower(), text)
+
+
+def play(experiment: Experiment, group: str | None = None) -> list[Evaluation]:
+    """Every seed once."""
+    data, contexts = experiment.data, experiment.contexts
+    assert data is not None
+    groups = None if group is None else file_groups(data, group)
+    return [
+        evaluate(experiment.plan, contexts, data.labels, groups=groups, seed=seed, users=data.users)
+        for seed in range(experiment.seeds)
+    ]
+
+
+def group_losses(results: list[Evaluation]) -> GroupLosses:
+    """Of several seeds with intervals over them; of one seed with those over its rounds."""
+    if len(results) == 1:
+        return results[0].by_group()
+    played = [result.groups for result in results if result.groups is not None]
+    lost = [each.lost(result.losses) for each, result in zip(played, results, strict=True)]
+    levels = [results[0].noise_scale_of.epsilon]
+    lines = lines_over_seeds(played, np.asarray([lost]), levels, CONFIDENCE)
+    return GroupLosses(lines, CONFIDENCE, results[0].outcome)
+
+
+def result_document(experiment: Experiment, results: list[Evaluation]) -> dict[str, Any]:
+    """Final losses, and the curve at batch ends."""
+    plan, data = experiment.plan, experiment.data
+    assert data is not None
+    seeds = list(range(experiment.seeds))
+    rounds = len(results[0].losses)
+    ends = np.cumsum(replace(plan.schedule, horizon=rounds).lengths())
+    at_ends = np.stack([result.curve for result in results])[:, ends - 1]
+    return {
+        "format": FORMAT,
+        "data": {
+            "name": data.name,
+            "rows": data.rows,
+            "dimension": plan.features.p - 1,
+            "n_actions": data.n_actions,
+            "best_loss": data.best_loss,
+        },
+        "plan": plan.to_config(),
+        "plan_digest": plan.digest,
+        "noise": NOISE,
+        "seeds": seeds,
+        "losses": at_ends[:, -1].tolist(),
+        "mean_loss": float(at_ends[:, -1].mean()),
+        "standard_error": standard_error(at_ends[:, -1]),
+        "best_fixed": float(np.mean([result.best_fixed for result in results])),
+        "uniform": float(np.mean([result.uniform for result in results])),
+        "rounds": ends.tolist(),
+        "curve": at_ends.mean(axis=0).tolist(),
+        "curve_standard_error": [standard_error(column) for column in at_ends.T],
+    }
+
+
+def standard_error(values: Any) -> float | None:
+    """Standard error of the mean over seeds; None for one seed, which has no spread."""
+    if len(values) < 2:
+        return None
+    return float(np.std(values, ddof=1) / math.sqrt(len(values)))

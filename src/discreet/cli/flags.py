@@ -1,0 +1,141 @@
+"""Flags that several commands share."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from discreet.errors import InvalidInput
+from discreet.privacy.participation import USUAL
+from discreet.registry import ORACLES, POLICIES
+from discreet.simulate.experiment import DEFAULT, Experiment, assign, experiment_of, read_experiment
+
+EXPERIMENT = """\
+An experiment is a TOML file, or flags, or a file that flags correct. The policy is AdaptivePO
+and the oracle PooledRidge unless said otherwise: they need no tuning. --set reaches every
+parameter of policy, oracle and plan: scale=16, ridge=0.001, mechanism=paper, first_batch=64.
+Supervised is --policy Greedy --set feedback=full --set losses=one_label.
+"""
+
+
+def experiment_flags(parser: argparse.ArgumentParser) -> None:
+    """The flags that ``discreet run`` and ``discreet plan`` share."""
+    flag = parser.add_argument
+    flag(
+        "file",
+        nargs="?",
+        metavar="experiment.toml",
+        help="keys of a plan, and data, rows, seeds; or the file of a service",
+    )
+    flag("--data", metavar="NAME|FILE", help="fried, linear, logistic, digits, …, .npz or .csv")
+    target_flag(parser)
+    user_flag(parser)
+    schema_flag(parser)
+    flag("--rows", type=int, metavar="N", help="size of a generated set")
+    flag("--policy", metavar="NAME", help=", ".join(POLICIES))
+    flag("--oracle", metavar="NAME", help=", ".join(ORACLES))
+    flag("--set", action="append", metavar="KEY=VALUE", help="a parameter; may be repeated")
+    flag("--epsilon", type=float, metavar="E", help="noise scale; inf for none (default: 1)")
+    flag("--delta", type=float, metavar="D", help="0 for pure mechanisms (default: 1e-5)")
+    flag("--seeds", type=int, metavar="N", help="runs, seeded 0 … N−1 (default: 5)")
+    quiet_flag(parser)
+    import_flag(parser)
+    parser.set_defaults(horizon=None, actions=None, dimension=None)
+
+
+def target_flag(parser: argparse.ArgumentParser) -> None:
+    """Which column of a file is the class."""
+    words = "the class of a file: a column's name or number from 1 (default: the last)"
+    parser.add_argument("--target", metavar="COLUMN", help=words)
+
+
+def schema_flag(parser: argparse.ArgumentParser) -> None:
+    """What the columns of a file mean."""
+    words = "what the columns of a file mean, by public rules (default: numbers as they are)"
+    parser.add_argument("--schema", metavar="FILE.toml", help=words)
+
+
+def group_flag(parser: argparse.ArgumentParser) -> None:
+    """By which column of a file losses are broken down."""
+    words = "also losses by group: a public column of a file; never one that is private"
+    parser.add_argument("--group", metavar="COLUMN", help=words)
+
+
+def experiment_from(args: argparse.Namespace, *, needs_data: bool = False) -> Experiment:
+    """Return the experiment of ``discreet run``, which needs data, or of ``discreet plan``."""
+    from discreet.data.files import is_file_name
+
+    document: dict[str, Any] = {"budget": {"epsilon": 1.0, "delta": 1e-5}}
+    if args.file and is_file_name(args.file):
+        raise InvalidInput(
+            f"experiment file must be TOML; got {args.file!r}. For data write --data {args.file}."
+        )
+    if args.file:
+        document = read_experiment(args.file)
+    apply_flags(document, args)
+    return experiment_of(document, needs_data=needs_data)
+
+
+def apply_flags(document: dict[str, Any], args: argparse.Namespace) -> None:
+    """Flags win over the file."""
+    for name in ("data", "target", "user", "schema", "rows", "seeds", "horizon"):
+        if getattr(args, name) is not None:
+            document[name] = getattr(args, name)
+    if args.actions is not None:  # a count or names, instead of those in the file
+        for name in ("n_actions", "actions"):
+            document.pop(name, None)
+        document["n_actions" if isinstance(args.actions, int) else "actions"] = args.actions
+    if args.dimension is not None:
+        document["features"] = {"kind": "UnitBall", "dimension": args.dimension}
+    for part in DEFAULT:
+        if getattr(args, part) is not None:
+            document[part] = {"kind": getattr(args, part)}
+    if args.epsilon is not None or args.delta is not None:
+        known = document.get("budget")
+        budget = {"delta": 1e-5, **(known if isinstance(known, dict) else {})}
+        given = {"epsilon": args.epsilon, "delta": args.delta}
+        document["budget"] = budget | {
+            key: value for key, value in given.items() if value is not None
+        }
+    for assignment in args.set or ():
+        assign(document, assignment)
+
+
+def user_flag(parser: argparse.ArgumentParser) -> None:
+    """Which column of a file says whose row it is."""
+    words = "ids of people in a file, by a column's name: ε is then for all that one of them gives"
+    parser.add_argument("--user", metavar="COLUMN", help=words)
+
+
+def often_flags(parser: argparse.ArgumentParser) -> None:
+    """How often a person contributes, where no plan says so."""
+    flag = parser.add_argument
+    batches = f"with --user: batches in which one person counts (default: {USUAL.batches})"
+    flag("--batches-per-user", type=int, metavar="M", help=batches)
+    records = f"with --user: records of theirs in each of these (default: {USUAL.records})"
+    flag("--records-per-batch", type=int, metavar="K", help=records)
+
+
+def quiet_flag(parser: argparse.ArgumentParser) -> None:
+    """For commands that give advice."""
+    words = "no warnings about the data or the plan"
+    parser.add_argument("--quiet", action="store_true", help=words)
+
+
+def import_flag(parser: argparse.ArgumentParser) -> None:
+    """For commands that may meet policies and oracles that are not built in."""
+    parser.add_argument(
+        "--import",
+        action="append",
+        dest="imports",
+        metavar="MODULE",
+        help="import it first: it registers policies or oracles; may be repeated",
+    )
+
+
+def import_modules(args: argparse.Namespace) -> None:
+    """Import what the flag names, before a document is read."""
+    for name in getattr(args, "imports", None) or ():
+        from discreet.registry import import_module
+
+        import_module(name)

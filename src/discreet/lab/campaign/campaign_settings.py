@@ -1,0 +1,162 @@
+"""Settings of a campaign: a grid, data sets and a machine, from a TOML file or from flags.
+
+The fields of ``Grid`` and ``Campaign`` are the keys of a campaign file (``KEYS``) and, except for
+``plans``, the flags of ``discreet campaign run``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from discreet.config import to_config
+from discreet.data import NAMES
+from discreet.errors import InvalidInput
+from discreet.features.schema import Schema
+from discreet.lab.campaign.grid import Grid
+from discreet.privacy.participation import user_participation
+from discreet.releases.canonical import digest_of
+from discreet.toml_files import read_toml
+from discreet.validate import nearest, positive, whole
+
+RENAMED = {"epsilons": "epsilon", "plans_declared": "plans"}
+"""Fields of a grid whose keys in a file have another name."""
+PARTICIPATION = ("batches_per_user", "records_per_batch")
+TEXTS = ("out", "scheduler", "schema", "target", "user", "data", "algorithms", "oracles")
+NUMBERS = ("epsilon", "ridges")
+LISTS = ("data", "algorithms", "oracles", *NUMBERS)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Campaign:
+    """A grid, its data and its machine.
+
+    ``memory`` is in GiB for all jobs together; without ``jobs`` there is one for each core.
+    """
+
+    grid: Grid
+    data: Sequence[str]
+    out: Path
+    device: str = "auto"
+    jobs: int | None = None
+    scheduler: str | None = None
+    max_columns: int | None = None
+    memory: float | None = None
+    schema: Schema | None = None
+    """Meaning of the columns of files; None takes numbers as they are."""
+    target: str | None = None
+    """Column of the class in files; None is the last."""
+    user: str | None = None
+    """Column of user ids in files, where ε is for a user."""
+
+    def __post_init__(self) -> None:
+        if self.schema is not None and self.grid.features != "raw":
+            raise InvalidInput(
+                f"features must be raw with a schema, which has ranges; got "
+                f"{self.grid.features!r}. Leave it out."
+            )
+        if (self.user is None) != (self.grid.participation is None):
+            raise InvalidInput(
+                "user must name a column of ids just where the grid has a participation; got "
+                f"{self.user!r} with {self.grid.participation}. Give both, or neither."
+            )
+        if self.user is not None:
+            for family in self.grid.families:  # refuses now what has no bound for a user
+                self.grid.plans(family, 2, 1)
+        for name in ("jobs", "max_columns"):
+            if getattr(self, name) is not None:
+                whole(name, getattr(self, name), 1)
+        if self.memory is not None:
+            positive("memory", self.memory)
+
+    @property
+    def reading(self) -> dict[str, str]:
+        """Options of reading files that are not the defaults; digests of data depend on them."""
+        schema = {} if self.schema is None else {"schema": digest_of(to_config(self.schema))}
+        named = {"target": self.target, "user": self.user}
+        return schema | {name: column for name, column in named.items() if column is not None}
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> Campaign:
+        """Return the campaign of a file, of flags, or of both merged.
+
+        Without a preset the grid is the paper's; with ``plans`` it is the default plan and these.
+        """
+        for name, example in (("data", "fried"), ("out", "results")):
+            if not document.get(name):
+                raise InvalidInput(
+                    f"{name} must be given; {name} is missing. Add --{name} {example}."
+                )
+        given = {key: _checked(key, value) for key, value in document.items()}
+        of_grid = {
+            each.name: given.pop(key)
+            for each in fields(Grid)
+            if (key := RENAMED.get(each.name, each.name)) in given
+        }
+        plans = of_grid.pop("plans_declared", None) or ()
+        counts = (given.pop(key, None) for key in PARTICIPATION)
+        participation = user_participation(given.get("user"), *counts)
+        preset = of_grid.pop("preset", None) or ("default" if plans else "paper")
+        grid = Grid.of(preset, plans=plans, participation=participation, **of_grid)
+        if given.get("schema") is not None:
+            given["schema"] = Schema.from_toml(given["schema"])
+        return cls(grid=grid, **{**given, "out": Path(given["out"])})
+
+
+KEYS = (
+    *(RENAMED.get(each.name, each.name) for each in fields(Grid) if each.init),
+    *(each.name for each in fields(Campaign)),
+    *PARTICIPATION,
+)
+KEYS = tuple(key for key in KEYS if key not in ("grid", "participation"))
+"""Keys of a campaign file."""
+
+
+def read_campaign(path: str) -> dict[str, Any]:
+    """Return the document of a TOML file; relative paths start at its folder."""
+    document = read_toml(path, "campaign")
+    folder = Path(path).parent
+    for name in ("out", "schema"):
+        if isinstance(document.get(name), str):
+            document[name] = str(folder / document[name])
+    data = document.get("data", [])
+    document["data"] = [
+        _relative(each, folder) for each in (data if isinstance(data, list) else [data])
+    ]
+    return document
+
+
+def _relative(name: Any, folder: Path) -> Any:
+    """Return the path of a file, a folder or DIR:NAME next to the campaign file, or the name."""
+    place, colon, rest = name.partition(":") if isinstance(name, str) else ("", "", "")
+    if place and place not in NAMES and (folder / place).exists():
+        return f"{folder / place}{colon}{rest}"
+    return name
+
+
+def _checked(key: str, value: Any) -> Any:
+    """Return a value of a document: lists of text or numbers, text, or as it is."""
+    if key not in KEYS:
+        raise InvalidInput(f"campaign must have only known keys; got {key!r}. {nearest(key, KEYS)}")
+    if value is None:
+        return None
+    if key in LISTS and not isinstance(value, list):
+        value = [value]
+    if key in TEXTS:
+        for each in value if key in LISTS else [value]:
+            if not isinstance(each, str):
+                raise InvalidInput(f"{key} must be text; got {each!r}. Write it in quotes.")
+    return _numbers(key, value) if key in NUMBERS else value
+
+
+def _numbers(key: str, values: list[Any]) -> list[float]:
+    try:
+        if any(isinstance(value, bool) for value in values):
+            raise TypeError
+        return [float(value) for value in values]
+    except (TypeError, ValueError):
+        raise InvalidInput(
+            f"{key} must be numbers; got {values!r}. Write them as 1 4 inf, or [1, 4, inf]."
+        ) from None

@@ -1,0 +1,234 @@
+"""Open loop: requests leave at a fixed rate, however long the answers take."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import numpy as np
+
+from discreet.billboard.client import Client, Decision
+from discreet.data.dataset import Dataset
+from discreet.errors import InvalidInput, ServiceError
+from discreet.outcome import UNIT_LOSS, Outcome
+
+THREADS = 64
+"""The most requests under way at once; waiting for a free place counts as latency."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Habits:
+    """How people answer: the shares of late, missing and doubled losses."""
+
+    late: float = 0.0
+    late_by: float = 0.0
+    missing: float = 0.0
+    duplicates: float = 0.0
+
+
+@dataclass
+class Played:
+    """What happened. ``losses`` has (seconds since the start, loss, release) of each decision."""
+
+    losses: list[tuple[float, float, int]] = field(default_factory=list)
+    stored: int = 0
+    missing: int = 0
+    seconds: float = 0.0
+    latency: dict[str, list[float]] = field(default_factory=lambda: {"decide": [], "observe": []})
+    answers: dict[str, Counter[str]] = field(
+        default_factory=lambda: {"decide": Counter(), "observe": Counter()}
+    )
+
+
+def play(
+    client: Client,
+    contexts: Sequence[Any],
+    labels: Sequence[int | str],
+    *,
+    rate: float,
+    habits: Habits,
+    outcome: Outcome = UNIT_LOSS,
+    users: bool = False,
+    seed: int = 0,
+) -> Played:
+    """Ask for every context and report its loss: 0 where the action is the label, else 1.
+
+    Where the service hears rewards, those are the highest and the lowest reward.
+    """
+    player = _Player(client, habits, outcome, users, seed)
+    return asyncio.run(player.play(contexts, labels, rate))
+
+
+class _Player:
+    def __init__(
+        self, client: Client, habits: Habits, outcome: Outcome, users: bool, seed: int
+    ) -> None:
+        self._client, self._habits, self._users = client, habits, users
+        self._outcome = outcome
+        self._draws = np.random.default_rng(seed)
+        self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="traffic")
+        self._played = Played()
+
+    async def play(
+        self, contexts: Sequence[Any], labels: Sequence[int | str], rate: float
+    ) -> Played:
+        began = time.monotonic()
+        people = []
+        for row, (context, label) in enumerate(zip(contexts, labels, strict=True)):
+            due = began + row / rate
+            await asyncio.sleep(due - time.monotonic())
+            draws = self._draws.random(3)
+            person = self._person(row, context, label, due, due - began, draws)
+            people.append(asyncio.create_task(person))
+        await asyncio.gather(*people)
+        self._played.seconds = time.monotonic() - began
+        self._pool.shutdown()
+        return self._played
+
+    async def _person(
+        self, row: int, context: Any, label: int | str, due: float, since: float, draws: Any
+    ) -> None:
+        """One decision and what becomes of its loss."""
+        played, habits = self._played, self._habits
+        user = f"person {row}" if self._users else None
+        decision: Decision | None = await self._ask(
+            "decide", due, lambda: self._client.decide(context, user=user)
+        )
+        if decision is None:
+            return
+        loss = float(decision.action != label)
+        played.losses.append((since, loss, decision.release))
+        played.stored += decision.stored
+        if draws[0] < habits.missing:
+            played.missing += 1
+            return
+        if draws[1] < habits.late:
+            await asyncio.sleep(habits.late_by)
+        told = {self._outcome.word: self._outcome.value_of(loss)}
+        for _ in range(1 + (draws[2] < habits.duplicates)):
+            await self._ask(
+                "observe", time.monotonic(), lambda: self._client.observe(decision, **told)
+            )
+
+    async def _ask(self, kind: str, due: float, request: Callable[[], T]) -> T | None:
+        """One request; its time counts from the moment it should have left."""
+        answer, code = None, "200"
+        try:
+            answer = await asyncio.get_running_loop().run_in_executor(self._pool, request)
+        except ServiceError as error:
+            code = f"{error.status} {error.code}" if error.status else "no answer"
+        self._played.latency[kind].append(time.monotonic() - due)
+        self._played.answers[kind][code] += 1
+        return answer
+
+
+PARTS = 10
+"""Stretches of time over which the loss is averaged."""
+EXPECTED = ("200", "410 over")
+"""Answers that a healthy service gives; 410 is for a loss that came too late."""
+
+
+def summary(played: Played) -> dict[str, Any]:
+    """One JSON object; times of requests in milliseconds."""
+    return {
+        "seconds": played.seconds,
+        "decided": len(played.losses),
+        "stored": played.stored,
+        "missing": played.missing,
+        "loss": float(np.mean([loss for _, loss, _ in played.losses])) if played.losses else None,
+        "loss_over_time": _over_time(played),
+        "latency_ms": {kind: _percentiles(each) for kind, each in played.latency.items()},
+        "answers": {kind: dict(sorted(each.items())) for kind, each in played.answers.items()},
+        "errors": sum(
+            count
+            for each in played.answers.values()
+            for code, count in each.items()
+            if code not in EXPECTED
+        ),
+    }
+
+
+def _over_time(played: Played) -> list[dict[str, Any]]:
+    """Mean loss of stretches with equally many decisions, in the order they were asked for."""
+    if not played.losses:
+        return []
+    ordered = sorted(played.losses)
+    stretches = np.array_split(np.arange(len(ordered)), min(PARTS, len(ordered)))
+    rows = [[ordered[place] for place in stretch] for stretch in stretches]
+    return [
+        {
+            "until": part[-1][0],
+            "decisions": len(part),
+            "loss": float(np.mean([loss for _, loss, _ in part])),
+            "release": max(release for _, _, release in part),
+        }
+        for part in rows
+    ]
+
+
+def _percentiles(seconds: list[float]) -> dict[str, float] | None:
+    if not seconds:
+        return None
+    p50, p90, p99, most = (1000 * np.quantile(seconds, [0.5, 0.9, 0.99, 1.0])).tolist()
+    return {"p50": p50, "p90": p90, "p99": p99, "max": most}
+
+
+def contexts(data: Dataset, schema: Mapping[str, Any]) -> list[Any]:
+    """Every row as a context that the service accepts.
+
+    An array service takes the numbers as they are. Else the first field takes the first column,
+    and so on: a number is stretched to the declared range, all else is cut at quantiles: a
+    category into its values, a flag into two, a hashed word into ten, a date into hours.
+    """
+    if data.n_actions > schema["n_actions"]:
+        raise InvalidInput(
+            f"data must have at most as many classes as the service has actions, "
+            f"{schema['n_actions']}; {data.name} has {data.n_actions}. Choose another set."
+        )
+    features = schema["features"]
+    wide = features["dimension"] if features["kind"] == "UnitBall" else len(features["fields"])
+    exact = features["kind"] == "UnitBall"
+    if data.dimension < wide or (exact and data.dimension != wide):
+        raise InvalidInput(
+            f"data must have {'' if exact else 'at least '}{wide} columns for the schema of the "
+            f"service; {data.name} has {data.dimension}. Choose another set."
+        )
+    if exact:
+        rows: list[Any] = data.contexts.tolist()
+        return rows
+    fields = features["fields"]
+    columns = [_column(field, data.contexts[:, place]) for place, field in enumerate(fields)]
+    names = [field["name"] for field in fields]
+    return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def labels(data: Dataset, schema: Mapping[str, Any]) -> list[int | str]:
+    """The right action of every row, as the service calls it: class 0 is its first action."""
+    names = schema["actions"]
+    numbers: list[int] = data.labels.tolist()
+    return [number if names is None else names[number] for number in numbers]
+
+
+def _column(field: Mapping[str, Any], values: np.ndarray[Any, Any]) -> list[Any]:
+    if field["kind"] == "Number":
+        low, high = float(field["low"]), float(field["high"])
+        spread = float(np.ptp(values)) or 1.0
+        numbers: list[Any] = np.clip(
+            low + (high - low) * (values - values.min()) / spread, low, high
+        ).tolist()
+        return numbers
+    words: list[Any] = {
+        "Flag": [False, True],
+        "Category": field.get("values", []),
+        "Hashed": [f"word {place}" for place in range(10)],
+        "Date": [f"2026-01-{1 + hour:02}T{hour:02}:00" for hour in range(24)],
+    }[field["kind"]]
+    cuts = np.quantile(values, np.arange(1, len(words)) / len(words))
+    return [words[place] for place in np.searchsorted(cuts, values, side="right")]

@@ -1,0 +1,154 @@
+"""Forecast of a plan before any data: batches, noise, cost of each release, best attacker."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from itertools import zip_longest
+from typing import Any
+
+from discreet.outlook import (
+    HELPFUL,
+    LARGEST_SPREAD,
+    SampleSizes,
+    prediction_noise,
+    too_few,
+    too_noisy,
+)
+from discreet.plan import Plan
+from discreet.plan_size import plan_size
+from discreet.privacy.accounting import epsilon
+from discreet.privacy.attacker import attacker
+from discreet.privacy.events import assumptions, to_json
+from discreet.privacy.groups import epsilon_apart, epsilon_together, person_event
+from discreet.privacy.ledger import disjoint, relation
+from discreet.privacy.participation import ONCE
+from discreet.schedule import Schedule
+
+OPEN_ENDED = 25
+"""Number of batches listed without a horizon: nearly a million rounds by default."""
+
+
+def plan_forecast(
+    plan: Plan, rows: int | None = None, sizes: SampleSizes | None = None
+) -> dict[str, Any]:
+    """Return batches, noise, the cost of each release, and the noise of predicted losses.
+
+    ``rows`` is the horizon of a plan without one. With ``sizes`` predictions count as helpful from
+    the batch at which they detect the difference that the sample sizes are for.
+    """
+    if plan.horizon is None and rows is not None:
+        plan = replace(plan, horizon=rows)
+    schedule = plan.schedule
+    count = len(schedule.lengths()) if plan.horizon else OPEN_ENDED
+    norm = plan.mechanism.noise_norm
+    noise = prediction_noise(plan, count) or []
+    batches = [
+        _batch(plan, schedule, number, size)
+        for number, size in zip_longest(range(1, count + 1), noise)
+    ]
+    if sizes is None:
+        helpful = [n for n, z in enumerate(noise, start=1) if z <= HELPFUL * LARGEST_SPREAD]
+    else:
+        own = sizes.at(plan.budget.epsilon).personal
+        needed = math.inf if own is None else own
+        ends = ((n, schedule.start(n + 1)) for n in range(1, count + 1) if schedule.fitted(n))
+        helpful = [number for number, end in ends if end >= needed]
+    event, often = plan.event, plan.participation
+    early = plan.releases_on_last_answer
+    because = disjoint(control=plan.control is not None, on_last_answer=early)
+    assumed = [because] if often is None else [because, often.assumption]
+    return {
+        "format": "discreet-outlook/1",
+        "plan": plan.to_config(),
+        "plan_digest": plan.digest,
+        "explanation": plan.explain(),
+        "features": plan.features.p,
+        "guarantee": {
+            **_cost(plan, person_event(event, often or ONCE)),
+            "unit": plan.unit,
+            "relation": relation(often, early),
+            "assumptions": [*assumed, *assumptions(event)] if plan.budget.private else [],
+        },
+        "attacker": _attacker(plan),
+        "noise": {"scales": _scales(plan), "expected_norm": norm, "event": to_json(event)},
+        "helpful_from_batch": helpful[0] if helpful else None,
+        "rewards": None if sizes is None else reward_document(plan, sizes),
+        "warning": too_noisy(plan) if sizes is None else too_few(plan, sizes),
+        "size": _size(plan),
+        "batches": batches,
+    }
+
+
+def _size(plan: Plan) -> dict[str, Any]:
+    """Return bytes of a document, seconds and bytes of a fit, where they are known."""
+    size = plan_size(plan)
+    return {
+        "document_bytes": size.document,
+        "fit_seconds": size.seconds,
+        "fit_memory_bytes": size.memory,
+        "warning": size.warning,
+    }
+
+
+def _batch(plan: Plan, schedule: Schedule, number: int, noise: float | None) -> dict[str, Any]:
+    records, fitted = schedule.length(number), schedule.fitted(number)
+    most = plan.participation or ONCE
+    so_far = person_event(plan.event, replace(most, batches=min(number, most.batches)))
+    return {
+        "number": number,
+        "rounds_before": schedule.start(number),
+        "records": records,
+        "fitted": fitted,
+        "release": _cost(plan, so_far) if fitted else None,
+        "prediction_noise": noise,
+    }
+
+
+def _cost(plan: Plan, event: Any) -> dict[str, float]:
+    """Return ε and δ of one event; δ is zero for pure ε."""
+    pure = epsilon(event, 0.0)
+    if math.isfinite(pure) or not plan.budget.private:
+        return {"epsilon": pure, "delta": 0.0}
+    return {"epsilon": epsilon(event, plan.budget.delta), "delta": plan.budget.delta}
+
+
+def _attacker(plan: Plan) -> dict[str, Any]:
+    """Return the success rate of the best attacker on one unit."""
+    found = attacker(person_event(plan.event, plan.participation or ONCE))
+    return {
+        "success": found.success,
+        "exact": found.exact,
+        "sentence": found.sentence(plan.unit),
+    }
+
+
+def forecast_for_person(plan: Plan, records: int) -> dict[str, Any]:
+    """Return the guarantee for a person who contributes a number of records."""
+    event = plan.event
+    delta = _cost(plan, event)["delta"]
+    return {
+        "records": records,
+        "epsilon_in_different_batches": epsilon_apart(event, delta, records),
+        "epsilon_in_one_batch": epsilon_together(event, delta, records),
+        "delta": delta,
+    }
+
+
+def _scales(plan: Plan) -> dict[str, float]:
+    """Return the noise scales that calibration fixed."""
+    numbers = {**vars(plan.mechanism)}
+    if plan.loss_sums is not None:
+        numbers["part_losses"] = plan.loss_sums.sigma
+    return {name: value for name, value in numbers.items() if isinstance(value, float)}
+
+
+def reward_document(plan: Plan, found: SampleSizes) -> dict[str, Any]:
+    """Return sample sizes with the rewards that they are for, as plain values."""
+    return {
+        "mean": found.mean,
+        "spread": found.spread,
+        "difference": found.difference,
+        "range": [plan.outcome.low, plan.outcome.high],
+        "sample_sizes": [size._asdict() for size in found.table],
+    }
