@@ -191,15 +191,15 @@ def checked(source: Source, name: str) -> Ledger:
 
 
 def complaints(
-    ledger: Mapping[str, Any], found: Recomputed, told: Mapping[str, float]
+    ledger: Mapping[str, Any], found: Recomputed, stated: Mapping[str, float]
 ) -> list[str]:
     wrong, recomputed = [], epsilon_text(found.epsilon, 5)
     for name, who in (("epsilon", "the ledger's own ε"), ("said_epsilon", "the ε that was sent")):
-        if name in told and not agree(told[name], found.epsilon):
-            wrong.append(f"{who} is {epsilon_text(told[name], 5)}, recomputed {recomputed}")
+        if name in stated and not agree(stated[name], found.epsilon):
+            wrong.append(f"{who} is {epsilon_text(stated[name], 5)}, recomputed {recomputed}")
     for name in ("delta", "said_delta"):
-        if name in told and told[name] != found.delta:
-            wrong.append(f"δ is {told[name]:g}, recomputed {found.delta:g}")
+        if name in stated and stated[name] != found.delta:
+            wrong.append(f"δ is {stated[name]:g}, recomputed {found.delta:g}")
     budget = float(ledger["budget"]["epsilon"])
     if found.epsilon > budget * (1.0 + AGREE):
         wrong.append(

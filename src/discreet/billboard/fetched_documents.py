@@ -39,9 +39,9 @@ def fetch(url: str, what: str, scope: str) -> bytes:
         with urlopen(request, timeout=SECONDS) as answer:
             return bytes(answer.read(LARGEST))
     except (URLError, TimeoutError, OSError) as error:
-        told = getattr(error, "code", None) or getattr(error, "reason", None) or error
+        reason = getattr(error, "code", None) or getattr(error, "reason", None) or error
         raise InvalidInput(
-            f"service must answer with its {what}; {url} does not ({told}). Check the address, "
+            f"service must answer with its {what}; {url} does not ({reason}). Check the address, "
             f"and DISCREET_API_KEY for a key with the scope {scope}."
         ) from None
 

@@ -145,8 +145,8 @@ def _meter(total: int, quiet: bool) -> Any:
     if quiet or not sys.stderr.isatty():
         return None
 
-    def told(done: int, finding: Finding) -> None:
+    def show(done: int, finding: Finding) -> None:
         line = f"{done} of {total}: {finding.subject}, {finding.question}"[:78].ljust(78)
         print(f"\r{line}", end="\n" if done == total else "", file=sys.stderr, flush=True)
 
-    return told
+    return show

@@ -274,16 +274,16 @@ def report(args: argparse.Namespace) -> Answer:
     out = Path(args.out) if args.out else folder / "report"
     curves = args.curves if len(args.curves) > 1 else args.curves[0]
     document = write(folder, out, args.select, curves)
-    said = [str(line) for key in ("summary", "missing") for line in _listed(document.get(key))]
-    return Answer(document, "\n".join([*said, f"page     {out / 'index.html'}"]))
+    lines = [str(line) for key in ("summary", "missing") for line in _listed(document.get(key))]
+    return Answer(document, "\n".join([*lines, f"page     {out / 'index.html'}"]))
 
 
 def compare(args: argparse.Namespace) -> Answer:
     """Our win rates beside the published ones."""
     installed("campaign", "for campaigns", *NEEDED)
-    from discreet.lab.report.compare import compare as beside
+    from discreet.lab.report.compare import compare as compared
 
-    comparison = beside(Path(args.folder))
+    comparison = compared(Path(args.folder))
     document = comparison.document()
     lines = comparison.sentences()
     if args.cells:

@@ -96,8 +96,8 @@ def list_(args: argparse.Namespace) -> Answer:
 def pause(args: argparse.Namespace) -> Answer:
     """Mode frozen."""
     _folder(args).pause(args.name)
-    said = f"{args.name} is paused: decisions are served and not stored"
-    return Answer({"name": args.name, "mode": "frozen"}, said)
+    text = f"{args.name} is paused: decisions are served and not stored"
+    return Answer({"name": args.name, "mode": "frozen"}, text)
 
 
 def resume(args: argparse.Namespace) -> Answer:
@@ -109,8 +109,8 @@ def resume(args: argparse.Namespace) -> Answer:
 def end(args: argparse.Namespace) -> Answer:
     """For good."""
     _folder(args).end(args.name)
-    said = f"{args.name} is ended: decisions are served by its last policy and not stored"
-    return Answer({"name": args.name, "mode": "ended"}, said)
+    text = f"{args.name} is ended: decisions are served by its last policy and not stored"
+    return Answer({"name": args.name, "mode": "ended"}, text)
 
 
 def archive(args: argparse.Namespace) -> Answer:

@@ -90,18 +90,18 @@ def import_(args: argparse.Namespace) -> Answer:
         plan = experiment_from(args).plan
     columns = log_columns(args.log)
     word = plan.outcome.word
-    told = getattr(args, word) or ("cost" if word == "loss" and "cost" in columns else word)
+    outcome = getattr(args, word) or ("cost" if word == "loss" and "cost" in columns else word)
     wrong = args.reward if word == "loss" else args.loss
     if wrong:
         raise InvalidInput(
             f"log must have a {word}, which the plan declares; got another kind. "
             f"Write --{word} COLUMN, or change the outcome of the plan."
         )
-    beside = {"action": args.action, word: told}
+    named = {"action": args.action, word: outcome}
     if user is not None:
-        beside["user"] = user
-    values = {kind: _column(columns, name, kind) for kind, name in beside.items()}
-    contexts = _contexts(plan, columns, [*beside.values(), "probability", *args.ignore])
+        named["user"] = user
+    values = {kind: _column(columns, name, kind) for kind, name in named.items()}
+    contexts = _contexts(plan, columns, [*named.values(), "probability", *args.ignore])
     if args.public:
         return _prior(args, plan, contexts, values, word)
     if settings is not None:
@@ -144,9 +144,11 @@ def _into_service(
     from discreet.service.storage.faults import in_one_line
     from discreet.service.storage.locations import open_database
 
-    told = {"losses": None, "reward": None}
-    told["losses" if word == "loss" else "reward"] = values[word]
-    rows = logged_rows(settings.plan, contexts, values["action"], **told, user=values.get("user"))
+    outcome = {"losses": None, "reward": None}
+    outcome["losses" if word == "loss" else "reward"] = values[word]
+    rows = logged_rows(
+        settings.plan, contexts, values["action"], **outcome, user=values.get("user")
+    )
     with in_one_line(open_database(settings)):
         batches = import_log(settings, rows)
     count = len(rows.actions)
@@ -163,10 +165,12 @@ def _prior(
 ) -> Answer:
     from discreet.simulate.warm_start import prior_from_logs
 
-    told = {"losses" if word == "loss" else "reward": values[word]}
+    outcome = {"losses" if word == "loss" else "reward": values[word]}
     weight = 1.0 if args.weight is None else args.weight
     source = f"public log {Path(args.log).name}"
-    prior = prior_from_logs(plan, contexts, values["action"], **told, weight=weight, source=source)
+    prior = prior_from_logs(
+        plan, contexts, values["action"], **outcome, weight=weight, source=source
+    )
     replace(plan, prior=prior)  # fails now, if at all
     path = f"{args.out}.prior.json"
     write(path, as_json(to_config(prior)) + "\n")
@@ -193,8 +197,8 @@ def _into_state(
     if plan.imported is None:
         plan = replace(plan, imported=rows)
     learner = Learner(plan)
-    told = {"losses" if word == "loss" else "reward": values[word]}
-    learner.import_log(contexts, values["action"], **told, user=values.get("user"))
+    outcome = {"losses" if word == "loss" else "reward": values[word]}
+    learner.import_log(contexts, values["action"], **outcome, user=values.get("user"))
     learner.released.save(files[1])
     spent = learner.ledger.spent()
     learner.save(files[0])

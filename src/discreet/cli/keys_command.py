@@ -64,8 +64,8 @@ def create(args: argparse.Namespace) -> Answer:
             rate=args.rate,
             known=api_keys.SCOPES if args.folder is None else (api_keys.SERVER,),
         )
-    said = f"key {key.id} for {' '.join(scopes)}, shown this once:\n{text}"
-    return Answer(key.shown() | {"key": text}, said)
+    lines = f"key {key.id} for {' '.join(scopes)}, shown this once:\n{text}"
+    return Answer(key.shown() | {"key": text}, lines)
 
 
 def list_(args: argparse.Namespace) -> Answer:

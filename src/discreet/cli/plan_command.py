@@ -109,11 +109,11 @@ def _guarantee_lines(guarantee: dict[str, Any]) -> list[str]:
 def _person_lines(person: dict[str, Any] | None) -> list[str]:
     if person is None:
         return []
-    apart, together = (
+    different, together = (
         epsilon_text(person[f"epsilon_in_{where}"]) for where in ("different_batches", "one_batch")
     )
     return [
-        f"A person   with {person['records']} records: ε = {apart} if they lie in different "
+        f"A person   with {person['records']} records: ε = {different} if they lie in different "
         f"batches, {together} if all lie in one, at δ = {person['delta']:g}"
     ]
 

@@ -86,16 +86,16 @@ def show(args: argparse.Namespace) -> Answer:
     known = {each.number: each for each in quality(released)}
     word = released.outcome.word
     releases = [_summary(item, delta, known.get(item.number), word) for item in released.items]
-    said = [sentence for item in released.items for sentence in assumptions(item.event)]
+    sentences = [sentence for item in released.items for sentence in assumptions(item.event)]
     document = {
         "file": args.file,
         "plan": plan,
         "rounds": released.rounds,
-        "assumptions": list(dict.fromkeys(said)),
+        "assumptions": list(dict.fromkeys(sentences)),
         "releases": releases,
     }
-    fared = {number: each.text for number, each in known.items()}
-    return Answer(document, "\n".join(_lines(document, released, fared)))
+    outcomes = {number: each.text for number, each in known.items()}
+    return Answer(document, "\n".join(_lines(document, released, outcomes)))
 
 
 def _summary(item: Release, delta: float, known: Quality | None, word: str) -> dict[str, Any]:
@@ -116,7 +116,7 @@ def _summary(item: Release, delta: float, known: Quality | None, word: str) -> d
     }
 
 
-def _lines(document: dict[str, Any], released: Released, fared: dict[int, str]) -> list[str]:
+def _lines(document: dict[str, Any], released: Released, outcomes: dict[int, str]) -> list[str]:
     plan, budget = document["plan"], document["plan"]["budget"]
     rows = [
         [
@@ -125,20 +125,20 @@ def _lines(document: dict[str, Any], released: Released, fared: dict[int, str]) 
             epsilon_text(each["epsilon"]),
             f"{each['delta']:g}" if math.isfinite(each["epsilon"]) else "–",
             each["event"]["kind"],
-            fared.get(each["number"], "–"),
+            outcomes.get(each["number"], "–"),
             each["digest"][:12],
         ]
         for each in document["releases"]
     ]
     header = ["release", "records", "ε", "δ", "event", f"mean {released.outcome.word}", "digest"]
-    asked = guarantee_text(float(budget["epsilon"]), float(budget["delta"]))
+    planned = guarantee_text(float(budget["epsilon"]), float(budget["delta"]))
     named = "" if released.actions is None else f" ({listed(released.actions)})"
     return [
         f"{len(rows)} releases from {document['rounds']:,} rounds; "
         f"{plan['n_actions']} actions{named}",
         f"{config_text(plan['policy'])} with {config_text(plan['oracle'])}",
         *_not_private(document["releases"]),
-        f"budget of the plan: {asked} for one {plan['unit']}",
+        f"budget of the plan: {planned} for one {plan['unit']}",
         *(f"assumes {sentence}" for sentence in document["assumptions"]),
         *(["", *table(header, rows)] if rows else []),
     ]

@@ -69,7 +69,7 @@ def schema(args: argparse.Namespace) -> Answer:
     if args.out is None:
         return Answer(document, text.rstrip("\n"))
     write(args.out, text, keep=True)
-    told = f"{len(made.fields)} columns with {made.p} features; {len(left_out)} left out"
+    counts = f"{len(made.fields)} columns with {made.p} features; {len(left_out)} left out"
     return Answer(
-        document, f"written to {args.out}: {told}\nRead it and correct it before you use it."
+        document, f"written to {args.out}: {counts}\nRead it and correct it before you use it."
     )

@@ -138,6 +138,6 @@ def _lines(document: Mapping[str, Any], outcome: Outcome) -> list[str]:
     ]
     lines += [*table(["milliseconds", "p50", "p90", "p99", "max"], rows), ""]
     for kind, answers in document["answers"].items():
-        told = ", ".join(f"{count:,} × {code}" for code, count in answers.items())
-        lines.append(f"answers to {kind}: {told or 'none'}")
+        counted = ", ".join(f"{count:,} × {code}" for code, count in answers.items())
+        lines.append(f"answers to {kind}: {counted or 'none'}")
     return lines

@@ -111,10 +111,10 @@ class _Player:
             return
         if draws[1] < habits.late:
             await asyncio.sleep(habits.late_by)
-        told = {self._outcome.word: self._outcome.value_of(loss)}
+        value = {self._outcome.word: self._outcome.value_of(loss)}
         for _ in range(1 + (draws[2] < habits.duplicates)):
             await self._ask(
-                "observe", time.monotonic(), lambda: self._client.observe(decision, **told)
+                "observe", time.monotonic(), lambda: self._client.observe(decision, **value)
             )
 
     async def _ask(self, kind: str, due: float, request: Callable[[], T]) -> T | None:

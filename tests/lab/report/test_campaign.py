@@ -12,7 +12,6 @@ import xml.etree.ElementTree as ET
 import numpy as np
 import pyarrow as pa
 import pytest
-from lab.report.test_report import References
 
 from discreet.errors import InvalidInput
 from discreet.lab.report import campaign_report, figure_style
@@ -37,6 +36,7 @@ from lab.report.folders import (
     write_rows,
     write_tables,
 )
+from lab.report.test_report import References
 from tolerances import EXACT
 from wording import refused
 

@@ -16,7 +16,7 @@ from discreet.lab.report import compare as module
 from discreet.lab.report.compare import CELLS, compare
 from discreet.lab.report.paper_results import CITATION, paper_sets, published
 from discreet.lab.report.runs import SHORT
-from discreet.lab.report.win_rates import COLUMNS
+from discreet.lab.report.win_rates import RATE_COLUMNS
 from lab.report.folders import SCHEMA, about, grid, run, write_rows, write_tables
 from tolerances import EXACT
 from wording import refused
@@ -34,7 +34,7 @@ def published_rows():
 
 def test_the_published_table_comes_with_the_package():
     rows = published_rows()
-    assert tuple(rows[0]) == COLUMNS
+    assert tuple(rows[0]) == RATE_COLUMNS
     assert len(rows) == 5 * 7 * 7
     for row in rows:
         wins, ties, losses = (int(row[name]) for name in ("wins", "ties", "losses"))

@@ -1,4 +1,4 @@
-"""Columns scaled by ranges, for evaluation: a labelled set comes without declared ranges.
+"""Scaling of columns by ranges, for evaluation: a labelled set has no declared ranges.
 
 A deployer declares public ranges (``Schema``). Here the least and the greatest value of a column
 stand for them, which looks at the data, so results are not private. [docs/data.md]
@@ -17,7 +17,7 @@ NOT_PRIVATE = "columns were scaled with the data's own ranges, which is not priv
 
 
 def scaled(contexts: np.ndarray[Any, Any], features: str) -> np.ndarray[Any, Any]:
-    """Contexts (n, d) whose columns are scaled, still to be mapped by ``UnitBall``.
+    """Return contexts (n, d) with scaled columns, before ``UnitBall`` maps them.
 
     ``raw`` leaves them alone. ``ranges`` maps each column to [−1, 1] by its own range, adds squares
     of few columns and divides, as ``Schema`` does with declared ranges; ``wide`` takes ranges three

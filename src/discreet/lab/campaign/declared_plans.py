@@ -1,4 +1,4 @@
-"""Algorithms that a campaign file declares: plans of one's own, with lists of values to try.
+"""Algorithms that a campaign file declares: plans with lists of values to try.
 
 An entry names a policy and an oracle, built in or registered; a list of values stands for one
 setting each, and all combinations are played. The mechanism is that of the whole campaign.
@@ -30,10 +30,10 @@ PARTS = {
     "policy": ({"kind": "AdaptivePO"}, POLICIES),
     "oracle": ({"kind": "PooledRidge"}, ORACLES),
 }
-"""What stands for a part that is not given, and the classes that it may name."""
+"""Default of each part, and the classes that it may name."""
 WORDS = ("feedback", "losses", "first_batch", "growth", "half_life", "floor")
 JOINT = "interactions"
-"""Makes classes the items of a catalogue, whose only feature is which class they are."""
+"""Key that makes classes the items of a catalogue, with the class as their only feature."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class OwnPlans:
 
     @classmethod
     def of(cls, document: Any) -> OwnPlans:
-        """From an entry of ``[[plans]]``; unknown keys and names are refused."""
+        """Return the algorithm of an entry of ``[[plans]]``; refuse unknown keys and names."""
         if not isinstance(document, Mapping):
             raise InvalidInput(
                 f"plans must be tables with a name; got {document!r}. Write [[plans]] above each."
@@ -67,17 +67,17 @@ class OwnPlans:
         return made
 
     def to_document(self) -> dict[str, Any]:
-        """The entry as it was declared."""
+        """Return the entry as it was declared."""
         return dict(json.loads(self.declared))
 
     @property
     def oracles(self) -> tuple[str, ...]:
-        """The kinds of oracles among its plans."""
+        """Kinds of oracles among its plans."""
         return tuple(dict.fromkeys(each["kind"] for each in self._settings("oracle")))
 
     @property
     def classes(self) -> tuple[type[Any], ...]:
-        """The classes of users that its plans need."""
+        """Registered classes that its plans need."""
         own = {**POLICIES.own, **ORACLES.own}
         kinds = [each["kind"] for part in PARTS for each in self._settings(part)]
         return tuple(dict.fromkeys(own[kind] for kind in kinds if kind in own))
@@ -85,7 +85,7 @@ class OwnPlans:
     def plans(
         self, n_actions: int, dimension: int, epsilons: Sequence[float], mechanism: str
     ) -> tuple[Plan, ...]:
-        """All combinations, at every privacy level."""
+        """Return all combinations, at every privacy level."""
         document = self.to_document()
         words = {key: value for key, value in document.items() if key in WORDS}
         kinds: dict[str, Any] = {"n_actions": n_actions, "features": UnitBall(dimension)}
@@ -104,12 +104,12 @@ class OwnPlans:
         )
 
     def _settings(self, part: str) -> list[dict[str, Any]]:
-        """One table per combination of listed values."""
+        """Return one table per combination of listed values."""
         usual, registry = PARTS[part]
         given = self.to_document().get(part, usual)
         tables = given if isinstance(given, list) else [given]
         for each in tables:
-            from_config(registry, _first(each), f"plans.{part}")  # complains
+            from_config(registry, _first(each), f"plans.{part}")  # raises InvalidInput
             if "mechanism" in each:
                 raise InvalidInput(
                     f"plans.{part} must leave the mechanism to the campaign; got "
@@ -119,7 +119,7 @@ class OwnPlans:
 
 
 def _classes_as_items(n_actions: int, dimension: int, interactions: Any) -> dict[str, Any]:
-    """A catalogue of the classes, and joint features of a context and a class."""
+    """Return a catalogue of the classes, and joint features of a context and a class."""
     names = tuple(f"class {number}" for number in range(n_actions))
     schema = Schema([Category("class", names)])
     products = dimension * (schema.p - 1)
@@ -136,7 +136,7 @@ def _combinations(table: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _first(table: Any) -> Any:
-    """One combination, for checks of names and types."""
+    """Return one combination, for checks of names and types."""
     if not isinstance(table, Mapping):
         return table
     empty = next((key for key, value in table.items() if value == []), None)

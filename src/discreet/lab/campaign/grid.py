@@ -1,4 +1,4 @@
-"""The grid of a campaign: which runs each data set plays, in an order that does not change."""
+"""Grid of a campaign: the runs of each data set, in a fixed order."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from discreet.validate import one_of, positive, whole
 
 ALGORITHMS = (*PAPER_POLICIES, "BonusPO", "Default", *ROUNDS)
 GRID_ORACLES = ("Ridge", "Logistic")
-"""Those that the grid's policies are played with; ``Default`` and own plans have their own."""
+"""Oracles of the grid's policies; ``Default`` and declared plans have other ones."""
 MECHANISMS = ("paper", "structured")
 PRESETS: Mapping[str, Mapping[str, Any]] = {
     "paper": {"epsilons": EPSILONS, "seeds": 10},
@@ -58,7 +58,7 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
         "mechanism": "structured",
     },
 }
-"""``Default``, in all of them, is the plan that discreet makes when it is told nothing, untuned."""
+"""``Default``, in all of them, is the untuned plan with all defaults."""
 USUAL: Mapping[str, Any] = {
     "mechanism": "paper",
     "algorithms": (*PAPER_POLICIES, "Default"),
@@ -76,12 +76,12 @@ Key = tuple[str, float, float, str]
 
 @dataclass(frozen=True)
 class Grid:
-    """Everything public about the runs, the same for every data set.
+    """Public description of the runs, the same for every data set.
 
-    Beside the ``ALGORITHMS``, a registered policy is an algorithm, which plays its
+    In addition to ``ALGORITHMS``, a registered policy is an algorithm, which plays its
     ``campaign_settings`` on the paper's oracles; so is a registered oracle, which serves the
-    default policy. ``plans`` are algorithms that a campaign file declares; they are played beside
-    those that ``algorithms`` names.
+    default policy. ``plans`` are algorithms that a campaign file declares; they are played in
+    addition to those that ``algorithms`` names.
     """
 
     preset: str
@@ -94,9 +94,9 @@ class Grid:
     oracles: tuple[str, ...] = GRID_ORACLES
     plans_declared: tuple[OwnPlans, ...] = ()
     participation: Participation | None = None
-    """How often a user contributes, where ε is for a user and not for a decision."""
+    """Bound on the contributions of a user, where ε is for a user and not for a decision."""
     own: tuple[type[Any], ...] = field(init=False, repr=False, default=())
-    """The classes of users among the algorithms: they travel to the workers with the grid."""
+    """Registered classes among the algorithms; they are sent to the workers with the grid."""
 
     def __post_init__(self) -> None:
         one_of("preset", self.preset, PRESETS)
@@ -109,7 +109,7 @@ class Grid:
         for oracle in self.oracles:
             one_of("oracles", oracle, GRID_ORACLES)
         for epsilon in self.epsilons:
-            Budget(epsilon, DELTA)  # complains
+            Budget(epsilon, DELTA)  # raises InvalidInput
         for ridge in self.ridges:
             positive("ridges", ridge)
         whole("seeds", self.seeds, 1)
@@ -150,7 +150,7 @@ class Grid:
         return cls(preset=preset, **given)
 
     def union(self, other: Grid) -> Grid:
-        """The smallest grid that holds both; ``paper`` holds ``quick``, and that ``default``."""
+        """Return the smallest grid that includes both; of two presets the larger one is named."""
         presets = (self.preset, other.preset)
         return replace(
             self,
@@ -164,7 +164,7 @@ class Grid:
         )
 
     def to_document(self) -> dict[str, Any]:
-        """Words and numbers for the manifest; ε = ∞ is "inf", since JSON has no infinity."""
+        """Return plain values for the manifest; ε = ∞ is "inf", since JSON has no infinity."""
         lists = {
             "algorithms": list(self.algorithms),
             "epsilons": ["inf" if math.isinf(epsilon) else epsilon for epsilon in self.epsilons],
@@ -181,7 +181,7 @@ class Grid:
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> Grid:
-        """The grid that a manifest describes."""
+        """Return the grid that a manifest describes."""
         given = {name: value for name, value in document.items() if name not in ("delta", "plans")}
         register_named(document.get("algorithms", ()), document.get("plans", ()))
         given["plans_declared"] = tuple(map(OwnPlans.of, document.get("plans", ())))
@@ -196,7 +196,7 @@ class Grid:
 
     @property
     def families(self) -> tuple[str, ...]:
-        """Those with at least one run."""
+        """Families with at least one run."""
         own = (f"{each.__name__}.predictions" for each in self.own if each in ORACLES.own.values())
         declared = (f"{o}.{each.name}" for each in self.plans_declared for o in each.oracles)
         return tuple(family for family in (*FAMILIES, *own, *declared) if keys(self, family))
@@ -204,7 +204,7 @@ class Grid:
     def plans(
         self, family: str, n_actions: int, dimension: int
     ) -> Sequence[tuple[Key, Plan | RivalPlan]]:
-        """Every configuration of a family, at every privacy level."""
+        """Return every configuration of a family, at every privacy level."""
         oracle, _, kind = family.partition(".")
         if family in RIVAL_FAMILIES:
             return self._rivals(oracle, n_actions, dimension)
@@ -219,7 +219,7 @@ class Grid:
     def _rivals(
         self, rival: str, n_actions: int, dimension: int
     ) -> list[tuple[Key, Plan | RivalPlan]]:
-        """The runs of one class of rivals, published constants and tight ones together."""
+        """Return the runs of one class of rivals, with published and with tight constants."""
         made: list[tuple[Key, Plan | RivalPlan]] = []
         for algorithm in self.algorithms:
             if algorithm in ROUNDS and type(ROUNDS[algorithm][0]).__name__ == rival:
@@ -235,17 +235,17 @@ class Grid:
         return made
 
     def declared(self, algorithm: str) -> OwnPlans | None:
-        """The plans that a file declared under this name."""
+        """Return the plans that a file declares under this name."""
         return next((each for each in self.plans_declared if each.name == algorithm), None)
 
     def _kind(self, algorithm: str) -> str:
-        """The second word of its families; declared plans have batches, so families, apart."""
+        """Return the second part of its families; declared plans have separate families."""
         return algorithm if self.declared(algorithm) else _kind(algorithm)
 
 
 @lru_cache(maxsize=2 * len(ALGORITHMS))
 def _plans_of(grid: Grid, algorithm: str, n_actions: int, dimension: int) -> tuple[Plan, ...]:
-    """With all its oracles; cached, since the families of a data set need the same plans."""
+    """Return the plans of an algorithm with all its oracles, cached for all families."""
     made = _for_decisions(grid, algorithm, n_actions, dimension)
     often = grid.participation
     if often is None:
@@ -283,19 +283,19 @@ def _for_decisions(grid: Grid, algorithm: str, n_actions: int, dimension: int) -
 
 @lru_cache(maxsize=64)
 def schedule(grid: Grid, family: str) -> Schedule:
-    """The batches of a family: the paper's double, the default plan has its own."""
+    """Return the batches of a family: the paper's double, the default plan's grow by half."""
     return grid.plans(family, 2, 1)[0][1].schedule
 
 
 @lru_cache(maxsize=64)
 def keys(grid: Grid, family: str) -> tuple[Key, ...]:
-    """The names of a family's configurations, the same for every data set and mechanism."""
+    """Return the keys of a family's configurations, the same for every data set and mechanism."""
     anywhere = replace(grid, mechanism="paper").plans(family, 2, 1)
     return tuple(key for key, _ in anywhere)
 
 
 def _key(algorithm: str, plan: Plan, *, whole: bool) -> Key:
-    """``whole`` names every parameter of the oracle but the mechanism, which the campaign has."""
+    """Return the key of a plan; ``whole`` names every parameter of the oracle but the mechanism."""
     oracle = vars(plan.oracle)
     if whole:
         oracle = {key: value for key, value in oracle.items() if key != "mechanism"}
@@ -321,14 +321,14 @@ def _distinct(plans: Sequence[OwnPlans]) -> tuple[OwnPlans, ...]:
 
 
 def _playable(algorithm: str, oracles: Sequence[str]) -> bool:
-    """Whether an algorithm has a run with these oracles."""
+    """Return True if an algorithm has a run with these oracles."""
     if algorithm == "Default" or algorithm in ORACLES.own or algorithm in ROUNDS:
         return True
     return "Logistic" in oracles or not _all(algorithm)[0].needs_bounded_losses
 
 
 def _own(algorithm: str) -> type[Any] | None:
-    """The class of a user that has this name; entry points are loaded to find it."""
+    """Return the registered class with this name; entry points are loaded to find it."""
     if algorithm in ALGORITHMS:
         return None
     kind = POLICIES.get(algorithm) or ORACLES.get(algorithm)

@@ -1,4 +1,13 @@
-"""Where a campaign computes: device, memory and threads, and public words for them."""
+"""Hardware of a campaign: device, memory, threads, and several processes on one GPU.
+
+Most runs are too short to fill a GPU from one process, and separate processes take turns.
+NVIDIA's multi-process service runs their work concurrently. It is started for the time of a
+campaign where it is installed; without it results are the same, only slower.
+
+Triton compiles a kernel for each size of its tiles at the first call and keeps it in a folder that
+processes share (``TRITON_CACHE_DIR``, or ``~/.triton/cache``). In a campaign each process compiles
+some kernels first, so that none is compiled many times.
+"""
 
 from __future__ import annotations
 
@@ -24,21 +33,21 @@ from discreet.validate import one_of
 
 DEVICES = ("auto", "numpy", "cpu", "cuda")
 DTYPE = "float32"
-"""A loss is a mean of many rounds; the engine sums in float64 where sums are long."""
+"""Precision of runs: a loss is a mean of many rounds, and the engine adds long sums in float64."""
 SHARE = {"numpy": 0.5, "cpu": 0.5, "cuda": 0.76}
-"""Of the memory that is free: the engine's budget is an estimate, and others live here too. On a
-GPU torch holds up to 1.3 times the budget."""
+"""Share of the free memory that is used: the engine's budget is an estimate, and other programs
+run too. On a GPU torch holds up to 1.3 times the budget."""
 ENOUGH = 2**27
-"""Bytes for a job on a CPU: some dozens of runs at once, beyond which more gain little."""
+"""Bytes for a job on a CPU: some dozens of runs at once, beyond which more memory gains little."""
 LEAST = 2**24
-"""Below this, less memory does not help: a data set and its fits take more."""
+"""Least memory of a job: a data set and its fits take at least this."""
 WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
 
 def machine(device: str, jobs: int, memory: float | None = None) -> Machine:
-    """The machine of one job: ``memory`` (GiB, for all jobs) or what is free, shared out.
+    """Return the machine of one job, with its share of ``memory`` (GiB) or of the free memory.
 
-    Results must not depend on what else is running, so a budget of our own is a power of two.
+    Results must not depend on other programs, so a budget that is not given is a power of two.
     """
     device = choose(device)
     if memory is not None:
@@ -49,7 +58,7 @@ def machine(device: str, jobs: int, memory: float | None = None) -> Machine:
 
 
 def choose(device: str) -> str:
-    """``numpy``, ``cpu`` or ``cuda``; ``auto`` takes the fastest that is there."""
+    """Return ``numpy``, ``cpu`` or ``cuda``; ``auto`` takes the fastest available one."""
     one_of("device", device, DEVICES)
     torch: Any = _torch() if device != "numpy" else None
     if device == "auto":
@@ -68,7 +77,7 @@ def choose(device: str) -> str:
 
 
 def free_memory(device: str) -> int:
-    """Bytes that are free now, on the device or in the machine."""
+    """Return the free bytes on the device or in the machine."""
     if device == "cuda":
         return int(_torch().cuda.mem_get_info()[0])
     try:
@@ -81,14 +90,14 @@ def free_memory(device: str) -> int:
 
 
 def cores() -> int:
-    """Processor cores that this process may use."""
+    """Return the number of processor cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def described(device: str) -> str:
-    """A class of hardware, such as "two x86 cores": never a host or a user."""
+    """Return a class of hardware, such as "two x86 cores": never a host or a user."""
     if device == "cuda":
         return f"one {_torch().cuda.get_device_name()}"
     names = {"x86_64": "x86", "amd64": "x86", "aarch64": "ARM", "arm64": "ARM"}
@@ -100,10 +109,10 @@ def described(device: str) -> str:
 
 @contextmanager
 def one_thread(device: str) -> Iterator[None]:
-    """One thread a job: jobs share out the cores, and results do not depend on how many.
+    """Limit a job to one thread, so that jobs share the cores and results do not depend on them.
 
-    A product that threads split is summed in another order; and several jobs whose threads
-    outnumber the cores wait for each other.
+    A product that threads split is summed in another order, and jobs with more threads than
+    cores wait for each other.
     """
     from threadpoolctl import threadpool_limits
 
@@ -132,7 +141,7 @@ PIPE = "CUDA_MPS_PIPE_DIRECTORY"
 LOG = "CUDA_MPS_LOG_DIRECTORY"
 SECONDS = 30.0
 PROCESSES = 12
-"""More gain little: by then the GPU is busy with long sets, and the cores with short ones."""
+"""Largest default number of processes on a GPU: more gain little."""
 
 PROBE = """
 import ctypes
@@ -144,7 +153,7 @@ raise SystemExit(cuda.cuInit(0) or cuda.cuDevicePrimaryCtxRetain(ctypes.byref(co
 
 @contextmanager
 def shared_gpu(device: str, jobs: int) -> Iterator[bool]:
-    """Whether processes started meanwhile work on the GPU side by side."""
+    """Yield True if processes that are started meanwhile run concurrently on the GPU."""
     control = shutil.which(CONTROL)
     if device != "cuda" or jobs == 1 or control is None or PIPE in os.environ:
         yield PIPE in os.environ
@@ -162,11 +171,11 @@ def shared_gpu(device: str, jobs: int) -> Iterator[bool]:
 
 
 Kernel = tuple[str, int]
-"""A kernel, and a number of features or actions that needs the tile in question."""
+"""A kernel, and a number of features or actions that determines its tile."""
 
 
 def kernels(shapes: Iterable[tuple[int, int]]) -> list[Kernel]:
-    """Kernels that sets with these numbers of features and actions need, the slowest first."""
+    """Return the kernels for these numbers of features and actions, the slowest first."""
     from discreet.arrays.small_matrix_kernel import LARGEST
     from discreet.arrays.triton_kernels import tile, triton
 
@@ -180,7 +189,7 @@ def kernels(shapes: Iterable[tuple[int, int]]) -> list[Kernel]:
 
 
 def compile_kernel(kernel: Kernel) -> None:
-    """Compile a kernel into the folder that processes share, by a tiny call."""
+    """Compile a kernel into the shared folder, by a tiny call."""
     import torch
 
     from discreet.arrays import small_matrix_kernel
@@ -210,13 +219,13 @@ def _forget() -> None:
         os.environ.pop(name, None)
 
 
-def _succeeds(command: list[str], extra: dict[str, str] | None = None, say: str = "") -> bool:
+def _succeeds(command: list[str], extra: dict[str, str] | None = None, sent: str = "") -> bool:
     quiet = subprocess.DEVNULL
     environment = {**os.environ, **(extra or {})}
     try:
         done = subprocess.run(
             command,
-            input=say,
+            input=sent,
             text=True,
             stdout=quiet,
             stderr=quiet,

@@ -1,4 +1,4 @@
-"""What a campaign has to do: facts about its data sets, and the tasks with missing runs."""
+"""Missing runs of a campaign: facts about its data sets, tasks to play, status of the folder."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from discreet.lab.campaign.tasks import Part, missing, reason, runs
 
 @dataclass(frozen=True)
 class Facts:
-    """What a manifest says of a data set."""
+    """Facts about a data set, as in a manifest."""
 
     digest: str
     rows: int
@@ -27,7 +27,7 @@ class Facts:
 
 @dataclass
 class Survey:
-    """Every data set was read once: those to play, those that failed, those too wide."""
+    """Data sets after reading each once: those to play, those that failed, those too wide."""
 
     found: dict[str, Facts] = field(default_factory=dict)
     handles: dict[str, Any] = field(default_factory=dict)
@@ -47,7 +47,7 @@ class Pending:
 
     @property
     def words(self) -> str:
-        """The task's name for people."""
+        """Name of the task for people."""
         return f"{self.dataset} {self.family}"
 
     @property
@@ -56,7 +56,7 @@ class Pending:
 
 
 def survey(handles: Sequence[Any], max_columns: int | None) -> Survey:
-    """Read every data set and keep only facts: together they need not fit into memory."""
+    """Read every data set and keep only facts, since all of them may not fit into memory."""
     made = Survey()
     refused: DiscreetError | None = None
     for handle in handles:
@@ -74,12 +74,12 @@ def survey(handles: Sequence[Any], max_columns: int | None) -> Survey:
             continue
         made.found[handle.name], made.handles[handle.name] = facts, handle
     if refused and not made.found and not made.too_wide:
-        raise refused  # there is nothing to go on with
+        raise refused  # no data set is left
     return made
 
 
 def pending(found: dict[str, Facts], folder: Folder, grid: Grid) -> Iterator[Pending]:
-    """Tasks with runs to play, large sets first: a large set at the end would run alone."""
+    """Yield tasks with runs to play, large sets first: a large set at the end would run alone."""
     for dataset, facts in sorted(found.items(), key=lambda each: -each[1].rows * each[1].features):
         for family in grid.families:
             name = task_name(dataset, family)
@@ -90,13 +90,13 @@ def pending(found: dict[str, Facts], folder: Folder, grid: Grid) -> Iterator[Pen
 
 
 def task_name(dataset: str, family: str) -> str:
-    """The name of a task's files; ``family`` "data" stands for reading the set itself."""
+    """Return the name of a task's files; ``family`` "data" stands for reading the set itself."""
     return f"{file_name(dataset)}.{family}"
 
 
 @dataclass
 class SetStatus:
-    """One data set: runs that are there and runs that the manifest's grid asks for."""
+    """One data set: present runs and the runs of the manifest's grid."""
 
     runs: int = 0
     expected: int = 0
@@ -107,7 +107,7 @@ class SetStatus:
 
 @dataclass
 class Status:
-    """The whole folder; ``unreadable`` are sets that never got as far as a task."""
+    """Status of a folder; ``unreadable`` are sets that could not be read."""
 
     grid: Grid
     device: str
@@ -118,7 +118,7 @@ class Status:
 
 
 def status(out: Path) -> Status:
-    """Every file is checked against its checksum; nothing is written."""
+    """Return the status of a folder; every checksum is verified, and nothing is written."""
     folder = Folder(out)
     manifest = folder.manifest()
     grid = Grid.from_document(manifest["grid"])

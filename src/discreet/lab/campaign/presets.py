@@ -1,4 +1,4 @@
-"""Grids of configurations. ``paper`` is the table of the paper: 800 per privacy level.
+"""Configurations of presets: the paper's grid (800 per privacy level), the default, rivals.
 
 [paper, Table "Hyperparameter grids used in the experiments"]
 """
@@ -100,9 +100,9 @@ def paper_plans(
     ridges: Sequence[float] = RIDGES,
     oracles: Sequence[str] = ("Ridge", "Logistic"),
 ) -> list[tuple[str, Plan]]:
-    """(algorithm, plan) for every configuration and privacy level.
+    """Return (algorithm, plan) for every configuration and privacy level.
 
-    ``policies`` maps the name of an algorithm to its settings; Supervised hears all losses.
+    ``policies`` maps the name of an algorithm to its settings; Supervised observes all losses.
     """
     plans, features = [], UnitBall(dimension)
     for algorithm, epsilon in product(policies, epsilons):
@@ -133,7 +133,7 @@ def paper_plans(
 def default_plans(
     n_actions: int, dimension: int, epsilons: Sequence[float], **parts: Any
 ) -> list[Plan]:
-    """What discreet does when only the problem is named, at every privacy level.
+    """Return the default plan of a problem, at every privacy level.
 
     ``parts`` are those of the plan that are not the default ones.
     """
@@ -145,7 +145,7 @@ def default_plans(
 
 
 def budget_of(epsilon: float) -> Budget:
-    """The budget of a privacy level of the experiments."""
+    """Return the budget of a privacy level of the experiments."""
     return Budget(epsilon, DELTA) if math.isfinite(epsilon) else Budget.none()
 
 
@@ -169,18 +169,18 @@ DECLARED: tuple[Mapping[str, Any], ...] = (
     {"name": "Epsilon-greedy", "policy": {"kind": "EpsGreedy", "share": [0.02, 0.1]}},
     {"name": "Thompson", "policy": {"kind": "ThompsonSampling", "width": [0.1, 0.5]}},
 )
-"""Policies of others on our own releases."""
+"""Published policies on releases of discreet."""
 EXTENSIONS: Mapping[str, type[Any]] = {
     each.__name__: each for each in (EpsGreedy, ThompsonSampling, AdaSSP)
 }
-"""Rivals on the public extension points, as anybody's own classes are."""
+"""Rivals on the public extension points, like classes of users."""
 RIVAL_FAMILIES = tuple(
     dict.fromkeys(f"{type(each).__name__}.rounds" for listed in ROUNDS.values() for each in listed)
 )
 
 
 def register_named(algorithms: Iterable[str], declared: Iterable[Any]) -> None:
-    """Make those of the extensions known that a grid names."""
+    """Register the extensions that a grid names."""
     named: set[Any] = {*algorithms}
     for table in declared:
         parts = (table.get(part) for part in ("policy", "oracle") if isinstance(table, Mapping))
@@ -192,7 +192,7 @@ def register_named(algorithms: Iterable[str], declared: Iterable[Any]) -> None:
 def rival_plans(
     algorithm: str, n_actions: int, dimension: int, epsilons: Sequence[float]
 ) -> list[RivalPlan]:
-    """Every setting at every privacy level; without privacy at ε = ∞ alone."""
+    """Return every setting at every privacy level; rivals without privacy at ε = ∞ alone."""
     return [
         RivalPlan(rival, n_actions, dimension + 1, budget_of(epsilon))
         for epsilon in epsilons

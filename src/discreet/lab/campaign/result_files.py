@@ -1,4 +1,4 @@
-"""Result files: one row per run, as Parquet. Whatever is made of a campaign is made from them."""
+"""Result files of a campaign: one row per run, as Parquet."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ ORDER = [(name, "ascending") for name in ("algorithm", "epsilon", "settings", "s
 
 
 def read(results_dir: str | Path, columns: Sequence[str] | None = None) -> pa.Table:
-    """All runs of a campaign: the rows of every task file whose checksum holds.
+    """Return all runs of a campaign: the rows of every task file with a valid checksum.
 
     Strings are dictionary-encoded, one dictionary per column. ``columns`` without ``curve``
     leaves most bytes unread.
     """
     folder = Folder(Path(results_dir))
-    folder.manifest()  # complains if this is no campaign
+    folder.manifest()  # raises InvalidInput if this is no campaign
     names = list(SCHEMA.names if columns is None else columns)
     contents = (folder.content(task) for task in folder.tasks())
     tables = [from_bytes(content, names) for content in contents if content is not None]
@@ -55,13 +55,13 @@ def read(results_dir: str | Path, columns: Sequence[str] | None = None) -> pa.Ta
 
 
 def from_bytes(content: bytes, columns: Sequence[str] | None = None) -> pa.Table:
-    """The table of one file, with strings dictionary-encoded."""
+    """Return the table of one file, with strings dictionary-encoded."""
     wanted = None if columns is None else list(columns)
     return pq.read_table(pa.BufferReader(content), columns=wanted, read_dictionary=STRINGS)
 
 
 def to_bytes(tables: Iterable[pa.Table]) -> bytes:
-    """One file of all rows in a fixed order: how they were come by leaves no trace."""
+    """Return one file of all rows in a fixed order, independent of the order of computation."""
     rows = pa.concat_tables([table.cast(SCHEMA) for table in tables]).sort_by(ORDER)
     buffer = io.BytesIO()
     pq.write_table(rows, buffer, compression="zstd")
@@ -76,7 +76,7 @@ def tabulate(
     losses: Sequence[np.ndarray[Any, Any]],
     rounds: int,
 ) -> pa.Table:
-    """Rows of new runs: for each part, losses (plans, seeds, batches)."""
+    """Return rows of new runs: for each part, losses (plans, seeds, batches)."""
     named = keys(grid, family)
     tables = [
         _tabulate([named[i] for i in indices], seeds, curves)
@@ -117,7 +117,7 @@ def _tabulate(named: list[Key], seeds: Sequence[int], curves: np.ndarray[Any, An
 
 
 def present(table: pa.Table | None, grid: Grid, family: str) -> np.ndarray[Any, Any]:
-    """Which runs of a grid a table holds: (plans, seeds) of bool."""
+    """Return a mask (plans, seeds) of the runs of a grid that a table has."""
     named = keys(grid, family)
     found = np.zeros((len(named), grid.seeds), dtype=bool)
     if table is None or len(table) == 0:

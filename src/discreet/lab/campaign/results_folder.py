@@ -25,7 +25,7 @@ GO_ON = "Run the same command again to go on."
 
 @dataclass(frozen=True)
 class Sidecar:
-    """What is known of a task without opening its results."""
+    """Facts about a task, without its results."""
 
     sha256: str | None
     seconds: float
@@ -40,7 +40,7 @@ NOTHING = Sidecar(None, 0.0, 0, [], "", None)
 
 @dataclass(frozen=True)
 class Folder:
-    """Reading and writing a campaign's folder; it computes nothing."""
+    """Folder of a campaign, for reading and writing."""
 
     root: Path
 
@@ -49,7 +49,7 @@ class Folder:
         return self.root / "runs"
 
     def manifest(self) -> dict[str, Any]:
-        """The manifest, or a complaint that this is no folder of a campaign."""
+        """Return the manifest; refuse a folder without one."""
         path = self.root / "manifest.json"
         if not path.is_file():
             raise InvalidInput(
@@ -68,7 +68,7 @@ class Folder:
         return manifest
 
     def known(self) -> dict[str, Any] | None:
-        """The manifest of a folder to write to; None where it is new."""
+        """Return the manifest of a folder to write to; None for a new folder."""
         if not self.root.exists():
             return None
         if not self.root.is_dir():
@@ -83,7 +83,7 @@ class Folder:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Locks the folder for one writer. The system drops the lock when a process dies."""
+        """Lock the folder for one writer; the system releases the lock when a process dies."""
         import fcntl
 
         try:
@@ -106,7 +106,7 @@ class Folder:
             yield
 
     def busy(self) -> bool:
-        """Whether a campaign writes here now."""
+        """Return True if a campaign writes to the folder now."""
         import fcntl
 
         try:
@@ -119,22 +119,22 @@ class Folder:
         return False
 
     def tasks(self) -> list[str]:
-        """The tasks that have a sidecar, in order of their names."""
+        """Return the tasks that have a sidecar, ordered by name."""
         return sorted(path.name.removesuffix(".json") for path in self.runs.glob("[!.]*.json"))
 
     def sidecar(self, task: str) -> Sidecar:
-        """What is known of a task; nothing, if its sidecar is missing or unreadable."""
+        """Return facts about a task; ``NOTHING`` if its sidecar is missing or unreadable."""
         try:
             return Sidecar(**json.loads((self.runs / f"{task}.json").read_bytes()))
         except (OSError, ValueError, TypeError):
             return NOTHING
 
     def has_file(self, task: str) -> bool:
-        """Whether there is a result file at all, good or not."""
+        """Return True if there is a result file, valid or not."""
         return (self.runs / f"{task}.parquet").is_file()
 
     def content(self, task: str) -> bytes | None:
-        """The result file of a task, if it is what its sidecar says."""
+        """Return the result file of a task, if it has the checksum of its sidecar."""
         try:
             content = (self.runs / f"{task}.parquet").read_bytes()
         except OSError:
@@ -146,7 +146,7 @@ class Folder:
         _write(self.root / "manifest.json", _text(manifest))
 
     def write_results(self, task: str, content: bytes, sidecar: Sidecar) -> None:
-        """Results first: killed in between, the old checksum does not fit and they are redone."""
+        """Write results, then the sidecar: after a crash in between the checksum is wrong."""
         _write(self.runs / f"{task}.parquet", content)
         checksum = hashlib.sha256(content).hexdigest()
         self.write_sidecar(task, replace(sidecar, sha256=checksum))
@@ -155,12 +155,12 @@ class Folder:
         _write(self.runs / f"{task}.json", _text(asdict(sidecar)))
 
     def forget(self, task: str) -> None:
-        """A task that failed before and is no task any more."""
+        """Delete the sidecar of a task that failed before and no longer exists."""
         (self.runs / f"{task}.json").unlink(missing_ok=True)
 
 
 def file_name(dataset: str) -> str:
-    """A data set's name as part of a file name, different for different names."""
+    """Return a data set's name as part of a file name, different for different names."""
     plain = re.sub(r"[^\w.-]", "_", dataset, flags=re.ASCII).lstrip(".")
     if plain == dataset:
         return dataset

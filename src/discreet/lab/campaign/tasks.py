@@ -1,6 +1,6 @@
-"""One task of a campaign: the missing runs of a data set in one family, played anywhere.
+"""One task of a campaign: the missing runs of a data set in one family.
 
-A task and its outcome are all that travels, so a worker needs this package and nothing else.
+Only a task and its outcome are sent, so a worker needs this package and nothing else.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ QUOTED_FOLDER = re.compile(r"(['\"])(?:[A-Za-z]:)?[/\\](?:[^/\\'\"]+[/\\])*")
 
 @dataclass(frozen=True)
 class Task:
-    """What to play: parts of a family's grid on one data set."""
+    """Parts of a family's grid to play on one data set."""
 
     name: str
     family: str
@@ -53,7 +53,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of it: for every part (plans, seeds, batches) of losses, or why there is none."""
+    """Result of a task: losses (plans, seeds, batches) of every part, or the error."""
 
     name: str
     losses: tuple[np.ndarray[Any, Any], ...] = field(default=(), repr=False)
@@ -63,7 +63,7 @@ class Outcome:
 
 
 def compute(task: Task) -> Outcome:
-    """Play a task; an exception becomes a reason, so that other tasks go on."""
+    """Play a task; an exception becomes an error text, so that other tasks continue."""
     start = time.perf_counter()
     try:
         for kind in task.grid.own:  # this process may have been started without them
@@ -97,7 +97,7 @@ def _play(task: Task) -> tuple[np.ndarray[Any, Any], ...]:
 def _within_memory(
     play: Callable[..., np.ndarray[Any, Any]], machine: Machine
 ) -> tuple[np.ndarray[Any, Any], Machine]:
-    """Losses, and the machine with the budget that sufficed: half of it after each failure."""
+    """Return losses, and the machine with sufficient memory: halved after each failure."""
     while True:
         try:
             return play(machine=machine), machine
@@ -112,21 +112,21 @@ def _within_memory(
 
 
 def out_of_memory(error: Exception) -> bool:
-    """NumPy, torch on a CPU and torch on a GPU each say it in their own way."""
+    """Return True for the out-of-memory errors of NumPy, and of torch on a CPU or a GPU."""
     named = type(error).__name__ == "OutOfMemoryError"
     return isinstance(error, MemoryError) or named or "can't allocate memory" in str(error)
 
 
 def reason(error: BaseException) -> str:
-    """Type and message in one line, without the folder of any file."""
+    """Return type and message in one line, without the folder of any file."""
     message = QUOTED_FOLDER.sub(r"\1", " ".join(str(error).split()))
     return f"{type(error).__name__}: {FOLDER.sub('', message)}".rstrip(": ")
 
 
 def missing(present: np.ndarray[Any, Any]) -> tuple[Part, ...]:
-    """Plans that lack the same seeds go together: the engine is fast with many plans at once.
+    """Return plans grouped by missing seeds: the engine is fast with many plans at once.
 
-    ``present`` (plans, seeds) says which runs are there.
+    ``present`` (plans, seeds) is a mask of existing runs.
 
     >>> missing(np.array([[True, False], [False, False], [True, False]]))
     (((0, 2), (1,)), ((1,), (0, 1)))
@@ -140,5 +140,5 @@ def missing(present: np.ndarray[Any, Any]) -> tuple[Part, ...]:
 
 
 def runs(parts: Sequence[Part]) -> int:
-    """How many runs the parts hold."""
+    """Return the number of runs of the parts."""
     return sum(len(indices) * len(seeds) for indices, seeds in parts)

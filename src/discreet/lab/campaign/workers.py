@@ -1,4 +1,4 @@
-"""Who plays the tasks: this process, processes of this machine, or a Dask cluster.
+"""Workers that play tasks: this process, processes of this machine, or a Dask cluster.
 
 All three return futures, and one loop serves them. Tasks are handed out a few at a time, so that
 only their data are in memory; outcomes come back in the order in which they end.
@@ -45,7 +45,7 @@ class Workers:
 
 @contextmanager
 def workers(jobs: int, scheduler: str | None = None) -> Iterator[Workers]:
-    """Workers for the time of a campaign; on leaving, what still runs is given up."""
+    """Yield workers for the time of a campaign; running tasks are cancelled at the end."""
     if scheduler is not None:
         with _cluster(scheduler) as cluster:
             yield cluster
@@ -57,7 +57,7 @@ def workers(jobs: int, scheduler: str | None = None) -> Iterator[Workers]:
 
 
 def computed_here(call: Callable[..., Any], /, *arguments: Any) -> Future[Any]:
-    """Compute in this thread, which Ctrl-C interrupts; no other thread knows the future."""
+    """Compute in this thread, which Ctrl-C interrupts; no other thread has the future."""
     future: Future[Any] = Future()
     future.set_result(call(*arguments))
     return future
@@ -188,7 +188,7 @@ def _report(future: Future[Any], ended: SimpleQueue[Future[Any]]) -> None:
 def _next(
     waiting: dict[Future[Any], Task | Outcome], ended: SimpleQueue[Future[Any]]
 ) -> tuple[Outcome | None, Task | Outcome]:
-    """The outcome of the task that ends next, which is no longer waiting.
+    """Return the outcome of the task that ends next, which is no longer waiting.
 
     None where the process pool broke, which says nothing about this task.
     """
@@ -210,14 +210,14 @@ def _next(
 
 
 def _result(future: Future[Any]) -> Any:
-    """The result of a future that has ended."""
+    """Return the result of a future that has ended."""
     with _uninterrupted():
         return future.result()
 
 
 @contextmanager
 def _uninterrupted() -> Iterator[None]:
-    """Keep Ctrl-C until the end of the block, and deliver it then, to whoever handled it before.
+    """Hold back Ctrl-C until the end of the block, then deliver it to the previous handler.
 
     Processes that are started in the block never see it: they inherit the mask of this thread.
     In other threads than the main one Python delivers no signal, and there is nothing to do.

@@ -90,7 +90,7 @@ def campaign_page(
     comparison: Comparison | None,
     figures: Figures,
     files: Sequence[str],
-    beside: AgainstDefault | None = None,
+    to_default: AgainstDefault | None = None,
 ) -> str:
     """One self-contained HTML file, light and dark, for screens, phones and paper."""
     spent, manifest = runtime(source.tasks, source.datasets), source.manifest
@@ -112,7 +112,7 @@ def campaign_page(
         figures=figures,
         sizes=source.datasets,
         mean_losses=tables.mean_losses(selection, means, source.datasets),
-        beside_default=beside.table() if beside else None,
+        beside_default=to_default.table() if to_default else None,
         average_win_rates=tables.average_win_rates(rates),
         comparison=comparison,
         differences=tables.differences(comparison) if comparison else None,

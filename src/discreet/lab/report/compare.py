@@ -102,7 +102,7 @@ class Comparison:
         low, high = self.interval
         yes = [epsilon_text(epsilon) for epsilon, first in self.first.items() if first]
         no = [epsilon_text(epsilon) for epsilon, first in self.first.items() if not first]
-        said = [
+        lines = [
             f"Mean absolute difference to the published win rates: "
             f"{self.mean_absolute_difference:.1f} points over {len(self.differences)} cells "
             f"({COVERAGE} % bootstrap interval {low:.1f} to {high:.1f}, "
@@ -111,10 +111,10 @@ class Comparison:
             "points on average: a difference of that size is what chance alone gives.",
         ]
         if yes:
-            said.append(f"{LEADER} wins more than half against each other at ε = {listed(yes)}.")
+            lines.append(f"{LEADER} wins more than half against each other at ε = {listed(yes)}.")
         if no:
-            said.append(f"{LEADER} does not beat each other algorithm at ε = {listed(no)}.")
-        return [*said, *self.missing, self.statement]
+            lines.append(f"{LEADER} does not beat each other algorithm at ε = {listed(no)}.")
+        return [*lines, *self.missing, self.statement]
 
 
 def compare(results_dir: Path, select_by: str = "seeds") -> Comparison:
@@ -233,13 +233,13 @@ def _missing(theirs: Published, names: list[str], levels: list[Level], cells: in
     absent = [name for name in theirs.algorithms if name not in names]
     without = [level for level in theirs.levels if level not in levels]
     own = [name for name in names if name not in theirs.algorithms]
-    said = []
+    lines = []
     if own:
-        said.append(f"Not in the paper: {listed(own)}. --cells shows the win rates.")
+        lines.append(f"Not in the paper: {listed(own)}. --cells shows the win rates.")
     if absent:
-        said.append(f"Not in this campaign: {listed(absent)}.")
+        lines.append(f"Not in this campaign: {listed(absent)}.")
     if without:
-        said.append(f"No runs at {listed(level.text for level in without)}.")
+        lines.append(f"No runs at {listed(level.text for level in without)}.")
     if cells < CELLS:
-        said.append(f"{CELLS - cells} of {CELLS} cells cannot be compared.")
-    return said
+        lines.append(f"{CELLS - cells} of {CELLS} cells cannot be compared.")
+    return lines

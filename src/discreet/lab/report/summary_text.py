@@ -57,7 +57,7 @@ def _losses(selection: Selection, means: MeanLoss, i: int) -> str:
     best = int(means.best[i])
     if best < 0:
         return "no data set has every algorithm, so mean losses cannot be compared"
-    said = f"least mean loss {selection.algorithms[best]}, {means.mean[best, i]:.3f}"
+    text = f"least mean loss {selection.algorithms[best]}, {means.mean[best, i]:.3f}"
     others = {
         name: float(means.mean[a, i])
         for a, name in enumerate(selection.algorithms)
@@ -66,14 +66,14 @@ def _losses(selection: Selection, means: MeanLoss, i: int) -> str:
     reference = others.pop(REFERENCE, None)
     if others:
         second = min(others, key=others.__getitem__)
-        said += f", then {second}, {others[second]:.3f}"
+        text += f", then {second}, {others[second]:.3f}"
     if reference is not None:
-        said += f" ({REFERENCE}, which sees every loss: {reference:.3f})"
+        text += f" ({REFERENCE}, which sees every loss: {reference:.3f})"
     if len(selection.datasets) == 1:
         error = float(means.standard_error[best, i])
         spread = f" (± {error:.3f} for the first)" if np.isfinite(error) else ""
-        return f"{said}, over {counted(int(selection.reporting.sum()), 'seed')}{spread}"
-    return f"{said}, over {counted(int(means.datasets[i]), 'data set')}"
+        return f"{text}, over {counted(int(selection.reporting.sum()), 'seed')}{spread}"
+    return f"{text}, over {counted(int(means.datasets[i]), 'data set')}"
 
 
 def _wins(rates: WinRates, i: int) -> str:
@@ -100,17 +100,17 @@ def _wins(rates: WinRates, i: int) -> str:
 
 def missing(selection: Selection, source: Source) -> list[str]:
     """What the grid asks for and the folder lacks."""
-    said = []
+    text = []
     absent = [name for name in source.algorithms if name not in selection.algorithms]
     if absent:
-        said.append(f"No runs of {listed(absent)}.")
+        text.append(f"No runs of {listed(absent)}.")
     epsilons = {level.epsilon for level in selection.levels}
     without = [epsilon for epsilon in source.epsilons if epsilon not in epsilons]
     if without:
-        said.append(f"No runs at ε = {listed(epsilon_text(each) for each in without)}.")
+        text.append(f"No runs at ε = {listed(epsilon_text(each) for each in without)}.")
     unplayed = [name for name in source.datasets if name not in selection.datasets]
     if unplayed:
-        said.append(f"No runs on {_some(unplayed)}.")
+        text.append(f"No runs on {_some(unplayed)}.")
     # Pairs of algorithm and ε that were never run are not gaps of a data set.
     gaps = np.argwhere(~selection.has & selection.has.any(axis=0))
     if len(gaps):
@@ -119,11 +119,11 @@ def missing(selection: Selection, source: Source) -> list[str]:
             for d, a, i in gaps[:SHOWN]
         ]
         more = f" and {len(gaps) - SHOWN} more" if len(gaps) > SHOWN else ""
-        said.append(
+        text.append(
             f"{len(gaps):,} of {selection.has.size:,} combinations of data set, algorithm and ε "
             f"have no result: {', '.join(named)}{more}."
         )
-    return said + _seeds_missing(selection, source) + _left_out(selection) + _failed(source)
+    return text + _seeds_missing(selection, source) + _left_out(selection) + _failed(source)
 
 
 def _seeds_missing(selection: Selection, source: Source) -> list[str]:
@@ -137,36 +137,36 @@ def _seeds_missing(selection: Selection, source: Source) -> list[str]:
 
 
 def _left_out(selection: Selection) -> list[str]:
-    said = []
+    text = []
     if selection.not_finite:
-        said.append(
+        text.append(
             f"{counted(selection.not_finite, 'run')} ended without a finite loss; their "
             "configurations do not compete."
         )
     if selection.unfinished:
-        said.append(
+        text.append(
             f"{counted(selection.unfinished, 'configuration')} lack a seed that others have; "
             "they do not compete."
         )
     if selection.idle_seeds:
-        said.append(
+        text.append(
             f"{counted(selection.idle_seeds, 'seed')} of a data set are left out, because only "
             "some configurations have them yet."
         )
-    return said
+    return text
 
 
 def _failed(source: Source) -> list[str]:
     failed = [task for task in source.tasks if task.error]
-    said = [
+    text = [
         f"{task.dataset} could not be read: {task.error}"
         if task.family == DATA
         else f"{task.dataset}, {task.family or task.name}, failed: {task.error}"
         for task in failed[:SHOWN]
     ]
     if len(failed) > SHOWN:
-        said.append(f"{len(failed) - SHOWN} more tasks failed; campaign status names them.")
-    return said
+        text.append(f"{len(failed) - SHOWN} more tasks failed; campaign status names them.")
+    return text
 
 
 def _whose(source: Source) -> list[str]:
@@ -192,7 +192,7 @@ def caveats(selection: Selection, source: Source) -> list[str]:
     if POOLED in selection.oracles and len(selection.oracles) > 1:
         mechanism += " Its batches grow by half from 16 records; those of the others double from 1."
     sets = len(selection.datasets)
-    said = [
+    text = [
         selection.statement,
         "ε is a noise scale here. Runs are seeded so that they can be paired and repeated; anyone "
         "with the seed can remove the noise, and nothing on this page is a private release.",
@@ -209,14 +209,14 @@ def caveats(selection: Selection, source: Source) -> list[str]:
         "differences are less noisy than the bands of the curves suggest.",
     ]
     if selection.how == "split":
-        said.insert(1, _optimism(selection))
+        text.insert(1, _optimism(selection))
     if source.not_private:
-        said.insert(1, f"NonPrivate: {source.not_private}.")
+        text.insert(1, f"NonPrivate: {source.not_private}.")
     if "shuttle2000" in selection.datasets:
-        said.append(
+        text.append(
             "shuttle2000 is a stratified rebuild of OpenML 44743, not the file the paper used."
         )
-    return said
+    return text
 
 
 def _optimism(selection: Selection) -> str:

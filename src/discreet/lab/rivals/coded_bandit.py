@@ -176,8 +176,8 @@ class CodedRuns:
                 yield np.broadcast_to(summed, (len(self.seeds), len(rivals)))
                 lost = 0.0
             taken = (chosen[..., None, :] == actions).mT & (u[..., 1] < reports)[..., None]
-            heard = [taken & ~wrong[..., None], taken & wrong[..., None]]
-            sums = [weighted_sums(xp.astype(each, here.dtype), here) for each in heard]
+            reported = [taken & ~wrong[..., None], taken & wrong[..., None]]
+            sums = [weighted_sums(xp.astype(each, here.dtype), here) for each in reported]
             waiting = waiting + xp.stack(sums, axis=-1)
             if end in changes and end < self.rounds:
                 kept, waiting = kept + passed(waiting, *limits), 0.0

@@ -65,11 +65,11 @@ class ThompsonSampling(ConfidenceWidth):
 
 def _log_above(x: Array, means: Array, widths: Array) -> Array:
     """log P(L_b > x) for every action."""
-    apart = (means - x) / widths
-    if isinstance(apart, np.ndarray):
+    distance = (means - x) / widths
+    if isinstance(distance, np.ndarray):
         from scipy.special import log_ndtr
 
-        return np.asarray(log_ndtr(apart))
+        return np.asarray(log_ndtr(distance))
     import torch
 
-    return torch.special.log_ndtr(apart)
+    return torch.special.log_ndtr(distance)

@@ -62,8 +62,8 @@ class Truth:
                 "truth must have a finite class; this truth has none. "
                 "Make one with random_class, gap_class or needle_class."
             )
-        asked = self.features if self.joint is None else self.offered
-        losses = Predictor(self.weights, "clip").losses(asked)  # (F, C, A)
+        features = self.features if self.joint is None else self.offered
+        losses = Predictor(self.weights, "clip").losses(features)  # (F, C, A)
         losses = losses.reshape(len(self.weights), len(self.features), -1)
         return np.ascontiguousarray(np.moveaxis(losses, 0, -1))
 
@@ -209,14 +209,16 @@ class KnownContexts(FiniteChoice):
     ) -> Any:
         if grid is not None:
             raise TypeError("rounding to a grid must happen row by row; use FiniteClass")
-        said = np.clip(np.swapaxes(self.oracle.weights, -1, -2), 0.0, 1.0)  # (F, C, A)
-        said = said.reshape(len(said), -1).T
+        predicted = np.clip(np.swapaxes(self.oracle.weights, -1, -2), 0.0, 1.0)  # (F, C, A)
+        predicted = predicted.reshape(len(predicted), -1).T
         rows = np.swapaxes(features, -1, -2)  # (..., C, n)
         counts, sums, squares = (
             (rows @ (weights * values)).reshape(*weights.shape[:-2], -1)
             for values in (1.0, targets, targets**2)
         )
-        total = counts @ said**2 - 2.0 * (sums @ said) + squares.sum(axis=-1, keepdims=True)
+        total = (
+            counts @ predicted**2 - 2.0 * (sums @ predicted) + squares.sum(axis=-1, keepdims=True)
+        )
         return np.round(total, 9)  # functions that agree on all rows must stay tied
 
 

@@ -65,8 +65,8 @@ def play_known(plan: Playable, truth: Truth, rounds: Rounds, first_batch: int = 
         batch = Batch(truth.features[c][:, None], losses, chosen[..., None] == actions)
         if truth.joint is not None and truth.items is not None:
             pairs = truth.joint.rows(truth.features[c][:, None], truth.items[chosen])
-            told = np.take_along_axis(losses, chosen[..., None], axis=-1)
-            batch = Batch(pairs, told, np.ones_like(told, dtype=bool))
+            observed_losses = np.take_along_axis(losses, chosen[..., None], axis=-1)
+            batch = Batch(pairs, observed_losses, np.ones_like(observed_losses, dtype=bool))
         fit = plan.mechanism.fit(batch, noise.for_batch(number), released.statistics)
         calls += 1
         released = released.add(Release.of(fit, number, length))._compact()
@@ -120,8 +120,8 @@ class LeastSquares:
 
     def learn(self, contexts: Floats, actions: Floats, losses: Floats) -> None:
         """One more observation per seed, and the next fit: contexts (S,), the rest (R, S)."""
-        said = self._predictions[contexts, actions]  # (R, S, F)
-        said -= losses[..., None]
-        said *= said
-        self.squares += said
+        errors = self._predictions[contexts, actions]  # (R, S, F)
+        errors -= losses[..., None]
+        errors *= errors
+        self.squares += errors
         self.counts[(*self._where, self.squares.argmin(axis=-1))] += 1.0

@@ -140,8 +140,8 @@ def points(axes: tuple[Axis, ...] = AXES, seeds: int = 30, workers: int = 1) -> 
 def measured(place: Place, seeds: int) -> list[Point]:
     """Both kinds of rates at one place."""
     cell, name = place.cell, place.algorithm
-    said = theory.statement(name, cell.T, cell.A, cell.F, cell.delta, cell.epsilon)
-    regret = _play(name, cell, said, seeds)
+    guarantee = theory.statement(name, cell.T, cell.A, cell.F, cell.delta, cell.epsilon)
+    regret = _play(name, cell, guarantee, seeds)
     everywhere = None if regret.population is None else regret.population.sum(axis=0)
     return [
         Point(
@@ -151,7 +151,7 @@ def measured(place: Place, seeds: int) -> list[Point]:
             algorithm=name,
             rates=rates,
             regret=regret.total[run],
-            bound=said.regret_bound.total,
+            bound=guarantee.regret_bound.total,
             horizon=cell.T,
             fits=regret.fits,
             population=None if everywhere is None else float(everywhere[run].mean()),
@@ -160,7 +160,7 @@ def measured(place: Place, seeds: int) -> list[Point]:
     ]
 
 
-def _play(name: str, cell: Cell, said: theory.Statement, seeds: int) -> Regret:
+def _play(name: str, cell: Cell, guarantee: theory.Statement, seeds: int) -> Regret:
     """Both kinds of rates on the same seeds."""
     epsilon = cell.epsilon if "private" in name else math.inf
     if cell.instance == ITEMS:
@@ -171,7 +171,7 @@ def _play(name: str, cell: Cell, said: theory.Statement, seeds: int) -> Regret:
     if name == "vanilla":
         fast = min(1.0, SPEED * math.sqrt((1 + math.log(cell.A * cell.T)) / (cell.A * cell.T)))
         oracle = LeastSquares(truth, seeds, rates=2)
-        return vanilla_po(truth, rounds, oracle, (said.learning_rate, fast))
+        return vanilla_po(truth, rounds, oracle, (guarantee.learning_rate, fast))
     policies: list[Policy]
     given: Any = {
         "horizon": cell.T,

@@ -85,14 +85,14 @@ def growth(found: Sequence[Point], axes: Sequence[Axis]) -> list[Growth]:
     for point in found:
         lines[point.axis, point.instance, point.algorithm, point.rates].append(point)
     x_of = {axis.name: axis.x for axis in axes}
-    told = []
+    found_growth = []
     for (axis, instance, algorithm, rates), line in lines.items():
         x = [x_of[axis](point.value) for point in line]
         fit = fitted_slope(x, np.stack([point.regret for point in line]))
         late = slope(x[-3:], [point.regret.mean() for point in line[-3:]])
         bound = slope(x, [point.bound for point in line])
-        told.append(Growth(axis, instance, algorithm, rates, fit, late, bound))
-    return told
+        found_growth.append(Growth(axis, instance, algorithm, rates, fit, late, bound))
+    return found_growth
 
 
 def document_of(found: Sequence[Point], axes: Sequence[Axis], seeds: int) -> dict[str, Any]:
