@@ -10,7 +10,7 @@ import pytest
 import discreet as dc
 from discreet.cli.main import main
 from discreet.data import load
-from discreet.lab.report.campaign_page import command
+from discreet.lab.report.campaign_page import rerun_command
 from discreet.simulate.schema_columns import schema_contexts, with_schema
 from tolerances import EXACT
 
@@ -96,7 +96,7 @@ def test_a_campaign_remembers_how_its_files_were_read(sales, monkeypatch, capsys
     assert manifest["reading"]["target"] == "bought"
     about = manifest["datasets"]["sales"]
     assert (about["actions"], about["features"]) == (2, SCHEMA.p - 1)
-    told = command(manifest)
+    told = rerun_command(manifest)
     assert "--schema SCHEMA.toml --target bought" in told
     capsys.readouterr()
     assert main([*usual, *small, "--target", "bought"]) == 2

@@ -1,4 +1,4 @@
-"""Where a ledger is read from: saved learners, files of releases, signed documents, services."""
+"""Verification of ledgers: of saved learners, files of releases, signed documents, services."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ ASSUMED = (
 
 @dataclass(frozen=True)
 class Source:
-    """What was read: its kind, its ledger's document, and what else it tells.
+    """Source of a ledger: its kind, the document of its ledger, and other facts.
 
     ``about`` has the experiment, the number of releases and the digests, where they are known.
     """
@@ -48,7 +48,7 @@ class Source:
 
 
 def read(source: str) -> Source:
-    """What the source is, with the document of its ledger."""
+    """Return the kind of a source and the document of its ledger."""
     if is_address(source):
         document = fetch_object(address_of(source, "/v1/ledger"), "ledger", "audit")
         return Source("service", document, {})
@@ -64,7 +64,7 @@ def read(source: str) -> Source:
 
 
 def _saved(path: str) -> Mapping[str, Any]:
-    """The ledger in the header of a saved learner, which stays unclaimed; no row is read."""
+    """Return the ledger in the header of a saved learner, which is not claimed; no row is read."""
     import numpy as np
 
     from discreet.rows.saved_state import FORMAT
@@ -84,10 +84,10 @@ def _saved(path: str) -> Mapping[str, Any]:
 
 
 def _of_chain(contents: list[bytes]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    """The ledger that published documents imply, against the whole budget of the genesis."""
+    """Return the ledger that published documents imply, with the budget of the genesis."""
     from discreet.billboard.chain import Chain
 
-    # Whether the key is the operator's, the reader must know; here it holds the chain together.
+    # The reader must know the operator's key; here it only links the chain.
     chain = Chain(str(json.loads(contents[0]).get("key"))).extended(contents)
     unit = str(chain.genesis["unit"])
     documents = [json.loads(content) for content in contents]
@@ -98,7 +98,7 @@ def _of_chain(contents: list[bytes]) -> tuple[Mapping[str, Any], Mapping[str, An
     if missing and often:
         raise CorruptRelease(
             f"chain must hold every document where costs add up; {len(missing)} are missing. "
-            "A restore lost them: ask the operator, or whoever saw them."
+            "A restore lost them: ask the operator, or anyone who saved them."
         )
     charges = [
         {
@@ -127,7 +127,7 @@ def _of_chain(contents: list[bytes]) -> tuple[Mapping[str, Any], Mapping[str, An
 
 
 def _of_releases(released: Released, head: str) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    """The ledger that releases imply: one charge per batch against the budget of the plan."""
+    """Return the ledger that releases imply: one charge per batch, with the budget of the plan."""
     plan: Any = released.plan
     often = _participation(plan)
     if plan["unit"] != "decision" and not often:
@@ -151,13 +151,13 @@ def _of_releases(released: Released, head: str) -> tuple[Mapping[str, Any], Mapp
 
 
 def _because(plan: Mapping[str, Any]) -> str:
-    """Why the batches of a plan are disjoint."""
+    """Return the assumption under which the batches of a plan are disjoint."""
     early = (plan["releases"], plan["unit"]) == ("automatic", "decision")  # as the plan says it
     return disjoint(control="control" in plan, on_last_answer=early)
 
 
 def _participation(plan: Mapping[str, Any]) -> dict[str, Any]:
-    """The ledger's words for the users of a plan; none where the unit is in one batch."""
+    """Return the participation of users of a plan; empty where the unit is in one batch."""
     if plan.get("batches_per_user") is None:
         return {}
     counts = {"batches": plan["batches_per_user"], "records": plan["records_per_batch"]}
@@ -165,7 +165,7 @@ def _participation(plan: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def own_cost(document: Mapping[str, Any]) -> dict[str, float]:
-    """What the ledger itself says was spent, and what the answer says, if it says anything."""
+    """Return the cost that the ledger computes, and the cost stated in its document, if any."""
     try:
         spent = Ledger.from_json(document).spent()
         found = {"epsilon": spent.epsilon, "delta": spent.delta}
@@ -180,7 +180,7 @@ def own_cost(document: Mapping[str, Any]) -> dict[str, float]:
 
 
 def checked(source: Source, name: str) -> Ledger:
-    """The ledger of a source, if its cost is what independent code computes, within its budget."""
+    """Return the ledger of a source, if independent code confirms its cost and budget."""
     wrong = complaints(source.ledger, recompute(source.ledger), own_cost(source.ledger))
     if wrong:
         raise CorruptRelease(
@@ -193,6 +193,7 @@ def checked(source: Source, name: str) -> Ledger:
 def complaints(
     ledger: Mapping[str, Any], found: Recomputed, stated: Mapping[str, float]
 ) -> list[str]:
+    """Return sentences about costs that disagree or exceed the budget."""
     wrong, recomputed = [], epsilon_text(found.epsilon, 5)
     for name, who in (("epsilon", "the ledger's own ε"), ("said_epsilon", "the ε that was sent")):
         if name in stated and not agree(stated[name], found.epsilon):

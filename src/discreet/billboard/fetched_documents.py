@@ -1,4 +1,4 @@
-"""Reads what a service publishes: one document, or all releases, verified."""
+"""Published documents of a service or a file: one document, or all releases, verified."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from discreet.releases.released import Released
 
 SECONDS = 10
 LARGEST = 2**26
-"""Bytes that are read of one document."""
+"""Largest number of bytes of one document."""
 
 
 def is_address(source: str) -> bool:
-    """Whether a source is a service and not a file."""
+    """Return True if a source is the address of a service."""
     return source.startswith(("http://", "https://"))
 
 
 def address_of(url: str, path: str) -> str:
-    """The address of a document, where only the service itself was named."""
+    """Return the address of a document, from the address of its service."""
     named = urlsplit(url).path.rstrip("/")  # a service may lie below a path of its proxy
     return url if named.endswith(path) else f"{url.rstrip('/')}{path}"
 
 
 def fetch(url: str, what: str, scope: str) -> bytes:
-    """The bytes at an address; a key is sent if the environment holds one."""
+    """Return the bytes at an address; a key of the environment is sent."""
     from urllib.error import URLError
     from urllib.request import Request, urlopen
 
@@ -47,7 +47,7 @@ def fetch(url: str, what: str, scope: str) -> bytes:
 
 
 def fetch_object(url: str, what: str, scope: str) -> Mapping[str, Any]:
-    """The JSON object at an address."""
+    """Return the JSON object at an address."""
     content = fetch(url, what, scope)
     try:
         document = json.loads(content)
@@ -59,30 +59,30 @@ def fetch_object(url: str, what: str, scope: str) -> Mapping[str, Any]:
 
 
 def signed_documents(path: str) -> list[bytes] | None:
-    """The published documents of a file, one per line; None where it holds something else."""
+    """Return the published documents of a file, one per line; None for other files."""
     from discreet.billboard.documents import FORMAT
 
     try:
         contents = Path(path).read_bytes().splitlines()
         known = bool(contents) and json.loads(contents[0]).get("format") == FORMAT
     except (OSError, ValueError, AttributeError):
-        return None  # whoever reads it next says what is wrong
+        return None  # the next reader reports the error
     return contents if known else None
 
 
 def read_released(source: str) -> Released:
-    """The releases of a file, of a file of signed documents, or of a service, verified."""
+    """Return the releases of a file, of a file of signed documents, or of a service, verified."""
     contents = _published(source) if is_address(source) else signed_documents(source)
     if contents is None:
         return Released.load(source)
     from discreet.billboard.chain import Chain
 
-    # Whether the key is the operator's, the reader must know; here it holds the chain together.
+    # The reader must know the operator's key; here it only links the chain.
     return Chain(str(json.loads(contents[0]).get("key"))).extended(contents).released
 
 
 def _published(url: str) -> list[bytes]:
-    """The signed documents of a service, in order."""
+    """Return the signed documents of a service, in order."""
     list_of_all = address_of(url, "/v1/releases")
     listed = fetch_object(list_of_all, "releases", "release:read")
     try:

@@ -1,1 +1,1 @@
-"""The command line: one command per file, with its flags and its work."""
+"""Command line: one command per file, with its flags and its output."""

@@ -1,4 +1,4 @@
-"""``discreet audit``: attack every mechanism that ships, and say what was found."""
+"""``discreet audit``: attack every mechanism that ships, and report the findings."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ examples:
 
 
 def add(commands: Commands) -> None:
-    """How much to ask, of which mechanisms, at which ε."""
+    """Add flags for effort, mechanisms, parts and ε."""
     summary = "attack every mechanism that ships and judge it"
     parser = command(commands, "audit", summary, audit, TEXT)
     effort = parser.add_mutually_exclusive_group()
@@ -57,7 +57,7 @@ def add(commands: Commands) -> None:
 
 
 def audit(args: argparse.Namespace) -> Answer:
-    """Every question with its verdict; exit code 1 if a claim fails."""
+    """Run the audit; exit code 1 if a claim fails."""
     from discreet.audit.finding import FAILS
     from discreet.audit.suite import AUDITED, PARTS, answers, audit_document, checks
 
@@ -69,7 +69,7 @@ def audit(args: argparse.Namespace) -> Answer:
     listed = checks(effort, mechanisms, [part.replace("-", " ") for part in parts])
     if not listed:
         raise InvalidInput(
-            f"part must be one that is asked of these mechanisms; got {', '.join(parts)}. "
+            f"part must be one that these mechanisms have; got {', '.join(parts)}. "
             "Whole runs are played with ridge-structured and default-plan."
         )
     findings = answers(listed, whole("jobs", args.jobs, 0), _meter(len(listed), args.json))
@@ -141,7 +141,7 @@ def _number(value: float | None) -> str:
 
 
 def _meter(total: int, quiet: bool) -> Any:
-    """A line on standard error that changes, for people who wait."""
+    """Return a function that shows progress on one line of standard error."""
     if quiet or not sys.stderr.isatty():
         return None
 

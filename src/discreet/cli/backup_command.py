@@ -26,7 +26,7 @@ examples:
 
 
 def add(commands: Commands) -> None:
-    """Where the copy goes."""
+    """Add the flags of the copy."""
     parser = command(commands, "backup", "copy the database of a service", backup, TEXT)
     config_flag(parser)
     parser.add_argument("--folder", metavar="DIR", help="a folder of experiments; copies all")
@@ -34,7 +34,7 @@ def add(commands: Commands) -> None:
 
 
 def backup(args: argparse.Namespace) -> Answer:
-    """A copy of the database as it is now."""
+    """Copy the database as it is now."""
     need_extra()
     target = Path(args.file)
     if args.folder is not None:
@@ -48,7 +48,7 @@ def backup(args: argparse.Namespace) -> Answer:
 
 
 def _all(path: Path, target: Path) -> Answer:
-    """One file for each experiment of a folder, and one for the keys of the server."""
+    """Copy every experiment of a folder, and the keys of the server."""
     from discreet.service.http.server_state import DATABASE
     from discreet.service.runtime.experiment_folder import ExperimentFolder
     from discreet.service.settings import Settings

@@ -19,7 +19,7 @@ BAR = 20
 
 
 class Meter:
-    """``show`` is called after every task; ``close`` leaves the cursor on a new line."""
+    """Progress on standard error: one line that changes, or one line per task."""
 
     def __init__(self, *, quiet: bool = False) -> None:
         from discreet.lab.campaign.run_campaign import Progress
@@ -29,7 +29,7 @@ class Meter:
         self.latest = Progress()
 
     def begin(self) -> None:
-        """Before the first task is known; the next line replaces this one."""
+        """Show that data are read, before the first task is known."""
         if self._in_place and not self._quiet:
             print("reading data …", end="", file=sys.stderr, flush=True)
 
@@ -50,13 +50,13 @@ class Meter:
 
 
 def bar(progress: Progress) -> str:
-    """[########            ], by rounds: tasks are of very different sizes."""
+    """Return [########            ], by rounds, since tasks differ in size."""
     full = BAR * progress.rounds_done // max(1, progress.rounds)
     return f"[{'#' * full}{' ' * (BAR - full)}]"
 
 
 def words(progress: Progress) -> str:
-    """Tasks done, rounds per second, time left, the latest task."""
+    """Return tasks done, rounds per second, time left and the latest task."""
     counted = f"{progress.tasks_done} of {progress.tasks} tasks"
     if not progress.tasks_done or not progress.seconds:
         return counted
@@ -69,7 +69,7 @@ def words(progress: Progress) -> str:
 
 
 def rounds(count: float) -> str:
-    """``40,000 rounds`` or ``2.6 million rounds``."""
+    """Return ``40,000 rounds`` or ``2.6 million rounds``."""
     return f"{count / 1e6:,.1f} million rounds" if count >= 1e6 else f"{count:,.0f} rounds"
 
 
@@ -92,14 +92,14 @@ examples:
 
 
 def add(commands: Commands) -> None:
-    """``run`` takes a grid and data, the others its folder."""
+    """Add ``run``, which takes a grid and data, and commands that take its folder."""
     group = command(commands, "campaign", "thousands of settings on many data sets")
     kinds = group.add_subparsers(dest="kind", metavar="run|status|report|compare", required=True)
     _run_flags(command(kinds, "run", "play what is missing", run, TEXT))
     looks = (
         (status, "what is there, what is missing, what failed"),
         (report, "tables, figures and one page from the results"),
-        (compare, "our win rates beside the paper's"),
+        (compare, "win rates compared with the paper's"),
     )
     for call, summary in looks:
         name = call.__name__
@@ -135,7 +135,7 @@ def _run_flags(parser: argparse.ArgumentParser) -> None:
     flag("--data", nargs="+", metavar="NAME", help="folders, files, openml:ID, paper, fried, …")
     flag("--out", metavar="DIR", help="the folder of results; new, or one to go on with")
     presets = (
-        "800 settings per level, a few, the untuned plan alone, or beside others' (default: paper)"
+        "800 settings per level, a few, the untuned plan alone, or with rivals (default: paper)"
     )
     flag("--preset", metavar="paper|quick|default|rivals", help=presets)
     flag("--algorithms", nargs="+", metavar="NAME", help="default: the paper's eight and Default")
@@ -159,7 +159,7 @@ def _run_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> Answer:
-    """Compute the missing runs; 1 if a task failed, 130 after Ctrl-C."""
+    """Compute the missing runs; exit code 1 if a task failed, 130 after Ctrl-C."""
     installed("campaign", "for campaigns", *NEEDED)
     from discreet.lab.campaign.campaign_settings import KEYS, Campaign, read_campaign
     from discreet.lab.campaign.run_campaign import run as play
@@ -215,7 +215,7 @@ def _run_lines(document: dict[str, Any], max_columns: int | None) -> list[str]:
 
 
 def status(args: argparse.Namespace) -> Answer:
-    """Which runs are there, which are missing, failed or damaged."""
+    """Report present, missing, failed and damaged runs."""
     from discreet.lab.campaign.missing_runs import status as look
 
     found = look(Path(args.folder))
@@ -266,7 +266,7 @@ def _state(each: dict[str, Any]) -> str:
 
 
 def report(args: argparse.Namespace) -> Answer:
-    """Tables, figures and one page, from the result files only."""
+    """Write tables, figures and one page, from the result files only."""
     installed("campaign", "for reports", *NEEDED, "matplotlib", "jinja2")
     from discreet.lab.report.campaign_report import write
 
@@ -279,7 +279,7 @@ def report(args: argparse.Namespace) -> Answer:
 
 
 def compare(args: argparse.Namespace) -> Answer:
-    """Our win rates beside the published ones."""
+    """Compare win rates with the published ones."""
     installed("campaign", "for campaigns", *NEEDED)
     from discreet.lab.report.compare import compare as compared
 

@@ -1,4 +1,4 @@
-"""``discreet curve``: loss against ε on a public set, before the first person comes."""
+"""``discreet curve``: loss against ε on a public set, before an experiment begins."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ examples:
 
 
 def add(commands: Commands) -> None:
-    """A set, the ε to try, and where the page goes."""
+    """Add flags for the data, ε and the page."""
     summary = "loss against ε on a public set, to choose ε beforehand"
     parser = command(commands, "curve", summary, curve, TEXT)
     flag = parser.add_argument
@@ -107,7 +107,7 @@ def curve(args: argparse.Namespace) -> Answer:
 
 
 def _data(args: argparse.Namespace) -> tuple[Dataset, Any]:
-    """The set and its groups, if any.
+    """Return the data set and its groups, if any.
 
     A file is cut to rows drawn at random, since files are often sorted by class.
     """
@@ -145,7 +145,7 @@ def _contexts(data: Dataset, features: str, schema: str | None) -> Any:
 
 
 def _plan(dimension: int, n_actions: int, often: Participation) -> Plan:
-    """The default plan, for users."""
+    """Return the default plan for users."""
     return Plan(
         n_actions=n_actions,
         features=UnitBall(dimension),
@@ -224,7 +224,7 @@ def _write(
 
 
 def _again(args: argparse.Namespace) -> str:
-    """The command that makes the same page."""
+    """Return the command that makes the same page."""
     words = ["discreet", "curve", "--data", args.data]
     columns = ("target", "user", "batches_per_user", "records_per_batch", "schema", "group")
     rewards = ("reward_mean", "reward_spread", "reward_range", "difference")

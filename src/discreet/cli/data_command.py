@@ -1,4 +1,4 @@
-"""``discreet data list|show|fetch``: which sets there are, what is in them, and getting them."""
+"""``discreet data list|show|fetch``: list labelled data sets, describe one, fetch some."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ COLUMNS = ("rows", "features", "classes")
 
 
 def add(commands: Commands) -> None:
-    """``list`` takes sources, ``show`` a name, ``fetch`` names."""
+    """Add ``list``, ``show`` and ``fetch``."""
     data = command(commands, "data", "list, show or fetch labelled data sets")
     kinds = data.add_subparsers(dest="kind", metavar="list|show|fetch", required=True)
     examples = "examples:\n  discreet data list\n  discreet data list FOLDER"
@@ -37,12 +37,12 @@ def add(commands: Commands) -> None:
 
 
 def list_(args: argparse.Namespace) -> Answer:
-    """Every set that needs no path, or what the sources hold."""
+    """List all data sets without a path, or those of the sources."""
     return _sources(args.sources) if args.sources else _everything()
 
 
 def show(args: argparse.Namespace) -> Answer:
-    """One set: its size, its classes, simple losses, and its digest."""
+    """Show size, classes, simple losses and digest of one data set."""
     from discreet.data import load
 
     data = load(args.name, target=args.target)
@@ -77,7 +77,7 @@ def show(args: argparse.Namespace) -> Answer:
 
 
 def _columns(data: Dataset) -> list[str]:
-    """Where the class was found, and whether the file names its columns."""
+    """Return lines about the class column and the header of a file."""
     if data.source is None:
         return []
     source = data.source
@@ -89,7 +89,7 @@ def _columns(data: Dataset) -> list[str]:
 
 
 def fetch(args: argparse.Namespace) -> Answer:
-    """Read every set once, so that those of OpenML are kept; a failure does not stop the rest."""
+    """Read every set once, so that those of OpenML are cached; a failure does not stop the rest."""
     from discreet.data import cache, resolve
     from discreet.data.openml import is_unreachable
 
@@ -172,7 +172,7 @@ def _sources(sources: list[str]) -> Answer:
 
 
 def _known(handle: Handle) -> dict[str, Any]:
-    """What can be said of a set without fetching it; an index saves reading the file."""
+    """Return facts about a data set without fetching it; an index saves reading the file."""
     known: dict[str, Any] = {"name": handle.name, "kind": handle.kind}
     counts = {column: getattr(handle, column) for column in COLUMNS}
     if None not in counts.values() or not _is_here(handle):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def add(commands: Commands) -> None:
-    """Where to write."""
+    """Add the flag of the folder."""
     summary = "eight algorithms, three privacy levels: a table and a page"
     example = "example:\n  discreet demo --out demo"
     flag = command(commands, "demo", summary, demo, example).add_argument
@@ -31,7 +31,7 @@ def add(commands: Commands) -> None:
 
 
 def demo(args: argparse.Namespace) -> Answer:
-    """Play, write results, figure and page, and say where."""
+    """Play, and write results, figure and page."""
     whole("rows", args.rows, 100)
     whole("seeds", args.seeds, 1)
     installed("campaign", "for the demo's page", "matplotlib", "jinja2")

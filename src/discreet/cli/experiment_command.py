@@ -23,7 +23,7 @@ example:
 
 
 def add(commands: Commands) -> None:
-    """All take ``--folder``, most the name of an experiment."""
+    """Add commands with ``--folder``, most of them with the name of an experiment."""
     parent = command(
         commands, "experiment", "begin, pause, end or archive experiments of a server", text=TEXT
     )
@@ -82,7 +82,7 @@ def new(args: argparse.Namespace) -> Answer:
 
 
 def list_(args: argparse.Namespace) -> Answer:
-    """Modes, and how much was published."""
+    """List experiments with their modes and the number of published documents."""
     folder = _folder(args)
     found, archived = folder.listed(), folder.archived()
     rows = [[e.name, e.mode, f"{e.documents:,}", f"{e.under_way:,}"] for e in found]
@@ -94,33 +94,33 @@ def list_(args: argparse.Namespace) -> Answer:
 
 
 def pause(args: argparse.Namespace) -> Answer:
-    """Mode frozen."""
+    """Set the mode frozen."""
     _folder(args).pause(args.name)
     text = f"{args.name} is paused: decisions are served and not stored"
     return Answer({"name": args.name, "mode": "frozen"}, text)
 
 
 def resume(args: argparse.Namespace) -> Answer:
-    """The mode of the file, or online."""
+    """Set the mode of the file, or online."""
     _folder(args).resume(args.name)
     return Answer({"name": args.name}, f"{args.name} stores decisions again")
 
 
 def end(args: argparse.Namespace) -> Answer:
-    """For good."""
+    """End an experiment for good."""
     _folder(args).end(args.name)
     text = f"{args.name} is ended: decisions are served by its last policy and not stored"
     return Answer({"name": args.name, "mode": "ended"}, text)
 
 
 def archive(args: argparse.Namespace) -> Answer:
-    """The folder moves; nothing of it is deleted but what was burned."""
+    """Move the folder to the archive; only burned rows are deleted."""
     place = _folder(args).archive(args.name, burn=args.burn)
     return Answer({"name": args.name, "place": str(place)}, f"{args.name} is archived: {place}")
 
 
 def adopt(args: argparse.Namespace) -> Answer:
-    """The folder moves; chain, vault, anchor and keys stay as they are."""
+    """Move a folder with a single experiment; chain, vault, anchor and keys do not change."""
     folder = _folder(args)
     name = folder.adopt(Path(args.path), args.name)
     address = folder.server.address(name)

@@ -19,7 +19,7 @@ Supervised is --policy Greedy --set feedback=full --set losses=one_label.
 
 
 def experiment_flags(parser: argparse.ArgumentParser) -> None:
-    """The flags that ``discreet run`` and ``discreet plan`` share."""
+    """Add the flags that ``discreet run``, ``plan`` and ``import`` share."""
     flag = parser.add_argument
     flag(
         "file",
@@ -44,19 +44,19 @@ def experiment_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def target_flag(parser: argparse.ArgumentParser) -> None:
-    """Which column of a file is the class."""
+    """Add the flag for the class column of a file."""
     words = "the class of a file: a column's name or number from 1 (default: the last)"
     parser.add_argument("--target", metavar="COLUMN", help=words)
 
 
 def schema_flag(parser: argparse.ArgumentParser) -> None:
-    """What the columns of a file mean."""
+    """Add the flag for the schema of a file."""
     words = "what the columns of a file mean, by public rules (default: numbers as they are)"
     parser.add_argument("--schema", metavar="FILE.toml", help=words)
 
 
 def group_flag(parser: argparse.ArgumentParser) -> None:
-    """By which column of a file losses are broken down."""
+    """Add the flag for the column by which losses are broken down."""
     words = "also losses by group: a public column of a file; never one that is private"
     parser.add_argument("--group", metavar="COLUMN", help=words)
 
@@ -77,7 +77,7 @@ def experiment_from(args: argparse.Namespace, *, needs_data: bool = False) -> Ex
 
 
 def apply_flags(document: dict[str, Any], args: argparse.Namespace) -> None:
-    """Flags win over the file."""
+    """Change a document by flags, which take precedence."""
     for name in ("data", "target", "user", "schema", "rows", "seeds", "horizon"):
         if getattr(args, name) is not None:
             document[name] = getattr(args, name)
@@ -102,13 +102,13 @@ def apply_flags(document: dict[str, Any], args: argparse.Namespace) -> None:
 
 
 def user_flag(parser: argparse.ArgumentParser) -> None:
-    """Which column of a file says whose row it is."""
+    """Add the flag for the column of user ids."""
     words = "ids of people in a file, by a column's name: ε is then for all that one of them gives"
     parser.add_argument("--user", metavar="COLUMN", help=words)
 
 
 def often_flags(parser: argparse.ArgumentParser) -> None:
-    """How often a person contributes, where no plan says so."""
+    """Add flags for the number of contributions of a user, where no plan has them."""
     flag = parser.add_argument
     batches = f"with --user: batches in which one person counts (default: {USUAL.batches})"
     flag("--batches-per-user", type=int, metavar="M", help=batches)
@@ -117,13 +117,13 @@ def often_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def quiet_flag(parser: argparse.ArgumentParser) -> None:
-    """For commands that give advice."""
+    """Add ``--quiet``, for commands that give advice."""
     words = "no warnings about the data or the plan"
     parser.add_argument("--quiet", action="store_true", help=words)
 
 
 def import_flag(parser: argparse.ArgumentParser) -> None:
-    """For commands that may meet policies and oracles that are not built in."""
+    """Add ``--import``, for commands that may use registered policies and oracles."""
     parser.add_argument(
         "--import",
         action="append",
@@ -134,7 +134,7 @@ def import_flag(parser: argparse.ArgumentParser) -> None:
 
 
 def import_modules(args: argparse.Namespace) -> None:
-    """Import what the flag names, before a document is read."""
+    """Import the modules of ``--import``, before a document is read."""
     for name in getattr(args, "imports", None) or ():
         from discreet.registry import import_module
 

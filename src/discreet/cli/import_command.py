@@ -46,11 +46,11 @@ FIXED = (
     *("data", "target", "schema", "rows", "policy", "oracle", "set"),
     *("epsilon", "delta", "seeds"),
 )
-"""Flags that would change the plan of a service, or mean nothing to it."""
+"""Flags that would change the plan of a service, or have no meaning for it."""
 
 
 def add(commands: Commands) -> None:
-    """Which log, what its columns are, and whether it is public."""
+    """Add flags for the log, its columns, and for public logs."""
     summary = "begin with a log of earlier decisions"
     parser = command(commands, "import", summary, import_, TEXT)
     experiment_flags(parser)
@@ -66,7 +66,7 @@ def add(commands: Commands) -> None:
 
 
 def import_(args: argparse.Namespace) -> Answer:
-    """Everything is checked before anything is written."""
+    """Import a log; all inputs are checked before anything is written."""
     from discreet.data.log_file import log_columns
 
     if args.weight is not None and not args.public:
@@ -110,7 +110,7 @@ def import_(args: argparse.Namespace) -> Answer:
 
 
 def _service(args: argparse.Namespace) -> Settings | None:
-    """The settings of a service, if the file is of one: it has a table for its plan."""
+    """Return the settings of a service, if the file has a table for its plan."""
     if not args.file or not isinstance(read_toml(args.file, "experiment").get("plan"), dict):
         return None
     from discreet.cli.serve_command import need_extra
@@ -225,7 +225,7 @@ def _column(columns: dict[str, Any], name: str, kind: str) -> Any:
 
 
 def _contexts(plan: Plan, columns: dict[str, Any], others: list[str]) -> Any:
-    """Columns by name where the plan has a schema; else all that are left, in their order."""
+    """Return columns by name for a schema; else all columns that are left, in their order."""
     from discreet.simulate.schema_columns import column_contexts
 
     if isinstance(plan.contexts, Schema):

@@ -1,4 +1,4 @@
-"""``discreet keys create|list|revoke``: who may ask a service for what."""
+"""``discreet keys create|list|revoke``: API keys of a service."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from discreet.errors import InvalidInput
 
 
 def add(commands: Commands) -> None:
-    """``create`` takes scopes and a label, ``revoke`` an id."""
+    """Add ``create``, ``list`` and ``revoke``."""
     keys = command(commands, "keys", "create, list or revoke keys of a service")
     kinds = keys.add_subparsers(dest="kind", metavar="create|list|revoke", required=True)
     example = "example:\n  discreet keys create --scope decide --scope observe --label shop"
@@ -46,7 +46,7 @@ def add(commands: Commands) -> None:
 
 
 def create(args: argparse.Namespace) -> Answer:
-    """A new key; its text is printed and kept nowhere."""
+    """Create a key; its text is printed and not stored."""
     from discreet.service.storage import api_keys
 
     scopes = [api_keys.SERVER] if args.folder is not None and not args.scope else args.scope
@@ -69,7 +69,7 @@ def create(args: argparse.Namespace) -> Answer:
 
 
 def list_(args: argparse.Namespace) -> Answer:
-    """All keys, without their secrets."""
+    """List all keys, without their secrets."""
     from discreet.service.storage import api_keys
 
     with _database(args) as (database, connection):
@@ -94,7 +94,7 @@ def _day(moment: float | None) -> str:
 
 
 def revoke(args: argparse.Namespace) -> Answer:
-    """A key stops working."""
+    """Revoke a key."""
     from discreet.service.storage import api_keys
 
     with _database(args) as (database, connection), database.transaction(connection):

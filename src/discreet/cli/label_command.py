@@ -1,4 +1,4 @@
-"""``discreet label``: one page that says what the guarantee of an experiment means."""
+"""``discreet label``: one page that explains the guarantee of an experiment."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ examples:
 
 
 def add(commands: Commands) -> None:
-    """What to read, what the operator states, and where to write."""
+    """Add flags for the source, statements of the operator, and the output."""
     summary = "write one page that says what the guarantee means"
     parser = command(commands, "label", summary, label, TEXT)
     parser.add_argument("source", metavar="SOURCE", help="a file, or the address of a service")
@@ -37,7 +37,7 @@ def add(commands: Commands) -> None:
 
 
 def label(args: argparse.Namespace) -> Answer:
-    """Both files, or an error and neither."""
+    """Write both files, or neither after an error."""
     installed("campaign", "for the page", "jinja2")
     from discreet.audit.ledger_verification import checked, read
     from discreet.label.audit_summary import read_audit
@@ -75,7 +75,7 @@ def _refuse_overwriting(given: list[str | None], files: dict[str, str]) -> None:
 
 
 def _key(path: str) -> bytes:
-    """The 32 bytes of a signing key, as a vault holds them."""
+    """Return the 32 bytes of a signing key of a vault."""
     try:
         return Path(path).read_bytes()
     except OSError as error:

@@ -1,4 +1,4 @@
-"""``discreet ledger verify|add``: what was spent, recomputed; and over several experiments."""
+"""``discreet ledger verify|add``: recompute spent budgets, and add several experiments."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ examples:
 
 
 def add(commands: Commands) -> None:
-    """``verify`` takes a file or an address, ``add`` two or more."""
+    """Add ``verify``, with one source, and ``add``, with several."""
     ledger = command(commands, "ledger", "check what a run or a service has spent")
     kinds = ledger.add_subparsers(dest="kind", metavar="verify|add", required=True)
     parser = command(kinds, "verify", "recompute ε and δ independently", verify, TEXT)
@@ -45,7 +45,7 @@ def add(commands: Commands) -> None:
 
 
 def verify(args: argparse.Namespace) -> Answer:
-    """ε and δ of a run or a service from its events; exit code 1 if anything disagrees."""
+    """Recompute ε and δ from events; exit code 1 if anything disagrees."""
     from discreet.audit.ledger_verification import read, verification_document
 
     try:
@@ -57,7 +57,7 @@ def verify(args: argparse.Namespace) -> Answer:
 
 
 def added(args: argparse.Namespace) -> Answer:
-    """One person's cost over several experiments, and its assumptions."""
+    """Report one person's cost over several experiments, and its assumptions."""
     from discreet.audit.ledger_verification import total_document
 
     if len(args.sources) < 2:

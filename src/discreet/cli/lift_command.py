@@ -1,4 +1,4 @@
-"""``discreet lift``: does the policy do better than the control?"""
+"""``discreet lift``: compare the policy with the control."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ examples:
 
 
 def add(commands: Commands) -> None:
-    """What to read, how sure to be, and where to draw."""
+    """Add flags for the source, the confidence and the figure."""
     parser = command(commands, "lift", "compare the policy with the control", compare, TEXT)
     parser.add_argument("source", metavar="SOURCE", help="releases of a plan with a control share")
     parser.add_argument(
@@ -37,7 +37,7 @@ def add(commands: Commands) -> None:
 
 
 def compare(args: argparse.Namespace) -> Answer:
-    """A line per release, and all of them together."""
+    """Report the lift of each release and of all together."""
     from discreet.billboard.fetched_documents import read_released
     from discreet.releases.lift import lift
 
@@ -75,5 +75,5 @@ def _lines(rows: list[dict[str, Any]], word: str) -> list[str]:
 
 
 def _figure(value: float | None, form: str, before: str = "") -> str:
-    """A number, or a dash for what cannot be told yet."""
+    """Return a number, or a dash where it is not known yet."""
     return "–" if value is None else f"{before}{value + 0.0:{form}}"

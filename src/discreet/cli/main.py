@@ -1,6 +1,6 @@
-"""The command line: parse, call, print. Each command has a file with its flags and its work.
+"""Entry point of the command line: parse, call, print. Each command has one file.
 
-Those files are all imported to build the parser, so what is heavy they import when called.
+All files are imported to build the parser, so commands import heavy libraries when called.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        # The reader has left: say nothing more, also not while Python shuts down.
+        # The reader closed the pipe: write nothing more, also not while Python shuts down.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except OSError as error:

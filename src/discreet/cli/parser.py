@@ -1,4 +1,4 @@
-"""How a command joins the command line: a parser that raises our errors, and ``command``."""
+"""Parser that raises ``InvalidInput``, and ``command``, which adds a command to it."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from discreet.validate import nearest
 
 RAW = argparse.RawDescriptionHelpFormatter
 Commands = Any
-"""What ``add_subparsers`` returns; argparse keeps its type to itself."""
+"""Type of ``add_subparsers``, which argparse does not export."""
 
 
 class Parser(argparse.ArgumentParser):
-    """Complaints of argparse become our errors, so ``--json`` covers them too."""
+    """Argument parser whose errors are ``InvalidInput``, so ``--json`` covers them too."""
 
     def error(self, message: str) -> NoReturn:
         raise InvalidInput(
@@ -24,7 +24,7 @@ class Parser(argparse.ArgumentParser):
         )
 
     def parse_known_args(self, *args: Any, **options: Any) -> Any:
-        """An unknown flag is refused by the command that it was given to, which knows its own."""
+        """Refuse an unknown flag, with the nearest flag of the same command."""
         found, unknown = super().parse_known_args(*args, **options)
         if unknown:
             near = nearest(unknown[0], self._option_string_actions)
@@ -43,7 +43,7 @@ def command(
     call: Callable[[argparse.Namespace], Answer] | None = None,
     text: str = "",
 ) -> argparse.ArgumentParser:
-    """A command with ``--json``; without ``call`` it only holds commands of its own."""
+    """Add a command with ``--json``; without ``call`` it is a group of commands."""
     added: argparse.ArgumentParser = commands.add_parser(
         name,
         help=summary,

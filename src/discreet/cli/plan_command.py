@@ -1,4 +1,4 @@
-"""``discreet plan``: what will happen, before any data."""
+"""``discreet plan``: forecast of batches, noise and cost, before any data."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ examples:
 
 
 def add(commands: Commands) -> None:
-    """An experiment, or a problem without data, and what a person supplies."""
+    """Add flags for an experiment or a problem without data, and for records of a person."""
     summary = "what will happen, before any data: batches, noise, cost"
     parser = command(commands, "plan", summary, plan, EXPERIMENT + EXAMPLES)
     experiment_flags(parser)
@@ -58,7 +58,7 @@ def _count_or_names(text: str) -> int | list[str]:
 
 
 def plan(args: argparse.Namespace) -> Answer:
-    """The schedule, the noise and the guarantee of an experiment."""
+    """Report the schedule, the noise and the guarantee of an experiment."""
     experiment = experiment_from(args)
     experiment = replace(experiment, plan=with_rewards(experiment.plan, args))
     epsilons = {*EPSILONS, experiment.plan.budget.epsilon}
@@ -155,7 +155,7 @@ def _batch_table(document: dict[str, Any]) -> list[str]:
 
 
 def _noise_text(outcome: Outcome, noise: float) -> str:
-    """Losses in [0, 1] to a hundredth; what has other units to two digits."""
+    """Return losses in [0, 1] to a hundredth, other units to two digits."""
     value = outcome.error_of(noise)
     return f"±{value:.2f}" if outcome == UNIT_LOSS else f"±{float(f'{value:.2g}'):,g}"
 

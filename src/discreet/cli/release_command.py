@@ -1,4 +1,4 @@
-"""``discreet release show|verify|export``: read what was published."""
+"""``discreet release show|verify|export``: read published releases."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from discreet.releases.released import Released
 
 
 def add(commands: Commands) -> None:
-    """Each takes a file, or the address of a service."""
+    """Add commands that take a file, or the address of a service."""
     release = command(commands, "release", "show, verify or export a file of releases")
     kinds = release.add_subparsers(dest="kind", metavar="show|verify|export", required=True)
     for call, summary in (
@@ -45,7 +45,7 @@ def add(commands: Commands) -> None:
 
 
 def verify(args: argparse.Namespace) -> Answer:
-    """Every digest, link, predictor and matrix of the chain, or exit code 1 and the reason."""
+    """Verify every digest, link, predictor and matrix; exit code 1 if one is wrong."""
     from discreet.billboard.recomputation import recompute
 
     try:
@@ -67,7 +67,7 @@ def verify(args: argparse.Namespace) -> Answer:
 
 
 def export(args: argparse.Namespace) -> Answer:
-    """The newest predictor as a model for other runtimes, after verifying the chain."""
+    """Export the newest predictor for other runtimes, after verifying the chain."""
     from discreet.adapters.onnx_model import onnx_model
 
     released = read_released(args.file)
@@ -79,7 +79,7 @@ def export(args: argparse.Namespace) -> Answer:
 
 
 def show(args: argparse.Namespace) -> Answer:
-    """The plan and the releases of a file, after verifying them."""
+    """Show the plan and the releases of a file, after verifying them."""
     released = read_released(args.file)
     plan: Any = released.plan
     delta = float(plan["budget"]["delta"])
@@ -145,6 +145,6 @@ def _lines(document: dict[str, Any], released: Released, outcomes: dict[int, str
 
 
 def _not_private(releases: list[dict[str, Any]]) -> list[str]:
-    """A line that no reader can miss, where a release carries no guarantee."""
+    """Return a clear line where a release has no guarantee."""
     reasons = [each["event"].get("reason", "") for each in releases if math.isinf(each["epsilon"])]
     return [f"NOT PRIVATE: {reason}" for reason in dict.fromkeys(reasons)]

@@ -1,4 +1,4 @@
-"""``discreet restore``: go on with a database that came from a backup."""
+"""``discreet restore``: continue with a database from a backup."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ could publish them with a second noise. Releases that the backup lacks are charg
 
 
 def add(commands: Commands) -> None:
-    """Whether the anchor is still there."""
+    """Add the flag for a lost anchor."""
     parser = command(commands, "restore", "go on after a backup", restore, TEXT)
     config_flag(parser)
     parser.add_argument(
@@ -26,7 +26,7 @@ def add(commands: Commands) -> None:
 
 
 def restore(args: argparse.Namespace) -> Answer:
-    """A new epoch; what was under way is burned."""
+    """Begin a new epoch; open batches are burned."""
     from discreet.service.runtime import lifecycle
     from discreet.service.settings import Settings
     from discreet.service.storage.faults import in_one_line

@@ -1,4 +1,4 @@
-"""Flags that name the rewards one expects, and the sample sizes that follow from them."""
+"""Flags for expected rewards, and the sample sizes that follow from them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from discreet.plan import Plan
 
 
 def reward_flags(parser: argparse.ArgumentParser) -> None:
-    """Add the mean reward, its spread, its range, and the difference that is to be told."""
+    """Add flags for the mean reward, its spread, its range, and the difference to detect."""
     flag = parser.add_argument
     mean = "mean reward that you expect: also show how many decisions tell actions apart"
     flag("--reward-mean", type=float, metavar="M", help=mean)

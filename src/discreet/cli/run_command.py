@@ -24,7 +24,7 @@ examples:
 
 
 def add(commands: Commands) -> None:
-    """An experiment, and where its result goes."""
+    """Add the flags of an experiment and of its result."""
     summary = "play labelled data as a bandit and print the mean loss"
     parser = command(commands, "run", summary, run, EXPERIMENT + EXAMPLES)
     experiment_flags(parser)
@@ -78,7 +78,7 @@ def _lines(
 
 
 def _whose(plan: dict[str, Any]) -> str:
-    """For whom ε is, where it is not for one decision."""
+    """Return the unit of ε, where it is not one decision."""
     if plan["unit"] != "user":
         return ""
     often = Participation(plan["batches_per_user"], plan["records_per_batch"])

@@ -29,7 +29,7 @@ HEAD = """\
 
 
 def add(commands: Commands) -> None:
-    """A sample, and where the schema goes."""
+    """Add flags for the sample and the schema."""
     summary = "a first schema (TOML) from a public sample of columns"
     parser = command(commands, "schema", summary, schema, TEXT)
     flag = parser.add_argument

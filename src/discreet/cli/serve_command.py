@@ -30,7 +30,7 @@ FIRST_DECISION = """\
 
 
 def add(commands: Commands) -> None:
-    """Where to listen, and what ``--init`` makes."""
+    """Add flags for the address and for ``--init``."""
     parser = command(commands, "serve", "private decisions over HTTP", serve, TEXT)
     config_flag(parser)
     flag = parser.add_argument
@@ -48,7 +48,7 @@ def add(commands: Commands) -> None:
 
 
 def config_flag(parser: argparse.ArgumentParser) -> None:
-    """``--config``, for every command that works on a service's files."""
+    """Add ``--config``, for every command on the files of a service."""
     parser.add_argument(
         "--config",
         default="experiment.toml",
@@ -58,7 +58,7 @@ def config_flag(parser: argparse.ArgumentParser) -> None:
 
 
 def serve(args: argparse.Namespace) -> Answer:
-    """Serve until told to stop, or with ``--init`` make everything ready for that."""
+    """Serve until a signal arrives, or with ``--init`` prepare a new service."""
     need_extra()
     path = Path(args.config)
     if args.folder is not None:

@@ -1,4 +1,4 @@
-"""``discreet theory bounds|scaling``: the statements in numbers, and algorithms beside them."""
+"""``discreet theory bounds|scaling``: bounds in numbers, and measured regret."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ example:
 
 
 def add(commands: Commands) -> None:
-    """``bounds`` takes a problem, ``scaling`` a folder."""
-    group = command(commands, "theory", "the paper's bounds, and experiments beside them")
+    """Add ``bounds``, with a problem, and ``scaling``, with a folder."""
+    group = command(commands, "theory", "the paper's bounds, and experiments on them")
     kinds = group.add_subparsers(dest="kind", metavar="bounds|scaling", required=True)
     example = "example:\n  discreet theory bounds --T 100000 --A 10 --F 1000 --epsilon 1"
     flag = command(kinds, "bounds", "every bound and rate in numbers", bounds, example).add_argument
@@ -42,7 +42,7 @@ def add(commands: Commands) -> None:
 
 
 def bounds(args: argparse.Namespace) -> Answer:
-    """Every guarantee at one T, A, |F|, ε and δ."""
+    """Report every guarantee at one T, A, |F|, ε and δ."""
     document = bounds_document(
         args.T, args.A, args.F, args.delta, positive("epsilon", args.epsilon)
     )

@@ -31,7 +31,7 @@ example:
 
 
 def add(commands: Commands) -> None:
-    """Which rows go where, how fast, and whose losses are late, missing or doubled."""
+    """Add flags for data, address, rate, and late, missing or duplicate losses."""
     summary = "play labelled data against a service"
     flag = command(commands, "simulate-traffic", summary, traffic, TEXT).add_argument
     flag("--url", required=True, metavar="URL", help="where discreet serve listens")
@@ -47,7 +47,7 @@ def add(commands: Commands) -> None:
 
 
 def traffic(args: argparse.Namespace) -> Answer:
-    """Loss over time, latency percentiles and answers by code."""
+    """Report loss over time, latency percentiles and answers by code."""
     from discreet.billboard.client import Client
     from discreet.lab.traffic import Habits, contexts, labels, play, summary
     from discreet.outcome import declared
@@ -88,7 +88,7 @@ def traffic(args: argparse.Namespace) -> Answer:
 
 
 def _data(name: str, rows: int | None) -> Dataset:
-    """The first rows of a set; a generated one has as many as are wanted."""
+    """Return the first rows of a set; a generated one has the requested number."""
     from dataclasses import replace
 
     from discreet.data import load
@@ -104,7 +104,7 @@ def _data(name: str, rows: int | None) -> Dataset:
 
 
 def _lines(document: Mapping[str, Any], outcome: Outcome) -> list[str]:
-    """Losses are shown as the service's people would read them: in the declared units."""
+    """Return lines with losses in the declared units of the service."""
 
     def shown(loss: float) -> str:
         return f"{outcome.value_of(loss):.3f}"

@@ -1,4 +1,4 @@
-"""``discreet version``: what is installed."""
+"""``discreet version``: installed versions."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ LIBRARIES = ("numpy", "scipy", "opendp", "dp-accounting", "scikit-learn", "matpl
 
 
 def add(commands: Commands) -> None:
-    """``discreet version`` has no flags."""
+    """Add the command, which has no flags."""
     command(commands, "version", "versions of discreet and of its libraries", version)
 
 
 def version(args: argparse.Namespace) -> Answer:  # noqa: ARG001
-    """Version of discreet, Python and the libraries, without importing any of them."""
+    """Report versions of discreet, Python and the libraries, without importing them."""
     libraries = {name: _version_of(name) for name in LIBRARIES}
     document = {
         "discreet": discreet.__version__,

@@ -1,4 +1,7 @@
-"""Open loop: requests leave at a fixed rate, however long the answers take."""
+"""Simulated traffic: a labelled set is played against a running service at a fixed rate.
+
+The loop is open: requests are sent at the rate, independent of response times.
+"""
 
 from __future__ import annotations
 
@@ -18,14 +21,14 @@ from discreet.errors import InvalidInput, ServiceError
 from discreet.outcome import UNIT_LOSS, Outcome
 
 THREADS = 64
-"""The most requests under way at once; waiting for a free place counts as latency."""
+"""Largest number of concurrent requests; waiting for a free thread counts as latency."""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Habits:
-    """How people answer: the shares of late, missing and doubled losses."""
+    """Shares of late, missing and duplicate losses."""
 
     late: float = 0.0
     late_by: float = 0.0
@@ -35,7 +38,7 @@ class Habits:
 
 @dataclass
 class Played:
-    """What happened. ``losses`` has (seconds since the start, loss, release) of each decision."""
+    """Record of a run. ``losses`` has (seconds since the start, loss, release) of each decision."""
 
     losses: list[tuple[float, float, int]] = field(default_factory=list)
     stored: int = 0
@@ -58,9 +61,9 @@ def play(
     users: bool = False,
     seed: int = 0,
 ) -> Played:
-    """Ask for every context and report its loss: 0 where the action is the label, else 1.
+    """Request a decision for every context; its loss is 0 if the action is the label, else 1.
 
-    Where the service hears rewards, those are the highest and the lowest reward.
+    A service with rewards gets its highest and its lowest reward.
     """
     player = _Player(client, habits, outcome, users, seed)
     return asyncio.run(player.play(contexts, labels, rate))
@@ -95,7 +98,7 @@ class _Player:
     async def _person(
         self, row: int, context: Any, label: int | str, due: float, since: float, draws: Any
     ) -> None:
-        """One decision and what becomes of its loss."""
+        """Request one decision and report its loss."""
         played, habits = self._played, self._habits
         user = f"person {row}" if self._users else None
         decision: Decision | None = await self._ask(
@@ -118,7 +121,7 @@ class _Player:
             )
 
     async def _ask(self, kind: str, due: float, request: Callable[[], T]) -> T | None:
-        """One request; its time counts from the moment it should have left."""
+        """Send one request; its latency counts from the time it was due."""
         answer, code = None, "200"
         try:
             answer = await asyncio.get_running_loop().run_in_executor(self._pool, request)
@@ -130,13 +133,13 @@ class _Player:
 
 
 PARTS = 10
-"""Stretches of time over which the loss is averaged."""
+"""Number of intervals over which the loss is averaged."""
 EXPECTED = ("200", "410 over")
-"""Answers that a healthy service gives; 410 is for a loss that came too late."""
+"""Answers of a healthy service; 410 is for a loss that came too late."""
 
 
 def summary(played: Played) -> dict[str, Any]:
-    """One JSON object; times of requests in milliseconds."""
+    """Return loss over time, latencies in milliseconds and answers by code."""
     return {
         "seconds": played.seconds,
         "decided": len(played.losses),
@@ -156,7 +159,7 @@ def summary(played: Played) -> dict[str, Any]:
 
 
 def _over_time(played: Played) -> list[dict[str, Any]]:
-    """Mean loss of stretches with equally many decisions, in the order they were asked for."""
+    """Return the mean loss of intervals with equally many decisions, in the order of requests."""
     if not played.losses:
         return []
     ordered = sorted(played.losses)
@@ -181,7 +184,7 @@ def _percentiles(seconds: list[float]) -> dict[str, float] | None:
 
 
 def contexts(data: Dataset, schema: Mapping[str, Any]) -> list[Any]:
-    """Every row as a context that the service accepts.
+    """Return every row as a context that the service accepts.
 
     An array service takes the numbers as they are. Else the first field takes the first column,
     and so on: a number is stretched to the declared range, all else is cut at quantiles: a
@@ -210,7 +213,7 @@ def contexts(data: Dataset, schema: Mapping[str, Any]) -> list[Any]:
 
 
 def labels(data: Dataset, schema: Mapping[str, Any]) -> list[int | str]:
-    """The right action of every row, as the service calls it: class 0 is its first action."""
+    """Return the right action of every row; class 0 is the first action of the service."""
     names = schema["actions"]
     numbers: list[int] = data.labels.tolist()
     return [number if names is None else names[number] for number in numbers]

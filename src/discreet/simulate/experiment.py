@@ -28,7 +28,7 @@ FORMAT = "discreet-result/1"
 CONFIDENCE = 0.95
 NOISE = "seeded: the noise has the scale of ε but protects no one"
 OWN_KEYS = ("data", "target", "user", "schema", "rows", "seeds")
-"""What an experiment has beyond its plan."""
+"""Keys of an experiment that are not keys of its plan."""
 WORDS = (
     *("feedback", "losses", "first_batch", "growth", "longest_batch", "missing_loss", "releases"),
     *("close_every", "half_life", "imported"),
@@ -36,13 +36,13 @@ WORDS = (
 )
 """Keys of the plan itself that ``--set`` reaches."""
 PEOPLE = ("unit", "batches_per_user", "records_per_batch")
-"""What the file of a service says at its top and a plan says itself."""
+"""Keys about users: of a plan, and of the file of a service."""
 DEFAULT = {"policy": "AdaptivePO", "oracle": "PooledRidge"}
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """A plan, the data it will meet (None while planning without any) and how often."""
+    """A plan, its data (None for planning without data) and a number of seeds."""
 
     plan: Plan
     data: Dataset | None
@@ -51,7 +51,7 @@ class Experiment:
 
     @property
     def contexts(self) -> Any:
-        """What the plan maps: numbers, or columns by name where it has a schema."""
+        """Contexts for the plan: numbers, or columns by name for a schema."""
         assert self.data is not None
         if not isinstance(self.plan.features, Schema):
             return self.data.contexts
@@ -118,8 +118,10 @@ def experiment_of(document: dict[str, Any], *, needs_data: bool = False) -> Expe
 
 
 def read_experiment(path: str) -> dict[str, Any]:
-    """The document of a TOML file; a data file is relative to it. Of a service's file it is the
-    plan, with what the file says of people."""
+    """Return the document of a TOML file, with paths relative to it.
+
+    Of the file of a service it is the plan, with the keys about users.
+    """
     document = read_toml(path, "experiment")
     if isinstance(document.get("plan"), dict):
         people = {name: document[name] for name in PEOPLE if name in document}
@@ -139,7 +141,7 @@ def _kind(features: Any) -> Any:
 
 
 def assign(document: dict[str, Any], assignment: str) -> None:
-    """``key=value`` into the policy, the oracle or the plan, wherever the key is known."""
+    """Set ``key=value`` in the policy, the oracle or the plan, whichever has the key."""
     key, equals, text = assignment.partition("=")
     if not equals:
         raise InvalidInput(
@@ -167,7 +169,7 @@ def _value(text: str) -> Any:
 
 
 def play(experiment: Experiment, group: str | None = None) -> list[Evaluation]:
-    """Every seed once."""
+    """Play every seed once."""
     data, contexts = experiment.data, experiment.contexts
     assert data is not None
     groups = None if group is None else file_groups(data, group)
@@ -178,7 +180,7 @@ def play(experiment: Experiment, group: str | None = None) -> list[Evaluation]:
 
 
 def group_losses(results: list[Evaluation]) -> GroupLosses:
-    """Of several seeds with intervals over them; of one seed with those over its rounds."""
+    """Return losses by group with intervals over seeds, or over the rounds of a single seed."""
     if len(results) == 1:
         return results[0].by_group()
     played = [result.groups for result in results if result.groups is not None]
@@ -189,7 +191,7 @@ def group_losses(results: list[Evaluation]) -> GroupLosses:
 
 
 def result_document(experiment: Experiment, results: list[Evaluation]) -> dict[str, Any]:
-    """Final losses, and the curve at batch ends."""
+    """Return final losses, and the curve at batch ends."""
     plan, data = experiment.plan, experiment.data
     assert data is not None
     seeds = list(range(experiment.seeds))
@@ -221,7 +223,7 @@ def result_document(experiment: Experiment, results: list[Evaluation]) -> dict[s
 
 
 def standard_error(values: Any) -> float | None:
-    """Standard error of the mean over seeds; None for one seed, which has no spread."""
+    """Return the standard error of the mean over seeds; None for one seed."""
     if len(values) < 2:
         return None
     return float(np.std(values, ddof=1) / math.sqrt(len(values)))

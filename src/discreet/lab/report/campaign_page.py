@@ -1,4 +1,4 @@
-"""The page of a campaign: words, tables and figures in one file; no network."""
+"""Page of a campaign: text, tables and figures in one file without network access."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ FLAGS = {
 }
 
 
-def command(manifest: Mapping[str, Any]) -> str:
-    """``discreet campaign run …``; where the data lie is the reader's own affair.
+def rerun_command(manifest: Mapping[str, Any]) -> str:
+    """Return ``discreet campaign run …``, with placeholders for the paths of data.
 
-    >>> command({"grid": {**Grid.of("paper").to_document(), "seeds": 3}})
+    >>> rerun_command({"grid": {**Grid.of("paper").to_document(), "seeds": 3}})
     'discreet campaign run --preset paper --mechanism paper --seeds 3 --data DATA --out DIR'
     """
     grid = manifest.get("grid", {})
@@ -44,7 +44,7 @@ def command(manifest: Mapping[str, Any]) -> str:
     if declared:
         grid = {**grid, "algorithms": [a for a in grid["algorithms"] if a not in declared]}
     for name, flag in FLAGS.items():
-        # The mechanism is told always: it is the first thing one must know of the noise.
+        # The mechanism is always named, since it determines the noise.
         if name in grid and (_plain(grid[name]) != _plain(usual.get(name)) or name == "mechanism"):
             parts.append(f"{flag} {_words(grid[name])}")
     reading = manifest.get("reading", {})
@@ -59,7 +59,7 @@ def command(manifest: Mapping[str, Any]) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """The value as JSON returns it."""
+    """Return the value as JSON returns it."""
     return list(value) if isinstance(value, tuple) else value
 
 
@@ -92,7 +92,7 @@ def campaign_page(
     files: Sequence[str],
     to_default: AgainstDefault | None = None,
 ) -> str:
-    """One self-contained HTML file, light and dark, for screens, phones and paper."""
+    """Return one self-contained HTML file, light and dark, for screens, phones and paper."""
     spent, manifest = runtime(source.tasks, source.datasets), source.manifest
     device = manifest.get("device") or ", ".join(spent.devices) or "unknown device"
     not_private = f" (NonPrivate: {source.not_private})" if source.not_private else ""
@@ -121,7 +121,7 @@ def campaign_page(
         choices=tables.chosen(choices),
         by_dataset=tables.by_dataset(selection, source.datasets),
         times=tables.times(spent),
-        command=command(manifest),
+        command=rerun_command(manifest),
         facts={
             "Device": device,
             "Code": f"discreet {manifest.get('code_version', 'of unknown version')}",

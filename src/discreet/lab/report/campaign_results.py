@@ -1,4 +1,4 @@
-"""What a report is made from: the manifest, the runs and the sidecars of a campaign's folder."""
+"""Source of a report: the manifest, the runs and the sidecars of a campaign's folder."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from discreet.privacy.participation import Participation
 from discreet.validate import installed
 
 DATA = "data"
-"""Stands for a family in tasks that read the data set itself."""
+"""Family of tasks that read the data set itself."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Source:
 
     @property
     def seeds(self) -> int:
-        """The number of seeds; a manifest may count or list them."""
+        """Number of seeds; a manifest may count or list them."""
         seeds = self.grid.get("seeds", 0)
         return len(seeds) if isinstance(seeds, list) else int(seeds)
 
@@ -61,12 +61,12 @@ class Source:
 
     @property
     def participation(self) -> Participation | None:
-        """How often a user contributes; None where ε is for a decision."""
+        """Bound on the contributions of a user; None where ε is for a decision."""
         return Participation.from_json(self.grid.get("participation"))
 
     @property
     def not_private(self) -> str:
-        """Why the results look at the data beyond the noise of ε; empty where they do not."""
+        """Reason why results depend on the data beyond the noise of ε; empty if they do not."""
         return str(self.manifest.get("event", {}).get("reason", ""))
 
     @property
@@ -74,14 +74,14 @@ class Source:
         return dict(self.manifest.get("datasets", {}))
 
     def runs(self) -> Runs:
-        """Every run of a file whose checksum holds, without its curve."""
+        """Return every run of a file with a valid checksum, without curves."""
         installed("campaign", "to read results", "pyarrow")
         from discreet.lab.campaign.result_files import read
 
         return Runs.of(read(self._folder.root, columns=COLUMNS))
 
     def curves(self, dataset: str) -> Any:
-        """The runs of one data set with their curves; only its own files are read."""
+        """Return the runs of one data set with their curves; only its files are read."""
         import pyarrow as pa
 
         from discreet.lab.campaign.result_files import from_bytes
@@ -94,12 +94,12 @@ class Source:
         ).unify_dictionaries()
 
     def file_name(self, dataset: str) -> str:
-        """The name of a data set where it is part of a file name."""
+        """Return the name of a data set as part of a file name."""
         return file_name(dataset)
 
     @cached_property
     def tasks(self) -> list[TaskTime]:
-        """How long each task took, or why it failed."""
+        """Time of each task, or its error."""
         named = {file_name(dataset): dataset for dataset in self.datasets}
         found = []
         for name in self._folder.tasks():

@@ -1,4 +1,4 @@
-"""The tables of a campaign's page."""
+"""Tables of a campaign's page, and the time of its tasks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from discreet.lab.report.win_rates import WinRates
 
 @dataclass(frozen=True)
 class Share:
-    """The tasks of a family, or of a data set, together."""
+    """Tasks of a family, or of a data set, together."""
 
     name: str
     tasks: int
@@ -48,7 +48,7 @@ class Runtime:
 
 
 def runtime(tasks: Sequence[TaskTime], about: Mapping[str, Any]) -> Runtime:
-    """Runs and rounds by family and by data set."""
+    """Return runs and rounds by family and by data set."""
     done = [task for task in tasks if task.runs and not task.error]
     families: dict[str, list[TaskTime]] = defaultdict(list)
     datasets: dict[str, list[TaskTime]] = defaultdict(list)
@@ -74,7 +74,7 @@ SLOWEST = 10
 
 
 def mean_losses(selection: Selection, means: MeanLoss, about: Mapping[str, Any]) -> Table:
-    """Algorithms by ε; the best bandit of a column is bold."""
+    """Return algorithms by ε; the best bandit of a column is bold."""
     rows = [
         [name, *map(with_error, means.mean[a], means.standard_error[a], means.best == a)]
         for a, name in enumerate(selection.algorithms)
@@ -96,7 +96,7 @@ def mean_losses(selection: Selection, means: MeanLoss, about: Mapping[str, Any])
 
 
 def average_win_rates(rates: WinRates) -> Table:
-    """Algorithms by ε."""
+    """Return mean win rates, algorithms by ε."""
     average = rates.against_the_rest()
     rows = [
         [name, *(number(value, ".1f") for value in average[:, a])]
@@ -115,7 +115,7 @@ def differences(compared: Comparison) -> Table:
 
 
 def increases(increase: LossIncrease) -> Table:
-    """Algorithms by ε: the increase of the final loss, with its standard error."""
+    """Return the increase of the final loss with its standard error, algorithms by ε."""
     kept = [i for i in range(len(increase.levels)) if i != increase.baseline]
     rows = [
         [name, *(with_error(mean[i], error[i], form="+.3f") for i in kept)]
@@ -128,7 +128,7 @@ def increases(increase: LossIncrease) -> Table:
 
 
 def chosen(choices: Choices) -> list[Table]:
-    """For each ε, algorithms by oracle and λ: on how many data sets that pair won."""
+    """Return for each ε the number of data sets on which an oracle and λ were selected."""
     pairs = [(o, r) for o in range(len(choices.oracles)) for r in range(len(choices.ridges))]
     if not pairs:
         return []
@@ -146,7 +146,7 @@ def chosen(choices: Choices) -> list[Table]:
 
 
 def by_dataset(selection: Selection, about: Mapping[str, Any]) -> dict[str, Table]:
-    """For each ε, data sets by algorithm."""
+    """Return for each ε losses of data sets by algorithm."""
     contest = [name != REFERENCE for name in selection.algorithms]
     others = without_contexts(about, selection.datasets)
     made = {}
@@ -169,7 +169,7 @@ def by_dataset(selection: Selection, about: Mapping[str, Any]) -> dict[str, Tabl
 
 
 def times(runtime: Runtime) -> list[Table]:
-    """Time by family, and the slowest data sets."""
+    """Return the time by family, and the slowest data sets."""
     if not runtime.families:
         return []
     heads = ["", "tasks", "seconds", "runs", "ms per run", "rounds", "rounds per second"]
@@ -186,12 +186,12 @@ def _share(share: Share) -> list[str]:
 
 
 def _large(value: float) -> str:
-    """``1.42e9``."""
+    """Return ``1.42e9``."""
     return number(value, ".2e").replace("e+0", "e").replace("e+", "e")
 
 
 def _ridge(ridge: float) -> str:
-    """``0.01`` or ``1e−6``: as short as it can be."""
+    """Return ``0.01`` or ``1e−6``, the shorter form."""
     plain = f"{ridge:g}"
     return plain if len(plain) < 5 else re.sub(r"\.?0*e-0*", "e−", f"{ridge:.3e}")
 

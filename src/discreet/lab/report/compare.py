@@ -1,4 +1,4 @@
-"""Our win rates beside the paper's, on the data sets that both have."""
+"""Comparison of win rates with those of the paper, on the data sets that both have."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class ComparedCell:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Ours and theirs; the three statistics are NaN where no cell is published."""
+    """Our win rates and published ones; the three statistics are NaN without published cells."""
 
     datasets: tuple[str, ...]
     cells: tuple[ComparedCell, ...]
@@ -55,14 +55,14 @@ class Comparison:
     by_chance: float
     """Mean absolute change of a cell when the data sets are drawn again: the noise of our rates."""
     first: dict[float, bool]
-    """For each ε that is finite: does ReplayBonusPO win more than half against each other?"""
+    """For each finite ε: True if ReplayBonusPO wins more than half against each other algorithm."""
     missing: tuple[str, ...]
     statement: str
     citation: str = CITATION
 
     @property
     def leader_first(self) -> bool:
-        """ReplayBonusPO is first in every private regime that was run."""
+        """True if ReplayBonusPO is first at every finite ε."""
         return bool(self.first) and all(self.first.values())
 
     @property
@@ -78,7 +78,7 @@ class Comparison:
         return {epsilon: float(np.mean(each)) for epsilon, each in found.items()}
 
     def document(self) -> dict[str, Any]:
-        """For machines: everything, cell by cell."""
+        """Return all values, cell by cell."""
         return {
             "datasets": list(self.datasets),
             "mean_absolute_difference": self.mean_absolute_difference,
@@ -96,7 +96,7 @@ class Comparison:
         }
 
     def sentences(self) -> list[str]:
-        """For people: the difference, how sure it is, and who is first."""
+        """Return the difference, its uncertainty and the first algorithm, in sentences."""
         if not self.differences:
             return [NO_PAIR, *self.missing, self.statement]
         low, high = self.interval
@@ -118,7 +118,7 @@ class Comparison:
 
 
 def compare(results_dir: Path, select_by: str = "seeds") -> Comparison:
-    """The campaign's win rates beside the published ones."""
+    """Compare the campaign's win rates with the published ones."""
     source = Source(results_dir)
     if source.features != "raw":
         raise InvalidInput(
@@ -176,7 +176,7 @@ def beside_published(selection: Selection, about: dict[str, Any]) -> Comparison:
 
 
 def _part(theirs: Published, names: list[str], levels: list[Level]) -> Numbers:
-    """Their win rates in our order; NaN where they lack an algorithm."""
+    """Return the published win rates in our order; NaN for algorithms that are not published."""
     padded = np.pad(theirs.percent, ((0, 0), (0, 1), (0, 1)), constant_values=np.nan)
     place = dict(zip(theirs.algorithms, range(len(theirs.algorithms)), strict=True))
     kept = [place.get(name, -1) for name in names]
@@ -184,14 +184,14 @@ def _part(theirs: Published, names: list[str], levels: list[Level]) -> Numbers:
 
 
 def _scores(selection: Selection, among: Any, names: list[str], levels: list[Level]) -> Numbers:
-    """Percent won by the row on each data set: 100, 50 or 0 (data sets, levels, rows, columns)."""
+    """Return the percentage won by the row: 100, 50 or 0 (data sets, levels, rows, columns)."""
     algorithms = [selection.algorithms.index(name) for name in names]
     kept = [selection.levels.index(level) for level in levels]
     return np.asarray(50 * (outcomes(selection.loss[among][:, algorithms][:, :, kept]) + 1))
 
 
 def _rates(score: Numbers, weights: Numbers) -> Numbers:
-    """Weighted means over the data sets with a known score: (resamples, …)."""
+    """Return weighted means over the data sets with a known score: (resamples, …)."""
     flat = score.reshape(len(score), -1)
     known = np.isfinite(flat)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -202,7 +202,7 @@ def _rates(score: Numbers, weights: Numbers) -> Numbers:
 def _bootstrap(
     score: Numbers, truth: Numbers, estimate: float
 ) -> tuple[tuple[float, float], float]:
-    """An interval for the mean absolute difference, and how far chance alone moves a cell.
+    """Return an interval for the mean absolute difference, and the change of a cell by chance.
 
     A resample adds the noise of drawing to every cell, so its mean absolute difference is larger
     than the estimate, always. The interval therefore takes from the bootstrap its spread
@@ -221,7 +221,7 @@ def _bootstrap(
 def _first(
     rates: Numbers, names: list[str], levels: list[Level], theirs: Published
 ) -> dict[float, bool]:
-    """At each finite ε: does the leader win more than half against the paper's other algorithms?"""
+    """Return for each finite ε if the leader wins more than half against the paper's others."""
     rivals = [k for k, name in enumerate(names) if name in theirs.algorithms and name != LEADER]
     if LEADER not in names or not rivals:
         return {}

@@ -54,7 +54,7 @@ SETTINGS_NOTE = (
 
 
 def demo_figure(results: Results) -> Drawing:
-    """A row for each data set, a column for each ε."""
+    """Draw a row for each data set, a column for each ε."""
     size = (3.4 * len(results["epsilons"]), 0.9 + 2.6 * len(results["sets"]))
     return Drawing(size, partial(_draw, results))
 
@@ -87,7 +87,7 @@ def _panel(axis: Any, results: Results, data: Any, epsilon: Any, ink: str) -> No
 
 
 def demo_page(results: Mapping[str, Any]) -> str:
-    """The page of a demo's results, light and dark, readable on a phone."""
+    """Return the page of a demo's results, light and dark, readable on a phone."""
     runs = {(run["data"], run["algorithm"], run["epsilon"]): run for run in results["runs"]}
     # Supervised sees the loss of every action: it does not compete.
     bandits = [each["name"] for each in results["algorithms"] if each["feedback"] == "bandit"]
@@ -102,7 +102,7 @@ def demo_page(results: Mapping[str, Any]) -> str:
 
 DELTA = 1e-5
 FIRST_ROUND = 16
-"""Curves begin here: before, a mean over a handful of losses says nothing."""
+"""First round of a curve: earlier, a mean over few losses is only noise."""
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,7 @@ ALGORITHMS = {
 
 
 def play_set(data: Dataset, epsilons: Iterable[float], seeds: int) -> list[dict[str, Any]]:
-    """Every algorithm at every ε: mean curve and final loss over the seeds."""
+    """Play every algorithm at every ε; return mean curves and final losses over the seeds."""
     rounds = np.unique(np.geomspace(FIRST_ROUND, data.rows, 80).astype(int))
     return [
         _played(name, setting.plan(data, epsilon), data, range(seeds), rounds)
@@ -175,7 +175,7 @@ def _played(name: str, plan: Plan, data: Dataset, seeds: range, rounds: Any) -> 
 
 
 def private_run(data: Dataset, path: Path) -> dict[str, Any]:
-    """A learner with secure noise at ε = 1; its releases go to a file that anyone may read."""
+    """Run a learner with secure noise at ε = 1; its releases are written to a public file."""
     learner = Learner(ALGORITHMS["Default"].plan(data, 1.0, horizon=data.rows))
     losses, start = [], 0
     for length in learner.plan.schedule.lengths():

@@ -1,4 +1,4 @@
-"""From axes to files: one look for all figures, on white paper or in the ink of a page."""
+"""Style of all figures, and figures as PNG and SVG, on white or in the colours of a page."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ PNG_DPI = 200
 INK = "#222222"
 """In a page it becomes ``currentColor``, so that the figure is legible in light and dark."""
 
-# Hues that colour-blind readers can tell apart [Okabe and Ito 2008], of middle lightness for
-# white and black paper; the dash says the family, so that no line depends on its hue alone.
+# Hues that colour-blind readers can distinguish [Okabe and Ito 2008], of middle lightness for
+# white and black paper; the dash shows the family, so that no line depends on its hue alone.
 _SOLID, _DASHED, _DOTTED = "-", (0, (5, 1.5)), (0, (1.2, 1.2))
 STYLES: Mapping[str, tuple[str, Any, float]] = {
     "Default": ("#7A1F5C", _SOLID, 2.4),
@@ -29,8 +29,7 @@ STYLES: Mapping[str, tuple[str, Any, float]] = {
     "AdaCB": ("#8B6FC0", _DOTTED, 1.8),
     "Supervised": ("ink", _SOLID, 1.2),
 }
-# Other people's algorithms, which stand beside each other and the default plan: dotted lines are
-# published constants.
+# Rival algorithms, in figures with the default plan: dotted lines have published constants.
 RIVALS: Mapping[str, tuple[str, Any, float]] = {
     "Epsilon-greedy": ("#009E73", _SOLID, 1.6),
     "Thompson": ("#1A80C4", _SOLID, 1.6),
@@ -58,23 +57,23 @@ _STRANGERS = [
 
 @dataclass(frozen=True)
 class Drawing:
-    """A figure: its size in inches, and ``draw(figure, ink)``. It is laid out once."""
+    """A figure: its size in inches, and ``draw(figure, ink)``; the layout is computed once."""
 
     size: tuple[float, float]
     draw: Callable[[Any, str], None]
 
     def png(self) -> bytes:
-        """On white, for a screen or paper."""
+        """Return a PNG on white."""
         from matplotlib.backends.backend_agg import FigureCanvasAgg
 
         return self._printed(FigureCanvasAgg, "print_png", dpi=PNG_DPI)
 
     def svg(self) -> str:
-        """A separate file, on white."""
+        """Return an SVG file on white."""
         return self._svg
 
     def inline(self, name: str = "") -> str:
-        """For a page, which sets ink and size; ``name`` keeps the ids of two figures apart."""
+        """Return an SVG for a page, which sets colour and size; ``name`` is a prefix of all ids."""
         text = self._svg[self._svg.index("<svg") :].replace(INK, "currentColor")
         text = re.sub(r'<g id="patch_1">.*?</g>', "", text, count=1, flags=re.DOTALL)  # the white
         # The page sizes the figure; a fixed size in points would win over its style sheet.
@@ -90,7 +89,7 @@ class Drawing:
         return self._printed(FigureCanvasSVG, "print_svg", metadata=nothing).decode()
 
     def _printed(self, canvas: Any, method: str, dpi: int = 100, **how: Any) -> bytes:
-        """``savefig`` would draw everything twice, since a layout might not be done yet."""
+        """Print without ``savefig``, which would compute the layout twice."""
         buffer = io.BytesIO()
         with self._style():
             self._figure.dpi = dpi
@@ -127,12 +126,12 @@ class Drawing:
 
 
 def _shorter(attribute: re.Match[str]) -> str:
-    """Coordinates to a hundredth of a point: no eye sees more, and a page is half as long."""
+    """Round coordinates to a hundredth of a point, which halves the size of a page."""
     return re.sub(r"\d+\.\d{3,}", lambda number: f"{float(number[0]):.2f}", attribute[0])
 
 
 def line_style(algorithm: str, ink: str) -> dict[str, Any]:
-    """How the curve of an algorithm looks in every figure."""
+    """Return the line style of an algorithm, the same in every figure."""
     stranger = _STRANGERS[zlib.crc32(algorithm.encode()) % len(_STRANGERS)]
     colour, dash, width = STYLES.get(algorithm) or RIVALS.get(algorithm, stranger)
     return {
@@ -143,7 +142,7 @@ def line_style(algorithm: str, ink: str) -> dict[str, Any]:
 
 
 def rounds_axis(axis: Any, ink: str) -> None:
-    """Rounds on a logarithmic axis, a faint grid, and no box."""
+    """Draw rounds on a logarithmic axis, with a faint grid and no box."""
     axis.set_xscale("log")
     axis.xaxis.set_major_formatter(lambda value, _: short_number(value))
     axis.minorticks_off()
@@ -151,11 +150,11 @@ def rounds_axis(axis: Any, ink: str) -> None:
 
 
 def plain(axis: Any, ink: str) -> None:
-    """A faint grid, and no box."""
+    """Draw a faint grid and no box."""
     axis.grid(color=ink, alpha=0.15, linewidth=0.6)
     axis.spines[["top", "right"]].set_visible(False)
 
 
 def short_number(value: float) -> str:
-    """``1k`` for a thousand."""
+    """Return ``1k`` for a thousand."""
     return f"{value / 1000:g}k" if value >= 1000 else f"{value:g}"

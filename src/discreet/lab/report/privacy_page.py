@@ -1,4 +1,4 @@
-"""The page of a privacy curve: the answer in words, the figure, the table; no network."""
+"""Page of a privacy curve: verdict, figure and table, without network access."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from discreet.simulate.privacy_plot import draw
 
 
 def privacy_figure(curve: PrivacyCurve) -> Drawing:
-    """The curve in the look of all figures."""
+    """Draw the curve."""
     return Drawing((7.0, 4.4), partial(_draw, curve))
 
 
 def group_figure(curve: PrivacyCurve) -> Drawing:
-    """The same for each group."""
+    """Draw the curve of each group."""
     return Drawing((7.0, 4.4), partial(_draw_groups, curve))
 
 
 def privacy_page(curve: PrivacyCurve, name: str, notes: list[str], command: str) -> str:
-    """One self-contained HTML file, light and dark, for screens, phones and paper."""
+    """Return one self-contained HTML file, light and dark, for screens, phones and paper."""
     return rendered(
         "discreet.lab.report",
         "privacy_curve.html",
@@ -42,7 +42,7 @@ def privacy_page(curve: PrivacyCurve, name: str, notes: list[str], command: str)
 
 
 def _table(curve: PrivacyCurve) -> Table:
-    """A line per ε; bold where the interval lies below the best fixed action."""
+    """Return a line per ε; bold where the interval lies below the best fixed action."""
     rows = [
         [
             f"ε = {epsilon_text(point.epsilon)}",
@@ -65,7 +65,7 @@ def _table(curve: PrivacyCurve) -> Table:
 
 
 def _groups(curve: PrivacyCurve) -> Table:
-    """A line per group and ε."""
+    """Return a line per group and ε."""
     losses = curve.by_group()
     caption = "The best fixed action is that of the group alone."
     return Table(caption, list(losses.header), [list(cells) for cells in losses.cells])

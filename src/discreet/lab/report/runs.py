@@ -1,4 +1,4 @@
-"""The runs of a campaign as columns of small integers: what every table is computed from."""
+"""Runs of a campaign as columns of small integers, and names of algorithms."""
 
 from __future__ import annotations
 
@@ -26,28 +26,28 @@ SHORT = {
 """The paper's BonusPO is the historical replay; the exact one comes after its seven rows."""
 
 REFERENCE = "Supervised"
-"""Sees the loss of every action, so it does not compete."""
+"""Algorithm that sees the loss of every action, so it does not compete."""
 
 
 def place(algorithm: str) -> tuple[int, str]:
-    """Sort key of an algorithm: the paper's order, then unknown names, the reference last."""
+    """Return the sort key of an algorithm: the paper's order, then others, the reference last."""
     if algorithm == REFERENCE:
         return len(SHORT) + 1, algorithm
     return (list(SHORT).index(algorithm) if algorithm in SHORT else len(SHORT)), algorithm
 
 
 def short(algorithm: str) -> str:
-    """``bpo`` for ReplayBonusPO; an unknown name stays, in small letters."""
+    """Return ``bpo`` for ReplayBonusPO; an unknown name in lower case."""
     return SHORT.get(algorithm, algorithm.lower())
 
 
 def bandits(algorithms: Iterable[str]) -> list[str]:
-    """All but the reference."""
+    """Return all algorithms but the reference."""
     return [each for each in algorithms if each != REFERENCE]
 
 
 def listed(words: Iterable[object]) -> str:
-    """``a, b and c``."""
+    """Return ``a, b and c``."""
     *most, last = [str(word) for word in words]
     return f"{', '.join(most)} and {last}" if most else last
 
@@ -117,7 +117,7 @@ class Runs:
 
     @classmethod
     def of(cls, table: Any) -> Runs:
-        """From the columns of result files; the order of rows does not matter."""
+        """Return the runs of a table of result files; the order of rows does not matter."""
         if table.num_rows == 0:
             raise InvalidInput(
                 "results must hold at least one run; they hold none. "
@@ -140,7 +140,7 @@ class Runs:
 
 
 def _mechanism(mechanism: Coded, oracle: Coded) -> str:
-    """The mechanism that the campaign chose; PooledRidge always has its own."""
+    """Return the mechanism of the campaign; PooledRidge always has its own."""
     pooled = np.asarray([name == POOLED for name in oracle.values])[oracle.codes]
     chosen = mechanism.codes if pooled.all() else mechanism.codes[~pooled]
     found = [mechanism.values[code] for code in np.unique(chosen)]
@@ -153,7 +153,7 @@ def _mechanism(mechanism: Coded, oracle: Coded) -> str:
 
 
 def _lost(loss: Numbers, rounds: Numbers) -> Numbers:
-    """Lost rounds: exact where the loss is one of n/T, so that equal sums are equal."""
+    """Return lost rounds: exact where the loss is one of n/T, so that equal sums are equal."""
     lost = loss.astype(np.float64) * rounds
     with np.errstate(invalid="ignore", divide="ignore"):
         whole = np.rint(lost)
@@ -183,7 +183,7 @@ def _coded(table: Any, name: str, order: Callable[[Any], Any]) -> Coded:
 
 
 def _levels(epsilon: Coded, delta: Coded) -> Coded:
-    """Pairs (ε, δ), from no privacy to the most privacy."""
+    """Return pairs (ε, δ), from no privacy to the most privacy."""
     pairs = epsilon.codes * len(delta) + delta.codes
     present = np.flatnonzero(np.bincount(pairs, minlength=len(epsilon) * len(delta)))
     levels = [Level(epsilon.values[i // len(delta)], delta.values[i % len(delta)]) for i in present]
@@ -194,7 +194,7 @@ def _levels(epsilon: Coded, delta: Coded) -> Coded:
 
 
 def _settings_order(text: str) -> tuple[Any, ...]:
-    """By name and then by size, as numbers and not as text: 1e-06 before 0.1."""
+    """Return a sort key by name, then by size as numbers and not as text: 1e-06 before 0.1."""
     return tuple(
         (name, 0, value) if isinstance(value, (int, float)) else (name, 1, str(value))
         for name, value in sorted(settings_of(text).items())
@@ -202,7 +202,7 @@ def _settings_order(text: str) -> tuple[Any, ...]:
 
 
 def settings_of(text: str) -> dict[str, Any]:
-    """The parameters of a configuration, from their JSON."""
+    """Return the parameters of a configuration, from their JSON."""
     try:
         settings = json.loads(text)
     except ValueError:

@@ -35,12 +35,12 @@ INSTANCES = {
 
 
 def horizon_chart(results: Results) -> Drawing:
-    """Regret against T: columns are instances, rows the kinds of rates."""
+    """Draw regret against T: columns are instances, rows are kinds of rates."""
     return Drawing((14.4, 6.6), partial(_horizons, results))
 
 
 def axes_chart(results: Results) -> Drawing:
-    """Regret against A, |F| and ε on the hard instance, and A with features, both rates."""
+    """Draw regret against A, |F| and ε on the hard instance, and A with features, both rates."""
     axes = []
     for axis in results["axes"]:
         if axis["name"] != "T":
@@ -52,7 +52,7 @@ def axes_chart(results: Results) -> Drawing:
 
 
 def bound_chart(results: Results) -> Drawing:
-    """The bounds beside T itself and beside regret measured with the same rates, at gap 1/2."""
+    """Draw the bounds, T, and regret measured with the same rates, at gap 1/2."""
     return Drawing((6.2, 4.6), partial(_bounds, results))
 
 
@@ -119,7 +119,7 @@ def _lines(axis: Any, results: Results, name: str, instance: str, rates: str, in
 
 
 def _guide(axis: Any, results: Results, ink: str) -> None:
-    """A line of slope one half, through the hard instance's first point."""
+    """Draw a line of slope one half, through the hard instance's first point."""
     line = _line(results, "T", "hard", "batched_bonus", "theorem")
     rounds = np.array([point["T"] for point in line])
     heights = line[0]["mean"] * np.sqrt(rounds / rounds[0])
@@ -135,7 +135,7 @@ def _line(
 
 
 def _style(algorithm: str, ink: str) -> dict[str, Any]:
-    """The colours of all figures; a dash says that the algorithm is private."""
+    """Return the line style of an algorithm; a dashed line is a private algorithm."""
     if algorithm == "vanilla":
         return {"color": _ALGORITHM_1, "linestyle": "-", "linewidth": 1.6}
     kind = "VanillaPO" if algorithm.endswith("vanilla") else "BonusPO"
@@ -174,7 +174,7 @@ OTHERS = {
     ("F", "hard"): "log |F|",
     ("epsilon", "hard"): "1 + 1/ε",
 }
-"""The quantity of which regret is a power, along each axis."""
+"""Quantity of which regret is a power, along each axis."""
 
 
 def write_report(results: Results, out: Path) -> list[str]:
@@ -197,7 +197,7 @@ def write_report(results: Results, out: Path) -> list[str]:
 
 
 def scaling_page(results: Results, figures: Mapping[str, Drawing]) -> str:
-    """One self-contained page that needs no network."""
+    """Return one self-contained page without network access."""
     return rendered(
         "discreet.lab.report",
         "theory.html",
@@ -233,7 +233,7 @@ METHOD = (
 
 
 def summary(results: Results) -> list[str]:
-    """What the numbers say, in sentences."""
+    """Return the main results in sentences."""
 
     def span(axis: str, instance: str, rates: str, key: str = "slope") -> str:
         lines = [each for each in _growth(results, axis, instance) if each["rates"] == rates]
@@ -278,7 +278,7 @@ def _growth(results: Results, axis: str, instance: str) -> list[Mapping[str, Any
 
 
 def _slopes(results: Results, caption: str, columns: Mapping[tuple[str, str], str]) -> Table:
-    """A row for each algorithm and kind of rates; each slope with its interval."""
+    """Return a row for each algorithm and kind of rates; each slope with its interval."""
     keys = ("axis", "instance", "algorithm", "rates")
     found = {tuple(each[key] for key in keys): each for each in results["growth"]}
     rows = []
@@ -297,7 +297,7 @@ def _slope(line: Mapping[str, Any] | None) -> str:
 
 
 def _ratios(results: Results) -> Table:
-    """Regret beside the bounds, for the rates of the theorems: the bounds hold for no others."""
+    """Return regret and bounds for the rates of the theorems; the bounds hold for no others."""
     shown = {
         (p["algorithm"], p["instance"], p["T"]): p
         for p in results["points"]

@@ -1,4 +1,4 @@
-"""The report in words: who wins, what is missing, what the numbers do not say."""
+"""Text of a report: best algorithms, missing runs, limits of the results."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from discreet.lab.report.tables import number
 from discreet.lab.report.win_rates import WinRates
 
 SHOWN = 6
-"""How many names are listed; the others are counted."""
+"""Number of names that are listed; the others are counted."""
 
 
 def summary(
     selection: Selection, rates: WinRates, means: MeanLoss, about: Mapping[str, Any]
 ) -> list[str]:
-    """Who is first, and then a line for each ε; one data set has no win rates."""
+    """Return the first algorithm, then a line for each ε; one data set has no win rates."""
     several = len(selection.datasets) > 1
     each = [
         f"{level.text}: {_losses(selection, means, i)}{_wins(rates, i) if several else ''}."
@@ -32,7 +32,7 @@ def summary(
 
 
 def _plain(selection: Selection, about: Mapping[str, Any]) -> list[str]:
-    """What is lost without a look at the contexts."""
+    """Return the losses of policies without contexts."""
     known = {
         name: float(losses.mean())
         for name, losses in without_contexts(about, selection.datasets).items()
@@ -99,7 +99,7 @@ def _wins(rates: WinRates, i: int) -> str:
 
 
 def missing(selection: Selection, source: Source) -> list[str]:
-    """What the grid asks for and the folder lacks."""
+    """Return sentences about runs of the grid that the folder lacks."""
     text = []
     absent = [name for name in source.algorithms if name not in selection.algorithms]
     if absent:
@@ -180,7 +180,7 @@ def _whose(source: Source) -> list[str]:
 
 
 def caveats(selection: Selection, source: Source) -> list[str]:
-    """What a reader must know before quoting a number."""
+    """Return the limits that a reader must know before quoting a number."""
     mechanism = {
         "paper": "The mechanisms are the paper's: Gaussian noise on the whole Gram matrix, "
         "objective perturbation for the logistic oracle.",
@@ -220,7 +220,7 @@ def caveats(selection: Selection, source: Source) -> list[str]:
 
 
 def _optimism(selection: Selection) -> str:
-    """How much luck the paper's way of selecting hides."""
+    """Return the optimism of selecting and reporting on the same seeds."""
     more = np.nanmean((selection.loss - selection.selecting_loss)[selection.has])
     return (
         "On the reporting half, the selected configurations have a mean loss that is "
@@ -230,12 +230,12 @@ def _optimism(selection: Selection) -> str:
 
 
 def counted(n: int, noun: str) -> str:
-    """``1 run``, ``2 runs``."""
+    """Return ``1 run``, ``2 runs``."""
     return f"{n:,} {noun}{'' if n == 1 else 's'}"
 
 
 def _some(names: list[str]) -> str:
-    """A few names, and how many more."""
+    """Return a few names, and the number of the others."""
     if len(names) <= SHOWN:
         return listed(names)
     return f"{', '.join(names[:SHOWN])} and {len(names) - SHOWN} more"

@@ -1,4 +1,4 @@
-"""Tables as CSV, and as what a page shows."""
+"""Tables as CSV and for pages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from markupsafe import Markup, escape
 
 
 def csv_text(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Numbers with all their digits; an unknown value is empty."""
+    """Return a CSV file with all digits of numbers; an unknown value is empty."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(columns)
@@ -23,7 +23,7 @@ def csv_text(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 
 class Table(NamedTuple):
-    """What the macro ``table`` draws: cells are text or Markup, the first of a row its heading.
+    """Table of a page: cells are text or Markup, the first of a row is its heading.
 
     ``above`` is a first line of headings, each with the number of columns that it spans.
     """
@@ -36,17 +36,17 @@ class Table(NamedTuple):
 
 
 def number(value: float, form: str = ".3f") -> str:
-    """A number for people, with a true minus sign; a dash for infinity and NaN."""
+    """Return a number with a true minus sign; a dash for infinity and NaN."""
     return format(value, form).replace("-", "−") if math.isfinite(value) else "–"
 
 
 def bold(text: str, really: bool = True) -> str:
-    """Bold where ``really``."""
+    """Return bold text where ``really``."""
     return Markup("<b>{}</b>").format(text) if really else text
 
 
 def with_error(mean: float, error: float, best: bool = False, form: str = ".3f") -> str:
-    """``0.123 ± 0.004``, the error in small letters; bold if it is the best."""
+    """Return ``0.123 ± 0.004``, the error in small letters; bold if it is the best."""
     if not math.isfinite(mean):
         return "–"
     spread = Markup(" <small>± {:.3f}</small>").format(error) if math.isfinite(error) else ""

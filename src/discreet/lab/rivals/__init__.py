@@ -1,6 +1,7 @@
-"""Other people's private bandits: one algorithm per file, with published and with tight constants.
+"""Published private bandits of other authors, one algorithm per file.
 
-They exist to be compared with, in simulation. [docs/results/table.md; docs/privacy/rivals.md]
+They have published or tight constants and are for comparison in simulation.
+[docs/results/table.md; docs/privacy/rivals.md]
 """
 
 from discreet.lab.rivals.adassp import AdaSSP

@@ -40,7 +40,7 @@ class CodedBandit:
     ``published``: ε = log(q(2 − q)/(1 − q) + 1 − q) gives q, and a code needs l = 10 reports. It
     hides a code in its crowd; *actions and losses of a popular code pass as they are*, so a person
     with another loss than everybody else is seen with probability q.
-    ``tight``: the whole report (code, action, loss) needs l companions, and q and l are exact for
+    ``tight``: the whole report (code, action, loss) needs l equal ones, and q and l are exact for
     replacement of one record: q = min(¾, 1 − e^(−ε/2)), l from binomial tails.
 
     The codes are means of clusters, learnt from the very contexts (``coded_runs``): in deployment
@@ -78,7 +78,10 @@ class CodedBandit:
 
 @lru_cache(maxsize=1024)
 def sampling(budget: Budget, constants: str) -> tuple[float, int]:
-    """q, with which a person reports, and l, how many alike reports pass; 1, 1 without privacy."""
+    """Return q, the probability of a report, and l, the number of equal reports that pass.
+
+    Without privacy both are 1.
+    """
     if not budget.private:
         return 1.0, 1
     if constants == "published":
@@ -96,7 +99,7 @@ def sampling(budget: Budget, constants: str) -> tuple[float, int]:
 
 
 def crowd_delta(share: float, threshold: int, epsilon: float) -> float:
-    """δ at ε of one more report in a crowd of any size, or one less: exact, by binomials.
+    """Return δ at ε of one more or one less report in a crowd of any size: exact, by binomials.
 
     The shuffler shows Binomial(n, q) if that is at least l, else nothing. Where 1/(1 − q) ≤ e^ε a
     shown count k tells against ε only above c = 1 − (1 − q)e^−ε of n + 1, which a larger crowd
@@ -114,7 +117,7 @@ def crowd_delta(share: float, threshold: int, epsilon: float) -> float:
 def crowd_divergences(
     share: float, threshold: int, epsilon: float, crowds: np.ndarray[Any, Any]
 ) -> np.ndarray[Any, Any]:
-    """Σ max(0, P − e^ε P') of crowds of n + 1 and n people, forth and back: (2, crowds)."""
+    """Return Σ max(0, P − e^ε P') of crowds of n + 1 and n people, both ways: (2, crowds)."""
     from scipy.stats import binom
 
     n, seen = crowds[:, None], np.arange(threshold, crowds.max() + 2)
@@ -131,12 +134,12 @@ def crowd_divergences(
 
 STEPS = 10
 LEARNT_FROM = 4096
-"""Rows that the codes are learnt from."""
+"""Number of rows from which the codes are learnt."""
 
 
 @dataclass(frozen=True)
 class CodedRuns:
-    """Runs with one clock."""
+    """Runs of P2B with one clock: counts of reports instead of sums of products."""
 
     plans: Sequence[RivalPlan]
     clock: NoiseClock
@@ -144,7 +147,7 @@ class CodedRuns:
     seeds: Sequence[int]
 
     def play(self, rows: Rows, noted: Any) -> Iterator[np.ndarray[Any, Any]]:
-        """Losses (S, R), summed from one noted round to the next."""
+        """Yield losses (S, R), summed from one recorded round to the next."""
         rivals: list[Any] = [plan.rival for plan in self.plans]
         codes = coded(rows.features, rivals[0].codes)
         chances = [sampling(plan.budget, each.constants) for plan, each in self._pairs()]
@@ -191,7 +194,7 @@ class CodedRuns:
 
 
 def passed(reports: Array, least: Array, whole: Array) -> Array:
-    """Counts (S, R, A, K, 2) that the shuffler lets through: whole reports, or all of a code."""
+    """Return counts (S, R, A, K, 2) that the shuffler passes: whole reports, or all of a code."""
     xp = namespace(reports)
     alike = reports >= least[..., None]
     crowd = reports.sum(-1).sum(-2)[..., None, :, None] >= least[..., None]
@@ -200,7 +203,7 @@ def passed(reports: Array, least: Array, whole: Array) -> Array:
 
 
 def coded(features: Array, codes: int) -> Array:
-    """Rows (S, 1, T, p) as indicators of the nearest of ``codes`` centres: (S, 1, T, K).
+    """Return rows (S, 1, T, p) as indicators of the nearest of ``codes`` centres: (S, 1, T, K).
 
     The centres are those of Lloyd's algorithm on the first rows of the first seed.
     """

@@ -1,4 +1,4 @@
-"""Local-DP LinUCB: people send noisy statistics, and nobody is trusted. [Zheng et al. 2020]"""
+"""Local-DP LinUCB: people send noisy statistics; the server is not trusted. [Zheng et al. 2020]"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When noise enters the sums of a run, and when its policy changes: public clocks.
+"""Public clocks of a run: the rounds at which noise is added and the policy changes.
 
 The sums of the first t people carry some independent units of noise: one per node of a tree, one
 per person, one per batch. A clock says how many, and which of them a later sum shares.
@@ -21,16 +21,16 @@ NODES = 2**23
 
 
 class NoiseClock(Protocol):
-    """How noise adds up over the rounds of a run."""
+    """Accumulation of noise over the rounds of a run."""
 
     def ends(self, rounds: int) -> list[int]:
-        """After how many people the policy changes, in order; the last is ``rounds``."""
+        """Return the numbers of people after which the policy changes; the last is ``rounds``."""
 
     def units(self, people: int) -> int:
-        """How many units of noise the sums of the first ``people`` carry."""
+        """Return the number of units of noise in the sums of the first ``people``."""
 
     def noise(self, ends: Sequence[int], draw: Draw) -> Iterator[Any]:
-        """The noise of the sums at each end, one after the other."""
+        """Yield the noise of the sums at each end."""
 
 
 def lagged_ends(rounds: int, lag: float) -> list[int]:

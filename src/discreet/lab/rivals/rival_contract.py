@@ -1,4 +1,4 @@
-"""What a rival that plays LinUCB on noisy sums has: a clock, and numbers fixed before any data."""
+"""Contract of rivals that play LinUCB on noisy sums: a clock, and public noise scales."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FAILURE = 0.1
 
 @dataclass(frozen=True)
 class Scales:
-    """The numbers of one run, all public.
+    """Noise scales and ridge of one run, all public.
 
     One unit of noise has standard deviation ``gram`` on √2 × an off-diagonal entry of a Gram block,
     ``diagonal`` on a diagonal entry and ``response`` on an entry of Σ (y − centre)·b. The ridge of
@@ -44,7 +44,7 @@ class Scales:
 
 @dataclass(frozen=True)
 class RivalProblem:
-    """What calibration may depend on: actions, length of features, and rounds, all public."""
+    """Public inputs of calibration: actions, length of features, and rounds."""
 
     n_actions: int
     p: int
@@ -55,17 +55,17 @@ class Rival(Protocol):
     """A published algorithm: a frozen dataclass of words and numbers."""
 
     assumes: ClassVar[str]
-    """Who sees what, and what ε is about."""
+    """Trust model: who sees which data, and the meaning of ε."""
 
     @property
     def width(self) -> float:
         """β: how much of the confidence radius is subtracted from a predicted loss."""
 
     def clock(self, rounds: int) -> NoiseClock:
-        """When noise enters and the policy changes."""
+        """Return the clock of noise and policy changes."""
 
     def scales(self, problem: RivalProblem, budget: Budget) -> Scales:
-        """Noise and ridge; none at ε = ∞."""
+        """Return noise and ridge; no noise at ε = ∞."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class ShiftedLinUCB:
 
 
 def published_norm(problem: RivalProblem) -> float:
-    """4√p + 2 log(2T/α): what both papers bound the norm of unit noise by."""
+    """Return 4√p + 2 log(2T/α), the bound of both papers on the norm of unit noise."""
     return 4 * math.sqrt(problem.p) + 2 * math.log(2 * problem.rounds / FAILURE)
 
 
@@ -99,10 +99,10 @@ class RivalPlan:
     budget: Budget
 
     schedule: ClassVar[Schedule] = Schedule(first=16, growth=1.5)
-    """When its loss is noted: at the ends of the default plan's batches."""
+    """Rounds at which its loss is recorded: the ends of the default plan's batches."""
 
     def scales(self, rounds: int) -> Scales:
-        """The numbers of a run of so many rounds."""
+        """Return the noise scales of a run with this number of rounds."""
         return self.rival.scales(RivalProblem(self.n_actions, self.p, rounds), self.budget)
 
 
@@ -116,7 +116,7 @@ class Rows(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def noise_multiplier(budget: Budget) -> float:
-    """σ over sensitivity of one Gaussian release with this budget, rounded outward."""
+    """Return σ over sensitivity of one Gaussian release with this budget, rounded outward."""
     need_delta(budget, "Gaussian noise")
 
     def event_at(multiplier: float) -> Gaussian:
@@ -126,5 +126,5 @@ def noise_multiplier(budget: Budget) -> float:
 
 
 def noise_norm(sigma: float, p: int) -> float:
-    """The expected operator norm of symmetric noise with σ in svec coordinates: σ√(2p)."""
+    """Return the expected operator norm of symmetric noise with σ in svec coordinates: σ√(2p)."""
     return sigma * math.sqrt(2 * p)

@@ -48,7 +48,7 @@ PIECE = 2048
 
 @dataclass(frozen=True)
 class LinearRuns:
-    """Runs with one clock, side by side."""
+    """Runs of LinUCB on noisy sums with one clock, computed together."""
 
     plans: Sequence[RivalPlan]
     clock: NoiseClock
@@ -56,7 +56,7 @@ class LinearRuns:
     seeds: Sequence[int]
 
     def play(self, rows: Rows, noted: Any) -> Iterator[np.ndarray[Any, Any]]:
-        """Losses (S, R), summed from one noted round to the next."""
+        """Yield losses (S, R), summed from one recorded round to the next."""
         features, labels = rows.features, rows.labels
         u = rows.uniforms[..., 0]
         A, p = self.plans[0].n_actions, features.shape[-1]
@@ -96,7 +96,7 @@ class LinearRuns:
     def _noise(
         self, ends: Sequence[int], n_actions: int, p: int, like: Array, noisy: bool
     ) -> Iterator[Any]:
-        """Standard normals (S, 1, A, p(p+1)/2 + p) of the sums at each end, shared by all runs."""
+        """Yield standard normals (S, 1, A, p(p+1)/2 + p) of the sums at each end, for all runs."""
         size = p * (p + 1) // 2 + p
         source = SeededNoise(tuple(self.seeds))
 
@@ -112,7 +112,7 @@ class LinearRuns:
     def _policy(
         gram: Array, response: Array, noise: Any, scale: Any, units: int, p: int
     ) -> tuple[Array, Array]:
-        """θ (S, R, A, p) for y − ½ and V⁻¹ (S, R, A, p, p) from sums and their noise."""
+        """Return θ (S, R, A, p) for y − ½ and V⁻¹ (S, R, A, p, p) from sums and their noise."""
         gram, centred = noisy_sums(gram, response, noise, scale, p)
         ridge = scale["ridge"] + scale["shift"] * math.sqrt(units)
         shifted = unpack(gram, p) + ridge * identity(p, gram)
@@ -121,7 +121,7 @@ class LinearRuns:
 
     @staticmethod
     def _chosen(policy: Any, x: Array, width: Array, u: Array, n_actions: int) -> Array:
-        """Actions (S, R or 1, n); uniform before the first policy."""
+        """Return actions (S, R or 1, n); uniform before the first policy."""
         if policy is None:
             return namespace(x).astype(u * n_actions, namespace(x).int64)
         theta, inverse = policy
@@ -131,7 +131,7 @@ class LinearRuns:
 
 
 def noisy_sums(gram: Array, response: Array, noise: Any, scale: Any, p: int) -> tuple[Array, Array]:
-    """Packed Σ b bᵀ (..., A, p(p+1)/2) and Σ (y − centre)·b (..., A, p) with noise on both.
+    """Return packed Σ b bᵀ (..., A, p(p+1)/2) and Σ (y − centre)·b (..., A, p) with noise.
 
     ``response`` is Σ y·b, and ``noise`` are standard normals in units of ``scale``. Off-diagonal
     entries stand twice in a norm, so each has 1/√2 of the noise of svec.
@@ -162,7 +162,7 @@ def run(
     rounds: int | None = None,
     users: Any = None,
 ) -> np.ndarray[Any, Any]:
-    """Progressive-validation loss at the ends of the default batches: (plans, seeds, batches).
+    """Return the loss so far at the ends of the default batches: (plans, seeds, batches).
 
     ``features`` (T, p) are mapped already and ``truth`` are labels (T,). Seeds have the rows,
     uniforms and order that they have in the engine.
@@ -191,7 +191,7 @@ def run(
 
 
 def _rows(features: Any, truth: Any, seeds: Sequence[int], machine: Machine, rounds: int) -> Rows:
-    """The rows of a data set in each seed's order."""
+    """Return the rows of a data set in each seed's order."""
     drawn = [shuffle(seed, len(features)) for seed in seeds]
     order = machine.array(np.stack([each[:rounds] for each, _ in drawn]))
     u = np.stack([each[:rounds] for _, each in drawn])[:, None]
@@ -204,7 +204,7 @@ def _rows(features: Any, truth: Any, seeds: Sequence[int], machine: Machine, rou
 def _parts(
     members: Sequence[int], plan: RivalPlan, rounds: int, seeds: int, machine: Machine
 ) -> Iterator[tuple[list[int], list[int]]]:
-    """Runs and seeds that fit into the memory together."""
+    """Yield runs and seeds that fit into the memory together."""
     ends = plan.rival.clock(rounds).ends(rounds)
     longest = min(PIECE, max(after - before for before, after in pairwise([0, *ends])))
     entries = plan.n_actions * (plan.p**2 + longest)

@@ -59,7 +59,7 @@ class ShuffledLinUCB:
         whole("batches", self.batches, 1)
 
     def people(self, rounds: int) -> int:
-        """How many people share a batch."""
+        """Return the number of people in a batch."""
         return math.ceil(rounds / self.batches)
 
     def clock(self, rounds: int) -> BatchClock:

@@ -62,5 +62,5 @@ class TreeLinUCB(ShiftedLinUCB):
         levels = math.ceil(math.log2(problem.rounds)) + 1
         sigma = 4 * math.sqrt(levels) * 2 * math.log(4 / budget.delta) / budget.epsilon
         shift = 2 * math.sqrt(2 * levels) * sigma * published_norm(problem)
-        node = math.sqrt(2.0) * sigma  # (Z + Zᵀ)/√2 has √2 σ on the diagonal and σ beside it
+        node = math.sqrt(2.0) * sigma  # (Z + Zᵀ)/√2 has √2 σ on the diagonal and σ off it
         return Scales(node, node, sigma, shift, 0.0, centre=1.0)

@@ -1,4 +1,4 @@
-"""The paper's statements as functions: one per statement, with its name and constants."""
+"""Statements of the paper as functions, with their constants, and scaling experiments."""
 
 from discreet.lab.theory.lemmas import (
     bonus_po_predicted_regret,

@@ -40,7 +40,7 @@ class Truth:
 
     @property
     def offered(self) -> Any:
-        """What a policy reads of all contexts: features (C, p), or pairs with all items."""
+        """Features of all contexts for a policy: (C, p), or pairs with all items."""
         if self.joint is None or self.items is None:
             return self.features[None, None]
         return OfferedPairs(self.joint, self.features[None, None], self.items)
@@ -56,7 +56,7 @@ class Truth:
 
     @cached_property
     def predictions(self) -> Floats:
-        """What each function of the class says of each context: (C, A, F)."""
+        """Predictions of each function of the class in each context: (C, A, F)."""
         if self.weights is None:
             raise InvalidInput(
                 "truth must have a finite class; this truth has none. "
@@ -68,7 +68,7 @@ class Truth:
         return np.ascontiguousarray(np.moveaxis(losses, 0, -1))
 
     def draw(self, horizon: int, seeds: int, first_seed: int = 0) -> Rounds:
-        """Contexts, uniforms and a world for each of the seeds first_seed, first_seed + 1, …"""
+        """Draw contexts, uniforms and a world for the seeds first_seed, first_seed + 1, …"""
         whole("horizon", horizon, 1)
         whole("seeds", seeds, 1)
         numbers = tuple(range(first_seed, first_seed + seeds))
@@ -82,7 +82,7 @@ class Truth:
 
 @dataclass(frozen=True, eq=False)
 class Rounds:
-    """What happens whatever is played: for S seeds, worlds (S,), contexts (S, T) and uniforms.
+    """Worlds (S,), contexts (S, T) and uniforms of S seeds, independent of the policy.
 
     ``u`` (S, T, 2) chooses actions; an action of expected loss f has loss 1 where ``v`` (S, T) < f.
     """
@@ -99,7 +99,7 @@ class Rounds:
 
 
 def table(expected: Floats, worlds: Floats | None = None) -> Truth:
-    """A class of F tables (F, C, A) over C equally likely contexts; features say which context."""
+    """Return a class of F tables (F, C, A) over C equally likely contexts; features are one-hot."""
     tables = np.asarray(expected, dtype=np.float64)
     in_range("expected", tables, 0.0, 1.0, "Losses lie in [0, 1].")
     contexts = tables.shape[1]
@@ -109,7 +109,7 @@ def table(expected: Floats, worlds: Floats | None = None) -> Truth:
 
 
 def random_class(functions: int, actions: int, contexts: int = 16, *, seed: int = 0) -> Truth:
-    """Losses drawn uniformly: most gaps are wide, and few functions are like the truth.
+    """Return losses drawn uniformly: most gaps are wide, and few functions are close to the truth.
 
     >>> random_class(8, 3).expected.shape
     (8, 16, 3)
@@ -178,7 +178,7 @@ def needle_class(actions: int, gap: float, contexts: int = 16) -> Truth:
 
 
 def known(data: Dataset) -> Truth:
-    """A generated set as it is: its contexts, each with the expected losses it was made with.
+    """Return a generated set with its contexts and their expected losses.
 
     >>> from discreet.data import linear
     >>> known(linear(500)).gaps.shape
@@ -223,7 +223,7 @@ class KnownContexts(FiniteChoice):
 
 
 def mechanism_for(truth: Truth, epsilon: float) -> FiniteChoice:
-    """Least squares at ε = ∞, else the exponential mechanism, on the truth's own class."""
+    """Return least squares at ε = ∞, else the exponential mechanism, on the class of the truth."""
     weights = truth.weights
     assert weights is not None
     budget = Budget(epsilon) if np.isfinite(epsilon) else Budget.none()

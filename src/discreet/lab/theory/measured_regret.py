@@ -1,4 +1,4 @@
-"""Batched play against a known truth: the paper's regret, and the population's."""
+"""Measured regret against a known truth: batched play, and Algorithm 1 with a fit every round."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def play_known(plan: Playable, truth: Truth, rounds: Rounds, first_batch: int = 
 
 
 def _together(batches: list[Floats]) -> Floats:
-    """(M, R, S); before the first release all R runs play the same, once."""
+    """Return (M, R, S); before the first release all R runs play the same."""
     runs = max(each.shape[0] for each in batches)
     return np.stack([np.broadcast_to(each, (runs, each.shape[1])) for each in batches])
 
@@ -119,7 +119,7 @@ class LeastSquares:
         return np.asarray(np.einsum("saf,rsf->rsa", self._predictions[contexts], self.counts))
 
     def learn(self, contexts: Floats, actions: Floats, losses: Floats) -> None:
-        """One more observation per seed, and the next fit: contexts (S,), the rest (R, S)."""
+        """Add one observation per seed and fit again: contexts (S,), the rest (R, S)."""
         errors = self._predictions[contexts, actions]  # (R, S, F)
         errors -= losses[..., None]
         errors *= errors

@@ -1,4 +1,4 @@
-"""Learning rates and bonus parameters that the theorems prescribe."""
+"""Epochs, learning rates and bonus parameters that the theorems prescribe."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Regret bounds with their explicit constants; each holds with probability 1 − δ.
+"""Regret bounds with explicit constants, and the five guarantees for a finite class.
 
-The regret is the paper's: Σ_t Σ_a π_t(c_t, a)·Δ(c_t, a), the expected gap at the observed contexts.
+Each bound holds with probability 1 − δ. The regret is the paper's:
+Σ_t Σ_a π_t(c_t, a)·Δ(c_t, a), the expected gap at the observed contexts.
 """
 
 from __future__ import annotations

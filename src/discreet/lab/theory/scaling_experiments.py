@@ -44,14 +44,14 @@ class Cell:
     instance: str = "hard"
 
     def gap(self, epsilon: float) -> float:
-        """That of the instance; the hard one shrinks with the horizon."""
+        """Return the gap of the instance; the hard one shrinks with the horizon."""
         hard = worst_gap(self.T, self.A, self.F, epsilon)
         return GAPS.get(self.instance, hard)
 
 
 @dataclass(frozen=True)
 class Axis:
-    """What varies, over which values, on which instances; ``x`` is what regret is a power of."""
+    """A varied quantity, its values and instances; regret is a power of ``x``."""
 
     name: str
     values: tuple[float, ...]
@@ -66,7 +66,7 @@ class Axis:
 
     @property
     def algorithms(self) -> list[str]:
-        """Those that it concerns."""
+        """Algorithms of this axis."""
         return [name for name in theory.STATEMENTS if not self.private_only or "private" in name]
 
 
@@ -90,7 +90,7 @@ QUICK = _axes(T=(64, 128, 256, 512), A=(2, 4), F=(4, 16), epsilon=(0.5, 2))
 
 RATES = ("theorem", "practical")
 SPEED = 8.0
-"""Practical rates are so much faster than Err = 1 gives; VanillaPO's own default."""
+"""Factor of practical rates over those of Err = 1; the default of VanillaPO."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Place:
-    """Where an algorithm is to be played."""
+    """An algorithm at one point of an axis."""
 
     axis: str
     value: float
@@ -123,7 +123,7 @@ class Place:
 
 
 def points(axes: tuple[Axis, ...] = AXES, seeds: int = 30, workers: int = 1) -> Iterator[Point]:
-    """Every point of every axis; they are independent, so that processes may share them."""
+    """Yield every point of every axis; points are independent, so processes can share them."""
     places = [
         Place(axis.name, value, name, axis.cell(value, instance))
         for axis in axes
@@ -138,7 +138,7 @@ def points(axes: tuple[Axis, ...] = AXES, seeds: int = 30, workers: int = 1) -> 
 
 
 def measured(place: Place, seeds: int) -> list[Point]:
-    """Both kinds of rates at one place."""
+    """Return both kinds of rates at one point."""
     cell, name = place.cell, place.algorithm
     guarantee = theory.statement(name, cell.T, cell.A, cell.F, cell.delta, cell.epsilon)
     regret = _play(name, cell, guarantee, seeds)
@@ -161,7 +161,7 @@ def measured(place: Place, seeds: int) -> list[Point]:
 
 
 def _play(name: str, cell: Cell, guarantee: theory.Statement, seeds: int) -> Regret:
-    """Both kinds of rates on the same seeds."""
+    """Play both kinds of rates on the same seeds."""
     epsilon = cell.epsilon if "private" in name else math.inf
     if cell.instance == ITEMS:
         truth = joint_class(cell.F, cell.A)

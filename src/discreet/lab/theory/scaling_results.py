@@ -1,4 +1,4 @@
-"""What the scaling experiments found: slopes, the worst of fixed gaps, one plain document."""
+"""Results of the scaling experiments: slopes, the worst of fixed gaps, one plain document."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class Slope:
 
 
 def slope(x: Any, values: Any) -> float:
-    """Least squares through (log x, log value)."""
+    """Return the least-squares slope through (log x, log value)."""
     where, heights = np.log(np.asarray(x, dtype=float)), np.log(np.asarray(values, dtype=float))
     where = where - where.mean(axis=-1, keepdims=True)
     return float((where * heights).sum() / (where**2).sum())
 
 
 def fitted_slope(x: Any, values: Any) -> Slope:
-    """The slope of the means of ``values`` (points, seeds); seeds are resampled at each point.
+    """Return the slope of the means of ``values`` (points, seeds), with resampled seeds.
 
     Percentile bootstrap. [Efron and Tibshirani 1993, chapter 13]
 
@@ -54,7 +54,7 @@ def fitted_slope(x: Any, values: Any) -> Slope:
 
 @dataclass(frozen=True)
 class Growth:
-    """How the regret of one algorithm grows along an axis, beside its bound.
+    """Growth of the regret of one algorithm along an axis, and of its bound.
 
     ``late`` is the slope through the last three points: where regret is still linear in T at the
     left end and no longer so at the right one, a single line hides it.
@@ -70,7 +70,7 @@ class Growth:
 
 
 def worst_of_gaps(found: Sequence[Point]) -> list[Point]:
-    """At each point of an axis, the fixed gap with the largest mean regret: instance "worst"."""
+    """Return for each point of an axis the fixed gap with the largest mean regret."""
     rivals: dict[Any, list[Point]] = defaultdict(list)
     for point in found:
         if point.instance in GAPS:
@@ -80,7 +80,7 @@ def worst_of_gaps(found: Sequence[Point]) -> list[Point]:
 
 
 def growth(found: Sequence[Point], axes: Sequence[Axis]) -> list[Growth]:
-    """A slope for every algorithm, instance and kind of rates of every axis."""
+    """Return a slope for every algorithm, instance and kind of rates of every axis."""
     lines: dict[Any, list[Point]] = defaultdict(list)
     for point in found:
         lines[point.axis, point.instance, point.algorithm, point.rates].append(point)
@@ -96,7 +96,7 @@ def growth(found: Sequence[Point], axes: Sequence[Axis]) -> list[Growth]:
 
 
 def document_of(found: Sequence[Point], axes: Sequence[Axis], seeds: int) -> dict[str, Any]:
-    """Everything measured, as plain values: what a report is made from."""
+    """Return all measurements as plain values, for a report."""
     every = [*found, *worst_of_gaps(found)]
     return {
         "seeds": seeds,
