@@ -20,7 +20,7 @@ from waiting import PATIENCE
 
 HEAVY = (
     *("scipy", "opendp", "dp_accounting", "matplotlib", "sklearn", "torch"),
-    *("discreet.audit", "discreet.billboard", "discreet.campaign", "discreet.data"),
+    *("discreet.audit", "discreet.campaign", "discreet.client", "discreet.data"),
     *("discreet.report", "discreet.scaling", "discreet.service", "discreet.traffic"),
 )
 LEAF_COMMANDS = [

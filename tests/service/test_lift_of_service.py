@@ -8,10 +8,10 @@ from html import unescape
 
 import pytest
 
-from discreet.billboard.client import Billboard
-from discreet.billboard.recomputation import recompute
 from discreet.cli import service_documents
 from discreet.cli.main import main
+from discreet.client import Billboard
+from discreet.client.recomputation import recompute
 from discreet.privacy.ledger import DISJOINT_PARTS
 from discreet.releases.lift import lift
 from discreet.service.runtime import fit_process, lifecycle

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.billboard.recomputation import recompute
 from discreet.cli.main import main
+from discreet.client.recomputation import recompute
 from discreet.config import to_config
 from discreet.errors import DiscreetError, StateClaimed
 from discreet.plan import Plan
@@ -65,7 +65,7 @@ def test_the_first_release_follows_from_the_prior(
 
 
 def test_a_release_that_ignores_the_prior_is_refused(settings, named, play, monkeypatch):
-    from discreet.billboard import chain
+    from discreet.client import chain
 
     made = settings(plan=named)
 

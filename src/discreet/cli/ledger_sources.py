@@ -76,7 +76,7 @@ def _saved(path: str) -> Mapping[str, Any]:
 
 def _of_chain(contents: list[bytes]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     """The ledger that published documents imply, against the whole budget of the genesis."""
-    from discreet.billboard.chain import Chain
+    from discreet.client.chain import Chain
 
     # Whether the key is the operator's, the reader must know; here it holds the chain together.
     chain = Chain(str(json.loads(contents[0]).get("key"))).extended(contents)

@@ -45,7 +45,7 @@ def add(commands: Commands) -> None:
 
 def verify(args: argparse.Namespace) -> Answer:
     """Every digest, link, predictor and matrix of the chain, or exit code 1 and the reason."""
-    from discreet.billboard.recomputation import recompute
+    from discreet.client.recomputation import recompute
 
     try:
         released = read_released(args.file)

@@ -60,7 +60,7 @@ def fetch_object(url: str, what: str, scope: str) -> Mapping[str, Any]:
 
 def signed_documents(path: str) -> list[bytes] | None:
     """The published documents of a file, one per line; None where it holds something else."""
-    from discreet.billboard.documents import FORMAT
+    from discreet.client.documents import FORMAT
 
     try:
         contents = Path(path).read_bytes().splitlines()
@@ -75,7 +75,7 @@ def read_released(source: str) -> Released:
     contents = _published(source) if is_address(source) else signed_documents(source)
     if contents is None:
         return Released.load(source)
-    from discreet.billboard.chain import Chain
+    from discreet.client.chain import Chain
 
     # Whether the key is the operator's, the reader must know; here it holds the chain together.
     return Chain(str(json.loads(contents[0]).get("key"))).extended(contents).released

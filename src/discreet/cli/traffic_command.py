@@ -48,7 +48,7 @@ def add(commands: Commands) -> None:
 
 def traffic(args: argparse.Namespace) -> Answer:
     """Loss over time, latency percentiles and answers by code."""
-    from discreet.billboard.client import Client
+    from discreet.client import Client
     from discreet.outcome import declared
     from discreet.traffic.contexts import contexts, labels
     from discreet.traffic.open_loop import Habits, play

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from discreet.billboard.client import Client, Decision
+from discreet.client import Client, Decision
 from discreet.errors import ServiceError
 from discreet.outcome import UNIT_LOSS, Outcome
 

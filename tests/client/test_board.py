@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from billboard.chains import KEY, PRIVATE_KEY, SCHEMA, chain, histories, plan, released, resigned
-from billboard.stub_service import serving
-from billboard.vectors import PEOPLE
-from discreet.billboard import documents, signing
-from discreet.billboard.client import Billboard
+from client.chains import KEY, PRIVATE_KEY, SCHEMA, chain, histories, plan, released, resigned
+from client.stub_service import serving
+from client.vectors import PEOPLE
+from discreet.client import Billboard, documents, signing
 from tolerances import EXACT
 from wording import refused
 

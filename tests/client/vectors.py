@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 
 import discreet as dc
-from billboard.chains import BALL, KEY, SCHEMA, broken, budgets, chain, histories, plan, released
-from billboard.columns import COLUMNS
-from billboard.offered_chains import broken_changes, offer_cases
+from client.chains import BALL, KEY, SCHEMA, broken, budgets, chain, histories, plan, released
+from client.columns import COLUMNS
+from client.offered_chains import broken_changes, offer_cases
 from discreet.action_names import action_name
-from discreet.billboard.board import Billboard
+from discreet.client import Billboard
 from discreet.config import to_config
 from discreet.releases.canonical import canonical
 

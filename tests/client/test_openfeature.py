@@ -17,10 +17,9 @@ from openfeature.flag_evaluation import Reason
 from openfeature.track import TrackingEventDetails
 
 import discreet as dc
-from billboard.stub_service import serving
-from discreet.billboard import flag_decisions
-from discreet.billboard.client import Client
-from discreet.billboard.openfeature_provider import DiscreetProvider
+from client.stub_service import serving
+from discreet.client import Client, flag_decisions
+from discreet.client.openfeature_provider import DiscreetProvider
 from waiting import PATIENCE, until
 from wording import refused
 

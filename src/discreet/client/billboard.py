@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from discreet.action_names import action_name
-from discreet.billboard.chain import Chain
-from discreet.billboard.documents import digest
-from discreet.billboard.recomputation import recompute
-from discreet.billboard.signing import checked_public_key
-from discreet.billboard.transport import Transport, as_json
+from discreet.client.chain import Chain
+from discreet.client.documents import digest
+from discreet.client.recomputation import recompute
+from discreet.client.signing import checked_public_key
+from discreet.client.transport import Transport, as_json
 from discreet.errors import CorruptRelease, InvalidInput
 from discreet.offer_reader import read_offers
 from discreet.policies import one_row

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from billboard import vectors
-from billboard.chains import BALL, KEY, SCHEMA
-from discreet.billboard.client import Billboard
-from discreet.billboard.documents import EVALUATED
+from client import vectors
+from client.chains import BALL, KEY, SCHEMA
+from discreet.client import Billboard
+from discreet.client.documents import EVALUATED
 from discreet.config import from_config
 from discreet.features.schema import Field
 from discreet.plan import FEATURES

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 import discreet as dc
-from discreet.billboard import documents, signing
+from discreet.client import documents, signing
 from discreet.releases.canonical import canonical
 from discreet.releases.part_losses import PartLosses
 from discreet.releases.release import Gram, Predictor, Release, publishable

@@ -17,27 +17,93 @@ from openfeature.evaluation_context import EvaluationContext
 from openfeature.event import ProviderEvent, ProviderEventDetails
 from openfeature.exception import (
     FlagNotFoundError,
+    GeneralError,
+    InvalidContextError,
+    OpenFeatureError,
+    ParseError,
+    ProviderFatalError,
     ProviderNotReadyError,
     TargetingKeyMissingError,
+    TypeMismatchError,
 )
 from openfeature.flag_evaluation import FlagResolutionDetails, FlagValueType, Reason
 from openfeature.provider import AbstractProvider, Metadata
 from openfeature.track import TrackingEventDetails
 
-from discreet.billboard.flag_decisions import AGAIN, NEW, STALE, ExperimentFlag, FlagDecisions
-from discreet.billboard.openfeature_answers import (
-    as_boolean,
-    as_integer,
-    as_number,
-    as_object,
-    as_text,
-    evaluation_error,
-    is_refused,
-    outcome_of,
-    start_error,
-    typed_value,
+from discreet.client.flag_decisions import (
+    AGAIN,
+    NEW,
+    STALE,
+    ExperimentFlag,
+    FlagDecisions,
+    ServiceFacts,
 )
+from discreet.client.transport import UNREADABLE
 from discreet.errors import DiscreetError, InvalidInput, ServiceError
+
+
+def outcome_of(facts: ServiceFacts | None, details: TrackingEventDetails) -> dict[str, Any]:
+    """``loss`` or ``reward`` of the details, or their value, as the experiment hears it."""
+    named: dict[str, Any] = {
+        word: details.attributes[word] for word in ("loss", "reward") if word in details.attributes
+    }
+    if named or details.value is None or facts is None:
+        return named
+    return {facts.outcome: details.value}
+
+
+def typed_value(flag: ExperimentFlag, action: int | str, typed: Callable[[Any], Any]) -> Any:
+    value = typed(flag.value(action))
+    if value is None:
+        raise TypeMismatchError("flag must be evaluated as the type of its values; it is not.")
+    return value
+
+
+def as_boolean(value: Any) -> Any:
+    return value if isinstance(value, bool) else None
+
+
+def as_text(value: Any) -> Any:
+    return value if isinstance(value, str) else None
+
+
+def as_integer(value: Any) -> Any:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def as_number(value: Any) -> Any:
+    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+
+
+def as_object(value: Any) -> Any:
+    return value if isinstance(value, (dict, list)) else None
+
+
+def is_refused(error: DiscreetError) -> bool:
+    return not isinstance(error, ServiceError) or error.status in (401, 403)
+
+
+def start_error(name: str, error: DiscreetError) -> OpenFeatureError:
+    """Fatal where only an operator can help: a key that is refused, values that are missing."""
+    kind = ProviderFatalError if is_refused(error) else ProviderNotReadyError
+    return kind(f"flag {name!r}: {error}")
+
+
+def evaluation_error(error: Exception) -> OpenFeatureError:
+    """What an application is told; OpenFeature returns its default value."""
+    # Privacy: the words of the service may repeat a value, and applications log these messages.
+    # [docs/privacy/threat-model.md, "What stays inside"]
+    if isinstance(error, InvalidInput):
+        return InvalidContextError("attributes must be numbers, text and lists; some are not.")
+    if not isinstance(error, ServiceError) or error.code == UNREADABLE:
+        return ParseError("answer must be that of discreet serve; it is not.")
+    if error.status == 422:
+        return InvalidContextError(
+            f"context must fit the schema of the experiment; {error.field or 'a field'} does not."
+        )
+    said = error.code or error.status or "no answer"
+    return GeneralError(f"experiment must decide; it did not ({said}).")
+
 
 __all__ = ["DiscreetProvider", "ExperimentFlag"]
 LOG = logging.getLogger("discreet.openfeature")

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from billboard.stub_service import serving
-from discreet.billboard import transport
-from discreet.billboard.client import Client, Decision, Ticket
+from client.stub_service import serving
+from discreet.client import Client, Decision, Ticket, transport
 from wording import refused
 
 GOOD = {"decision": "d1", "action": 2, "release": 3, "stored": True}

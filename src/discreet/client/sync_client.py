@@ -13,13 +13,11 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 from urllib.parse import urlencode
 
-from discreet.billboard.board import Billboard
-from discreet.billboard.deadlines import Deadline
-from discreet.billboard.transport import Transport, as_json
+from discreet.client.billboard import Billboard
+from discreet.client.transport import Deadline, Transport, as_json
 from discreet.errors import ServiceError
 
 T = TypeVar("T")
-__all__ = ["Billboard", "Client", "Decision", "Ticket"]
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import discreet as dc
-from billboard.chains import KEY, OTHER_KEY, PRIVATE_KEY, chain, plan, released, resigned, sign
-from discreet.billboard import documents, signing
+from client.chains import KEY, OTHER_KEY, PRIVATE_KEY, chain, plan, released, resigned, sign
+from discreet.client import documents, signing
 from discreet.releases.canonical import canonical, digest_of
 from wording import refused
 
@@ -156,7 +156,7 @@ def test_the_signature_is_that_of_rfc_8032():
 def test_without_cryptography_the_error_says_what_to_install():
     code = (
         "import sys; sys.modules['cryptography'] = None\n"
-        "from discreet.billboard import signing\n"
+        "from discreet.client import signing\n"
         "signing.new_private_key()"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from billboard.browser import chromium, needs_chromium
-from discreet.billboard.client import Billboard
+from client.browser import chromium, needs_chromium
+from discreet.client import Billboard
 from tolerances import EXACT
 
 ROOT = Path(__file__).parents[2]

@@ -13,7 +13,7 @@ import json
 from collections.abc import Iterable
 from typing import Any, NoReturn
 
-from discreet.billboard.signing import checked_public_key, is_signed, public_key, signature
+from discreet.client.signing import checked_public_key, is_signed, public_key, signature
 from discreet.errors import CorruptRelease, InvalidInput
 from discreet.plan import Plan
 from discreet.releases.action_change import ActionChange

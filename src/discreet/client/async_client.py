@@ -7,7 +7,7 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from discreet.billboard.client import (
+from discreet.client.sync_client import (
     Billboard,
     Client,
     Decision,
@@ -15,7 +15,7 @@ from discreet.billboard.client import (
     fallback_decision,
     unavailable,
 )
-from discreet.billboard.deadlines import Deadline
+from discreet.client.transport import Deadline
 from discreet.errors import ServiceError
 
 T = TypeVar("T")

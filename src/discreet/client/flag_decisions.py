@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any, NamedTuple
 
-from discreet.billboard.client import Client, Decision, unavailable
-from discreet.billboard.transport import UNREADABLE
+from discreet.client.sync_client import Client, Decision, unavailable
+from discreet.client.transport import UNREADABLE
 from discreet.errors import InvalidInput, ServiceError
 
 REMEMBERED = 100_000

@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from billboard.chains import KEY, broken, chain, histories, plan, released, resigned
-from billboard.offered_chains import broken_changes
-from discreet.billboard import documents
-from discreet.billboard.board import Billboard
-from discreet.billboard.chain import Chain
+from client.chains import KEY, broken, chain, histories, plan, released, resigned
+from client.offered_chains import broken_changes
+from discreet.client import Billboard, documents
+from discreet.client.chain import Chain
 from discreet.releases.quality import quality
 from discreet.service.runtime.policy_versions import PolicyVersions
 from wording import refused

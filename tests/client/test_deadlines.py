@@ -8,10 +8,8 @@ from contextlib import contextmanager
 import pytest
 
 import discreet as dc
-from billboard.stub_service import serving
-from discreet.billboard import transport
-from discreet.billboard.async_client import AsyncClient
-from discreet.billboard.client import Billboard, Client, Decision
+from client.stub_service import serving
+from discreet.client import AsyncClient, Billboard, Client, Decision, transport
 from waiting import PATIENCE
 from wording import refused
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import discreet as dc
-from billboard.chains import BALL, chain, documents, plan, released, resigned, sign
+from client.chains import BALL, chain, documents, plan, released, resigned, sign
 from discreet.known_actions import changed_actions
 
 GENRES = dc.Schema(

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.billboard.client import Billboard, Client
+from discreet.client import Billboard, Client
 from discreet.service.runtime import lifecycle
 from discreet.service.settings import Settings
 from tolerances import EXACT
