@@ -15,8 +15,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import check_estimator
 
 import discreet as dc
-from discreet.adapters.class_probabilities import on_the_simplex
-from discreet.adapters.private_classifier import PrivateClassifier
+from discreet.adapters.private_classifier import PrivateClassifier, on_the_simplex
 from discreet.errors import InvalidInput
 from tolerances import EXACT
 

@@ -14,7 +14,6 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from discreet.adapters.class_probabilities import on_the_simplex
 from discreet.errors import InvalidInput, NotReady
 from discreet.features.number import Number
 from discreet.features.schema import Schema
@@ -32,6 +31,24 @@ from discreet.releases.release import Release
 from discreet.releases.released import Released
 from discreet.simulate.schema_columns import column_contexts
 from discreet.types import Floats
+
+
+def on_the_simplex(scores: Floats) -> Floats:
+    """The nearest rows with entries of at least 0 that sum to 1; the largest stays the largest.
+
+    [Duchi et al. 2008, Figure 1]
+
+    >>> on_the_simplex(np.array([[0.5, 0.5], [1.5, 0.1], [0.2, -0.4]]))
+    array([[0.5, 0.5],
+           [1. , 0. ],
+           [0.8, 0.2]])
+    """
+    falling = -np.sort(-scores, axis=-1)
+    counts = np.arange(1, scores.shape[-1] + 1)
+    shifts = (np.cumsum(falling, axis=-1) - 1.0) / counts
+    kept = (falling > shifts).sum(axis=-1, keepdims=True)
+    return np.asarray(np.maximum(scores - np.take_along_axis(shifts, kept - 1, axis=-1), 0.0))
+
 
 FROM_LABELS = "from labels"
 """What ``classes`` is where it is no secret which labels occur."""

@@ -7,8 +7,8 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from discreet.client.billboard import Billboard
 from discreet.client.sync_client import (
-    Billboard,
     Client,
     Decision,
     Ticket,

@@ -9,9 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from discreet.data.dataset import Dataset, from_columns
-from discreet.data.reading import MISSING, number, unreadable
-from discreet.data.source_columns import split_target
-from discreet.data.table import Categories, Column
+from discreet.data.table import MISSING, Categories, Column, number, split_target, unreadable
 from discreet.errors import InvalidInput
 
 FEW_COLUMNS = 3

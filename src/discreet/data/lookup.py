@@ -3,18 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from discreet.data.breiman import ringnorm, twonorm, waveform
-from discreet.data.bundled import BUNDLED, bundled
-from discreet.data.dataset import Dataset
+from discreet.data.dataset import Dataset, labelled
 from discreet.data.files import SUFFIXES, is_file_name, read_file
-from discreet.data.generators import fried, linear, logistic
-from discreet.data.named_set import Handle
+from discreet.data.generators import fried, linear, logistic, ringnorm, twonorm, waveform
 from discreet.data.openml import COLLECTIONS, PREFIX, collection, openml
-from discreet.data.set_folder import sets_in
+from discreet.data.set_folder import Handle, sets_in
 from discreet.errors import InvalidInput
-from discreet.validate import nearest
+from discreet.validate import installed, nearest
+
+BUNDLED = ("breast_cancer", "digits", "iris", "wine")
+
+
+def bundled(name: str) -> Dataset:
+    """One of ``BUNDLED``, with its numbers as they are: features are scaled by rule, not by data.
+
+    Source: ``sklearn.datasets``; the original sets are from the UCI repository.
+    """
+    instead = ", or use a generated set such as fried"
+    installed("campaign", f"for {name!r}", "sklearn", instead=instead)
+    from sklearn import datasets
+
+    found = getattr(datasets, f"load_{name}")()
+    data = labelled(name, found.data, found.target)
+    return replace(data, classes=tuple(map(str, found.target_names)))
+
 
 GENERATORS: Mapping[str, Callable[..., Dataset]] = {
     "fried": fried,

@@ -6,10 +6,14 @@ et al. 2014; www.openml.org]
 
 from __future__ import annotations
 
+import hashlib
 import http.client
+import io
 import json
+import os
+import secrets
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache as once
 from importlib.resources import files
 from pathlib import Path
@@ -17,11 +21,71 @@ from typing import Any
 
 import numpy as np
 
-from discreet.data import cache
 from discreet.data.dataset import Dataset, labelled
 from discreet.data.table import Categories, Column, check_size, table
 from discreet.errors import InvalidInput
 from discreet.validate import installed
+
+
+def cache_folder() -> Path:
+    """Where fetched sets are kept."""
+    if own := os.environ.get("DISCREET_CACHE"):
+        return Path(own)
+    shared = os.environ.get("XDG_CACHE_HOME")
+    return (Path(shared) if shared else Path.home() / ".cache") / "discreet"
+
+
+def store_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
+    """Write an archive and its checksum; equal arrays make equal bytes."""
+    packed = io.BytesIO()
+    np.savez_compressed(packed, **arrays)
+    content = packed.getvalue()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # The checksum comes last: an archive without one is not there yet.
+        _replace(path, content)
+        _replace(_checksum(path), f"{_sha256(content)}  {path.name}\n".encode())
+    except OSError as error:
+        raise InvalidInput(
+            f"cache folder must be writable; {cache_folder()} is not ({error.strerror}). "
+            "Make room in it, or set DISCREET_CACHE to another folder."
+        ) from None
+
+
+def stored_arrays(path: Path) -> dict[str, np.ndarray[Any, Any]] | None:
+    """The arrays of an archive whose checksum holds; None if it is damaged or not there."""
+    try:
+        content, noted = path.read_bytes(), _checksum(path).read_text(encoding="ascii")
+    except (OSError, UnicodeDecodeError):
+        return None
+    if noted.split()[:1] != [_sha256(content)]:
+        return None
+    with np.load(io.BytesIO(content), allow_pickle=False) as file:
+        return {name: file[name] for name in file.files}
+
+
+def is_damaged(path: Path) -> bool:
+    """Whether something lies there that cannot be trusted."""
+    return path.exists() and _checksum(path).exists() and stored_arrays(path) is None
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """The whole content or none of it, also when two processes write at once."""
+    written = path.with_name(f"{path.name}.{secrets.token_hex(8)}.part")
+    try:
+        written.write_bytes(content)
+        written.replace(path)
+    finally:
+        written.unlink(missing_ok=True)
+
+
+def _checksum(path: Path) -> Path:
+    return path.with_name(f"{path.name}.sha256")
+
+
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
 
 PREFIX = "openml:"
 FORMAT = "discreet-openml/1"
@@ -34,7 +98,7 @@ COLLECTIONS = {"paper": "paper_collection.json"}
 def openml(number: int) -> Dataset:
     """The set with that number, from the cache or else from OpenML."""
     path = cached_path(number)
-    kept = cache.recall(path)
+    kept = stored_arrays(path)
     if kept is not None and kept.get("format", np.asarray("")).item() == FORMAT:
         return Dataset(
             f"{PREFIX}{number}",
@@ -43,7 +107,7 @@ def openml(number: int) -> Dataset:
             len(kept["classes"]),
             classes=tuple(kept["classes"].tolist()),
         )
-    damaged = cache.is_damaged(path)
+    damaged = is_damaged(path)
     try:
         data = fetch(number)
     except InvalidInput as error:
@@ -54,7 +118,7 @@ def openml(number: int) -> Dataset:
             f"not be fetched again: {error}"
         ) from error.__cause__
     arrays = {"contexts": data.contexts, "labels": data.labels, "classes": data.classes}
-    cache.keep(path, {"format": FORMAT, **arrays})
+    store_arrays(path, {"format": FORMAT, **arrays})
     return data
 
 
@@ -74,7 +138,7 @@ def fetch(number: int) -> Dataset:
         raise InvalidInput(
             f"OpenML must be reachable to fetch {name}; the network failed ({_reason(error)}). "
             f"Run discreet data fetch {name} where there is a network, and copy its cache folder "
-            f"to {cache.folder()}."
+            f"to {cache_folder()}."
         ) from error
     except (ValueError, IndexError, KeyError) as error:
         raise InvalidInput(
@@ -99,7 +163,7 @@ def is_unreachable(error: InvalidInput) -> bool:
 
 def cached_path(number: int) -> Path:
     """Where a set is kept once it was fetched."""
-    return cache.folder() / "openml" / f"{number}.npz"
+    return cache_folder() / "openml" / f"{number}.npz"
 
 
 def cached_numbers() -> list[int]:

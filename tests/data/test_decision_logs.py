@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from discreet.data.log_file import log_columns
-from discreet.data.vw_logs import VwLog, read_vw
-from discreet.data.vw_text import vw_lines, write_vw
+from discreet.adapters.vowpal_log import vw_lines, write_vw
+from discreet.data.decision_logs import VwLog, log_columns, read_vw
 from discreet.errors import InvalidInput
 
 

@@ -2,7 +2,7 @@
 
 A label is ``action:cost:probability``. A ``cb`` line counts actions from 1. A ``cb_adf`` block has
 one line per action, with its features, and before them a ``shared`` line for the context; the
-label is on the line of the action that was played. ``vw_text.py`` writes them.
+label is on the line of the action that was played. ``adapters/vowpal_log.py`` writes them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from discreet.data.reading import unreadable
+from discreet.data.files import sample_columns
+from discreet.data.table import unreadable
 from discreet.errors import InvalidInput
 from discreet.types import Floats
 
@@ -249,3 +250,30 @@ def _value(number: int, text: str) -> float:
 def _wrong(number: int, rule: str) -> InvalidInput:
     # The line itself may be private: only its number is told.
     return InvalidInput(f"line {number}: {rule}; this one has not. Correct the log.")
+
+
+VW = (".vw", ".txt", ".dat")
+"""How logs of Vowpal Wabbit end. Their columns are called action, cost and probability."""
+
+
+def log_columns(path: str) -> dict[str, np.ndarray[Any, Any]]:
+    """All columns by name; of a log of Vowpal Wabbit every feature is one."""
+    suffix = Path(path).suffix.lower()
+    if suffix not in VW:
+        if suffix not in (".csv", ".parquet"):
+            raise InvalidInput(
+                f"log must be a .csv, .parquet or {' or '.join(VW)} file; got {path!r}. "
+                "Save it as CSV (UTF-8), or as text that Vowpal Wabbit reads."
+            )
+        return sample_columns(path)
+    read = read_vw(path)
+    columns = dict(zip(read.columns, read.contexts.T, strict=True))
+    # A place says nothing where rows were offered different actions: then ids are read.
+    actions = read.actions if read.same_offers else np.asarray(read.played, dtype=object)
+    told = {"action": actions, "cost": read.costs, "probability": read.propensities}
+    for name in told:
+        if name in columns:
+            raise InvalidInput(
+                f"features must not be called action, cost or probability; got {name!r}. Rename it."
+            )
+    return columns | told
