@@ -23,7 +23,7 @@ import numpy as np
 
 import discreet as dc
 from discreet.audit.confidence_bounds import gaussian_epsilon
-from discreet.audit.rival_subjects import DELTA, RIVALS, RivalSubject
+from discreet.audit.rival_audits import DELTA, RIVALS, RivalSubject
 from discreet.campaign.declared_ranges import FEATURES, scaled
 from discreet.campaign.presets import budget_of
 from discreet.data import linear

@@ -10,8 +10,7 @@ import pytest
 import discreet as dc
 from discreet.audit import FULL, HOLDS, QUICK, Finding, answers, checks, error_rate
 from discreet.audit.finding import FAILS, WEAK, exact_verdict, measured_verdict
-from discreet.audit.neighbouring_runs import Play
-from discreet.audit.scenarios import SCENARIOS
+from discreet.audit.neighbouring_runs import SCENARIOS, Play
 from discreet.audit.subjects import DEFAULT_PLAN, JOINT, MECHANISMS, subjects
 from discreet.audit.suite import FALSE_ALARM, PARTS, Check
 from discreet.audit.transcript import enters_once, transcript

@@ -1276,7 +1276,7 @@ FAULTS = (
     Fault(
         "a refused feature that is quoted",
         "errors never hold a private value",
-        (Edit("features/refusals.py", "{got or kind_of(value)}", "{value!r}"),),
+        (Edit("features/column_values.py", "{got or kind_of(value)}", "{value!r}"),),
         ("privacy/test_withheld.py::test_no_value_of_a_context_is_quoted",),
     ),
     Fault(

@@ -14,10 +14,14 @@ from discreet.types import Array
 
 
 def namespace(array: Array) -> Any:
-    """NumPy itself for NumPy arrays, otherwise the compatible namespace."""
-    array = getattr(array, "contexts", array)  # actions that are offered to these contexts
+    """Return NumPy itself for NumPy arrays and numbers, otherwise the compatible namespace.
+
+    Objects that stand for an array have ``__array_namespace__``, as the Array API defines it.
+    """
     if isinstance(array, (np.ndarray, np.generic, float, int)):
         return np
+    if hasattr(array, "__array_namespace__"):
+        return array.__array_namespace__()
     import array_api_compat
 
     return array_api_compat.array_namespace(array)
@@ -33,12 +37,11 @@ def per_run(parameter: Any, like: Array, axes: int = 2) -> Any:
 
 def as_like(values: Any, like: Array) -> Array:
     """Numbers as an array of the same library, floating type and device as ``like``."""
-    if isinstance(like, np.ndarray):
+    if isinstance(like, np.ndarray) or namespace(like) is np:
         return np.asarray(values, dtype=like.dtype)
-    like = getattr(like, "contexts", like)  # actions that are offered to these contexts
-    if isinstance(like, np.ndarray):
-        return np.asarray(values, dtype=like.dtype)
-    if isinstance(values, type(like)):
+    import torch
+
+    if isinstance(values, torch.Tensor):
         return values.to(like.dtype)
     array = np.asarray(values, dtype=np.float64)
     if array.size > _SMALL:

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from discreet.audit.finding import FAILS, HOLDS, Finding
-from discreet.audit.fresh_process import in_fresh_process
+from discreet.audit.noise_sources import in_fresh_process
 from discreet.audit.subjects import Subject
 from discreet.privacy.noise import Noise, SecureNoise
 

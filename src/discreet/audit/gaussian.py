@@ -22,7 +22,12 @@ from discreet.audit.finding import FAILS, HOLDS, WEAK, Finding, exact_verdict, w
 from discreet.audit.noise_sources import Chosen
 from discreet.audit.release_reading import GramReader, RidgeReader, reader_of
 from discreet.audit.subjects import Subject
+from discreet.control import Control
+from discreet.plan import Plan
+from discreet.privacy.budget import Budget
 from discreet.privacy.events import Composed, Event, Gaussian
+from discreet.privacy.ledger import Ledger
+from discreet.private_release import private_release
 from discreet.rows.batch import Batch
 
 Distance = Callable[[Batch, Batch], float]
@@ -225,3 +230,62 @@ def _said(found: float, declared: float) -> str:
         f"worlds lie {found:.5f} standard deviations apart at most, {declared:.5f} are declared: "
         f"a share of {found / declared:.5f}"
     )
+
+
+ANSWERS = (0.0, 0.5, 1.0, None)
+"""Losses, and silence; a squared distance is convex in losses, so its largest is at their ends."""
+_DRAW = "part losses"
+
+
+def exact_parts(subject: Subject) -> Finding:
+    """The largest move of the sums of both parts beside the declared one, and what all costs."""
+    plan = subject.plan(control=Control(0.5))
+    assert plan.loss_sums is not None
+    still = _told(plan, None, None)
+    columns = []
+    for draw in np.eye(4).reshape(4, 2, 2):
+        columns.append(_told(plan, None, None, Chosen({_DRAW: draw})) - still)
+    covariance = np.array(columns).T @ np.array(columns)
+    worlds = {each: _told(plan, *each) for each in itertools.product(ANSWERS, ANSWERS)}
+    found = max(
+        _distance(covariance, worlds[one] - worlds[two])
+        for one, two in itertools.product(worlds, repeat=2)
+        if (one[0] == two[0]) != (one[1] == two[1])  # one record is replaced, in its part
+    )
+    declared = shift_of(plan.loss_sums.event)
+    fit = shift_of(plan.mechanism.event)
+    exact = gaussian_epsilon(math.hypot(fit, found), plan.budget.delta)
+    tight = WEAK if found < TIGHT * declared else HOLDS
+    beyond = FAILS if exact_verdict(found, declared) == FAILS else tight
+    return Finding(
+        "exact",
+        subject.name,
+        "losses of policy and control",
+        worst([beyond, exact_verdict(exact, subject.epsilon)]),
+        f"one record moves them by {found:.5f} standard deviations at most, {declared:.5f} are "
+        "declared; ε is that of fit and sums together",
+        claimed=subject.epsilon,
+        exact=exact,
+        level=subject.epsilon,
+    )
+
+
+def _told(plan: Plan, policy: Any, control: Any, noise: Chosen | None = None) -> Any:
+    """The four numbers of a release of two records, who answer this."""
+    answers = [policy, control]
+    losses = np.array([[answer or 0.0] * plan.n_actions for answer in answers])
+    observed = np.zeros(losses.shape, dtype=bool)
+    observed[:, 0] = [answer is not None for answer in answers]
+    features = plan.features.map(np.zeros((2, plan.features.p - 1)))
+    batch = Batch(features, losses, observed, np.array([False, True]))
+    unpaid = Ledger(Budget.none())
+    made, _ = private_release(plan, noise or Chosen(), batch, plan.nothing_released(), unpaid)
+    assert made.part_losses is not None
+    return made.part_losses.sums.reshape(4)
+
+
+def _distance(covariance: Any, moved: Any) -> float:
+    """Standard deviations; ∞ if something moves that has no noise."""
+    if np.linalg.matrix_rank(covariance) < len(moved):
+        return math.inf if np.any(moved) else 0.0
+    return float(math.sqrt(moved @ np.linalg.solve(covariance, moved)))

@@ -8,6 +8,7 @@ versions.
 
 from __future__ import annotations
 
+import math
 import os
 import tempfile
 from dataclasses import dataclass, field, replace
@@ -19,7 +20,6 @@ import numpy as np
 
 from discreet.audit.noise_sources import Chosen
 from discreet.audit.release_reading import RidgeReader, reader_of
-from discreet.audit.scenarios import Scenario, Version
 from discreet.audit.subjects import DEFAULT_PLAN, DELTA
 from discreet.features.unit_ball import UnitBall
 from discreet.learner import Learner
@@ -30,6 +30,46 @@ from discreet.privacy.budget import Budget
 from discreet.privacy.noise import Noise, SecureNoise
 from discreet.releases.released import Released
 from discreet.rows.batch import Batch
+
+_FAR = [-0.75, math.sqrt(7.0) / 4]
+"""Unit context at c·c' = −¾ of (1, 0): with losses 1 and 0 the worst pair of one action."""
+
+
+@dataclass(frozen=True)
+class Version:
+    """One possible content of the record in question; ``loss`` None is silence."""
+
+    context: tuple[float, ...]
+    loss: float | None
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """Two streams that differ in the record of one slot, and the mechanism that meets them."""
+
+    name: str
+    slot: int
+    first: Version
+    second: Version
+    interrupted: bool = False
+    mechanism: str = "ridge-structured"
+
+
+_USUAL = (Version((1.0, 0.0), 1.0), Version(tuple(_FAR), 0.0))
+_OPPOSITE = Version((-1.0, 0.0), 0.0)
+_ACROSS = (_USUAL[0], Version((0.0, 1.0), 0.0))
+"""The worst pair of one action where responses have half the noise."""
+SCENARIOS = (
+    Scenario("a record of the first batch", 0, *_USUAL),
+    Scenario("a record of the last batch that is fitted", 4, *_USUAL),
+    Scenario("a record of the batch that is never fitted", 7, *_USUAL),
+    Scenario("opposite contexts, which may change the action", 3, _USUAL[0], _OPPOSITE),
+    Scenario("an answer against silence", 1, _USUAL[0], Version((1.0, 0.0), None)),
+    Scenario("through a save, a crash and a reload", 0, *_USUAL, interrupted=True),
+    Scenario("a record of the last batch that is fitted", 4, *_ACROSS, mechanism=DEFAULT_PLAN),
+    Scenario("through a save, a crash and a reload", 0, *_ACROSS, True, DEFAULT_PLAN),
+)
+
 
 ACTIONS, DIMENSION, FIRST = 2, 2, 2
 ROUNDS = 2 + 4 + 2

@@ -12,9 +12,8 @@ import numpy as np
 
 from discreet.audit.confidence_bounds import clopper_pearson
 from discreet.audit.finding import FAILS, HOLDS, Finding
-from discreet.audit.fresh_process import in_fresh_process
 from discreet.audit.gaussian import GaussianRelease
-from discreet.audit.noise_sources import Chosen, Replayed, Trials
+from discreet.audit.noise_sources import Chosen, Replayed, Trials, in_fresh_process
 from discreet.audit.objective import Objective
 from discreet.audit.subjects import Subject
 from discreet.oracles.mechanisms.legal_rows import GRID

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -193,3 +194,21 @@ class Shared(Chosen):
 
     def _standard(self, name: str, shape: tuple[int, ...]) -> Any:
         return np.random.default_rng([self.seed, zlib.crc32(name.encode())]).normal(size=shape)
+
+
+def in_fresh_process(function: Callable[..., Any], *arguments: Any) -> Any:
+    """What a function returns in a new process: a copy of this one where the system can fork."""
+    methods = multiprocessing.get_all_start_methods()
+    context: Any = multiprocessing.get_context("fork" if "fork" in methods else "spawn")
+    receiver, sender = context.Pipe(duplex=False)
+    worker = context.Process(target=_send, args=(sender, function, arguments))
+    worker.start()
+    sender.close()
+    found = receiver.recv()
+    worker.join()
+    return found
+
+
+def _send(sender: Any, function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+    sender.send(function(*arguments))
+    sender.close()

@@ -12,23 +12,35 @@ from importlib.util import find_spec
 from typing import Any
 
 from discreet.audit import noise_law
-from discreet.audit.adassp_subject import ADASSP, AdaSSPSubject, adassp_move
 from discreet.audit.black_box import black_box
 from discreet.audit.entropy import entropy_alone
 from discreet.audit.event_coverage import covered
-from discreet.audit.exponential import exact_choice
 from discreet.audit.finding import FAILS, Finding
-from discreet.audit.gaussian import exact_gaussian, exact_gram
-from discreet.audit.objective_search import certificate, exact_gaussian_objective, exact_pure
-from discreet.audit.people import installed, one_row_each
-from discreet.audit.person_attack import which_life
-from discreet.audit.policy_and_control import exact_parts
-from discreet.audit.proof_facts import blocks, calibration, exact_sums, hostile, isometry
+from discreet.audit.gaussian import exact_gaussian, exact_gram, exact_parts
+from discreet.audit.neighbouring_runs import SCENARIOS
+from discreet.audit.objective import certificate, exact_gaussian_objective, exact_pure
+from discreet.audit.people import installed, one_row_each, which_life
+from discreet.audit.proof_facts import (
+    blocks,
+    calibration,
+    exact_choice,
+    exact_sums,
+    hostile,
+    isometry,
+    rows_as_published,
+)
 from discreet.audit.published_documents import public_alike, tells_no_more
-from discreet.audit.rival_attack import black_box_rival
-from discreet.audit.rival_subjects import RIVALS, RivalSubject, amplification, crowds, exact_move
-from discreet.audit.scenarios import SCENARIOS
-from discreet.audit.stretched_rows import rows_as_published
+from discreet.audit.rival_audits import (
+    ADASSP,
+    RIVALS,
+    AdaSSPSubject,
+    RivalSubject,
+    adassp_move,
+    amplification,
+    black_box_rival,
+    crowds,
+    exact_move,
+)
 from discreet.audit.subjects import DEFAULT_PLAN, JOINT, MECHANISMS, Subject, subjects
 from discreet.audit.transcript import enters_once, transcript
 from discreet.privacy.noise import SecureNoise

@@ -24,9 +24,8 @@ from discreet.audit.confidence_bounds import (
     unlucky,
 )
 from discreet.audit.finding import FAILS, HOLDS, POWER, ROUNDING, Finding, measured_verdict
-from discreet.audit.neighbouring_runs import Play
+from discreet.audit.neighbouring_runs import Play, Scenario
 from discreet.audit.noise_sources import Chosen, DrawnAhead
-from discreet.audit.scenarios import Scenario
 from discreet.privacy.events import Event
 from discreet.privacy.noise import SecureNoise
 from discreet.releases.released import Released

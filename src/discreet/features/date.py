@@ -12,9 +12,7 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import InvalidInput
-from discreet.features.distinct_values import distinct_values
-from discreet.features.missing_values import check_declaration
-from discreet.features.refusals import refusal
+from discreet.features.column_values import check_declaration, distinct_values, refusal
 from discreet.types import added_later
 
 CYCLES = {"month": 12, "day": 31, "weekday": 7, "hour": 24}

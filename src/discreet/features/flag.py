@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import InvalidInput
-from discreet.features.missing_values import check_declaration
-from discreet.features.refusals import refusal
+from discreet.features.column_values import check_declaration, refusal
 from discreet.types import added_later
 
 

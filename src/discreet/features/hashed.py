@@ -10,9 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from discreet.features.distinct_values import LARGEST, whole_number, write_one_hot
-from discreet.features.missing_values import check_declaration
-from discreet.features.refusals import refusal
+from discreet.features.column_values import (
+    LARGEST,
+    check_declaration,
+    refusal,
+    whole_number,
+    write_one_hot,
+)
 from discreet.types import added_later
 from discreet.validate import whole
 

@@ -18,13 +18,12 @@ import numpy as np
 from discreet import frames
 from discreet.errors import InvalidInput
 from discreet.features.category import Category
+from discreet.features.column_values import is_missing, missing
 from discreet.features.date import Date
 from discreet.features.flag import Flag
 from discreet.features.hashed import Hashed
-from discreet.features.missing_values import is_missing
 from discreet.features.number import Number
 from discreet.features.products import Product, Span, checked_products, placed_products
-from discreet.features.refusals import missing
 from discreet.features.unit_ball import with_bias
 from discreet.formatting import listed
 from discreet.types import added_later

@@ -9,18 +9,42 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from discreet.audit.confidence_bounds import gaussian_epsilon
-from discreet.audit.finding import FAILS, HOLDS, WEAK, Finding, exact_verdict
+from discreet.audit.attack import sentence
+from discreet.audit.confidence_bounds import (
+    Hits,
+    gaussian_epsilon,
+    gaussian_hits,
+    measured_epsilon,
+    unlucky,
+)
+from discreet.audit.finding import (
+    FAILS,
+    HOLDS,
+    POWER,
+    WEAK,
+    Finding,
+    exact_verdict,
+    measured_verdict,
+)
 from discreet.features.unit_ball import UnitBall
+from discreet.oracles.problem import Problem
 from discreet.privacy.budget import Budget
-from discreet.rivals import BatchedLinUCB, CodedBandit, LocalLinUCB, ShuffledLinUCB, TreeLinUCB
+from discreet.rivals import (
+    AdaSSP,
+    BatchedLinUCB,
+    CodedBandit,
+    LocalLinUCB,
+    ShuffledLinUCB,
+    TreeLinUCB,
+)
 from discreet.rivals.coded_bandit import crowd_delta, sampling
+from discreet.rivals.linear_runs import noisy_sums
 from discreet.rivals.noise_clocks import TreeClock
 from discreet.rivals.rival_contract import Rival, RivalProblem, Scales
 from discreet.rivals.shuffled_linucb import amplified, local_budget
@@ -196,3 +220,125 @@ def crowds(subject: RivalSubject) -> Finding:
         claimed=subject.epsilon,
         level=subject.epsilon,
     )
+
+
+ADASSP = "rival-adassp"
+CROWDS = 40
+"""Grams of other people beside whom a record is replaced: smallest eigenvalues depend on them."""
+
+
+@dataclass(frozen=True)
+class AdaSSPSubject:
+    """The oracle with tight constants at one ε; two actions."""
+
+    epsilon: float
+    mechanism: str = ADASSP
+
+    @property
+    def name(self) -> str:
+        return f"{self.mechanism}, bandit"
+
+    @property
+    def calibrated(self) -> Any:
+        problem = Problem(2, DIMENSION + 1)
+        return AdaSSP().calibrate(problem, Budget(self.epsilon, DELTA))
+
+    def parts(self, crowd: Any, b: Any, loss: float, action: int) -> np.ndarray[Any, Any]:
+        """Smallest eigenvalues, Grams (svec) and responses of a crowd and one record."""
+        mechanism, p = self.calibrated, len(b)
+        grams, responses = crowd.copy(), np.zeros((2, p))
+        grams[action] += np.outer(b, b)
+        responses[action] += (loss - 0.5) * b
+        rows, columns = np.triu_indices(p)
+        law = np.where(rows == columns, 1.0, math.sqrt(0.5)) * mechanism.gram
+        smallest = np.linalg.eigvalsh(grams)[:, 0] / mechanism.eigenvalue
+        parts = [smallest, (grams[:, rows, columns] / law).ravel()]
+        return np.concatenate([*parts, (responses / mechanism.response).ravel()])
+
+
+def adassp_move(subject: AdaSSPSubject) -> Finding:
+    """The ε that the furthest neighbours imply, over crowds, angles, losses and actions."""
+    rng, most = np.random.default_rng(0), 0.0
+    first = features((1.0, 0.0))
+    for number in range(CROWDS):
+        spread = np.exp2(rng.uniform(-2.0, 12.0, size=(2, DIMENSION + 1)))
+        axes = np.linalg.qr(rng.normal(size=(2, DIMENSION + 1, DIMENSION + 1)))[0]
+        crowd = (axes * spread[:, None, :]) @ axes.mT * (number > 0)
+        for cosine, (losses, action) in itertools.product(
+            np.linspace(-1.0, 1.0, 21), itertools.product(((1.0, 0.0), (1.0, 1.0)), (0, 1))
+        ):
+            other = features((cosine, math.sqrt(max(0.0, 1.0 - cosine**2))))
+            one = subject.parts(crowd, first, losses[0], 0)
+            two = subject.parts(crowd, other, losses[1], action)
+            most = max(most, float(np.linalg.norm(one - two)))
+    exact = gaussian_epsilon(most, DELTA)
+    return Finding(
+        "exact",
+        subject.name,
+        "largest move by one record",
+        exact_verdict(exact, subject.epsilon),
+        f"worlds lie {most:.5f} standard deviations apart over {CROWDS} crowds",
+        claimed=subject.epsilon,
+        exact=exact,
+        level=subject.epsilon,
+    )
+
+
+TRIALS = 10_000
+
+
+def black_box_rival(subject: RivalSubject, alpha: float, trials: int = TRIALS) -> Finding:
+    """What hits prove about one rival."""
+    one, two = subject.worst_pair
+    direction = (two - one) / np.linalg.norm(two - one)
+    middle = len(subject.ends) * float(direction @ (one + two)) / 2
+    told = [
+        int((_read(subject, world, trials) @ direction > middle).sum())
+        for world in (subject.worst_records[0], subject.worst_records[1])
+    ]
+    hits, budget = Hits(told[0], told[1], trials), subject.claimed
+
+    def proven(some: Hits) -> float:
+        return measured_epsilon(some, budget, alpha, gaussian=True)
+
+    declared = gaussian_hits(subject.shift, trials)
+    measured, attainable = proven(hits), proven(declared)
+    enough = min(POWER * attainable, unlucky(declared, proven, alpha))
+    verdict = measured_verdict(measured, budget.epsilon, enough)
+    return Finding(
+        "black box",
+        subject.name,
+        "which of two records was it",
+        verdict,
+        sentence(measured, budget, hits, alpha, verdict),
+        claimed=budget.epsilon,
+        measured=measured,
+        attainable=attainable,
+        halved=proven(gaussian_hits(2.0 * subject.shift, trials)),
+        trials=trials,
+        alpha=alpha,
+        level=subject.epsilon,
+    )
+
+
+def _read(subject: RivalSubject, record: Any, trials: int) -> np.ndarray[Any, Any]:
+    """Σ over the sums that hold the person, in units of the declared noise: (trials, numbers)."""
+    p = DIMENSION + 1
+    packed = p * (p + 1) // 2
+    rng = np.random.default_rng()
+    scale = {name: np.full((1, 1, 1, 1), value) for name, value in asdict(subject.scales).items()}
+    b, loss, action = record
+    rows, columns = np.triu_indices(p)
+    gram, response = np.zeros((1, 1, ACTIONS, packed)), np.zeros((1, 1, ACTIONS, p))
+    gram[..., action, :] = np.outer(b, b)[rows, columns]
+    response[..., action, :] = loss * b
+    drawn = subject.rival.clock(subject.rounds).noise(
+        subject.ends, lambda _: rng.standard_normal((trials, 1, ACTIONS, packed + p))
+    )
+    law = np.where(rows == columns, subject.scales.diagonal, subject.scales.gram / math.sqrt(2.0))
+    total: Any = 0.0
+    for noise in drawn:
+        noisy, centred = noisy_sums(gram, response, noise, scale, p)
+        seen = np.concatenate([noisy / law, centred / subject.scales.response], axis=-1)
+        total = total + seen.reshape(trials, -1)
+    return np.asarray(total)

@@ -7,11 +7,12 @@ one coordinate that is 1 for a missing value, when all others of the field are 0
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 import numpy as np
 
-from discreet.errors import InvalidInput
+from discreet.errors import InvalidInput, kind_of
 from discreet.validate import instance
 
 
@@ -69,3 +70,59 @@ def check_declaration(field: Fillable) -> None:
             f"stand_in of {field.name!r} must be a legal value of the field; "
             f"got {field.stand_in!r}. Choose one that a context may have."
         ) from None
+
+
+def refusal(name: str, rule: str, value: Any, step: str, got: str | None = None) -> InvalidInput:
+    """The error for a value that breaks the rule of its feature; ``got`` says how, if not by its
+    kind."""
+    return InvalidInput(f"feature {name!r} must be {rule}; got {got or kind_of(value)}. {step}")
+
+
+def missing(name: str, rule: str) -> InvalidInput:
+    """The error for None, NaN and their like in a feature that declares nothing for them."""
+    return InvalidInput(
+        f"feature {name!r} must be {rule}; got a missing value. "
+        "Send a value, or declare the feature with stand_in=… or indicator=True."
+    )
+
+
+LARGEST = 2**53 - 1
+"""The largest whole number that every client reads exactly."""
+
+
+def whole_number(value: Any) -> int | None:
+    """The value as an int; None for a word, a flag or a fraction.
+
+    A float may be whole: a frame holds a column of whole numbers with gaps as floats.
+
+    >>> [whole_number(value) for value in (3, 3.0, 2.5, True, "3")]
+    [3, 3, None, None, None]
+    """
+    if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
+        return int(value)
+    if isinstance(value, (float, np.floating)) and float(value).is_integer():
+        return int(value)
+    return None
+
+
+def distinct_values(values: np.ndarray[Any, Any]) -> tuple[Iterable[Any], np.ndarray[Any, Any]]:
+    """The distinct values, and for each row the place of its value among them."""
+    if values.dtype.kind in "biuf":
+        return np.unique(values, return_inverse=True)
+    # With their types, since True, 1 and 1.0 are equal.
+    keys = list(zip(map(type, values), values, strict=True))
+    try:
+        places = {key: place for place, key in enumerate(dict.fromkeys(keys))}
+    except TypeError:  # lists and the like, which are refused one by one
+        return values, np.arange(len(values))
+    codes = np.fromiter(map(places.__getitem__, keys), np.intp, len(keys))
+    return [value for _, value in places], codes
+
+
+def write_one_hot(
+    place: Callable[[Any], int], values: np.ndarray[Any, Any], out: np.ndarray[Any, Any]
+) -> None:
+    """A one in the column that ``place`` gives for the value of each row."""
+    distinct, codes = distinct_values(values)
+    places = np.fromiter(map(place, distinct), np.intp)
+    out[np.arange(len(values)), places[codes]] = 1.0
