@@ -76,6 +76,31 @@ def test_a_deadline_is_named(monkeypatch):
     held.set()
 
 
+CALLS = {
+    "decide": (CONTEXT,),
+    "ticket": (),
+    "observe": ("d1", 0.5),
+    "observe_many": ([("d1", 0.5)],),
+    "activate": ("d1",),
+    **dict.fromkeys(("status", "lift", "releases", "actions", "schema", "ledger"), ()),
+    "change_actions": (),
+}
+"""Every method of a client that sends a request, with arguments."""
+
+
+def test_every_request_has_the_deadline(monkeypatch):
+    def expired(deadline, _):
+        raise deadline._late()
+
+    monkeypatch.setattr(transport.Deadline, "wait", expired)
+    public = {name for name, _ in inspect.getmembers(Client, inspect.isfunction) if name[0] != "_"}
+    assert public == {*CALLS, "close"}
+    client = Client("http://127.0.0.1:9", deadline=LONG)
+    for name, arguments in CALLS.items():
+        with refused(dc.ServiceError, "deadline"):
+            getattr(client, name)(*arguments)
+
+
 @BOTH
 @pytest.mark.parametrize("failure", [(503, {}), (429, {}), (500, {}), (None, b"")], ids=str)
 def test_a_fallback_instead_of_an_answer(ask, failure):

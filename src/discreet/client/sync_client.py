@@ -197,16 +197,14 @@ class Client:
 
     def actions(self, q: str = "", *, limit: int = 100) -> Any:
         """The actions in use whose name contains ``q``."""
-        asked = urlencode({"q": q, "limit": limit})
-        return as_json(self._transport.get(f"/v1/actions?{asked}"))
+        return self._get(f"/v1/actions?{urlencode({'q': q, 'limit': limit})}")
 
     def change_actions(self, *, add: Sequence[Any] = (), remove: Sequence[str] = ()) -> Any:
         """Let actions join and leave, with the key of an admin; the actions that are then in use.
 
         Never change them because of what people answered: that would be a release of its own.
         """
-        body = {"add": list(add), "remove": list(remove)}
-        return self._transport.post("/v1/admin/actions", body)
+        return self._post("/v1/admin/actions", {"add": list(add), "remove": list(remove)})
 
     def schema(self) -> Any:
         """What a context must look like."""
