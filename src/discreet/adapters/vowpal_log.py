@@ -32,15 +32,15 @@ def vw_lines(log: VwLog, *, adf: bool = False) -> Iterator[str]:
             )
     elif log.items is not None:
         _refuse_names(log.items, "items")
-        _refuse_names({name for told in log.items.values() for name in told}, "features of items")
+        _refuse_names({name for item in log.items.values() for name in item}, "features of items")
     for row, values in enumerate(log.contexts):
-        told = _features(dict(zip(log.columns, values.tolist(), strict=True)))
+        features = _features(dict(zip(log.columns, values.tolist(), strict=True)))
         action = int(log.actions[row])
         label = f"{float(log.costs[row])!r}:{float(log.propensities[row])!r}"
         if not adf:
-            yield f"{action + 1}:{label} |{CONTEXT} {told}\n"
+            yield f"{action + 1}:{label} |{CONTEXT} {features}\n"
             continue
-        yield f"shared |{CONTEXT} {told}\n"
+        yield f"shared |{CONTEXT} {features}\n"
         for place, line in enumerate(_offered(log, row)):
             yield f"{f'0:{label} ' if place == action else ''}{line}\n"
         yield "\n"
@@ -76,8 +76,8 @@ def _offered(log: VwLog, row: int) -> list[str]:
     return [f"'{item}|{ACTION} {_features(log.items[item])}" for item in log.offers[row]]
 
 
-def _features(told: Mapping[str, float]) -> str:
-    return " ".join(f"{name}:{float(value)!r}" for name, value in told.items() if value)
+def _features(values: Mapping[str, float]) -> str:
+    return " ".join(f"{name}:{float(value)!r}" for name, value in values.items() if value)
 
 
 def _refuse_names(names: object, what: str) -> None:
@@ -103,9 +103,9 @@ def vw_log(logs: Logs, plan: Plan) -> VwLog:
             "Make them with Logs.of(plan, …)."
         )
     columns = tuple(vw_word(name) for name in feature_names(plan.contexts)[1:])
-    told = (columns, logs.features[:, 1:], logs.actions, logs.losses, logs.propensities)
+    logged = (columns, logs.features[:, 1:], logs.actions, logs.losses, logs.propensities)
     if logs.offers is None:
-        return VwLog(*told, plan.n_actions)
+        return VwLog(*logged, plan.n_actions)
     offered, inside = logs.offers.offered, logs.offers.inside
     ids = [vw_word(str(name)) for name in logs.offers.names]
     if len(set(ids)) < len(ids):
@@ -124,7 +124,7 @@ def vw_log(logs: Logs, plan: Plan) -> VwLog:
     if isinstance(offered, OfferedPairs):
         names = [vw_word(name) for name in feature_names(offered.joint.action)[1:]]
         items = {name: _named(names, row) for name, row in zip(ids, offered.items, strict=True)}
-    return VwLog(*told, offered.count, offers=offers, items=items)
+    return VwLog(*logged, offered.count, offers=offers, items=items)
 
 
 def _named(names: list[str], row: Floats) -> dict[str, float]:

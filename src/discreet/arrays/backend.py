@@ -226,7 +226,7 @@ def row_blocks(rows: int, held: int, like: Array) -> list[slice]:
 
 
 def share_rows(rows: Array, runs: Array) -> bool:
-    """Whether several runs (axis −3) share the same rows."""
+    """Return whether several runs (axis −3) share the same rows."""
     if runs.ndim < 3 or runs.shape[-3] == 1:
         return False
     alone = rows.ndim == 2 and runs.ndim == 3

@@ -31,7 +31,7 @@ def bounds_picture(findings: Sequence[Finding]) -> Drawing:
 
 
 def bound_name(finding: Finding) -> str:
-    """What a row is about: the mechanism, or what happened in a run."""
+    """The subject of a row: the mechanism, or the event in a run."""
     return finding.question if finding.part == "transcript" else finding.subject
 
 
@@ -76,7 +76,7 @@ def _bar(axis: Any, finding: Finding, row: int, ink: str) -> None:
         (finding.exact, "D", ink, "exact"),
         (finding.halved, "x", HALVED, "half the noise would have shown"),
     )
-    for value, marker, shade, told in marks:
+    for value, marker, shade, text in marks:
         if value is not None and value > 0.0:
             hollow = {"markerfacecolor": "none"} if marker == "D" else {}
             axis.plot(
@@ -86,7 +86,7 @@ def _bar(axis: Any, finding: Finding, row: int, ink: str) -> None:
                 color=shade,
                 markersize=5 if marker != "|" else 9,
                 markeredgewidth=1.4,
-                label=told,
+                label=text,
                 linestyle="",
                 clip_on=False,
                 **hollow,
@@ -160,7 +160,7 @@ def _answers(findings: Sequence[Finding]) -> list[dict[str, Any]]:
     """A table for each part of the audit, and how many of its questions hold."""
     parts = []
     for part in dict.fromkeys(each.part for each in findings):
-        asked = [each for each in findings if each.part == part]
+        shown = [each for each in findings if each.part == part]
         rows = [
             (
                 each.subject,
@@ -169,12 +169,12 @@ def _answers(findings: Sequence[Finding]) -> list[dict[str, Any]]:
                 _verdict(each.verdict),
                 each.said,
             )
-            for each in asked
+            for each in shown
         ]
         head = ["mechanism", "ε", "question", "verdict", "found"]
-        kept = sum(each.verdict == HOLDS for each in asked)
+        kept = sum(each.verdict == HOLDS for each in shown)
         table = Table("", head, rows, "small answers")
-        parts.append({"part": part, "kept": kept, "asked": len(asked), "table": table})
+        parts.append({"part": part, "kept": kept, "asked": len(shown), "table": table})
     return parts
 
 

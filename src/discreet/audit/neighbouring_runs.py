@@ -77,7 +77,7 @@ ROUNDS = 2 + 4 + 2
 
 
 _IN_MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-"""Where files that live for a millisecond need not wait for a disk."""
+"""A folder in memory, where short-lived files need not wait for a disk."""
 
 
 class SameDraws:
@@ -127,8 +127,8 @@ class Play:
         for number, length in enumerate(self.plan.schedule.lengths(), start=1):
             rows = np.arange(start, start + length)
             decided = learner.decide(contexts[rows])
-            heard = ~(silent & (rows == self.scenario.slot)) & decided.stored
-            learner.observe(decided.id[heard], losses[rows, decided.action][heard])
+            observed_rows = ~(silent & (rows == self.scenario.slot)) & decided.stored
+            learner.observe(decided.id[observed_rows], losses[rows, decided.action][observed_rows])
             if self.plan.schedule.fitted(number):
                 if self.scenario.interrupted and self.scenario.slot in rows:
                     learner = self._crash_and_reload(learner)
@@ -139,7 +139,7 @@ class Play:
 
     def _crash_and_reload(self, learner: Learner) -> Learner:
         """Saved and loaded; the first release dies while it draws noise, the second succeeds."""
-        learner = self._reload(learner, Dying(fast=True))  # nobody sees what it draws
+        learner = self._reload(learner, Dying(fast=True))  # its draws are not published
         learner.close()
         try:
             learner.release()
@@ -182,8 +182,10 @@ class Play:
         sigma, parts = self._own_reader.sigma, self._own_reader.parts
         directions = np.zeros((sigma.size, len(parts)))
         for column, part in enumerate(parts):
-            apart = (two - one)[part] / sigma[part]
-            directions[part, column] = apart / sigma[part] / (np.linalg.norm(apart) or 1.0)
+            difference = (two - one)[part] / sigma[part]
+            directions[part, column] = (
+                difference / sigma[part] / (np.linalg.norm(difference) or 1.0)
+            )
         return np.concatenate([each @ directions for each in left])
 
     @cached_property
@@ -194,15 +196,15 @@ class Play:
         return next(number for number in numbers if slot < schedule.start(number + 1))
 
     def statistics(self, version: Version, released: Released) -> np.ndarray[Any, Any]:
-        """What the record adds to its batch, after the releases before it."""
+        """The statistics that the record adds to its batch, after the releases before it."""
         past = self._past(released, self.batch)
-        heard = np.array([version.loss is not None])
+        observed_rows = np.array([version.loss is not None])
         losses = np.full((1, ACTIONS), version.loss or 0.0)
-        rows = self._rows(past, np.array([version.context]), losses, heard)
+        rows = self._rows(past, np.array([version.context]), losses, observed_rows)
         return self._silent(rows, self.plan.schedule.length(self.batch), past)
 
     def _past(self, released: Released, number: int) -> Released:
-        """What was public before this batch: of one run the same object, with what it computed."""
+        """The releases before this batch: of one run the same object, with what it computed."""
         whole, past = self._pasts.get(number, (None, None))
         if past is None or whole is not released:
             past = replace(released, items=released.items[: number - 1])
@@ -213,13 +215,13 @@ class Play:
     def _pasts(self) -> dict[int, tuple[Released, Released]]:
         return {}
 
-    def _rows(self, past: Released, contexts: Any, losses: Any, heard: Any) -> Batch:
+    def _rows(self, past: Released, contexts: Any, losses: Any, observed_rows: Any) -> Batch:
         """Records with the actions that the policy takes after these releases."""
         features = self.plan.features.map(contexts)
         actions = self.plan.played_policy.sample(
             past, features, SameDraws().random((len(features), 2))
         )
-        observed = (np.arange(ACTIONS) == actions[:, None]) & heard[:, None]
+        observed = (np.arange(ACTIONS) == actions[:, None]) & observed_rows[:, None]
         return Batch(features, losses.astype(float), observed)
 
     def _silent(self, rows: Batch, length: int, past: Released) -> np.ndarray[Any, Any]:

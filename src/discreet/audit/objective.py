@@ -56,7 +56,7 @@ class Objective:
 
     @cached_property
     def names(self) -> dict[str, tuple[int, ...]]:
-        """The draws that a fit asks for, with their shapes."""
+        """The draws that a fit requests, with their shapes."""
         silence = Chosen()
         self._mechanism.fit(self._filled(self._nothing), silence)
         return silence.asked
@@ -101,7 +101,7 @@ class Objective:
 
     @property
     def joint(self) -> bool:
-        """Whether one norm runs over all actions, as in the paper's mechanism."""
+        """Return whether one norm runs over all actions, as in the paper's mechanism."""
         return self.subject.mechanism == "logistic-paper"
 
     def log_density(self, theta: Floats, batch: Batch) -> Floats:

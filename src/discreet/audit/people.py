@@ -1,7 +1,7 @@
-"""Rows of a service: whatever one person does, at most one row of a batch is theirs.
+"""Audits of people: at most one row of a batch per person in a service, and which life it was.
 
 Sealed rows, answers and counts are written as the service writes them and read by the code that
-hands a batch to the fit. One person holds every third slot of small and large batches, and may
+reads a batch for the fit. One person holds every third slot of small and large batches, and may
 contribute one record.
 """
 
@@ -82,17 +82,17 @@ def _read(plan: Plan, size: int, theirs: Any, name: str, *, whole: bool) -> Batc
     for slot in range(size):
         features = plan.features.map(rng.normal(size=(1, plan.features.p - 1)))[0]
         loss = float(rng.integers(2))
-        heard, person = True, b"person %d" % slot
+        observed, person = True, b"person %d" % slot
         if theirs[slot]:
             turn, (first, every) = next(turns), ANSWERED[name]
-            heard = every > 0 and turn >= first and (turn - first) % every == 0
+            observed = every > 0 and turn >= first and (turn - first) % every == 0
             person = b"the same person"
             features = features * (1.0 if name == "everything" else 0.5)
         handed.append(Handed(_EPOCH, _BATCH, slot, person))
         row = Row(features, slot % plan.n_actions).pack()
         if not whole:
             records.append((slot, sealer.seal(ROW, slot, row)))
-        if heard:
+        if observed:
             kind, packed = (WHOLE, row + pack_loss(loss)) if whole else (LOSS, pack_loss(loss))
             answers.append((slot, kind, sealer.seal(kind, slot, packed)))
     assert plan.participation is not None
@@ -116,7 +116,7 @@ def _read(plan: Plan, size: int, theirs: Any, name: str, *, whole: bool) -> Batc
 
 
 def installed() -> bool:
-    """Whether the service, an extra of the package, is installed."""
+    """Return whether the service, an extra of the package, is installed."""
     try:
         import discreet.service.storage.sealed_batch
         import discreet.service.storage.sqlite  # noqa: F401
@@ -145,9 +145,9 @@ class TwoLives:
     @cached_property
     def batches(self) -> list[tuple[Batch, Batch]]:
         """The batches, each as in the first world and as in the second."""
-        registry, asked = PeopleRegistry(OFTEN), ["the person"] * (OFTEN.records + 1)
+        registry, requests = PeopleRegistry(OFTEN), ["the person"] * (OFTEN.records + 1)
         numbers = range(1, OFTEN.batches + 2)
-        counted = [registry.hand_out(asked, number).tolist() for number in numbers]
+        counted = [registry.hand_out(requests, number).tolist() for number in numbers]
         worlds = [[self._batch(record, slots) for slots in counted] for record in self._records]
         return list(zip(*worlds, strict=True))
 
@@ -166,7 +166,7 @@ class TwoLives:
 
     @cached_property
     def rules(self) -> list[tuple[np.ndarray[Any, Any], float]]:
-        """For each batch the best direction, scaled alike in all of them, and its midpoint."""
+        """For each batch the best direction, scaled equally in all of them, and its midpoint."""
         made = []
         for batch in self.batches:
             one, two = (self.read(self._fit(world, Chosen())) for world in batch)
@@ -175,7 +175,7 @@ class TwoLives:
         return made
 
     def hits(self, world: int, trials: int, noise: Replayed) -> int:
-        """How often all releases of this life together look like the second.
+        """The number of times that all releases of this life together look like the second.
 
         Each rate is judged by itself, so both lives meet the same noise.
         """
@@ -192,7 +192,7 @@ class TwoLives:
 
 
 def which_life(subject: Subject, alpha: float, trials: int = 0) -> Finding:
-    """What hits prove about all that one person contributes."""
+    """The lower bound on ε that hits prove for all records of one person."""
     trials = trials or round(TRIALS * max(1.0, (2.0 / subject.epsilon) ** 2))
     lives, noise = TwoLives(subject), Replayed(SecureNoise(fast=True))
     first, second = (lives.hits(world, trials, noise) for world in (0, 1))

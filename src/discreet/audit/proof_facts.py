@@ -134,14 +134,14 @@ def _wild(rng: Any, rows: int, A: int, p: int, size: float) -> Batch:
     return Batch(features, rng.normal(size=(rows, A)) * 5.0, rng.random((rows, A)) < 0.8)
 
 
-def _fact(subject: Subject, question: str, kept: bool, said: str) -> Finding:
+def _fact(subject: Subject, question: str, kept: bool, text: str) -> Finding:
     verdict = HOLDS if kept else FAILS
-    return Finding("exact", subject.name, question, verdict, said, level=subject.epsilon)
+    return Finding("exact", subject.name, question, verdict, text, level=subject.epsilon)
 
 
 RECORDS = 24
 _NEAR = 16.0 / GRID
-"""How far entries of v vᵀ may lie off: rows are rounded by two steps of 1/GRID, then by one."""
+"""Tolerance of the entries of v vᵀ: rows are rounded by two steps of 1/GRID, then by one."""
 
 
 def rows_as_published(subject: Subject) -> Finding:
@@ -239,10 +239,10 @@ MANY = 20_000
 
 
 def log_probabilities(mechanism: Mechanism, batch: Batch) -> np.ndarray[Any, Any]:
-    """The probability of each function, from the noise that a fit asks for."""
-    asked = Chosen()
-    mechanism.fit(batch, asked)
-    logits = -asked.scores / asked.scale
+    """The probability of each function, from the scores and the scale of a fit."""
+    noise = Chosen()
+    mechanism.fit(batch, noise)
+    logits = -noise.scores / noise.scale
     top = logits.max()
     return np.asarray(logits - top - np.log(np.exp(logits - top).sum()))
 

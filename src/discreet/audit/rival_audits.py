@@ -91,7 +91,7 @@ class RivalSubject:
 
     @property
     def rounds(self) -> int:
-        """All people; a shuffler needs many, or it hides nobody."""
+        """All people; a shuffler needs many to hide one."""
         return CROWD if isinstance(self.rival, ShuffledLinUCB) else ROUNDS
 
     @property
@@ -100,7 +100,7 @@ class RivalSubject:
 
     @cached_property
     def claimed(self) -> Budget:
-        """What one unit that an attacker reads must keep; of a shuffled report its own ε₀."""
+        """The budget of one unit that an attacker reads; of a shuffled report its own ε₀."""
         if isinstance(self.rival, ShuffledLinUCB):
             return local_budget(self.budget, self.rounds)
         return self.budget
@@ -116,7 +116,7 @@ class RivalSubject:
 
     @property
     def units(self) -> int:
-        """How many units of noise cover the same person."""
+        """The number of units of noise that cover the same person."""
         return TreeClock.levels(self.rounds) if isinstance(self.rival, TreeLinUCB) else 1
 
     @property
@@ -127,7 +127,7 @@ class RivalSubject:
         return self.rival.clock(self.rounds).ends(self.rounds)[:1]
 
     def statistics(self, b: Any, loss: float, action: int) -> np.ndarray[Any, Any]:
-        """What one record adds, in units of the noise: for each action its block and response."""
+        """The statistics of one record in units of the noise: block and response of each action."""
         p, scales = len(b), self.scales
         rows, columns = np.triu_indices(p)
         law = np.where(rows == columns, scales.diagonal, scales.gram / math.sqrt(2.0))
@@ -146,14 +146,14 @@ class RivalSubject:
             for losses, action in itertools.product(((1.0, 0.0), (0.0, 0.0), (1.0, 1.0)), (0, 1)):
                 pair = (first, losses[0], 0), (other, losses[1], action)
                 one, two = (self.statistics(*each) for each in pair)
-                apart = float(np.linalg.norm(one - two))
-                if apart > best[0]:
-                    best = apart, pair
+                distance = float(np.linalg.norm(one - two))
+                if distance > best[0]:
+                    best = distance, pair
         return best[1][0], best[1][1]
 
     @cached_property
     def worst_pair(self) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-        """What these two add."""
+        """The statistics of these two."""
         one, two = self.worst_records
         return self.statistics(*one), self.statistics(*two)
 
@@ -169,7 +169,7 @@ class RivalSubject:
 
 
 def exact_move(subject: RivalSubject) -> Finding:
-    """The ε that the furthest neighbours imply, beside the claim; tight noise is used up."""
+    """The ε that the furthest neighbours imply, compared with the claim; tight noise is used up."""
     exact = gaussian_epsilon(subject.shift, subject.claimed.delta)
     verdict = exact_verdict(exact, subject.claimed.epsilon)
     if verdict == HOLDS and subject.tight and exact < 0.99 * subject.claimed.epsilon:
@@ -224,7 +224,7 @@ def crowds(subject: RivalSubject) -> Finding:
 
 ADASSP = "rival-adassp"
 CROWDS = 40
-"""Grams of other people beside whom a record is replaced: smallest eigenvalues depend on them."""
+"""Grams of others in whose batch a record is replaced: smallest eigenvalues depend on them."""
 
 
 @dataclass(frozen=True)
@@ -288,15 +288,15 @@ TRIALS = 10_000
 
 
 def black_box_rival(subject: RivalSubject, alpha: float, trials: int = TRIALS) -> Finding:
-    """What hits prove about one rival."""
+    """The lower bound on ε that hits prove for one rival."""
     one, two = subject.worst_pair
     direction = (two - one) / np.linalg.norm(two - one)
     middle = len(subject.ends) * float(direction @ (one + two)) / 2
-    told = [
+    counts = [
         int((_read(subject, world, trials) @ direction > middle).sum())
         for world in (subject.worst_records[0], subject.worst_records[1])
     ]
-    hits, budget = Hits(told[0], told[1], trials), subject.claimed
+    hits, budget = Hits(counts[0], counts[1], trials), subject.claimed
 
     def proven(some: Hits) -> float:
         return measured_epsilon(some, budget, alpha, gaussian=True)

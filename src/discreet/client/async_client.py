@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class _InThread(Client):
-    """A client whose caller keeps the time."""
+    """A client without a deadline: its caller has one."""
 
     def _in_time(self, request: Callable[[], T]) -> T:
         return request()
@@ -105,7 +105,7 @@ class AsyncClient:
         return await self._run(self._client.observe_many, losses, rewards=rewards)
 
     async def activate(self, decision: Decision | str) -> None:
-        """Say that a deferred decision was shown to its person."""
+        """Report that a deferred decision was shown to its person."""
         await self._run(self._client.activate, decision)
 
     async def actions(self, q: str = "", *, limit: int = 100) -> Any:
@@ -113,7 +113,7 @@ class AsyncClient:
         return await self._run(self._client.actions, q, limit=limit)
 
     async def change_actions(self, *, add: Sequence[Any] = (), remove: Sequence[str] = ()) -> Any:
-        """Let actions join and leave, with an admin key."""
+        """Add and remove actions, with an admin key."""
         return await self._run(self._client.change_actions, add=add, remove=remove)
 
     async def status(self) -> Any:
@@ -121,7 +121,7 @@ class AsyncClient:
         return await self._run(self._client.status)
 
     async def lift(self) -> Any:
-        """How the policy fares beside the control."""
+        """The lift: the policy compared with the control."""
         return await self._run(self._client.lift)
 
     async def releases(self) -> Any:
@@ -129,11 +129,11 @@ class AsyncClient:
         return await self._run(self._client.releases)
 
     async def schema(self) -> Any:
-        """What a context must look like."""
+        """The declared features of a context."""
         return await self._run(self._client.schema)
 
     async def ledger(self) -> Any:
-        """What was spent of the privacy budget."""
+        """The spent part of the privacy budget."""
         return await self._run(self._client.ledger)
 
     async def close(self) -> None:

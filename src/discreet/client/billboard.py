@@ -97,17 +97,17 @@ class Billboard:
 
     @property
     def released(self) -> Released:
-        """What the policy in force sees, with the plan."""
+        """The releases that the policy in force reads, with the plan."""
         return self._in_force.released
 
     @property
     def actions(self) -> tuple[Any, ...]:
-        """What ``sample`` returns, in the order of ``probabilities``: names, or numbers."""
+        """Values of ``sample`` in the order of ``probabilities``: names, or numbers."""
         return tuple(self._in_force.known.places)
 
     @property
     def budget(self) -> Budget:
-        """What all releases together may cost one unit, as the genesis promised."""
+        """The budget of all releases together for one unit, as the genesis declares it."""
         return self._chain.budget
 
     @property
@@ -163,7 +163,7 @@ class Billboard:
         return self._chain.declared.features.is_single(contexts)
 
     def _offers_everything(self, chain: Chain, actions: Any) -> bool:
-        """Whether all actions of the genesis are offered, by their numbers."""
+        """Return whether all actions of the genesis are offered, by their numbers."""
         declared = chain.declared
         return actions is None and declared.catalogue is None and not chain.changes
 

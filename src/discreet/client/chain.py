@@ -1,4 +1,4 @@
-"""A verified chain of documents, and the releases in it."""
+"""Verified chain of documents: releases, changes of the actions, and the declared actions."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from discreet.schedule import Schedule
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PublicActions:
-    """What ``offers`` asks of a plan, read from its document without calibrating any noise."""
+    """The actions and features of a plan, read from its document without calibrating any noise."""
 
     config: Mapping[str, Any]
 
@@ -46,7 +46,7 @@ class PublicActions:
 
     @cached_property
     def features(self) -> UnitBall | Schema | Joint:
-        """How a context, or a context and an action, become features."""
+        """The map from a context, or a context and an action, to features."""
         made: UnitBall | Schema | Joint = from_config(
             FEATURES, self.config["features"], "plan.features"
         )
@@ -93,7 +93,7 @@ class PublicActions:
 
 
 ANY_BATCH = 2**62
-"""Batches open with the actions of the newest document: whatever joined has joined."""
+"""Batches open with the actions of the newest document: every added action has joined."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +201,7 @@ class Chain:
         if not self._schedule.allows(release.number, release.records, self._burned):
             raise CorruptRelease(
                 f"release {release.number} must have the records of its batch, or fewer where the "
-                f"plan has a clock; it says {release.records:,}. Do not use it: ask its publisher."
+                f"plan has a clock; it has {release.records:,}. Do not use it: ask its publisher."
             )
         rows = len(release.predictor.weights)
         # A batch has the actions of the document that it opened after, and no fewer than batches
@@ -248,7 +248,7 @@ class Chain:
         return tuple(link.change for link in self.links if link.change is not None)
 
     def blocks_at(self, number: int) -> int:
-        """How many actions have weights of their own in a batch that opens after a document."""
+        """The number of actions with separate weights in a batch that opens after a document."""
         return max(self.until(number).deciding.possible_blocks)
 
     def for_deciding(self) -> Chain:
@@ -279,7 +279,7 @@ class Chain:
 
     @property
     def budget(self) -> Budget:
-        """What all releases together may cost one unit."""
+        """The budget of all releases together for one unit."""
         budget = self.config["budget"]
         return Budget(float(budget["epsilon"]), float(budget["delta"]))
 
@@ -310,7 +310,7 @@ class Chain:
 
     @cached_property
     def deciding(self) -> PolicyView[Release | DecidingRelease]:
-        """What a policy reads of every release of the chain."""
+        """The part of every release of the chain that a policy reads."""
         plan = self.config
         view = PolicyView(int(plan["n_actions"]), self._schedule, self.releases, plan, self.changes)
         _ = view.actions, view.outcome  # fail now, if at all

@@ -2,8 +2,7 @@
 
 Document 0 is the ``genesis`` with the plan; each later one is a ``release``, a ``burn`` of
 batches that will never be released, ``actions`` that joined or left, or a ``restore`` that begins a
-new epoch. A document's
-number is used once, also across restores. [docs/billboard.md]
+new epoch. A document's number is used once, also across restores. [docs/billboard.md]
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ FIELDS = {
     "actions": {"change"},
     "restore": {"burned", "kept"},
 }
-"""What each kind of document adds to the fields that all have."""
+"""The fields that each kind of document has in addition to the shared ones."""
 
 EVALUATED = (
     "AdaCB",
@@ -83,19 +82,21 @@ def release_document(previous: bytes, release: Release) -> dict[str, Any]:
 
 
 def burn_document(previous: bytes, burned: Iterable[int]) -> dict[str, Any]:
-    """Says that these batches will never be released."""
+    """The document that declares batches which will never be released."""
     return _after(previous, "burn", burned=sorted(burned))
 
 
 def actions_document(previous: bytes, change: ActionChange) -> dict[str, Any]:
-    """Says which actions joined and left."""
+    """The document of a change: the actions that joined and left."""
     return _after(previous, "actions", change=change.to_json())
 
 
 def restore_document(
     kept: bytes, *, epoch: int, number: int, previous: str, burned: Iterable[int]
 ) -> dict[str, Any]:
-    """Begins an epoch after a restored backup; ``kept`` are the newest signed bytes it holds.
+    """The document that begins an epoch after a restored backup.
+
+    ``kept`` are the newest signed bytes that the backup holds.
 
     ``epoch`` and ``number`` are one more than the anchor's, ``previous`` is the anchor's digest:
     documents that were published and lost keep their numbers, and clients that saw them can go on.
@@ -150,7 +151,7 @@ def verify(content: bytes, key: str) -> dict[str, Any]:
 
 
 def _parsed(content: bytes) -> dict[str, Any]:
-    """Accepts canonical JSON only, so that every language reads the same content."""
+    """Parse canonical JSON only, so that every language reads the same content."""
     try:
         document = json.loads(
             content, parse_float=_refuse, parse_int=_whole, parse_constant=_refuse

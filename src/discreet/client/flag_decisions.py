@@ -1,4 +1,4 @@
-"""Decisions of an application that asks again and again: one for each person and release."""
+"""Decisions behind feature flags: one for each person and release, kept in memory."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from discreet.client.transport import UNREADABLE
 from discreet.errors import InvalidInput, ServiceError
 
 REMEMBERED = 100_000
-"""People whose decision a process remembers; whoever asked longest ago is forgotten first."""
+"""People whose decision a process remembers; the one stored first is forgotten first."""
 NEW, AGAIN, STALE = "new", "again", "stale"
-"""Asked for now; remembered; remembered from an older release, while the service is silent."""
+"""Decided now; remembered; remembered from an older release while the service does not answer."""
 VECTOR = "features"
 """The attribute that holds the context where it is a list of numbers."""
 
@@ -27,7 +27,7 @@ class ExperimentFlag:
     """A flag whose value an experiment chooses.
 
     ``values`` are the values of the actions, by name or number; without them the value is the
-    action itself. ``fixed`` is an action that everybody gets without asking, for instance when
+    action itself. ``fixed`` is an action for every person without a request, for instance when
     the experiment is over. ``event`` is the name under which outcomes are tracked, by default
     that of the flag. ``deadline`` is in seconds for one request.
     """
@@ -46,12 +46,12 @@ class ExperimentFlag:
             )
 
     def value(self, action: int | str) -> Any:
-        """What an application gets for an action."""
+        """Return the value of an action."""
         return action if self.values is None else self.values[action]
 
 
 class ServiceFacts(NamedTuple):
-    """What a service says of itself that its callers need."""
+    """Status and schema of a service, as far as its callers need them."""
 
     release: int
     by_user: bool
@@ -66,7 +66,7 @@ class Held(NamedTuple):
 
 
 class FlagDecisions:
-    """What one flag showed to whom, and what the service of its experiment says."""
+    """Decisions of one flag by person, and the facts of the service that makes them."""
 
     def __init__(self, name: str, flag: ExperimentFlag) -> None:
         self.name, self.flag = name, flag
@@ -76,7 +76,7 @@ class FlagDecisions:
         self._lock, self.looking = threading.Lock(), threading.Lock()
 
     def look(self) -> bool:
-        """Ask which release is served; whether it is another than before."""
+        """Fetch the served release; return whether it is another than before."""
         before, facts = self.facts, _facts(self.client.status(), self.client.schema())
         if self.flag.values is not None and not set(facts.actions) <= set(self.flag.values):
             raise InvalidInput(
@@ -94,7 +94,7 @@ class FlagDecisions:
         if held is not None and held.release == facts.release:
             return held.decision, AGAIN
         try:
-            decision = self._asked(facts, person, attributes)
+            decision = self._requested(facts, person, attributes)
         except ServiceError as error:
             if held is not None and unavailable(error):
                 return held.decision, STALE
@@ -107,23 +107,25 @@ class FlagDecisions:
         return decision, NEW
 
     def held(self, person: str) -> Held | None:
-        """What is remembered of a person."""
+        """Return the remembered decision of a person."""
         with self._lock:
             return self._held.get(person)
 
     def observe(self, person: str, outcome: Mapping[str, Any]) -> None:
-        """Report what followed the last decision for a person, if there is one that counts."""
+        """Report the outcome of the last decision for a person, if it counts."""
         held = self.held(person)
         if held is not None and held.decision.stored:
             self.client.observe(held.decision, **outcome)
 
-    def _asked(self, facts: ServiceFacts, person: str, attributes: Mapping[str, Any]) -> Decision:
+    def _requested(
+        self, facts: ServiceFacts, person: str, attributes: Mapping[str, Any]
+    ) -> Decision:
         context = _context(facts, attributes)
         given: dict[str, Any] = {"user": person if facts.by_user else None, "sticky": person}
-        # Privacy: other processes of the application ask under the same name, so that a person
+        # Privacy: other processes of the application send the same name, so that a person
         # takes one slot for each release. [docs/privacy/service.md, "Requests that are sent again"]
-        told = f"{self.name}\0{facts.release}\0{person}".encode("utf-8", "surrogatepass")
-        name = hashlib.sha256(told).hexdigest()
+        identity = f"{self.name}\0{facts.release}\0{person}".encode("utf-8", "surrogatepass")
+        name = hashlib.sha256(identity).hexdigest()
         try:
             return self.client.decide(context, idempotency_key=name, **given)
         except ServiceError as error:
@@ -157,7 +159,7 @@ def _columns(features: Mapping[str, Any]) -> frozenset[str] | None:
 
 
 def _context(facts: ServiceFacts, attributes: Mapping[str, Any]) -> Any:
-    """What the experiment needs of an application's context; the rest stays here."""
+    """Return the part of an application's context that the experiment needs."""
     if facts.columns is None:
         return attributes.get(VECTOR)
     return {name: _plain(value) for name, value in attributes.items() if name in facts.columns}

@@ -1,4 +1,4 @@
-"""The label as a document: everything that the page shows, in canonical JSON, signed on request."""
+"""The privacy label: a signed document in canonical JSON, and a page that shows it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from discreet.toml_files import read_toml
 
 @dataclass(frozen=True)
 class HeldData:
-    """One kind of data: what it is, who holds it, until when."""
+    """One kind of data: its description, its holder and the time until deletion."""
 
     what: str
     holder: str
@@ -31,7 +31,7 @@ class HeldData:
 
 
 @dataclass(frozen=True)
-class Facts:
+class OperatorFacts:
     """The keys of the file that ``--facts`` names; what is left out is "not stated"."""
 
     operator: str | None = None
@@ -45,7 +45,7 @@ class Facts:
         return stated | {"data": [vars(each) for each in self.data]}
 
 
-def read_facts(path: str | Path) -> Facts:
+def read_facts(path: str | Path) -> OperatorFacts:
     """The facts of a TOML file; unknown keys and values that are not text are refused."""
     given = read_toml(path, "facts")
     held = given.pop("data", [])
@@ -56,7 +56,7 @@ def read_facts(path: str | Path) -> Facts:
         )
     rows = [_texts(each, f"facts.data[{i}]") for i, each in enumerate(held)]
     built = [build(HeldData, row, f"facts.data[{i}]", {}) for i, row in enumerate(rows)]
-    return build(Facts, _texts(given, "facts") | {"data": built}, "facts", {})
+    return build(OperatorFacts, _texts(given, "facts") | {"data": built}, "facts", {})
 
 
 def _texts(given: Mapping[str, Any], where: str) -> dict[str, Any]:
@@ -84,8 +84,10 @@ def read_audit(path: str | Path) -> dict[str, Any]:
         if document["format"] != AUDIT_FORMAT:
             raise ValueError
         bounds = [_bound(each) for each in document["findings"] if each["measured"] is not None]
-        told = {name: str(document[name]) for name in ("version", "command", "verdict", "summary")}
-        return {**told, "questions": len(document["findings"]), "lower_bounds": bounds}
+        stated = {
+            name: str(document[name]) for name in ("version", "command", "verdict", "summary")
+        }
+        return {**stated, "questions": len(document["findings"]), "lower_bounds": bounds}
     except (KeyError, TypeError, ValueError):
         raise CorruptRelease(
             f"audit must be a file that discreet audit --json wrote; {path} is not. "
@@ -94,7 +96,7 @@ def read_audit(path: str | Path) -> dict[str, Any]:
 
 
 def _bound(finding: Mapping[str, Any]) -> dict[str, str]:
-    """What was promised, and what an attacker proved of it."""
+    """The claimed ε of a finding and the lower bound that an attack proved."""
     return {
         "mechanism": str(finding["subject"]),
         "attack": str(finding["part"]),
@@ -106,7 +108,7 @@ def _bound(finding: Mapping[str, Any]) -> dict[str, str]:
 
 FORMAT = "discreet-label/1"
 ABOUT = ("kind", "experiment", "releases", "head", "key")
-"""What a source may tell of itself; what it does not tell is null."""
+"""Fields that describe the source of a label; unknown ones are null."""
 
 TRUST = (
     ("The operator", "sees contexts, actions and losses until their batch is released"),
@@ -119,7 +121,7 @@ NOT_COVERED = (
     "What the releases teach about people in general, and so about you if you are like them.",
     "The operator, and anybody who gets into the operator's computer before a release.",
     "How long computations take, and other traces of the computer at work.",
-    "Facts about you that are known from elsewhere.",
+    "OperatorFacts about you that are known from elsewhere.",
 )
 PER_RECORD = "Several records of one person: each has the promise, all together have a weaker one."
 NAMES = "A person who appears under two names: each name has the promise."
@@ -131,12 +133,12 @@ def label_document(
     *,
     made: str,
     audit: Mapping[str, Any] | None = None,
-    facts: Facts | None = None,
+    facts: OperatorFacts | None = None,
 ) -> dict[str, Any]:
-    """Everything that the label says; decimals are text, so that its bytes are canonical."""
+    """All fields of the label; decimals are text, so that its bytes are canonical."""
     spent, event = ledger.spent(), ledger.bounding_event()
     best, person = attacker(event), ledger.unit == "user"
-    stated = (facts or Facts()).to_json()
+    stated = (facts or OperatorFacts()).to_json()
     return {
         "format": FORMAT,
         "version": __version__,
@@ -230,11 +232,11 @@ def _number(text: str | None) -> str:
 
 
 def _bounds(audit: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    """For each attack the mechanism with the least room between what was proven and claimed."""
+    """For each attack the mechanism with the smallest difference between claimed and proven ε."""
     by_attack: dict[str, Mapping[str, str]] = {}
     for each in audit["lower_bounds"]:
         kept = by_attack.get(each["attack"])
-        if kept is None or _room(each) < _room(kept):
+        if kept is None or _margin(each) < _margin(kept):
             by_attack[each["attack"]] = each
     return [
         (
@@ -246,5 +248,5 @@ def _bounds(audit: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     ]
 
 
-def _room(bound: Mapping[str, str]) -> float:
+def _margin(bound: Mapping[str, str]) -> float:
     return float(bound["claimed"]) - float(bound["proven"])

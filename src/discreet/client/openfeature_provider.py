@@ -43,7 +43,7 @@ from discreet.errors import DiscreetError, InvalidInput, ServiceError
 
 
 def outcome_of(facts: ServiceFacts | None, details: TrackingEventDetails) -> dict[str, Any]:
-    """``loss`` or ``reward`` of the details, or their value, as the experiment hears it."""
+    """``loss`` or ``reward`` of the details, or their value in the outcome of the experiment."""
     named: dict[str, Any] = {
         word: details.attributes[word] for word in ("loss", "reward") if word in details.attributes
     }
@@ -90,7 +90,7 @@ def start_error(name: str, error: DiscreetError) -> OpenFeatureError:
 
 
 def evaluation_error(error: Exception) -> OpenFeatureError:
-    """What an application is told; OpenFeature returns its default value."""
+    """The error that an application gets; OpenFeature returns its default value."""
     # Privacy: the words of the service may repeat a value, and applications log these messages.
     # [docs/privacy/threat-model.md, "What stays inside"]
     if isinstance(error, InvalidInput):
@@ -101,8 +101,8 @@ def evaluation_error(error: Exception) -> OpenFeatureError:
         return InvalidContextError(
             f"context must fit the schema of the experiment; {error.field or 'a field'} does not."
         )
-    said = error.code or error.status or "no answer"
-    return GeneralError(f"experiment must decide; it did not ({said}).")
+    reason = error.code or error.status or "no answer"
+    return GeneralError(f"experiment must decide; it did not ({reason}).")
 
 
 __all__ = ["DiscreetProvider", "ExperimentFlag"]
@@ -117,9 +117,9 @@ Objects: TypeAlias = Sequence[FlagValueType] | Mapping[str, FlagValueType]
 class DiscreetProvider(AbstractProvider):
     """Flags that experiments of ``discreet serve`` decide.
 
-    ``flags`` says which experiment decides which flag. A person, named by the targeting key, keeps
-    the decision until a new release is served; the provider asks for one at most every
-    ``refresh`` seconds, beside evaluations. Outcomes are sent beside them too.
+    ``flags`` maps each flag to its experiment. A person, named by the targeting key, keeps
+    the decision until a new release is served. The provider looks for one at most every
+    ``refresh`` seconds. Background threads do this and send outcomes.
     """
 
     def __init__(self, flags: Mapping[str, ExperimentFlag], *, refresh: float = 60.0) -> None:
@@ -127,14 +127,14 @@ class DiscreetProvider(AbstractProvider):
         self._flags = {name: FlagDecisions(name, flag) for name, flag in flags.items()}
         self._refresh, self._looked = refresh, dict.fromkeys(flags, time.monotonic())
         self._state = dict.fromkeys(flags, ProviderEvent.PROVIDER_READY)
-        self._beside = ThreadPoolExecutor(4, "discreet-openfeature")
+        self._background = ThreadPoolExecutor(4, "discreet-openfeature")
         self._places = threading.BoundedSemaphore(WAITING)
 
     def get_metadata(self) -> Metadata:
         return Metadata(name="discreet")
 
     def initialize(self, evaluation_context: EvaluationContext) -> None:
-        """Ask every experiment what it is; fails if one does not answer."""
+        """Fetch the facts of every experiment; fail if one does not answer."""
         for each in self._flags.values():
             if each.flag.fixed is None:
                 self._state[each.name] = ProviderEvent.PROVIDER_ERROR
@@ -146,7 +146,7 @@ class DiscreetProvider(AbstractProvider):
 
     def shutdown(self) -> None:
         """Send the outcomes that wait, and close the connections."""
-        self._beside.shutdown(wait=True)
+        self._background.shutdown(wait=True)
         for each in self._flags.values():
             each.client.close()
 
@@ -269,7 +269,7 @@ class DiscreetProvider(AbstractProvider):
         )
 
     def _look_again(self, each: FlagDecisions) -> None:
-        """Ask for a newer release beside this evaluation, if it is time."""
+        """Look for a newer release in the background, if it is time."""
         now = time.monotonic()
         wait = 1.0 if each.facts is None else self._refresh
         if now - self._looked[each.name] >= wait:
@@ -300,7 +300,7 @@ class DiscreetProvider(AbstractProvider):
             )
 
     def _send(self, work: Callable[[], Any]) -> None:
-        """Do something beside the evaluations; nobody waits for it."""
+        """Run ``work`` in the background."""
         if not self._places.acquire(blocking=False):
             LOG.warning("too many outcomes wait to be sent: one was dropped")
             return
@@ -308,7 +308,7 @@ class DiscreetProvider(AbstractProvider):
         def run() -> None:
             try:
                 work()
-            except ServiceError as error:  # its message may tell what somebody sent
+            except ServiceError as error:  # its message may repeat what was sent
                 LOG.warning("an outcome was not stored: %s", error.code or "no answer")
             except InvalidInput:
                 LOG.warning("an outcome was not stored: not a finite number")
@@ -316,6 +316,6 @@ class DiscreetProvider(AbstractProvider):
                 self._places.release()
 
         try:
-            self._beside.submit(run)
+            self._background.submit(run)
         except RuntimeError:  # shut down
             self._places.release()

@@ -1,4 +1,4 @@
-"""Recompute from published statistics what releases conclude: nobody has to believe a publisher."""
+"""Recompute the conclusions of releases from their published statistics."""
 
 from __future__ import annotations
 
@@ -101,11 +101,11 @@ def misfit(
 
 def misfit_of_parts(sums: LossSums | None, release: Release) -> str | None:
     """``part_losses`` where a release lacks them, has them without a control, or other noise."""
-    told = release.part_losses
-    if told is None or sums is None:
-        return None if told is None and sums is None else "part_losses"
-    same = math.isclose(told.variance, sums.sigma**2, rel_tol=TOLERANCE)
-    return None if same and np.isfinite(told.sums).all() else "part_losses"
+    published = release.part_losses
+    if published is None or sums is None:
+        return None if published is None and sums is None else "part_losses"
+    same = math.isclose(published.variance, sums.sigma**2, rel_tol=TOLERANCE)
+    return None if same and np.isfinite(published.sums).all() else "part_losses"
 
 
 def _differing(
@@ -133,7 +133,7 @@ def _differing(
 
 
 def _far(published: Any, recomputed: Any, share: float) -> bool:
-    """Whether arrays differ by more than a share of the largest number; also if one is NaN."""
+    """Return whether arrays differ by more than a share of the largest number, or one is NaN."""
     if np.shape(published) != np.shape(recomputed):
         return True
     allowed = share * max(1.0, float(np.abs(recomputed).max()))

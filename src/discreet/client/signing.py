@@ -29,7 +29,7 @@ def checked_public_key(key: Any) -> str:
         return key
     raise InvalidInput(
         f"public key must be 64 hexadecimal digits in lower case; got {key!r}. "
-        "Ask the operator of the service for it: a key found beside a release proves nothing."
+        "Ask the operator of the service for it: a key published with a release proves nothing."
     )
 
 
@@ -40,7 +40,7 @@ def signature(message: bytes, private_key: bytes) -> str:
 
 
 def is_signed(message: bytes, signed: Any, key: str) -> bool:
-    """Whether ``signed`` is the signature of this message by the owner of the public key."""
+    """Return whether ``signed`` is the signature of this message by the owner of the public key."""
     if not isinstance(signed, str) or not _SIGNATURE.fullmatch(signed):
         return False
     ed25519 = _ed25519()

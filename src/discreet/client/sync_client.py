@@ -22,13 +22,13 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Decision:
-    """What the service chose; report the loss with ``id``.
+    """A decision of the service; report the loss with ``id``.
 
     ``action`` is a name where the service's plan has names, else a number. ``release`` is the
     number of the document whose policy chose. If ``stored`` is False, the loss is not needed, and
-    reporting it changes nothing. ``ranking`` is all that was offered in a sampled order, the action
-    first, if it was asked for. ``fallback`` says that the service did not answer in time and
-    the client chose; ``release`` is −1 then, unless a billboard did.
+    reporting it changes nothing. ``ranking`` has all offered actions in a sampled order, the chosen
+    one first, if it was requested. ``fallback`` means that the service did not answer in time and
+    the client chose; ``release`` is −1 then, unless a billboard chose.
     """
 
     id: str
@@ -90,7 +90,7 @@ class Client:
     ) -> Decision:
         """Choose an action for a context; the decision counts once, even after network failures.
 
-        A ``deferred`` decision counts only after ``activate``. ``user`` is who is asked about, if
+        A ``deferred`` decision counts only after ``activate``. ``user`` is the person, if
         the unit of privacy is a user: always the same text for the same person. ``actions`` is
         what is offered: names or ids, or items {"id": …} with features that only this request has.
         The same ``sticky`` text and context get the same action until a release changes the policy.
@@ -179,7 +179,7 @@ class Client:
         return results
 
     def activate(self, decision: Decision | str) -> None:
-        """Say that a deferred decision was shown to its person."""
+        """Report that a deferred decision was shown to its person."""
         if not (isinstance(decision, Decision) and decision.fallback):
             self._post("/v1/activate", {"decision": _id(decision)})
 
@@ -188,7 +188,7 @@ class Client:
         return self._get("/v1/status")
 
     def lift(self) -> Any:
-        """How the policy fares beside the control, where the plan has a control share."""
+        """The lift: the policy compared with the control, where the plan has a control share."""
         return self._get("/v1/lift")
 
     def releases(self) -> Any:
@@ -200,18 +200,18 @@ class Client:
         return self._get(f"/v1/actions?{urlencode({'q': q, 'limit': limit})}")
 
     def change_actions(self, *, add: Sequence[Any] = (), remove: Sequence[str] = ()) -> Any:
-        """Let actions join and leave, with the key of an admin; the actions that are then in use.
+        """Add and remove actions, with the key of an admin; return the actions then in use.
 
-        Never change them because of what people answered: that would be a release of its own.
+        Never change them because of observed outcomes: that would be a separate release.
         """
         return self._post("/v1/admin/actions", {"add": list(add), "remove": list(remove)})
 
     def schema(self) -> Any:
-        """What a context must look like."""
+        """The declared features of a context."""
         return self._get("/v1/schema")
 
     def ledger(self) -> Any:
-        """What was spent of the privacy budget."""
+        """The spent part of the privacy budget."""
         return self._get("/v1/ledger")
 
     def close(self) -> None:
@@ -241,7 +241,7 @@ class Client:
 
 
 def unavailable(error: ServiceError) -> bool:
-    """Whether the service gave no answer that says what is wrong with the request."""
+    """Return whether the service gave no answer that says what is wrong with the request."""
     status, lost = error.status, error.code == "idempotency_key_used"
     return status is None or status >= 500 or status in (408, 429) or lost
 

@@ -1,4 +1,4 @@
-"""HTTP with kept connections, timeouts and retries."""
+"""HTTP with kept connections, timeouts, retries and a deadline."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 from discreet.errors import InvalidInput, ServiceError
 
 BUSY = (429, 503)
-"""Statuses that ask the client to try again later."""
+"""Statuses of a busy service: the request is sent again later."""
 FIRST_WAIT, LONGEST_WAIT = 0.1, 10.0
 UNREADABLE = "unreadable"
 """The code of an error about an answer that is not JSON; the service itself never sends it."""
@@ -72,20 +72,20 @@ class Transport:
             cause: Exception | None = None
             try:
                 timeout = min(self._timeout, max(end - time.monotonic(), 1e-3))
-                status, asked, content = self._once(method, path, body, headers, timeout)
+                status, retry_after, content = self._once(method, path, body, headers, timeout)
             except (OSError, http.client.HTTPException) as error:
                 failure = ServiceError(
                     f"service must answer; {method} {path} failed {attempt + 1} times "
                     f"({type(error).__name__}). Check that it runs and the address is right."
                 )
-                asked, cause = "", error
+                retry_after, cause = "", error
             else:
                 if status < 300:
                     return content
                 failure = _refusal(status, content)
                 if status not in BUSY:
                     raise failure
-            wait = _wait(attempt, asked)
+            wait = _wait(attempt, retry_after)
             if attempt == self._retries or time.monotonic() + wait >= end:
                 raise failure from cause
             time.sleep(wait)
@@ -129,7 +129,7 @@ class Transport:
 
 
 def _ended(connection: http.client.HTTPConnection) -> bool:
-    """Whether the service closed a kept connection: between requests it sends nothing else."""
+    """Return whether the service closed a kept connection, which is readable only then."""
     if connection.sock is None:
         return True
     with selectors.DefaultSelector() as waiting:
@@ -138,7 +138,7 @@ def _ended(connection: http.client.HTTPConnection) -> bool:
 
 
 def _address(url: str) -> tuple[bool, str, int | None, str]:
-    """Whether encrypted, host, port and base path."""
+    """Return the encryption flag, host, port and base path."""
     try:
         parts = urllib.parse.urlsplit(url)
         if parts.scheme in ("http", "https") and parts.hostname:
@@ -162,7 +162,7 @@ def _checked(key: str) -> str:
 
 
 def as_json(content: bytes) -> Any:
-    """JSON of an answer, or an error that says what came instead."""
+    """JSON of an answer, or ServiceError."""
     try:
         return json.loads(content)
     except ValueError:
@@ -189,23 +189,23 @@ def _plain(value: Any) -> Any:
     raise TypeError
 
 
-def _wait(attempt: int, asked: str) -> float:
-    """Seconds until the next attempt: doubling with jitter, or as the service asks."""
+def _wait(attempt: int, retry_after: str) -> float:
+    """Seconds until the next attempt: doubling with jitter, or ``Retry-After``."""
     wait = math.ldexp(FIRST_WAIT, attempt) * random.uniform(0.5, 1.0)
-    return min(max(wait, float(asked) if asked.isdecimal() else 0.0), LONGEST_WAIT)
+    return min(max(wait, float(retry_after) if retry_after.isdecimal() else 0.0), LONGEST_WAIT)
 
 
 def _refusal(status: int, content: bytes) -> ServiceError:
     """The error that the service sent, or one for an answer of another shape."""
     try:
         error = json.loads(content)["error"]
-        said = {name: error.get(name) for name in ("code", "message", "field")}
+        fields = {name: error.get(name) for name in ("code", "message", "field")}
     except (ValueError, LookupError, TypeError, AttributeError):
-        said = {
+        fields = {
             "message": f"request must succeed; the service answered {status}. Ask its operator."
         }
     return ServiceError(
-        str(said["message"]), status=status, code=said.get("code"), field=said.get("field")
+        str(fields["message"]), status=status, code=fields.get("code"), field=fields.get("field")
     )
 
 
@@ -227,7 +227,7 @@ class Deadline:
         self._threads = _pool()
 
     def wait(self, work: Callable[[], T]) -> T:
-        """What ``work`` returns or raises; ServiceError if it is not done in time."""
+        """Return the result of ``work``; ServiceError if it is not done in time."""
         if self._seconds is None:
             return work()
         future = self._threads.submit(work)
@@ -238,7 +238,7 @@ class Deadline:
             raise self._late() from None
 
     async def wait_async(self, work: Callable[[], T]) -> T:
-        """The same for coroutines: other tasks go on meanwhile."""
+        """Return the result of ``work`` without blocking other tasks."""
         future = asyncio.wrap_future(self._threads.submit(work))
         try:
             return await asyncio.wait_for(future, self._seconds)

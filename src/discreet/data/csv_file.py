@@ -96,7 +96,7 @@ def _records(path: Path) -> tuple[list[list[str]], list[int]]:
 
 
 def _is_record(records: list[list[str]]) -> bool:
-    """Whether the first line is a record: numbers, where all other lines have numbers.
+    """Return whether the first line is a record: numbers, where all other lines have numbers.
 
     A table without names is often written with 0, 1, 2, … or 1, 2, 3, … above its columns.
     """

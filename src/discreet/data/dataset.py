@@ -15,7 +15,7 @@ from discreet.errors import InvalidInput
 from discreet.validate import nearest
 
 FORMAT = b"discreet-data/1"
-"""What a digest begins with."""
+"""The first bytes of a digest."""
 MOST_CLASSES = 50
 """More classes than this are nearly always an identifier or a number to be cut into classes."""
 
@@ -61,7 +61,7 @@ class Dataset:
         return 1.0 - float(np.bincount(self.labels).max()) / self.rows
 
     def named_column(self, what: str, name: str) -> np.ndarray[Any, Any]:
-        """A column of the file by its name; ``what`` it is wanted for stands in the error."""
+        """A column of the file by its name; ``what`` is its use, for the error."""
         if self.source is None:
             raise InvalidInput(
                 f"{what} must be a column of a file with named columns; {self.name!r} is none. "
@@ -70,7 +70,7 @@ class Dataset:
         columns = self.source.by_name()
         if name not in columns:
             raise InvalidInput(
-                f"{what} must be a column of the file, beside its class {self.source.target!r}; "
+                f"{what} must be a column of the file other than its class {self.source.target!r}; "
                 f"got {name!r}. {nearest(name, columns)}"
             )
         return columns[name]
@@ -159,7 +159,7 @@ def _check_classes(name: str, classes: np.ndarray[Any, Any], rows: int) -> None:
 
 
 def _word(label: Any) -> str:
-    """What a class is called: 3 for 3.0, and text for bytes."""
+    """The name of a class: 3 for 3.0, and text for bytes."""
     if isinstance(label, bytes):
         return label.decode("utf-8", "replace")
     return str(int(label)) if isinstance(label, np.floating) else str(label)
@@ -170,7 +170,7 @@ def content_digest(contexts: Any, labels: Any, n_actions: int, users: Any = None
 
     Ids of people follow, each on a line as JSON writes it.
 
-    Numbers are written as little-endian float64 and int64 whatever they were stored as, and −0
+    Numbers are written as little-endian float64 and int64 for every stored type, and −0
     as 0, so that the digest depends neither on the file format nor on the machine. Rows count in
     their order: a run permutes them by position.
     """

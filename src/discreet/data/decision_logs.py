@@ -32,8 +32,8 @@ class VwLog:
     ``cb_adf`` log. ``costs`` and ``propensities`` are as logged; ``n_actions`` is the largest
     number seen. Features that a line does not name are 0.
 
-    A ``cb_adf`` log tells what each row was offered: ``offers`` has the ids of its actions, and
-    ``items`` their features. Ids are what a line says of the action, or its tag.
+    A ``cb_adf`` log has the offered actions of each row: ``offers`` are their ids, and ``items``
+    their features. An id is the features of the action's line, or its tag.
     """
 
     columns: tuple[str, ...]
@@ -47,7 +47,7 @@ class VwLog:
 
     @cached_property
     def same_offers(self) -> bool:
-        """Whether every row was offered the same actions in the same order."""
+        """Return whether every row was offered the same actions in the same order."""
         return self.offers is None or len(set(self.offers)) == 1
 
     @property
@@ -64,9 +64,9 @@ class VwLog:
     def item_vectors(self) -> dict[str, list[float]]:
         """Each item's numbers, in one order of columns: ``Catalogue(UnitBall(k), vectors)``."""
         items = self.items or {}
-        columns = {name: None for told in items.values() for name in told}
+        columns = {name: None for item in items.values() for name in item}
         return {
-            item: [float(told.get(name, 0.0)) for name in columns] for item, told in items.items()
+            item: [float(known.get(name, 0.0)) for name in columns] for item, known in items.items()
         }
 
 
@@ -112,8 +112,8 @@ def read_vw(path: str | Path, *, tags: bool = False) -> VwLog:
     contexts = np.zeros((len(rows), len(places)))
     for numbers, row in zip(contexts, rows, strict=True):
         numbers[[places[name] for name in row.features]] = list(row.features.values())
-    told = zip(*(row.label for row in rows if row.label is not None), strict=True)
-    played, costs, chances = (np.asarray(each) for each in told)
+    labels = zip(*(row.label for row in rows if row.label is not None), strict=True)
+    played, costs, chances = (np.asarray(each) for each in labels)
     log = VwLog(tuple(places), contexts, played.astype(np.int64), costs, chances, n_actions)
     if not adf:
         return log
@@ -122,7 +122,7 @@ def read_vw(path: str | Path, *, tags: bool = False) -> VwLog:
 
 
 def _has_blocks(lines: list[str]) -> bool:
-    """Whether this is ``cb_adf``: by a shared line, or by gaps and an action 0."""
+    """Return whether this is ``cb_adf``: by a shared line, or by gaps and an action 0."""
     if any(_is_shared(line) for line in lines):
         return True
     gaps = any(not line.strip() for line in lines)
@@ -185,19 +185,19 @@ def _adf(number: int, lines: list[str], items: dict[str, dict[str, float]], tags
 
 def _item(number: int, line: str, items: dict[str, dict[str, float]], tags: bool) -> str:
     """The id of the action of a line."""
-    told = _features(number, line, ACTION)
-    name = " ".join(key if value == 1.0 else f"{key}:{value!r}" for key, value in told.items())
+    features = _features(number, line, ACTION)
+    name = " ".join(key if value == 1.0 else f"{key}:{value!r}" for key, value in features.items())
     if tags:
         name = _tag(line)
     if not name:
         raise _wrong(number, "a line of an action must have features, or tags that are read")
-    if items.setdefault(name, told) != told:
+    if items.setdefault(name, features) != features:
         raise _wrong(number, "an action must have the same features wherever its tag is")
     return name
 
 
 def _tag(line: str) -> str:
-    """What touches the first bar, or follows a quote; empty without one."""
+    """The tag of a line: it touches the first bar, or follows a quote; empty without one."""
     before = line.split("|", 1)[0]
     last = before.split()[-1:] or [""]
     quoted = last[0].startswith("'")
@@ -248,12 +248,12 @@ def _value(number: int, text: str) -> float:
 
 
 def _wrong(number: int, rule: str) -> InvalidInput:
-    # The line itself may be private: only its number is told.
+    # The line itself may be private: the error has only its number.
     return InvalidInput(f"line {number}: {rule}; this one has not. Correct the log.")
 
 
 VW = (".vw", ".txt", ".dat")
-"""How logs of Vowpal Wabbit end. Their columns are called action, cost and probability."""
+"""Suffixes of Vowpal Wabbit logs. Their columns are called action, cost and probability."""
 
 
 def log_columns(path: str) -> dict[str, np.ndarray[Any, Any]]:
@@ -268,12 +268,12 @@ def log_columns(path: str) -> dict[str, np.ndarray[Any, Any]]:
         return sample_columns(path)
     read = read_vw(path)
     columns = dict(zip(read.columns, read.contexts.T, strict=True))
-    # A place says nothing where rows were offered different actions: then ids are read.
+    # Where rows were offered different actions, places have no meaning: ids are read.
     actions = read.actions if read.same_offers else np.asarray(read.played, dtype=object)
-    told = {"action": actions, "cost": read.costs, "probability": read.propensities}
-    for name in told:
+    logged = {"action": actions, "cost": read.costs, "probability": read.propensities}
+    for name in logged:
         if name in columns:
             raise InvalidInput(
                 f"features must not be called action, cost or probability; got {name!r}. Rename it."
             )
-    return columns | told
+    return columns | logged

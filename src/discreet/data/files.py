@@ -116,7 +116,7 @@ SUFFIXES = f"{', '.join([*READERS][:-1])} or {[*READERS][-1]}"
 
 
 def is_file_name(name: str | Path) -> bool:
-    """Whether a name ends as the files do that can be read."""
+    """Return whether a name ends as the files do that can be read."""
     return Path(name).suffix.lower() in READERS
 
 

@@ -111,7 +111,7 @@ def twonorm(rows: int = 20_000, *, seed: int = 0) -> Dataset:
 def ringnorm(rows: int = 20_000, *, seed: int = 0) -> Dataset:
     """Two Gaussians in 20 dimensions: label 0 is N(0, 4I), label 1 is N((a, …, a), I).
 
-    a = 2/√20 and both labels are equally likely. The better rule asks for the distance from
+    a = 2/√20 and both labels are equally likely. The better rule uses the distance from
     (a, …, a), which no linear rule can; the Bayes error is about 0.0124.
 
     >>> round(ringnorm().best_loss, 2)

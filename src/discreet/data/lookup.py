@@ -1,4 +1,4 @@
-"""Every way to name a set, and what stands behind the name."""
+"""Sets by name: generated, bundled, OpenML, files and folders."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ GENERATORS: Mapping[str, Callable[..., Dataset]] = {
 }
 NAMES = (*GENERATORS, *BUNDLED)
 ROWS = 20_000
-"""Size of a generated set unless it is said."""
+"""Size of a generated set by default."""
 
 
 def load(
@@ -55,7 +55,7 @@ def load(
     """One set: by name, from a file, or from OpenML.
 
     ``rows`` is for generated sets only. ``target`` is the column of the class in a file, by name or
-    by number from 1; it is the last unless it is said. Without ``encoded`` the columns of a file
+    by number from 1; the default is the last. Without ``encoded`` the columns of a file
     are kept as they are, for a schema, and not made numbers. ``user`` names a column of a file that
     holds the ids of people: it becomes ``users`` of the set, and is no context.
 
@@ -76,7 +76,7 @@ def load(
         )
     if user is not None and found[0].kind != "file":
         raise InvalidInput(
-            f"user must be left out for {name!r}, whose rows are nobody's; got {user!r}. "
+            f"user must be left out for {name!r}, whose rows have no ids; got {user!r}. "
             "Only files have a column of ids."
         )
     if rows is None:
@@ -122,7 +122,7 @@ def resolve(names: Sequence[str | Path]) -> list[Handle]:
 
 
 def _handles(name: str) -> list[Handle]:
-    """What one name stands for; names of ours come before files and folders of that name."""
+    """The sets of one name; built-in names come before files and folders of that name."""
     head, colon, tail = name.rpartition(":")
     if name in GENERATORS:
         return [Handle(name, "generated", GENERATORS[name], ROWS)]

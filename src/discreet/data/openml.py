@@ -1,4 +1,4 @@
-"""Sets of OpenML by their number, ``openml:901``, fetched once and kept.
+"""Sets of OpenML by their number, ``openml:901``, fetched once and stored with a checksum.
 
 The default target is the class; columns that OpenML marks as identifiers are left out. [Vanschoren
 et al. 2014; www.openml.org]
@@ -28,7 +28,7 @@ from discreet.validate import installed
 
 
 def cache_folder() -> Path:
-    """Where fetched sets are kept."""
+    """The folder of fetched sets."""
     if own := os.environ.get("DISCREET_CACHE"):
         return Path(own)
     shared = os.environ.get("XDG_CACHE_HOME")
@@ -65,7 +65,7 @@ def stored_arrays(path: Path) -> dict[str, np.ndarray[Any, Any]] | None:
 
 
 def is_damaged(path: Path) -> bool:
-    """Whether something lies there that cannot be trusted."""
+    """Return whether an archive and its checksum differ."""
     return path.exists() and _checksum(path).exists() and stored_arrays(path) is None
 
 
@@ -89,7 +89,7 @@ def _sha256(content: bytes) -> str:
 
 PREFIX = "openml:"
 FORMAT = "discreet-openml/1"
-"""How a set is encoded before it is kept; a new rule needs a new number here."""
+"""The encoding of stored sets; a new rule needs a new number here."""
 
 COLLECTIONS = {"paper": "paper_collection.json"}
 """Named collections of sets: the paper's 100."""
@@ -130,9 +130,9 @@ def fetch(number: int) -> Dataset:
 
     try:
         with warnings.catch_warnings():
-            # The client tries again by itself; what came of it is said once, below.
+            # The client tries again by itself; its result is reported once, below.
             warnings.filterwarnings("ignore", "A network error occurred", UserWarning)
-            # This parser needs no pandas, and says which columns are categories.
+            # This parser needs no pandas, and names the columns of categories.
             found = fetch_openml(data_id=number, as_frame=False, parser="liac-arff", cache=False)
     except (OSError, http.client.HTTPException) as error:
         raise InvalidInput(
@@ -157,12 +157,12 @@ def fetch(number: int) -> Dataset:
 
 
 def is_unreachable(error: InvalidInput) -> bool:
-    """Whether a set could not be fetched because there is no network, so others will fail too."""
+    """Return whether a set could not be fetched because there is no network."""
     return isinstance(error.__cause__, (OSError, http.client.HTTPException))
 
 
 def cached_path(number: int) -> Path:
-    """Where a set is kept once it was fetched."""
+    """The path of a fetched set."""
     return cache_folder() / "openml" / f"{number}.npz"
 
 
@@ -175,7 +175,7 @@ def cached_numbers() -> list[int]:
 def _columns(
     name: str, data: Any, titles: Sequence[str], categories: dict[str, list[str]]
 ) -> list[Column]:
-    """Numbers and categories; the client hands all of them over as one table of float64."""
+    """Numbers and categories; the client returns one table of float64."""
     if hasattr(data, "toarray"):  # OpenML stores some sets without their zeros
         check_size(name, *data.shape)
         data = data.toarray()

@@ -1,4 +1,4 @@
-"""Folders of sets, with or without an INDEX.csv that says what they hold.
+"""Folders of sets, with or without an INDEX.csv that lists them.
 
 An index has a column ``slug``, the name of a set and of its file without the suffix, and may have
 ``rows``, ``features``, ``classes`` and ``in_paper`` (1 for a set of the paper, else 0). Sets
@@ -25,7 +25,7 @@ class Handle:
 
     ``kind`` is generated, bundled, file or openml; ``reader(place)`` reads the set, and
     that of a file also takes the column of the class. ``rows``,
-    ``features`` and ``classes`` are what an index says of a set before it is read, or None.
+    ``features`` and ``classes`` come from an index before the set is read, or are None.
     """
 
     name: str
@@ -38,24 +38,24 @@ class Handle:
 
     @property
     def origin(self) -> str:
-        """Where it comes from, in words."""
+        """The source, in words."""
         return str(self.place) if self.kind == "file" else f"the {self.kind} set"
 
     def load(
         self, target: str | None = None, encoded: bool = True, user: str | None = None
     ) -> Dataset:
-        """The set itself, under the name of the handle; what is asked for here is for files."""
+        """The set itself, under the name of the handle; arguments are for files."""
         if user is not None:
             return with_users(self.load(target, encoded=False), user, encoded)
         chosen = (target, encoded) if self.kind == "file" else ()
         data = replace(self.reader(self.place, *chosen), name=self.name)
         found = {"rows": data.rows, "classes": data.n_actions}
         for what, count in found.items():
-            said = getattr(self, what)
-            if said is not None and said != count:
+            expected = getattr(self, what)
+            if expected is not None and expected != count:
                 raise InvalidInput(
-                    f"{self.name} must have {said} {what}, as its INDEX.csv says; {self.place} has "
-                    f"{count}. Correct the index, or put the right file there."
+                    f"{self.name} must have {expected} {what}, as INDEX.csv states; {self.place} "
+                    f"has {count}. Correct the index, or put the right file there."
                 )
         return data
 

@@ -23,11 +23,11 @@ from discreet.errors import InvalidInput
 from discreet.validate import nearest
 
 MISSING = frozenset({"", "?", "NA", "N/A", "NaN", "nan", "null"})
-"""How text files say that a value is missing; spaces around it do not matter."""
+"""Texts for a missing value; surrounding spaces do not matter."""
 
 
 def unreadable(path: Path, error: OSError) -> NoReturn:
-    """A complaint that names the file and the reason."""
+    """Raise an error with the file and the reason."""
     reason = error.strerror or "not a file of that kind"
     raise InvalidInput(
         f"file must be readable; {path} is not ({reason}). Check the path."
@@ -50,7 +50,7 @@ def in_order(words: Sequence[str]) -> list[int]:
     """
     numbers = [number(word) for word in words]
     if all(each is not None and each == each for each in numbers):
-        # Words of equal value, 1 and 1.0, stay apart; their text decides.
+        # Words of equal value, 1 and 1.0, stay separate; their text decides the order.
         return sorted(range(len(words)), key=lambda place: (numbers[place], words[place]))
     return sorted(range(len(words)), key=words.__getitem__)
 
@@ -179,7 +179,7 @@ def split_target(
     target: str | None,
     header: bool = True,
 ) -> tuple[SourceColumns, Column]:
-    """The features of the file ``name``, and its class column: the last unless it is said."""
+    """The features of the file ``name``, and its class column: by default the last."""
     place = len(titles) - 1 if target is None else _place(name, titles, target)
     rest = [other for other in range(len(titles)) if other != place]
     features = SourceColumns(

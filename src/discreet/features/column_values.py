@@ -1,4 +1,4 @@
-"""Values that are missing, and what a field may declare for them.
+"""Values of a column: missing ones, distinct ones, and the errors for illegal ones.
 
 A missing value is an absent key, None, NaN, or the NaT and NA of NumPy and pandas. It is refused
 unless the field declares a ``stand_in``, a legal value that is used instead, or an ``indicator``:
@@ -17,7 +17,7 @@ from discreet.validate import instance
 
 
 class Fillable(Protocol):
-    """What the check of a declaration reads of a field."""
+    """The part of a field that the check of its declaration reads."""
 
     @property
     def name(self) -> str: ...
@@ -31,7 +31,7 @@ class Fillable(Protocol):
 
 
 def is_missing(value: Any) -> bool:
-    """Whether there is no value.
+    """Return whether there is no value.
 
     >>> [is_missing(value) for value in (None, float("nan"), np.datetime64("NaT"), 0, "", [])]
     [True, True, True, False, False, False]
@@ -73,8 +73,8 @@ def check_declaration(field: Fillable) -> None:
 
 
 def refusal(name: str, rule: str, value: Any, step: str, got: str | None = None) -> InvalidInput:
-    """The error for a value that breaks the rule of its feature; ``got`` says how, if not by its
-    kind."""
+    """The error for a value that breaks the rule of its feature; ``got`` describes the value
+    where its kind does not."""
     return InvalidInput(f"feature {name!r} must be {rule}; got {got or kind_of(value)}. {step}")
 
 

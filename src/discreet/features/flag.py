@@ -17,7 +17,7 @@ class Flag:
     """True or false (or the numbers 1 and 0), mapped to +1 and −1.
 
     ``name`` is the key or the column. A missing value is refused, unless ``stand_in`` replaces it
-    or ``indicator`` adds a feature that tells it.
+    or ``indicator`` adds a feature for it.
 
     >>> out = np.zeros(1)
     >>> Flag("member").write(False, out, 0)

@@ -1,6 +1,6 @@
-"""What a policy reads instead of plain features where requests offer different actions.
+"""Features of offered actions, for requests that offer different actions.
 
-A predictor gives one loss for each action that is offered, (..., n, K), whatever K is; policies do
+A predictor gives one loss for each action that is offered, (..., n, K), for every K; policies do
 not see the difference. All rows here are offered the same number of actions: ``offers.py`` puts
 requests of one length together.
 """

@@ -29,7 +29,7 @@ _NAME = re.compile(r"(^|[^a-z])(id|uuid|key|number|nr|no|index)$")
 
 
 def is_identifier(values: np.ndarray[Any, Any], name: str = "") -> bool:
-    """Whether whole numbers are all distinct, and counted, sorted or called by such a name.
+    """Return whether whole numbers are all distinct, and counted, sorted or called by such a name.
 
     Amounts are often distinct as well, but neither in order nor without gaps.
 
@@ -91,7 +91,7 @@ def _suggestion(name: str, values: np.ndarray[Any, Any]) -> Suggestion:
     gaps = len(present) < len(values)
     distinct = set(present)
     if len(distinct) < 2:
-        return Suggestion(name, None, "It has a single value, which says nothing.")
+        return Suggestion(name, None, "It has a single value, which has no information.")
     if values.dtype.kind in "fiub" and values.dtype.kind != "b":
         return _number(name, np.asarray(present, dtype=np.float64), gaps)
     if values.dtype.kind == "b" or distinct <= {True, False}:
