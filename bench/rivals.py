@@ -23,7 +23,7 @@ import numpy as np
 
 import discreet as dc
 from discreet.audit.confidence_bounds import gaussian_epsilon
-from discreet.audit.rival_subjects import DELTA, RIVALS, RivalSubject
+from discreet.audit.rival_audits import DELTA, RIVALS, RivalSubject
 from discreet.data import linear
 from discreet.lab.campaign.column_scaling import FEATURES, scaled
 from discreet.lab.campaign.presets import budget_of

@@ -15,7 +15,7 @@ import pytest
 
 import discreet as dc
 from discreet import registry
-from discreet.billboard.documents import EVALUATED, genesis
+from discreet.client.documents import EVALUATED, genesis
 from program import PROGRAM
 from tolerances import HANG
 from wording import refused

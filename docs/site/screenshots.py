@@ -26,7 +26,7 @@ from typing import Any
 
 from playwright.sync_api import Browser, sync_playwright
 
-from discreet.billboard.client import Client
+from discreet.client import Client
 from discreet.data import load
 from discreet.lab.traffic import Habits, contexts, labels, play
 from discreet.outcome import declared

@@ -14,7 +14,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from discreet.billboard.client import Billboard, Client
+from discreet.client import Billboard, Client
 from discreet.errors import ServiceError
 
 HERE = Path(__file__).parent

@@ -15,8 +15,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import check_estimator
 
 import discreet as dc
-from discreet.adapters.class_probabilities import on_the_simplex
-from discreet.adapters.private_classifier import PrivateClassifier
+from discreet.adapters.private_classifier import PrivateClassifier, on_the_simplex
 from discreet.errors import InvalidInput
 from tolerances import EXACT
 
@@ -183,4 +182,4 @@ def test_the_plan_behind_it_charges_as_a_learner_does():
     one = model(random_state=None).fit(X, Y)
     plan = dc.Plan.from_config(one.released_.plan)
     assert (plan.feedback, plan.losses, plan.imported) == ("full", "one_label", ROWS)
-    assert replace(plan, imported=None).event == one._told[0]
+    assert replace(plan, imported=None).event == one._events[0]

@@ -6,9 +6,8 @@ import vowpalwabbit
 from vowpalwabbit import LabelType
 
 import discreet as dc
-from discreet.adapters.vowpal_log import vw_log
-from discreet.data.vw_logs import read_vw
-from discreet.data.vw_text import vw_lines, write_vw
+from discreet.adapters.vowpal_log import vw_lines, vw_log, write_vw
+from discreet.data.decision_logs import read_vw
 from discreet.errors import InvalidInput
 
 SINGLE = 2e-6

@@ -10,7 +10,6 @@ import pytest
 
 import discreet as dc
 from discreet.audit.confidence_bounds import gaussian_epsilon
-from discreet.audit.exponential import log_probabilities
 from discreet.audit.finding import FAILS, HOLDS
 from discreet.audit.gaussian import (
     GaussianRelease,
@@ -20,8 +19,8 @@ from discreet.audit.gaussian import (
     shift_of,
 )
 from discreet.audit.noise_sources import Chosen
-from discreet.audit.objective import Objective
-from discreet.audit.objective_search import exact_gaussian_objective
+from discreet.audit.objective import Objective, exact_gaussian_objective
+from discreet.audit.proof_facts import log_probabilities
 from discreet.audit.second_accountant import agree, epsilon_of, recompute
 from discreet.audit.subjects import MECHANISMS, Subject, subjects
 from discreet.errors import CorruptRelease

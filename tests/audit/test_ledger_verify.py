@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from billboard.chains import KEY, sign, user_genesis
-from discreet.billboard import documents
+from client.chains import KEY, sign, user_genesis
 from discreet.cli.main import main
+from discreet.client import documents
 from discreet.privacy.ledger import Ledger
 from discreet.private_release import private_release
 from discreet.releases.canonical import digest_of

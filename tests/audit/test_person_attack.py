@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from discreet.audit import person_attack
+from discreet.audit import people
 from discreet.audit.finding import FAILS, HOLDS
-from discreet.audit.person_attack import OFTEN, TwoLives, which_life
+from discreet.audit.people import OFTEN, TwoLives, which_life
 from discreet.audit.subjects import DEFAULT_PLAN, Subject
 from discreet.rows.people_registry import PeopleRegistry
 
@@ -45,5 +45,5 @@ def test_a_registry_that_lets_everything_count_is_found(monkeypatch):
 
 
 def test_small_budgets_have_more_trials(monkeypatch):
-    monkeypatch.setattr(person_attack, "TRIALS", 10)
+    monkeypatch.setattr(people, "TRIALS", 10)
     assert which_life(Subject(DEFAULT_PLAN, "bandit", "general", 1.0), 0.1).trials == 40

@@ -10,8 +10,8 @@ import pytest
 import discreet as dc
 from discreet.audit import HOLDS
 from discreet.audit.noise_sources import Chosen, Shared
+from discreet.audit.proof_facts import row_bounds, rows_as_published
 from discreet.audit.published_documents import WORLDS, public_alike
-from discreet.audit.stretched_rows import row_bounds, rows_as_published
 from discreet.audit.subjects import Subject, subjects
 from discreet.errors import PrivateData
 from discreet.oracles.mechanisms.geometry import pooled, publishable

@@ -10,8 +10,7 @@ import pytest
 import discreet as dc
 from discreet.audit import FULL, HOLDS, QUICK, Finding, answers, checks, error_rate
 from discreet.audit.finding import FAILS, WEAK, exact_verdict, measured_verdict
-from discreet.audit.neighbouring_runs import Play
-from discreet.audit.scenarios import SCENARIOS
+from discreet.audit.neighbouring_runs import SCENARIOS, Play
 from discreet.audit.subjects import DEFAULT_PLAN, JOINT, MECHANISMS, subjects
 from discreet.audit.suite import FALSE_ALARM, PARTS, Check
 from discreet.audit.transcript import enters_once, transcript
@@ -82,7 +81,7 @@ def made(verdict):
 def test_answers_keep_their_order_and_are_told_as_they_come():
     listed = [Check("exact", lambda _, v=v: made(v)) for v in (HOLDS, FAILS, WEAK)]
     heard = []
-    found = answers(listed, jobs=1, told=lambda done, finding: heard.append((done, finding)))
+    found = answers(listed, jobs=1, progress=lambda done, finding: heard.append((done, finding)))
     assert [each.verdict for each in found] == [HOLDS, FAILS, WEAK]
     assert [done for done, _ in heard] == [1, 2, 3]
     assert found[1].failed

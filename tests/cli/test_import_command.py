@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import discreet as dc
+from discreet.adapters.vowpal_log import vw_lines
 from discreet.cli.main import main
-from discreet.data.vw_logs import VwLog
-from discreet.data.vw_text import vw_lines
+from discreet.data.decision_logs import VwLog
 
 PLAN = """
 actions = ["a", "b", "c"]

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from billboard.chains import KEY, PRIVATE_KEY, sign
-from discreet.billboard import documents
+from client.chains import KEY, PRIVATE_KEY, sign
 from discreet.cli.main import main
+from discreet.client import documents
+from discreet.client.label import label_document, verified
 from discreet.errors import CorruptRelease
-from discreet.label.label_document import label_document, verified
 from discreet.privacy.attacker import attacker
 from discreet.privacy.events import ExponentialMechanism, Gaussian, NonPrivate
 from discreet.privacy.ledger import Ledger

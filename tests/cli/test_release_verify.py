@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.billboard.recomputation import _differing, recompute
 from discreet.cli.main import main
+from discreet.client.recomputation import _differing, recompute
 from discreet.oracles.mechanisms.geometry import publishable
 from discreet.releases.release import Predictor
 from discreet.releases.released import Released

@@ -7,7 +7,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import multivariate_normal, norm
 
-from discreet.data import breiman, ringnorm, twonorm, waveform
+from discreet.data import generators, ringnorm, twonorm, waveform
 from tolerances import SOLVER
 
 ROWS = 60_000
@@ -58,7 +58,7 @@ def test_means_and_covariances(generate):
 
 @pytest.mark.parametrize("generate", [twonorm, ringnorm])
 def test_another_shift_is_noticed(generate, monkeypatch):
-    monkeypatch.setattr(breiman, "SHIFT", breiman.SHIFT * 0.9)
+    monkeypatch.setattr(generators, "SHIFT", generators.SHIFT * 0.9)
     with pytest.raises(AssertionError):
         check_moments(generate, LAWS[generate])
 
@@ -100,7 +100,7 @@ def test_bayes_errors(generate, bayes):
 
 
 def test_a_context_far_from_every_wave_has_a_posterior():
-    from discreet.data.breiman import PAIRS, WAVES, _losses, _segment_density
+    from discreet.data.generators import PAIRS, WAVES, _losses, _segment_density
 
     far = np.full((1, 21), 500.0) * np.sign(np.arange(21) - 10)
     logs = [_segment_density(far, WAVES[first], WAVES[second]) for first, second in PAIRS]

@@ -15,18 +15,6 @@ from discreet.data.dataset import content_digest
 X = np.array([[0.5, 2.0], [1.0, -3.25], [0.0, 7.0], [4.0, 0.0]])
 Y = np.array([0, 1, 1, 0])
 CSV = "a,c,class\n0.5,red,no\n,blue,yes\n4,?,yes\n-2,red,no\n1,blue,yes\n"
-ARFF = """% the same records
-@RELATION mine
-@attribute a numeric
-@attribute c {red, blue, never}
-@attribute class {no, yes}
-@data
-0.5,red,no
-?,blue,yes
-4,?,yes
--2,red,no
-1,blue,yes
-"""
 
 
 def test_the_digest_is_the_documented_one():
@@ -72,14 +60,13 @@ def test_formats_agree(tmp_path):
     pyarrow = pytest.importorskip("pyarrow")
     parquet = pytest.importorskip("pyarrow.parquet")
     (tmp_path / "mine.csv").write_text(CSV)
-    (tmp_path / "mine.arff").write_text(ARFF)
     columns = {
         "a": [0.5, None, 4, -2, 1],
         "c": ["red", "blue", None, "red", "blue"],
         "class": ["no", "yes", "yes", "no", "yes"],
     }
     parquet.write_table(pyarrow.table(columns), tmp_path / "mine.parquet")
-    read = [load(tmp_path / f"mine.{kind}") for kind in ("csv", "arff", "parquet")]
+    read = [load(tmp_path / f"mine.{kind}") for kind in ("csv", "parquet")]
     np.savez(tmp_path / "mine.npz", X=read[0].contexts, y=read[0].labels)
     digests = {each.digest for each in [*read, load(tmp_path / "mine.npz")]}
     assert len(digests) == 1

@@ -11,8 +11,14 @@ import numpy as np
 import pytest
 
 from discreet import InvalidInput
-from discreet.data import cache, load, resolve
-from discreet.data.openml import FORMAT, cached_numbers, cached_path, is_unreachable
+from discreet.data import load, openml, resolve
+from discreet.data.openml import (
+    FORMAT,
+    cached_numbers,
+    cached_path,
+    is_unreachable,
+    stored_arrays,
+)
 from wording import refused
 
 datasets = pytest.importorskip("sklearn.datasets")
@@ -99,9 +105,9 @@ def test_every_byte_counts():
     whole = cached_path(901).read_bytes()
     for place in range(0, len(whole), 97):
         flip(cached_path(901), place)
-        assert cache.recall(cached_path(901)) is None
+        assert stored_arrays(cached_path(901)) is None
         cached_path(901).write_bytes(whole)
-    assert cache.recall(cached_path(901)) is not None
+    assert stored_arrays(cached_path(901)) is not None
 
 
 @pytest.mark.usefixtures("client")
@@ -112,7 +118,7 @@ def test_damage_would_go_unnoticed_without_the_check(monkeypatch):
     np.savez(cached_path(901), format=FORMAT, **other)
     assert load("openml:901").dimension == 6
     np.savez(cached_path(901), format=FORMAT, **other)
-    monkeypatch.setattr(cache, "_sha256", lambda _: _first_word(cached_path(901)))
+    monkeypatch.setattr(openml, "_sha256", lambda _: _first_word(cached_path(901)))
     assert load("openml:901").dimension == 1
 
 
@@ -227,14 +233,14 @@ def test_openml_without_scikit_learn(monkeypatch):
 
 
 def test_where_the_cache_is(monkeypatch, tmp_path):
-    assert cache.folder() != tmp_path
+    assert openml.cache_folder() != tmp_path
     monkeypatch.setenv("DISCREET_CACHE", str(tmp_path))
-    assert cache.folder() == tmp_path
+    assert openml.cache_folder() == tmp_path
     monkeypatch.delenv("DISCREET_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert cache.folder() == tmp_path / "discreet"
+    assert openml.cache_folder() == tmp_path / "discreet"
     monkeypatch.delenv("XDG_CACHE_HOME")
-    assert cache.folder() == Path.home() / ".cache" / "discreet"
+    assert openml.cache_folder() == Path.home() / ".cache" / "discreet"
 
 
 @pytest.mark.usefixtures("client")

@@ -180,7 +180,7 @@ def test_two_sets_of_one_name(plain, tmp_path):
         (["nowhere/at/all"], ["folder", "'nowhere/at/all'"]),
         (["nowhere:paper"], ["'nowhere:paper'"]),
         (["nowhere.parquet"], ["nowhere.parquet", "Check the path"]),
-        (["notes.txt"], [".npz, .csv, .parquet or .arff", "'notes.txt'"]),
+        (["notes.txt"], [".npz, .csv or .parquet", "'notes.txt'"]),
     ],
 )
 def test_names_that_stand_for_nothing(given, words):
@@ -189,7 +189,7 @@ def test_names_that_stand_for_nothing(given, words):
 
 
 def test_an_empty_folder(tmp_path):
-    with refused(InvalidInput, ".npz, .csv, .parquet or .arff", str(tmp_path)):
+    with refused(InvalidInput, ".npz, .csv or .parquet", str(tmp_path)):
         resolve([tmp_path])
 
 

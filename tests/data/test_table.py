@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from discreet import InvalidInput
 from discreet.data.dataset import labelled
-from discreet.data.reading import in_order
-from discreet.data.table import MOST_CELLS, Categories, class_column, table
+from discreet.data.table import MOST_CELLS, Categories, class_column, in_order, table
 from wording import refused
 
 WORD = st.one_of(st.none(), st.sampled_from(["red", "blue", "10", "9", "missing", "", "Ä"]))

@@ -17,13 +17,6 @@ def csv(path, header="colour,size,bought"):
     return path
 
 
-def arff(path):
-    titles = ("colour {red,blue}", "size numeric", "bought {no,yes}")
-    head = "".join(f"@attribute {each}\n" for each in titles) + "@data\n"
-    path.write_text(head + "".join(",".join(map(str, each)) + "\n" for each in RECORDS))
-    return path
-
-
 def parquet(path):
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -34,7 +27,7 @@ def parquet(path):
     return path
 
 
-@pytest.mark.parametrize("write", [csv, arff, parquet])
+@pytest.mark.parametrize("write", [csv, parquet])
 def test_a_column_is_the_class_by_its_name_or_number(write, tmp_path):
     path = write(tmp_path / f"sales.{write.__name__}")
     last = load(path)

@@ -21,8 +21,8 @@ from discreet import (
     UnitBall,
 )
 from discreet.audit.finding import HOLDS
+from discreet.audit.gaussian import exact_parts
 from discreet.audit.noise_sources import Chosen
-from discreet.audit.policy_and_control import exact_parts
 from discreet.audit.second_accountant import agree, epsilon_of, recompute
 from discreet.audit.subjects import DEFAULT_PLAN, Subject
 from discreet.oracles.mechanisms.loss_sums import SENSITIVITY, LossSums, fit_budget

@@ -12,8 +12,7 @@ from scipy.optimize import brentq
 from scipy.stats import binom, norm
 
 from discreet import Budget, Ledger
-from discreet.label.label_document import label_document
-from discreet.label.label_page import label_page
+from discreet.client.label import label_document, label_page
 from discreet.oracles import Logistic, Problem, Ridge
 from discreet.privacy.accounting import epsilon, objective_renyi
 from discreet.privacy.attacker import (

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from discreet.audit import Chosen, exponential
+from discreet.audit import Chosen, proof_facts
 from discreet.audit.subjects import constants
 from discreet.features.unit_ball import with_bias
 from discreet.oracles import FiniteClass, Problem
@@ -25,7 +25,7 @@ def log_probabilities(oracle, batch):
     asked = Chosen()
     oracle.fit(batch, asked)
     assert asked.scores.dtype == np.int64
-    return exponential.log_probabilities(oracle, batch)
+    return proof_facts.log_probabilities(oracle, batch)
 
 
 def record(context, losses, action, A=2):

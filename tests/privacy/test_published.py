@@ -17,7 +17,7 @@ from catalogue import ACTIONS, batch_for, every_oracle
 from discreet.audit import HOLDS
 from discreet.audit.event_coverage import covered
 from discreet.audit.noise_sources import Shared
-from discreet.audit.objective_search import certificate
+from discreet.audit.objective import certificate
 from discreet.audit.published_documents import differing, public_alike, public_part, tells_no_more
 from discreet.audit.subjects import JOINT, MECHANISMS, subjects
 from discreet.privacy.ledger import Ledger

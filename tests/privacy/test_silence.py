@@ -7,7 +7,7 @@ import pytest
 
 import discreet as dc
 from discreet.audit.ledger_verification import checked, read
-from discreet.label.label_document import label_document
+from discreet.client.label import label_document
 from discreet.privacy.ledger import AS_ANSWERED
 
 PEOPLE, SILENT = 60, 2

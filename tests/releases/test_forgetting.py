@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import discreet as dc
 from catalogue import OracleCase, batch_for
-from discreet.billboard.recomputation import recompute
+from discreet.client.recomputation import recompute
 from discreet.oracles.mechanisms.pooled_statistics import PooledStatistics
 from discreet.releases.forgetting import HALF_LIVES, remembered
 from discreet.releases.release import Gram, Predictor, Release

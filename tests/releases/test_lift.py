@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.billboard.recomputation import recompute
 from discreet.cli.main import main
+from discreet.client.recomputation import recompute
 from discreet.privacy.participation import Participation
 from discreet.releases.lift import Lift, LiftLine, lift_of
 from discreet.releases.lift_intervals import (

@@ -18,7 +18,7 @@ BACKUP = "cli/backup_command.py"
 BATCH = "rows/batch.py"
 BATCHES = "service/storage/batches.py"
 CALIBRATION = "privacy/calibration.py"
-CHAIN = "billboard/chain.py"
+CHAIN = "client/chain.py"
 CHECKS = "service/runtime/release_checks.py"
 COMMITS = "service/storage/commit_thread.py"
 DEAREST = "privacy/dearest.py"
@@ -35,7 +35,7 @@ GROUPS = "privacy/groups.py"
 HTTP_APP = "service/http/app.py"
 JOINT = "features/joint.py"
 JOURNAL = "service/storage/journal.py"
-LABEL = "label/label_document.py"
+LABEL = "client/label.py"
 LEARNER = "learner.py"
 LEDGER = "privacy/ledger.py"
 LEDGER_SOURCES = "audit/ledger_verification.py"
@@ -67,7 +67,7 @@ POOLED = "oracles/mechanisms/pooled_statistics.py"
 POSTGRES = "service/storage/postgres.py"
 PROTOCOL = "service/http/protocol.py"
 RANKING = "policies/ranking.py"
-RECOMPUTATION = "billboard/recomputation.py"
+RECOMPUTATION = "client/recomputation.py"
 REFUSALS = "service/http/refusals.py"
 RELEASE = "releases/release.py"
 REPLAY = "policies/replay_bonus_po.py"
@@ -587,9 +587,9 @@ FAULTS = (
         (
             Edit(
                 LOGISTIC,
-                "        theta = theta + lift(",
+                "        theta = theta + per_run(",
                 "        theta = theta * (abs(theta).max(axis=-1, keepdims=True) < 2.0)\n"
-                "        theta = theta + lift(",
+                "        theta = theta + per_run(",
             ),
         ),
         ("privacy/test_published.py::test_every_fit_is_a_minimiser_whatever_the_noise",),
@@ -1275,7 +1275,7 @@ FAULTS = (
     Fault(
         "a refused feature that is quoted",
         "errors never hold a private value",
-        (Edit("features/refusals.py", "{got or kind_of(value)}", "{value!r}"),),
+        (Edit("features/column_values.py", "{got or kind_of(value)}", "{value!r}"),),
         ("privacy/test_withheld.py::test_no_value_of_a_context_is_quoted",),
     ),
     Fault(
@@ -2028,7 +2028,7 @@ FAULTS = (
                 "change = ActionChange.from_json(document)",
             ),
         ),
-        ("billboard/test_chain.py::test_a_broken_chain_is_refused_in_words",),
+        ("client/test_chain.py::test_a_broken_chain_is_refused_in_words",),
     ),
     Fault(
         "a new action in a batch that has no block for it",
@@ -2263,7 +2263,7 @@ FAULTS = (
                 '    if (held) return [decision, "SPLIT"];\n',
             ),
         ),
-        ("billboard/test_vectors.py::test_javascript_agrees",),
+        ("client/test_vectors.py::test_javascript_agrees",),
     ),
     # What several experiments cost together, and what parts of a batch cost a person.
     Fault(

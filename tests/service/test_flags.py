@@ -10,9 +10,9 @@ import pytest
 from openfeature.evaluation_context import EvaluationContext
 from openfeature.track import TrackingEventDetails
 
-from discreet.billboard.client import Client
-from discreet.billboard.flag_decisions import AGAIN, NEW, ExperimentFlag, FlagDecisions
-from discreet.billboard.openfeature_provider import DiscreetProvider
+from discreet.client import Client
+from discreet.client.flag_decisions import AGAIN, NEW, ExperimentFlag, FlagDecisions
+from discreet.client.openfeature_provider import DiscreetProvider
 from discreet.errors import ServiceError
 from waiting import PATIENCE, until
 

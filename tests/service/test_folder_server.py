@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from discreet.billboard.client import Client
 from discreet.cli.main import main
+from discreet.client import Client
 from discreet.service.settings import Settings
 from service.conftest import toml
 from service.hosting import Folder

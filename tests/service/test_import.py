@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.billboard.chain import Chain
-from discreet.billboard.recomputation import recompute
-from discreet.billboard.signing import public_key
 from discreet.cli.main import main
+from discreet.client.chain import Chain
+from discreet.client.recomputation import recompute
+from discreet.client.signing import public_key
 from discreet.config import to_config
 from discreet.errors import InvalidInput, NotReady, StateClaimed
 from discreet.logged_rows import logged_rows

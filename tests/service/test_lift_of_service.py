@@ -8,10 +8,9 @@ from html import unescape
 
 import pytest
 
-from discreet.billboard import fetched_documents
-from discreet.billboard.client import Billboard
-from discreet.billboard.recomputation import recompute
 from discreet.cli.main import main
+from discreet.client import Billboard, fetched_documents
+from discreet.client.recomputation import recompute
 from discreet.privacy.ledger import DISJOINT_PARTS
 from discreet.releases.lift import lift
 from discreet.service.runtime import fit_process, lifecycle

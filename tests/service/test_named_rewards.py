@@ -5,9 +5,9 @@ import json
 import numpy as np
 import pytest
 
-from discreet.billboard.client import Billboard, Client
-from discreet.billboard.signing import public_key
 from discreet.cli.main import main
+from discreet.client import Billboard, Client
+from discreet.client.signing import public_key
 from discreet.data import load
 from discreet.errors import InvalidInput, ServiceError
 from discreet.releases.quality import quality

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.billboard.board import Billboard
+from discreet.client import Billboard
 from discreet.errors import CorruptRelease, InvalidInput, NotReady
 from discreet.service.runtime import lifecycle
 from discreet.service.runtime.action_changes import listed_actions

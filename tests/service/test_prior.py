@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.billboard.recomputation import recompute
 from discreet.cli.main import main
+from discreet.client.recomputation import recompute
 from discreet.config import to_config
 from discreet.errors import DiscreetError, StateClaimed
 from discreet.plan import Plan
@@ -52,7 +52,7 @@ def test_the_first_release_follows_from_the_prior(
 
     contents = play(made, scenario)
     (tmp_path / "documents.jsonl").write_bytes(b"\n".join(contents) + b"\n")
-    from discreet.billboard.fetched_documents import read_released
+    from discreet.client.fetched_documents import read_released
 
     told = read_released(str(tmp_path / "documents.jsonl"))
     first = told.items[0].statistics
@@ -65,7 +65,7 @@ def test_the_first_release_follows_from_the_prior(
 
 
 def test_a_release_that_ignores_the_prior_is_refused(settings, named, play, monkeypatch):
-    from discreet.billboard import chain
+    from discreet.client import chain
 
     made = settings(plan=named)
 

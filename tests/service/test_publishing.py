@@ -8,7 +8,7 @@ from contextlib import closing
 
 import pytest
 
-from discreet.billboard.chain import Chain
+from discreet.client.chain import Chain
 from discreet.errors import DecisionClosed, NotReady, StateClaimed
 from discreet.privacy.ledger import Ledger
 from discreet.releases.canonical import canonical

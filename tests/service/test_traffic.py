@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.billboard.client import Client, Decision
 from discreet.cli.main import main
+from discreet.client import Client, Decision
 from discreet.config import to_config
 from discreet.data import load
 from discreet.data.dataset import Dataset

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.billboard.recomputation import recompute
+from discreet.client.recomputation import recompute
 from discreet.errors import CorruptRelease, InvalidInput
 from discreet.plan import Plan
 from discreet.privacy.events import NonPrivate

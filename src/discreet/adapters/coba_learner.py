@@ -11,7 +11,7 @@ from discreet.plan import Plan
 
 
 class CobaLearner:
-    """Give it to ``coba.Experiment`` beside coba's own learners.
+    """Give it to ``coba.Experiment`` together with coba's own learners.
 
     The k-th action that coba offers is the plan's k-th; where coba offers words, and the plan has
     names or a ``Catalogue``, they are its names or ids, and may be some of them. A reward r in
@@ -34,7 +34,7 @@ class CobaLearner:
 
     @property
     def params(self) -> dict[str, Any]:
-        """What coba writes beside the results."""
+        """Parameters that coba writes next to the results."""
         plan = self.played.plan
         return {
             "family": "discreet",
@@ -75,7 +75,7 @@ class CobaLearner:
                 "decision must be the id that predict returned; got none. Evaluate with "
                 "learn='on', or begin with a log through Learner.import_log."
             )
-        self.played.hear(decision, reward)
+        self.played.observe(decision, reward)
 
     def _refuse_other_actions(self, actions: Sequence[Any]) -> None:
         plan = self.played.plan

@@ -57,7 +57,7 @@ class ObpPolicy:
         return PolicyType.CONTEXTUAL
 
     def initialize(self) -> None:
-        """Begin anew: nothing is released, and rows that wait are forgotten."""
+        """Start again without releases, and drop waiting rows."""
         self.__init__(self.played.plan, seed=self.played.seed)  # type: ignore[misc]
 
     def select_action(self, context: Floats) -> Floats:
@@ -77,7 +77,7 @@ class ObpPolicy:
         if waiting is None:
             return
         with suppress(DecisionClosed):  # a refused reward raises, and its decision still waits
-            self.played.hear(waiting[0], reward)
+            self.played.observe(waiting[0], reward)
         waiting.popleft()
         if not waiting:
             del self._waiting[key]

@@ -28,7 +28,7 @@ def onnx_model(released: Released) -> Any:
 
     Where the plan reads contexts with ``UnitBall``, the input is ``contexts`` (n, d); otherwise it
     is ``features`` (n, p), as ``plan.features.map`` makes them. The outputs are ``losses`` (n, A),
-    in [0, 1] whatever the plan's outcome is, and ``action`` (n,), the place of the smallest. With
+    in [0, 1] for every outcome of a plan, and ``action`` (n,), the place of the smallest. With
     joint features rows are pairs of context and action, and ``losses`` is (n, 1), without actions.
     The metadata name the actions, the release and its digest.
     """
@@ -64,7 +64,7 @@ def onnx_model(released: Released) -> Any:
     model = helper.make_model(
         made, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=8, producer_name="discreet"
     )
-    helper.set_model_props(model, _told(released))
+    helper.set_model_props(model, _metadata(released))
     checker.check_model(model)
     return model
 
@@ -74,12 +74,12 @@ def save_onnx(released: Released, path: str | Path) -> None:
     write_atomically(Path(path), onnx_model(released).SerializeToString(), mode=0o644)
 
 
-def _told(released: Released) -> dict[str, str]:
-    """What whoever finds the file should know of it."""
+def _metadata(released: Released) -> dict[str, str]:
+    """Metadata of the file."""
     plan, latest = released.plan, released.latest
     assert plan is not None
     assert latest is not None
-    told = {
+    metadata = {
         "plan": latest.plan_digest,
         "release": str(latest.number),
         "digest": latest.digest,
@@ -89,8 +89,8 @@ def _told(released: Released) -> dict[str, str]:
         "unit": str(plan["unit"]),
     }
     if released.actions is not None:
-        told["actions"] = json.dumps([*released.actions], ensure_ascii=False)
-    return told
+        metadata["actions"] = json.dumps([*released.actions], ensure_ascii=False)
+    return metadata
 
 
 def _tensor(helper: Any, name: str, kind: int, shape: list[Any]) -> Any:

@@ -38,7 +38,7 @@ class PlayedRows:
 
     Without a ``seed`` releases are private. With one, draws and noise are those of
     ``evaluate(plan, …, seed=seed)``, so that both report the same loss where the rows come in
-    ``played_order``; such noise protects nobody, and the ledger says so. The plan's ``horizon``
+    ``played_order``; such noise is not private: the ledger has ε = ∞. The plan's ``horizon``
     must then be the number of rows.
     """
 
@@ -87,7 +87,7 @@ class PlayedRows:
         """Decide for one context: a dict, or numbers in the order of the plan's columns."""
         return self.learner.decide(self._read(context), actions=actions)
 
-    def hear(self, decision: int, reward: Any) -> None:
+    def observe(self, decision: int, reward: Any) -> None:
         """Report the reward of a decision, in [0, 1] or in the range that the plan declares."""
         if isinstance(self.plan.outcome, Reward):
             self.learner.observe(decision, reward=reward)

@@ -1,6 +1,6 @@
 """A classifier in the shape of scikit-learn: a plan with full feedback, a learner, its releases.
 
-Which class is right is the loss of every action, so each row tells all losses, and the learner
+The right class fixes the loss of every action, so each row has all losses, and the learner
 behind it is the paper's Supervised. There is no other mechanism here than that of ``Learner``.
 """
 
@@ -14,7 +14,6 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from discreet.adapters.class_probabilities import on_the_simplex
 from discreet.errors import InvalidInput, NotReady
 from discreet.features.number import Number
 from discreet.features.schema import Schema
@@ -33,10 +32,28 @@ from discreet.releases.released import Released
 from discreet.simulate.schema_columns import column_contexts
 from discreet.types import Floats
 
+
+def on_the_simplex(scores: Floats) -> Floats:
+    """The nearest rows with entries of at least 0 that sum to 1; the largest stays the largest.
+
+    [Duchi et al. 2008, Figure 1]
+
+    >>> on_the_simplex(np.array([[0.5, 0.5], [1.5, 0.1], [0.2, -0.4]]))
+    array([[0.5, 0.5],
+           [1. , 0. ],
+           [0.8, 0.2]])
+    """
+    falling = -np.sort(-scores, axis=-1)
+    counts = np.arange(1, scores.shape[-1] + 1)
+    shifts = (np.cumsum(falling, axis=-1) - 1.0) / counts
+    kept = (falling > shifts).sum(axis=-1, keepdims=True)
+    return np.asarray(np.maximum(scores - np.take_along_axis(shifts, kept - 1, axis=-1), 0.0))
+
+
 FROM_LABELS = "from labels"
-"""What ``classes`` is where it is no secret which labels occur."""
+"""The value of ``classes`` where the set of occurring labels is public."""
 NO_LABELS = "no_validation"
-"""What scikit-learn calls rows without labels; None would be labels that were forgotten."""
+"""scikit-learn's word for rows without labels; None would be forgotten labels."""
 
 
 class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -48,12 +65,12 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     high), numbers or one per column, values are clamped to the range; ``features`` may be a
     ``Schema`` or ``UnitBall`` instead; with neither, rows longer than 1 are shortened to 1.
 
-    ``fit`` begins anew and spends ε on its rows. Fitting again tells more about rows that are in
+    ``fit`` starts again and spends ε on its rows. Fitting again reveals more about rows that are in
     both fits, so ``spent_`` adds up all fits of this object; cross-validation is as many fits.
     ``partial_fit`` goes on: its rows must be new ones, and cost ε once. They wait until a batch is
     full, and predictions change with its release. A copy predicts, and cannot go on.
 
-    An int as ``random_state`` makes runs repeatable and protects nobody; ``spent_`` is then ∞.
+    An int as ``random_state`` makes runs repeatable and not private; ``spent_`` is then ∞.
 
     >>> x = np.random.default_rng(0).uniform(-1, 1, size=(2_000, 2))
     >>> y = np.where(x[:, 0] > 0, "yes", "no")
@@ -113,7 +130,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         elif classes is not None and not np.array_equal(self._declared(classes), self.classes_):
             raise InvalidInput(
                 f"classes must be those of the first call, {self.classes_.tolist()}; got others. "
-                "Leave them out, or call fit to begin anew."
+                "Leave them out, or call fit to start again."
             )
         losses = self._losses(labels)
         learner = self._begun(None) if goes_on is None else goes_on
@@ -131,8 +148,8 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def spent_(self) -> float:
         """ε at ``delta`` of a row that was in every fit of this object."""
         check_is_fitted(self, "released_")
-        told: list[Event] = self._told
-        return epsilon(compose(*told), float(self.delta))
+        events: list[Event] = self._events
+        return epsilon(compose(*events), float(self.delta))
 
     @property
     def release_(self) -> Release | None:
@@ -162,11 +179,11 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _checked(self, X: Any, y: Any = NO_LABELS, *, reset: bool) -> tuple[Any, Floats]:
         """Contexts as the plan reads them, and labels as an array."""
         whole = isinstance(self.features, Schema) and is_frame(X)
-        told = {"dtype": np.float64, "reset": reset, "skip_check_array": whole}
+        options = {"dtype": np.float64, "reset": reset, "skip_check_array": whole}
         if y is NO_LABELS:
-            rows, labels = validate_data(self, X, **told), np.empty(0)
+            rows, labels = validate_data(self, X, **options), np.empty(0)
         else:
-            rows, labels = validate_data(self, X, y, **told)
+            rows, labels = validate_data(self, X, y, **options)
             labels = np.asarray(labels)
             check_classification_targets(labels)
         if whole:
@@ -183,7 +200,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return column_contexts(columns, dict(zip(names, rows.T, strict=True))), labels
 
     def _features(self) -> UnitBall | Schema:
-        """How columns become features, by a public rule."""
+        """The public map from columns to features."""
         if self.features is not None:
             if self.bounds is not None:
                 raise InvalidInput(
@@ -250,10 +267,10 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _note(self, learner: Learner) -> None:
         """Keep what is public: releases, and what the learner has charged for them."""
-        told = [*getattr(self, "_told", [])]
+        events = [*getattr(self, "_events", [])]
         if getattr(self, "_learner", None) is not learner:
             self._learner = learner
-            told.append(compose())
+            events.append(compose())
         if learner.ledger.entries:  # a row is in one batch, and all batches cost the same
-            told[-1] = learner.ledger.entries[-1].event
-        self._told, self.released_ = told, learner.released
+            events[-1] = learner.ledger.entries[-1].event
+        self._events, self.released_ = events, learner.released

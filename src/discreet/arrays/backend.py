@@ -14,16 +14,20 @@ from discreet.types import Array
 
 
 def namespace(array: Array) -> Any:
-    """NumPy itself for NumPy arrays, otherwise the compatible namespace."""
-    array = getattr(array, "contexts", array)  # actions that are offered to these contexts
+    """Return NumPy itself for NumPy arrays and numbers, otherwise the compatible namespace.
+
+    Objects that stand for an array have ``__array_namespace__``, as the Array API defines it.
+    """
     if isinstance(array, (np.ndarray, np.generic, float, int)):
         return np
+    if hasattr(array, "__array_namespace__"):
+        return array.__array_namespace__()
     import array_api_compat
 
     return array_api_compat.array_namespace(array)
 
 
-def lift(parameter: Any, like: Array, axes: int = 2) -> Any:
+def per_run(parameter: Any, like: Array, axes: int = 2) -> Any:
     """A parameter of shape (R,) as (R, 1, 1), to broadcast with (..., R, n, A); floats stay."""
     if isinstance(parameter, (float, int)):
         return parameter
@@ -33,12 +37,11 @@ def lift(parameter: Any, like: Array, axes: int = 2) -> Any:
 
 def as_like(values: Any, like: Array) -> Array:
     """Numbers as an array of the same library, floating type and device as ``like``."""
-    if isinstance(like, np.ndarray):
+    if isinstance(like, np.ndarray) or namespace(like) is np:
         return np.asarray(values, dtype=like.dtype)
-    like = getattr(like, "contexts", like)  # actions that are offered to these contexts
-    if isinstance(like, np.ndarray):
-        return np.asarray(values, dtype=like.dtype)
-    if isinstance(values, type(like)):
+    import torch
+
+    if isinstance(values, torch.Tensor):
         return values.to(like.dtype)
     array = np.asarray(values, dtype=np.float64)
     if array.size > _SMALL:
@@ -223,7 +226,7 @@ def row_blocks(rows: int, held: int, like: Array) -> list[slice]:
 
 
 def share_rows(rows: Array, runs: Array) -> bool:
-    """Whether several runs (axis −3) share the same rows."""
+    """Return whether several runs (axis −3) share the same rows."""
     if runs.ndim < 3 or runs.shape[-3] == 1:
         return False
     alone = rows.ndim == 2 and runs.ndim == 3

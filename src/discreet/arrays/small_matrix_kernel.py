@@ -19,7 +19,7 @@ _DOUBLINGS = 300
 
 
 def suits(matrices: Array) -> bool:
-    """Whether the kernels take these matrices (..., p, p)."""
+    """Return whether the kernels take these matrices (..., p, p)."""
     few = triton is not None and matrices.shape[-1] <= LARGEST
     return bool(few and matrices.is_cuda and matrices.element_size() == 4)
 

@@ -14,7 +14,7 @@ from discreet.errors import InvalidInput
 
 T = TypeVar("T")
 PLAIN = (str, int, type(None))
-"""What is compared as it is, and is no parameter."""
+"""Types that are compared as they are, and are no parameters."""
 
 
 def stack(items: Sequence[T]) -> T:

@@ -15,10 +15,10 @@ __all__ = ["definite_solution", "jit", "swept", "tile", "tl", "triton"]
 
 
 def tile(p: int) -> tuple[int, int]:
-    """How many features are kept apart, one or none, and the side of a tile for the others.
+    """The number of separate features, one or none, and the side of a tile for the others.
 
     Sides are powers of two. Data with 16, 32 or 64 columns have one feature more, the constant:
-    beside a tile of their own size it costs little, inside one of twice the size three quarters
+    next to a tile of their own size it costs little, inside one of twice the size three quarters
     would be empty.
     """
     alone = int(p - 1 >= 16 and (p - 1).bit_count() == 1)
@@ -46,8 +46,8 @@ def definite_solution(  # type: ignore[no-untyped-def]
 ):
     """M⁻¹ v and the smallest pivot of a matrix in registers; pivots are at least ``floor``.
 
-    M has a first row of its own: ``head`` and ``border`` beside ``matrix``, as v has ``first``
-    beside ``vector``. Cholesky's factor, sixteen columns at a time, takes the place of the matrix;
+    M has a first row of its own: ``head`` and ``border`` next to ``matrix``, as v has ``first``
+    next to ``vector``. Cholesky's factor, sixteen columns at a time, takes the place of the matrix;
     of the corners on its diagonal it holds the inverses. The first ``blocks`` sixteens count.
     """
     head = tl.maximum(head, floor)

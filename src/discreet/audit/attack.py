@@ -29,7 +29,7 @@ from discreet.releases.statistics import Statistics
 from discreet.validate import whole
 
 Published = Any
-"""What a mechanism publishes: a Release or Fit of ours, an array, a number, or a list of these."""
+"""A published result: a Release or Fit, an array, a number, or a list of these."""
 FALSE_ALARM = 1e-6
 
 
@@ -65,7 +65,7 @@ def attack(
         second: A neighbour of it.
         budget: What the mechanism claims.
         trials: Releases of each batch.
-        rule: How the attacker tells the worlds apart.
+        rule: The attacker's test between the two worlds.
         gaussian: Whether the sharper claim is tested.
         false_alarm: How often the bound may be wrong.
         subject: What the finding calls the mechanism.
@@ -77,7 +77,7 @@ def attack(
     if not budget.private:
         raise InvalidInput(
             f"epsilon must be finite for an attack; got {budget.epsilon!r}. "
-            "Claim what the mechanism is said to keep."
+            "Claim the ε that the mechanism promises."
         )
     if gaussian:
         need_delta(budget, "a Gaussian claim")
@@ -107,11 +107,11 @@ def attack(
 
 def sentence(measured: float, budget: Budget, hits: Hits, alpha: float, verdict: str) -> str:
     """The result in words."""
-    told = {HOLDS: "within the claim", WEAK: "less than it should", FAILS: "above the claim"}
+    comparison = {HOLDS: "within the claim", WEAK: "less than it should", FAILS: "above the claim"}
     return (
         f"hits {hits.first:,} and {hits.second:,} of {hits.trials:,} prove ε ≥ "
         f"{epsilon_text(measured, 3)}, wrong once in {1 / alpha:,.0f}: "
-        f"{told[verdict]} of {epsilon_text(budget.epsilon)}"
+        f"{comparison[verdict]} of {epsilon_text(budget.epsilon)}"
     )
 
 
@@ -119,17 +119,17 @@ def learnt_rule(first: Iterable[Published], second: Iterable[Published]) -> Rule
     """Fisher's linear rule between pilot releases of two worlds.
 
     Numbers that never vary inside a world but differ between worlds get all the weight: a
-    release without noise is told apart for certain.
+    release without noise identifies its world with certainty.
     """
     one, two = (np.stack([numbers(release) for release in world]) for world in (first, second))
     centre = (one.mean(axis=0) + two.mean(axis=0)) / 2
     spread = np.sqrt((one.var(axis=0) + two.var(axis=0)) / 2)
-    apart = two.mean(axis=0) - one.mean(axis=0)
-    size = np.where(spread > 0, spread, np.abs(apart))
+    difference = two.mean(axis=0) - one.mean(axis=0)
+    size = np.where(spread > 0, spread, np.abs(difference))
     size = np.where(size > 0, size, 1.0)
     pooled = (np.cov(one / size, rowvar=False) + np.cov(two / size, rowvar=False)) / 2
     pooled = np.atleast_2d(pooled) + 1e-6 * np.eye(one.shape[1])
-    weights = np.linalg.solve(pooled, apart / size) / size
+    weights = np.linalg.solve(pooled, difference / size) / size
     return Rule(lambda release: float((numbers(release) - centre) @ weights), 0.0)
 
 

@@ -2,17 +2,102 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from markupsafe import Markup
 
-from discreet.audit.audit_picture import bound_name, bounds_picture
 from discreet.audit.finding import FAILS, HOLDS, WEAK, Finding
 from discreet.formatting import epsilon_text
+from discreet.lab.report.figure_style import Drawing, plain
 from discreet.lab.report.tables import Table
 from discreet.pages import rendered
+
+PROVEN, REFUTED, HALVED = "#1A80C4", "#B3261E", "#D55E00"
+_WIDEST = 2.5
+"""Shares of the claim beyond this are drawn at the edge."""
+
+
+def bounds_picture(findings: Sequence[Finding]) -> Drawing:
+    """A row per mechanism, a column per ε; everything as a share of the claim."""
+    shown = [each for each in findings if each.measured is not None]
+    names = list(dict.fromkeys(bound_name(each) for each in shown))
+    levels = sorted({each.claimed for each in shown if each.claimed is not None})
+    size = (4.2 + 2.4 * len(levels), 1.4 + 0.27 * len(names))
+    return Drawing(size, partial(_draw, shown, names, levels))
+
+
+def bound_name(finding: Finding) -> str:
+    """The subject of a row: the mechanism, or the event in a run."""
+    return finding.question if finding.part == "transcript" else finding.subject
+
+
+def _draw(shown: Any, names: list[str], levels: list[float], figure: Any, ink: str) -> None:
+    axes = figure.subplots(1, len(levels), squeeze=False, sharey=True)[0]
+    for axis, level in zip(axes, levels, strict=True):
+        axis.axvspan(0.0, 1.0, color=ink, alpha=0.07, linewidth=0)
+        axis.axvline(1.0, color=ink, linewidth=1.4, label="claimed")
+        for finding in shown:
+            if finding.claimed == level:
+                _bar(axis, finding, names.index(bound_name(finding)), ink)
+        axis.set_title(f"claimed ε = {epsilon_text(level)}", fontsize=10)
+        axis.set_xlim(0.0, _WIDEST)
+        axis.set_xticks([0.0, 0.5, 1.0, 1.5, 2.0], ["0", "½", "1", "1½", "2"])
+        axis.set_xlabel("share of the claim", fontsize=9)
+        axis.set_yticks(range(len(names)), names, fontsize=9)
+        axis.tick_params(axis="y", length=0)
+        plain(axis, ink)
+    axes[0].set_ylim(len(names) - 0.4, -0.6)
+    drawn: dict[str, Any] = {}
+    for axis in axes:
+        handles, labels = axis.get_legend_handles_labels()
+        drawn |= dict(zip(labels, handles, strict=True))
+    figure.legend(
+        drawn.values(),
+        drawn,
+        loc="outside lower center",
+        ncols=3 if len(levels) > 1 else 2,
+        frameon=False,
+        fontsize=9,
+    )
+
+
+def _bar(axis: Any, finding: Finding, row: int, ink: str) -> None:
+    claim = finding.claimed
+    failed = finding.verdict == FAILS
+    colour = REFUTED if failed else PROVEN
+    label = "proven, above the claim" if failed else "proven by the attacker"
+    axis.barh(row, _share(finding.measured, claim), 0.5, color=colour, label=label)
+    marks = (
+        (finding.attainable, "|", ink, "what a correct release shows"),
+        (finding.exact, "D", ink, "exact"),
+        (finding.halved, "x", HALVED, "half the noise would have shown"),
+    )
+    for value, marker, shade, text in marks:
+        if value is not None and value > 0.0:
+            hollow = {"markerfacecolor": "none"} if marker == "D" else {}
+            axis.plot(
+                _share(value, claim),
+                row,
+                marker,
+                color=shade,
+                markersize=5 if marker != "|" else 9,
+                markeredgewidth=1.4,
+                label=text,
+                linestyle="",
+                clip_on=False,
+                **hollow,
+            )
+
+
+def _share(value: float | None, claim: float | None) -> float:
+    if value is None or not claim or math.isnan(value):
+        return 0.0
+    return min(value / claim, _WIDEST)
+
 
 SHOWN = {"black box": "Single releases", "transcript": "Whole runs of a learner"}
 
@@ -75,7 +160,7 @@ def _answers(findings: Sequence[Finding]) -> list[dict[str, Any]]:
     """A table for each part of the audit, and how many of its questions hold."""
     parts = []
     for part in dict.fromkeys(each.part for each in findings):
-        asked = [each for each in findings if each.part == part]
+        shown = [each for each in findings if each.part == part]
         rows = [
             (
                 each.subject,
@@ -84,12 +169,12 @@ def _answers(findings: Sequence[Finding]) -> list[dict[str, Any]]:
                 _verdict(each.verdict),
                 each.said,
             )
-            for each in asked
+            for each in shown
         ]
         head = ["mechanism", "ε", "question", "verdict", "found"]
-        kept = sum(each.verdict == HOLDS for each in asked)
+        kept = sum(each.verdict == HOLDS for each in shown)
         table = Table("", head, rows, "small answers")
-        parts.append({"part": part, "kept": kept, "asked": len(asked), "table": table})
+        parts.append({"part": part, "kept": kept, "asked": len(shown), "table": table})
     return parts
 
 

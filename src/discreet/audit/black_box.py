@@ -64,7 +64,7 @@ def trials_for(subject: Subject) -> int:
 def black_box(
     subject: Subject, alpha: float, trials: int = 0, noise: Noise | None = None, name: str = ""
 ) -> Finding:
-    """What hits prove about one subject."""
+    """The lower bound on ε that hits prove for one subject."""
     trials = trials or trials_for(subject)
     make = _gaussian_plan if subject.ridge else _PLANS[subject.mechanism]
     plan = make(subject, trials)
@@ -164,7 +164,7 @@ def _spread_draws(objective: Objective) -> np.ndarray[Any, Any]:
 
 
 def _best_threshold(cases: Any, subject: Subject, trials: int) -> float:
-    """Where expected hits prove most, of the mechanism as declared and of half its noise."""
+    """The threshold at which expected hits prove most, with the declared noise and half of it."""
     candidates = np.quantile(np.concatenate(cases[0]), np.linspace(0.05, 0.95, 91))
 
     def proven(threshold: float) -> float:
@@ -187,9 +187,9 @@ def _choice_plan(subject: Subject, trials: int) -> AttackPlan:
     first, second = subject.worst_pair()
 
     def rate(world: Batch, sharper: float) -> float:
-        asked = Chosen()
-        subject.fit(world, asked)
-        logits = -sharper * asked.scores / asked.scale
+        noise = Chosen()
+        subject.fit(world, noise)
+        logits = -sharper * noise.scores / noise.scale
         law = np.exp(logits - logits.max())
         return float(law[0] / law.sum())
 

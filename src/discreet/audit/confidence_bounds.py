@@ -7,7 +7,7 @@ were fixed in advance. Hits in the second world over hits in the first bound ε 
 - for a Gaussian claim, Φ⁻¹(P₂(S)) − Φ⁻¹(P₁(S)) ≤ μ, which is turned into ε at δ.
 
 Rates are replaced by one-sided Clopper–Pearson limits, half of the error probability each, so
-a bound is wrong with at most the stated probability, whatever the release looks like.
+a bound is wrong with at most the stated probability, for every distribution of releases.
 [Clopper and Pearson 1934; Kairouz et al. 2015; Nasr et al. 2023]
 """
 
@@ -22,7 +22,7 @@ from discreet.privacy.budget import Budget
 
 @dataclass(frozen=True)
 class Hits:
-    """How often the attacker said "second world", of ``trials`` releases of each world."""
+    """Counts of the answer "second world", of ``trials`` releases of each world."""
 
     first: int
     second: int
@@ -104,7 +104,7 @@ def gaussian_hits(shift: float, trials: int) -> Hits:
 def unlucky(
     declared: Hits, proven: Callable[[Hits], float], alpha: float, points: float = math.inf
 ) -> float:
-    """What the attack proves of the declared mechanism with bad luck, of probability ``alpha``.
+    """The bound that the attack proves of the declared mechanism with probability 1 − ``alpha``.
 
     Hits are nearly normal, so the losses of the two worlds add up as the root of squares. Declared
     rates that were averaged over so many ``points`` have an error of their own.

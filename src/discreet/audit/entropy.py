@@ -1,10 +1,10 @@
-"""Where noise comes from: the entropy of the operating system, and nothing else.
+"""The source of noise: the entropy of the operating system, and nothing else.
 
-In a process of its own the entropy is replaced by a known stream. Then every draw must repeat,
-whatever the clock, the process and the generators of Python and NumPy say, and must change with
-the stream; each entry must have words of its own, and use all the bits of a word that a float can
-hold. OpenDP draws inside its own library, so there a stand-in is asked: its numbers, large ones
-too, must be passed on as they are.
+In a separate process a known stream replaces the entropy. Then every draw must repeat for every
+state of the clock, the process and the generators of Python and NumPy, and must change with the
+stream. Each entry must use separate words, and all the bits of a word that a float can hold.
+OpenDP draws inside its own library, so a stand-in replaces it: its numbers, large ones too, must
+be returned unchanged.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from discreet.audit.finding import FAILS, HOLDS, Finding
-from discreet.audit.fresh_process import in_fresh_process
+from discreet.audit.noise_sources import in_fresh_process
 from discreet.audit.subjects import Subject
 from discreet.privacy.noise import Noise, SecureNoise
 
@@ -52,28 +52,28 @@ class Stream:
 
 
 class StandIn:
-    """OpenDP's measurements with numbers of the stream: ``asked`` and ``told`` are kept."""
+    """OpenDP's measurements with numbers of the stream: ``calls`` and ``results`` are kept."""
 
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
-        self.asked: list[tuple[Any, float]] = []
-        self.told: list[Any] = []
+        self.calls: list[tuple[Any, float]] = []
+        self.results: list[Any] = []
 
     def gaussian(self, *space: Any, scale: float, k: int = 0, **_: Any) -> Callable[[Any], Any]:  # noqa: ARG002
         def draw(values: Any) -> Any:
             words = np.frombuffer(self._stream(8 * len(values)), dtype=np.int64)
             drawn = [int(word / 2.0**63 * FAR * scale) for word in words]
-            self.asked.append((list(values), scale))
-            self.told.append(drawn)
+            self.calls.append((list(values), scale))
+            self.results.append(drawn)
             return drawn
 
         return draw
 
     def noisy_max(self, *space: Any, scale: float, **_: Any) -> Callable[[Any], Any]:  # noqa: ARG002
         def draw(scores: Any) -> int:
-            self.asked.append((list(scores), scale))
-            self.told.append(int.from_bytes(self._stream(8), "little") % len(scores))
-            return int(self.told[-1])
+            self.calls.append((list(scores), scale))
+            self.results.append(int.from_bytes(self._stream(8), "little") % len(scores))
+            return int(self.results[-1])
 
         return draw
 
@@ -133,23 +133,23 @@ def wrong_with(noise: Noise) -> list[str]:
 
 
 def _not_passed_on(noise: Noise) -> list[str]:
-    """What OpenDP drew must be what is returned, asked for in the right place and scale."""
+    """Draws of OpenDP must be returned unchanged, at the right location and scale."""
     found = []
     with known(Stream(3), 1000) as stand_in:
         scales = np.array([SCALE, 2.0**19])  # the second is below what the fast sampler serves
         returned = noise.gaussian("any", (200, 2), scales)
         for column, scale in enumerate(scales):
-            told = [
-                t for t, (_, s) in zip(stand_in.told, stand_in.asked, strict=True) if s == scale
+            results = [
+                t for t, (_, s) in zip(stand_in.results, stand_in.calls, strict=True) if s == scale
             ]
             fast = getattr(noise, "fast", False) and scale == SCALE
-            if not fast and [returned[:, column].tolist()] != told:
+            if not fast and [returned[:, column].tolist()] != results:
                 found.append("gaussian: what the exact sampler drew is not what is added")
-        if any(any(values) for values, _ in stand_in.asked):
+        if any(any(values) for values, _ in stand_in.calls):
             found.append("gaussian: the exact sampler was given data")
-        stand_in.asked.clear()
+        stand_in.calls.clear()
         chosen = [int(noise.choose("any", np.arange(1000), 300.0)) for _ in range(5)]
-        if chosen != stand_in.told[-5:] or {scale for _, scale in stand_in.asked} != {300.0}:
+        if chosen != stand_in.results[-5:] or {scale for _, scale in stand_in.calls} != {300.0}:
             found.append("choose: what the exact sampler chose is not what is returned")
     return found
 

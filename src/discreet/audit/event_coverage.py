@@ -32,15 +32,15 @@ _BEND = 0.25
 
 
 def covered(subject: Subject) -> Finding:
-    """What a record costs by what it touches, against what the event says and the claim."""
+    """Compare the cost of a record, from the noise it meets, with the event and the claim."""
     subject = replace(subject, actions=MANY)
     worst, kept = 0.0, True
     for policy in subject.policies:
         plan = subject.plan(policy)
         delta = plan.budget.delta
-        said = epsilon_of([to_json(plan.mechanism.event)], delta)
+        declared = epsilon_of([to_json(plan.mechanism.event)], delta)
         found = _cost(subject, plan.mechanism, delta)
-        kept &= found <= min(said, subject.epsilon) * (1.0 + AGREE)
+        kept &= found <= min(declared, subject.epsilon) * (1.0 + AGREE)
         kept &= _sampler_is_paid(subject, plan.mechanism)
         worst = max(worst, found)
     return Finding(
@@ -86,13 +86,13 @@ def _sampler_is_paid(subject: Subject, mechanism: Any) -> bool:
 
 def _choice_cost(subject: Subject, mechanism: Any) -> float:
     """Twice the largest move of a score over the scale of the choice."""
-    asked = []
+    fits = []
     for batch in (*subject.worst_pair(), subject.record([0.0], 0.0, None)):
         noise = Chosen()
         mechanism.fit(batch, noise)
-        asked.append(noise)
-    moved = max(float(np.abs(one.scores - two.scores).max()) for one in asked for two in asked)
-    return 2.0 * moved / min(each.scale for each in asked)
+        fits.append(noise)
+    moved = max(float(np.abs(one.scores - two.scores).max()) for one in fits for two in fits)
+    return 2.0 * moved / min(each.scale for each in fits)
 
 
 def _objective_cost(subject: Subject, mechanism: Any, delta: float) -> float:
@@ -123,7 +123,7 @@ def _objective_cost(subject: Subject, mechanism: Any, delta: float) -> float:
 
 
 def _touched(subject: Subject, objective: Objective) -> int:
-    """How many blocks another loss moves: 1, or all A where all losses are heard."""
+    """The number of blocks that another loss moves: 1, or all A with full information."""
     one, two = (objective.fit(subject.record([1.0], loss)) for loss in (0.0, 1.0))
     return int((np.abs(one - two).max(axis=-1) > 0.0).sum())
 

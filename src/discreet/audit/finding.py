@@ -1,4 +1,4 @@
-"""What an audit says: one row per question, with a verdict."""
+"""Findings of an audit: one row per question, with a verdict."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ HOLDS, WEAK, FAILS = "holds", "weak", "FAILS"
 POWER = 0.7
 """An attack that shows less than this share of what it should has lost its power."""
 ROUNDING = 1e-6
-"""Relative room for floating-point rounding where two exact numbers are compared."""
+"""Relative tolerance for floating-point rounding where two exact numbers are compared."""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
-"""Gaussian releases, exactly: how far apart one record can move them, in standard deviations.
+"""Gaussian releases, exactly: the largest move by one record, in standard deviations.
 
-The noise of a release is a linear function of standard draws, so the shipped fit, asked with one
-draw at a time, tells the covariance of what an attacker reads. Without noise it tells the mean.
+The noise of a release is a linear function of standard draws, so the shipped fit with one draw
+at a time gives the covariance of what an attacker reads. Without noise it gives the mean.
 An optimiser over neighbouring records then looks for the largest distance: both feedbacks, equal
 and different actions, void slots, through the integers of a private release.
 """
@@ -22,7 +22,12 @@ from discreet.audit.finding import FAILS, HOLDS, WEAK, Finding, exact_verdict, w
 from discreet.audit.noise_sources import Chosen
 from discreet.audit.release_reading import GramReader, RidgeReader, reader_of
 from discreet.audit.subjects import Subject
+from discreet.control import Control
+from discreet.plan import Plan
+from discreet.privacy.budget import Budget
 from discreet.privacy.events import Composed, Event, Gaussian
+from discreet.privacy.ledger import Ledger
+from discreet.private_release import private_release
 from discreet.rows.batch import Batch
 
 Distance = Callable[[Batch, Batch], float]
@@ -69,7 +74,7 @@ class GaussianRelease:
     def mean(self, record: Batch) -> np.ndarray[Any, Any]:
         """The statistics of a batch with this record, without noise.
 
-        They are kept: a search moves one of two records at a time, and asks for both.
+        They are kept: a search moves one of two records at a time, and needs both.
         """
         key = (record.features.tobytes(), record.losses.tobytes(), record.observed.tobytes())
         if key not in self._means:
@@ -161,7 +166,7 @@ def _first_losses(subject: Subject, rng: Any, start: int) -> Any:
         return (1.0 - np.eye(subject.n_actions))[[0, start % 2]]
     if (
         start == 0
-    ):  # opposite ones: alike they are a local maximum where losses are told beside rows
+    ):  # opposite ones: equal ones are a local maximum where losses are published next to rows
         return np.repeat([[1.0], [0.0]], subject.n_actions, axis=1)
     return rng.random((2, subject.n_actions))
 
@@ -180,7 +185,7 @@ def _loss_choices(subject: Subject) -> list[Any]:
 
 
 def exact_gaussian(subject: Subject, starts: int = 3) -> Finding:
-    """The largest distance beside the declared one, and the ε that it implies."""
+    """The largest distance compared with the declared one, and the ε that it implies."""
     declared = shift_of(subject.calibrated.event)
     release = GaussianRelease(subject, SLOTS if subject.earlier else 1)
     found = largest_distance(subject, release.distance, starts)
@@ -199,7 +204,7 @@ def exact_gaussian(subject: Subject, starts: int = 3) -> Finding:
 
 
 def exact_gram(subject: Subject, starts: int = 3) -> Finding:
-    """The largest distance of the Gram beside a perturbed objective, at its share of the budget."""
+    """The largest distance of a perturbed objective's Gram, at its share of the budget."""
     release = GaussianRelease(subject, gram_only=True)
     declared = 1.0 / release.mechanism.event.events[-1].multiplier
     found = largest_distance(subject, release.distance, starts)
@@ -225,3 +230,62 @@ def _said(found: float, declared: float) -> str:
         f"worlds lie {found:.5f} standard deviations apart at most, {declared:.5f} are declared: "
         f"a share of {found / declared:.5f}"
     )
+
+
+ANSWERS = (0.0, 0.5, 1.0, None)
+"""Losses, and silence; a squared distance is convex in losses, so its largest is at their ends."""
+_DRAW = "part losses"
+
+
+def exact_parts(subject: Subject) -> Finding:
+    """The largest move of both parts' sums compared with the declared one, and the total ε."""
+    plan = subject.plan(control=Control(0.5))
+    assert plan.loss_sums is not None
+    still = _part_sums(plan, None, None)
+    columns = []
+    for draw in np.eye(4).reshape(4, 2, 2):
+        columns.append(_part_sums(plan, None, None, Chosen({_DRAW: draw})) - still)
+    covariance = np.array(columns).T @ np.array(columns)
+    worlds = {each: _part_sums(plan, *each) for each in itertools.product(ANSWERS, ANSWERS)}
+    found = max(
+        _distance(covariance, worlds[one] - worlds[two])
+        for one, two in itertools.product(worlds, repeat=2)
+        if (one[0] == two[0]) != (one[1] == two[1])  # one record is replaced, in its part
+    )
+    declared = shift_of(plan.loss_sums.event)
+    fit = shift_of(plan.mechanism.event)
+    exact = gaussian_epsilon(math.hypot(fit, found), plan.budget.delta)
+    tight = WEAK if found < TIGHT * declared else HOLDS
+    beyond = FAILS if exact_verdict(found, declared) == FAILS else tight
+    return Finding(
+        "exact",
+        subject.name,
+        "losses of policy and control",
+        worst([beyond, exact_verdict(exact, subject.epsilon)]),
+        f"one record moves them by {found:.5f} standard deviations at most, {declared:.5f} are "
+        "declared; ε is that of fit and sums together",
+        claimed=subject.epsilon,
+        exact=exact,
+        level=subject.epsilon,
+    )
+
+
+def _part_sums(plan: Plan, policy: Any, control: Any, noise: Chosen | None = None) -> Any:
+    """The four numbers of a release of two records, who answer this."""
+    answers = [policy, control]
+    losses = np.array([[answer or 0.0] * plan.n_actions for answer in answers])
+    observed = np.zeros(losses.shape, dtype=bool)
+    observed[:, 0] = [answer is not None for answer in answers]
+    features = plan.features.map(np.zeros((2, plan.features.p - 1)))
+    batch = Batch(features, losses, observed, np.array([False, True]))
+    unpaid = Ledger(Budget.none())
+    made, _ = private_release(plan, noise or Chosen(), batch, plan.nothing_released(), unpaid)
+    assert made.part_losses is not None
+    return made.part_losses.sums.reshape(4)
+
+
+def _distance(covariance: Any, moved: Any) -> float:
+    """Standard deviations; ∞ if something moves that has no noise."""
+    if np.linalg.matrix_rank(covariance) < len(moved):
+        return math.inf if np.any(moved) else 0.0
+    return float(math.sqrt(moved @ np.linalg.solve(covariance, moved)))

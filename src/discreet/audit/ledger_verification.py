@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.audit.second_accountant import AGREE, Recomputed, agree, recompute
-from discreet.billboard.fetched_documents import (
+from discreet.client.fetched_documents import (
     address_of,
     fetch_object,
     is_address,
@@ -85,7 +85,7 @@ def _saved(path: str) -> Mapping[str, Any]:
 
 def _of_chain(contents: list[bytes]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     """Return the ledger that published documents imply, with the budget of the genesis."""
-    from discreet.billboard.chain import Chain
+    from discreet.client.chain import Chain
 
     # The reader must know the operator's key; here it only links the chain.
     chain = Chain(str(json.loads(contents[0]).get("key"))).extended(contents)

@@ -8,6 +8,7 @@ versions.
 
 from __future__ import annotations
 
+import math
 import os
 import tempfile
 from dataclasses import dataclass, field, replace
@@ -19,7 +20,6 @@ import numpy as np
 
 from discreet.audit.noise_sources import Chosen
 from discreet.audit.release_reading import RidgeReader, reader_of
-from discreet.audit.scenarios import Scenario, Version
 from discreet.audit.subjects import DEFAULT_PLAN, DELTA
 from discreet.features.unit_ball import UnitBall
 from discreet.learner import Learner
@@ -31,13 +31,53 @@ from discreet.privacy.noise import Noise, SecureNoise
 from discreet.releases.released import Released
 from discreet.rows.batch import Batch
 
+_FAR = [-0.75, math.sqrt(7.0) / 4]
+"""Unit context at c·c' = −¾ of (1, 0): with losses 1 and 0 the worst pair of one action."""
+
+
+@dataclass(frozen=True)
+class Version:
+    """One possible content of the record in question; ``loss`` None is silence."""
+
+    context: tuple[float, ...]
+    loss: float | None
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """Two streams that differ in the record of one slot, and the mechanism that meets them."""
+
+    name: str
+    slot: int
+    first: Version
+    second: Version
+    interrupted: bool = False
+    mechanism: str = "ridge-structured"
+
+
+_USUAL = (Version((1.0, 0.0), 1.0), Version(tuple(_FAR), 0.0))
+_OPPOSITE = Version((-1.0, 0.0), 0.0)
+_ACROSS = (_USUAL[0], Version((0.0, 1.0), 0.0))
+"""The worst pair of one action where responses have half the noise."""
+SCENARIOS = (
+    Scenario("a record of the first batch", 0, *_USUAL),
+    Scenario("a record of the last batch that is fitted", 4, *_USUAL),
+    Scenario("a record of the batch that is never fitted", 7, *_USUAL),
+    Scenario("opposite contexts, which may change the action", 3, _USUAL[0], _OPPOSITE),
+    Scenario("an answer against silence", 1, _USUAL[0], Version((1.0, 0.0), None)),
+    Scenario("through a save, a crash and a reload", 0, *_USUAL, interrupted=True),
+    Scenario("a record of the last batch that is fitted", 4, *_ACROSS, mechanism=DEFAULT_PLAN),
+    Scenario("through a save, a crash and a reload", 0, *_ACROSS, True, DEFAULT_PLAN),
+)
+
+
 ACTIONS, DIMENSION, FIRST = 2, 2, 2
 ROUNDS = 2 + 4 + 2
 """Batches of 2 and 4 records that are fitted, and a last one of 2 that is not."""
 
 
 _IN_MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-"""Where files that live for a millisecond need not wait for a disk."""
+"""A folder in memory, where short-lived files need not wait for a disk."""
 
 
 class SameDraws:
@@ -87,8 +127,8 @@ class Play:
         for number, length in enumerate(self.plan.schedule.lengths(), start=1):
             rows = np.arange(start, start + length)
             decided = learner.decide(contexts[rows])
-            heard = ~(silent & (rows == self.scenario.slot)) & decided.stored
-            learner.observe(decided.id[heard], losses[rows, decided.action][heard])
+            observed_rows = ~(silent & (rows == self.scenario.slot)) & decided.stored
+            learner.observe(decided.id[observed_rows], losses[rows, decided.action][observed_rows])
             if self.plan.schedule.fitted(number):
                 if self.scenario.interrupted and self.scenario.slot in rows:
                     learner = self._crash_and_reload(learner)
@@ -99,7 +139,7 @@ class Play:
 
     def _crash_and_reload(self, learner: Learner) -> Learner:
         """Saved and loaded; the first release dies while it draws noise, the second succeeds."""
-        learner = self._reload(learner, Dying(fast=True))  # nobody sees what it draws
+        learner = self._reload(learner, Dying(fast=True))  # its draws are not published
         learner.close()
         try:
             learner.release()
@@ -142,8 +182,10 @@ class Play:
         sigma, parts = self._own_reader.sigma, self._own_reader.parts
         directions = np.zeros((sigma.size, len(parts)))
         for column, part in enumerate(parts):
-            apart = (two - one)[part] / sigma[part]
-            directions[part, column] = apart / sigma[part] / (np.linalg.norm(apart) or 1.0)
+            difference = (two - one)[part] / sigma[part]
+            directions[part, column] = (
+                difference / sigma[part] / (np.linalg.norm(difference) or 1.0)
+            )
         return np.concatenate([each @ directions for each in left])
 
     @cached_property
@@ -154,15 +196,15 @@ class Play:
         return next(number for number in numbers if slot < schedule.start(number + 1))
 
     def statistics(self, version: Version, released: Released) -> np.ndarray[Any, Any]:
-        """What the record adds to its batch, after the releases before it."""
+        """The statistics that the record adds to its batch, after the releases before it."""
         past = self._past(released, self.batch)
-        heard = np.array([version.loss is not None])
+        observed_rows = np.array([version.loss is not None])
         losses = np.full((1, ACTIONS), version.loss or 0.0)
-        rows = self._rows(past, np.array([version.context]), losses, heard)
+        rows = self._rows(past, np.array([version.context]), losses, observed_rows)
         return self._silent(rows, self.plan.schedule.length(self.batch), past)
 
     def _past(self, released: Released, number: int) -> Released:
-        """What was public before this batch: of one run the same object, with what it computed."""
+        """The releases before this batch: of one run the same object, with what it computed."""
         whole, past = self._pasts.get(number, (None, None))
         if past is None or whole is not released:
             past = replace(released, items=released.items[: number - 1])
@@ -173,13 +215,13 @@ class Play:
     def _pasts(self) -> dict[int, tuple[Released, Released]]:
         return {}
 
-    def _rows(self, past: Released, contexts: Any, losses: Any, heard: Any) -> Batch:
+    def _rows(self, past: Released, contexts: Any, losses: Any, observed_rows: Any) -> Batch:
         """Records with the actions that the policy takes after these releases."""
         features = self.plan.features.map(contexts)
         actions = self.plan.played_policy.sample(
             past, features, SameDraws().random((len(features), 2))
         )
-        observed = (np.arange(ACTIONS) == actions[:, None]) & heard[:, None]
+        observed = (np.arange(ACTIONS) == actions[:, None]) & observed_rows[:, None]
         return Batch(features, losses.astype(float), observed)
 
     def _silent(self, rows: Batch, length: int, past: Released) -> np.ndarray[Any, Any]:

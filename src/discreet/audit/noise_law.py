@@ -12,9 +12,8 @@ import numpy as np
 
 from discreet.audit.confidence_bounds import clopper_pearson
 from discreet.audit.finding import FAILS, HOLDS, Finding
-from discreet.audit.fresh_process import in_fresh_process
 from discreet.audit.gaussian import GaussianRelease
-from discreet.audit.noise_sources import Chosen, Replayed, Trials
+from discreet.audit.noise_sources import Chosen, Replayed, Trials, in_fresh_process
 from discreet.audit.objective import Objective
 from discreet.audit.subjects import Subject
 from discreet.oracles.mechanisms.legal_rows import GRID
@@ -31,7 +30,7 @@ FAR = 3.5
 _AT_ONCE = 100_000
 """Numbers that are drawn and solved for together."""
 STATEMENTS = {"scale_and_shape": 3, "independence": 8, "grid": 4, "choice": 2, "tails": 7}
-"""How many statements each question makes, for the error budget of a suite."""
+"""The number of statements of each question, for the error budget of a suite."""
 
 
 def standard_draws(subject: Subject, noise: Noise, releases: int = 0) -> Floats:
@@ -99,7 +98,7 @@ def independence(
     """No correlation between entries, between releases, between fits or between processes.
 
     Neither of the draws nor of their magnitudes: noise with a sign of its own and the size of
-    another's is uncorrelated, and tells that size.
+    another's is uncorrelated, and has that size.
     """
     seen = [normal_scores(subject, each) for each in in_processes(subject, noise or SecureNoise())]
     failed = []
@@ -159,7 +158,7 @@ def uncorrelated(draws: Floats, alpha: float) -> bool:
 def tails(
     subject: Subject, alpha: float, count: int, noise: Noise | None = None, name: str = ""
 ) -> Finding:
-    """How many of ``count`` draws lie beyond four to five deviations: neither too few nor too many.
+    """The number of ``count`` draws beyond four to five deviations: neither too few nor too many.
 
     With 300,000 draws 19 are expected beyond four; one or none, as where noise is cut off there,
     has probability 1e-7. Beyond five 0.2 are expected: that count sees tails that are too heavy.
@@ -183,12 +182,12 @@ def tails(
     kept = (poisson.cdf(far, expected) > alpha) & (poisson.sf(far - 1, expected) > alpha)
     gaps = subject.pooled and not no_gaps(large, alpha)
     counted = zip(TAILS, far, expected, strict=True)
-    said = ", ".join(f"{n} beyond {at:g}σ ({mean:.1f} expected)" for at, n, mean in counted)
+    text = ", ".join(f"{n} beyond {at:g}σ ({mean:.1f} expected)" for at, n, mean in counted)
     return _finding(
         subject,
         f"tails of the noise{name}",
         bool(kept.all()) and not gaps,
-        f"{drawn:,} draws: {said}{', with gaps between them' * gaps}",
+        f"{drawn:,} draws: {text}{', with gaps between them' * gaps}",
         alpha,
     )
 
@@ -203,7 +202,7 @@ def _draws_of(subject: Subject, noise: Noise, fits: int) -> list[Floats]:
 
 
 def grid(subject: Subject, alpha: float, noise: Noise | None = None, name: str = "") -> Finding:
-    """Noisy sums are whole numbers, and no bit below their noise says anything, for any batch.
+    """Noisy sums are whole numbers, and no bit below their noise depends on the batch.
 
     Each batch is judged by itself, so both meet the same noise.
     """
@@ -248,7 +247,7 @@ def uniform_bits(steps: Floats, scale: float, alpha: float) -> bool:
 
 
 def no_value_twice(steps: Floats, scale: float, alpha: float) -> bool:
-    """Whether no number of a column (T, k) repeats: noise that leaps over values soon does.
+    """Return whether no number of a column (T, k) repeats: noise that leaps over values soon does.
 
     Two draws agree with probability 1/(2√π·scale) at most; so many columns are read that one of
     their pairs agrees with probability α at most.
@@ -260,7 +259,7 @@ def no_value_twice(steps: Floats, scale: float, alpha: float) -> bool:
 
 
 def no_gaps(sizes: Floats, alpha: float) -> bool:
-    """Whether far draws lie anywhere, not where a normal number made of 52 random bits can be.
+    """Return whether far draws also lie where no normal number made of 52 random bits can be.
 
     There 2^52·Φ(−|x|) is a whole number and a half; on all integers its fraction is uniform, and
     the mean of n cosines exceeds √(log(2/α)/n) with probability α at most.
@@ -273,35 +272,35 @@ def no_gaps(sizes: Floats, alpha: float) -> bool:
 
 
 def choice(subject: Subject, alpha: float, noise: Noise | None = None) -> Finding:
-    """The first function is chosen as often as the exponential mechanism says, in two worlds."""
-    kept, said = [], []
+    """The first function is chosen as often as its probability requires, in two worlds."""
+    kept, rates = [], []
     for world in subject.worst_pair():
-        asked = Chosen()
-        subject.fit(world, asked)
-        law = np.exp(-(asked.scores - asked.scores.min()) / asked.scale)
+        fitted = Chosen()
+        subject.fit(world, fitted)
+        law = np.exp(-(fitted.scores - fitted.scores.min()) / fitted.scale)
         drawn = Trials(noise or SecureNoise(), 2 * RELEASES).choose(
-            "finite class", asked.scores, np.asarray(asked.scale)
+            "finite class", fitted.scores, np.asarray(fitted.scale)
         )
         rate, hits = float(law[0] / law.sum()), int((drawn == 0).sum())
         low, high = clopper_pearson(hits, drawn.size, alpha / 2)
         kept.append(low <= rate <= high)
-        said.append(f"{hits:,} times of {drawn.size:,}, expected {rate * drawn.size:,.0f}")
+        rates.append(f"{hits:,} times of {drawn.size:,}, expected {rate * drawn.size:,.0f}")
     return _finding(
         subject,
         "how often a function is chosen",
         all(kept),
-        f"the first function: {'; '.join(said)}",
+        f"the first function: {'; '.join(rates)}",
         alpha,
     )
 
 
-def _finding(subject: Subject, question: str, kept: bool, said: str, alpha: float) -> Finding:
+def _finding(subject: Subject, question: str, kept: bool, text: str, alpha: float) -> Finding:
     return Finding(
         "noise",
         subject.name,
         question,
         HOLDS if kept else FAILS,
-        said,
+        text,
         trials=RELEASES,
         alpha=alpha,
         level=subject.epsilon,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -81,7 +82,7 @@ class Replayed(_Passed):
     """Draws of ``source`` that a second world meets again, after ``rewind``.
 
     Rates of two worlds are bounded one by one, so their releases may share noise: within a world
-    they do not. A draw that was not asked for in the same words before is made anew, and so are
+    they do not. A draw with a name or shape that was not used before is made again, and so are
     draws of other laws, which cost little.
     """
 
@@ -105,9 +106,9 @@ class Replayed(_Passed):
 
 @dataclass
 class DrawnAhead(_Passed):
-    """Draws of ``source`` for ``runs`` runs at once, each handed out once.
+    """Draws of ``source`` for ``runs`` runs at once, each used once.
 
-    To ask OpenDP takes as long as ten of its draws.
+    A call of OpenDP takes as long as ten of its draws.
     """
 
     runs: int
@@ -125,7 +126,7 @@ class Chosen:
     """Standard draws that the auditor chose, by name; everything else is silence.
 
     The mechanism takes it for a secure source, so rows are made legal and summed in integers as in
-    a private release. What was asked for is kept: shapes of draws, and scores with their scale.
+    a private release. Requests are kept: shapes of draws, and scores with their scale.
     """
 
     draws: Mapping[str, Any] = field(default_factory=dict)
@@ -193,3 +194,21 @@ class Shared(Chosen):
 
     def _standard(self, name: str, shape: tuple[int, ...]) -> Any:
         return np.random.default_rng([self.seed, zlib.crc32(name.encode())]).normal(size=shape)
+
+
+def in_fresh_process(function: Callable[..., Any], *arguments: Any) -> Any:
+    """The result of a function in a new process: a copy of this one where the system can fork."""
+    methods = multiprocessing.get_all_start_methods()
+    context: Any = multiprocessing.get_context("fork" if "fork" in methods else "spawn")
+    receiver, sender = context.Pipe(duplex=False)
+    worker = context.Process(target=_send, args=(sender, function, arguments))
+    worker.start()
+    sender.close()
+    found = receiver.recv()
+    worker.join()
+    return found
+
+
+def _send(sender: Any, function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+    sender.send(function(*arguments))
+    sender.close()

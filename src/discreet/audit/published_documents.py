@@ -1,6 +1,6 @@
 """Whole documents of releases: what is public in advance; the rest must be noisy statistics.
 
-Two questions, asked of everything that a release publishes. In worlds where people answer, stay
+Two questions about everything that a release publishes. In worlds where people answer, stay
 silent or say something else, all but the noisy numbers must be the same bytes. And where the
 noise makes up for the difference between two batches, the noisy numbers must be the same too:
 after the noise nothing reads the batch.
@@ -43,7 +43,7 @@ _ARRAY = {"shape", "exponent", "integers"}
 
 @dataclass(frozen=True)
 class World:
-    """How people behave: one in ``every`` answers (0: no one answers), and what they answer."""
+    """A behaviour: one in ``every`` answers (0: no one answers), and what they answer."""
 
     every: int
     seed: int = 0
@@ -89,11 +89,11 @@ def _played(plan: Plan, subject: Subject, world: World) -> Learner:
         people = subject.crowd(np.ones(rows), world.seed + number)
         contexts = people.features[:, 1:] / people.features[:, :1]
         decided = learner.decide(contexts)
-        heard = world.answered(rows)
-        said = people.losses
+        observed = world.answered(rows)
+        losses = people.losses
         if subject.feedback == "bandit":
-            said = said[np.arange(rows), decided.action]
-        learner.observe(decided.id[heard], said[heard])
+            losses = losses[np.arange(rows), decided.action]
+        learner.observe(decided.id[observed], losses[observed])
         learner.close()
         learner.release()
     return learner
@@ -196,7 +196,7 @@ class _Target:
         return Shared(draws=draws, offsets=offsets, scales=self.scales, repeated=self.repeated)
 
     def _offsets(self, batch: Batch) -> dict[str, Any]:
-        """How far the sums of the first batch lie from those of this one."""
+        """The distance of the sums of the first batch from those of this one."""
         if self._subject.mechanism == "finite":
             return {}
         mechanism, problem = self._mechanism, self._mechanism.problem
@@ -234,12 +234,12 @@ class _Target:
 
 
 def differing(one: Any, two: Any, tolerance: float = 0.0, path: str = "") -> list[str]:
-    """Where two documents differ; their arrays may do so by ``tolerance``, nothing else may."""
+    """Paths at which two documents differ; arrays may differ by ``tolerance``."""
     if isinstance(one, Mapping) and isinstance(two, Mapping) and set(one) == set(two):
         if tolerance and set(one) == _ARRAY and one["shape"] == two["shape"]:
             left, right = decode_array(one), decode_array(two)
-            apart = float(np.abs(left - right).max(initial=0.0))
-            return [] if apart <= tolerance * (1.0 + np.abs(left).max()) else [path]
+            distance = float(np.abs(left - right).max(initial=0.0))
+            return [] if distance <= tolerance * (1.0 + np.abs(left).max()) else [path]
         keys = sorted(one)
         return [
             each
@@ -259,5 +259,5 @@ def _in(path: str, key: Any) -> str:
 def _finding(subject: Subject, question: str, wrong: list[str], kept: str) -> Finding:
     some = ", ".join(list(dict.fromkeys(wrong))[:3])
     verdict = FAILS if wrong else HOLDS
-    said = f"depends on answers: {some}" if wrong else kept
-    return Finding("exact", subject.name, question, verdict, said, level=subject.epsilon)
+    text = f"depends on answers: {some}" if wrong else kept
+    return Finding("exact", subject.name, question, verdict, text, level=subject.epsilon)

@@ -1,6 +1,6 @@
-"""What an attacker reads from a ridge release: the noisy statistics themselves.
+"""The attacker's view of a ridge release: the noisy statistics themselves.
 
-Weights solve (G̃ + ΛI + repair)θ = q̃ around a public offset, and G̃ is released, so whoever knows
+Weights solve (G̃ + ΛI + repair)θ = q̃ around a public offset, and G̃ is released, so anyone who knows
 the plan gets q̃ back. The offset and Λ are found by asking the shipped fit without noise. A pooled
 mechanism publishes the noisy statistics of each batch as they are.
 """
@@ -60,7 +60,7 @@ class RidgeReader:
 
     @cached_property
     def parts(self) -> tuple[slice, ...]:
-        """Where Gram, responses and what else is told lie in what is read."""
+        """The places of Gram, responses and loss sums in what is read."""
         silent = self.mechanism.fit(self.batch(), Chosen())
         size, told = self(silent).size, getattr(silent.statistics, "told", None)
         rest = size if told is None else size - told.size
@@ -96,7 +96,7 @@ class RidgeReader:
 
 @dataclass(frozen=True)
 class PoolReader(RidgeReader):
-    """(svec G̃, q̃) of a batch, and what else it tells, as they were released."""
+    """(svec G̃, q̃) of a batch, and its loss sums, as they were released."""
 
     def __call__(self, release: Any) -> np.ndarray[Any, Any]:
         seen = release.statistics
@@ -107,7 +107,7 @@ class PoolReader(RidgeReader):
 
 @dataclass(frozen=True)
 class GramReader(RidgeReader):
-    """svec G̃ alone, of a mechanism that releases its Gram beside something else."""
+    """svec G̃ alone, of a mechanism that releases its Gram and something else."""
 
     def __call__(self, release: Any) -> np.ndarray[Any, Any]:
         values = np.asarray(release.gram.values)
@@ -115,7 +115,7 @@ class GramReader(RidgeReader):
 
 
 def reader_of(mechanism: Any, records: int, n_actions: int, p: int) -> RidgeReader:
-    """How the releases of a ridge mechanism are read."""
+    """The reader for releases of a ridge mechanism."""
     kind = PoolReader if isinstance(mechanism, PooledStatistics) else RidgeReader
     return kind(mechanism, records, n_actions, p)
 

@@ -2,7 +2,7 @@
 
 Nothing of ``privacy.accounting`` is used here, so a mistake there is not repeated. Gaussian parts
 go through a discretised privacy loss distribution instead of a formula, the curve of a Gaussian
-objective is integrated instead of written down, and orders are chosen anew.
+objective is integrated instead of written down, and orders are chosen again.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ORDERS = (*np.linspace(1.02, 12.0, 500), *np.geomspace(12.1, 3000.0, 300))
 class Recomputed:
     """ε at δ of the worst partition of a ledger; δ is 0 where every charge is pure.
 
-    Where the unit is a person, ``partition`` says of how many batches the dearest were taken.
+    Where the unit is a person, ``partition`` is the number of most expensive batches that count.
     """
 
     epsilon: float
@@ -40,7 +40,7 @@ class Recomputed:
 
 @dataclass(frozen=True)
 class Sums:
-    """What adds up over releases on the same records."""
+    """The costs that add up over releases on the same records."""
 
     pure: float = 0.0
     multipliers: tuple[float, ...] = ()
@@ -99,7 +99,7 @@ def _epsilon(sums: Sums, delta: float) -> float:
 def recompute(document: Mapping[str, Any]) -> Recomputed:
     """The cost of a ledger's document: charges on a partition compose.
 
-    Partitions do not, except that a person enters as many of them as the document says.
+    Partitions do not, except that a person enters as many of them as the document declares.
     """
     try:
         delta = float(document["budget"]["delta"])
@@ -153,14 +153,14 @@ def _person(
 
 
 def agree(one: float, two: float) -> bool:
-    """Whether two computations of ε agree."""
+    """Return whether two computations of ε agree."""
     if math.isinf(one) or math.isinf(two):
         return one == two
     return abs(one - two) <= max(AGREE * max(one, two), 10 * STEP)
 
 
 def _batches(partitions: Mapping[str, list[Any]]) -> list[list[Any]]:
-    """What a person pays in each batch: one of its parts, or all of them where they differ."""
+    """The cost of each batch for a person: one of its parts, or all of them where they differ."""
     batches: dict[str, dict[str, list[Any]]] = {}
     for name, events in partitions.items():
         whole = name.removesuffix(", policy").removesuffix(", control")

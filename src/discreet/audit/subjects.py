@@ -1,4 +1,4 @@
-"""What is audited: every oracle and mechanism that ships, with each kind of feedback."""
+"""Subjects of the audit: every oracle and mechanism that ships, with each kind of feedback."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from discreet.rows.batch import Batch
 
 DELTA = 1e-5
 JOINT = "ridge-joint"
-"""One block for all actions, whose rows and losses are shortened alike."""
+"""One block for all actions, whose rows and losses are shortened by the same factor."""
 DEFAULT_PLAN = "default-plan"
 """``Plan(n_actions, features, budget)`` with the parts that it chooses."""
 SHRUNK = 2.0**-6
-"""The constant feature beside a context after it was stretched, where there is a past."""
+"""The constant feature of a context after it was stretched, where there is a past."""
 CLEAR = 0.5
 """The signal λ of the release before, where there is a past: bounds of rows lie in between."""
 COPIES = 5
-"""Copies of f = 1 beside one f = 0: this choice reveals most at 10,000 trials."""
+"""Copies of f = 1 next to one f = 0: this choice reveals most at 10,000 trials."""
 
 
 def constants(values: Any, n_actions: int, p: int) -> np.ndarray[Any, Any]:
@@ -70,8 +70,8 @@ class Subject:
 
     @property
     def name(self) -> str:
-        heard = {"bandit": "bandit", "full": "full information"}[self.feedback]
-        return f"{self.mechanism}, {heard}{', one label' * (self.losses == 'one_label')}"
+        feedback = {"bandit": "bandit", "full": "full information"}[self.feedback]
+        return f"{self.mechanism}, {feedback}{', one label' * (self.losses == 'one_label')}"
 
     @property
     def ridge(self) -> bool:
@@ -83,7 +83,7 @@ class Subject:
 
     @property
     def stretched(self) -> bool:
-        """Whether rows are stretched by what earlier releases tell, and shortened."""
+        """Return whether rows are stretched by the matrix of earlier releases, and shortened."""
         return self.mechanism in ("ridge-stretched", JOINT, DEFAULT_PLAN)
 
     @property
@@ -114,9 +114,9 @@ class Subject:
 
     @cached_property
     def earlier(self) -> tuple[Statistics, ...]:
-        """What was public before: nothing, or a release whose matrix shrinks the constant feature.
+        """The earlier statistics: none, or a release whose matrix shrinks the constant feature.
 
-        Without the constant, contexts that are far apart have rows with v·v' < 0. A context of
+        Without the constant, distant contexts have rows with v·v' < 0. A context of
         length one becomes a row of length one, which no bounds shorten.
         """
         if self.mechanism not in ("ridge-stretched", JOINT):
@@ -202,19 +202,19 @@ class Subject:
         """One record for each flag: a random context, hard losses, an action; or silence."""
         rng, A = np.random.default_rng(seed), self.n_actions
         made = []
-        for heard in answered:
+        for observed in answered:
             losses, action = rng.integers(2, size=A), int(rng.integers(A))
             if self.losses == "one_label":
                 losses = np.arange(A) != action
             context = rng.uniform(-0.7, 0.7, size=self.dimension)
-            made.append(self.record(context, losses, action if heard else None))
+            made.append(self.record(context, losses, action if observed else None))
         return joined(*made)
 
     def worst_pair(self) -> tuple[Batch, Batch]:
-        """Neighbours that lie one sensitivity apart, or that an attack tells apart best.
+        """Neighbours at a distance of one sensitivity, or that an attack distinguishes best.
 
-        Opposite losses attain the bound of rows with v·v' = ω²/8 for each loss that is heard, one
-        label that of different labels at 1/(2A); of stretched rows at −(1 − 1/A)/2, labels alike.
+        Opposite losses attain the bound of rows with v·v' = ω²/8 for each observed loss, one
+        label that of different labels at 1/(2A); of stretched rows at −(1 − 1/A)/2, equal labels.
         """
         if not self.ridge:
             return self._worst_labels()

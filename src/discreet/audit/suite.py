@@ -13,23 +13,35 @@ from typing import Any
 
 import discreet
 from discreet.audit import noise_law
-from discreet.audit.adassp_subject import ADASSP, AdaSSPSubject, adassp_move
 from discreet.audit.black_box import black_box
 from discreet.audit.entropy import entropy_alone
 from discreet.audit.event_coverage import covered
-from discreet.audit.exponential import exact_choice
 from discreet.audit.finding import FAILS, WEAK, Finding, worst
-from discreet.audit.gaussian import exact_gaussian, exact_gram
-from discreet.audit.objective_search import certificate, exact_gaussian_objective, exact_pure
-from discreet.audit.people import installed, one_row_each
-from discreet.audit.person_attack import which_life
-from discreet.audit.policy_and_control import exact_parts
-from discreet.audit.proof_facts import blocks, calibration, exact_sums, hostile, isometry
+from discreet.audit.gaussian import exact_gaussian, exact_gram, exact_parts
+from discreet.audit.neighbouring_runs import SCENARIOS
+from discreet.audit.objective import certificate, exact_gaussian_objective, exact_pure
+from discreet.audit.people import installed, one_row_each, which_life
+from discreet.audit.proof_facts import (
+    blocks,
+    calibration,
+    exact_choice,
+    exact_sums,
+    hostile,
+    isometry,
+    rows_as_published,
+)
 from discreet.audit.published_documents import public_alike, tells_no_more
-from discreet.audit.rival_attack import black_box_rival
-from discreet.audit.rival_subjects import RIVALS, RivalSubject, amplification, crowds, exact_move
-from discreet.audit.scenarios import SCENARIOS
-from discreet.audit.stretched_rows import rows_as_published
+from discreet.audit.rival_audits import (
+    ADASSP,
+    RIVALS,
+    AdaSSPSubject,
+    RivalSubject,
+    adassp_move,
+    amplification,
+    black_box_rival,
+    crowds,
+    exact_move,
+)
 from discreet.audit.subjects import DEFAULT_PLAN, JOINT, MECHANISMS, Subject, subjects
 from discreet.audit.transcript import enters_once, transcript
 from discreet.formatting import duration, epsilon_text
@@ -37,7 +49,7 @@ from discreet.privacy.noise import SecureNoise
 
 FORMAT = "discreet-audit/1"
 FALSE_ALARM = 1e-4
-"""How often, at most, an audit of correct code reports anything but "holds"."""
+"""The largest probability that an audit of correct code reports anything but "holds"."""
 PARTS = ("exact", "noise", "black box", "transcript")
 _FAST: dict[str, Any] = {"noise": SecureNoise(fast=True), "name": ", fast sampler"}
 _TWO_SIDED = 2
@@ -45,12 +57,12 @@ _TWO_SIDED = 2
 
 
 AUDITED = (*MECHANISMS, *RIVALS, ADASSP)
-"""What ships, and the rivals that it is compared with."""
+"""The shipped mechanisms, and the rivals that they are compared with."""
 
 
 @dataclass(frozen=True)
 class Effort:
-    """How much is tried: values of ε, starts of the optimiser, runs of a learner, far draws."""
+    """The effort: values of ε, starts of the optimiser, runs of a learner, far draws."""
 
     epsilons: tuple[float, ...]
     starts: int
@@ -76,7 +88,7 @@ class Check:
 def checks(
     effort: Effort, mechanisms: Sequence[str] = AUDITED, parts: Sequence[str] = PARTS
 ) -> list[Check]:
-    """Everything to be asked, in the order of the report."""
+    """All checks, in the order of the report."""
     listed: list[Check] = []
     named = [each for each in mechanisms if each not in (*RIVALS, ADASSP)]
     for subject in subjects(named, effort.epsilons):
@@ -92,8 +104,8 @@ def checks(
         if rival in mechanisms:
             listed += _rival(RivalSubject(rival, epsilon))
     if ADASSP in mechanisms:
-        asked = (partial(adassp_move, AdaSSPSubject(epsilon)) for epsilon in effort.epsilons)
-        listed += [Check("exact", _Certain(each)) for each in asked]
+        questions = (partial(adassp_move, AdaSSPSubject(epsilon)) for epsilon in effort.epsilons)
+        listed += [Check("exact", _Certain(each)) for each in questions]
     played = [scenario for scenario in SCENARIOS if scenario.mechanism in mechanisms]
     for (epsilon, runs), scenario in itertools.product(effort.runs, played):
         once = _Certain(partial(enters_once, scenario, epsilon))
@@ -115,33 +127,33 @@ def _exact(subject: Subject, effort: Effort) -> list[Check]:
     always: tuple[Callable[[Subject], Finding], ...] = (calibration, covered)
     if subject.mechanism != JOINT:  # whose documents are those of ridge-stretched
         always += (public_alike, tells_no_more)
-    asked: list[Callable[[], Finding]] = [partial(each, subject) for each in always]
+    questions: list[Callable[[], Finding]] = [partial(each, subject) for each in always]
     if subject.ridge:
-        asked.append(partial(exact_gaussian, subject, effort.starts))
+        questions.append(partial(exact_gaussian, subject, effort.starts))
         facts = [isometry, hostile]
         facts += [blocks] * subject.with_gram
         facts += [exact_sums] * (subject.mechanism != "ridge-paper")  # which sums floats
         facts += [rows_as_published] * (subject.mechanism in _AFTER_A_PAST)
-        asked += [partial(each, subject) for each in facts]
+        questions += [partial(each, subject) for each in facts]
     elif subject.mechanism == "finite":
-        asked.append(partial(exact_choice, subject))
+        questions.append(partial(exact_choice, subject))
     else:
         gaussian = subject.mechanism == "logistic-gaussian"
-        asked.append(partial(exact_gaussian_objective if gaussian else exact_pure, subject))
-        asked.append(partial(certificate, subject))
+        questions.append(partial(exact_gaussian_objective if gaussian else exact_pure, subject))
+        questions.append(partial(certificate, subject))
         if subject.mechanism != "logistic-gamma":
-            asked.append(partial(exact_gram, subject, effort.starts))
-    return [Check("exact", _Certain(each)) for each in asked]
+            questions.append(partial(exact_gram, subject, effort.starts))
+    return [Check("exact", _Certain(each)) for each in questions]
 
 
 def _noise(subject: Subject, effort: Effort) -> list[Check]:
     alone = Check("noise", _Certain(partial(entropy_alone, subject)))
     if subject.mechanism == "finite":
         return [alone, _law(noise_law.choice, subject)]
-    asked = [noise_law.scale_and_shape, noise_law.independence]
+    questions = [noise_law.scale_and_shape, noise_law.independence]
     if subject.mechanism in _AFTER_A_PAST:  # they draw as ridge-pooled and the default plan do
-        asked = [noise_law.scale_and_shape, *[noise_law.grid] * (subject.feedback == "bandit")]
-    listed = [_law(ask, subject) for ask in asked]
+        questions = [noise_law.scale_and_shape, *[noise_law.grid] * (subject.feedback == "bandit")]
+    listed = [_law(ask, subject) for ask in questions]
     if subject.feedback == "bandit" and subject.mechanism not in _AFTER_A_PAST:
         # What is drawn is the same with full information.
         listed.append(alone)
@@ -150,7 +162,7 @@ def _noise(subject: Subject, effort: Effort) -> list[Check]:
         listed.append(_law(noise_law.tails, subject, count=count))
     if subject.mechanism in ("ridge-structured", "ridge-pooled"):
         listed.append(_law(noise_law.grid, subject))
-        listed += [_law(ask, subject, **_FAST) for ask in (*asked, noise_law.grid)]
+        listed += [_law(ask, subject, **_FAST) for ask in (*questions, noise_law.grid)]
     if subject.mechanism == "ridge-pooled" and subject.feedback == "bandit":
         listed.append(_law(noise_law.tails, subject, count=MANY_DRAWS, **_FAST))
         listed.append(Check("noise", _Certain(partial(entropy_alone, subject, **_FAST))))
@@ -192,18 +204,18 @@ def error_rate(listed: Sequence[Check]) -> float:
 
 
 def answers(
-    listed: Sequence[Check], jobs: int = 0, told: Callable[[int, Finding], None] | None = None
+    listed: Sequence[Check], jobs: int = 0, progress: Callable[[int, Finding], None] | None = None
 ) -> list[Finding]:
     """One finding per check, in order; several processes share the work.
 
-    ``told`` hears how many are done and the newest finding.
+    ``progress`` gets the number of finished checks and the newest finding.
     """
     alpha, found = error_rate(listed), dict[int, Finding]()
 
     def keep(place: int, finding: Finding) -> None:
         found[place] = finding
-        if told is not None:
-            told(len(found), finding)
+        if progress is not None:
+            progress(len(found), finding)
 
     jobs = jobs or min(len(listed), os.cpu_count() or 1)
     if jobs <= 1:
@@ -230,7 +242,7 @@ def _one_thread() -> None:
 
 
 def _answer(check: Check, alpha: float) -> Finding:
-    """What a check found; a question that ends in an exception fails."""
+    """The finding of a check; a question that ends in an exception fails."""
     try:
         return check.ask(alpha)
     except Exception as error:

@@ -1,4 +1,4 @@
-"""Whole runs on neighbouring streams: what the sequence of releases tells about one record.
+"""Whole runs on neighbouring streams: what the sequence of releases reveals about one record.
 
 Exactly: with noise that the auditor knows taken away, a record shows in the release of its own
 batch and nowhere else, and so does each draw of noise. Measured: a linear rule over all releases,
@@ -24,9 +24,8 @@ from discreet.audit.confidence_bounds import (
     unlucky,
 )
 from discreet.audit.finding import FAILS, HOLDS, POWER, ROUNDING, Finding, measured_verdict
-from discreet.audit.neighbouring_runs import Play
+from discreet.audit.neighbouring_runs import Play, Scenario
 from discreet.audit.noise_sources import Chosen, DrawnAhead
-from discreet.audit.scenarios import Scenario
 from discreet.privacy.events import Event
 from discreet.privacy.noise import SecureNoise
 from discreet.releases.released import Released
@@ -47,7 +46,7 @@ class Remembered(Chosen):
         return self.kept[name][-1]
 
     def of_releases(self) -> list[np.ndarray[Any, Any]]:
-        """Draws for Gram, response and what else is told, as they are read."""
+        """Draws for Gram, response and loss sums, as they are read."""
         drawn = [self.kept[name] for name in ("gram", "response", "told") if name in self.kept]
         return [
             np.concatenate([each.reshape(-1) for each in one]) for one in zip(*drawn, strict=True)

@@ -90,8 +90,8 @@ def _columns(data: Dataset) -> list[str]:
 
 def fetch(args: argparse.Namespace) -> Answer:
     """Read every set once, so that those of OpenML are cached; a failure does not stop the rest."""
-    from discreet.data import cache, resolve
-    from discreet.data.openml import is_unreachable
+    from discreet.data import resolve
+    from discreet.data.openml import cache_folder, is_unreachable
 
     sets: list[dict[str, Any]] = []
     offline = False
@@ -108,21 +108,19 @@ def fetch(args: argparse.Namespace) -> Answer:
             # Each attempt waits for the network, so one is enough.
             offline = offline or is_unreachable(error)
     failed = [each for each in sets if each["error"]]
-    document = {"cache": str(cache.folder()), "sets": sets, "failed": len(failed)}
+    document = {"cache": str(cache_folder()), "sets": sets, "failed": len(failed)}
     lines = [
         *_table([each for each in sets if not each["error"]]),
         *(f"{each['name']}: {each['error']}" for each in failed),
-        f"{len(sets) - len(failed)} of {len(sets)} sets are here; the cache is {cache.folder()}",
+        f"{len(sets) - len(failed)} of {len(sets)} sets are here; the cache is {cache_folder()}",
     ]
     return Answer(document, "\n".join(lines), code=1 if failed else 0)
 
 
 def _everything() -> Answer:
-    from discreet.data import cache
-    from discreet.data.bundled import BUNDLED
     from discreet.data.files import SUFFIXES
-    from discreet.data.lookup import GENERATORS
-    from discreet.data.openml import COLLECTIONS, PREFIX, cached_numbers, collection
+    from discreet.data.lookup import BUNDLED, GENERATORS
+    from discreet.data.openml import COLLECTIONS, PREFIX, cache_folder, cached_numbers, collection
 
     generators = {
         name: (inspect.getdoc(make) or "").partition("\n")[0] for name, make in GENERATORS.items()
@@ -136,7 +134,7 @@ def _everything() -> Answer:
         "generated": generators,
         "bundled": list(BUNDLED),
         "collections": collections,
-        "cache": str(cache.folder()),
+        "cache": str(cache_folder()),
         "cached": [f"{PREFIX}{number}" for number in cached],
     }
     width = max(map(len, (*generators, *collections)))

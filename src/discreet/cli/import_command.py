@@ -67,7 +67,7 @@ def add(commands: Commands) -> None:
 
 def import_(args: argparse.Namespace) -> Answer:
     """Import a log; all inputs are checked before anything is written."""
-    from discreet.data.log_file import log_columns
+    from discreet.data.decision_logs import log_columns
 
     if args.weight is not None and not args.public:
         raise InvalidInput(

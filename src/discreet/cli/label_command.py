@@ -40,10 +40,7 @@ def label(args: argparse.Namespace) -> Answer:
     """Write both files, or neither after an error."""
     installed("campaign", "for the page", "jinja2")
     from discreet.audit.ledger_verification import checked, read
-    from discreet.label.audit_summary import read_audit
-    from discreet.label.facts import read_facts
-    from discreet.label.label_document import label_document, signed
-    from discreet.label.label_page import label_page
+    from discreet.client.label import label_document, label_page, read_audit, read_facts, signed
     from discreet.releases.canonical import canonical
 
     name = args.out.removesuffix(".html").removesuffix(".json")

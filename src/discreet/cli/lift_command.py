@@ -38,7 +38,7 @@ def add(commands: Commands) -> None:
 
 def compare(args: argparse.Namespace) -> Answer:
     """Report the lift of each release and of all together."""
-    from discreet.billboard.fetched_documents import read_released
+    from discreet.client.fetched_documents import read_released
     from discreet.releases.lift import lift
 
     if args.plot and Path(args.plot).suffix not in FIGURES:

@@ -6,10 +6,10 @@ import argparse
 import math
 from typing import Any
 
-from discreet.billboard.fetched_documents import read_released
 from discreet.cli.answer import Answer, table, write
 from discreet.cli.flags import import_flag
 from discreet.cli.parser import Commands, command
+from discreet.client.fetched_documents import read_released
 from discreet.config import config_text
 from discreet.errors import CorruptRelease
 from discreet.formatting import epsilon_text, guarantee_text, listed
@@ -46,7 +46,7 @@ def add(commands: Commands) -> None:
 
 def verify(args: argparse.Namespace) -> Answer:
     """Verify every digest, link, predictor and matrix; exit code 1 if one is wrong."""
-    from discreet.billboard.recomputation import recompute
+    from discreet.client.recomputation import recompute
 
     try:
         released = read_released(args.file)

@@ -110,7 +110,7 @@ def _init_folder(folder: Path) -> Answer:
 
 
 def _init(path: Path, named: str | None) -> Answer:
-    from discreet.billboard.signing import public_key
+    from discreet.client.signing import public_key
     from discreet.plan_size import plan_size
     from discreet.service.example import EXAMPLE
     from discreet.service.runtime.lifecycle import begin, check_new

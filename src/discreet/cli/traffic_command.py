@@ -48,7 +48,7 @@ def add(commands: Commands) -> None:
 
 def traffic(args: argparse.Namespace) -> Answer:
     """Report loss over time, latency percentiles and answers by code."""
-    from discreet.billboard.client import Client
+    from discreet.client import Client
     from discreet.lab.traffic import Habits, contexts, labels, play, summary
     from discreet.outcome import declared
 

@@ -1,12 +1,11 @@
 """Labelled data: sets we generate, bundled sets, files, folders, OpenML."""
 
-from discreet.data.breiman import ringnorm, twonorm, waveform
 from discreet.data.dataset import Dataset
-from discreet.data.frame_set import from_frame
-from discreet.data.generators import fried, linear, logistic
+from discreet.data.files import from_frame
+from discreet.data.generators import fried, linear, logistic, ringnorm, twonorm, waveform
 from discreet.data.lookup import NAMES, load, resolve
-from discreet.data.named_set import Handle
 from discreet.data.randomised_trials import RandomisedLog, randomised_log
+from discreet.data.set_folder import Handle
 
 __all__ = [
     "NAMES",

@@ -9,9 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from discreet.data.dataset import Dataset, from_columns
-from discreet.data.reading import MISSING, number, unreadable
-from discreet.data.source_columns import split_target
-from discreet.data.table import Categories, Column
+from discreet.data.table import MISSING, Categories, Column, number, split_target, unreadable
 from discreet.errors import InvalidInput
 
 FEW_COLUMNS = 3
@@ -98,7 +96,7 @@ def _records(path: Path) -> tuple[list[list[str]], list[int]]:
 
 
 def _is_record(records: list[list[str]]) -> bool:
-    """Whether the first line is a record: numbers, where all other lines have numbers.
+    """Return whether the first line is a record: numbers, where all other lines have numbers.
 
     A table without names is often written with 0, 1, 2, … or 1, 2, 3, … above its columns.
     """

@@ -10,14 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from discreet.data.reading import in_order
-from discreet.data.source_columns import SourceColumns
-from discreet.data.table import Column, class_column, table
+from discreet.data.table import Column, SourceColumns, class_column, in_order, table
 from discreet.errors import InvalidInput
 from discreet.validate import nearest
 
 FORMAT = b"discreet-data/1"
-"""What a digest begins with."""
+"""The first bytes of a digest."""
 MOST_CLASSES = 50
 """More classes than this are nearly always an identifier or a number to be cut into classes."""
 
@@ -63,7 +61,7 @@ class Dataset:
         return 1.0 - float(np.bincount(self.labels).max()) / self.rows
 
     def named_column(self, what: str, name: str) -> np.ndarray[Any, Any]:
-        """A column of the file by its name; ``what`` it is wanted for stands in the error."""
+        """A column of the file by its name; ``what`` is its use, for the error."""
         if self.source is None:
             raise InvalidInput(
                 f"{what} must be a column of a file with named columns; {self.name!r} is none. "
@@ -72,7 +70,7 @@ class Dataset:
         columns = self.source.by_name()
         if name not in columns:
             raise InvalidInput(
-                f"{what} must be a column of the file, beside its class {self.source.target!r}; "
+                f"{what} must be a column of the file other than its class {self.source.target!r}; "
                 f"got {name!r}. {nearest(name, columns)}"
             )
         return columns[name]
@@ -161,7 +159,7 @@ def _check_classes(name: str, classes: np.ndarray[Any, Any], rows: int) -> None:
 
 
 def _word(label: Any) -> str:
-    """What a class is called: 3 for 3.0, and text for bytes."""
+    """The name of a class: 3 for 3.0, and text for bytes."""
     if isinstance(label, bytes):
         return label.decode("utf-8", "replace")
     return str(int(label)) if isinstance(label, np.floating) else str(label)
@@ -172,7 +170,7 @@ def content_digest(contexts: Any, labels: Any, n_actions: int, users: Any = None
 
     Ids of people follow, each on a line as JSON writes it.
 
-    Numbers are written as little-endian float64 and int64 whatever they were stored as, and −0
+    Numbers are written as little-endian float64 and int64 for every stored type, and −0
     as 0, so that the digest depends neither on the file format nor on the machine. Rows count in
     their order: a run permutes them by position.
     """
@@ -184,3 +182,40 @@ def content_digest(contexts: Any, labels: Any, n_actions: int, users: Any = None
     if users is not None:
         found.update("\n".join(map(json.dumps, users.tolist())).encode())
     return found.hexdigest()
+
+
+def with_users(data: Dataset, user: str, encoded: bool = True) -> Dataset:
+    """The set with the column ``user`` taken out as ids; the others become contexts.
+
+    ``data`` was read without encoding: an id of words would become a column for each person.
+    """
+    ids = _ids(user, data.named_column("user", user))
+    assert data.source is not None  # it has the column
+    kept = [place for place, title in enumerate(data.source.titles) if title != user]
+    source = replace(
+        data.source,
+        titles=tuple(data.source.titles[place] for place in kept),
+        columns=tuple(data.source.columns[place] for place in kept),
+    )
+    contexts = data.contexts
+    if encoded:
+        contexts = table(data.name, source.columns)
+        check_contexts(data.name, contexts)
+    return replace(data, contexts=contexts, source=source, users=ids)
+
+
+def _ids(name: str, column: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Ids as text; 7.0 of a column of numbers is the person 7."""
+    values = column.tolist()
+    gap = next((row for row, each in enumerate(values) if each is None or each != each), None)
+    if gap is not None:
+        raise InvalidInput(
+            f"user {name!r} must be known in every record; record {gap + 1} has none. "
+            "Add it, or drop such records."
+        )
+    if column.dtype.kind == "f" and not all(each.is_integer() for each in values):
+        raise InvalidInput(
+            f"user {name!r} must be text or whole numbers; got fractions or infinity. "
+            "Name the column of ids: a measurement is none."
+        )
+    return np.asarray([str(int(each)) if isinstance(each, float) else each for each in values])

@@ -1,20 +1,35 @@
-"""Every way to name a set, and what stands behind the name."""
+"""Sets by name: generated, bundled, OpenML, files and folders."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from discreet.data.breiman import ringnorm, twonorm, waveform
-from discreet.data.bundled import BUNDLED, bundled
-from discreet.data.dataset import Dataset
+from discreet.data.dataset import Dataset, labelled
 from discreet.data.files import SUFFIXES, is_file_name, read_file
-from discreet.data.generators import fried, linear, logistic
-from discreet.data.named_set import Handle
+from discreet.data.generators import fried, linear, logistic, ringnorm, twonorm, waveform
 from discreet.data.openml import COLLECTIONS, PREFIX, collection, openml
-from discreet.data.set_folder import sets_in
+from discreet.data.set_folder import Handle, sets_in
 from discreet.errors import InvalidInput
-from discreet.validate import nearest
+from discreet.validate import installed, nearest
+
+BUNDLED = ("breast_cancer", "digits", "iris", "wine")
+
+
+def bundled(name: str) -> Dataset:
+    """One of ``BUNDLED``, with its numbers as they are: features are scaled by rule, not by data.
+
+    Source: ``sklearn.datasets``; the original sets are from the UCI repository.
+    """
+    instead = ", or use a generated set such as fried"
+    installed("campaign", f"for {name!r}", "sklearn", instead=instead)
+    from sklearn import datasets
+
+    found = getattr(datasets, f"load_{name}")()
+    data = labelled(name, found.data, found.target)
+    return replace(data, classes=tuple(map(str, found.target_names)))
+
 
 GENERATORS: Mapping[str, Callable[..., Dataset]] = {
     "fried": fried,
@@ -26,7 +41,7 @@ GENERATORS: Mapping[str, Callable[..., Dataset]] = {
 }
 NAMES = (*GENERATORS, *BUNDLED)
 ROWS = 20_000
-"""Size of a generated set unless it is said."""
+"""Size of a generated set by default."""
 
 
 def load(
@@ -40,7 +55,7 @@ def load(
     """One set: by name, from a file, or from OpenML.
 
     ``rows`` is for generated sets only. ``target`` is the column of the class in a file, by name or
-    by number from 1; it is the last unless it is said. Without ``encoded`` the columns of a file
+    by number from 1; the default is the last. Without ``encoded`` the columns of a file
     are kept as they are, for a schema, and not made numbers. ``user`` names a column of a file that
     holds the ids of people: it becomes ``users`` of the set, and is no context.
 
@@ -61,7 +76,7 @@ def load(
         )
     if user is not None and found[0].kind != "file":
         raise InvalidInput(
-            f"user must be left out for {name!r}, whose rows are nobody's; got {user!r}. "
+            f"user must be left out for {name!r}, whose rows have no ids; got {user!r}. "
             "Only files have a column of ids."
         )
     if rows is None:
@@ -107,7 +122,7 @@ def resolve(names: Sequence[str | Path]) -> list[Handle]:
 
 
 def _handles(name: str) -> list[Handle]:
-    """What one name stands for; names of ours come before files and folders of that name."""
+    """The sets of one name; built-in names come before files and folders of that name."""
     head, colon, tail = name.rpartition(":")
     if name in GENERATORS:
         return [Handle(name, "generated", GENERATORS[name], ROWS)]

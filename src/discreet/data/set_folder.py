@@ -1,4 +1,4 @@
-"""Folders of sets, with or without an INDEX.csv that says what they hold.
+"""Folders of sets, with or without an INDEX.csv that lists them.
 
 An index has a column ``slug``, the name of a set and of its file without the suffix, and may have
 ``rows``, ``features``, ``classes`` and ``in_paper`` (1 for a set of the paper, else 0). Sets
@@ -8,13 +8,57 @@ that it does not list are ignored.
 from __future__ import annotations
 
 import csv
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from discreet.data.dataset import Dataset, with_users
 from discreet.data.files import READERS, SUFFIXES, is_file_name, read_file
-from discreet.data.named_set import Handle
-from discreet.data.reading import unreadable
+from discreet.data.table import unreadable
 from discreet.errors import InvalidInput
 from discreet.validate import nearest
+
+
+@dataclass(frozen=True)
+class Handle:
+    """Reading waits until ``load()``, which may happen in another process.
+
+    ``kind`` is generated, bundled, file or openml; ``reader(place)`` reads the set, and
+    that of a file also takes the column of the class. ``rows``,
+    ``features`` and ``classes`` come from an index before the set is read, or are None.
+    """
+
+    name: str
+    kind: str
+    reader: Callable[..., Dataset]
+    place: str | int
+    rows: int | None = None
+    features: int | None = None
+    classes: int | None = None
+
+    @property
+    def origin(self) -> str:
+        """The source, in words."""
+        return str(self.place) if self.kind == "file" else f"the {self.kind} set"
+
+    def load(
+        self, target: str | None = None, encoded: bool = True, user: str | None = None
+    ) -> Dataset:
+        """The set itself, under the name of the handle; arguments are for files."""
+        if user is not None:
+            return with_users(self.load(target, encoded=False), user, encoded)
+        chosen = (target, encoded) if self.kind == "file" else ()
+        data = replace(self.reader(self.place, *chosen), name=self.name)
+        found = {"rows": data.rows, "classes": data.n_actions}
+        for what, count in found.items():
+            expected = getattr(self, what)
+            if expected is not None and expected != count:
+                raise InvalidInput(
+                    f"{self.name} must have {expected} {what}, as INDEX.csv states; {self.place} "
+                    f"has {count}. Correct the index, or put the right file there."
+                )
+        return data
+
 
 INDEX = "INDEX.csv"
 COUNTS = ("rows", "features", "classes")

@@ -13,13 +13,47 @@ read from all rows. With people's data, declare them in advance in a ``Schema`` 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NoReturn
 
 import numpy as np
 
-from discreet.data.reading import in_order
 from discreet.errors import InvalidInput
+from discreet.validate import nearest
+
+MISSING = frozenset({"", "?", "NA", "N/A", "NaN", "nan", "null"})
+"""Texts for a missing value; surrounding spaces do not matter."""
+
+
+def unreadable(path: Path, error: OSError) -> NoReturn:
+    """Raise an error with the file and the reason."""
+    reason = error.strerror or "not a file of that kind"
+    raise InvalidInput(
+        f"file must be readable; {path} is not ({reason}). Check the path."
+    ) from None
+
+
+def number(word: str) -> float | None:
+    """The number that a word writes, or None."""
+    try:
+        return float(word)
+    except ValueError:
+        return None
+
+
+def in_order(words: Sequence[str]) -> list[int]:
+    """Places of the words, sorted: as numbers where all are numbers (9 before 10), else as text.
+
+    >>> in_order(["10", "9"]), in_order(["10", "9", "none"])
+    ([1, 0], [0, 1, 2])
+    """
+    numbers = [number(word) for word in words]
+    if all(each is not None and each == each for each in numbers):
+        # Words of equal value, 1 and 1.0, stay separate; their text decides the order.
+        return sorted(range(len(words)), key=lambda place: (numbers[place], words[place]))
+    return sorted(range(len(words)), key=words.__getitem__)
+
 
 MOST_CELLS = 2**28
 """Rows times columns after encoding: 2 GiB of float64, far more than any set of the paper needs."""
@@ -112,3 +146,64 @@ def _encoded(column: Column) -> Any:
     # The missing category, −1, goes last, so that no word can be taken for it.
     places = np.concatenate([ordered, found[found < 0]])
     return (column.codes[:, None] == places).astype(np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class SourceColumns:
+    """Titles and columns of the features, and the title of the class.
+
+    ``header`` is False where a file names no columns; they are then called column 1, column 2, …
+    """
+
+    titles: tuple[str, ...]
+    columns: tuple[Column, ...] = field(repr=False)
+    target: str
+    header: bool = True
+
+    def by_name(self) -> dict[str, np.ndarray[Any, Any]]:
+        """Numbers with NaN, and words with None, where a value is missing."""
+        twice = next((each for each in self.titles if self.titles.count(each) > 1), None)
+        if twice is not None:
+            raise InvalidInput(
+                f"columns must have different names; got {twice!r} twice. Rename one in the file."
+            )
+        return {
+            title: _values(column) for title, column in zip(self.titles, self.columns, strict=True)
+        }
+
+
+def split_target(
+    name: str,
+    titles: Sequence[str],
+    columns: Sequence[Column],
+    target: str | None,
+    header: bool = True,
+) -> tuple[SourceColumns, Column]:
+    """The features of the file ``name``, and its class column: by default the last."""
+    place = len(titles) - 1 if target is None else _place(name, titles, target)
+    rest = [other for other in range(len(titles)) if other != place]
+    features = SourceColumns(
+        titles=tuple(titles[other] for other in rest),
+        columns=tuple(columns[other] for other in rest),
+        target=titles[place],
+        header=header,
+    )
+    return features, columns[place]
+
+
+def _place(name: str, titles: Sequence[str], target: str) -> int:
+    """By name, or else by number, counted from 1."""
+    if titles.count(target) == 1:
+        return titles.index(target)
+    if target.isdecimal() and 1 <= int(target) <= len(titles) and target not in titles:
+        return int(target) - 1
+    raise InvalidInput(
+        f"target must be one of the {len(titles)} columns of {name}, by its name or by its number "
+        f"from 1; got {target!r}. {nearest(target, titles)}"
+    )
+
+
+def _values(column: Column) -> np.ndarray[Any, Any]:
+    if isinstance(column, Categories):
+        return np.asarray(np.asarray([*column.words, None], dtype=object)[column.codes])
+    return column

@@ -10,14 +10,18 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import InvalidInput
-from discreet.features.distinct_values import LARGEST, whole_number, write_one_hot
-from discreet.features.missing_values import check_declaration
-from discreet.features.refusals import refusal
+from discreet.features.column_values import (
+    LARGEST,
+    check_declaration,
+    refusal,
+    whole_number,
+    write_one_hot,
+)
 from discreet.types import added_later
 from discreet.validate import instance
 
 LISTED = 20
-"""How many values an error lists."""
+"""The number of values that an error lists."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +31,7 @@ class Category:
     ``other`` adds a slot for any other word (or any other whole number).
 
     ``name`` is the key or the column. A missing value is refused, unless ``stand_in`` replaces it
-    or ``indicator`` adds a feature that tells it.
+    or ``indicator`` adds a feature for it.
 
     >>> out = np.zeros(3)
     >>> Category("device", ["phone", "desk"], other=True).write("watch", out, 0)
@@ -69,7 +73,7 @@ class Category:
 
     @cached_property
     def of_words(self) -> bool:
-        """Whether values are words, not whole numbers."""
+        """Return whether values are words, not whole numbers."""
         return isinstance(self.values[0], str)
 
     def write(self, value: Any, out: np.ndarray[Any, Any], at: int) -> None:
@@ -95,7 +99,7 @@ class Category:
 
     @property
     def rule(self) -> str:
-        """What a value must be, in the words of errors."""
+        """The rule for a value, as errors state it."""
         kind = "word" if self.of_words else "whole number"
         more = f" and {len(self.values) - LISTED} more" if len(self.values) > LISTED else ""
         either = f", or any other {kind}" if self.other else ""
@@ -106,5 +110,5 @@ class Category:
             return "Send a whole number, not a string." if isinstance(value, str) else "Choose one."
         if not isinstance(value, str):
             return f"Send a string, not {type(value).__name__}."
-        # The nearest of the values would tell something of this one.
+        # The nearest of the values would reveal something of this one.
         return "Compare its spelling, capitals and blanks with the list."

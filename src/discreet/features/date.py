@@ -12,9 +12,7 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import InvalidInput
-from discreet.features.distinct_values import distinct_values
-from discreet.features.missing_values import check_declaration
-from discreet.features.refusals import refusal
+from discreet.features.column_values import check_declaration, distinct_values, refusal
 from discreet.types import added_later
 
 CYCLES = {"month": 12, "day": 31, "weekday": 7, "hour": 24}
@@ -43,7 +41,7 @@ class Date:
     is not converted, so 14:05+02:00 is the hour 14. Each part has length 1.
 
     ``name`` is the key or the column. A missing value is refused, unless ``stand_in`` replaces it
-    or ``indicator`` adds a feature that tells it.
+    or ``indicator`` adds a feature for it.
 
     >>> out = np.zeros(2)
     >>> Date("at", parts=["hour"]).write("2026-03-29T06:30", out, 0)
@@ -96,7 +94,7 @@ class Date:
 
     @property
     def rule(self) -> str:
-        """What a value must be, in the words of errors."""
+        """The rule for a value, as errors state it."""
         form = "2026-03-29T14:05" if "hour" in self.parts else "2026-03-29"
         return f"a date{' with a time' if 'hour' in self.parts else ''} such as '{form}'"
 
@@ -141,7 +139,7 @@ def _place_in_cycle(part: str, values: np.ndarray[Any, Any]) -> np.ndarray[Any, 
 
 
 def _read(text: str) -> tuple[datetime.date | None, int | None]:
-    """The day and the hour of ISO 8601 text; None for what it does not tell."""
+    """The day and the hour of ISO 8601 text; None for a part that it lacks."""
     match = TEXT.fullmatch(text)
     if match is None:
         return None, None

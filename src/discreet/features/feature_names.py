@@ -1,4 +1,4 @@
-"""What each feature is, in words: for explanations."""
+"""Names of features, for explanations."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def feature_names(features: UnitBall | Schema | Joint) -> list[str]:
 
 
 def feature_groups(features: UnitBall | Schema | Joint) -> dict[str, list[int]]:
-    """Which features belong to which field, or product of fields.
+    """The features of each field, or product of fields.
 
     >>> from discreet.features.number import Number
     >>> feature_groups(Schema([Number("age", 0, 100), Category("device", ["phone", "desk"])]))

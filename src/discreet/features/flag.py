@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import InvalidInput
-from discreet.features.missing_values import check_declaration
-from discreet.features.refusals import refusal
+from discreet.features.column_values import check_declaration, refusal
 from discreet.types import added_later
 
 
@@ -18,7 +17,7 @@ class Flag:
     """True or false (or the numbers 1 and 0), mapped to +1 and −1.
 
     ``name`` is the key or the column. A missing value is refused, unless ``stand_in`` replaces it
-    or ``indicator`` adds a feature that tells it.
+    or ``indicator`` adds a feature for it.
 
     >>> out = np.zeros(1)
     >>> Flag("member").write(False, out, 0)

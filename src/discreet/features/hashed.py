@@ -10,9 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from discreet.features.distinct_values import LARGEST, whole_number, write_one_hot
-from discreet.features.missing_values import check_declaration
-from discreet.features.refusals import refusal
+from discreet.features.column_values import (
+    LARGEST,
+    check_declaration,
+    refusal,
+    whole_number,
+    write_one_hot,
+)
 from discreet.types import added_later
 from discreet.validate import whole
 
@@ -31,11 +35,11 @@ class Hashed:
         h ^= h >> 16;  h *= 0x85ebca6b;  h ^= h >> 13;  h *= 0xc2b2ae35;  h ^= h >> 16
 
     and the slot is h mod width. The name is part of it, so that two columns collide differently.
-    Values that share a slot are told apart no more: with V values in use, a width of 2V keeps
+    Values that share a slot cannot be distinguished: with V values in use, a width of 2V keeps
     about 60 % of them alone.
 
     ``name`` is the key or the column. A missing value is refused, unless ``stand_in`` replaces it
-    or ``indicator`` adds a feature that tells it.
+    or ``indicator`` adds a feature for it.
 
     >>> out = np.zeros(8)
     >>> Hashed("town", 8).write("Bern", out, 0)

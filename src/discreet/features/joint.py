@@ -24,11 +24,11 @@ from discreet.validate import instance, nearest, whole
 KINDS = (UnitBall, Schema)
 EVERYTHING, NOTHING = "all", "none"
 FEW_PRODUCTS = 32
-"""Up to so many products are taken as they are, unless somebody says otherwise."""
+"""Up to so many products are taken as they are by default."""
 
 
 class Spread(NamedTuple):
-    """Weights (..., m, p) apart: linear in the features of an action, context by context."""
+    """Weights (..., m, p) in parts: linear in the features of an action, context by context."""
 
     constant: Array
     """(..., m)"""
@@ -69,31 +69,31 @@ class Joint:
         if self.interactions is None:
             few = self._all <= FEW_PRODUCTS
             object.__setattr__(self, "interactions", EVERYTHING if few else FEW_PRODUCTS)
-        said = self.interactions
-        if isinstance(said, str) and said not in (EVERYTHING, NOTHING):
+        given = self.interactions
+        if isinstance(given, str) and given not in (EVERYTHING, NOTHING):
             raise InvalidInput(
-                f"interactions must be 'all', 'none', a width or pairs of fields; got {said!r}. "
-                f"{nearest(said, (EVERYTHING, NOTHING))}"
+                f"interactions must be 'all', 'none', a width or pairs of fields; got {given!r}. "
+                f"{nearest(given, (EVERYTHING, NOTHING))}"
             )
-        if isinstance(said, (int, np.integer)):
+        if isinstance(given, (int, np.integer)):
             step = "Give a width for a projection, or 'all' for every product."
-            object.__setattr__(self, "interactions", whole("interactions", said, 1, step))
+            object.__setattr__(self, "interactions", whole("interactions", given, 1, step))
             if self.interactions >= self._all:
                 raise InvalidInput(
                     f"interactions must be below {self._all}, the number of products; "
                     f"got {self.interactions}. Write interactions='all'."
                 )
-        elif not isinstance(said, str):
-            object.__setattr__(self, "interactions", self._pairs(said))
+        elif not isinstance(given, str):
+            object.__setattr__(self, "interactions", self._pairs(given))
         if self.p > MOST_FEATURES:
             raise InvalidInput(
                 f"joint features must be at most {MOST_FEATURES}; got {self.p}. "
                 "Give interactions= a width, or pairs of fields."
             )
 
-    def _pairs(self, said: Any) -> tuple[tuple[Any, Any], ...]:
+    def _pairs(self, given: Any) -> tuple[tuple[Any, Any], ...]:
         """Pairs of a field of the context and one of the action, each once."""
-        pairs = list(said) if isinstance(said, Sequence) else [said]
+        pairs = list(given) if isinstance(given, Sequence) else [given]
         for pair in pairs:
             if isinstance(pair, str) or not isinstance(pair, Sequence) or len(pair) != 2:
                 raise InvalidInput(
@@ -122,7 +122,7 @@ class Joint:
 
     @cached_property
     def products(self) -> int:
-        """How many features are products."""
+        """The number of features that are products."""
         if self.interactions == NOTHING:
             return 0
         if self.interactions == EVERYTHING:
@@ -141,7 +141,7 @@ class Joint:
         return self.context.map(contexts)
 
     def is_single(self, contexts: Any) -> bool:
-        """Whether this is one context rather than many."""
+        """Return whether this is one context rather than many."""
         return self.context.is_single(contexts)
 
     def rows(self, contexts: Array, actions: Array) -> Array:
@@ -162,7 +162,7 @@ class Joint:
         return xp.concat(parts, axis=-1)
 
     def spread(self, weights: Array) -> Spread:
-        """Weights (..., m, p) apart: a score is then a few products with contexts and actions."""
+        """Weights (..., m, p) in parts: a score is a few products with contexts and actions."""
         dc, da = self.context.p - 1, self.action.p - 1
         ends = 1 + dc, 1 + dc + da
         products = None
@@ -192,7 +192,7 @@ class Joint:
 
     @cached_property
     def _fold(self) -> tuple[Floats, Floats]:
-        """Which folded product each product goes to, and with which factor.
+        """The folded product of each product, and its factor.
 
         Products are dealt out in the order of a public hash, so each sum has as many as the others,
         give or take one; signs come from the same hash. Sums of n products are divided by √n, so
@@ -245,7 +245,7 @@ def scrambled(numbers: Floats) -> Floats:
 
 
 def columns_of(features: UnitBall | Schema) -> dict[Any, range]:
-    """Where each field stands among the numbers, the constant left out."""
+    """The place of each field among the numbers, the constant left out."""
     if isinstance(features, UnitBall):
         return {column: range(column, column + 1) for column in range(features.dimension)}
     return features.spans

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import InvalidInput
-from discreet.features.missing_values import check_declaration
-from discreet.features.refusals import refusal
+from discreet.features.column_values import check_declaration, refusal
 from discreet.types import added_later
 from discreet.validate import instance
 
@@ -34,7 +33,7 @@ class Number:
     ``clip`` clamps a number outside the range instead of refusing it.
 
     ``name`` is the key or the column. A missing value is refused, unless ``stand_in`` replaces it
-    or ``indicator`` adds a feature that tells it.
+    or ``indicator`` adds a feature for it.
 
     >>> out = np.zeros(1)
     >>> Number("income", 1_000, 1_000_000, log=True).write(10_000, out, 0)
@@ -110,7 +109,7 @@ class Number:
 
     @property
     def rule(self) -> str:
-        """What a value must be, in the words of errors."""
+        """The rule for a value, as errors state it."""
         return "a finite number"
 
     def _no_number(self, value: Any) -> InvalidInput:

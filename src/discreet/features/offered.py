@@ -1,6 +1,6 @@
-"""What a policy reads instead of plain features where requests offer different actions.
+"""Features of offered actions, for requests that offer different actions.
 
-A predictor gives one loss for each action that is offered, (..., n, K), whatever K is; policies do
+A predictor gives one loss for each action that is offered, (..., n, K), for every K; policies do
 not see the difference. All rows here are offered the same number of actions: ``offers.py`` puts
 requests of one length together.
 """
@@ -22,7 +22,7 @@ from discreet.types import Array
 
 
 class OfferedRows(ABC):
-    """Stands for its contexts wherever only type, device or leading axes of features are asked."""
+    """Features of the offered actions, with the shape, type and device of their contexts."""
 
     contexts: Array
 
@@ -49,6 +49,10 @@ class OfferedRows(ABC):
     @property
     def device(self) -> Any:
         return self.contexts.device
+
+    def __array_namespace__(self) -> Any:
+        """Return the array library of the contexts. [Array API, "array_namespace"]"""
+        return namespace(self.contexts)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

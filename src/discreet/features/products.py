@@ -15,7 +15,7 @@ from discreet.validate import nearest
 
 @dataclass(frozen=True)
 class Span:
-    """Where a field stands among the features, its indicator included and its square left out."""
+    """The place of a field among the features, its indicator included and its square left out."""
 
     start: int
     width: int

@@ -7,6 +7,7 @@ columns corrects the suggestion before the first person arrives. [docs/schema.md
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -15,13 +16,35 @@ import numpy as np
 
 from discreet.errors import InvalidInput
 from discreet.features.category import Category
+from discreet.features.column_values import is_missing
 from discreet.features.date import Date
 from discreet.features.flag import Flag
 from discreet.features.hashed import Hashed
-from discreet.features.identifiers import FEWEST, is_identifier
-from discreet.features.missing_values import is_missing
 from discreet.features.number import Number
 from discreet.features.schema import Field, Schema
+
+FEWEST = 20
+"""Rows below which distinct values are no sign of an identifier."""
+_NAME = re.compile(r"(^|[^a-z])(id|uuid|key|number|nr|no|index)$")
+
+
+def is_identifier(values: np.ndarray[Any, Any], name: str = "") -> bool:
+    """Return whether whole numbers are all distinct, and counted, sorted or called by such a name.
+
+    Amounts are often distinct as well, but neither in order nor without gaps.
+
+    >>> is_identifier(np.arange(100, 150)), is_identifier(np.arange(50.0) ** 2 % 997)
+    (True, False)
+    """
+    if len(values) < FEWEST or not bool((values == np.rint(values)).all()):
+        return False
+    if np.unique(values).size < len(values):
+        return False
+    counted = values.max() - values.min() < 2 * len(values)
+    steps = np.diff(values)
+    in_order = bool((steps > 0).all()) or bool((steps < 0).all())
+    return bool(counted) or in_order or _NAME.search(name.lower()) is not None
+
 
 FEW_WORDS = 20
 """A category of more words than this is hashed."""
@@ -68,7 +91,7 @@ def _suggestion(name: str, values: np.ndarray[Any, Any]) -> Suggestion:
     gaps = len(present) < len(values)
     distinct = set(present)
     if len(distinct) < 2:
-        return Suggestion(name, None, "It has a single value, which says nothing.")
+        return Suggestion(name, None, "It has a single value, which has no information.")
     if values.dtype.kind in "fiub" and values.dtype.kind != "b":
         return _number(name, np.asarray(present, dtype=np.float64), gaps)
     if values.dtype.kind == "b" or distinct <= {True, False}:

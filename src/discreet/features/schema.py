@@ -18,13 +18,12 @@ import numpy as np
 from discreet import frames
 from discreet.errors import InvalidInput
 from discreet.features.category import Category
+from discreet.features.column_values import is_missing, missing
 from discreet.features.date import Date
 from discreet.features.flag import Flag
 from discreet.features.hashed import Hashed
-from discreet.features.missing_values import is_missing
 from discreet.features.number import Number
 from discreet.features.products import Product, Span, checked_products, placed_products
-from discreet.features.refusals import missing
 from discreet.features.unit_ball import with_bias
 from discreet.formatting import listed
 from discreet.types import added_later
@@ -39,7 +38,7 @@ MOST_FEATURES = 4096
 
 
 class _Place(NamedTuple):
-    """Where a field stands: its coordinates, its indicator and its square, if it has them."""
+    """The place of a field: its coordinates, its indicator and its square, if it has them."""
 
     field: Field
     start: int
@@ -143,7 +142,7 @@ class Schema:
         return with_bias(encoded)
 
     def is_single(self, contexts: Any) -> bool:
-        """Whether this is one context rather than many."""
+        """Return whether this is one context rather than many."""
         return type(contexts) is dict or isinstance(contexts, Mapping)
 
     @cached_property
@@ -160,7 +159,7 @@ class Schema:
 
     @property
     def spans(self) -> dict[str, range]:
-        """Where each field stands among the numbers after the constant, its square included."""
+        """The place of each field among the numbers after the constant, its square included."""
         starts = [place.start for place in self._places]
         ends = [*starts[1:], self._fields_end]
         names = [place.field.name for place in self._places]

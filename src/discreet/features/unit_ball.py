@@ -66,7 +66,7 @@ class UnitBall:
         return with_bias(rows if rows.ndim == 2 else rows[None])
 
     def is_single(self, contexts: Any) -> bool:
-        """Whether this is one context rather than a list of them."""
+        """Return whether this is one context rather than a list of them."""
         if isinstance(contexts, np.ndarray):
             return contexts.ndim == 1
         return not frames.is_frame(contexts) and np.ndim(contexts) == 1

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from discreet.billboard.client import Client, Decision
+from discreet.client import Client, Decision
 from discreet.data.dataset import Dataset
 from discreet.errors import InvalidInput, ServiceError
 from discreet.outcome import UNIT_LOSS, Outcome

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from discreet.arrays.backend import as_like, lift, namespace
+from discreet.arrays.backend import as_like, namespace, per_run
 from discreet.policies import one_row
 from discreet.policies.allocation import Policy, draw, inverse_gap
 from discreet.policies.replay_bonus_po import ReplayBonusPO
@@ -55,7 +55,7 @@ class AdaptivePO(Policy):
         signal = released.signal
         if signal is None:
             return self._replay.probabilities(released, features)
-        clear = lift(signal[..., 0], features)
+        clear = per_run(signal[..., 0], features)
         if _all(clear, 1.0):
             return self._replay.probabilities(released, features)
         gap = self._gap_weighting(released, features, signal)
@@ -68,7 +68,7 @@ class AdaptivePO(Policy):
         signal = released.signal
         if signal is None:
             return self._replay.sample(released, features, u)
-        clear = lift(signal[..., 0], features, 1)
+        clear = per_run(signal[..., 0], features, 1)
         if _all(clear, 1.0):
             return self._replay.sample(released, features, u)
         gap = draw(self._gap_weighting(released, features, signal), u[..., 0])
@@ -105,7 +105,7 @@ class AdaptivePO(Policy):
         assert released.latest is not None
         losses = released.latest.predictor.losses(features)
         gamma = as_like(self._weight(released), signal) / signal[..., 1]
-        return inverse_gap(losses, lift(gamma, features))
+        return inverse_gap(losses, per_run(gamma, features))
 
 
 def _all(values: Any, number: float) -> bool:

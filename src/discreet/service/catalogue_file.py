@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from discreet.config import from_config, to_config
-from discreet.data.log_file import log_columns
+from discreet.data.decision_logs import log_columns
 from discreet.errors import InvalidInput
 from discreet.features.schema import Schema
 from discreet.features.unit_ball import UnitBall

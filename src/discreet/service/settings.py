@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.action_names import action_index, action_name
-from discreet.billboard.documents import refuse_unevaluated
+from discreet.client.documents import refuse_unevaluated
 from discreet.config import build
 from discreet.errors import InvalidInput
 from discreet.plan import Plan

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from discreet.advice import advise
-from discreet.features.identifiers import is_identifier
+from discreet.features.sample_schema import is_identifier
 from discreet.features.unit_ball import UnitBall
 
 LONG = 0.5

@@ -147,7 +147,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _sorted(words: set[str]) -> list[str]:
-    from discreet.data.reading import in_order  # as files do; discreet alone needs no data
+    from discreet.data.table import in_order  # as files do; discreet alone needs no data
 
     unordered = list(words)
     return [unordered[place] for place in in_order(unordered)]

@@ -10,12 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import discreet as dc
-from discreet.audit import rival_attack
-from discreet.audit.adassp_subject import AdaSSPSubject, adassp_move
+from discreet.audit import rival_audits
 from discreet.audit.finding import FAILS, HOLDS
-from discreet.audit.rival_subjects import (
+from discreet.audit.rival_audits import (
     RIVALS,
+    AdaSSPSubject,
     RivalSubject,
+    adassp_move,
     amplification,
     crowds,
     exact_move,
@@ -70,14 +71,14 @@ def test_a_person_pays_for_every_level_of_the_tree():
 @pytest.mark.parametrize("name", ["rival-tree", "rival-local", "rival-batched"])
 def test_halved_noise_is_caught(name, monkeypatch):
     subject = RivalSubject(name, 2.0)
-    assert rival_attack.black_box_rival(subject, 1e-6).verdict == HOLDS
+    assert rival_audits.black_box_rival(subject, 1e-6).verdict == HOLDS
     whole = runner.noisy_sums
 
     def halved(gram, response, noise, scale, p):
         return whole(gram, response, 0.5 * noise, scale, p)
 
-    monkeypatch.setattr(rival_attack, "noisy_sums", halved)
-    assert rival_attack.black_box_rival(subject, 1e-6).verdict == FAILS
+    monkeypatch.setattr(rival_audits, "noisy_sums", halved)
+    assert rival_audits.black_box_rival(subject, 1e-6).verdict == FAILS
 
 
 def test_too_little_noise_fails_exactly():

@@ -12,8 +12,8 @@ from http.client import HTTPException
 
 import numpy as np
 
-from discreet.billboard.chain import Chain
-from discreet.billboard.signing import public_key
+from discreet.client.chain import Chain
+from discreet.client.signing import public_key
 from discreet.service.secrets.decision_ids import TOKEN, Ids
 from discreet.service.secrets.sealing import LOSS, ROW, WHOLE, Row, Sealer, unpack_loss
 from discreet.service.storage import document_table as documents

@@ -8,8 +8,8 @@ from contextlib import closing
 
 import pytest
 
-from discreet.billboard.chain import Chain
-from discreet.billboard.signing import public_key
+from discreet.client.chain import Chain
+from discreet.client.signing import public_key
 from service.attack.harness import context
 from waiting import until
 

@@ -5,7 +5,7 @@ import asyncio
 import numpy as np
 import pytest
 
-from discreet.billboard.chain import Chain
+from discreet.client.chain import Chain
 from discreet.privacy.noise import SeededNoise
 from discreet.service.runtime import fit_process
 from discreet.service.runtime.service import Service

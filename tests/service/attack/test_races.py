@@ -5,8 +5,8 @@ from contextlib import closing
 
 import pytest
 
-from discreet.billboard.chain import Chain
-from discreet.billboard.signing import public_key
+from discreet.client.chain import Chain
+from discreet.client.signing import public_key
 from discreet.service.secrets.vault import Vault
 from discreet.service.storage import document_table as documents
 from discreet.service.storage.anchor import Anchor

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from billboard.browser import chromium, needs_chromium
-from discreet.billboard.client import Billboard, Client
+from client.browser import chromium, needs_chromium
+from discreet.client import Billboard, Client
 from discreet.lab.traffic import Habits, contexts, labels, play
 from discreet.outcome import declared
 from discreet.service.runtime import lifecycle

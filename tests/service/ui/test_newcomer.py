@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from billboard.browser import chromium, needs_chromium
+from client.browser import chromium, needs_chromium
 from discreet.cli.main import main
 from service.served import Server
 from service.ui.accessibility import violations

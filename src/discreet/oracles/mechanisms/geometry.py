@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.arrays.backend import as_like, at_least, at_most, lift, namespace, padded
+from discreet.arrays.backend import as_like, at_least, at_most, namespace, padded, per_run
 from discreet.arrays.linear_algebra import raised_eigenvalues
 from discreet.oracles.mechanisms.legal_rows import matrix_bits
 from discreet.releases.forgetting import remembered
@@ -68,7 +68,7 @@ class Pool:
         """
         raised, axes = self._spread
         p = axes.shape[-1]
-        half = lift((self.heard / p) ** 0.5, axes, 1) * raised**-0.5
+        half = per_run((self.heard / p) ** 0.5, axes, 1) * raised**-0.5
         reached = at_least(((self.gram.sum(-3) @ axes) * axes).sum(-2), 0.0) / raised
         size = (p / at_least(reached.sum(-1), 1.0)) ** 0.5 / self.typical_length()
         half = half * size[..., None]
@@ -107,7 +107,7 @@ class Pool:
         """
         raised, axes = self._spread
         apart = weights - weights.mean(-2, keepdims=True)
-        along = (apart @ axes) ** 2 * (raised / lift(self.heard, raised, 1))[..., None, :]
+        along = (apart @ axes) ** 2 * (raised / per_run(self.heard, raised, 1))[..., None, :]
         spread = along.sum((-2, -1)) / weights.shape[-2]
         clear = at_most(at_least(spread**0.5 / CLEAR_SPREAD - 1.0, 0.0), 1.0)
         xp, error = namespace(clear), self.told_variance**0.5 / self.heard
@@ -126,7 +126,7 @@ class Pool:
         # In plain coordinates: a multiple of the identity, relative to the longest direction.
         least = LEAST * (self.records + floor) * (self.inverse * self.inverse).sum((-2, -1))
         return raised_eigenvalues(
-            self.gram.sum(-3) + lift(least, self.matrix) * (self.matrix @ self.matrix.mT), floor
+            self.gram.sum(-3) + per_run(least, self.matrix) * (self.matrix @ self.matrix.mT), floor
         )
 
 
@@ -165,18 +165,18 @@ def pooled(statistics: Sequence[Statistics], clear: Any, half_life: int | None =
         one_response = padded(each.response, newest.response.shape, (-2,))
         if matrix is not None:
             change = matrix @ each.inverse
-            clear = lift(clear, matrix, 0)
+            clear = per_run(clear, matrix, 0)
             noise = own = as_like(noise, change)
             noise = noise * at_least((change * change).sum((-2, -1)) / p, 1.0) ** 2
             there = change[..., None, :, :]
             one_gram, one_response = there @ one_gram @ there.mT, one_response @ change.mT
         weight = share * each.records / (each.records + clear * p * noise)
-        gram = gram + lift(weight, one_gram, 3) * one_gram
-        response = response + lift(weight, one_response, 2) * one_response
+        gram = gram + per_run(weight, one_gram, 3) * one_gram
+        response = response + per_run(weight, one_response, 2) * one_response
         records, variance = records + weight * each.records, variance + weight**2 * noise
         heard = heard + weight * each.heard
         if each.told is not None:
-            told = told + lift(weight, each.told, 1) * each.told
+            told = told + per_run(weight, each.told, 1) * each.told
             told_variance = told_variance + weight**2 * own
     noise = (2 * p * variance) ** 0.5
     if newest.told is None:

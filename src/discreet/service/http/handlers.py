@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 from urllib.parse import parse_qs
 
-from discreet.billboard.documents import digest
+from discreet.client.documents import digest
 from discreet.config import to_config
 from discreet.errors import DiscreetError, InvalidInput, ServiceError
 from discreet.releases.canonical import digest_of

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from discreet.billboard.chain import Chain
-from discreet.billboard.documents import actions_document
+from discreet.client.chain import Chain
+from discreet.client.documents import actions_document
 from discreet.errors import InvalidInput
 from discreet.known_actions import changed_actions
 from discreet.service.kill_points import step

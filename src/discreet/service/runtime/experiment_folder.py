@@ -13,7 +13,7 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from discreet.billboard.signing import public_key
+from discreet.client.signing import public_key
 from discreet.errors import DiscreetError, InvalidInput, StateClaimed
 from discreet.service.example import IN_A_FOLDER
 from discreet.service.kill_points import step

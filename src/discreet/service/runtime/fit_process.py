@@ -21,8 +21,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from discreet.billboard.chain import Chain
-from discreet.billboard.signing import public_key
+from discreet.client.chain import Chain
+from discreet.client.signing import public_key
 from discreet.errors import NotReady
 from discreet.plan import Plan
 from discreet.privacy.noise import SecureNoise

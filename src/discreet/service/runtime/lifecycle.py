@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 
-from discreet.billboard.documents import genesis, restore_document
-from discreet.billboard.signing import public_key
+from discreet.client.documents import genesis, restore_document
+from discreet.client.signing import public_key
 from discreet.errors import InvalidInput, NotReady, StateClaimed
 from discreet.releases.canonical import canonical
 from discreet.service.kill_points import step

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.billboard.chain import Chain
+from discreet.client.chain import Chain
 from discreet.control import control_actions
 from discreet.features.joint import Joint
 from discreet.features.offered import OfferedBlocks, OfferedPairs

@@ -9,9 +9,9 @@ import json
 
 import numpy as np
 
-from discreet.billboard.chain import Chain
-from discreet.billboard.documents import digest
-from discreet.billboard.recomputation import misfit, misfit_of_parts
+from discreet.client.chain import Chain
+from discreet.client.documents import digest
+from discreet.client.recomputation import misfit, misfit_of_parts
 from discreet.errors import BudgetExceeded, CorruptRelease, DiscreetError
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.noise import SecureNoise

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from discreet.billboard.chain import Chain
-from discreet.billboard.documents import burn_document, release_document
+from discreet.client.chain import Chain
+from discreet.client.documents import burn_document, release_document
 from discreet.errors import InvalidInput
 from discreet.releases.release import Release
 from discreet.service.kill_points import step

@@ -9,9 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from typing import Any, TypeVar
 
-from discreet.billboard.chain import Chain
-from discreet.billboard.documents import digest
-from discreet.billboard.signing import public_key
+from discreet.client.chain import Chain
+from discreet.client.documents import digest
+from discreet.client.signing import public_key
 from discreet.errors import DiscreetError, StateClaimed
 from discreet.privacy.ledger import Ledger
 from discreet.service.kill_points import step

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from discreet.billboard.documents import digest, sign
+from discreet.client.documents import digest, sign
 from discreet.plan import Plan
 from discreet.privacy.ledger import (
     Entry,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from discreet.billboard.chain import Link
+from discreet.client.chain import Link
 
 KINDS = {
     "genesis": "start",

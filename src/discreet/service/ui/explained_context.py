@@ -7,7 +7,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Any
 
-from discreet.billboard.chain import Chain
+from discreet.client.chain import Chain
 from discreet.explained_decision import Explanation, explain_decision
 from discreet.releases.released import Released
 from discreet.service.runtime.worker_state import WorkerState

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.billboard.chain import Chain
+from discreet.client.chain import Chain
 from discreet.offer_reader import Known, read_offers
 from discreet.plan import Plan
 from discreet.releases.released import Released

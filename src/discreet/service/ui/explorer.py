@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from starlette.responses import Response
 
-from discreet.billboard.chain import Chain
+from discreet.client.chain import Chain
 from discreet.errors import InvalidInput
 from discreet.features.category import Category
 from discreet.features.date import Date

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from discreet.billboard.documents import digest, verify
+from discreet.client.documents import digest, verify
 from discreet.errors import CorruptRelease
 from discreet.privacy.accounting import epsilon
 from discreet.privacy.events import Composed, Event

@@ -1,0 +1,344 @@
+"""Rivals under audit: what one record moves, and what it may.
+
+A rival's run is a Gaussian release: sums of people's statistics with noise on a clock. An attacker
+who sees every later policy sees at most the noisy sums of all nodes, people or batches; the first
+person is in the sums of the first 1, 2, 4, … people. [docs/privacy/rivals.md]
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from discreet.audit.attack import sentence
+from discreet.audit.confidence_bounds import (
+    Hits,
+    gaussian_epsilon,
+    gaussian_hits,
+    measured_epsilon,
+    unlucky,
+)
+from discreet.audit.finding import (
+    FAILS,
+    HOLDS,
+    POWER,
+    WEAK,
+    Finding,
+    exact_verdict,
+    measured_verdict,
+)
+from discreet.features.unit_ball import UnitBall
+from discreet.lab.rivals import (
+    AdaSSP,
+    BatchedLinUCB,
+    CodedBandit,
+    LocalLinUCB,
+    ShuffledLinUCB,
+    TreeLinUCB,
+)
+from discreet.lab.rivals.coded_bandit import crowd_delta, sampling
+from discreet.lab.rivals.noise_clocks import TreeClock
+from discreet.lab.rivals.rival_contract import Rival, RivalProblem, Scales
+from discreet.lab.rivals.runner import noisy_sums
+from discreet.lab.rivals.shuffled_linucb import amplified, local_budget
+from discreet.oracles.problem import Problem
+from discreet.privacy.budget import Budget
+
+DELTA = 1e-5
+ROUNDS, DIMENSION, ACTIONS = 1000, 2, 2
+CROWD = 100_000
+"""People whom a shuffler hides together."""
+RIVALS: dict[str, Rival] = {
+    "rival-tree": TreeLinUCB(),
+    "rival-tree-published": TreeLinUCB(constants="published"),
+    "rival-batched": BatchedLinUCB(),
+    "rival-local": LocalLinUCB(),
+    "rival-local-published": LocalLinUCB(constants="published"),
+    "rival-shuffled": ShuffledLinUCB(batches=1),
+    "rival-coded": CodedBandit(),
+}
+"""A shuffled report is attacked as its person sends it."""
+
+
+Record = tuple[np.ndarray[Any, Any], float, int]
+"""Features, loss and action."""
+
+
+def features(context: Any) -> np.ndarray[Any, Any]:
+    """The row of one context."""
+    return np.asarray(UnitBall(DIMENSION).map(np.array([context], dtype=np.float64))[0])
+
+
+@dataclass(frozen=True)
+class RivalSubject:
+    """One rival at one ε."""
+
+    mechanism: str
+    epsilon: float
+
+    @property
+    def name(self) -> str:
+        return f"{self.mechanism}, bandit"
+
+    @property
+    def rival(self) -> Rival:
+        return RIVALS[self.mechanism]
+
+    @property
+    def rounds(self) -> int:
+        """All people; a shuffler needs many to hide one."""
+        return CROWD if isinstance(self.rival, ShuffledLinUCB) else ROUNDS
+
+    @property
+    def budget(self) -> Budget:
+        return Budget(self.epsilon, DELTA)
+
+    @cached_property
+    def claimed(self) -> Budget:
+        """The budget of one unit that an attacker reads; of a shuffled report its own ε₀."""
+        if isinstance(self.rival, ShuffledLinUCB):
+            return local_budget(self.budget, self.rounds)
+        return self.budget
+
+    @cached_property
+    def scales(self) -> Scales:
+        found = self.rival.scales(RivalProblem(ACTIONS, DIMENSION + 1, self.rounds), self.budget)
+        if isinstance(self.rival, ShuffledLinUCB):  # the noise that one person adds
+            share = 1.0 / math.sqrt(self.rounds)
+            gram, response = share * found.gram, share * found.response
+            return replace(found, gram=gram, diagonal=gram, response=response)
+        return found
+
+    @property
+    def units(self) -> int:
+        """The number of units of noise that cover the same person."""
+        return TreeClock.levels(self.rounds) if isinstance(self.rival, TreeLinUCB) else 1
+
+    @property
+    def ends(self) -> list[int]:
+        """After how many people sums are read: each holds the first person in a unit of its own."""
+        if isinstance(self.rival, TreeLinUCB):
+            return [2**level for level in range(self.units)]
+        return self.rival.clock(self.rounds).ends(self.rounds)[:1]
+
+    def statistics(self, b: Any, loss: float, action: int) -> np.ndarray[Any, Any]:
+        """The statistics of one record in units of the noise: block and response of each action."""
+        p, scales = len(b), self.scales
+        rows, columns = np.triu_indices(p)
+        law = np.where(rows == columns, scales.diagonal, scales.gram / math.sqrt(2.0))
+        made = np.zeros((ACTIONS, len(rows) + p))
+        made[action, : len(rows)] = np.outer(b, b)[rows, columns] / law
+        made[action, len(rows) :] = (loss - scales.centre) * b / scales.response
+        return made.reshape(-1)
+
+    @cached_property
+    def worst_records(self) -> tuple[Record, Record]:
+        """Neighbours that lie furthest apart, of a fine search over angles, losses and actions."""
+        best: tuple[float, Any] = (0.0, None)
+        first = features((1.0, 0.0))
+        for cosine in np.linspace(-1.0, 1.0, 201):
+            other = features((cosine, math.sqrt(max(0.0, 1.0 - cosine**2))))
+            for losses, action in itertools.product(((1.0, 0.0), (0.0, 0.0), (1.0, 1.0)), (0, 1)):
+                pair = (first, losses[0], 0), (other, losses[1], action)
+                one, two = (self.statistics(*each) for each in pair)
+                distance = float(np.linalg.norm(one - two))
+                if distance > best[0]:
+                    best = distance, pair
+        return best[1][0], best[1][1]
+
+    @cached_property
+    def worst_pair(self) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+        """The statistics of these two."""
+        one, two = self.worst_records
+        return self.statistics(*one), self.statistics(*two)
+
+    @property
+    def shift(self) -> float:
+        """Standard deviations between the worlds, over all units that hold the person."""
+        one, two = self.worst_pair
+        return float(np.linalg.norm(one - two)) * math.sqrt(self.units)
+
+    @property
+    def tight(self) -> bool:
+        return "published" not in self.mechanism
+
+
+def exact_move(subject: RivalSubject) -> Finding:
+    """The ε that the furthest neighbours imply, compared with the claim; tight noise is used up."""
+    exact = gaussian_epsilon(subject.shift, subject.claimed.delta)
+    verdict = exact_verdict(exact, subject.claimed.epsilon)
+    if verdict == HOLDS and subject.tight and exact < 0.99 * subject.claimed.epsilon:
+        verdict = WEAK
+    return Finding(
+        "exact",
+        subject.name,
+        "largest move by one record",
+        verdict,
+        f"worlds lie {subject.shift:.5f} standard deviations apart over {subject.units} units",
+        claimed=subject.claimed.epsilon,
+        exact=exact,
+        level=subject.epsilon,
+    )
+
+
+def amplification(subject: RivalSubject) -> Finding:
+    """A shuffled batch keeps the budget by the closed form for what one person keeps."""
+    local, delta = subject.claimed, subject.budget.delta
+    found, spent = local.epsilon, local.delta
+    if local != subject.budget:
+        found = amplified(local.epsilon, subject.rounds, delta / 2)
+        grown = (math.exp(subject.epsilon) + 1) * (1 + math.exp(-local.epsilon) / 2)
+        spent = delta / 2 + grown * subject.rounds * local.delta
+    kept = found <= subject.epsilon and spent <= delta * (1 + 1e-9)
+    return Finding(
+        "exact",
+        subject.name,
+        "amplification by shuffling",
+        HOLDS if kept else FAILS,
+        f"ε₀ = {local.epsilon:.3f} of each report becomes {found:.3f} at δ = {spent:.1e}",
+        claimed=subject.epsilon,
+        exact=found,
+        level=subject.epsilon,
+    )
+
+
+def crowds(subject: RivalSubject) -> Finding:
+    """δ of one report more in a crowd, or less, each at half of the budget."""
+    share, threshold = sampling(subject.budget, "tight")
+    found = crowd_delta(share, threshold, subject.epsilon / 2)
+    return Finding(
+        "exact",
+        subject.name,
+        "one report more in a crowd, or less",
+        HOLDS if found <= DELTA / 2 else FAILS,
+        f"reports with probability {share:.3f}, {threshold} alike pass: δ = {found:.1e} at ε/2",
+        claimed=subject.epsilon,
+        level=subject.epsilon,
+    )
+
+
+ADASSP = "rival-adassp"
+CROWDS = 40
+"""Grams of others in whose batch a record is replaced: smallest eigenvalues depend on them."""
+
+
+@dataclass(frozen=True)
+class AdaSSPSubject:
+    """The oracle with tight constants at one ε; two actions."""
+
+    epsilon: float
+    mechanism: str = ADASSP
+
+    @property
+    def name(self) -> str:
+        return f"{self.mechanism}, bandit"
+
+    @property
+    def calibrated(self) -> Any:
+        problem = Problem(2, DIMENSION + 1)
+        return AdaSSP().calibrate(problem, Budget(self.epsilon, DELTA))
+
+    def parts(self, crowd: Any, b: Any, loss: float, action: int) -> np.ndarray[Any, Any]:
+        """Smallest eigenvalues, Grams (svec) and responses of a crowd and one record."""
+        mechanism, p = self.calibrated, len(b)
+        grams, responses = crowd.copy(), np.zeros((2, p))
+        grams[action] += np.outer(b, b)
+        responses[action] += (loss - 0.5) * b
+        rows, columns = np.triu_indices(p)
+        law = np.where(rows == columns, 1.0, math.sqrt(0.5)) * mechanism.gram
+        smallest = np.linalg.eigvalsh(grams)[:, 0] / mechanism.eigenvalue
+        parts = [smallest, (grams[:, rows, columns] / law).ravel()]
+        return np.concatenate([*parts, (responses / mechanism.response).ravel()])
+
+
+def adassp_move(subject: AdaSSPSubject) -> Finding:
+    """The ε that the furthest neighbours imply, over crowds, angles, losses and actions."""
+    rng, most = np.random.default_rng(0), 0.0
+    first = features((1.0, 0.0))
+    for number in range(CROWDS):
+        spread = np.exp2(rng.uniform(-2.0, 12.0, size=(2, DIMENSION + 1)))
+        axes = np.linalg.qr(rng.normal(size=(2, DIMENSION + 1, DIMENSION + 1)))[0]
+        crowd = (axes * spread[:, None, :]) @ axes.mT * (number > 0)
+        for cosine, (losses, action) in itertools.product(
+            np.linspace(-1.0, 1.0, 21), itertools.product(((1.0, 0.0), (1.0, 1.0)), (0, 1))
+        ):
+            other = features((cosine, math.sqrt(max(0.0, 1.0 - cosine**2))))
+            one = subject.parts(crowd, first, losses[0], 0)
+            two = subject.parts(crowd, other, losses[1], action)
+            most = max(most, float(np.linalg.norm(one - two)))
+    exact = gaussian_epsilon(most, DELTA)
+    return Finding(
+        "exact",
+        subject.name,
+        "largest move by one record",
+        exact_verdict(exact, subject.epsilon),
+        f"worlds lie {most:.5f} standard deviations apart over {CROWDS} crowds",
+        claimed=subject.epsilon,
+        exact=exact,
+        level=subject.epsilon,
+    )
+
+
+TRIALS = 10_000
+
+
+def black_box_rival(subject: RivalSubject, alpha: float, trials: int = TRIALS) -> Finding:
+    """The lower bound on ε that hits prove for one rival."""
+    one, two = subject.worst_pair
+    direction = (two - one) / np.linalg.norm(two - one)
+    middle = len(subject.ends) * float(direction @ (one + two)) / 2
+    counts = [
+        int((_read(subject, world, trials) @ direction > middle).sum())
+        for world in (subject.worst_records[0], subject.worst_records[1])
+    ]
+    hits, budget = Hits(counts[0], counts[1], trials), subject.claimed
+
+    def proven(some: Hits) -> float:
+        return measured_epsilon(some, budget, alpha, gaussian=True)
+
+    declared = gaussian_hits(subject.shift, trials)
+    measured, attainable = proven(hits), proven(declared)
+    enough = min(POWER * attainable, unlucky(declared, proven, alpha))
+    verdict = measured_verdict(measured, budget.epsilon, enough)
+    return Finding(
+        "black box",
+        subject.name,
+        "which of two records was it",
+        verdict,
+        sentence(measured, budget, hits, alpha, verdict),
+        claimed=budget.epsilon,
+        measured=measured,
+        attainable=attainable,
+        halved=proven(gaussian_hits(2.0 * subject.shift, trials)),
+        trials=trials,
+        alpha=alpha,
+        level=subject.epsilon,
+    )
+
+
+def _read(subject: RivalSubject, record: Any, trials: int) -> np.ndarray[Any, Any]:
+    """Σ over the sums that hold the person, in units of the declared noise: (trials, numbers)."""
+    p = DIMENSION + 1
+    packed = p * (p + 1) // 2
+    rng = np.random.default_rng()
+    scale = {name: np.full((1, 1, 1, 1), value) for name, value in asdict(subject.scales).items()}
+    b, loss, action = record
+    rows, columns = np.triu_indices(p)
+    gram, response = np.zeros((1, 1, ACTIONS, packed)), np.zeros((1, 1, ACTIONS, p))
+    gram[..., action, :] = np.outer(b, b)[rows, columns]
+    response[..., action, :] = loss * b
+    drawn = subject.rival.clock(subject.rounds).noise(
+        subject.ends, lambda _: rng.standard_normal((trials, 1, ACTIONS, packed + p))
+    )
+    law = np.where(rows == columns, subject.scales.diagonal, subject.scales.gram / math.sqrt(2.0))
+    total: Any = 0.0
+    for noise in drawn:
+        noisy, centred = noisy_sums(gram, response, noise, scale, p)
+        seen = np.concatenate([noisy / law, centred / subject.scales.response], axis=-1)
+        total = total + seen.reshape(trials, -1)
+    return np.asarray(total)

@@ -1,0 +1,176 @@
+"""Billboard: verify what a service published, and evaluate its policy locally."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from discreet.action_names import action_name
+from discreet.client.chain import Chain
+from discreet.client.documents import digest
+from discreet.client.recomputation import recompute
+from discreet.client.signing import checked_public_key
+from discreet.client.transport import Transport, as_json
+from discreet.errors import CorruptRelease, InvalidInput
+from discreet.offer_reader import read_offers
+from discreet.policies import one_row
+from discreet.privacy.budget import Budget
+from discreet.releases.released import Released
+
+
+class Billboard:
+    """The policy of a service, evaluated where the context is: the context is not sent.
+
+    ``source`` is the address of a service, or the published bytes of all documents in order.
+    ``public_key`` comes from the operator, not from the same place as the documents.
+    """
+
+    def __init__(
+        self,
+        source: str | Iterable[bytes],
+        public_key: str,
+        *,
+        key: str | None = None,
+        timeout: float = 10.0,
+        retries: int = 3,
+    ) -> None:
+        self._nothing = Chain(checked_public_key(public_key))
+        self._contents: dict[str, bytes] = {}
+        self._seen: dict[int, str] = {}
+        self._transport: Transport | None = None
+        if isinstance(source, str):
+            self._transport = Transport(source, key, timeout=timeout, retries=retries)
+            self.refresh()
+        else:
+            self._adopt(list(source), None)
+
+    def refresh(self) -> int:
+        """Fetch and verify what is new; the number of the document that is now in force."""
+        if self._transport is None:
+            raise InvalidInput(
+                "billboard must have an address to refresh; it was made from documents. "
+                "Make a new one from the newer documents."
+            )
+        listed = as_json(self._transport.get("/v1/releases"))
+        try:
+            entries = [(int(each["number"]), str(each["digest"])) for each in listed["releases"]]
+            current = int(listed["current"])
+        except (LookupError, TypeError, ValueError):
+            raise CorruptRelease(
+                "list of releases must have numbers and digests; this answer has not. "
+                "Check that the address is that of discreet serve."
+            ) from None
+        self._adopt([self._content(*entry) for entry in entries], current)
+        return self.number
+
+    def _content(self, number: int, expected: str) -> bytes:
+        """Published bytes, from memory or from the service; ``Chain`` verifies them."""
+        if expected not in self._contents and self._transport is not None:
+            return self._transport.get(f"/v1/releases/{number}")
+        return self._contents[expected]
+
+    def _adopt(self, contents: list[bytes], current: int | None) -> None:
+        """Use a new chain if all of it is valid; otherwise change nothing."""
+        if not contents:
+            raise CorruptRelease(
+                "documents must begin with a genesis; the list is empty. Fetch them again."
+            )
+        chain = self._nothing.extended(contents)
+        for link in chain.links:
+            if self._seen.get(link.number, link.digest) != link.digest:
+                raise CorruptRelease(
+                    f"document {link.number} must never change; it differs from the one seen "
+                    "before. The service shows two histories: ask its operator."
+                )
+        in_force = chain if current is None else chain.until(current)
+        _ = in_force.released, in_force.policy, in_force.known  # fail now, if at all
+        self._chain, self._in_force, self._views = chain, in_force, {in_force.number: in_force}
+        self._contents = {digest(content): content for content in contents}
+        self._seen |= {link.number: link.digest for link in chain.links}
+
+    @property
+    def number(self) -> int:
+        """The number of the document in force; 0 while nothing is released."""
+        return self._in_force.number
+
+    @property
+    def released(self) -> Released:
+        """The releases that the policy in force reads, with the plan."""
+        return self._in_force.released
+
+    @property
+    def actions(self) -> tuple[Any, ...]:
+        """Values of ``sample`` in the order of ``probabilities``: names, or numbers."""
+        return tuple(self._in_force.known.places)
+
+    @property
+    def budget(self) -> Budget:
+        """The budget of all releases together for one unit, as the genesis declares it."""
+        return self._chain.budget
+
+    @property
+    def documents(self) -> tuple[bytes, ...]:
+        """The published bytes, in order: enough for another billboard."""
+        return tuple(self._contents.values())
+
+    def recompute(self) -> dict[int, list[str]]:
+        """Recompute the releases in force from their statistics; the parts that were compared."""
+        return recompute(self.released)
+
+    def probabilities(
+        self, contexts: Any, *, actions: Any = None, release: int | None = None
+    ) -> Any:
+        """Probability of each action: (A,) for one context, (n, A) for many.
+
+        ``actions`` is what is offered, as in ``Learner.decide``: probabilities come in its order,
+        as a list of arrays where contexts are offered different numbers of actions. ``release``
+        selects another document than the one in force: the one that a ticket names.
+        """
+        chain = self._at(release)
+        features, single = chain.declared.features.map(contexts), self._single(contexts)
+        if self._offers_everything(chain, actions):
+            rows = one_row.probabilities(chain.policy, chain.released, features)
+        else:
+            offers = read_offers(chain.declared, chain.known, features, actions, single=single)
+            rows = offers.chances(chain.policy, chain.released, None)
+            if not single and len(offers.groups) > 1:
+                return rows
+        return np.asarray(rows[0] if single else rows)
+
+    def sample(
+        self, contexts: Any, u: Any = None, *, actions: Any = None, release: int | None = None
+    ) -> Any:
+        """An action for one context, (n,) for many; fixed by ``u`` (2,) or (n, 2) in [0, 1).
+
+        It is a name where the plan has names, else a number. ``actions`` is what is offered.
+        """
+        chain = self._at(release)
+        features, single = chain.declared.features.map(contexts), self._single(contexts)
+        # Privacy: an ordinary generator is enough, since privacy holds for every fixed draw.
+        # [docs/privacy/transcript.md, "Action draws"]
+        drawn = np.random.default_rng().random((len(features), 2)) if u is None else u
+        uniforms = np.asarray(drawn, dtype=np.float64).reshape(len(features), 2)
+        if self._offers_everything(chain, actions):
+            drawn = one_row.sample(chain.policy, chain.released, features, uniforms)
+            return action_name(chain.released, int(drawn[0]) if single else drawn)
+        offers = read_offers(chain.declared, chain.known, features, actions, single=single)
+        names, _ = offers.named(offers.sample(chain.policy, chain.released, uniforms))
+        return names[0] if single else names
+
+    def _single(self, contexts: Any) -> bool:
+        return self._chain.declared.features.is_single(contexts)
+
+    def _offers_everything(self, chain: Chain, actions: Any) -> bool:
+        """Return whether all actions of the genesis are offered, by their numbers."""
+        declared = chain.declared
+        return actions is None and declared.catalogue is None and not chain.changes
+
+    def _at(self, release: int | None) -> Chain:
+        """The chain up to a document; decoded once."""
+        if release is None:
+            return self._in_force
+        if release not in self._views:
+            self._views[release] = self._chain.until(release)
+        return self._views[release]

@@ -1,0 +1,252 @@
+"""The privacy label: a signed document in canonical JSON, and a page that shows it."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from discreet import __version__
+from discreet.client.signing import checked_public_key, is_signed, public_key, signature
+from discreet.config import build
+from discreet.errors import CorruptRelease, InvalidInput
+from discreet.formatting import epsilon_text, guarantee_text
+from discreet.pages import rendered
+from discreet.privacy.attacker import attacker, hundredths
+from discreet.privacy.ledger import Ledger
+from discreet.releases.canonical import canonical, read_document
+from discreet.toml_files import read_toml
+
+
+@dataclass(frozen=True)
+class HeldData:
+    """One kind of data: its description, its holder and the time until deletion."""
+
+    what: str
+    holder: str
+    kept: str
+
+
+@dataclass(frozen=True)
+class OperatorFacts:
+    """The keys of the file that ``--facts`` names; what is left out is "not stated"."""
+
+    operator: str | None = None
+    contact: str | None = None
+    purpose: str | None = None
+    audited_on: str | None = None
+    data: tuple[HeldData, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        stated = {each.name: getattr(self, each.name) for each in fields(self)}
+        return stated | {"data": [vars(each) for each in self.data]}
+
+
+def read_facts(path: str | Path) -> OperatorFacts:
+    """The facts of a TOML file; unknown keys and values that are not text are refused."""
+    given = read_toml(path, "facts")
+    held = given.pop("data", [])
+    if not isinstance(held, list) or not all(isinstance(each, Mapping) for each in held):
+        raise InvalidInput(
+            "facts.data must be a list of tables; got another kind. Write [[data]] with what, "
+            "holder and kept for each kind of data."
+        )
+    rows = [_texts(each, f"facts.data[{i}]") for i, each in enumerate(held)]
+    built = [build(HeldData, row, f"facts.data[{i}]", {}) for i, row in enumerate(rows)]
+    return build(OperatorFacts, _texts(given, "facts") | {"data": built}, "facts", {})
+
+
+def _texts(given: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """Dates are written as text; everything else must be text already."""
+    read = {name: _date(value) for name, value in given.items()}
+    for name, value in read.items():
+        if not isinstance(value, str) or not value.strip():
+            raise InvalidInput(
+                f"{where}.{name} must be text; got {value!r}. Write it in quotes, or leave it out."
+            )
+    return read
+
+
+def _date(value: Any) -> Any:
+    return value.isoformat() if hasattr(value, "isoformat") else value
+
+
+AUDIT_FORMAT = "discreet-audit/1"
+
+
+def read_audit(path: str | Path) -> dict[str, Any]:
+    """The summary of a file that ``discreet audit --json`` wrote; ε as text."""
+    document = read_document(path)
+    try:
+        if document["format"] != AUDIT_FORMAT:
+            raise ValueError
+        bounds = [_bound(each) for each in document["findings"] if each["measured"] is not None]
+        stated = {
+            name: str(document[name]) for name in ("version", "command", "verdict", "summary")
+        }
+        return {**stated, "questions": len(document["findings"]), "lower_bounds": bounds}
+    except (KeyError, TypeError, ValueError):
+        raise CorruptRelease(
+            f"audit must be a file that discreet audit --json wrote; {path} is not. "
+            "Write one with discreet audit --quick --json > audit.json."
+        ) from None
+
+
+def _bound(finding: Mapping[str, Any]) -> dict[str, str]:
+    """The claimed ε of a finding and the lower bound that an attack proved."""
+    return {
+        "mechanism": str(finding["subject"]),
+        "attack": str(finding["part"]),
+        "claimed": repr(float(finding["claimed"])),
+        "proven": repr(float(finding["measured"])),
+        "verdict": str(finding["verdict"]),
+    }
+
+
+FORMAT = "discreet-label/1"
+ABOUT = ("kind", "experiment", "releases", "head", "key")
+"""Fields that describe the source of a label; unknown ones are null."""
+
+TRUST = (
+    ("The operator", "sees contexts, actions and losses until their batch is released"),
+    ("The operator's computer", "draws secret noise, and runs this software unaltered"),
+    ("Readers of the releases", "nothing: they may collude and know all other records"),
+    ("Other people in the experiment", "nothing: what they receive follows from the releases"),
+)
+NOT_COVERED = (
+    "That somebody took part, how often and when: only what they said is protected.",
+    "What the releases teach about people in general, and so about you if you are like them.",
+    "The operator, and anybody who gets into the operator's computer before a release.",
+    "How long computations take, and other traces of the computer at work.",
+    "OperatorFacts about you that are known from elsewhere.",
+)
+PER_RECORD = "Several records of one person: each has the promise, all together have a weaker one."
+NAMES = "A person who appears under two names: each name has the promise."
+
+
+def label_document(
+    ledger: Ledger,
+    about: Mapping[str, Any],
+    *,
+    made: str,
+    audit: Mapping[str, Any] | None = None,
+    facts: OperatorFacts | None = None,
+) -> dict[str, Any]:
+    """All fields of the label; decimals are text, so that its bytes are canonical."""
+    spent, event = ledger.spent(), ledger.bounding_event()
+    best, person = attacker(event), ledger.unit == "user"
+    stated = (facts or OperatorFacts()).to_json()
+    return {
+        "format": FORMAT,
+        "version": __version__,
+        "made": made,
+        "about": {name: about.get(name) for name in ABOUT},
+        "unit": ledger.unit,
+        "neighbours": ledger.relation,
+        "private": math.isfinite(spent.epsilon),
+        "epsilon": repr(spent.epsilon),
+        "delta": repr(spent.delta),
+        "budget": {"epsilon": repr(ledger.budget.epsilon), "delta": repr(ledger.budget.delta)},
+        "charges": len(ledger.entries),
+        "mu": None if best.mu is None else repr(best.mu),
+        "zcdp": repr(best.zcdp),
+        "attacker": {
+            "success": repr(best.success),
+            "exact": best.exact,
+            "sentence": best.sentence(ledger.unit),
+        },
+        "assumptions": list(spent.assumptions),
+        "trust": [{"who": who, "with": what} for who, what in TRUST],
+        "not_covered": [NAMES if person else PER_RECORD, *NOT_COVERED],
+        "audit": None if audit is None else dict(audit) | {"on": stated["audited_on"]},
+        "operator": {name: stated[name] for name in ("operator", "contact", "purpose")},
+        "data": stated["data"],
+    }
+
+
+def signed(document: Mapping[str, Any], private_key: bytes) -> bytes:
+    """Canonical bytes with the public key and the signature of the document without it."""
+    with_key = {**document, "key": public_key(private_key)}
+    content = canonical({**with_key, "signature": signature(canonical(with_key), private_key)})
+    verified(content, with_key["key"])  # never publish what a reader would refuse
+    return content
+
+
+def verified(content: bytes, key: str) -> dict[str, Any]:
+    """The label in signed bytes, without its signature; CorruptRelease if it is not valid."""
+    key = checked_public_key(key)
+    try:
+        document = json.loads(content)
+        written = document.pop("signature")
+        whole = canonical(document)
+        valid = document["format"] == FORMAT and document["key"] == key
+    except (ValueError, KeyError, AttributeError, TypeError):
+        valid, whole, written = False, b"", None
+    if not (valid and is_signed(whole, written, key)):
+        raise CorruptRelease(
+            "label must be signed by the expected key; this one is not. It was altered or is of "
+            "another experiment: fetch it again, and check the public key."
+        )
+    return document  # type: ignore[no-any-return]
+
+
+UNITS = {
+    "decision": "one decision",
+    "user": "one person",
+}
+GUESSED = 50
+"""Of one hundred choices between two, a guess is right this often."""
+
+
+def label_page(document: Mapping[str, Any]) -> str:
+    """One self-contained HTML file, light and dark, for screens and for one sheet of paper."""
+    best = document["attacker"]
+    right = hundredths(float(best["success"]), best["exact"])
+    budget = {name: float(value) for name, value in document["budget"].items()}
+    shown = {
+        "protects": UNITS.get(document["unit"], f"one {document['unit']}"),
+        "guarantee": guarantee_text(float(document["epsilon"]), float(document["delta"])),
+        "promised": guarantee_text(budget["epsilon"], budget["delta"]),
+        "shift": _number(document["mu"]),
+        "rho": _number(document["zcdp"]),
+        "right": right,
+        "dots": _dots(right),
+        "bounds": [] if document["audit"] is None else _bounds(document["audit"]),
+    }
+    return rendered("discreet.client", "label.html", **document, **shown)
+
+
+def _dots(right: int) -> list[tuple[int, int, str]]:
+    """A hundred choices in ten rows: right by a guess, right beyond that, wrong."""
+    kinds = ["guess"] * GUESSED + ["beyond"] * (right - GUESSED) + ["wrong"] * (100 - right)
+    return [(place % 10, place // 10, kind) for place, kind in enumerate(kinds)]
+
+
+def _number(text: str | None) -> str:
+    if text is None:
+        return "not known"
+    return epsilon_text(float(text), 3)
+
+
+def _bounds(audit: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """For each attack the mechanism with the smallest difference between claimed and proven ε."""
+    by_attack: dict[str, Mapping[str, str]] = {}
+    for each in audit["lower_bounds"]:
+        kept = by_attack.get(each["attack"])
+        if kept is None or _margin(each) < _margin(kept):
+            by_attack[each["attack"]] = each
+    return [
+        (
+            f"{attack}, {each['mechanism']}",
+            epsilon_text(float(each["claimed"]), 3),
+            epsilon_text(float(each["proven"]), 3),
+        )
+        for attack, each in by_attack.items()
+    ]
+
+
+def _margin(bound: Mapping[str, str]) -> float:
+    return float(bound["claimed"]) - float(bound["proven"])

@@ -1,0 +1,261 @@
+"""HTTP with kept connections, timeouts, retries and a deadline."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import json
+import math
+import queue
+import random
+import re
+import selectors
+import time
+import urllib.parse
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from discreet.errors import InvalidInput, ServiceError
+
+BUSY = (429, 503)
+"""Statuses of a busy service: the request is sent again later."""
+FIRST_WAIT, LONGEST_WAIT = 0.1, 10.0
+UNREADABLE = "unreadable"
+"""The code of an error about an answer that is not JSON; the service itself never sends it."""
+LARGEST_ANSWER = 2**28
+"""Bytes; more than any release needs, so that a hostile server cannot fill the memory."""
+
+
+class Transport:
+    """Requests to one service, from any number of threads.
+
+    A request that fails before its answer arrives, or finds the service too busy, is sent again
+    after 0.1, 0.2, 0.4 … seconds. That is safe: a decision has an idempotency key, a lost ticket
+    leaves a void slot, and repeating any other request changes nothing.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        key: str | None,
+        *,
+        timeout: float,
+        retries: int,
+        deadline: float | None = None,
+    ) -> None:
+        self._secure, self._host, self._port, self._base = _address(url)
+        self._headers = {"Accept": "application/json"}
+        if key is not None:
+            self._headers["Authorization"] = f"Bearer {_checked(key)}"
+        self._timeout, self._retries = timeout, retries
+        self._deadline = math.inf if deadline is None else deadline
+        self._idle: queue.LifoQueue[http.client.HTTPConnection] = queue.LifoQueue()
+
+    def get(self, path: str) -> bytes:
+        """The body of a good answer; ServiceError otherwise."""
+        return self._request("GET", path, None, {})
+
+    def post(self, path: str, body: Any, headers: Mapping[str, str] | None = None) -> Any:
+        """The JSON of a good answer to a JSON body; ServiceError otherwise."""
+        sent = {"Content-Type": "application/json", **(headers or {})}
+        return as_json(self._request("POST", path, _encoded(body), sent))
+
+    def close(self) -> None:
+        """Close the kept connections; the next request opens a new one."""
+        while not self._idle.empty():
+            self._idle.get_nowait().close()
+
+    def _request(self, method: str, path: str, body: bytes | None, headers: Any) -> bytes:
+        end = time.monotonic() + self._deadline
+        for attempt in range(self._retries + 1):
+            cause: Exception | None = None
+            try:
+                timeout = min(self._timeout, max(end - time.monotonic(), 1e-3))
+                status, retry_after, content = self._once(method, path, body, headers, timeout)
+            except (OSError, http.client.HTTPException) as error:
+                failure = ServiceError(
+                    f"service must answer; {method} {path} failed {attempt + 1} times "
+                    f"({type(error).__name__}). Check that it runs and the address is right."
+                )
+                retry_after, cause = "", error
+            else:
+                if status < 300:
+                    return content
+                failure = _refusal(status, content)
+                if status not in BUSY:
+                    raise failure
+            wait = _wait(attempt, retry_after)
+            if attempt == self._retries or time.monotonic() + wait >= end:
+                raise failure from cause
+            time.sleep(wait)
+        raise AssertionError("the last attempt returns or raises")
+
+    def _once(
+        self, method: str, path: str, body: bytes | None, headers: Any, timeout: float
+    ) -> tuple[int, str, bytes]:
+        """Status, Retry-After and body of one attempt."""
+        connection = self._connection()
+        connection.timeout, kept = timeout, connection.sock is not None
+        try:
+            if connection.sock is not None:
+                connection.sock.settimeout(timeout)
+            connection.request(method, self._base + path, body, {**self._headers, **headers})
+            answer = connection.getresponse()
+            content = answer.read(LARGEST_ANSWER)
+            if not answer.isclosed():
+                raise http.client.HTTPException("the answer has no end")
+        except BaseException as error:
+            connection.close()
+            # The service ended a kept connection just when it was used again: no attempt was made.
+            if kept and isinstance(error, (ConnectionResetError, BrokenPipeError)):
+                return self._once(method, path, body, headers, timeout)
+            raise
+        self._idle.put(connection)
+        return answer.status, answer.getheader("Retry-After") or "", content
+
+    def _connection(self) -> http.client.HTTPConnection:
+        """A kept connection that is still open, or a new one."""
+        while not self._idle.empty():
+            try:
+                kept = self._idle.get_nowait()
+            except queue.Empty:  # another thread took the last one
+                break
+            if not _ended(kept):
+                return kept
+            kept.close()
+        kind = http.client.HTTPSConnection if self._secure else http.client.HTTPConnection
+        return kind(self._host, self._port, timeout=self._timeout)
+
+
+def _ended(connection: http.client.HTTPConnection) -> bool:
+    """Return whether the service closed a kept connection, which is readable only then."""
+    if connection.sock is None:
+        return True
+    with selectors.DefaultSelector() as waiting:
+        waiting.register(connection.sock, selectors.EVENT_READ)
+        return bool(waiting.select(0))
+
+
+def _address(url: str) -> tuple[bool, str, int | None, str]:
+    """Return the encryption flag, host, port and base path."""
+    try:
+        parts = urllib.parse.urlsplit(url)
+        if parts.scheme in ("http", "https") and parts.hostname:
+            return parts.scheme == "https", parts.hostname, parts.port, parts.path.rstrip("/")
+    except ValueError:  # an invalid port, or an incomplete IPv6 address
+        pass
+    raise InvalidInput(
+        f"url must begin with http:// or https:// and name a host; got {url!r}. "
+        "Give the address at which discreet serve listens."
+    )
+
+
+def _checked(key: str) -> str:
+    """An API key that fits into a header; the error of http.client would show the key."""
+    if re.fullmatch(r"[!-~]+", key) is None:
+        raise InvalidInput(
+            "key must be an API key without blanks or line ends; this key has some. "
+            "Strip the surrounding text."
+        )
+    return key
+
+
+def as_json(content: bytes) -> Any:
+    """JSON of an answer, or ServiceError."""
+    try:
+        return json.loads(content)
+    except ValueError:
+        raise ServiceError(
+            "answer must be JSON; this is not. Check that discreet serve runs at the address.",
+            code=UNREADABLE,
+        ) from None
+
+
+def _encoded(body: Any) -> bytes:
+    try:
+        return json.dumps(body, allow_nan=False, default=_plain).encode()
+    except (TypeError, ValueError):
+        raise InvalidInput(
+            "context and losses must be finite numbers, text, lists and dicts; some are not. "
+            "Send what the schema of the service declares."
+        ) from None
+
+
+def _plain(value: Any) -> Any:
+    """NumPy's numbers and arrays as Python's."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise TypeError
+
+
+def _wait(attempt: int, retry_after: str) -> float:
+    """Seconds until the next attempt: doubling with jitter, or ``Retry-After``."""
+    wait = math.ldexp(FIRST_WAIT, attempt) * random.uniform(0.5, 1.0)
+    return min(max(wait, float(retry_after) if retry_after.isdecimal() else 0.0), LONGEST_WAIT)
+
+
+def _refusal(status: int, content: bytes) -> ServiceError:
+    """The error that the service sent, or one for an answer of another shape."""
+    try:
+        error = json.loads(content)["error"]
+        fields = {name: error.get(name) for name in ("code", "message", "field")}
+    except (ValueError, LookupError, TypeError, AttributeError):
+        fields = {
+            "message": f"request must succeed; the service answered {status}. Ask its operator."
+        }
+    return ServiceError(
+        str(fields["message"]), status=status, code=fields.get("code"), field=fields.get("field")
+    )
+
+
+T = TypeVar("T")
+THREADS = 32
+"""Requests under way at once; more wait for a thread, and their time runs meanwhile."""
+
+
+class Deadline:
+    """Runs requests in threads and gives up waiting after ``seconds``; None waits for the end."""
+
+    def __init__(self, seconds: float | None) -> None:
+        if seconds is not None and not seconds > 0.0:
+            raise InvalidInput(
+                f"deadline must be a positive number of seconds; got {seconds!r}. "
+                "Write deadline=0.2, or None to wait as long as the retries last."
+            )
+        self._seconds = seconds
+        self._threads = _pool()
+
+    def wait(self, work: Callable[[], T]) -> T:
+        """Return the result of ``work``; ServiceError if it is not done in time."""
+        if self._seconds is None:
+            return work()
+        future = self._threads.submit(work)
+        try:
+            return future.result(self._seconds)
+        except TimeoutError:
+            future.cancel()
+            raise self._late() from None
+
+    async def wait_async(self, work: Callable[[], T]) -> T:
+        """Return the result of ``work`` without blocking other tasks."""
+        future = asyncio.wrap_future(self._threads.submit(work))
+        try:
+            return await asyncio.wait_for(future, self._seconds)
+        except TimeoutError:
+            raise self._late() from None
+
+    def close(self) -> None:
+        """End idle threads; what is under way ends by itself, and the next request starts one."""
+        threads, self._threads = self._threads, _pool()
+        threads.shutdown(wait=False, cancel_futures=True)
+
+    def _late(self) -> ServiceError:
+        return ServiceError(
+            f"service must answer within the deadline of {self._seconds:g} seconds; it did not. "
+            "Show a fallback action, or raise the deadline."
+        )
+
+
+def _pool() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(THREADS, "discreet-client")  # starts no thread yet

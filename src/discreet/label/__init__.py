@@ -1,1 +1,0 @@
-"""One page that says what a guarantee means: for people, and as a signed document."""

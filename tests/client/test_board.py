@@ -1,0 +1,207 @@
+"""Billboard: fetched once, verified always, evaluated as the core does."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import discreet as dc
+from client.chains import KEY, PRIVATE_KEY, SCHEMA, chain, histories, plan, released, resigned
+from client.stub_service import serving
+from client.vectors import PEOPLE
+from discreet.client import Billboard, documents, signing
+from tolerances import EXACT
+from wording import refused
+
+PLAN = plan(dc.ReplayBonusPO(), features=SCHEMA)
+HISTORY = released(PLAN, 4)
+CHAIN = chain(PLAN, HISTORY)
+
+
+def publish(stub, contents, current=None):
+    """Let the stub answer as a service that holds these documents."""
+    numbers = [documents.verify(content, KEY)["number"] for content in contents]
+    listed = [
+        {"number": number, "digest": documents.digest(content)}
+        for number, content in zip(numbers, contents, strict=True)
+    ]
+    newest = numbers[-1] if current is None else current
+    stub.answers["GET", "/v1/releases"] = (200, {"current": newest, "releases": listed})
+    for number, content in zip(numbers, contents, strict=True):
+        stub.answers["GET", f"/v1/releases/{number}"] = (200, content)
+
+
+@pytest.fixture
+def service():
+    with serving() as (stub, url):
+        publish(stub, CHAIN)
+        yield stub, url
+
+
+def paths(stub):
+    return [path for _, path, _, _ in stub.asked]
+
+
+def test_probabilities_are_those_of_the_core():
+    board = Billboard(CHAIN, KEY)
+    expected = PLAN.policy.probabilities(HISTORY, SCHEMA.map(PEOPLE))
+    np.testing.assert_allclose(board.probabilities(PEOPLE), expected, rtol=0, atol=EXACT)
+    one = board.probabilities(PEOPLE[0])
+    assert one.shape == (3,)
+    np.testing.assert_allclose(one, expected[0], rtol=0, atol=EXACT)
+
+
+def test_what_is_in_force_can_be_recomputed():
+    made = dc.Plan(n_actions=2, features=dc.UnitBall(1), budget=dc.Budget(1.0, 1e-5), first_batch=2)
+    learner = dc.Learner(made)
+    for length in (2, 3, 5):
+        learner.observe(learner.decide(np.full((length, 1), 0.5)).id, np.ones(length))
+    learner.release()
+    signed = chain(made, learner.released)
+    assert Billboard(signed, KEY).recompute().keys() == {1, 2, 3}
+    second = learner.released.items[1]
+    weights = second.predictor.weights + 1e-6
+    wrong = replace(second, predictor=replace(second.predictor, weights=weights))
+    forged = [*signed[:2], resigned(documents.release_document(signed[1], wrong))]
+    with refused(dc.CorruptRelease, "predictor of release 2"):
+        Billboard(forged, KEY).recompute()
+
+
+def test_samples_follow_the_given_numbers():
+    board = Billboard(CHAIN, KEY)
+    u = np.random.default_rng(3).random((3, 2))
+    expected = PLAN.policy.sample(HISTORY, SCHEMA.map(PEOPLE), u)
+    assert board.sample(PEOPLE, u).tolist() == expected.tolist()
+    assert board.sample(PEOPLE[1], u[1]) == expected[1]
+
+
+def test_samples_follow_the_probabilities():
+    board = Billboard(CHAIN, KEY)
+    expected = board.probabilities(PEOPLE[0])
+    counts = np.bincount(board.sample([PEOPLE[0]] * 20_000), minlength=3) / 20_000
+    # Six standard deviations for each of three actions: a false alarm in 10⁸ runs.
+    deviation = np.sqrt(expected * (1 - expected) / 20_000)
+    assert (abs(counts - expected) < 6 * deviation + 1e-9).all()
+
+
+def test_before_the_first_release_all_actions_are_alike():
+    board = Billboard(CHAIN[:1], KEY)
+    assert board.number == 0
+    np.testing.assert_allclose(board.probabilities(PEOPLE[0]), 1 / 3, rtol=0, atol=EXACT)
+
+
+def test_an_older_release_can_be_asked_for():
+    board = Billboard(CHAIN, KEY)
+    older = PLAN.policy.probabilities(released(PLAN, 2), SCHEMA.map(PEOPLE))
+    found = board.probabilities(PEOPLE, release=2)
+    np.testing.assert_allclose(found, older, rtol=0, atol=EXACT)
+    u = np.random.default_rng(4).random((3, 2))
+    expected = PLAN.policy.sample(released(PLAN, 2), SCHEMA.map(PEOPLE), u)
+    assert board.sample(PEOPLE, u, release=2).tolist() == expected.tolist()
+    with refused(dc.CorruptRelease, "document 5"):
+        board.sample(PEOPLE, release=5)
+
+
+def test_a_bad_context_is_refused():
+    with refused(dc.InvalidInput, "'age'"):
+        Billboard(CHAIN, KEY).sample({**PEOPLE[0], "age": 101})
+
+
+def test_a_service_is_asked_for_what_is_new_only(service):
+    stub, url = service
+    publish(stub, CHAIN[:3])
+    board = Billboard(url, KEY, key="dk_1_secret")
+    assert board.number == 2
+    assert {headers["Authorization"] for _, _, headers, _ in stub.asked} == {"Bearer dk_1_secret"}
+    stub.asked.clear()
+    publish(stub, CHAIN)
+    assert board.refresh() == 4
+    assert paths(stub) == ["/v1/releases", "/v1/releases/3", "/v1/releases/4"]
+    assert board.documents == tuple(CHAIN)
+    assert Billboard(board.documents, KEY).number == 4
+
+
+def test_no_request_carries_a_context(service):
+    stub, url = service
+    board = Billboard(url, KEY)
+    before = len(stub.asked)
+    board.probabilities(PEOPLE)
+    board.sample(PEOPLE)
+    assert len(stub.asked) == before
+    assert {(method, body) for method, _, _, body in stub.asked} == {("GET", b"")}
+
+
+def test_a_rollback_puts_an_older_release_in_force(service):
+    stub, url = service
+    publish(stub, CHAIN, current=2)
+    board = Billboard(url, KEY)
+    assert board.number == 2
+    assert len(board.released.items) == 2
+    assert board.probabilities(PEOPLE, release=4).shape == (3, 3)
+
+
+def test_a_restore_is_followed(service):
+    stub, url = service
+    seen, number, releases = histories()["restore, all seen"]
+    fresh, _, _ = histories()["restore, lost ones never seen"]
+    publish(stub, seen[:6])
+    board = Billboard(url, KEY)
+    publish(stub, fresh)
+    assert board.refresh() == number
+    assert len(board.released.items) == releases
+
+
+def test_a_history_that_changes_is_refused_and_the_old_one_stays(service):
+    stub, url = service
+    board = Billboard(url, KEY)
+    before = board.probabilities(PEOPLE)
+    publish(stub, chain(PLAN, released(PLAN, 4, seed=1)))
+    with refused(dc.CorruptRelease, "must never change"):
+        board.refresh()
+    assert board.documents == tuple(CHAIN)
+    assert np.array_equal(board.probabilities(PEOPLE), before)
+
+
+def test_a_document_that_its_list_does_not_name_is_verified_all_the_same(service):
+    stub, url = service
+    altered = resigned(documents.verify(CHAIN[4], KEY), bytes(range(1, 33)))
+    stub.answers["GET", "/v1/releases/4"] = (200, altered)
+    with refused(dc.CorruptRelease, "signed by the expected key"):
+        Billboard(url, KEY)
+
+
+@pytest.mark.parametrize(
+    "listed", [[], {}, {"releases": 1, "current": 0}, {"releases": [{}], "current": 0}, "text"]
+)
+def test_a_list_that_is_none_is_refused(service, listed):
+    stub, url = service
+    stub.answers["GET", "/v1/releases"] = (200, listed)
+    with refused(dc.CorruptRelease, "list of releases"):
+        Billboard(url, KEY)
+
+
+def test_a_list_that_puts_nothing_known_in_force_is_refused(service):
+    stub, url = service
+    publish(stub, CHAIN, current=9)
+    with refused(dc.CorruptRelease, "document 9"):
+        Billboard(url, KEY)
+
+
+def test_documents_cannot_be_refreshed():
+    with refused(dc.InvalidInput, "address"):
+        Billboard(CHAIN, KEY).refresh()
+
+
+def test_a_learner_in_production_can_publish_a_billboard():
+    """The whole way: private rows, a private release, signed documents, a decision elsewhere."""
+    of = dc.Plan(n_actions=2, features=dc.UnitBall(2), budget=dc.Budget(1.0, 1e-5))
+    learner = dc.Learner(of)
+    for _ in range(8):
+        learner.observe(learner.decide([0.5, 0.5]).id, loss=1.0)
+    contents = [documents.sign(documents.genesis(of, "shop", KEY), PRIVATE_KEY)]
+    for release in learner.released.items:
+        made = documents.release_document(contents[-1], release)
+        contents.append(documents.sign(made, PRIVATE_KEY))
+    board = Billboard(contents, signing.public_key(PRIVATE_KEY))
+    expected = of.policy.probabilities(learner.released, of.features.map([0.5, 0.5]))
+    np.testing.assert_allclose(board.probabilities([0.5, 0.5]), expected[0], rtol=0, atol=EXACT)

@@ -1,0 +1,165 @@
+"""Client and Billboard with a real service: settings, process, HTTP, releases."""
+
+import asyncio
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import discreet as dc
+from discreet.client import Billboard, Client
+from discreet.service.runtime import lifecycle
+from discreet.service.settings import Settings
+from tolerances import EXACT
+from waiting import PATIENCE, until
+
+pytest.importorskip("uvicorn")
+CLIENT = Path(__file__).parents[2] / "clients" / "js" / "discreet.js"
+SETTINGS = """
+experiment = "welcome"
+window = 3600
+settle = 0
+waiting = "pipeline"
+journal = "observe"
+[plan]
+n_actions = 3
+first_batch = 4
+[plan.budget]
+epsilon = 1.0
+delta = 1e-6
+[plan.features]
+kind = "UnitBall"
+dimension = 2
+"""
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory):
+    """A service that was started, and its admin key."""
+    from service.served import Server
+
+    folder = tmp_path_factory.mktemp("service")
+    (folder / "experiment.toml").write_text(SETTINGS)
+    key = lifecycle.begin(Settings.read(folder / "experiment.toml"))
+    server = Server(folder)
+    try:
+        yield server.wait(), key
+    finally:
+        server.stop()
+
+
+@pytest.fixture(scope="module")
+def service(running):
+    """Address and admin key of a running service."""
+    server, key = running
+    return f"http://127.0.0.1:{server.port}", key
+
+
+@pytest.fixture
+def client(service):
+    with Client(*service) as made:
+        yield made
+
+
+def fill(client, records):
+    """So many stored decisions with their losses."""
+    for _ in range(records):
+        decision = until(lambda: (d := client.decide([0.5, -0.5])).stored and d)
+        client.observe(decision, 1.0)
+
+
+def test_what_the_service_learns_is_what_the_billboard_says(running, service, client):
+    url, key = service
+    public_key = client.releases()["key"]
+    board = Billboard(url, public_key, key=key)
+    np.testing.assert_allclose(board.probabilities([0.5, 0.5]), 1 / 3, rtol=0, atol=EXACT)
+    fill(client, 4)
+    running[0].windows_end()
+    until(lambda: board.refresh() >= 1)
+    probabilities = board.probabilities([0.5, 0.5])
+    assert probabilities.sum() == pytest.approx(1.0, abs=EXACT)
+    until(lambda: client.decide([0.5, 0.5]).release == board.number)
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="node must be installed for clients/js")
+def test_javascript_reads_the_same(service, client, tmp_path):
+    url, key = service
+    public_key = client.releases()["key"]
+    board = Billboard(url, public_key, key=key)
+    shutil.copy(CLIENT, tmp_path / "discreet.mjs")
+    code = (
+        'import { Billboard } from "./discreet.mjs";\n'
+        f'const headers = {{ Authorization: "Bearer {key}" }};\n'
+        f'const board = await Billboard.open("{url}", "{public_key}", headers);\n'
+        "const probabilities = board.probabilities([0.5, 0.5]);\n"
+        "console.log(JSON.stringify({ number: board.number, probabilities }));\n"
+    )
+    (tmp_path / "ask.mjs").write_text(code)
+    done = subprocess.run(["node", "ask.mjs"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    expected = board.probabilities([0.5, 0.5], release=found["number"])
+    np.testing.assert_allclose(found["probabilities"], expected, rtol=0, atol=EXACT)
+
+
+def test_a_ticket_lets_the_device_decide(service, client):
+    url, key = service
+    board = Billboard(url, client.releases()["key"], key=key)
+    ticket = until(lambda: (t := client.ticket()).stored and t)
+    if ticket.release > board.number:
+        board.refresh()
+    context = [0.25, 0.75]
+    action = board.sample(context, release=ticket.release)
+    client.observe(ticket, 0.5, context=context, action=action)
+    client.observe(ticket, 0.5, context=context, action=action)
+
+
+def test_losses_are_heard_once(client):
+    decision = until(lambda: (d := client.decide([0.1, 0.2])).stored and d)
+    client.observe(decision, 0.25)
+    client.observe(decision, 0.25)
+    with pytest.raises(dc.ServiceError) as caught:
+        client.observe(decision, 0.75)
+    assert caught.value.status == 409
+    results = client.observe_many([(decision, 0.25), ("no such id", 0.5)])
+    assert [each["status"] for each in results][1] == 404
+
+
+@pytest.mark.parametrize("context", [[0.5], ["0.5", 1.0], {"age": 3}, None])
+def test_a_refusal_names_what_is_wrong(client, context):
+    with pytest.raises(dc.ServiceError, match="must") as caught:
+        client.decide(context)
+    assert caught.value.status == 422
+    assert caught.value.code
+
+
+def test_the_page_about_clients_works(service, client):
+    """docs/clients.md defines functions; here they meet a service."""
+    page = (Path(__file__).parents[2] / "docs" / "clients.md").read_text()
+    assert "deadline=0.2" in page
+    page = page.replace("deadline=0.2", f"deadline={PATIENCE}")  # a machine may pause for longer
+    told = {}
+    for block in re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL):
+        exec(block, told)
+    url, key = service
+    assert told["greet"](url, key, [0.5, 0.5]) in range(3)
+    assert told["greet_in_time"](url, key, [0.5, 0.5]) in range(3)
+    assert asyncio.run(told["greet_async"](url, key, [0.5, 0.5])) in range(3)
+    told["report"](client, client.decide([0.5, 0.5]), 0.5)
+    assert told["decide_here"](url, key, client.releases()["key"], [0.5, 0.5]) in range(3)
+
+
+def test_questions(client):
+    assert client.schema()["features"] == {"kind": "UnitBall", "dimension": 2}
+    assert client.status()
+    assert client.ledger()
+
+
+def test_without_a_key_nothing_is_told(service):
+    with pytest.raises(dc.ServiceError) as caught:
+        Client(service[0], retries=0).status()
+    assert caught.value.status == 401

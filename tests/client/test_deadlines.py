@@ -1,0 +1,236 @@
+"""Deadlines, fallbacks and coroutines: nobody waits longer than they said."""
+
+import asyncio
+import inspect
+import threading
+from contextlib import contextmanager
+
+import pytest
+
+import discreet as dc
+from client.stub_service import serving
+from discreet.client import AsyncClient, Billboard, Client, Decision, transport
+from waiting import PATIENCE
+from wording import refused
+
+GOOD = {"decision": "d1", "action": 2, "release": 3, "stored": True}
+CONTEXT = [0.5, 0.5]
+SOON, LONG = 0.1, PATIENCE
+"""The deadline of these tests, and a time after which something hangs."""
+
+
+def asked_async(url, **options):
+    """``decide`` of an AsyncClient, as if it were a function."""
+
+    async def run():
+        async with AsyncClient(url, "dk_1_x", **options) as client:
+            return await client.decide(CONTEXT)
+
+    return asyncio.run(run())
+
+
+def asked(url, **options):
+    with Client(url, "dk_1_x", **options) as client:
+        return client.decide(CONTEXT)
+
+
+BOTH = pytest.mark.parametrize("ask", [asked, asked_async])
+
+
+@contextmanager
+def silent():
+    """A service that accepts a request and answers when the block is over."""
+    with serving() as (stub, url):
+        held = threading.Event()
+        stub.answer = lambda *_: (200, GOOD if held.wait(LONG) else {})
+        try:
+            yield url
+        finally:
+            held.set()
+
+
+@BOTH
+def test_a_call_ends_at_its_deadline(ask):
+    with silent() as url, refused(dc.ServiceError, "service must answer"):
+        ask(url, deadline=SOON)
+
+
+@BOTH
+def test_a_deadline_does_not_depend_on_the_socket(ask, monkeypatch):
+    """Looking up a name has no timeout of its own."""
+    held = threading.Event()
+    found = []
+    monkeypatch.setattr(transport.Transport, "_connection", lambda _: found.append(held.wait(LONG)))
+    try:
+        assert ask("http://example.invalid", deadline=SOON, fallback=1).action == 1
+        assert found == []  # it still looks
+    finally:
+        held.set()
+
+
+def test_a_deadline_is_named(monkeypatch):
+    held = threading.Event()
+    monkeypatch.setattr(transport.Transport, "get", lambda *_: held.wait(LONG))
+    with refused(dc.ServiceError, "deadline of 0.1 seconds"):
+        Client("http://127.0.0.1:9", deadline=SOON).status()
+    held.set()
+
+
+CALLS = {
+    "decide": (CONTEXT,),
+    "ticket": (),
+    "observe": ("d1", 0.5),
+    "observe_many": ([("d1", 0.5)],),
+    "activate": ("d1",),
+    **dict.fromkeys(("status", "lift", "releases", "actions", "schema", "ledger"), ()),
+    "change_actions": (),
+}
+"""Every method of a client that sends a request, with arguments."""
+
+
+def test_every_request_has_the_deadline(monkeypatch):
+    def expired(deadline, _):
+        raise deadline._late()
+
+    monkeypatch.setattr(transport.Deadline, "wait", expired)
+    public = {name for name, _ in inspect.getmembers(Client, inspect.isfunction) if name[0] != "_"}
+    assert public == {*CALLS, "close"}
+    client = Client("http://127.0.0.1:9", deadline=LONG)
+    for name, arguments in CALLS.items():
+        with refused(dc.ServiceError, "deadline"):
+            getattr(client, name)(*arguments)
+
+
+@BOTH
+@pytest.mark.parametrize("failure", [(503, {}), (429, {}), (500, {}), (None, b"")], ids=str)
+def test_a_fallback_instead_of_an_answer(ask, failure):
+    with serving() as (stub, url):
+        stub.answers["POST", "/v1/decide"] = failure
+        found = ask(url, retries=0, fallback="none")
+    assert found == Decision("", "none", -1, False, fallback=True)
+
+
+@BOTH
+def test_an_answer_in_time_is_no_fallback(ask):
+    with serving() as (stub, url):
+        stub.answers["POST", "/v1/decide"] = (200, GOOD)
+        assert ask(url, deadline=LONG, fallback=0) == Decision("d1", 2, 3, True)
+
+
+@BOTH
+@pytest.mark.parametrize("status", [401, 403, 404, 422])
+def test_a_mistake_of_the_caller_is_told(ask, status):
+    with serving() as (stub, url):
+        stub.answers["POST", "/v1/decide"] = (status, {"error": {"code": "x", "message": "y"}})
+        with pytest.raises(dc.ServiceError):
+            ask(url, fallback=0)
+
+
+@BOTH
+def test_an_answer_that_was_lost_for_good_has_a_fallback(ask):
+    gone = {"error": {"code": "idempotency_key_used", "message": "over"}}
+    with serving() as (stub, url):
+        stub.answers["POST", "/v1/decide"] = [(503, {}), (409, gone)]
+        assert ask(url, fallback=0).fallback
+
+
+def test_no_attempt_begins_after_the_deadline(monkeypatch):
+    waits = []
+    monkeypatch.setattr(transport.time, "sleep", waits.append)
+    with serving() as (stub, url):
+        stub.answers["GET", "/v1/status"] = (503, {}, ("Retry-After", "9"))
+        with pytest.raises(dc.ServiceError):
+            Client(url, deadline=8.0).status()
+        assert len(stub.asked) == 1
+    assert waits == []
+
+
+def test_nothing_is_sent_of_a_fallback():
+    decision = Decision("", 1, -1, False, fallback=True)
+    with serving() as (stub, url), Client(url) as client:
+        client.observe(decision, 1.0)
+        client.activate(decision)
+        assert stub.asked == []
+
+
+def test_a_billboard_decides_in_place_of_the_service(monkeypatch):
+    board = object.__new__(Billboard)
+    monkeypatch.setattr(Billboard, "number", 7)
+    monkeypatch.setattr(Billboard, "sample", lambda _, context: sum(context))
+    with serving() as (stub, url):
+        stub.answers["POST", "/v1/decide"] = (503, {})
+        found = asked(url, retries=0, fallback=board)
+    assert found == Decision("", 1.0, 7, False, fallback=True)
+
+
+@pytest.mark.parametrize("deadline", [0.0, -1.0, float("nan")])
+@pytest.mark.parametrize("kind", [Client, AsyncClient])
+def test_a_deadline_must_be_positive(kind, deadline):
+    with refused(dc.InvalidInput, "deadline"):
+        kind("http://127.0.0.1:9", deadline=deadline)
+
+
+def test_what_is_sent_of_a_person_and_a_name():
+    with serving() as (stub, url), Client(url, deadline=LONG) as client:
+        stub.answers["POST", "/v1/decide"] = (200, GOOD)
+        reply = {"ticket": "t", "release": 1, "stored": True, "u": [0.25, 0.5]}
+        stub.answers["POST", "/v1/tickets"] = (200, reply)
+        client.decide(CONTEXT, sticky="ann", idempotency_key="name")
+        assert client.ticket(sticky="ann").u == (0.25, 0.5)
+        (_, _, headers, body), (_, _, _, ticket) = stub.asked
+        assert headers["Idempotency-Key"] == "name"
+        assert b'"sticky": "ann"' in body
+        assert b'"sticky": "ann"' in ticket
+
+
+def test_a_client_may_be_used_after_it_was_closed():
+    with serving() as (stub, url):
+        stub.answers["GET", "/v1/status"] = (200, {})
+        client = Client(url, deadline=LONG)
+        for _ in range(2):
+            assert client.status() == {}
+            client.close()
+
+
+def test_coroutines_overlap():
+    async def run(url):
+        async with AsyncClient(url) as client:
+            return await asyncio.gather(*(client.decide(CONTEXT) for _ in range(8)))
+
+    with serving() as (stub, url):
+        together = threading.Barrier(8)
+        stub.answer = lambda *_: (200, GOOD) if together.wait(LONG) >= 0 else (500, {})
+        assert asyncio.run(run(url)) == [Decision("d1", 2, 3, True)] * 8
+
+
+def test_both_clients_have_the_same_methods():
+    def signatures(kind):
+        return {
+            name: [
+                (each.name, each.default) for each in inspect.signature(method).parameters.values()
+            ]
+            for name, method in inspect.getmembers(kind, inspect.isfunction)
+            if not name.startswith("_")
+        }
+
+    assert signatures(Client) == signatures(AsyncClient)
+
+
+def test_every_question_has_a_coroutine():
+    async def run(url):
+        async with AsyncClient(url) as client:
+            names = ("status", "lift", "releases", "schema", "ledger")
+            assert [await getattr(client, name)() for name in names] == list(names)
+            assert (await client.ticket()).id == "t"
+            await client.observe("d1", 0.5)
+            await client.activate("d1")
+            assert await client.observe_many([("d1", 0.5)]) == []
+
+    with serving() as (stub, url):
+        for name in ("status", "lift", "releases", "schema", "ledger"):
+            stub.answers["GET", f"/v1/{name}"] = (200, name)
+        stub.answers["POST", "/v1/tickets"] = (200, {"ticket": "t", "release": 1, "stored": True})
+        stub.answers["POST", "/v1/observe"] = stub.answers["POST", "/v1/activate"] = (200, {})
+        stub.answers["POST", "/v1/observe:batch"] = (200, {"results": []})
+        asyncio.run(run(url))
+        assert len(stub.asked) == 9
