@@ -133,7 +133,7 @@ def test_a_real_audit_of_one_mechanism(capsys, monkeypatch):
     [
         (["--mechanism", "ridge"], "Did you mean 'ridge-paper'"),
         (["--part", "black"], "Did you mean 'black-box'"),
-        (["--mechanism", "finite", "--part", "transcript"], "part must be one that is asked"),
+        (["--mechanism", "finite", "--part", "transcript"], "part must be one that"),
         (["--epsilon", "0"], "epsilon must be a number in [0.25, 16]"),
         (["--quick", "--full"], "not allowed with"),
         (["--jobs", "-1"], "jobs must be at least 0"),

@@ -9,7 +9,6 @@ from typing import Any
 from discreet.cli.answer import Answer, table, write
 from discreet.cli.flags import import_flag
 from discreet.cli.parser import Commands, command
-from discreet.client.fetched_documents import read_released
 from discreet.config import config_text
 from discreet.errors import CorruptRelease
 from discreet.formatting import epsilon_text, guarantee_text, listed
@@ -46,6 +45,7 @@ def add(commands: Commands) -> None:
 
 def verify(args: argparse.Namespace) -> Answer:
     """Verify every digest, link, predictor and matrix; exit code 1 if one is wrong."""
+    from discreet.client.fetched_documents import read_released
     from discreet.client.recomputation import recompute
 
     try:
@@ -69,6 +69,7 @@ def verify(args: argparse.Namespace) -> Answer:
 def export(args: argparse.Namespace) -> Answer:
     """Export the newest predictor for other runtimes, after verifying the chain."""
     from discreet.adapters.onnx_model import onnx_model
+    from discreet.client.fetched_documents import read_released
 
     released = read_released(args.file)
     write(args.onnx, onnx_model(released).SerializeToString())
@@ -80,6 +81,8 @@ def export(args: argparse.Namespace) -> Answer:
 
 def show(args: argparse.Namespace) -> Answer:
     """Show the plan and the releases of a file, after verifying them."""
+    from discreet.client.fetched_documents import read_released
+
     released = read_released(args.file)
     plan: Any = released.plan
     delta = float(plan["budget"]["delta"])

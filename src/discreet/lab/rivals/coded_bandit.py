@@ -43,7 +43,7 @@ class CodedBandit:
     ``tight``: the whole report (code, action, loss) needs l equal ones, and q and l are exact for
     replacement of one record: q = min(¾, 1 − e^(−ε/2)), l from binomial tails.
 
-    The codes are means of clusters, learnt from the very contexts (``coded_runs``): in deployment
+    The codes are means of clusters, learnt from the same contexts (``coded``): in deployment
     they would have to be public, and here they favour this rival.
 
     >>> sampling(Budget(math.log(2), 1e-5), "published")
