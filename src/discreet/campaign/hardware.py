@@ -17,8 +17,8 @@ DEVICES = ("auto", "numpy", "cpu", "cuda")
 DTYPE = "float32"
 """A loss is a mean of many rounds; the engine sums in float64 where sums are long."""
 SHARE = {"numpy": 0.5, "cpu": 0.5, "cuda": 0.76}
-"""Of the memory that is free: the engine's budget is an estimate, and others live here too. On a
-GPU torch holds up to 1.3 times the budget."""
+"""Share of the free memory of a GPU, or of the memory of the machine, which others use as well.
+The engine's budget is an estimate; on a GPU torch holds up to 1.3 times the budget."""
 ENOUGH = 2**27
 """Bytes for a job on a CPU: some dozens of runs at once, beyond which more gain little."""
 LEAST = 2**24
@@ -59,16 +59,11 @@ def choose(device: str) -> str:
 
 
 def free_memory(device: str) -> int:
-    """Bytes that are free now, on the device or in the machine."""
+    """Bytes that are free on a GPU now, or that the machine has; 4 GiB where that is unknown."""
     if device == "cuda":
         return int(_torch().cuda.mem_get_info()[0])
-    try:
-        with open("/proc/meminfo", encoding="ascii") as file:
-            kibibytes = {line.split(":")[0]: line.split()[1] for line in file}
-        return int(kibibytes["MemAvailable"]) * 1024
-    except (OSError, KeyError, IndexError):
-        pages = getattr(os, "sysconf_names", {}).get("SC_PHYS_PAGES")
-        return os.sysconf(pages) * os.sysconf("SC_PAGE_SIZE") if pages else 2**32
+    pages = getattr(os, "sysconf_names", {}).get("SC_PHYS_PAGES")
+    return os.sysconf(pages) * os.sysconf("SC_PAGE_SIZE") if pages else 2**32
 
 
 def cores() -> int:
