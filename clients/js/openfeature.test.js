@@ -246,7 +246,7 @@ test("events, and what is remembered while the service is away", async (t) => {
 
 test("a refused key is fatal, silence is not, and every action needs a value", async (t) => {
   const { url, answers } = await experiment(t);
-  const begin = (flag) => new DiscreetProvider({ flag: { url, ...flag } }).initialize();
+  const begin = (flag) => new DiscreetProvider({ flag: { url, deadline: 5000, ...flag } }).initialize();
   await assert.rejects(begin({ values: { mail: 1 } }), { code: "PROVIDER_FATAL" });
   answers["GET /v1/status"] = [401, {}];
   await assert.rejects(begin(), { code: "PROVIDER_FATAL" });
@@ -258,7 +258,7 @@ test("a service that is away at the start is found later", async (t) => {
   const { url, answers } = await experiment(t);
   const status = answers["GET /v1/status"];
   answers["GET /v1/status"] = [500, {}];
-  const provider = new DiscreetProvider({ flag: { url } }, { refresh: 0 });
+  const provider = new DiscreetProvider({ flag: { url, deadline: 5000 } }, { refresh: 0 });
   await assert.rejects(provider.initialize());
   const first = await provider.resolveStringEvaluation("flag", "default", ANN);
   assert.deepEqual([first.value, first.errorCode], ["default", "PROVIDER_NOT_READY"]);

@@ -124,7 +124,7 @@ def test_noise_has_the_declared_scale():
     assert np.abs(correlation).max() < 0.16
     asked = Chosen()
     sums.told(silent, asked)
-    assert asked.asked == {"part losses": (2, 2)}
+    assert asked.requested == {"part losses": (2, 2)}
 
 
 @pytest.mark.parametrize("oracle", ORACLES, ids=lambda each: type(each).__name__)

@@ -92,7 +92,7 @@ class GaussianRelease:
         mechanism, empty, silence = self.mechanism, self.read.batch(), Chosen()
         still = self.read(mechanism.fit(empty, silence, self.subject.earlier))
         total = np.zeros((still.size, still.size))
-        for name, shape in silence.asked.items():
+        for name, shape in silence.requested.items():
             draws = np.eye(math.prod(shape)).reshape(-1, *shape)
             moved = (
                 self.read(mechanism.fit(empty, Chosen({name: draws}), self.subject.earlier)) - still

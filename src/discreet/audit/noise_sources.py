@@ -126,11 +126,11 @@ class Chosen:
     """Standard draws that the auditor chose, by name; everything else is silence.
 
     The mechanism takes it for a secure source, so rows are made legal and summed in integers as in
-    a private release. Requests are kept: shapes of draws, and scores with their scale.
+    a private release. ``requested`` has the shapes of draws, and scores with their scale.
     """
 
     draws: Mapping[str, Any] = field(default_factory=dict)
-    asked: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    requested: dict[str, tuple[int, ...]] = field(default_factory=dict)
     scores: Any = None
     scale: float = 0.0
     exact = True
@@ -145,7 +145,7 @@ class Chosen:
         return np.rint(self.normal(name, shape) * scale).astype(np.int64)
 
     def normal(self, name: str, shape: tuple[int, ...]) -> Any:
-        self.asked[name] = shape
+        self.requested[name] = shape
         return np.asarray(self.draws.get(name, np.zeros(shape)))
 
     def ball(self, name: str, shape: tuple[int, ...]) -> Any:
@@ -182,10 +182,10 @@ class Shared(Chosen):
         return drawn + self._offset(name, shape)
 
     def _offset(self, name: str, shape: tuple[int, ...]) -> Any:
-        if name in self.asked:
+        if name in self.requested:
             self.repeated.add(name)
             return 0
-        self.asked[name] = shape
+        self.requested[name] = shape
         return self.offsets.get(name, 0)
 
     def choose(self, name: str, scores: Any, scale: Any) -> Any:  # noqa: ARG002

@@ -59,7 +59,7 @@ class Objective:
         """The draws that a fit requests, with their shapes."""
         silence = Chosen()
         self._mechanism.fit(self._filled(self._nothing), silence)
-        return silence.asked
+        return silence.requested
 
     @property
     def tilt(self) -> str:

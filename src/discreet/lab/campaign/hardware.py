@@ -35,8 +35,8 @@ DEVICES = ("auto", "numpy", "cpu", "cuda")
 DTYPE = "float32"
 """Precision of runs: a loss is a mean of many rounds, and the engine adds long sums in float64."""
 SHARE = {"numpy": 0.5, "cpu": 0.5, "cuda": 0.76}
-"""Share of the free memory that is used: the engine's budget is an estimate, and other programs
-run too. On a GPU torch holds up to 1.3 times the budget."""
+"""Share of the free memory of a GPU, or of the memory of the machine, which others use as well.
+The engine's budget is an estimate; on a GPU torch holds up to 1.3 times the budget."""
 ENOUGH = 2**27
 """Bytes for a job on a CPU: some dozens of runs at once, beyond which more memory gains little."""
 LEAST = 2**24
@@ -77,16 +77,11 @@ def choose(device: str) -> str:
 
 
 def free_memory(device: str) -> int:
-    """Return the free bytes on the device or in the machine."""
+    """Return the free bytes of a GPU, or the bytes of the machine; 4 GiB where that is unknown."""
     if device == "cuda":
         return int(_torch().cuda.mem_get_info()[0])
-    try:
-        with open("/proc/meminfo", encoding="ascii") as file:
-            kibibytes = {line.split(":")[0]: line.split()[1] for line in file}
-        return int(kibibytes["MemAvailable"]) * 1024
-    except (OSError, KeyError, IndexError):
-        pages = getattr(os, "sysconf_names", {}).get("SC_PHYS_PAGES")
-        return os.sysconf(pages) * os.sysconf("SC_PAGE_SIZE") if pages else 2**32
+    pages = getattr(os, "sysconf_names", {}).get("SC_PHYS_PAGES")
+    return os.sysconf(pages) * os.sysconf("SC_PAGE_SIZE") if pages else 2**32
 
 
 def cores() -> int:
