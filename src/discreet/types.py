@@ -17,7 +17,10 @@ from discreet.frames import frame_like, is_series, new_frame, series_like
 
 Array = Any
 """An array of the Python Array API: NumPy in the service, NumPy or torch in a campaign."""
-Floats = np.ndarray[Any, Any]
+NumpyArray = np.ndarray[Any, Any]
+"""NumPy array of any type and shape."""
+
+Floats = NumpyArray
 """A NumPy array of numbers, where no other kind of array comes."""
 
 

@@ -202,4 +202,4 @@ def test_the_stand_in_draws_far():
     """Beyond what anybody would cut off, so that a cut shows."""
     with known(Stream(3), 1000) as stand_in:
         SecureNoise().gaussian("any", (200, 1), SCALE)
-    assert max(map(abs, stand_in.told[0])) > 0.9 * FAR * SCALE
+    assert max(map(abs, stand_in.results[0])) > 0.9 * FAR * SCALE

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.types import Array
+from discreet.types import Array, NumpyArray
 
 
 def namespace(array: Array) -> Any:
@@ -59,14 +59,14 @@ def _uploaded_once(content: bytes, shape: tuple[int, ...], dtype: Any, device: A
     return _uploaded(np.frombuffer(content).reshape(shape), dtype, device)
 
 
-def _uploaded(array: np.ndarray[Any, Any], dtype: Any, device: Any) -> Array:
+def _uploaded(array: NumpyArray, dtype: Any, device: Any) -> Array:
     import torch
 
     # Without waiting for the device: what is not in pinned memory is copied before this returns.
     return torch.from_numpy(np.array(array, order="C")).to(dtype).to(device, non_blocking=True)
 
 
-def to_numpy(array: Array) -> np.ndarray[Any, Any]:
+def to_numpy(array: Array) -> NumpyArray:
     """A NumPy copy or view, from any device."""
     if isinstance(array, np.ndarray):
         return array
@@ -131,7 +131,7 @@ def row_min(array: Array) -> Array:
     return array.amin(-1, keepdim=True)
 
 
-def _reduce(join: np.ufunc, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def _reduce(join: np.ufunc, array: NumpyArray) -> NumpyArray:
     """Over the last axis; column by column where the columns are few and long."""
     columns = array.shape[-1]
     if columns > 64 or array.size < 1024 * columns:

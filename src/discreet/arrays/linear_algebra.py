@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from discreet.arrays.backend import apply_rows, as_like, namespace, per_run, row_sum, share_rows
-from discreet.types import Array
+from discreet.types import Array, NumpyArray
 
 LARGE = 2000
 """One matrix of this size fills a GPU; the batched GPU routines are made for small matrices."""
 
 
 @lru_cache(maxsize=256)
-def triangle(p: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+def triangle(p: int) -> tuple[NumpyArray, NumpyArray]:
     """Row and column of each entry of a packed upper triangle of size p(p+1)/2."""
     rows, columns = np.triu_indices(p)
     return rows, columns

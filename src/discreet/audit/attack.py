@@ -26,6 +26,7 @@ from discreet.privacy.calibration import need_delta
 from discreet.releases.release import Fit, Predictor, Release
 from discreet.releases.released import Released
 from discreet.releases.statistics import Statistics
+from discreet.types import NumpyArray
 from discreet.validate import whole
 
 Published = Any
@@ -133,13 +134,13 @@ def learnt_rule(first: Iterable[Published], second: Iterable[Published]) -> Rule
     return Rule(lambda release: float((numbers(release) - centre) @ weights), 0.0)
 
 
-def numbers(release: Published) -> np.ndarray[Any, Any]:
+def numbers(release: Published) -> NumpyArray:
     """A release as one vector, with a mark for every exact zero: they betray branches and gaps."""
     values = np.nan_to_num(flat(release), nan=0.0, posinf=1e100, neginf=-1e100)
     return np.concatenate([values, values == 0.0])
 
 
-def flat(release: Published) -> np.ndarray[Any, Any]:
+def flat(release: Published) -> NumpyArray:
     """Every number of a release in a row."""
     if isinstance(release, Released):
         return flat(list(release.items))

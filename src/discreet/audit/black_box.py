@@ -31,6 +31,7 @@ from discreet.audit.objective import Objective
 from discreet.audit.subjects import Subject
 from discreet.privacy.noise import Noise, SecureNoise
 from discreet.rows.batch import Batch
+from discreet.types import NumpyArray
 
 _AT_ONCE = 10_000
 _POINTS = 2**15
@@ -44,7 +45,7 @@ class AttackPlan:
 
     first: Batch
     second: Batch
-    statistic: Callable[[Any], np.ndarray[Any, Any]]
+    statistic: Callable[[Any], NumpyArray]
     threshold: float
     declared: Hits
     halved: Hits
@@ -129,7 +130,7 @@ def _objective_plan(subject: Subject, trials: int) -> AttackPlan:
     first, second = subject.worst_pair()
     draws = _spread_draws(objective)
 
-    def ratios(world: Batch, share: float) -> np.ndarray[Any, Any]:
+    def ratios(world: Batch, share: float) -> NumpyArray:
         theta = objective.fit(world, {objective.tilt: share * draws})
         return objective.log_ratio(theta, first, second)
 
@@ -147,7 +148,7 @@ def _objective_plan(subject: Subject, trials: int) -> AttackPlan:
     )
 
 
-def _spread_draws(objective: Objective) -> np.ndarray[Any, Any]:
+def _spread_draws(objective: Objective) -> NumpyArray:
     """Draws of the objective's noise that fill its law evenly, the same at every call."""
     from scipy.special import gammaincinv, ndtri
     from scipy.stats import qmc

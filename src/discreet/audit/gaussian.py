@@ -29,6 +29,7 @@ from discreet.privacy.events import Composed, Event, Gaussian
 from discreet.privacy.ledger import Ledger
 from discreet.private_release import private_release
 from discreet.rows.batch import Batch
+from discreet.types import NumpyArray
 
 Distance = Callable[[Batch, Batch], float]
 TIGHT = 0.999
@@ -71,7 +72,7 @@ class GaussianRelease:
             self.mechanism, self.records, self.subject.n_actions, self.subject.dimension + 1
         )
 
-    def mean(self, record: Batch) -> np.ndarray[Any, Any]:
+    def mean(self, record: Batch) -> NumpyArray:
         """The statistics of a batch with this record, without noise.
 
         They are kept: a search moves one of two records at a time, and needs both.
@@ -83,11 +84,11 @@ class GaussianRelease:
         return self._means[key]
 
     @cached_property
-    def _means(self) -> dict[tuple[bytes, ...], np.ndarray[Any, Any]]:
+    def _means(self) -> dict[tuple[bytes, ...], NumpyArray]:
         return {}
 
     @cached_property
-    def covariance(self) -> np.ndarray[Any, Any]:
+    def covariance(self) -> NumpyArray:
         """Covariance of the statistics, by one draw at a time on an empty batch."""
         mechanism, empty, silence = self.mechanism, self.read.batch(), Chosen()
         still = self.read(mechanism.fit(empty, silence, self.subject.earlier))
@@ -101,7 +102,7 @@ class GaussianRelease:
         return total
 
     @cached_property
-    def _whitening(self) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    def _whitening(self) -> tuple[NumpyArray, NumpyArray]:
         values, vectors = np.linalg.eigh(self.covariance)
         noisy = values > 1e-9 * values[-1]
         return vectors[:, noisy] / np.sqrt(values[noisy]), vectors[:, ~noisy]
@@ -114,7 +115,7 @@ class GaussianRelease:
             return math.inf
         return float(np.linalg.norm(moved @ noisy))
 
-    def direction(self, first: Batch, second: Batch) -> tuple[np.ndarray[Any, Any], float]:
+    def direction(self, first: Batch, second: Batch) -> tuple[NumpyArray, float]:
         """The best linear statistic, in standard deviations, and the midpoint threshold."""
         one, two = self.mean(first), self.mean(second)
         noisy, _ = self._whitening

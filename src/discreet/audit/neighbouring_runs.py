@@ -30,6 +30,7 @@ from discreet.privacy.budget import Budget
 from discreet.privacy.noise import Noise, SecureNoise
 from discreet.releases.released import Released
 from discreet.rows.batch import Batch
+from discreet.types import NumpyArray
 
 _FAR = [-0.75, math.sqrt(7.0) / 4]
 """Unit context at c·c' = −¾ of (1, 0): with losses 1 and 0 the worst pair of one action."""
@@ -83,7 +84,7 @@ _IN_MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 class SameDraws:
     """Action draws that are public and always the same: privacy holds for every value of them."""
 
-    def random(self, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
+    def random(self, shape: tuple[int, ...]) -> NumpyArray:
         return np.full(shape, 0.25)
 
 
@@ -153,7 +154,7 @@ class Play:
             learner.save(path)
             return Learner.load(path, noise=noise, draws=SameDraws())
 
-    def residuals(self, released: Released, noise: Any = ()) -> list[np.ndarray[Any, Any]]:
+    def residuals(self, released: Released, noise: Any = ()) -> list[NumpyArray]:
         """Each release minus the statistics of all other records and minus known noise."""
         contexts, losses = self._others
         found = []
@@ -167,7 +168,7 @@ class Play:
             found.append(read(release) - self._silent(known, length, past) - drawn)
         return found
 
-    def projections(self, released: Released) -> np.ndarray[Any, Any]:
+    def projections(self, released: Released) -> NumpyArray:
         """Residuals along the difference of the two versions, in deviations of the noise.
 
         One number for each part of a release: noise may be missing in one of them alone.
@@ -195,7 +196,7 @@ class Play:
         numbers = range(1, len(schedule.lengths()) + 1)
         return next(number for number in numbers if slot < schedule.start(number + 1))
 
-    def statistics(self, version: Version, released: Released) -> np.ndarray[Any, Any]:
+    def statistics(self, version: Version, released: Released) -> NumpyArray:
         """The statistics that the record adds to its batch, after the releases before it."""
         past = self._past(released, self.batch)
         observed_rows = np.array([version.loss is not None])
@@ -224,7 +225,7 @@ class Play:
         observed = (np.arange(ACTIONS) == actions[:, None]) & observed_rows[:, None]
         return Batch(features, losses.astype(float), observed)
 
-    def _silent(self, rows: Batch, length: int, past: Released) -> np.ndarray[Any, Any]:
+    def _silent(self, rows: Batch, length: int, past: Released) -> NumpyArray:
         """Statistics of known records in a batch of this length, without noise.
 
         Runs differ in the actions, of which there are few, and in the matrix and the signal that
@@ -241,7 +242,7 @@ class Play:
         return self._known[key]
 
     @cached_property
-    def _known(self) -> dict[Any, np.ndarray[Any, Any]]:
+    def _known(self) -> dict[Any, NumpyArray]:
         return {}
 
     def _reader(self, length: int) -> RidgeReader:

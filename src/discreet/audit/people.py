@@ -29,6 +29,7 @@ from discreet.privacy.noise import SecureNoise
 from discreet.privacy.participation import Participation
 from discreet.rows.batch import Batch
 from discreet.rows.people_registry import PeopleRegistry
+from discreet.types import NumpyArray
 
 SIZES = (5, 63, 64, 65, 200)
 _EPOCH, _BATCH = 1, 1
@@ -165,7 +166,7 @@ class TwoLives:
         return reader_of(self.plan.mechanism, slots, self.subject.n_actions, p)
 
     @cached_property
-    def rules(self) -> list[tuple[np.ndarray[Any, Any], float]]:
+    def rules(self) -> list[tuple[NumpyArray, float]]:
         """For each batch the best direction, scaled equally in all of them, and its midpoint."""
         made = []
         for batch in self.batches:

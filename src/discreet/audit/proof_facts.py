@@ -26,6 +26,7 @@ from discreet.privacy.events import to_json
 from discreet.privacy.sensitivities import centre
 from discreet.releases.statistics import Statistics
 from discreet.rows.batch import Batch
+from discreet.types import NumpyArray
 
 HOSTILE = 200
 MANY_ROWS = 120_001
@@ -238,7 +239,7 @@ MANY = 20_000
 """Copies of one function, which fix the normaliser: then the ratio comes close to ε."""
 
 
-def log_probabilities(mechanism: Mechanism, batch: Batch) -> np.ndarray[Any, Any]:
+def log_probabilities(mechanism: Mechanism, batch: Batch) -> NumpyArray:
     """The probability of each function, from the scores and the scale of a fit."""
     noise = Chosen()
     mechanism.fit(batch, noise)

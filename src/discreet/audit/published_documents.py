@@ -32,6 +32,7 @@ from discreet.releases.canonical import decode_array
 from discreet.releases.release import Release
 from discreet.releases.released import Released
 from discreet.rows.batch import Batch
+from discreet.types import NumpyArray
 
 FIRST = 66
 """Slots of the first batch, so many that a rule kept only in small batches would show."""
@@ -48,7 +49,7 @@ class World:
     every: int
     seed: int = 0
 
-    def answered(self, rows: int) -> np.ndarray[Any, Any]:
+    def answered(self, rows: int) -> NumpyArray:
         if self.every == 0:
             return np.zeros(rows, dtype=bool)
         return np.asarray(np.arange(rows) % self.every == 0)

@@ -19,6 +19,7 @@ from discreet.audit.noise_sources import Chosen
 from discreet.audit.subjects import joined
 from discreet.oracles.mechanisms.pooled_statistics import PooledStatistics
 from discreet.rows.batch import Batch
+from discreet.types import NumpyArray
 
 
 @dataclass(frozen=True)
@@ -69,13 +70,13 @@ class RidgeReader:
         return tuple(map(slice, ends, ends[1:]))
 
     @cached_property
-    def sigma(self) -> np.ndarray[Any, Any]:
+    def sigma(self) -> NumpyArray:
         """The declared standard deviation of each number that is read."""
         declared = np.full(self.parts[-1].stop, self.mechanism.gram)
         declared[self.parts[1]] = self.mechanism.response
         return declared
 
-    def __call__(self, release: Any) -> np.ndarray[Any, Any]:
+    def __call__(self, release: Any) -> NumpyArray:
         """Vectors (..., k), one per release."""
         offset, ridge = self._public
         gram, weights = release.gram, release.predictor.weights - offset
@@ -98,7 +99,7 @@ class RidgeReader:
 class PoolReader(RidgeReader):
     """(svec G̃, q̃) of a batch, and its loss sums, as they were released."""
 
-    def __call__(self, release: Any) -> np.ndarray[Any, Any]:
+    def __call__(self, release: Any) -> NumpyArray:
         seen = release.statistics
         response = seen.response.reshape(*seen.response.shape[:-2], -1)
         told = [] if seen.told is None else [seen.told]
@@ -109,7 +110,7 @@ class PoolReader(RidgeReader):
 class GramReader(RidgeReader):
     """svec G̃ alone, of a mechanism that releases its Gram and something else."""
 
-    def __call__(self, release: Any) -> np.ndarray[Any, Any]:
+    def __call__(self, release: Any) -> NumpyArray:
         values = np.asarray(release.gram.values)
         return _svec(values[..., None, :, :] if release.gram.dense else values)
 
@@ -120,13 +121,13 @@ def reader_of(mechanism: Any, records: int, n_actions: int, p: int) -> RidgeRead
     return kind(mechanism, records, n_actions, p)
 
 
-def _side_by_side(*read: Any) -> np.ndarray[Any, Any]:
+def _side_by_side(*read: Any) -> NumpyArray:
     lead = np.broadcast_shapes(*(each.shape[:-1] for each in read))
     parts = [np.broadcast_to(each, (*lead, each.shape[-1])) for each in read]
     return np.concatenate(parts, axis=-1)
 
 
-def _svec(blocks: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def _svec(blocks: NumpyArray) -> NumpyArray:
     """Upper triangles with √2 off the diagonal: (..., blocks, p, p) -> (..., k)."""
     rows, columns = triangle(blocks.shape[-1])
     packed = blocks[..., rows, columns] * np.where(rows == columns, 1.0, math.sqrt(2.0))

@@ -48,6 +48,7 @@ from discreet.lab.rivals.runner import noisy_sums
 from discreet.lab.rivals.shuffled_linucb import amplified, local_budget
 from discreet.oracles.problem import Problem
 from discreet.privacy.budget import Budget
+from discreet.types import NumpyArray
 
 DELTA = 1e-5
 ROUNDS, DIMENSION, ACTIONS = 1000, 2, 2
@@ -65,11 +66,11 @@ RIVALS: dict[str, Rival] = {
 """A shuffled report is attacked as its person sends it."""
 
 
-Record = tuple[np.ndarray[Any, Any], float, int]
+Record = tuple[NumpyArray, float, int]
 """Features, loss and action."""
 
 
-def features(context: Any) -> np.ndarray[Any, Any]:
+def features(context: Any) -> NumpyArray:
     """The row of one context."""
     return np.asarray(UnitBall(DIMENSION).map(np.array([context], dtype=np.float64))[0])
 
@@ -126,7 +127,7 @@ class RivalSubject:
             return [2**level for level in range(self.units)]
         return self.rival.clock(self.rounds).ends(self.rounds)[:1]
 
-    def statistics(self, b: Any, loss: float, action: int) -> np.ndarray[Any, Any]:
+    def statistics(self, b: Any, loss: float, action: int) -> NumpyArray:
         """The statistics of one record in units of the noise: block and response of each action."""
         p, scales = len(b), self.scales
         rows, columns = np.triu_indices(p)
@@ -152,7 +153,7 @@ class RivalSubject:
         return best[1][0], best[1][1]
 
     @cached_property
-    def worst_pair(self) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    def worst_pair(self) -> tuple[NumpyArray, NumpyArray]:
         """The statistics of these two."""
         one, two = self.worst_records
         return self.statistics(*one), self.statistics(*two)
@@ -243,7 +244,7 @@ class AdaSSPSubject:
         problem = Problem(2, DIMENSION + 1)
         return AdaSSP().calibrate(problem, Budget(self.epsilon, DELTA))
 
-    def parts(self, crowd: Any, b: Any, loss: float, action: int) -> np.ndarray[Any, Any]:
+    def parts(self, crowd: Any, b: Any, loss: float, action: int) -> NumpyArray:
         """Smallest eigenvalues, Grams (svec) and responses of a crowd and one record."""
         mechanism, p = self.calibrated, len(b)
         grams, responses = crowd.copy(), np.zeros((2, p))
@@ -321,7 +322,7 @@ def black_box_rival(subject: RivalSubject, alpha: float, trials: int = TRIALS) -
     )
 
 
-def _read(subject: RivalSubject, record: Any, trials: int) -> np.ndarray[Any, Any]:
+def _read(subject: RivalSubject, record: Any, trials: int) -> NumpyArray:
     """Σ over the sums that hold the person, in units of the declared noise: (trials, numbers)."""
     p = DIMENSION + 1
     packed = p * (p + 1) // 2

@@ -19,6 +19,7 @@ from discreet.privacy.budget import Budget
 from discreet.releases.catalogue import Catalogue
 from discreet.releases.statistics import Statistics
 from discreet.rows.batch import Batch
+from discreet.types import NumpyArray
 
 DELTA = 1e-5
 JOINT = "ridge-joint"
@@ -33,7 +34,7 @@ COPIES = 5
 """Copies of f = 1 next to one f = 0: this choice reveals most at 10,000 trials."""
 
 
-def constants(values: Any, n_actions: int, p: int) -> np.ndarray[Any, Any]:
+def constants(values: Any, n_actions: int, p: int) -> NumpyArray:
     """Weights of functions that predict one constant; the bias feature is √½."""
     weights = np.zeros((len(values), n_actions, p))
     weights[..., 0] = np.asarray(values)[:, None] * math.sqrt(2.0)

@@ -29,6 +29,7 @@ from discreet.audit.noise_sources import Chosen, DrawnAhead
 from discreet.privacy.events import Event
 from discreet.privacy.noise import SecureNoise
 from discreet.releases.released import Released
+from discreet.types import NumpyArray
 
 
 @dataclass
@@ -45,7 +46,7 @@ class Remembered(Chosen):
         self.kept[name].append(self.rng.standard_normal(shape))
         return self.kept[name][-1]
 
-    def of_releases(self) -> list[np.ndarray[Any, Any]]:
+    def of_releases(self) -> list[NumpyArray]:
         """Draws for Gram, response and loss sums, as they are read."""
         drawn = [self.kept[name] for name in ("gram", "response", "told") if name in self.kept]
         return [

@@ -12,6 +12,7 @@ import numpy as np
 
 from discreet.data.table import Column, SourceColumns, class_column, in_order, table
 from discreet.errors import InvalidInput
+from discreet.types import NumpyArray
 from discreet.validate import nearest
 
 FORMAT = b"discreet-data/1"
@@ -32,14 +33,14 @@ class Dataset:
     """
 
     name: str
-    contexts: np.ndarray[Any, Any] = field(repr=False)
-    labels: np.ndarray[Any, Any] = field(repr=False)
+    contexts: NumpyArray = field(repr=False)
+    labels: NumpyArray = field(repr=False)
     n_actions: int
-    expected: np.ndarray[Any, Any] | None = field(default=None, repr=False)
-    weights: np.ndarray[Any, Any] | None = field(default=None, repr=False)
+    expected: NumpyArray | None = field(default=None, repr=False)
+    weights: NumpyArray | None = field(default=None, repr=False)
     classes: tuple[str, ...] = field(default=(), repr=False)
     source: SourceColumns | None = field(default=None, repr=False)
-    users: np.ndarray[Any, Any] | None = field(default=None, repr=False)
+    users: NumpyArray | None = field(default=None, repr=False)
     """Ids of people (n,), text, where a column of the file was named as these."""
 
     @property
@@ -60,7 +61,7 @@ class Dataset:
         """Mean loss of the best action that ignores the context: 1 − the largest class share."""
         return 1.0 - float(np.bincount(self.labels).max()) / self.rows
 
-    def named_column(self, what: str, name: str) -> np.ndarray[Any, Any]:
+    def named_column(self, what: str, name: str) -> NumpyArray:
         """A column of the file by its name; ``what`` is its use, for the error."""
         if self.source is None:
             raise InvalidInput(
@@ -120,7 +121,7 @@ def from_columns(
     return replace(labelled(name, nothing, labels), contexts=nothing[:, :0], source=source)
 
 
-def check_contexts(name: str, contexts: np.ndarray[Any, Any]) -> None:
+def check_contexts(name: str, contexts: NumpyArray) -> None:
     """Refuse what is no table of finite numbers."""
     if contexts.ndim != 2 or contexts.dtype.kind not in "fiub" or 0 in contexts.shape:
         raise InvalidInput(
@@ -134,7 +135,7 @@ def check_contexts(name: str, contexts: np.ndarray[Any, Any]) -> None:
         )
 
 
-def _check_classes(name: str, classes: np.ndarray[Any, Any], rows: int) -> None:
+def _check_classes(name: str, classes: NumpyArray, rows: int) -> None:
     if classes.dtype.kind == "f" and not (classes == np.floor(classes)).all():
         raise InvalidInput(
             f"labels of {name} must be classes, words or whole numbers; got fractions. "
@@ -204,7 +205,7 @@ def with_users(data: Dataset, user: str, encoded: bool = True) -> Dataset:
     return replace(data, contexts=contexts, source=source, users=ids)
 
 
-def _ids(name: str, column: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def _ids(name: str, column: NumpyArray) -> NumpyArray:
     """Ids as text; 7.0 of a column of numbers is the person 7."""
     values = column.tolist()
     gap = next((row for row, each in enumerate(values) if each is None or each != each), None)

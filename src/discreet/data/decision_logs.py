@@ -18,7 +18,7 @@ import numpy as np
 from discreet.data.files import sample_columns
 from discreet.data.table import unreadable
 from discreet.errors import InvalidInput
-from discreet.types import Floats
+from discreet.types import Floats, NumpyArray
 
 CONTEXT, ACTION = "x", "a"
 """The namespaces in which features are written."""
@@ -256,7 +256,7 @@ VW = (".vw", ".txt", ".dat")
 """Suffixes of Vowpal Wabbit logs. Their columns are called action, cost and probability."""
 
 
-def log_columns(path: str) -> dict[str, np.ndarray[Any, Any]]:
+def log_columns(path: str) -> dict[str, NumpyArray]:
     """All columns by name; of a log of Vowpal Wabbit every feature is one."""
     suffix = Path(path).suffix.lower()
     if suffix not in VW:

@@ -15,6 +15,7 @@ from discreet.data.dataset import Dataset, from_columns, labelled
 from discreet.data.table import Categories, Column, SourceColumns, split_target, table, unreadable
 from discreet.errors import InvalidInput
 from discreet.frames import column, column_names, opened
+from discreet.types import NumpyArray
 from discreet.validate import installed
 
 
@@ -125,7 +126,7 @@ def read_file(path: str, target: str | None = None, encoded: bool = True) -> Dat
     return READERS[Path(path).suffix.lower()](Path(path), target, encoded)
 
 
-def sample_columns(path: str) -> dict[str, np.ndarray[Any, Any]]:
+def sample_columns(path: str) -> dict[str, NumpyArray]:
     """All columns of a .csv or .parquet file by name; none of them need be a class."""
     suffix = Path(path).suffix.lower()
     if suffix not in (".csv", ".parquet"):

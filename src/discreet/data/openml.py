@@ -24,6 +24,7 @@ import numpy as np
 from discreet.data.dataset import Dataset, labelled
 from discreet.data.table import Categories, Column, check_size, table
 from discreet.errors import InvalidInput
+from discreet.types import NumpyArray
 from discreet.validate import installed
 
 
@@ -52,7 +53,7 @@ def store_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
         ) from None
 
 
-def stored_arrays(path: Path) -> dict[str, np.ndarray[Any, Any]] | None:
+def stored_arrays(path: Path) -> dict[str, NumpyArray] | None:
     """The arrays of an archive whose checksum holds; None if it is damaged or not there."""
     try:
         content, noted = path.read_bytes(), _checksum(path).read_text(encoding="ascii")

@@ -29,11 +29,11 @@ import numpy as np
 from discreet.data.files import sample_columns
 from discreet.errors import InvalidInput
 from discreet.outcome import UNIT_LOSS, Loss, Outcome, Reward
-from discreet.types import Floats
+from discreet.types import Floats, NumpyArray
 from discreet.validate import one_of
 
-Columns = Mapping[str, np.ndarray[Any, Any]]
-Values = str | Callable[[Columns], np.ndarray[Any, Any]]
+Columns = Mapping[str, NumpyArray]
+Values = str | Callable[[Columns], NumpyArray]
 """The name of a column, or a function of columns."""
 Kind = tuple[float, float] | tuple[str, ...]
 """The range of a number, or the values of a category."""
@@ -54,7 +54,7 @@ class Trial:
     """The person or the household of each row, where several rows share one."""
 
 
-def _numbers(column: np.ndarray[Any, Any]) -> Floats:
+def _numbers(column: NumpyArray) -> Floats:
     """Numbers, NaN where there is none."""
     if column.dtype.kind in "fiub":
         return column.astype(np.float64)
@@ -78,7 +78,7 @@ def _log_spending(columns: Columns) -> Floats:
     return np.asarray(np.log1p(_numbers(columns["meddol"])))
 
 
-def _households(columns: Columns) -> np.ndarray[Any, Any]:
+def _households(columns: Columns) -> NumpyArray:
     """Numbers of the households, whose ``hh_size`` members are in consecutive rows of the file."""
     size = _numbers(columns["hh_size"])
     same = np.ones(len(size), dtype=bool)
@@ -195,12 +195,12 @@ class RandomisedLog:
 
     name: str
     contexts: Floats = field(repr=False)
-    actions: np.ndarray[Any, Any] = field(repr=False)
+    actions: NumpyArray = field(repr=False)
     losses: Floats = field(repr=False)
     propensities: Floats = field(repr=False)
     action_names: tuple[str, ...] = ()
     outcome: Outcome = UNIT_LOSS
-    users: np.ndarray[Any, Any] | None = field(default=None, repr=False)
+    users: NumpyArray | None = field(default=None, repr=False)
 
     @property
     def n_actions(self) -> int:
@@ -256,21 +256,21 @@ def randomised_log(name: str, path: str | Path, outcome: str | None = None) -> R
     )
 
 
-class _WithNames(dict[str, np.ndarray[Any, Any]]):
+class _WithNames(dict[str, NumpyArray]):
     """Columns of a file, with a refusal that names the trial where one is missing."""
 
     def __init__(self, name: str, columns: Columns) -> None:
         super().__init__(columns)
         self._name = name
 
-    def __missing__(self, title: str) -> np.ndarray[Any, Any]:
+    def __missing__(self, title: str) -> NumpyArray:
         raise InvalidInput(
             f"file must have the columns of {self._name}; {title} is not there. "
             "Give the file that docs/data.md names."
         )
 
 
-def _values(columns: Columns, values: Values) -> np.ndarray[Any, Any]:
+def _values(columns: Columns, values: Values) -> NumpyArray:
     return columns[values] if isinstance(values, str) else values(columns)
 
 
@@ -280,7 +280,7 @@ def _word(value: Any) -> str:
     return f"{number:g}" if np.isfinite(number) else str(value)
 
 
-def _scaled(column: np.ndarray[Any, Any], kind: Kind) -> Floats:
+def _scaled(column: NumpyArray, kind: Kind) -> Floats:
     """A number within [−1, 1], or an indicator for each value of a category: (n, k)."""
     if isinstance(kind[0], str):
         return np.stack([column.astype(str) == value for value in kind], axis=1).astype(float)

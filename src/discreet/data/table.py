@@ -20,6 +20,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from discreet.errors import InvalidInput
+from discreet.types import NumpyArray
 from discreet.validate import nearest
 
 MISSING = frozenset({"", "?", "NA", "N/A", "NaN", "nan", "null"})
@@ -64,7 +65,7 @@ class Categories:
     """A column of words: ``codes`` (n,) are places in ``words``, −1 where one is missing."""
 
     words: Sequence[str]
-    codes: np.ndarray[Any, Any]
+    codes: NumpyArray
 
     @classmethod
     def of(cls, values: Sequence[str | None]) -> Categories:
@@ -75,11 +76,11 @@ class Categories:
         return cls(words, codes)
 
 
-Column = np.ndarray[Any, Any] | Categories
+Column = NumpyArray | Categories
 """Numbers (n,) with NaN where one is missing, or categories."""
 
 
-def table(name: str, columns: Sequence[Column]) -> np.ndarray[Any, Any]:
+def table(name: str, columns: Sequence[Column]) -> NumpyArray:
     """The contexts (n, d) that the columns of the set ``name`` make.
 
     >>> table("colours", [np.array([1, np.nan, 4, 2]), Categories.of(["red", "blue", None, "red"])])
@@ -160,7 +161,7 @@ class SourceColumns:
     target: str
     header: bool = True
 
-    def by_name(self) -> dict[str, np.ndarray[Any, Any]]:
+    def by_name(self) -> dict[str, NumpyArray]:
         """Numbers with NaN, and words with None, where a value is missing."""
         twice = next((each for each in self.titles if self.titles.count(each) > 1), None)
         if twice is not None:
@@ -203,7 +204,7 @@ def _place(name: str, titles: Sequence[str], target: str) -> int:
     )
 
 
-def _values(column: Column) -> np.ndarray[Any, Any]:
+def _values(column: Column) -> NumpyArray:
     if isinstance(column, Categories):
         return np.asarray(np.asarray([*column.words, None], dtype=object)[column.codes])
     return column

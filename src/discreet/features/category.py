@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-
 from discreet.errors import InvalidInput
 from discreet.features.column_values import (
     LARGEST,
@@ -17,7 +15,7 @@ from discreet.features.column_values import (
     whole_number,
     write_one_hot,
 )
-from discreet.types import added_later
+from discreet.types import NumpyArray, added_later
 from discreet.validate import instance
 
 LISTED = 20
@@ -33,6 +31,7 @@ class Category:
     ``name`` is the key or the column. A missing value is refused, unless ``stand_in`` replaces it
     or ``indicator`` adds a feature for it.
 
+    >>> import numpy as np
     >>> out = np.zeros(3)
     >>> Category("device", ["phone", "desk"], other=True).write("watch", out, 0)
     >>> out
@@ -76,11 +75,11 @@ class Category:
         """Return whether values are words, not whole numbers."""
         return isinstance(self.values[0], str)
 
-    def write(self, value: Any, out: np.ndarray[Any, Any], at: int) -> None:
+    def write(self, value: Any, out: NumpyArray, at: int) -> None:
         """Put a one at the slot of a value."""
         out[at + self._place(value)] = 1.0
 
-    def write_column(self, values: np.ndarray[Any, Any], out: np.ndarray[Any, Any]) -> None:
+    def write_column(self, values: NumpyArray, out: NumpyArray) -> None:
         """Put a one at the slots of a column into ``out`` (n, width)."""
         write_one_hot(self._place, values, out)
 

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from discreet.errors import InvalidInput, kind_of
+from discreet.types import NumpyArray
 from discreet.validate import instance
 
 
@@ -27,7 +28,7 @@ class Fillable(Protocol):
     def indicator(self) -> bool: ...
     @property
     def width(self) -> int: ...
-    def write(self, value: Any, out: np.ndarray[Any, Any], at: int) -> None: ...
+    def write(self, value: Any, out: NumpyArray, at: int) -> None: ...
 
 
 def is_missing(value: Any) -> bool:
@@ -105,7 +106,7 @@ def whole_number(value: Any) -> int | None:
     return None
 
 
-def distinct_values(values: np.ndarray[Any, Any]) -> tuple[Iterable[Any], np.ndarray[Any, Any]]:
+def distinct_values(values: NumpyArray) -> tuple[Iterable[Any], NumpyArray]:
     """The distinct values, and for each row the place of its value among them."""
     if values.dtype.kind in "biuf":
         return np.unique(values, return_inverse=True)
@@ -119,9 +120,7 @@ def distinct_values(values: np.ndarray[Any, Any]) -> tuple[Iterable[Any], np.nda
     return [value for _, value in places], codes
 
 
-def write_one_hot(
-    place: Callable[[Any], int], values: np.ndarray[Any, Any], out: np.ndarray[Any, Any]
-) -> None:
+def write_one_hot(place: Callable[[Any], int], values: NumpyArray, out: NumpyArray) -> None:
     """A one in the column that ``place`` gives for the value of each row."""
     distinct, codes = distinct_values(values)
     places = np.fromiter(map(place, distinct), np.intp)

@@ -13,7 +13,7 @@ import numpy as np
 
 from discreet.errors import InvalidInput
 from discreet.features.column_values import check_declaration, distinct_values, refusal
-from discreet.types import added_later
+from discreet.types import NumpyArray, added_later
 
 CYCLES = {"month": 12, "day": 31, "weekday": 7, "hour": 24}
 """The parts of a date, and how many places each has."""
@@ -75,20 +75,20 @@ class Date:
     def units(self) -> int:
         return len(self.parts)
 
-    def write(self, value: Any, out: np.ndarray[Any, Any], at: int) -> None:
+    def write(self, value: Any, out: NumpyArray, at: int) -> None:
         """Put the coordinates of a value at their places."""
         for part, place in zip(self.parts, self._places(value), strict=True):
             out[at], out[at + 1] = _CIRCLES[part][place]
             at += 2
 
-    def write_column(self, values: np.ndarray[Any, Any], out: np.ndarray[Any, Any]) -> None:
+    def write_column(self, values: NumpyArray, out: NumpyArray) -> None:
         """Put the coordinates of a column into ``out`` (n, width)."""
         if values.dtype.kind == "M":
             places = self._places_of_array(values)
         else:
             distinct, codes = distinct_values(values)
             read = np.array([self._places(value) for value in distinct], dtype=np.intp)
-            places = read.reshape(-1, len(self.parts))[codes].T
+            places = list(read.reshape(-1, len(self.parts))[codes].T)
         for number, (part, column) in enumerate(zip(self.parts, places, strict=True)):
             out[:, 2 * number : 2 * number + 2] = _TABLES[part][column]
 
@@ -116,7 +116,7 @@ class Date:
         found = {"month": day.month - 1, "day": day.day - 1, "weekday": day.weekday(), "hour": hour}
         return [found[part] for part in self.parts]  # type: ignore[misc]
 
-    def _places_of_array(self, values: np.ndarray[Any, Any]) -> list[np.ndarray[Any, Any]]:
+    def _places_of_array(self, values: NumpyArray) -> list[NumpyArray]:
         unit, _ = np.datetime_data(values.dtype)
         if unit in ("Y", "M", "W") or (unit == "D" and "hour" in self.parts):
             step = "Use a datetime64 with days, and with hours where hour is a part."
@@ -124,7 +124,7 @@ class Date:
         return [_place_in_cycle(part, values) for part in self.parts]
 
 
-def _place_in_cycle(part: str, values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def _place_in_cycle(part: str, values: NumpyArray) -> NumpyArray:
     """The place of one part of many dates, from 0."""
     months, days = values.astype("datetime64[M]"), values.astype("datetime64[D]")
     if part == "month":

@@ -9,7 +9,7 @@ import numpy as np
 
 from discreet.errors import InvalidInput
 from discreet.features.column_values import check_declaration, refusal
-from discreet.types import added_later
+from discreet.types import NumpyArray, added_later
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Flag:
         if self.stand_in is not None:
             object.__setattr__(self, "stand_in", bool(self.stand_in))
 
-    def write(self, value: Any, out: np.ndarray[Any, Any], at: int) -> None:
+    def write(self, value: Any, out: NumpyArray, at: int) -> None:
         """Put the coordinate of a value at its place."""
         known = isinstance(value, (bool, int, float, np.bool_, np.integer, np.floating))
         if not known or (value != 0 and value != 1):
@@ -46,7 +46,7 @@ class Flag:
             raise refusal(self.name, self.rule, value, step)
         out[at] = 1.0 if value else -1.0
 
-    def write_column(self, values: np.ndarray[Any, Any], out: np.ndarray[Any, Any]) -> None:
+    def write_column(self, values: NumpyArray, out: NumpyArray) -> None:
         """Put the coordinates of a column into ``out`` (n, 1)."""
         if values.dtype.kind not in "biuf":
             for place, value in enumerate(values):

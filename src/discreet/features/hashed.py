@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-
 from discreet.features.column_values import (
     LARGEST,
     check_declaration,
@@ -17,7 +15,7 @@ from discreet.features.column_values import (
     whole_number,
     write_one_hot,
 )
-from discreet.types import added_later
+from discreet.types import NumpyArray, added_later
 from discreet.validate import whole
 
 HALF_PAIRS = re.compile("[\ud800-\udfff]")
@@ -41,6 +39,7 @@ class Hashed:
     ``name`` is the key or the column. A missing value is refused, unless ``stand_in`` replaces it
     or ``indicator`` adds a feature for it.
 
+    >>> import numpy as np
     >>> out = np.zeros(8)
     >>> Hashed("town", 8).write("Bern", out, 0)
     >>> out
@@ -63,11 +62,11 @@ class Hashed:
     def _start(self) -> int:
         return zlib.crc32(_bytes(f"{self.name}="))
 
-    def write(self, value: Any, out: np.ndarray[Any, Any], at: int) -> None:
+    def write(self, value: Any, out: NumpyArray, at: int) -> None:
         """Put a one at the slot of a value."""
         out[at + self._place(value)] = 1.0
 
-    def write_column(self, values: np.ndarray[Any, Any], out: np.ndarray[Any, Any]) -> None:
+    def write_column(self, values: NumpyArray, out: NumpyArray) -> None:
         """Put a one at the slots of a column into ``out`` (n, width)."""
         write_one_hot(self._place, values, out)
 

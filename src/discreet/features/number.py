@@ -11,7 +11,7 @@ import numpy as np
 
 from discreet.errors import InvalidInput
 from discreet.features.column_values import check_declaration, refusal
-from discreet.types import added_later
+from discreet.types import NumpyArray, added_later
 from discreet.validate import instance
 
 
@@ -71,7 +71,7 @@ class Number:
     def _ends(self) -> tuple[float, float]:
         return (math.log(self.low), math.log(self.high)) if self.log else (self.low, self.high)
 
-    def write(self, value: Any, out: np.ndarray[Any, Any], at: int) -> None:
+    def write(self, value: Any, out: NumpyArray, at: int) -> None:
         """Put the coordinate of a value at its place."""
         number = value if type(value) is float else _number(value)
         if not math.isfinite(number):
@@ -90,7 +90,7 @@ class Number:
         place = math.log(number) if self.log else number
         out[at] = 2.0 * ((place - low) / (high - low)) - 1.0
 
-    def write_column(self, values: np.ndarray[Any, Any], out: np.ndarray[Any, Any]) -> None:
+    def write_column(self, values: NumpyArray, out: NumpyArray) -> None:
         """Put the coordinates of a column into ``out`` (n, 1)."""
         if values.dtype.kind not in "iuf":
             for place, value in enumerate(values):

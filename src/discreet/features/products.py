@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from discreet.errors import InvalidInput
+from discreet.types import NumpyArray
 from discreet.validate import nearest
 
 
@@ -38,7 +37,7 @@ class Product:
         """A bound on its squared length: that of each field is at most its number of units."""
         return math.prod(span.units for span in self.spans)
 
-    def write(self, rows: np.ndarray[Any, Any]) -> None:
+    def write(self, rows: NumpyArray) -> None:
         """Multiply the fields of rows (n, width of all), in place."""
         vectors = [rows[:, span.start : span.start + span.width] for span in self.spans]
         made = vectors[0]

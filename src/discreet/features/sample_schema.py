@@ -10,7 +10,6 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -22,13 +21,14 @@ from discreet.features.flag import Flag
 from discreet.features.hashed import Hashed
 from discreet.features.number import Number
 from discreet.features.schema import Field, Schema
+from discreet.types import NumpyArray
 
 FEWEST = 20
 """Rows below which distinct values are no sign of an identifier."""
 _NAME = re.compile(r"(^|[^a-z])(id|uuid|key|number|nr|no|index)$")
 
 
-def is_identifier(values: np.ndarray[Any, Any], name: str = "") -> bool:
+def is_identifier(values: NumpyArray, name: str = "") -> bool:
     """Return whether whole numbers are all distinct, and counted, sorted or called by such a name.
 
     Amounts are often distinct as well, but neither in order nor without gaps.
@@ -65,7 +65,7 @@ class Suggestion:
     reason: str
 
 
-def suggestions(columns: Mapping[str, np.ndarray[Any, Any]]) -> list[Suggestion]:
+def suggestions(columns: Mapping[str, NumpyArray]) -> list[Suggestion]:
     """One for each column (n,) of numbers with NaN, or of objects with None, where one is missing.
 
     >>> found = suggestions({"age": np.array([18.0, 71, 34, np.nan]), "id": np.arange(4)})
@@ -86,7 +86,7 @@ def schema_of(found: list[Suggestion]) -> Schema:
     return Schema(fields)
 
 
-def _suggestion(name: str, values: np.ndarray[Any, Any]) -> Suggestion:
+def _suggestion(name: str, values: NumpyArray) -> Suggestion:
     present = [value for value in values.tolist() if not is_missing(value)]
     gaps = len(present) < len(values)
     distinct = set(present)
@@ -117,7 +117,7 @@ def _suggestion(name: str, values: np.ndarray[Any, Any]) -> Suggestion:
     )
 
 
-def _number(name: str, values: np.ndarray[Any, Any], gaps: bool) -> Suggestion:
+def _number(name: str, values: NumpyArray, gaps: bool) -> Suggestion:
     whole = bool((values == np.rint(values)).all())
     distinct = np.unique(values)
     if set(distinct.tolist()) == {0.0, 1.0}:

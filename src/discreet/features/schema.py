@@ -26,7 +26,7 @@ from discreet.features.number import Number
 from discreet.features.products import Product, Span, checked_products, placed_products
 from discreet.features.unit_ball import with_bias
 from discreet.formatting import listed
-from discreet.types import added_later
+from discreet.types import NumpyArray, added_later
 from discreet.validate import instance
 
 Field = Number | Flag | Category | Hashed | Date
@@ -123,7 +123,7 @@ class Schema:
         """Number of features, bias included."""
         return 1 + self._fields_end + sum(product.width for product in self._products)
 
-    def map(self, contexts: Any) -> np.ndarray[Any, Any]:
+    def map(self, contexts: Any) -> NumpyArray:
         """One dict, a sequence of dicts, or a frame -> features (n, p).
 
         Raises:
@@ -194,7 +194,7 @@ class Schema:
     def _names(self) -> frozenset[str]:
         return frozenset(field.name for field in self.fields)
 
-    def _of_rows(self, contexts: Any) -> np.ndarray[Any, Any]:
+    def _of_rows(self, contexts: Any) -> NumpyArray:
         if frames.is_series(contexts):
             raise InvalidInput(
                 f"context must be a dict or a frame; got a {type(contexts).__name__}. "
@@ -211,7 +211,7 @@ class Schema:
                 raise InvalidInput(f"row {number}: {error}") from None
         return encoded
 
-    def _write(self, row: Any, out: np.ndarray[Any, Any]) -> None:
+    def _write(self, row: Any, out: NumpyArray) -> None:
         """The fields of one context, without products."""
         if not self.is_single(row):
             raise _no_dict(row)
@@ -241,16 +241,14 @@ class Schema:
             f"got {count} of another name. {step}"
         )
 
-    def _of_frame(self, contexts: Any) -> np.ndarray[Any, Any]:
+    def _of_frame(self, contexts: Any) -> NumpyArray:
         frame = frames.opened(contexts)
         encoded = np.zeros((len(frame), self.p - 1))
         for place in self._places:
             self._write_column(place, frames.column(frame, place.field.name), encoded)
         return encoded
 
-    def _write_column(
-        self, place: _Place, column: frames.Column, encoded: np.ndarray[Any, Any]
-    ) -> None:
+    def _write_column(self, place: _Place, column: frames.Column, encoded: NumpyArray) -> None:
         """One field of every row, without products."""
         field = place.field
         gaps, present = np.flatnonzero(column.missing), np.flatnonzero(~column.missing)
@@ -277,7 +275,7 @@ class Schema:
             encoded[known, place.square] = 1.5 * encoded[known, place.start] ** 2 - 0.5
 
 
-def _refuse_first(field: Field, rows: np.ndarray[Any, Any], values: np.ndarray[Any, Any]) -> None:
+def _refuse_first(field: Field, rows: NumpyArray, values: NumpyArray) -> None:
     """Raise the error of the first row that the field refuses."""
     scratch = np.zeros(field.width)
     for row, value in zip(rows, values, strict=True):

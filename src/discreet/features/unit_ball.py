@@ -15,12 +15,13 @@ from typing import Any
 import numpy as np
 
 from discreet import frames
+from discreet.types import NumpyArray
 from discreet.validate import matrix, whole
 
 SQRT_HALF = math.sqrt(0.5)
 
 
-def with_bias(contexts: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def with_bias(contexts: NumpyArray) -> NumpyArray:
     """(1, c̄)/√2 for finite rows (n, d) -> (n, d + 1)."""
     squares = np.einsum("ij,ij->i", contexts, contexts)
     features = np.empty((contexts.shape[0], contexts.shape[1] + 1))
@@ -57,7 +58,7 @@ class UnitBall:
         """Number of features, bias included."""
         return self.dimension + 1
 
-    def map(self, contexts: Any) -> np.ndarray[Any, Any]:
+    def map(self, contexts: Any) -> NumpyArray:
         """One context (d,), many (n, d), or a frame of d numeric columns -> features (n, p)."""
         if frames.is_frame(contexts):
             contexts = frames.numeric_rows(contexts, self.dimension)
