@@ -14,7 +14,7 @@ import pytest
 
 from discreet.cli.main import main
 from discreet.releases.canonical import canonical
-from discreet.service.example import EXAMPLE
+from discreet.service.experiment_file import EXPERIMENT_EXAMPLE
 from discreet.service.runtime import lifecycle
 from discreet.service.runtime.lifecycle import begin
 from discreet.service.secrets.vault import Vault
@@ -66,7 +66,7 @@ def test_init_writes_what_only_the_owner_may_read(here, capsys):
 
 def changed(here, name, **words):
     """The example with other words for some settings."""
-    text = EXAMPLE
+    text = EXPERIMENT_EXAMPLE
     for key, value in words.items():
         text = re.sub(rf"^{key} = \S+", f"{key} = {json.dumps(value)}", text, flags=re.MULTILINE)
     (here / name).write_text(text)
@@ -118,7 +118,7 @@ def test_init_refuses_the_vault_of_another_experiment(here, capsys):
 
 
 def test_an_init_that_was_cut_short_can_be_repeated(here, capsys):
-    (here / "experiment.toml").write_text(EXAMPLE)
+    (here / "experiment.toml").write_text(EXPERIMENT_EXAMPLE)
     Vault(here / "vault").create()
     assert run(capsys, "serve", "--init")[0] == 0
 
@@ -332,7 +332,7 @@ def test_workers_are_handed_a_file_that_an_environment_can_hold(here, capsys):
 
 
 def test_begin_returns_a_key_once(here):
-    (here / "experiment.toml").write_text(EXAMPLE)
+    (here / "experiment.toml").write_text(EXPERIMENT_EXAMPLE)
     assert begin(Settings.read(here / "experiment.toml")).startswith("dk_")
 
 

@@ -8,11 +8,10 @@ from contextlib import closing, contextmanager
 
 import pytest
 
-from discreet.service.storage import commit_thread
-from discreet.service.storage.commit_thread import CommitThread
+from discreet.service.storage import group_commit
 from discreet.service.storage.file_sync import FileSync
+from discreet.service.storage.group_commit import CommitThread, Writer
 from discreet.service.storage.sqlite import Sqlite
-from discreet.service.storage.writer import Writer
 from waiting import PATIENCE
 
 FULL, NORMAL = 2, 1
@@ -135,7 +134,7 @@ def test_after_a_disk_that_failed_nothing_is_believed_until_all_is_written_anew(
 
 
 def test_the_loop_stands_still_while_several_commit_but_not_for_long(made, monkeypatch):
-    monkeypatch.setattr(commit_thread, "STILL", 0.02)
+    monkeypatch.setattr(group_commit, "STILL", 0.02)
     databases = [made(number) for number in range(3)]
     committed, go = threading.Event(), threading.Event()
 
@@ -176,7 +175,7 @@ def test_a_database_that_another_program_holds_delays_no_other(made):
 
 
 def test_patience_with_another_program_ends(made, monkeypatch):
-    monkeypatch.setattr(commit_thread, "PATIENCE", 0.1)
+    monkeypatch.setattr(group_commit, "PATIENCE", 0.1)
     held = made("held")
 
     async def scenario(writer):

@@ -17,7 +17,7 @@ from discreet.service.runtime.policy_versions import PolicyVersions
 from discreet.service.secrets.decision_ids import Ids
 from discreet.service.secrets.sealing import Sealer
 from discreet.service.secrets.vault import Vault
-from discreet.service.storage.control_positions import positions, slot_in_control
+from discreet.service.storage.batches import positions, slot_in_control
 from discreet.service.storage.journal import Journal
 from discreet.service.storage.sealed_batch import read_batch
 from service.conftest import PLAN, running

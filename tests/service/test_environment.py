@@ -3,15 +3,15 @@
 import pytest
 
 from discreet.errors import InvalidInput
-from discreet.service.environment import VARIABLES, from_environment
-from discreet.service.example import EXAMPLE
+from discreet.service.experiment_file import EXPERIMENT_EXAMPLE
 from discreet.service.settings import Settings
+from discreet.service.settings_sources import VARIABLES, from_environment
 
 SECRET = "postgresql://me:secret@host/name"
 
 
 def test_the_environment_takes_the_place_of_the_file(tmp_path, monkeypatch):
-    (tmp_path / "experiment.toml").write_text(EXAMPLE)
+    (tmp_path / "experiment.toml").write_text(EXPERIMENT_EXAMPLE)
     (tmp_path / "url").write_text(f"{SECRET}\n")
     monkeypatch.setenv("DISCREET_DATABASE_URL_FILE", str(tmp_path / "url"))
     monkeypatch.setenv("DISCREET_PORT", "9000")

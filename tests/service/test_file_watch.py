@@ -1,6 +1,6 @@
 """An experiment file and the files that it names are watched: edits are told by key."""
 
-from discreet.service.runtime.file_watch import ExperimentFile
+from discreet.service.experiment_file import ExperimentFile
 from discreet.service.settings import Settings
 
 EXPERIMENT = """

@@ -15,8 +15,7 @@ from discreet.service.http.bodies import Bodies
 from discreet.service.http.routes import PUBLIC, routes
 from discreet.service.runtime import upkeep
 from discreet.service.runtime.experiment_folder import ExperimentFolder
-from discreet.service.server_settings import ServerSettings, experiment_name
-from discreet.service.settings import Settings
+from discreet.service.settings import ServerSettings, Settings, experiment_name
 from discreet.service.storage import api_keys
 from discreet.service.storage.locations import anchor_of, open_database
 from discreet.service.ui.experiment_summary import summary

@@ -13,7 +13,7 @@ import discreet as dc
 from discreet.billboard.board import Billboard
 from discreet.errors import CorruptRelease, InvalidInput, NotReady
 from discreet.service.runtime import lifecycle
-from discreet.service.runtime.action_changes import listed_actions
+from discreet.service.runtime.service import listed_actions
 from discreet.service.secrets.sealing import ROW, Row, Sealer
 from discreet.service.settings import Settings
 from service.conftest import PLAN, dump, running, set_back

@@ -14,7 +14,7 @@ from discreet.privacy.ledger import Ledger
 from discreet.releases.canonical import canonical
 from discreet.service.runtime import lifecycle, release_transaction
 from discreet.service.runtime.fit_process import fit
-from discreet.service.runtime.release_checks import Refused
+from discreet.service.runtime.release_transaction import Refused
 from discreet.service.storage import document_table, sqlite
 from discreet.service.storage.anchor import Anchor, Mark
 from discreet.service.storage.locations import anchor_of, open_database

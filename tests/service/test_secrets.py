@@ -14,9 +14,8 @@ from discreet.errors import InvalidInput, UnknownDecision
 from discreet.service.secrets.decision_ids import TOKEN, Id, Ids
 from discreet.service.secrets.sealing import LOSS, ROW, Row, Sealer, pack_loss, unpack_loss
 from discreet.service.secrets.vault import NAMES, Vault
-from discreet.service.storage import clock
-from discreet.service.storage.clock import Clock
-from discreet.service.storage.sqlite import Sqlite
+from discreet.service.storage import sqlite
+from discreet.service.storage.sqlite import Clock, Sqlite
 
 IDS = Ids(b"k" * 32)
 ANY = some.builds(
@@ -137,7 +136,7 @@ def test_a_vault_that_is_not_there_is_named(tmp_path):
 def test_no_jump_of_the_system_clock_moves_ours(monkeypatch, jump):
     ours = Clock()
     before, real = ours.now(), time.time
-    monkeypatch.setattr(clock.time, "time", lambda: real() + jump)
+    monkeypatch.setattr(sqlite.time, "time", lambda: real() + jump)
     assert 0 <= ours.now() - before < 0.5
     later = Clock(seen=before)
     assert later.now() >= before

@@ -6,8 +6,8 @@ import pytest
 
 from discreet.control import Control
 from discreet.errors import InvalidInput
-from discreet.service.example import EXAMPLE
-from discreet.service.settings import Settings, differing
+from discreet.service.experiment_file import EXPERIMENT_EXAMPLE, changed_keys
+from discreet.service.settings import Settings
 from wording import refused
 
 PLAN = {
@@ -127,7 +127,7 @@ def test_a_users_budget_is_for_all_that_one_contributes():
 def test_a_control_share_is_part_of_what_never_changes():
     chosen = made({"control": {"share": 0.25, "action": 1}})
     assert chosen.plan.control == Control(share=0.25, action=1)
-    assert differing(chosen.fixed, made({"control": {"share": 0.3, "action": 1}}).fixed) == [
+    assert changed_keys(chosen.fixed, made({"control": {"share": 0.3, "action": 1}}).fixed) == [
         "plan.control.share"
     ]
     with refused(InvalidInput, "control.share must leave each part a slot", "first_batch=100"):
@@ -140,7 +140,7 @@ def test_releases_follow_the_services_clock():
 
 def test_the_example_is_read_and_says_what_the_defaults_are(tmp_path):
     path = tmp_path / "experiment.toml"
-    path.write_text(EXAMPLE)
+    path.write_text(EXPERIMENT_EXAMPLE)
     settings = Settings.read(path)
     assert settings.folder == tmp_path
     assert settings.unit == made().unit == "decision"
@@ -186,5 +186,5 @@ FIELDS = [{"kind": "Number", "name": "n", "low": 0, "high": high} for high in (1
     ],
 )  # fmt: skip
 def test_differences_are_named_by_key(one, other, keys):
-    assert differing(made(**one).said, made(**other).said) == keys
-    assert differing(made(**other).said, made(**other).said) == []
+    assert changed_keys(made(**one).values, made(**other).values) == keys
+    assert changed_keys(made(**other).values, made(**other).values) == []

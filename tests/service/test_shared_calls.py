@@ -10,8 +10,8 @@ from discreet.errors import InvalidInput
 from discreet.features.unit_ball import UnitBall
 from discreet.plan import Plan
 from discreet.privacy.budget import Budget
-from discreet.service.runtime.context_features import features_of, features_of_many
-from discreet.service.runtime.shared_calls import SharedCalls
+from discreet.service.event_loop import SharedCalls
+from discreet.service.runtime.requests import features_of, features_of_many
 
 
 def plan(features):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from discreet.errors import InvalidInput
-from discreet.service.runtime.sticky_draws import sticky_draw
+from discreet.service.runtime.policy_versions import sticky_draw
 from discreet.service.secrets.vault import Vault
 
 HERE = [0.3, -0.2]

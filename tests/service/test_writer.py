@@ -7,8 +7,8 @@ from contextlib import closing
 import pytest
 
 from discreet.errors import NotReady
+from discreet.service.storage.group_commit import Writer
 from discreet.service.storage.locations import open_database
-from discreet.service.storage.writer import Writer
 
 
 @pytest.fixture

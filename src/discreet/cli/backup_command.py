@@ -68,7 +68,7 @@ def _all(path: Path, target: Path) -> Answer:
 
 
 def _copy(database: Database, target: Path) -> None:
-    from discreet.service.storage.faults import in_one_line
+    from discreet.service.storage.database import in_one_line
 
     with in_one_line(database):
         try:

@@ -141,7 +141,7 @@ def _into_service(
 ) -> Answer:
     from discreet.logged_rows import logged_rows
     from discreet.service.runtime.log_import import import_log
-    from discreet.service.storage.faults import in_one_line
+    from discreet.service.storage.database import in_one_line
     from discreet.service.storage.locations import open_database
 
     told = {"losses": None, "reward": None}

@@ -29,7 +29,7 @@ def restore(args: argparse.Namespace) -> Answer:
     """A new epoch; what was under way is burned."""
     from discreet.service.runtime import lifecycle
     from discreet.service.settings import Settings
-    from discreet.service.storage.faults import in_one_line
+    from discreet.service.storage.database import in_one_line
     from discreet.service.storage.locations import open_database
 
     need_extra()

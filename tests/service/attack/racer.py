@@ -7,7 +7,7 @@ from discreet.service.runtime.release_transaction import Publisher
 from discreet.service.runtime.worker_state import WorkerState
 from discreet.service.settings import Settings
 from discreet.service.storage.batches import Wanted
-from discreet.service.storage.writer import Writer
+from discreet.service.storage.group_commit import Writer
 from service.forks import FORKS, started
 from waiting import PATIENCE
 

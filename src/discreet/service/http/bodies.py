@@ -8,7 +8,7 @@ import msgspec
 
 from discreet.features.unit_ball import UnitBall
 from discreet.plan import Plan
-from discreet.service.runtime.context_features import Invalid
+from discreet.service.runtime.requests import Invalid
 
 MOST = 1000
 """The most observations in one request."""

@@ -22,7 +22,7 @@ from discreet.service.http.routes import PUBLIC, Route
 from discreet.service.http.tracing import Traces
 from discreet.service.runtime.service import Service
 from discreet.service.storage import api_keys
-from discreet.service.storage.faults import safe_name
+from discreet.service.storage.database import safe_name
 
 Headers = tuple[tuple[bytes, bytes], ...]
 ENCODER = msgspec.json.Encoder()

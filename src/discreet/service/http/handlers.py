@@ -16,10 +16,8 @@ from discreet.releases.canonical import digest_of
 from discreet.service.http.bodies import Activated, Erased, Result, Results, Stored
 from discreet.service.http.error_responses import problem_of
 from discreet.service.http.metrics import Metrics
-from discreet.service.runtime.action_changes import SHOWN, listed_actions
-from discreet.service.runtime.context_features import Invalid
-from discreet.service.runtime.replies import DecisionReply, TicketReply
-from discreet.service.runtime.service import Service
+from discreet.service.runtime.requests import DecisionReply, Invalid, TicketReply
+from discreet.service.runtime.service import SHOWN, Service, listed_actions
 from discreet.service.runtime.status import actions_in_use
 
 MOST_SHOWN = 10_000

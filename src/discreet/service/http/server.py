@@ -18,13 +18,17 @@ from uvicorn.supervisors import Multiprocess
 from discreet.errors import InvalidInput
 from discreet.service.file_lock import held
 from discreet.service.http.server_state import ServerState
-from discreet.service.listening import port_number
 from discreet.service.logs import Log
 from discreet.service.runtime.lifecycle import PlanDiffers, check
 from discreet.service.secrets.vault import Vault
-from discreet.service.server_settings import SERVER_FILE, ServerSettings
-from discreet.service.settings import Settings, text_of
-from discreet.service.storage.faults import in_one_line
+from discreet.service.settings import (
+    SERVER_FILE,
+    ServerSettings,
+    Settings,
+    port_number,
+    read_experiment_file,
+)
+from discreet.service.storage.database import in_one_line
 from discreet.service.storage.locations import anchor_of, beside, open_database
 
 LARGEST = 100_000
@@ -33,7 +37,7 @@ LARGEST = 100_000
 
 def serve(config: Path, *, host: str | None, port: int | None, workers: int) -> None:
     """Serve until SIGTERM or Ctrl-C; requests under way are finished first."""
-    text = text_of(config)
+    text = read_experiment_file(config)
     settings = Settings.of_text(text, config)
     if workers > 1 and len(text.encode()) > LARGEST:
         raise InvalidInput(

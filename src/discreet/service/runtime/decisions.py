@@ -15,15 +15,20 @@ import numpy as np
 from discreet.action_names import action_index, action_name
 from discreet.errors import InvalidInput, ServiceError
 from discreet.rows.slot_rules import batch_over, refuse_other_loss
+from discreet.service.event_loop import SharedCalls
 from discreet.service.kill_points import step
-from discreet.service.runtime.context_features import features_of, features_of_many
 from discreet.service.runtime.leased_slots import LeasedSlots
 from discreet.service.runtime.offered_actions import Choice, Offer, OfferedActions
-from discreet.service.runtime.policy_versions import Draw
-from discreet.service.runtime.replies import DecisionReply, RankedReply, TicketReply
-from discreet.service.runtime.request_owners import Owner, RequestOwners
-from discreet.service.runtime.shared_calls import SharedCalls
-from discreet.service.runtime.sticky_draws import sticky_draw
+from discreet.service.runtime.policy_versions import Draw, sticky_draw
+from discreet.service.runtime.requests import (
+    DecisionReply,
+    Owner,
+    RankedReply,
+    RequestOwners,
+    TicketReply,
+    features_of,
+    features_of_many,
+)
 from discreet.service.runtime.worker_state import WorkerState
 from discreet.service.secrets import decision_ids
 from discreet.service.secrets.decision_ids import Id
@@ -37,8 +42,7 @@ from discreet.service.secrets.sealing import (
     Sealer,
     pack_loss,
 )
-from discreet.service.storage.batches import Lease
-from discreet.service.storage.control_positions import slot_in_control
+from discreet.service.storage.batches import Lease, slot_in_control
 from discreet.service.storage.journal import KEPT, OVER, USED, Decided, Heard, Known, Named, Used
 
 TOGETHER = 0.005

@@ -6,6 +6,8 @@ folder has the file ``not-served``: it is being made, or being put away.
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 import shutil
 from collections.abc import Iterator
@@ -15,28 +17,84 @@ from pathlib import Path
 
 from discreet.billboard.signing import public_key
 from discreet.errors import DiscreetError, InvalidInput, StateClaimed
-from discreet.service.example import IN_A_FOLDER
+from discreet.service.experiment_file import FOLDER_EXAMPLE
 from discreet.service.kill_points import step
 from discreet.service.runtime import lifecycle
-from discreet.service.runtime.adoption import check_movable, moved
-from discreet.service.runtime.closing_down import close_down, refuse_under_way
-from discreet.service.runtime.file_watch import files_named
+from discreet.service.runtime.lifecycle import close_down, refuse_under_way
 from discreet.service.secrets.vault import Vault
-from discreet.service.server_settings import (
+from discreet.service.settings import (
     ARCHIVE,
+    ENDED,
     EXPERIMENT_FILE,
     NOT_SERVED,
     SERVED,
+    STORING,
     ServerSettings,
+    Settings,
     experiment_name,
+    read_experiment_file,
     schema_name,
 )
-from discreet.service.settings import ENDED, STORING, Settings, text_of
+from discreet.service.settings_sources import from_environment, named_files
 from discreet.service.storage.batches import under_way
-from discreet.service.storage.database import Connection, Database
-from discreet.service.storage.faults import in_one_line
-from discreet.service.storage.locations import anchor_of, open_database, put_anchor
+from discreet.service.storage.database import Connection, Database, in_one_line
+from discreet.service.storage.locations import POINTER, anchor_of, open_database, put_anchor
 from discreet.service.storage.migrations import migrate
+
+
+def check_movable(settings: Settings, file: Path, server: ServerSettings) -> None:
+    """Refuse what would not find its database, vault or anchor after the move."""
+    if server.database and not settings.postgres:
+        raise InvalidInput(
+            "experiment must have a PostgreSQL database for this server; it has SQLite. Adopt it "
+            "into a folder whose server.toml names no database."
+        )
+    known = file.is_relative_to(server.folder / ARCHIVE)  # the environment does not concern it
+    elsewhere = [] if known else sorted({"database", "vault", "anchor"} & set(_environment()))
+    if elsewhere:
+        raise InvalidInput(
+            f"{', '.join(elsewhere)} must be said by the experiment file to be adopted; the "
+            "environment says it. Write it into the file, and unset DISCREET_…."
+        )
+    named = [settings.vault] + ([settings.anchor] if settings.anchor else [])
+    named += [] if settings.postgres else [settings.database]
+    for name in named:
+        inside = settings.place(name).resolve().is_relative_to(file.parent)
+        if inside == Path(name).is_absolute():
+            raise InvalidInput(
+                f"paths must still be right after the move; {name!r} is not. Write a path inside "
+                "the folder relative to the file, and any other in full."
+            )
+
+
+def moved(settings: Settings, file: Path, place: Path) -> None:
+    """Move the folder as it is; an anchor inside it that was named in full is named anew."""
+    pointer, folder = settings.place(settings.vault) / POINTER, file.parent
+    place.parent.mkdir(mode=0o700, exist_ok=True)
+    mark = folder / NOT_SERVED  # until everything is right
+    mark.touch()
+    try:
+        folder.rename(place)
+    except OSError as error:
+        mark.unlink()
+        other = "it is on another disk" if error.errno == errno.EXDEV else error.strerror
+        raise InvalidInput(
+            f"folder must be movable to {place}; {folder} is not ({other}). Nothing was changed: "
+            "stop what uses it, move it to the disk of the server, and adopt it from there."
+        ) from None
+    if file.name != EXPERIMENT_FILE:
+        (place / file.name).rename(place / EXPERIMENT_FILE)
+    pointer = place / pointer.relative_to(folder) if pointer.is_relative_to(folder) else pointer
+    if pointer.is_file():
+        anchor = Path(pointer.read_text(encoding="utf-8").strip())
+        if anchor.is_relative_to(folder):
+            pointer.write_text(f"{place / anchor.relative_to(folder)}\n", encoding="utf-8")
+    (place / NOT_SERVED).unlink()
+
+
+def _environment() -> dict[str, object]:
+    return from_environment(os.environ)
+
 
 PATIENCE = 30.0
 """Seconds that a server has to let an experiment go."""
@@ -96,13 +154,13 @@ class ExperimentFolder:
         """
         place = self._free_place(name)
         said = f'experiment = "{name}"'
-        text = IN_A_FOLDER if text is None else text
+        text = FOLDER_EXAMPLE if text is None else text
         text = _TITLE.sub(said, text, count=1) if _TITLE.search(text) else f"{said}\n{text}"
         place.mkdir(mode=0o700, parents=True)
         try:
             (place / NOT_SERVED).touch()
             step("new:marked")
-            for each in files_named(source) if source else ():
+            for each in named_files(source) if source else ():
                 if source and each.is_relative_to(source.parent):  # others are named in full
                     copy = place / each.relative_to(source.parent)
                     copy.parent.mkdir(parents=True, exist_ok=True)
@@ -220,7 +278,7 @@ class ExperimentFolder:
         """Take over a folder with a single experiment, by moving it here as it is."""
         given = Path(path).resolve()
         file = given / EXPERIMENT_FILE if given.is_dir() else given
-        settings = Settings.of_text(text_of(file), file)
+        settings = Settings.of_text(read_experiment_file(file), file)
         if name is None:
             name = re.sub(r"[^a-z0-9]+", "-", settings.experiment.lower()).strip("-")
         if given.is_relative_to(self.path / ARCHIVE):  # back again, under the same name

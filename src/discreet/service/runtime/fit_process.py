@@ -30,7 +30,7 @@ from discreet.private_release import private_release
 from discreet.releases.canonical import canonical
 from discreet.releases.release import Release
 from discreet.service.kill_points import step
-from discreet.service.runtime.release_checks import LATE, Refused
+from discreet.service.runtime.release_transaction import LATE, Refused
 from discreet.service.secrets.sealing import Sealer
 from discreet.service.secrets.vault import Vault
 from discreet.service.settings import Settings

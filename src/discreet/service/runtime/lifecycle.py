@@ -11,13 +11,15 @@ from discreet.billboard.documents import genesis, restore_document
 from discreet.billboard.signing import public_key
 from discreet.errors import InvalidInput, NotReady, StateClaimed
 from discreet.releases.canonical import canonical
+from discreet.service.experiment_file import changed_keys
 from discreet.service.kill_points import step
+from discreet.service.runtime.release_transaction import burn as burn_batch
 from discreet.service.runtime.release_transaction import destroy_keys, finish
 from discreet.service.secrets.vault import NAMES, Vault
-from discreet.service.settings import ENDED, Settings, differing
-from discreet.service.storage import api_keys, change_table, document_table
+from discreet.service.settings import ENDED, Settings
+from discreet.service.storage import api_keys, document_table, history_tables, journal
 from discreet.service.storage.anchor import Anchor, Book, Mark, behind
-from discreet.service.storage.batches import COLUMNS, UNDER_WAY, BatchState
+from discreet.service.storage.batches import COLUMNS, UNDER_WAY, BatchState, under_way
 from discreet.service.storage.database import Connection, Database
 from discreet.service.storage.journal import forget
 from discreet.service.storage.locations import anchor_of, open_database
@@ -76,7 +78,7 @@ def begin(settings: Settings) -> str:
                 (settings.experiment, _plan(settings), settings.mode),
             )
             mark = document_table.append(connection, document, vault.signing)
-            change_table.note(database, connection, "begun", document=mark.number)
+            history_tables.note_change(database, connection, "begun", document=mark.number)
             text, _ = api_keys.create(database, connection, ["admin"], "first key")
             anchor.create()
             anchor.intend(mark)
@@ -104,7 +106,7 @@ def change_mode(database: Database, connection: Connection, mode: str, by: str =
             "experiment: what this one learned can be its prior."
         )
     connection.execute("UPDATE experiment SET mode = ?", (mode,))
-    change_table.note(database, connection, "mode changed", by, value=mode)
+    history_tables.note_change(database, connection, "mode changed", by, value=mode)
 
 
 def awaits_log(settings: Settings, connection: Connection) -> bool:
@@ -134,7 +136,7 @@ def check_stored(
             "Begin it with discreet serve --init --config FILE."
         )
     if row[0] != _plan(settings):
-        raise PlanDiffers(differing(json.loads(row[0]), settings.fixed))
+        raise PlanDiffers(changed_keys(json.loads(row[0]), settings.fixed))
     database.seen(float(row[1]))
     with held(anchor) as book:  # other workers wait with their commits and confirmations
         compare(book, document_table.committed(connection))
@@ -229,7 +231,7 @@ def restore(settings: Settings, *, anchor_lost: bool = False) -> Restored:
                     missed = missed + ?""",
                 (mark.epoch, len(charged)),
             )
-            change_table.note(database, connection, "restored", document=mark.number)
+            history_tables.note_change(database, connection, "restored", document=mark.number)
             step("restore:before-commit")
             anchor.intend(mark)
             step("restore:intended")
@@ -309,3 +311,39 @@ def _charge_lost(anchor: Anchor, connection: Connection) -> list[int]:
 def _plan(settings: Settings) -> str:
     """What never changes, as the experiment table stores it."""
     return canonical(settings.fixed).decode()
+
+
+def refuse_under_way(connection: Connection) -> None:
+    """An archive must not lose what callers were told is stored."""
+    waiting = [batch.id for batch in under_way(connection)]
+    if waiting:
+        raise InvalidInput(
+            f"experiment must have no batch under way to be archived; it has {len(waiting)}, the "
+            f"first is batch {waiting[0]}. End it and wait for its releases, or give up what was "
+            "stored and not released with the word burn."
+        )
+
+
+def close_down(settings: Settings, *, burn: bool) -> None:
+    """Burn what waits if told so, then erase what upkeep had not erased yet; nobody serves it."""
+    database, vault = open_database(settings), Vault(settings.place(settings.vault))
+    anchor = anchor_of(settings)
+    with closing(database.connect()) as connection:
+        # A document that a dead process committed is confirmed before another one follows.
+        anchor.confirm(document_table.committed(connection))
+        if not burn:
+            refuse_under_way(connection)
+        for batch in under_way(connection):
+            with database.transaction(connection):
+                burn_batch(database, connection, vault, anchor, batch.id)
+            anchor.confirm(document_table.committed(connection))
+        destroy_keys(vault, connection)
+        while (left := journal.left_over(connection)) is not None:
+            with database.transaction(connection):
+                journal.forget(connection, *left[:2])
+        for place in vault.batches(NAMES):  # no request can come again
+            vault.destroy(*place, NAMES)
+        with database.transaction(connection):
+            connection.execute("DELETE FROM names")
+            connection.execute("UPDATE batches SET ended = NULL")
+        database.erase(connection)

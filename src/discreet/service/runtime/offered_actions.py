@@ -22,8 +22,8 @@ from discreet.offer_reader import Known, read_offers
 from discreet.offers import Offers, ranked
 from discreet.policies.ranking import RankingDraws
 from discreet.releases.catalogue import item_row
-from discreet.service.runtime.context_features import Invalid
 from discreet.service.runtime.policy_versions import Draw
+from discreet.service.runtime.requests import Invalid
 from discreet.service.runtime.worker_state import WorkerState
 
 Floats = np.ndarray[Any, Any]

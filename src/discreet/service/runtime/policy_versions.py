@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 from collections import OrderedDict
 from collections.abc import Awaitable
 from typing import Any
@@ -16,7 +17,7 @@ from discreet.plan import Plan
 from discreet.policies import one_row
 from discreet.releases.policy_view import PolicyView
 from discreet.releases.release import DecidingRelease, Release
-from discreet.service.runtime.shared_calls import SharedCalls
+from discreet.service.event_loop import SharedCalls
 
 Draw = tuple[float, float]
 ToDecide = tuple[int, np.ndarray[Any, Any], bool, Draw | None]
@@ -126,3 +127,27 @@ class PolicyVersions:
 
     def _instead(self, draws: np.ndarray[Any, Any]) -> Any:
         return control_actions(self.plan.control_action, self.plan.n_actions, draws)
+
+
+_BITS = 53
+"""Of a double in [0, 1)."""
+
+
+def sticky_draw(key: bytes, sticky: str | None, release: int) -> Draw | None:
+    """Two numbers in [0, 1), the same for the same text and release; None without a text.
+
+    Whoever lacks the key sees uniform numbers, independent from person to person and from release
+    to release: the chances of actions stay those of the policy.
+    """
+    if sticky is None:
+        return None
+    # Privacy: releases are private for every fixed draw, also for one that follows from an id.
+    # [docs/privacy/transcript.md, "Action draws"]
+    told = release.to_bytes(8, "big") + sticky.encode("utf-8", "surrogatepass")
+    hashed = hmac.digest(key, told, "sha256")
+    first, second = (int.from_bytes(hashed[at : at + 8], "big") for at in (0, 8))
+    return _uniform(first), _uniform(second)
+
+
+def _uniform(word: int) -> float:
+    return (word >> (64 - _BITS)) / 2.0**_BITS

@@ -7,22 +7,82 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from discreet.billboard.chain import Chain
+from discreet.billboard.documents import actions_document
 from discreet.errors import CorruptRelease, InvalidInput
+from discreet.known_actions import changed_actions
 from discreet.releases.lift import Lift, lift
+from discreet.service.experiment_file import ExperimentFile
 from discreet.service.kill_points import step
 from discreet.service.runtime import lifecycle, release_transaction
-from discreet.service.runtime.action_changes import change_actions
 from discreet.service.runtime.decisions import WorkerDecisions
-from discreet.service.runtime.file_watch import ExperimentFile
 from discreet.service.runtime.fit_process import FitChild
+from discreet.service.runtime.requests import Invalid
 from discreet.service.runtime.status import status
 from discreet.service.runtime.upkeep import Upkeep
 from discreet.service.runtime.worker_state import WorkerState
 from discreet.service.settings import ENDED, MODES, Settings
-from discreet.service.storage import api_keys, change_table
-from discreet.service.storage.commit_thread import CommitThread
-from discreet.service.storage.faults import safe_name
+from discreet.service.storage import api_keys, document_table, history_tables
+from discreet.service.storage.batches import under_way
+from discreet.service.storage.database import Connection, safe_name
+from discreet.service.storage.group_commit import CommitThread
 from discreet.validate import one_of
+
+SHOWN = 100
+"""The most actions in one answer, unless a request asks for another number."""
+
+
+async def change_actions(
+    state: WorkerState, add: list[Any], remove: list[str], by: str = ""
+) -> None:
+    """Publish what joins and what leaves; all workers see it with their next look."""
+    # A document that a dead process committed is confirmed before another one follows.
+    await state.refresh()
+    known = state.serving.chain
+    await state.write(lambda c: _publish(state, c, known, add, remove, by))
+    step("actions:committed")
+    await state.refresh()
+
+
+def _publish(
+    state: WorkerState,
+    connection: Connection,
+    known: Chain,
+    add: list[Any],
+    remove: list[str],
+    by: str,
+) -> None:
+    # Workers that change actions at the same time wait for each other: document 0 is the lock.
+    locked = f"SELECT number FROM documents WHERE number = 0 {state.database.lock}"
+    connection.execute(locked).fetchone()
+    committed = known.extended(document_table.after(connection, known.number))
+    # Batches that are open or waiting keep their actions; the next one to open has the new ones.
+    coming = len(committed.releases) + len(under_way(connection)) + 1
+    try:
+        change = changed_actions(state.settings.plan, committed.deciding, add, remove, coming)
+    except InvalidInput as error:
+        field = "remove" if str(error).startswith("remove") else "add"
+        raise Invalid(str(error), field) from None
+    document = actions_document(document_table.newest(connection), change)
+    mark = document_table.append(connection, document, state.vault.signing)
+    history_tables.note_change(
+        state.database, connection, "actions changed", by, document=mark.number
+    )
+    step("actions:before-commit")
+    state.anchor.intend(mark)
+    step("actions:intended")
+
+
+def listed_actions(state: WorkerState, wanted: str = "", limit: int = SHOWN) -> dict[str, Any]:
+    """The actions in use whose name contains ``wanted``, the first ``limit`` of them."""
+    names = [*state.serving.chain.known.places]
+    found = [name for name in names if wanted.casefold() in str(name).casefold()]
+    return {
+        "release": state.serving.newest,
+        "count": len(names),
+        "found": len(found),
+        "actions": found[:limit],
+    }
 
 
 class Service:
@@ -193,10 +253,10 @@ class Service:
         await state.note_use()
         return await state.read(lambda c: api_keys.listed(state.database, c))
 
-    async def changes(self) -> list[change_table.Change]:
+    async def changes(self) -> list[history_tables.Change]:
         """Who changed what, the newest first; documents that may not be shown yet are left out."""
         newest = self.state.serving.newest
-        return await self.state.read(lambda c: change_table.listed(c, newest))
+        return await self.state.read(lambda c: history_tables.list_changes(c, newest))
 
     async def end_sessions(self, id: str) -> None:
         """End every session of the dashboard that began with this key."""

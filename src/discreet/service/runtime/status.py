@@ -13,7 +13,7 @@ from discreet.formatting import duration
 from discreet.plan import Plan
 from discreet.privacy.participation import Participation
 from discreet.rows.batch_status import UNSTORED, clock_words, full_sentence, open_sentence
-from discreet.service.runtime.release_checks import LATE
+from discreet.service.runtime.release_transaction import LATE
 from discreet.service.runtime.worker_state import WorkerState
 from discreet.service.settings import ENDED as ENDED_MODE
 from discreet.service.storage.batches import BatchState, log_waits, under_way

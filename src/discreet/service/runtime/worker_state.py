@@ -14,14 +14,14 @@ from discreet.billboard.documents import digest
 from discreet.billboard.signing import public_key
 from discreet.errors import DiscreetError, StateClaimed
 from discreet.privacy.ledger import Ledger
+from discreet.service.experiment_file import ExperimentFile
 from discreet.service.kill_points import step
 from discreet.service.logs import Log
-from discreet.service.runtime.file_watch import ExperimentFile
 from discreet.service.runtime.lifecycle import check
 from discreet.service.runtime.policy_versions import PolicyVersions
 from discreet.service.secrets.vault import Vault
 from discreet.service.settings import STORING, Settings
-from discreet.service.storage import api_keys, change_table, document_table, traffic_table
+from discreet.service.storage import api_keys, document_table, history_tables
 from discreet.service.storage.anchor import Anchor, Book, Mark, behind
 from discreet.service.storage.batches import (
     BatchState,
@@ -31,14 +31,12 @@ from discreet.service.storage.batches import (
     refuse_set_back,
     under_way,
 )
-from discreet.service.storage.commit_thread import CommitThread
-from discreet.service.storage.database import Connection, Database, FileReplaced
-from discreet.service.storage.faults import safe_name
+from discreet.service.storage.database import Connection, Database, FileReplaced, safe_name
+from discreet.service.storage.group_commit import CommitThread, Writer
 from discreet.service.storage.journal import Journal
 from discreet.service.storage.locations import anchor_of, beside, open_database
 from discreet.service.storage.people_table import People
 from discreet.service.storage.request_names import Names
-from discreet.service.storage.writer import Writer
 
 T = TypeVar("T")
 STALE = 10.0
@@ -258,7 +256,7 @@ class WorkerState:
         """Add to this hour what was decided since the last time."""
         decided, self.decided = self.decided, 0
         if decided:
-            await self.write(lambda c: traffic_table.add(self.database, c, decided))
+            await self.write(lambda c: history_tables.count_decisions(self.database, c, decided))
 
     def confirmed(self) -> dict[int, str]:
         """Number and digest of every document that may be shown anywhere."""
@@ -335,7 +333,9 @@ class WorkerState:
 
         def write(connection: Connection) -> None:
             connection.execute("UPDATE experiment SET serving = ?", (number,))
-            change_table.note(self.database, connection, "serving changed", by, value=number)
+            history_tables.note_change(
+                self.database, connection, "serving changed", by, value=number
+            )
 
         await self.write(write)
         await self.refresh()

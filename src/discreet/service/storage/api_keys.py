@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from discreet.errors import InvalidInput, ServiceError
-from discreet.service.storage import change_table
+from discreet.service.storage import history_tables
 from discreet.service.storage.database import Connection, Database
 from discreet.validate import one_of, whole
 from discreet.window import seconds_of
@@ -92,7 +92,7 @@ def create(
             VALUES (?, ?, ?, ?, ?, {database.now}, {database.now} + ?)""",
         (id, _hash(secret), " ".join(wanted), label, rate, lasts),
     )
-    change_table.note(database, connection, "key created", by, key=id)
+    history_tables.note_change(database, connection, "key created", by, key=id)
     return f"dk_{id}_{secret}", _by_id(database, connection, id)
 
 
@@ -125,7 +125,7 @@ def revoke(database: Database, connection: Connection, id: str, by: str = "") ->
         f"UPDATE keys SET revoked = {database.now} WHERE id = ? AND revoked IS NULL", (id,)
     )
     if known[id].revoked is None:
-        change_table.note(database, connection, "key revoked", by, key=id)
+        history_tables.note_change(database, connection, "key revoked", by, key=id)
     return _by_id(database, connection, id)
 
 

@@ -9,8 +9,11 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
+
+from discreet.control import Control, control_slots
 from discreet.schedule import Schedule
 from discreet.service.kill_points import step
 from discreet.service.secrets.vault import Vault
@@ -319,3 +322,17 @@ def accepting(
     if found != leases:
         refuse_set_back(connection, head)
     return found
+
+
+LEAST = 10
+"""Positions are computed for 2^10 slots at least, then for twice as many, and kept."""
+
+
+def positions(control: Control, epoch: int, batch: int, size: int) -> np.ndarray[Any, Any]:
+    """Which of the first ``size`` slots of a batch are of the control: (size,) bool."""
+    return control_slots(control.share, (epoch - 1) << 32 | batch, size)
+
+
+def slot_in_control(control: Control, epoch: int, batch: int, slot: int) -> bool:
+    """Whether one slot is; the length of its batch makes no difference."""
+    return bool(positions(control, epoch, batch, 1 << max(LEAST, slot.bit_length()))[slot])

@@ -6,13 +6,14 @@ differ.
 
 from __future__ import annotations
 
+import errno
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, TypeVar
 
-from discreet.errors import StateClaimed
+from discreet.errors import InvalidInput, StateClaimed
 
 PATIENCE = 10.0
 """Seconds to wait for another program that writes to the same database, such as discreet keys."""
@@ -175,3 +176,55 @@ class Database(ABC):
     @abstractmethod
     def erase(self, connection: Connection) -> bool:
         """Leave no copy of deleted rows in the files that this process controls."""
+
+
+FULL = ("SQLITE_FULL", "ENOSPC", "EDQUOT", "53100")
+"""Names of the error that a disk is full; 53100 is PostgreSQL's."""
+
+
+def safe_name(error: BaseException) -> str:
+    """What went wrong, without a word of what was stored: SQLITE_FULL, 53300, ENOSPC, KeyError.
+
+    The text of an error may quote a statement, a row or a password; these names cannot.
+    """
+    for name in ("sqlite_errorname", "sqlstate"):
+        if isinstance(found := getattr(error, name, None), str):
+            return found
+    number = error.errno if isinstance(error, OSError) else None
+    return errno.errorcode.get(number or 0, type(error).__name__)
+
+
+@contextmanager
+def in_one_line(database: Database) -> Iterator[None]:
+    """Turns faults of storage into errors that say what to do, before anything is served."""
+    try:
+        yield
+    except database.lost as error:
+        remedy = _ROOM if safe_name(error) in FULL or database.full() else database.remedy
+        raise InvalidInput(
+            f"database must be usable; {database.place} is not ({_told(error)}). {remedy}"
+        ) from None
+    except OSError as error:
+        if safe_name(error) in FULL:
+            raise InvalidInput(
+                f"disk must have room; {error.filename or 'that of the service'} is full "
+                f"({safe_name(error)}). {_ROOM}"
+            ) from None
+        if error.filename is None:
+            raise
+        raise InvalidInput(
+            f"{error.filename} must be usable; it is not ({error.strerror}). Check that the folder "
+            "exists, that its disk is mounted for writing, and whose it is."
+        ) from None
+
+
+_ROOM = "Its disk is full: make room, and start again. Nothing is lost; restore no backup."
+
+
+def _told(error: Exception) -> str:
+    """The name, and of a server that cannot be reached also why; never a password."""
+    name = safe_name(error)
+    if name != "OperationalError":
+        return name
+    lines = str(error).strip().splitlines() or [name]
+    return lines[0].rpartition(" failed: ")[2]

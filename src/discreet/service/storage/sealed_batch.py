@@ -19,8 +19,7 @@ from discreet.service.secrets.sealing import (
     Sealer,
     unpack_loss,
 )
-from discreet.service.storage.batches import of_log
-from discreet.service.storage.control_positions import positions
+from discreet.service.storage.batches import of_log, positions
 from discreet.service.storage.database import Connection
 from discreet.service.storage.people_table import slots_of_control, slots_that_count
 

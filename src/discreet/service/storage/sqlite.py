@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from discreet.service.file_lock import held
-from discreet.service.storage.clock import Clock
 from discreet.service.storage.database import (
     PATIENCE,
     Claim,
@@ -19,6 +19,21 @@ from discreet.service.storage.database import (
     FileReplaced,
     Made,
 )
+
+
+class Clock:
+    """Seconds since 1970, monotonic inside a process and never before ``seen``.
+
+    Setting the system clock while the service runs does not move a release. After a restart the
+    clock continues from the latest moment in the database, or later.
+    """
+
+    def __init__(self, seen: float = 0.0) -> None:
+        self._offset = max(time.time(), seen) - time.monotonic()
+
+    def now(self) -> float:
+        return time.monotonic() + self._offset
+
 
 ROOM = 2**16
 """Bytes that a start needs at least, beside those that it writes over."""

@@ -21,7 +21,7 @@ from discreet.service.runtime.service import Service
 from discreet.service.runtime.status import faults
 from discreet.service.runtime.worker_state import WorkerState
 from discreet.service.storage import api_keys
-from discreet.service.storage.faults import safe_name
+from discreet.service.storage.database import safe_name
 from discreet.service.ui.session import COOKIE, SECONDS, Session, Sessions
 from discreet.service.ui.templating import rendered
 

@@ -27,7 +27,7 @@ class Change:
     details: dict[str, Any]
 
 
-def note(
+def note_change(
     database: Database,
     connection: Connection,
     what: str,
@@ -43,7 +43,7 @@ def note(
     )
 
 
-def listed(connection: Connection, newest: int, limit: int = LIMIT) -> list[Change]:
+def list_changes(connection: Connection, newest: int, limit: int = LIMIT) -> list[Change]:
     """The latest changes, the newest first; later documents than ``newest`` are not confirmed yet,
     and left out."""
     rows = connection.execute(
@@ -56,3 +56,22 @@ def listed(connection: Connection, newest: int, limit: int = LIMIT) -> list[Chan
         Change(float(at), what, by, label or "", document, json.loads(details))
         for at, what, by, label, document, details in rows
     ]
+
+
+HOUR = 3600
+
+
+def count_decisions(database: Database, connection: Connection, decisions: int) -> None:
+    """Add what one worker has answered since it last did so, to the hour of the database."""
+    now = float(connection.execute(f"SELECT {database.now}").fetchone()[0])
+    connection.execute(
+        """INSERT INTO traffic VALUES (?, ?)
+           ON CONFLICT (hour) DO UPDATE SET decisions = traffic.decisions + excluded.decisions""",
+        (int(now // HOUR) * HOUR, decisions),
+    )
+
+
+def decisions_by_hour(connection: Connection) -> dict[int, int]:
+    """The first second of each hour with decisions, and how many there were."""
+    rows = connection.execute("SELECT hour, decisions FROM traffic ORDER BY hour").fetchall()
+    return {int(hour): int(decisions) for hour, decisions in rows}
