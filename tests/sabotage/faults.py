@@ -2099,8 +2099,8 @@ FAULTS = (
         (
             Edit(
                 LIFECYCLE,
-                "            vault.destroy(*place, NAMES)\n",
-                "            continue\n",
+                "in remembered.fetchall()}:\n            vault.destroy(*place, NAMES)\n",
+                "in remembered.fetchall()}:\n            continue\n",
             ),
         ),
         ("service/test_anchor.py::test_a_restore_leaves_no_key_of_a_batch_that_it_does_not_know",),
@@ -2176,7 +2176,7 @@ FAULTS = (
                 FIT_PROCESS,
                 "@lru_cache(maxsize=HELD)\ndef _read(terms: str)",
                 "_NAMED: dict[str, Any] = {}\n\n\n"
-                "def _read(terms: str) -> tuple[Settings, Database, Vault, Verified]:\n"
+                "def _read(terms: str) -> tuple[Settings, Database, Vault, VerifiedChain]:\n"
                 "    name = json.loads(terms)['experiment']\n"
                 "    if name not in _NAMED:\n"
                 "        _NAMED[name] = _made(terms)\n"

@@ -14,11 +14,11 @@ from discreet.errors import DecisionClosed, NotReady, StateClaimed
 from discreet.privacy import events
 from discreet.privacy.accounting import epsilon
 from discreet.service.runtime import fit_process, lifecycle, release_transaction
-from discreet.service.secrets.decision_ids import TICKET, TOKEN, WRITTEN, Ids
+from discreet.service.secrets.decision_ids import TICKET, TOKEN, WRITTEN, DecisionIds
 from discreet.service.secrets.vault import NAMES, Vault
 from discreet.service.settings import Settings
 from discreet.service.storage import document_table, journal
-from discreet.service.storage.anchor import Anchor, Mark
+from discreet.service.storage.anchor import Anchor, AnchorMark
 from discreet.service.storage.locations import anchor_of
 from service.conftest import dump, set_back, toml, windows_end
 from service.ui.visitor import Visitor
@@ -455,7 +455,7 @@ def test_an_anchor_of_a_namesake_is_refused(settings, play, released, tmp_path):
     play(chosen, one_by_one(released, (4,), seen))
     other = Anchor(tmp_path / "other.jsonl", chosen.experiment)
     other.create()
-    other.intend(Mark(1, 0, "0" * 64))
+    other.intend(AnchorMark(1, 0, "0" * 64))
     other.confirm([(0, "0" * 64)])
     other.path.rename(anchor_of(chosen).path)
     for refused in (lambda: play(chosen, fill_nothing), lambda: lifecycle.restore(chosen)):
@@ -504,8 +504,8 @@ def test_an_intent_and_a_confirmation_are_on_the_disk(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "fsync", sync)
     for change in (
-        lambda: anchor.intend(Mark(1, 0, "a")),
-        lambda: anchor.intend(Mark(1, 0, "a")),
+        lambda: anchor.intend(AnchorMark(1, 0, "a")),
+        lambda: anchor.intend(AnchorMark(1, 0, "a")),
         lambda: anchor.confirm([(0, "a")]),
         lambda: anchor.confirm([(0, "a")]),
     ):
@@ -523,7 +523,7 @@ def test_processes_that_share_an_anchor_write_it_in_turn(tmp_path):
         mine = Anchor(anchor.path, "test")
         for number in range(20):
             with suppress(NotReady, StateClaimed):
-                mine.intend(Mark(1, number, str(number)))
+                mine.intend(AnchorMark(1, number, str(number)))
             with suppress(StateClaimed):
                 mine.confirm([(each, str(each)) for each in range(number + 1)])
 
@@ -556,7 +556,7 @@ def test_ids_of_a_lost_lease_reach_nobody_elses_slot(settings, play, kind):
 
     async def scenario(service):
         mine = await take(service)
-        ids = Ids(Vault(chosen.place(chosen.vault)).mac)
+        ids = DecisionIds(Vault(chosen.place(chosen.vault)).mac)
         old, new = ids.read(before), ids.read(mine)
         assert old.kind == new.kind == kind
         assert (old.batch, old.slot) == (new.batch, new.slot), "the slot was not handed out twice"

@@ -19,7 +19,7 @@ from discreet.service.runtime import lifecycle
 from discreet.service.runtime.lifecycle import begin
 from discreet.service.secrets.vault import Vault
 from discreet.service.settings import Settings
-from discreet.service.storage.anchor import Mark
+from discreet.service.storage.anchor import AnchorMark
 from discreet.service.storage.locations import anchor_of, open_database
 from service.conftest import dump
 
@@ -239,7 +239,7 @@ def test_restore_begins_a_new_epoch(here, capsys):
 def test_a_database_behind_its_anchor_is_refused_in_one_line(here, capsys):
     run(capsys, "serve", "--init")
     anchor = anchor_of(Settings.read(here / "experiment.toml"))
-    anchor.intend(Mark(1, 1, "later"))
+    anchor.intend(AnchorMark(1, 1, "later"))
     anchor.confirm([(1, "later")])
     code, _, told = run(capsys, "serve")
     assert code == 2

@@ -14,7 +14,7 @@ from discreet.plan import Plan
 from discreet.policies.one_row import by_arrays
 from discreet.service.runtime import lifecycle
 from discreet.service.runtime.policy_versions import PolicyVersions
-from discreet.service.secrets.decision_ids import Ids
+from discreet.service.secrets.decision_ids import DecisionIds
 from discreet.service.secrets.sealing import Sealer
 from discreet.service.secrets.vault import Vault
 from discreet.service.storage.batches import positions, slot_in_control
@@ -56,7 +56,7 @@ def in_control(batch, slot, epoch=1):
 
 
 def place_of(service, reply):
-    id = Ids(service.state.vault.mac).read(getattr(reply, "decision", None) or reply.ticket)
+    id = DecisionIds(service.state.vault.mac).read(getattr(reply, "decision", None) or reply.ticket)
     return id.epoch, id.batch, id.slot
 
 

@@ -64,7 +64,7 @@ def test_the_chain_is_verified_before_a_fit_is_asked_for_and_each_document_once(
     fit_process.main()
     assert len(verified) == 1  # the genesis
     database, vault = open_database(chosen), Vault(chosen.place(chosen.vault))
-    kept = fit_process.Verified(vault)
+    kept = fit_process.VerifiedChain(vault)
     with closing(database.connect()) as connection:
         assert kept.extended(connection) == kept.extended(connection)
     assert len(verified) == 2

@@ -7,7 +7,7 @@ import pytest
 
 from discreet.service.runtime import fit_process
 from discreet.service.runtime import upkeep as upkeep_module
-from discreet.service.storage.batches import Wanted
+from discreet.service.storage.batches import SlotRequest
 from service.conftest import running, windows_end
 from service.ui.visitor import Visitor
 from waiting import PATIENCE
@@ -163,7 +163,7 @@ def test_slots_of_a_lease_stay_in_their_batch_and_end_with_it(settings, play, re
     """Another worker fills the batch of our lease and opens the next ones."""
 
     async def other(service):
-        wanted = Wanted(99, 99)
+        wanted = SlotRequest(99, 99)
         return await service.state.writer.write(service.state.slots.lease, wanted)
 
     async def scenario(service):

@@ -12,7 +12,7 @@ from discreet.service.runtime import fit_process, lifecycle
 from discreet.service.runtime.service import Service
 from discreet.service.secrets.vault import NAMES, Vault
 from discreet.service.settings import Settings
-from discreet.service.storage import journal, request_names
+from discreet.service.storage import idempotency, journal
 from discreet.service.storage.locations import open_database
 from service.served import Server
 from waiting import until
@@ -146,8 +146,8 @@ def test_expired_names_are_not_known_even_before_they_are_deleted(settings, play
 
 
 def test_a_large_batch_is_forgotten_in_slices(settings, play, released, monkeypatch):
-    monkeypatch.setattr(request_names, "SLICE", 3)
-    monkeypatch.setattr(request_names, "AT_ONCE", 5)
+    monkeypatch.setattr(idempotency, "SLICE", 3)
+    monkeypatch.setattr(idempotency, "AT_ONCE", 5)
     chosen = settings(remember=MEMORY, plan={"first_batch": 8})
 
     async def scenario(service):

@@ -14,7 +14,7 @@ from discreet.billboard.board import Billboard
 from discreet.errors import CorruptRelease, InvalidInput, NotReady
 from discreet.service.runtime import lifecycle
 from discreet.service.runtime.service import listed_actions
-from discreet.service.secrets.sealing import ROW, Row, Sealer
+from discreet.service.secrets.sealing import ROW, DecisionRow, Sealer
 from discreet.service.settings import Settings
 from service.conftest import PLAN, dump, running, set_back
 from service.ui.visitor import Visitor
@@ -42,7 +42,7 @@ def rows_of(service, settings):
     vault, found = service.state.vault, []
     for epoch, batch, slot, payload in dump(settings)["records"]:
         sealer = Sealer(vault.batch(epoch, batch), epoch, batch)
-        found.append((slot, Row.unpack(sealer.open(ROW, slot, bytes(payload)))))
+        found.append((slot, DecisionRow.unpack(sealer.open(ROW, slot, bytes(payload)))))
     return [row for _, row in sorted(found, key=lambda each: each[0])]
 
 

@@ -22,7 +22,7 @@ from discreet.service.runtime.service import Service
 from discreet.service.secrets.sealing import Sealer
 from discreet.service.storage.locations import open_database
 from discreet.service.storage.migrations import migrate
-from discreet.service.storage.people_table import Handed, People, slots_that_count
+from discreet.service.storage.people_table import OwnedSlot, People, slots_that_count
 from discreet.service.storage.sealed_batch import read_batch
 from discreet.service.storage.sqlite import Sqlite
 from service.conftest import running
@@ -342,10 +342,10 @@ def test_the_table_is_the_rule(batches, records, groups):
             handed = []
             for batch, who in group:
                 slot = slots[batch] = slots.get(batch, -1) + 1
-                handed.append(Handed(1, batch, slot, b"%d" % who))
+                handed.append(OwnedSlot(1, batch, slot, b"%d" % who))
                 expected[batch, slot] = bool(rule.hand_out([who], batch)[0]), who
-            table.hand_out(connection, handed)
-            table.hand_out(connection, handed)  # after a COMMIT whose answer was lost
+            table.record_slots(connection, handed)
+            table.record_slots(connection, handed)  # after a COMMIT whose answer was lost
         for batch in slots:
             counted = {slot for (at, slot), (counts, _) in expected.items() if at == batch * counts}
             assert slots_that_count(connection, 1, batch) == counted

@@ -14,9 +14,9 @@ from discreet.privacy.ledger import Ledger
 from discreet.releases.canonical import canonical
 from discreet.service.runtime import lifecycle, release_transaction
 from discreet.service.runtime.fit_process import fit
-from discreet.service.runtime.release_transaction import Refused
+from discreet.service.runtime.release_transaction import ReleaseRefused
 from discreet.service.storage import document_table, sqlite
-from discreet.service.storage.anchor import Anchor, Mark
+from discreet.service.storage.anchor import Anchor, AnchorMark
 from discreet.service.storage.locations import anchor_of, open_database
 from service.conftest import windows_end
 from waiting import PATIENCE
@@ -82,12 +82,12 @@ def test_the_key_is_the_guarantee_when_the_state_is_forged(settings, play, relea
         await service.state.write(
             lambda c: c.execute("UPDATE batches SET state = 'sealed' WHERE id = 1") and None
         )
-        with pytest.raises(Refused, match="budget"):  # the ledger would not pay
+        with pytest.raises(ReleaseRefused, match="budget"):  # the ledger would not pay
             await in_thread(publisher(service).release_next)
         with pytest.MonkeyPatch.context() as patched:
             unpaid = Ledger(service.settings.plan.budget).charge("another", fitted.event)
             patched.setattr(release_transaction, "paid", lambda *_: unpaid)
-            with pytest.raises(Refused, match="number"):  # the chain has one already
+            with pytest.raises(ReleaseRefused, match="number"):  # the chain has one already
                 await in_thread(publisher(service, fit=lambda *_: fitted).release_next)
             patched.setattr(release_transaction, "verify", lambda *_: None)
             with pytest.raises(state.database.lost):  # the unique key would not have it
@@ -421,7 +421,7 @@ def test_one_process_serves_a_file(settings, play):
 def test_an_anchor_outlives_a_torn_line(tmp_path):
     anchor = Anchor(tmp_path / "anchor.jsonl", "test")
     anchor.create()
-    write = lambda *mark: (anchor.intend(Mark(*mark)), anchor.confirm([mark[1:]]))  # noqa: E731
+    write = lambda *mark: (anchor.intend(AnchorMark(*mark)), anchor.confirm([mark[1:]]))  # noqa: E731
     write(1, 0, "a")
     for torn in (b'{"intent": {"epoch": 1, "num', b'{"confirmed": [1, 1'):
         with open(anchor.path, "ab") as file:
@@ -436,18 +436,18 @@ def test_an_anchor_outlives_a_torn_line(tmp_path):
     with pytest.raises(StateClaimed):
         anchor.confirm([(1, "another")])
     with pytest.raises(StateClaimed):
-        anchor.intend(Mark(1, 1, "another"))
+        anchor.intend(AnchorMark(1, 1, "another"))
     assert os.stat(anchor.path).st_mode & 0o777 == 0o600
 
 
 def test_a_confirmation_without_its_last_byte_counts_once(tmp_path):
     anchor = Anchor(tmp_path / "anchor.jsonl", "test")
     anchor.create()
-    anchor.intend(Mark(1, 0, "a"))
+    anchor.intend(AnchorMark(1, 0, "a"))
     anchor.confirm([(0, "a")])
     anchor.path.write_bytes(anchor.path.read_bytes()[:-1])
     anchor.confirm([(0, "a")])
-    anchor.intend(Mark(1, 1, "b"))
+    anchor.intend(AnchorMark(1, 1, "b"))
     anchor.confirm([(0, "a"), (1, "b")])
     with anchor.held() as book:
         assert [mark.digest for mark in book.confirmed] == ["a", "b"]
@@ -456,12 +456,12 @@ def test_a_confirmation_without_its_last_byte_counts_once(tmp_path):
 def test_of_two_intents_the_later_one_is_confirmed(tmp_path):
     anchor = Anchor(tmp_path / "anchor.jsonl", "test")
     anchor.create()
-    anchor.intend(Mark(1, 0, "first"))
-    anchor.intend(Mark(1, 0, "second"))
+    anchor.intend(AnchorMark(1, 0, "first"))
+    anchor.intend(AnchorMark(1, 0, "second"))
     with pytest.raises(StateClaimed):
         anchor.confirm([(0, "first")])
     with pytest.raises(NotReady):  # nothing follows what may not be in the database
-        anchor.intend(Mark(1, 1, "third"))
+        anchor.intend(AnchorMark(1, 1, "third"))
     anchor.confirm([(0, "second")])
 
 
@@ -475,7 +475,7 @@ def test_an_anchor_of_another_experiment_is_refused_by_name(tmp_path):
 def test_an_anchor_that_is_away_is_not_made_anew(tmp_path):
     """An empty folder may be the place of a disk that is not mounted."""
     anchor = Anchor(tmp_path / "anchor.jsonl", "test")
-    for write in (lambda: anchor.intend(Mark(1, 0, "a")), lambda: anchor.confirm([(0, "a")])):
+    for write in (lambda: anchor.intend(AnchorMark(1, 0, "a")), lambda: anchor.confirm([(0, "a")])):
         with pytest.raises(FileNotFoundError):
             write()
     assert not anchor.path.exists()

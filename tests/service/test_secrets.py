@@ -1,4 +1,4 @@
-"""Ids, sealed rows, the vault and the clock."""
+"""Decision ids, sealed rows, the vault and the clock."""
 
 import os
 import struct
@@ -11,15 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from discreet.errors import InvalidInput, UnknownDecision
-from discreet.service.secrets.decision_ids import TOKEN, Id, Ids
-from discreet.service.secrets.sealing import LOSS, ROW, Row, Sealer, pack_loss, unpack_loss
+from discreet.service.secrets.decision_ids import TOKEN, DecisionId, DecisionIds
+from discreet.service.secrets.sealing import LOSS, ROW, DecisionRow, Sealer, pack_loss, unpack_loss
 from discreet.service.secrets.vault import NAMES, Vault
 from discreet.service.storage import sqlite
 from discreet.service.storage.sqlite import Clock, Sqlite
 
-IDS = Ids(b"k" * 32)
+IDS = DecisionIds(b"k" * 32)
 ANY = some.builds(
-    Id,
+    DecisionId,
     some.integers(0, 3),
     some.integers(0, 2**16 - 1),
     some.integers(0, 2**32 - 1),
@@ -42,7 +42,7 @@ def test_an_altered_id_is_unknown(id, data):
     with pytest.raises(UnknownDecision):
         IDS.read(text[:place] + other + text[place + 1 :])
     with pytest.raises(UnknownDecision):
-        Ids(b"l" * 32).read(text)
+        DecisionIds(b"l" * 32).read(text)
 
 
 @given(some.text(max_size=80))
@@ -52,7 +52,7 @@ def test_any_text_is_unknown(text):
 
 
 def test_an_id_has_one_spelling():
-    text = IDS.write(Id(TOKEN, 1, 2, 3, token=b"x"))
+    text = IDS.write(DecisionId(TOKEN, 1, 2, 3, token=b"x"))
     for other in (text + "=", text + "\n", " " + text, text.replace("A", "A ", 1)):
         with pytest.raises(UnknownDecision):
             IDS.read(other)
@@ -60,9 +60,9 @@ def test_an_id_has_one_spelling():
 
 def test_a_row_opens_in_its_own_place_only():
     sealer = Sealer(b"k" * 32, 1, 2)
-    row = Row(np.array([0.5, -0.25]), 2, True)
+    row = DecisionRow(np.array([0.5, -0.25]), 2, True)
     sealed = sealer.seal(ROW, 7, row.pack())
-    opened = Row.unpack(sealer.open(ROW, 7, sealed))
+    opened = DecisionRow.unpack(sealer.open(ROW, 7, sealed))
     assert (opened.features.tolist(), opened.action, opened.deferred) == ([0.5, -0.25], 2, True)
     assert sealer.open(ROW, 8, sealed) is None
     assert sealer.open(LOSS, 7, sealed) is None
@@ -89,8 +89,8 @@ def test_rows_of_earlier_versions_are_read():
     """They held the tag of a user in 16 bytes at their end."""
     features = np.array([0.5, -0.25])
     older = features.tobytes() + struct.pack("<iB16s", 2, True, b"tag of somebody.")
-    assert (Row.unpack(older).action, Row.unpack(older).deferred) == (2, True)
-    assert np.array_equal(Row.unpack(older).features, features)
+    assert (DecisionRow.unpack(older).action, DecisionRow.unpack(older).deferred) == (2, True)
+    assert np.array_equal(DecisionRow.unpack(older).features, features)
 
 
 @given(some.floats(0, 1))

@@ -9,7 +9,7 @@ from contextlib import closing
 import pytest
 
 from discreet.service.secrets.vault import Vault
-from discreet.service.storage.batches import Slots, Terms, Wanted
+from discreet.service.storage.batches import BatchRules, SlotRequest, Slots
 from discreet.service.storage.locations import open_database
 from waiting import until
 
@@ -51,7 +51,7 @@ def test_sqlite_has_one_worker(written, server):
 def test_slots_under_contention_have_no_gap_and_no_overlap(settings, slots):
     chosen = settings(plan={"first_batch": slots})
     database, vault = open_database(chosen), Vault(chosen.place(chosen.vault))
-    terms = Terms(chosen.plan.schedule, 1, 60.0, 0.0, 4)
+    terms = BatchRules(chosen.plan.schedule, 1, 60.0, 0.0, 4)
     leasing = Slots(database, vault, terms)
 
     def worker(_):
@@ -59,7 +59,7 @@ def test_slots_under_contention_have_no_gap_and_no_overlap(settings, slots):
         taken = []
         while True:
             with database.transaction(connection):
-                (lease,) = leasing.lease(connection, [Wanted(64)])
+                (lease,) = leasing.lease(connection, [SlotRequest(64)])
             if lease is None:
                 connection.close()
                 return taken

@@ -141,13 +141,13 @@ def _into_service(
 ) -> Answer:
     from discreet.logged_rows import logged_rows
     from discreet.service.runtime.log_import import import_log
-    from discreet.service.storage.database import in_one_line
+    from discreet.service.storage.database import storage_errors
     from discreet.service.storage.locations import open_database
 
     told = {"losses": None, "reward": None}
     told["losses" if word == "loss" else "reward"] = values[word]
     rows = logged_rows(settings.plan, contexts, values["action"], **told, user=values.get("user"))
-    with in_one_line(open_database(settings)):
+    with storage_errors(open_database(settings)):
         batches = import_log(settings, rows)
     count = len(rows.actions)
     lines = [

@@ -117,13 +117,13 @@ def _init(path: Path, named: str | None) -> Answer:
     from discreet.service.runtime.lifecycle import begin, check_new
     from discreet.service.secrets.vault import Vault
     from discreet.service.settings import Settings
-    from discreet.service.storage.database import in_one_line
+    from discreet.service.storage.database import storage_errors
     from discreet.service.storage.locations import beside, open_database, put_anchor
 
     written = not path.exists()
     settings = Settings.of_text(EXPERIMENT_EXAMPLE, path) if written else Settings.read(path)
     vault = Vault(settings.place(settings.vault))
-    with in_one_line(open_database(settings)):
+    with storage_errors(open_database(settings)):
         check_new(settings)
         if written:
             write(path, EXPERIMENT_EXAMPLE)

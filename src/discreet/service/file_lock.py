@@ -16,7 +16,7 @@ AGAIN = 0.05
 
 
 @contextmanager
-def held(
+def locked_file(
     path: Path, refusal: str, *, create: bool = False, shared: bool = False, patience: float = 0.0
 ) -> Iterator[None]:
     """Hold the file at ``path``; ``refusal`` is the error where another process holds it for longer

@@ -131,12 +131,12 @@ def test_nothing_else_changes(begun, monkeypatch, change, waiting):
 @ON_SQLITE
 @pytest.mark.parametrize("waiting", WAITING)
 def test_answers_that_move_a_release_are_noticed(begun, monkeypatch, waiting):
-    honest = Journal.hear
+    honest = Journal.observe
 
-    def hear(self, connection, items):
+    def observe(self, connection, items):
         connection.execute("UPDATE batches SET opened = opened + 1 WHERE state = 'open'")
         return honest(self, connection, items)
 
-    monkeypatch.setattr(Journal, "hear", hear)
+    monkeypatch.setattr(Journal, "observe", observe)
     with pytest.raises(AssertionError, match="times moved"):
         compare(begun, monkeypatch, "silence", waiting)

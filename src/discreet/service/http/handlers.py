@@ -16,7 +16,7 @@ from discreet.releases.canonical import digest_of
 from discreet.service.http.bodies import Activated, Erased, Result, Results, Stored
 from discreet.service.http.error_responses import problem_of
 from discreet.service.http.metrics import Metrics
-from discreet.service.runtime.requests import DecisionReply, Invalid, TicketReply
+from discreet.service.runtime.requests import DecisionReply, InvalidField, TicketReply
 from discreet.service.runtime.service import SHOWN, Service, listed_actions
 from discreet.service.runtime.status import actions_in_use
 
@@ -176,7 +176,7 @@ async def actions(call: Call) -> dict[str, Any]:
     asked = parse_qs(call.query.decode("latin-1"), keep_blank_values=True)
     limit = asked.get("limit", [str(SHOWN)])[-1]
     if not (limit.isascii() and limit.isdigit() and 1 <= int(limit[:9]) <= MOST_SHOWN):
-        raise Invalid(
+        raise InvalidField(
             f"limit must be a whole number from 1 to {MOST_SHOWN:,}; this one is not. "
             "Search with q, or leave limit out.",
             "limit",

@@ -16,7 +16,7 @@ import uvicorn
 from uvicorn.supervisors import Multiprocess
 
 from discreet.errors import InvalidInput
-from discreet.service.file_lock import held
+from discreet.service.file_lock import locked_file
 from discreet.service.http.server_state import ServerState
 from discreet.service.logs import Log
 from discreet.service.runtime.lifecycle import PlanDiffers, check
@@ -28,7 +28,7 @@ from discreet.service.settings import (
     port_number,
     read_experiment_file,
 )
-from discreet.service.storage.database import in_one_line
+from discreet.service.storage.database import storage_errors
 from discreet.service.storage.locations import anchor_of, beside, open_database
 
 LARGEST = 100_000
@@ -89,7 +89,7 @@ def _served_once(folder: Path) -> Iterator[None]:
         f"{folder} must be served by one server; another one serves it. Stop that one first, or "
         "use its --workers."
     )
-    with held(folder / SERVER_FILE, refusal):
+    with locked_file(folder / SERVER_FILE, refusal):
         yield
 
 
@@ -148,7 +148,7 @@ def preflight(settings: Settings) -> None:
     """Check everything before any process starts, so that an error is one line."""
     database, vault = open_database(settings), Vault(settings.place(settings.vault))
     vault.check()
-    faults = in_one_line(database)
+    faults = storage_errors(database)
     with faults, database.guard(), closing(database.connect()) as connection:
         try:
             check(settings, database, connection, anchor_of(settings))

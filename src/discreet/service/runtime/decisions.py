@@ -31,19 +31,28 @@ from discreet.service.runtime.requests import (
 )
 from discreet.service.runtime.worker_state import WorkerState
 from discreet.service.secrets import decision_ids
-from discreet.service.secrets.decision_ids import Id
+from discreet.service.secrets.decision_ids import DecisionId
 from discreet.service.secrets.sealing import (
     ACTIVATION,
     LOSS,
     REPLY,
     ROW,
     WHOLE,
-    Row,
+    DecisionRow,
     Sealer,
     pack_loss,
 )
 from discreet.service.storage.batches import Lease, slot_in_control
-from discreet.service.storage.journal import KEPT, OVER, USED, Decided, Heard, Known, Named, Used
+from discreet.service.storage.journal import (
+    KEPT,
+    OVER,
+    USED,
+    DecisionItem,
+    EarlierItem,
+    ObservationItem,
+    RequestName,
+    Used,
+)
 
 TOGETHER = 0.005
 """Seconds between two evaluations while requests overlap; a single request does not wait."""
@@ -62,11 +71,11 @@ class WorkerDecisions:
     def __init__(self, state: WorkerState) -> None:
         self.state = state
         self.settings, self.plan = state.settings, state.settings.plan
-        self._ids = decision_ids.Ids(state.vault.mac)
+        self._ids = decision_ids.DecisionIds(state.vault.mac)
         self._slots = LeasedSlots(state)
         self.owners = RequestOwners(self.plan, state.vault)
         self._offered = OfferedActions(state)
-        self._unstored: OrderedDict[Named, DecisionReply] = OrderedDict()
+        self._unstored: OrderedDict[RequestName, DecisionReply] = OrderedDict()
         self._sealers: dict[tuple[int, int], Sealer] = {}
         self._deciding = 0
         self._mapped: SharedCalls[Any, np.ndarray[Any, Any]] = SharedCalls(
@@ -110,7 +119,7 @@ class WorkerDecisions:
         features: Asked,
         owner: Owner | None,
         deferred: bool,
-        named: Named | None,
+        named: RequestName | None,
         sticky: str | None,
     ) -> DecisionReply:
         if named is not None and named in self._unstored:
@@ -133,7 +142,7 @@ class WorkerDecisions:
         self,
         features: Asked,
         owner: Owner | None,
-        named: Named | None,
+        named: RequestName | None,
         sticky: str | None,
     ) -> DecisionReply:
         """A decision while no batch is open."""
@@ -153,7 +162,7 @@ class WorkerDecisions:
         features: Asked,
         owner: Owner | None,
         deferred: bool,
-        named: Named | None,
+        named: RequestName | None,
         sticky: str | None,
     ) -> DecisionReply | None:
         """A decision that takes a slot; None if the batch of the lease is over."""
@@ -172,10 +181,10 @@ class WorkerDecisions:
         except InvalidInput:  # offered is what only the next batch has
             self._slots.put_back(lease, slot)
             raise
-        sealed = sealer.seal(ROW, slot, Row(choice.row, choice.block, deferred).pack())
+        sealed = sealer.seal(ROW, slot, DecisionRow(choice.row, choice.block, deferred).pack())
         written = self.settings.journal == "decide"
         kind, token = (decision_ids.WRITTEN, b"") if written else (decision_ids.TOKEN, sealed)
-        id = Id(kind, *place, lease.nonce, token)
+        id = DecisionId(kind, *place, lease.nonce, token)
         decision = _reply(self._ids.write(id), choice, release, True)
         if not written and named is None and owner is None:
             return decision
@@ -190,7 +199,7 @@ class WorkerDecisions:
         step("decide:committed")
         if outcome is KEPT:
             return decision
-        if outcome is USED or isinstance(outcome, Known):
+        if outcome is USED or isinstance(outcome, EarlierItem):
             self._slots.put_back(lease, slot)  # nothing was written to this slot
             return self._repeated(outcome)
         self._slots.drop(lease)
@@ -221,12 +230,12 @@ class WorkerDecisions:
             action = await self.state.serving.action(release, asked, control, u)
         return Choice(asked, action, action_name(self.plan, action))
 
-    def _repeated(self, known: Known | Used) -> DecisionReply:
+    def _repeated(self, known: EarlierItem | Used) -> DecisionReply:
         """The answer that this request received before, while its batch is under way."""
         # Privacy: a request takes one slot, however often it is sent while it is remembered.
         # [docs/privacy/service.md, "Requests that are sent again"]
         packed = None
-        if isinstance(known, Known) and (sealer := self._sealer(known.epoch, known.batch)):
+        if isinstance(known, EarlierItem) and (sealer := self._sealer(known.epoch, known.batch)):
             packed = sealer.open(REPLY, known.slot, known.payload)
         if packed is None:  # the reply is deleted, or will be: its key is destroyed
             raise ServiceError(
@@ -255,7 +264,7 @@ class WorkerDecisions:
             release = state.served(lease.release)
             u = sticky_draw(state.vault.draws, sticky, release)
             told, shown = self._told(self._in_control(owner, place), lease.release, u)
-            id = self._ids.write(Id(decision_ids.TICKET, *place, lease.nonce, told))
+            id = self._ids.write(DecisionId(decision_ids.TICKET, *place, lease.nonce, told))
             return TicketReply(id, release, True, shown, u)
         release = state.served()
         u = sticky_draw(state.vault.draws, sticky, release)
@@ -307,7 +316,7 @@ class WorkerDecisions:
         step("observe:before-answer")
         return True
 
-    def _record(self, id: Id, context: Any, action: Any) -> bytes:
+    def _record(self, id: DecisionId, context: Any, action: Any) -> bytes:
         features = features_of(self.plan, context)
         if self._offered.concern(None):
             choice = self._offered.played(self._opened_after(id), features, action)
@@ -320,9 +329,9 @@ class WorkerDecisions:
                 "action must be the one that the ticket names; got another. The slot is of the "
                 "control: play the action of its ticket, and send that one."
             )
-        return Row(choice.row, choice.block).pack()
+        return DecisionRow(choice.row, choice.block).pack()
 
-    def _opened_after(self, id: Id) -> int:
+    def _opened_after(self, id: DecisionId) -> int:
         """The document after which the batch of an id opened."""
         for batch in self.state.live:
             if (batch.epoch, batch.id) == (id.epoch, id.batch):
@@ -340,14 +349,14 @@ class WorkerDecisions:
             await self._hear(id, ACTIVATION, b"", sealer)
         return True
 
-    async def _hear(self, id: Id, kind: int, packed: bytes, sealer: Sealer) -> None:
+    async def _hear(self, id: DecisionId, kind: int, packed: bytes, sealer: Sealer) -> None:
         payload = sealer.seal(kind, id.slot, packed)
-        item = Heard(id.epoch, id.batch, id.slot, kind, payload, id.lease)
-        outcome = await self.state.writer.write(self.state.journal.hear, item)
+        item = ObservationItem(id.epoch, id.batch, id.slot, kind, payload, id.lease)
+        outcome = await self.state.writer.write(self.state.journal.observe, item)
         step("observe:committed")
         if outcome is OVER:
             raise batch_over()
-        if isinstance(outcome, Known):
+        if isinstance(outcome, EarlierItem):
             same = sealer.open(kind, id.slot, outcome.payload) == packed
             refuse_other_loss(same, self.plan.outcome.word)
 
@@ -362,7 +371,7 @@ class WorkerDecisions:
             del self._sealers[place]
             self.state.vault.forget(*place)
 
-    def _living(self, id: Id) -> Sealer:
+    def _living(self, id: DecisionId) -> Sealer:
         sealer = self._sealer(id.epoch, id.batch)
         if sealer is None:
             raise batch_over()
@@ -375,10 +384,10 @@ class WorkerDecisions:
             sealer = self._sealers[epoch, batch] = Sealer(key, epoch, batch)
         return sealer
 
-    def _named(self, caller: str, key: str) -> Named:
+    def _named(self, caller: str, key: str) -> RequestName:
         """An Idempotency-Key in the scope of its API key, and a keyed hash of both."""
         request = f"{caller}\0{key}".encode()
-        return Named(request, hmac.digest(self.state.vault.mac, request, "sha256"))
+        return RequestName(request, hmac.digest(self.state.vault.mac, request, "sha256"))
 
 
 def _reply(id: str, choice: Choice, release: int, stored: bool) -> DecisionReply:
@@ -389,6 +398,6 @@ def _reply(id: str, choice: Choice, release: int, stored: bool) -> DecisionReply
 
 def _decided(
     place: tuple[int, int, int], row: bytes | None, lease: Lease, owner: Owner | None
-) -> Decided:
-    item = Decided(*place, row, lease.nonce)
+) -> DecisionItem:
+    item = DecisionItem(*place, row, lease.nonce)
     return item if owner is None else item._replace(person=owner.person, control=owner.control)

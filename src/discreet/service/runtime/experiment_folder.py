@@ -37,7 +37,7 @@ from discreet.service.settings import (
 )
 from discreet.service.settings_sources import from_environment, named_files
 from discreet.service.storage.batches import under_way
-from discreet.service.storage.database import Connection, Database, in_one_line
+from discreet.service.storage.database import Connection, Database, storage_errors
 from discreet.service.storage.locations import POINTER, anchor_of, open_database, put_anchor
 from discreet.service.storage.migrations import migrate
 
@@ -102,7 +102,7 @@ _TITLE = re.compile(r"^experiment\s*=.*$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
-class Begun:
+class NewExperiment:
     """A new experiment: its admin key, shown once, and the key that verifies its releases."""
 
     name: str
@@ -112,7 +112,7 @@ class Begun:
 
 
 @dataclass(frozen=True)
-class Listed:
+class ListedExperiment:
     """One experiment as a list shows it; ``wrong`` says why it cannot be read, or not started."""
 
     name: str
@@ -147,7 +147,7 @@ class ExperimentFolder:
             )
         return path
 
-    def new(self, name: str, text: str | None = None, source: Path | None = None) -> Begun:
+    def new(self, name: str, text: str | None = None, source: Path | None = None) -> NewExperiment:
         """Begin an experiment from the text of a file; a server serves it a second later.
 
         With the path of that file, files that it names beside itself are copied too.
@@ -175,10 +175,10 @@ class ExperimentFolder:
         step("new:served")
         return begun
 
-    def _begin(self, name: str, place: Path) -> Begun:
+    def _begin(self, name: str, place: Path) -> NewExperiment:
         settings, server = Settings.read(place / EXPERIMENT_FILE), self.server
         database, vault = open_database(settings), Vault(settings.place(settings.vault))
-        with in_one_line(database):
+        with storage_errors(database):
             if server.database and settings.database == server.schema(name):
                 _make_schema(server, name)
             lifecycle.check_new(settings)
@@ -186,7 +186,7 @@ class ExperimentFolder:
             named = server.anchors and str(self.path / server.anchors / name / "anchor.jsonl")
             anchor = put_anchor(settings, named)
             key = lifecycle.begin(settings)
-        return Begun(name, key, public_key(vault.signing), str(anchor))
+        return NewExperiment(name, key, public_key(vault.signing), str(anchor))
 
     def _free_place(self, name: str) -> Path:
         for kind in (SERVED, ARCHIVE):
@@ -196,25 +196,25 @@ class ExperimentFolder:
                 )
         return self.path / SERVED / name
 
-    def listed(self) -> list[Listed]:
+    def listed(self) -> list[ListedExperiment]:
         """Every experiment with its mode, how much it published, and batches under way."""
         files = (self.path / SERVED).glob(f"*/{EXPERIMENT_FILE}")
         return [self._facts(file.parent.name) for file in sorted(files)]
 
-    def _facts(self, name: str) -> Listed:
+    def _facts(self, name: str) -> ListedExperiment:
         mark = self.path / SERVED / name / NOT_SERVED
         if mark.exists():
             wrong = f"it is being made or moved; if no command does that, delete {mark}"
-            return Listed(name, "not served", wrong=wrong)
+            return ListedExperiment(name, "not served", wrong=wrong)
         try:
             with self._opened(name) as (settings, database, connection):
                 mode = connection.execute("SELECT mode FROM experiment").fetchone()[0]
                 count = connection.execute("SELECT count(*) FROM documents").fetchone()[0]
                 wrong = _refusal(settings, database, connection)
-                return Listed(name, mode, int(count), len(under_way(connection)), wrong)
+                return ListedExperiment(name, mode, int(count), len(under_way(connection)), wrong)
         except (DiscreetError, TypeError) as error:
             wrong = str(error) if isinstance(error, DiscreetError) else "it has not begun"
-            return Listed(name, "broken", wrong=wrong)
+            return ListedExperiment(name, "broken", wrong=wrong)
 
     def archived(self) -> list[str]:
         """Those that were put away."""
@@ -270,7 +270,7 @@ class ExperimentFolder:
                 f"database of {name!r} must exist; {settings.place(settings.database)} does not. "
                 "Put it back, or remove the folder of the experiment."
             )
-        with in_one_line(database), closing(database.connect()) as connection:
+        with storage_errors(database), closing(database.connect()) as connection:
             migrate(database, connection)
             yield settings, database, connection
 
@@ -287,7 +287,7 @@ class ExperimentFolder:
             place = self._free_place(name)
         check_movable(settings, file, self.server)
         vault, database = Vault(settings.place(settings.vault)), open_database(settings)
-        with in_one_line(database), vault.unserved(), database.guard():
+        with storage_errors(database), vault.unserved(), database.guard():
             with closing(database.connect()) as connection:
                 lifecycle.check_stored(settings, database, connection, anchor_of(settings))
             moved(settings, file, place)

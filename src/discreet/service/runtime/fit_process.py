@@ -30,7 +30,7 @@ from discreet.private_release import private_release
 from discreet.releases.canonical import canonical
 from discreet.releases.release import Release
 from discreet.service.kill_points import step
-from discreet.service.runtime.release_transaction import LATE, Refused
+from discreet.service.runtime.release_transaction import LATE, ReleaseRefused
 from discreet.service.secrets.sealing import Sealer
 from discreet.service.secrets.vault import Vault
 from discreet.service.settings import Settings
@@ -59,7 +59,7 @@ for every batch, so it is public; a hundred times what large fits take, since th
 cent of a core on a machine that is always busy."""
 
 
-class Verified:
+class VerifiedChain:
     """The committed chain as far as this process has verified it.
 
     A fit needs the statistics of all releases, which are large: each document is read once.
@@ -81,7 +81,7 @@ def fit(
     epoch: int,
     batch: int,
     size: int,
-    verified: Verified | None = None,
+    verified: VerifiedChain | None = None,
 ) -> Release:
     """Read a sealed batch, fit it, add the noise."""
     key = vault.batch(epoch, batch)
@@ -91,7 +91,7 @@ def fit(
             "Without it the rows cannot be read: burn the batch."
         )
     with closing(database.connect()) as connection:
-        chain = (verified or Verified(vault)).extended(connection)
+        chain = (verified or VerifiedChain(vault)).extended(connection)
         ledger = documents.ledger_of(connection, settings)
         sealer = Sealer(key, epoch, batch)
         blocks = chain.blocks_at(opened_after(connection, epoch, batch))
@@ -192,7 +192,7 @@ class Fitter:
         place = {"epoch": epoch, "batch": batch, "size": size}
         answer = self._child.ask(self, place | {"terms": self._terms})
         if answer is None and self._child.late:
-            raise Refused(LATE)
+            raise ReleaseRefused(LATE)
         if answer is None:
             raise NotReady(
                 f"the child process must return a release of batch {batch}; it failed or ended. "
@@ -219,13 +219,13 @@ def _written(settings: Settings) -> str:
 
 
 @lru_cache(maxsize=HELD)
-def _read(terms: str) -> tuple[Settings, Database, Vault, Verified]:
+def _read(terms: str) -> tuple[Settings, Database, Vault, VerifiedChain]:
     """An experiment as a fit needs it; the child remembers the latest few."""
     said = json.loads(terms)
     plan, folder = Plan.from_config(said.pop("plan")), Path(said.pop("folder"))
     settings = Settings(plan=plan, folder=folder, **said)
     vault = Vault(settings.place(settings.vault))
-    return settings, open_database(settings), vault, Verified(vault)
+    return settings, open_database(settings), vault, VerifiedChain(vault)
 
 
 def main() -> None:

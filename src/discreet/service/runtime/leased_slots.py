@@ -12,7 +12,7 @@ from discreet.service.event_loop import running_loop
 from discreet.service.kill_points import step
 from discreet.service.runtime.worker_state import WorkerState
 from discreet.service.settings import STORING
-from discreet.service.storage.batches import Lease, Wanted
+from discreet.service.storage.batches import Lease, SlotRequest
 
 ASK_AGAIN = 0.25
 """Seconds until a worker that found no open batch asks the database again."""
@@ -65,7 +65,7 @@ class LeasedSlots:
         lasted, most = now - self._asked, TIMES * state.settings.lease
         self._length = self._shortest if lasted > LASTS else min(2 * self._length, most)
         self._asked = now
-        wanted = Wanted(self._length, self._waiting)
+        wanted = SlotRequest(self._length, self._waiting)
         leased = await state.writer.write(state.slots.lease, wanted)
         step("lease:committed")
         if leased is None:

@@ -18,7 +18,7 @@ from discreet.service.runtime.release_transaction import destroy_keys, finish
 from discreet.service.secrets.vault import NAMES, Vault
 from discreet.service.settings import ENDED, Settings
 from discreet.service.storage import api_keys, document_table, history_tables, journal
-from discreet.service.storage.anchor import Anchor, Book, Mark, behind
+from discreet.service.storage.anchor import Anchor, AnchorContent, AnchorMark, behind
 from discreet.service.storage.batches import COLUMNS, UNDER_WAY, BatchState, under_way
 from discreet.service.storage.database import Connection, Database
 from discreet.service.storage.journal import forget
@@ -138,12 +138,12 @@ def check_stored(
     if row[0] != _plan(settings):
         raise PlanDiffers(changed_keys(json.loads(row[0]), settings.fixed))
     database.seen(float(row[1]))
-    with held(anchor) as book:  # other workers wait with their commits and confirmations
+    with locked_anchor(anchor) as book:  # other workers wait with their commits and confirmations
         compare(book, document_table.committed(connection))
 
 
 @contextmanager
-def held(anchor: Anchor) -> Iterator[Book]:
+def locked_anchor(anchor: Anchor) -> Iterator[AnchorContent]:
     """The content of the anchor, locked meanwhile; an error if the anchor cannot be read."""
     try:
         with anchor.held() as book:
@@ -155,7 +155,7 @@ def held(anchor: Anchor) -> Iterator[Book]:
         ) from None
 
 
-def compare(book: Book, documents: list[tuple[int, str]]) -> None:
+def compare(book: AnchorContent, documents: list[tuple[int, str]]) -> None:
     """Refuse documents without the newest confirmed one, or with one unknown to the anchor."""
     pending, known = book.pending, documents
     if pending is not None and documents[-1:] == [(pending.number, pending.digest)]:
@@ -225,7 +225,7 @@ def restore(settings: Settings, *, anchor_lost: bool = False) -> Restored:
             # Privacy: the registry of people may lack whoever is in a lost release, so everybody
             # counts as having entered it. [docs/privacy/users.md, "Counts must not be forgotten"]
             # Requests since the backup are unknown. For ``remember`` seconds a request with an
-            # Idempotency-Key may be one of them, and takes no slot. [request_names.py]
+            # Idempotency-Key may be one of them, and takes no slot. [idempotency.py]
             connection.execute(
                 f"""UPDATE experiment SET epoch = ?, serving = NULL, restored = {database.now},
                     missed = missed + ?""",
@@ -246,10 +246,10 @@ def restore(settings: Settings, *, anchor_lost: bool = False) -> Restored:
     return Restored([batch.id for batch in burned], charged)
 
 
-def _reconcile(anchor: Anchor, connection: Connection) -> Mark:
+def _reconcile(anchor: Anchor, connection: Connection) -> AnchorMark:
     """Make database and anchor agree on every document; return the newest confirmed one."""
     for number, digest in document_table.committed(connection):
-        with held(anchor) as book:
+        with locked_anchor(anchor) as book:
             pending, meant = book.pending, [mark.digest for mark in book.intents]
         if book.holds(number, digest):
             continue
@@ -264,7 +264,7 @@ def _reconcile(anchor: Anchor, connection: Connection) -> Mark:
                 f"document {number} must be the one that the anchor confirms; the anchor confirms "
                 "another. Name the anchor of this database, or begin a new experiment."
             )
-    with held(anchor) as book:
+    with locked_anchor(anchor) as book:
         return book.confirmed[-1]
 
 
@@ -290,7 +290,7 @@ def _enter(anchor: Anchor, connection: Connection, numbers: range) -> None:
             "SELECT entry FROM charges WHERE number = ?", (number,)
         ).fetchone()
         epoch, digest, batch = found or (epoch, "lost", None)
-        mark = Mark(epoch, number, digest, batch, json.loads(paid[0]) if paid else None)
+        mark = AnchorMark(epoch, number, digest, batch, json.loads(paid[0]) if paid else None)
         anchor.intend(mark)
         anchor.confirm([(number, digest)])
 
@@ -301,7 +301,7 @@ def _charge_lost(anchor: Anchor, connection: Connection) -> list[int]:
     # [docs/privacy/service.md, "One fit for each batch"]
     rows = connection.execute("SELECT number FROM charges").fetchall()
     known = {int(row[0]) for row in rows}
-    with held(anchor) as book:
+    with locked_anchor(anchor) as book:
         lost = [mark for mark in book.confirmed if mark.charge and mark.number not in known]
     for mark in lost:
         document_table.charge(connection, mark.number, mark.charge or {})

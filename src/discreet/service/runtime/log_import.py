@@ -14,13 +14,13 @@ from discreet.logged_rows import LoggedRows
 from discreet.rows.people_registry import keyed_hash
 from discreet.service.kill_points import step
 from discreet.service.runtime.lifecycle import awaits_log, check_stored
-from discreet.service.secrets.sealing import WHOLE, Row, Sealer, pack_loss
+from discreet.service.secrets.sealing import WHOLE, DecisionRow, Sealer, pack_loss
 from discreet.service.secrets.vault import Vault
 from discreet.service.settings import Settings
 from discreet.service.storage.batches import LOG_EPOCH
 from discreet.service.storage.database import Connection, Database
 from discreet.service.storage.locations import anchor_of, open_database
-from discreet.service.storage.people_table import Handed, People
+from discreet.service.storage.people_table import OwnedSlot, People
 
 SLICE = 1024
 """Rows per statement: databases limit the values that one may have."""
@@ -101,13 +101,15 @@ def _store(
     for slots in _slices(size):
         owned = [(slot, rows.users[slot]) for slot in slots]
         handed = [
-            Handed(LOG_EPOCH, batch, slot, hashed(user)) for slot, user in owned if user is not None
+            OwnedSlot(LOG_EPOCH, batch, slot, hashed(user))
+            for slot, user in owned
+            if user is not None
         ]
-        people.hand_out(connection, handed)
+        people.record_slots(connection, handed)
 
 
 def _sealed(sealer: Sealer, slot: int, rows: LoggedRows) -> bytes:
-    row = Row(rows.features[slot], int(rows.actions[slot]))
+    row = DecisionRow(rows.features[slot], int(rows.actions[slot]))
     return sealer.seal(WHOLE, slot, row.pack() + pack_loss(float(rows.losses[slot])))
 
 

@@ -23,7 +23,7 @@ from discreet.offers import Offers, ranked
 from discreet.policies.ranking import RankingDraws
 from discreet.releases.catalogue import item_row
 from discreet.service.runtime.policy_versions import Draw
-from discreet.service.runtime.requests import Invalid
+from discreet.service.runtime.requests import InvalidField
 from discreet.service.runtime.worker_state import WorkerState
 
 Floats = np.ndarray[Any, Any]
@@ -119,7 +119,7 @@ class OfferedActions:
         try:
             return read_offers(self._plan, known, features[None], actions, single=True)
         except InvalidInput as error:
-            raise Invalid(_without_values(str(error), actions), "actions") from None
+            raise InvalidField(_without_values(str(error), actions), "actions") from None
 
     def of_control(self, bound: int, draw: Draw | None = None) -> Any:
         """The name of an action of the control, for a device that decides by itself."""
@@ -157,7 +157,7 @@ class OfferedActions:
             try:
                 return name, item_row(joint.action, name, features)
             except InvalidInput as error:
-                raise Invalid(_without_values(str(error), [action]), "action") from None
+                raise InvalidField(_without_values(str(error), [action]), "action") from None
         if action in chain.known.places and chain.known.rows is not None:
             return action, chain.known.rows[chain.known.places[action]]
         before = catalogue_after(self._plan, chain.until(bound).deciding)
@@ -178,8 +178,8 @@ def _without_values(said: str, actions: Any) -> str:
     return broken if given else said
 
 
-def _unknown() -> Invalid:
-    return Invalid(
+def _unknown() -> InvalidField:
+    return InvalidField(
         "action must be one that the batch of the ticket has; this one is not. "
         "GET /v1/actions lists what is in use.",
         "action",

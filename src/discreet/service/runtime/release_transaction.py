@@ -39,7 +39,7 @@ LATE = "deadline"
 """The reason if a fit did not end in time. [fit_process.py]"""
 
 
-class Refused(DiscreetError):  # noqa: N818
+class ReleaseRefused(DiscreetError):  # noqa: N818
     """A release was refused; ``reason`` is one of a few words that reveal nothing about rows."""
 
     def __init__(self, reason: str) -> None:
@@ -54,7 +54,7 @@ class Refused(DiscreetError):  # noqa: N818
 
 
 def paid(connection: Connection, settings: Settings, batch: BatchState) -> Ledger:
-    """The ledger after the charge for a batch, computed from our own plan; or Refused."""
+    """The ledger after the charge for a batch, computed from our own plan; or ReleaseRefused."""
     event = SecureNoise().claim(settings.plan.event)
     # Privacy: the charge is computed here, from our plan and the committed charges; nothing from
     # the child enters it. [docs/privacy/service.md, "One fit for each batch"]
@@ -64,7 +64,7 @@ def paid(connection: Connection, settings: Settings, batch: BatchState) -> Ledge
             ledger = ledger.charge(part, event)
         return ledger
     except BudgetExceeded:
-        raise Refused("budget") from None
+        raise ReleaseRefused("budget") from None
 
 
 def verify(
@@ -91,13 +91,13 @@ def verify(
     }
     for reason, holds in checks.items():
         if not holds:
-            raise Refused(reason)
+            raise ReleaseRefused(reason)
     if misfit_of_parts(plan.loss_sums, release):
-        raise Refused("part losses")
+        raise ReleaseRefused("part losses")
     # Not recomputed: that needs all statistics, in the process that answers requests. Everyone
     # else can, from what is published. [docs/service.md, "What a release must fit"]
     if misfit(plan.mechanism, _matrix(connection, committed), release, blocks):
-        raise Refused("statistics")
+        raise ReleaseRefused("statistics")
 
 
 def _matrix(connection: Connection, committed: Chain) -> Array | None:
@@ -111,7 +111,7 @@ def _matrix(connection: Connection, committed: Chain) -> Array | None:
         return None if prior is None else prior.following
     body = document_table.body(connection, numbered[-1][0])
     if body is None or digest(body) != numbered[-1][1]:
-        raise Refused("chain")
+        raise ReleaseRefused("chain")
     matrix = json.loads(body)["release"].get("statistics", {}).get("following")
     return None if matrix is None else decode_array(matrix)
 
@@ -121,9 +121,9 @@ def _committed(connection: Connection, known: Chain) -> Chain:
     try:
         committed = known.extended(document_table.after(connection, known.number))
     except CorruptRelease:
-        raise Refused("chain") from None
+        raise ReleaseRefused("chain") from None
     if committed.links[-1].digest != digest(document_table.newest(connection)):
-        raise Refused("chain")
+        raise ReleaseRefused("chain")
     return committed
 
 
@@ -170,7 +170,7 @@ class Publisher:
             return None
         step("release:claimed")
         batch = BatchState(*row)
-        paid(connection, self._settings, batch)  # Refused before any row is read
+        paid(connection, self._settings, batch)  # ReleaseRefused before any row is read
         return batch
 
     def _compute(self, batch: BatchState) -> Release:

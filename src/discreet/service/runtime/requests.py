@@ -15,7 +15,7 @@ from discreet.rows.people_registry import keyed_hash
 from discreet.service.secrets.vault import Vault
 
 
-class Invalid(InvalidInput):
+class InvalidField(InvalidInput):
     """Invalid input, and the field that breaks the rule."""
 
     def __init__(self, message: str, field: str | None) -> None:
@@ -26,7 +26,9 @@ class Invalid(InvalidInput):
 def features_of(plan: Plan, context: Any) -> np.ndarray[Any, Any]:
     """The features of one context (p,); an error states the rule, never the private value."""
     if not plan.features.is_single(context):
-        raise Invalid("context must be one context; this is a list. Send one context.", "context")
+        raise InvalidField(
+            "context must be one context; this is a list. Send one context.", "context"
+        )
     try:
         features: np.ndarray[Any, Any] = plan.features.map(context)[0]
     except InvalidInput as error:
@@ -34,7 +36,7 @@ def features_of(plan: Plan, context: Any) -> np.ndarray[Any, Any]:
         rule, given, _ = str(error).partition("; got ")
         broken = f"{rule}; this context breaks the rule. GET /v1/schema lists the rules."
         said = broken if given else str(error)
-        raise Invalid(said, _field(plan, rule)) from None
+        raise InvalidField(said, _field(plan, rule)) from None
     return features
 
 

@@ -17,7 +17,7 @@ from discreet.service.kill_points import step
 from discreet.service.runtime import lifecycle, release_transaction
 from discreet.service.runtime.decisions import WorkerDecisions
 from discreet.service.runtime.fit_process import FitChild
-from discreet.service.runtime.requests import Invalid
+from discreet.service.runtime.requests import InvalidField
 from discreet.service.runtime.status import status
 from discreet.service.runtime.upkeep import Upkeep
 from discreet.service.runtime.worker_state import WorkerState
@@ -62,7 +62,7 @@ def _publish(
         change = changed_actions(state.settings.plan, committed.deciding, add, remove, coming)
     except InvalidInput as error:
         field = "remove" if str(error).startswith("remove") else "add"
-        raise Invalid(str(error), field) from None
+        raise InvalidField(str(error), field) from None
     document = actions_document(document_table.newest(connection), change)
     mark = document_table.append(connection, document, state.vault.signing)
     history_tables.note_change(

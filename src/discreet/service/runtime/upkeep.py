@@ -16,7 +16,7 @@ from discreet.errors import NotReady
 from discreet.releases.release import Release
 from discreet.service.kill_points import step
 from discreet.service.runtime import fit_process, release_transaction
-from discreet.service.runtime.release_transaction import Refused
+from discreet.service.runtime.release_transaction import ReleaseRefused
 from discreet.service.runtime.worker_state import WorkerState
 from discreet.service.secrets.vault import NAMES
 from discreet.service.storage import journal
@@ -236,7 +236,7 @@ class Upkeep:
         state = self._state
         try:
             made = await asyncio.to_thread(self._publisher().release_next)
-        except Refused as refused:
+        except ReleaseRefused as refused:
             if refused.reason != state.refused:  # log it once, not with every attempt
                 state.log.event("release refused", kind=refused.reason)
             state.refused = refused.reason

@@ -22,21 +22,21 @@ from discreet.service.runtime.policy_versions import PolicyVersions
 from discreet.service.secrets.vault import Vault
 from discreet.service.settings import STORING, Settings
 from discreet.service.storage import api_keys, document_table, history_tables
-from discreet.service.storage.anchor import Anchor, Book, Mark, behind
+from discreet.service.storage.anchor import Anchor, AnchorContent, AnchorMark, behind
 from discreet.service.storage.batches import (
+    BatchRules,
     BatchState,
     Head,
     Slots,
-    Terms,
     refuse_set_back,
     under_way,
 )
 from discreet.service.storage.database import Connection, Database, FileReplaced, safe_name
 from discreet.service.storage.group_commit import CommitThread, Writer
+from discreet.service.storage.idempotency import RequestNames
 from discreet.service.storage.journal import Journal
 from discreet.service.storage.locations import anchor_of, beside, open_database
 from discreet.service.storage.people_table import People
-from discreet.service.storage.request_names import Names
 
 T = TypeVar("T")
 STALE = 10.0
@@ -79,13 +79,13 @@ class WorkerState:
         self.vault = Vault(settings.place(settings.vault))
         self.anchor: Anchor = anchor_of(settings)
         self.anchor_beside = beside(settings, self.anchor.path)
-        self._book = Book()
+        self._book = AnchorContent()
         self.serving = PolicyVersions(settings.plan, public_key(self.vault.signing))
-        self.names = Names(self.database, self.vault, settings.remember)
+        self.names = RequestNames(self.database, self.vault, settings.remember)
         often = settings.plan.participation
         self.people = None if often is None else People(self.database, often)
         self.journal = Journal(self.database, self.names, self.people, self.head)
-        terms = Terms(
+        terms = BatchRules(
             settings.plan.schedule,
             settings.waiting,
             settings.window,
@@ -208,7 +208,7 @@ class WorkerState:
         self.names.look(connection)
         return _view(self.database, connection, known)
 
-    def _read_book(self) -> Book:
+    def _read_book(self) -> AnchorContent:
         """The content of the anchor; where it cannot be read or is too old, the last that was not.
 
         Decisions go on without an anchor, since this process knows what it has published.
@@ -341,7 +341,7 @@ class WorkerState:
         await self.refresh()
 
 
-def _committed(connection: Connection, mark: Mark | None) -> bool:
+def _committed(connection: Connection, mark: AnchorMark | None) -> bool:
     return mark is not None and document_table.digest_of(connection, mark.number) == mark.digest
 
 

@@ -19,7 +19,7 @@ _HEADER = struct.Struct(">BHII8s")
 _MAC, _BLOCK = 16, 64
 
 
-class Id(NamedTuple):
+class DecisionId(NamedTuple):
     """One decision: kind, place, nonce of the lease, and for a token the sealed row."""
 
     kind: int
@@ -30,7 +30,7 @@ class Id(NamedTuple):
     token: bytes = b""
 
 
-class Ids:
+class DecisionIds:
     """Writes and reads ids under one key."""
 
     def __init__(self, key: bytes) -> None:
@@ -39,23 +39,23 @@ class Ids:
         self._inner = hashlib.sha256(bytes(byte ^ 0x36 for byte in padded))
         self._outer = hashlib.sha256(bytes(byte ^ 0x5C for byte in padded))
 
-    def write(self, id: Id) -> str:
+    def write(self, id: DecisionId) -> str:
         """Text that is safe in addresses."""
         body = _HEADER.pack(id.kind, id.epoch, id.batch, id.slot, id.lease) + id.token
         return base64.urlsafe_b64encode(body + self._mac(body)).rstrip(b"=").decode()
 
     def unstored(self, epoch: int) -> str:
         """An id for a decision that took no slot."""
-        return self.write(Id(UNSTORED, epoch, 0, secrets.randbits(32)))
+        return self.write(DecisionId(UNSTORED, epoch, 0, secrets.randbits(32)))
 
-    def read(self, text: str) -> Id:
+    def read(self, text: str) -> DecisionId:
         """The id; a forged, altered or misspelt one raises the same error."""
         body, mac = _split(text)
         # Always compared, and in constant time: the time reveals nothing about the MAC.
         if not hmac.compare_digest(self._mac(body), mac) or len(body) < _HEADER.size:
             raise unknown_decision()
         kind, epoch, batch, slot, lease = _HEADER.unpack_from(body)
-        return Id(kind, epoch, batch, slot, lease, body[_HEADER.size :])
+        return DecisionId(kind, epoch, batch, slot, lease, body[_HEADER.size :])
 
     def _mac(self, body: bytes) -> bytes:
         inner, outer = self._inner.copy(), self._outer.copy()

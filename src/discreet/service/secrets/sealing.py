@@ -19,7 +19,7 @@ _TAIL = struct.Struct("<iB16x")
 _LOSS = struct.Struct("<d")
 
 
-class Row(NamedTuple):
+class DecisionRow(NamedTuple):
     """A decision: features (p,), action, whether it waits for activation."""
 
     features: np.ndarray[Any, Any]
@@ -27,13 +27,13 @@ class Row(NamedTuple):
     deferred: bool = False
 
     def __repr__(self) -> str:
-        return "Row(private)"
+        return "DecisionRow(private)"
 
     def pack(self) -> bytes:
         return self.features.tobytes() + _TAIL.pack(self.action, self.deferred)
 
     @classmethod
-    def unpack(cls, packed: bytes) -> Row:
+    def unpack(cls, packed: bytes) -> DecisionRow:
         action, deferred = _TAIL.unpack_from(packed, len(packed) - _TAIL.size)
         return cls(np.frombuffer(packed[: -_TAIL.size]), action, bool(deferred))
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from discreet.billboard.signing import new_private_key
 from discreet.errors import InvalidInput
-from discreet.service.file_lock import held
+from discreet.service.file_lock import locked_file
 
 BATCH, NAMES = "batch", "names"
 """What a key of a batch is for: its rows, or the names of its requests."""
@@ -94,7 +94,7 @@ class Vault:
             f"{self.folder} must stay in its place while it is served; it is being moved. "
             "Start again when that is done."
         )
-        with held(self.folder / "signing.key", refusal, shared=True):
+        with locked_file(self.folder / "signing.key", refusal, shared=True):
             yield
 
     @contextmanager
@@ -104,7 +104,7 @@ class Vault:
             "experiment must not be served while it is moved; a process serves it from "
             f"{self.folder}. Stop that one first."
         )
-        with held(self.folder / "signing.key", refusal, patience=patience):
+        with locked_file(self.folder / "signing.key", refusal, patience=patience):
             yield
 
     def _read(self, name: str) -> bytes:

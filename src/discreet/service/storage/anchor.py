@@ -25,7 +25,7 @@ FORMAT = "discreet-anchor/1"
 
 
 @dataclass(frozen=True)
-class Mark:
+class AnchorMark:
     """A document: its place in the chain, its digest, and for a release its batch and charge."""
 
     epoch: int
@@ -36,14 +36,14 @@ class Mark:
 
 
 @dataclass(frozen=True)
-class Book:
+class AnchorContent:
     """The content of an anchor; ``confirmed[n]`` is document n, of any epoch."""
 
-    confirmed: tuple[Mark, ...] = ()
-    intents: tuple[Mark, ...] = ()
+    confirmed: tuple[AnchorMark, ...] = ()
+    intents: tuple[AnchorMark, ...] = ()
 
     @property
-    def pending(self) -> Mark | None:
+    def pending(self) -> AnchorMark | None:
         """The last intent if it is not confirmed: the only unconfirmed document that may exist."""
         last = self.intents[-1] if self.intents else None
         return last if last and last.number == len(self.confirmed) else None
@@ -58,7 +58,7 @@ class Anchor:
 
     def __init__(self, path: Path, experiment: str) -> None:
         self.path, self._experiment = path, experiment
-        self._read: tuple[tuple[int, ...], Book] | None = None
+        self._read: tuple[tuple[int, ...], AnchorContent] | None = None
 
     def create(self) -> None:
         """Make an anchor for a new experiment; refuse a file that already has a document."""
@@ -77,12 +77,12 @@ class Anchor:
                 )
 
     @contextmanager
-    def held(self) -> Iterator[Book]:
+    def held(self) -> Iterator[AnchorContent]:
         """All intents and confirmations; nobody can add any meanwhile."""
         with self._locked() as (_, book):
             yield book
 
-    def read(self) -> Book:
+    def read(self) -> AnchorContent:
         """All intents and confirmations, without a lock; a file that did not change is not parsed
         again. A line that is being written is not seen."""
         with self.path.open("rb") as file:
@@ -93,7 +93,7 @@ class Anchor:
                 known = self._read = seen, self._parsed(file.read())
         return known[1]
 
-    def intend(self, mark: Mark) -> None:
+    def intend(self, mark: AnchorMark) -> None:
         """Record that a document is about to be committed; on disk when this returns."""
         with self._locked() as (file, book):
             following = len(book.confirmed)
@@ -128,14 +128,14 @@ class Anchor:
             os.fsync(file.fileno())
 
     @contextmanager
-    def _locked(self) -> Iterator[tuple[BinaryIO, Book]]:
+    def _locked(self) -> Iterator[tuple[BinaryIO, AnchorContent]]:
         # Never created here: an empty folder may be the mount point of a missing disk.
         handle = os.open(self.path, os.O_RDWR | os.O_APPEND)
         with os.fdopen(handle, "r+b") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield file, self._parsed(file.read())
 
-    def _parsed(self, content: bytes) -> Book:
+    def _parsed(self, content: bytes) -> AnchorContent:
         lines = [*_lines(content)]
         header = lines[0] if lines else {}
         if header.get("format") != FORMAT:
@@ -157,18 +157,18 @@ class Anchor:
             ) from None
 
 
-def _book(lines: Iterable[Mapping[str, Any]]) -> Book:
-    confirmed: list[Mark] = []
-    intents: list[Mark] = []
+def _book(lines: Iterable[Mapping[str, Any]]) -> AnchorContent:
+    confirmed: list[AnchorMark] = []
+    intents: list[AnchorMark] = []
     for line in lines:
         if "intent" in line:
-            intents.append(Mark(**line["intent"]))
+            intents.append(AnchorMark(**line["intent"]))
         else:
             mark = intents[-1]
             if line["confirmed"] != [mark.epoch, len(confirmed), mark.digest]:
                 raise ValueError
             confirmed.append(mark)
-    return Book(tuple(confirmed), tuple(intents))
+    return AnchorContent(tuple(confirmed), tuple(intents))
 
 
 def behind() -> StateClaimed:

@@ -72,7 +72,7 @@ class Lease:
     nonce: bytes = b""
 
 
-class Wanted(NamedTuple):
+class SlotRequest(NamedTuple):
     """How many slots a process asks for, and how many requests wait for one."""
 
     slots: int
@@ -80,7 +80,7 @@ class Wanted(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Terms:
+class BatchRules:
     """What the settings say about batches."""
 
     schedule: Schedule
@@ -101,20 +101,20 @@ class Slots:
         self,
         database: Database,
         vault: Vault,
-        terms: Terms,
+        terms: BatchRules,
         head: Callable[[], Head | None] = lambda: None,
     ) -> None:
         self._database, self._vault, self._terms = database, vault, terms
         self._every, self._head = terms.schedule.seconds, head
 
-    def lease(self, connection: Connection, asked: list[Wanted]) -> list[Lease | None]:
+    def lease(self, connection: Connection, asked: list[SlotRequest]) -> list[Lease | None]:
         """One lease per request; None while no batch is open."""
         refuse_set_back(connection, self._head())
         leases = [self._one(connection, wanted) for wanted in asked]
         step("lease:before-commit")
         return leases
 
-    def _one(self, connection: Connection, wanted: Wanted) -> Lease | None:
+    def _one(self, connection: Connection, wanted: SlotRequest) -> Lease | None:
         database, terms = self._database, self._terms
         # One worker at a time: the row of the experiment is the lock.
         epoch, mode = connection.execute(

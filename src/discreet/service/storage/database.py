@@ -195,7 +195,7 @@ def safe_name(error: BaseException) -> str:
 
 
 @contextmanager
-def in_one_line(database: Database) -> Iterator[None]:
+def storage_errors(database: Database) -> Iterator[None]:
     """Turns faults of storage into errors that say what to do, before anything is served."""
     try:
         yield

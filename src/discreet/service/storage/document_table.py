@@ -19,19 +19,19 @@ from discreet.privacy.ledger import (
 )
 from discreet.releases.canonical import canonical
 from discreet.service.settings import Settings
-from discreet.service.storage.anchor import Mark
+from discreet.service.storage.anchor import AnchorMark
 from discreet.service.storage.database import Connection
 
 
 def append(
     connection: Connection, document: Mapping[str, Any], key: bytes, batch: int | None = None
-) -> Mark:
+) -> AnchorMark:
     """Sign a document and insert it; each number and each batch can be used once.
 
     Before the commit, the anchor must hold the returned mark as an intent.
     """
     body = sign(dict(document), key)
-    mark = Mark(document["epoch"], document["number"], digest(body), batch)
+    mark = AnchorMark(document["epoch"], document["number"], digest(body), batch)
     connection.execute(
         "INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?)",
         (mark.number, document["kind"], mark.epoch, batch, mark.digest, body),
@@ -96,7 +96,7 @@ def ledger_of(
     connection: Connection,
     settings: Settings,
     until: int = 2**53,
-    confirmed: Iterable[Mark] = (),
+    confirmed: Iterable[AnchorMark] = (),
 ) -> Ledger:
     """Everything that was charged, up to a document, and for every ``confirmed`` one.
 

@@ -34,7 +34,7 @@ class Work(NamedTuple):
     loop: asyncio.AbstractEventLoop | None
 
 
-Answers = list[tuple[Work, Any, Exception | None]]
+Results = list[tuple[Work, Any, Exception | None]]
 
 
 class BusyError(Exception):
@@ -90,7 +90,7 @@ class CommitThread:
             self._waiting.setdefault(more[0], []).extend(more[1])
             count += len(more[1])
 
-    def _committed(self, writer: Writer, works: list[Work]) -> Answers | None:
+    def _committed(self, writer: Writer, works: list[Work]) -> Results | None:
         """What became of them; None if they must wait for another program."""
         now = time.monotonic()
         until = self._held.pop(writer, now + PATIENCE)
@@ -102,13 +102,13 @@ class CommitThread:
         except Exception as error:  # nor for a fault that nobody thought of
             return [(work, None, error) for work in works]
 
-    def _durable(self, committed: list[tuple[Writer, Answers]]) -> Answers:
+    def _durable(self, committed: list[tuple[Writer, Results]]) -> Results:
         """What to answer, now that it has reached the disk."""
         files = {writer: writer.unsynced() for writer, _ in committed}
         asked = [file for file in files.values() if file is not None]
         errors: dict[int | None, OSError | None] = {}
         errors.update(zip(asked, self._disk.sync(asked), strict=True))
-        found: Answers = []
+        found: Results = []
         for writer, answers in committed:
             error = errors.get(files[writer])
             found += answers if error is None else writer.not_synced(answers, error)
@@ -144,7 +144,7 @@ def _stand_still(stands: threading.Lock, go: threading.Lock) -> None:
     go.acquire(timeout=STILL)
 
 
-def deliver(answers: Answers) -> None:
+def deliver(answers: Results) -> None:
     """Hand over results; each event loop is woken once."""
     loops: dict[Any, list[tuple[Any, Any, Exception | None]]] = {}
     for work, result, error in answers:
@@ -248,7 +248,7 @@ class Writer:
                 self._thread.put(self, self._gathered)
                 self._gathered = []
 
-    def commit(self, works: list[Work], *, patient: bool) -> Answers:
+    def commit(self, works: list[Work], *, patient: bool) -> Results:
         """What became of each, once the file of ``unsynced`` has reached the disk.
 
         Raises BusyError, and has done nothing, if another program holds the database and there is
@@ -261,7 +261,7 @@ class Writer:
         """The open file that must reach the disk before anybody is answered, if any must."""
         return self._database.unsynced(self._connection)
 
-    def not_synced(self, answers: Answers, error: OSError) -> Answers:
+    def not_synced(self, answers: Results, error: OSError) -> Results:
         """What to answer where that failed."""
         # Nobody knows which pages reached the disk, and a second attempt would not tell. So nothing
         # is written until the database has written all of them anew.
@@ -274,7 +274,7 @@ class Writer:
         except Exception as error:
             return work, None, error
 
-    def _commit(self, works: list[Work], *, patient: bool, again: bool = True) -> Answers:
+    def _commit(self, works: list[Work], *, patient: bool, again: bool = True) -> Results:
         """One transaction for all; if it fails, one for each, so that one error affects one write.
 
         After a broken connection nobody knows whether COMMIT succeeded. Then everything is written
@@ -288,7 +288,7 @@ class Writer:
             groups: dict[Bulk, list[Work]] = {}
             for work in works:
                 groups.setdefault(work.bulk or _each, []).append(work)
-            answers: Answers = []
+            answers: Results = []
             with self._database.transaction(self._connection, synced=_each in groups) as connection:
                 # All processes take locks in one order: of people before that of the experiment.
                 for bulk, members in sorted(groups.items(), key=_name):

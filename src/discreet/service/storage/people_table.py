@@ -18,7 +18,7 @@ UPSERT = """ON CONFLICT (person) DO UPDATE SET
     entered = excluded.entered, last = excluded.last, records = excluded.records"""
 
 
-class Handed(NamedTuple):
+class OwnedSlot(NamedTuple):
     """A slot, the keyed hash of the person who is given it, and whether they are in the control."""
 
     epoch: int
@@ -39,7 +39,7 @@ class People:
     def __init__(self, database: Database, participation: Participation) -> None:
         self._database, self._most = database, participation
 
-    def hand_out(self, connection: Connection, slots: Iterable[Handed]) -> None:
+    def record_slots(self, connection: Connection, slots: Iterable[OwnedSlot]) -> None:
         """Note which of these slots count, and count them; slots that are known stay as they are.
 
         Privacy: the count is committed with the slot, before anybody hears of it, and the same
@@ -70,7 +70,7 @@ class People:
         """Let no later slot of a person count, whether or not they are known."""
         _insert(connection, "people", [(person, *Count(self._most.batches))], UPSERT)
 
-    def _unknown(self, connection: Connection, slots: list[Handed]) -> list[Handed]:
+    def _unknown(self, connection: Connection, slots: list[OwnedSlot]) -> list[OwnedSlot]:
         """Slots that are not written yet; a COMMIT whose answer was lost is made twice."""
         if not slots:
             return []

@@ -15,7 +15,7 @@ from discreet.service.secrets.sealing import (
     LOSS,
     ROW,
     WHOLE,
-    Row,
+    DecisionRow,
     Sealer,
     unpack_loss,
 )
@@ -42,7 +42,7 @@ def read_batch(
     actions = np.full(size, -1, dtype=np.int64)
     deferred: set[int] = set()
 
-    def put(slot: int, row: Row) -> None:
+    def put(slot: int, row: DecisionRow) -> None:
         features[slot], actions[slot] = row.features, row.action
         if row.deferred:
             deferred.add(slot)
@@ -50,7 +50,7 @@ def read_batch(
     for slot, payload in _rows(connection, "records", "slot", epoch, batch):
         packed = sealer.open(ROW, slot, bytes(payload))
         if packed is not None:
-            put(slot, Row.unpack(packed))
+            put(slot, DecisionRow.unpack(packed))
     for slot, kind, payload in _rows(connection, "answers", "slot, kind", epoch, batch):
         packed = sealer.open(kind, slot, bytes(payload))
         if packed is None:
@@ -58,7 +58,7 @@ def read_batch(
         if kind == ACTIVATION:
             deferred.discard(slot)
         elif kind == WHOLE:
-            row = Row.unpack(packed[:-8])
+            row = DecisionRow.unpack(packed[:-8])
             put(slot, row)
         if kind in (LOSS, WHOLE) and actions[slot] >= 0:
             losses[slot, actions[slot]] = unpack_loss(packed[-8:])

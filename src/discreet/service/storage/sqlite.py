@@ -10,7 +10,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from discreet.service.file_lock import held
+from discreet.service.file_lock import locked_file
 from discreet.service.storage.database import (
     PATIENCE,
     Claim,
@@ -165,7 +165,7 @@ class Sqlite(Database):
             f"{self.path} must be served by one process; another one holds it. "
             "Stop that one first, or use PostgreSQL and --workers."
         )
-        with held(Path(f"{self.path}.lock"), refusal, create=True):
+        with locked_file(Path(f"{self.path}.lock"), refusal, create=True):
             self._guarded = True
             try:
                 yield

@@ -26,7 +26,7 @@ SLICE = 5000
 """Names that one transaction deletes: limits how long decisions wait."""
 
 
-class Names:
+class RequestNames:
     """Which requests took a slot of a batch that is over, for ``seconds`` after its end."""
 
     def __init__(self, database: Database, vault: Vault, seconds: float) -> None:
