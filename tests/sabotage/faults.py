@@ -1901,8 +1901,8 @@ FAULTS = (
         (
             Edit(
                 LOG_IMPORT,
-                "        people.hand_out(connection, handed)\n",
-                "        people.hand_out(connection, handed)\n"
+                "        people.record_slots(connection, handed)\n",
+                "        people.record_slots(connection, handed)\n"
                 '    connection.execute("DELETE FROM people")\n',
             ),
         ),
