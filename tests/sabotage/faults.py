@@ -1828,10 +1828,10 @@ FAULTS = (
         (
             Edit(
                 SEALED_BATCH,
-                "return positions(plan.control, epoch, batch, size)",
+                "return control_positions(plan.control, epoch, batch, size)",
                 "burned = connection.execute(\"SELECT id FROM batches WHERE state = 'burned'\")\n"
                 "        kept = batch - len(burned.fetchall())\n"
-                "        return positions(plan.control, epoch, kept, size)",
+                "        return control_positions(plan.control, epoch, kept, size)",
             ),
         ),
         (
@@ -1844,7 +1844,7 @@ FAULTS = (
         (
             Edit(
                 SEALED_BATCH,
-                "return positions(plan.control, epoch, batch, size)",
+                "return control_positions(plan.control, epoch, batch, size)",
                 "return np.zeros(size, dtype=bool)",
             ),
             Edit(

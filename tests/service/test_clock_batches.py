@@ -152,7 +152,7 @@ def test_a_slot_that_another_process_closed_is_filled_or_fails_cleanly(weekly, p
     async def scenario(service):
         taken = await burst(service)
         time_passes(chosen, WEEK)
-        await service.state.write(service.state.slots.heed_the_clock)  # no refresh
+        await service.state.write(service.state.slots.seal_by_clock)  # no refresh
         assert (await decide(service))[0].stored
         assert batches(chosen) == [(1, taken, 64, "sealed")]
         time_passes(chosen, 3600)

@@ -17,7 +17,7 @@ from discreet.service.runtime.policy_versions import PolicyVersions
 from discreet.service.secrets.decision_ids import DecisionIds
 from discreet.service.secrets.sealing import Sealer
 from discreet.service.secrets.vault import Vault
-from discreet.service.storage.batches import positions, slot_in_control
+from discreet.service.storage.batches import control_positions, slot_in_control
 from discreet.service.storage.journal import Journal
 from discreet.service.storage.sealed_batch import read_batch
 from service.conftest import PLAN, running
@@ -77,14 +77,16 @@ async def rows_of(service, batch=1):
 def test_positions_are_a_rule_of_epoch_batch_and_slot():
     control = Control(share=SHARE)
     for epoch, batch in ((1, 1), (1, 2), (2, 1), (3, 70)):
-        mask = positions(control, epoch, batch, 2000)
+        mask = control_positions(control, epoch, batch, 2000)
         assert mask.tolist() == [in_control(batch, slot, epoch) for slot in range(2000)]
         asked = [slot_in_control(control, epoch, batch, slot) for slot in range(2000)]
         assert asked == mask.tolist(), "the length of a batch moves its positions"
-    assert np.array_equal(positions(control, 1, 5, 64), control_slots(SHARE, 5, 64)), (
+    assert np.array_equal(control_positions(control, 1, 5, 64), control_slots(SHARE, 5, 64)), (
         "a learner has other positions"
     )
-    assert not np.array_equal(positions(control, 1, 1, 64), positions(control, 2, 1, 64))
+    assert not np.array_equal(
+        control_positions(control, 1, 1, 64), control_positions(control, 2, 1, 64)
+    )
 
 
 def test_slots_of_the_control_play_its_action(settings, play):

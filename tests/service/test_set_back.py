@@ -225,7 +225,7 @@ def test_the_clock_writes_nothing_to_a_database_that_was_set_back(settings, play
         set_back(chosen, kept)
         await looks(service)
         time_passes(chosen, 7 * 24 * 3600)
-        await service.upkeep.heed_the_clock()
+        await service.upkeep.seal_by_clock()
         with closing(open_database(chosen).connect()) as connection:
             assert [each.state for each in under_way(connection)] == ["open"]
 

@@ -1,4 +1,4 @@
-"""The event loop of this thread, for code that needs it several times per request."""
+"""Helpers for the event loop: the running loop, and calls that several requests share."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _thread = threading.local()
 
 
 def running_loop() -> asyncio.AbstractEventLoop:
-    """``asyncio.get_running_loop`` without its system call for the process id in Python 3.11."""
+    """Return the running loop without the system call that Python 3.11 makes each time."""
     loop: asyncio.AbstractEventLoop | None = getattr(_thread, "loop", None)
     if loop is None or not loop.is_running():
         loop = _thread.loop = asyncio.get_running_loop()
@@ -23,7 +23,9 @@ Made = TypeVar("Made")
 
 
 class SharedCalls(Generic[Item, Made]):
-    """Calls ``work`` with many items at once; each caller gets its own result or exception.
+    """Joins work of concurrent requests: ``work`` is called once for many items.
+
+    Each caller gets the result or the exception of its item.
 
     Items wait for the end of this turn of the event loop. While there are ``others``, they wait
     until ``pause`` seconds after the last call: under load more items share a call.
@@ -41,7 +43,7 @@ class SharedCalls(Generic[Item, Made]):
         self._next = 0.0
 
     def __call__(self, item: Item) -> asyncio.Future[Made]:
-        """The result of ``work`` for this item."""
+        """Return a future for the result of ``work`` for this item."""
         loop = running_loop()
         if not self._waiting:
             wait = self._next - loop.time() if self._others() else 0.0

@@ -51,7 +51,7 @@ from discreet.service.storage.journal import (
     EarlierItem,
     ObservationItem,
     RequestName,
-    Used,
+    WriteResult,
 )
 
 TOGETHER = 0.005
@@ -230,7 +230,7 @@ class WorkerDecisions:
             action = await self.state.serving.action(release, asked, control, u)
         return Choice(asked, action, action_name(self.plan, action))
 
-    def _repeated(self, known: EarlierItem | Used) -> DecisionReply:
+    def _repeated(self, known: WriteResult) -> DecisionReply:
         """The answer that this request received before, while its batch is under way."""
         # Privacy: a request takes one slot, however often it is sent while it is remembered.
         # [docs/privacy/service.md, "Requests that are sent again"]

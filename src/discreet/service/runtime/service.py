@@ -134,7 +134,7 @@ class Service:
             await self.state.note_use()
             await self.state.note_traffic()
         await self.state.stop()
-        self.state.log.tell_counts(all=True)
+        self.state.log.write_counts(all=True)
         self.state.log.event("stopped")
 
     @property

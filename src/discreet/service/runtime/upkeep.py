@@ -72,7 +72,7 @@ class Upkeep:
         duties: tuple[Duty, ...] = (
             self._state.refresh,
             self.look,
-            self.heed_the_clock,
+            self.seal_by_clock,
             self.once,
             self.watch,
         )
@@ -116,7 +116,7 @@ class Upkeep:
             return await self.once()
         fit = asyncio.create_task(self.once())
         while not (await asyncio.wait([fit], timeout=TICK))[0]:
-            for duty in (self._state.refresh, self.heed_the_clock, self.watch):
+            for duty in (self._state.refresh, self.seal_by_clock, self.watch):
                 await self._tried(duty)
         return await fit
 
@@ -154,7 +154,7 @@ class Upkeep:
             await self._rest()
             if self._stopping.is_set():
                 return
-            self._state.log.tell_counts()
+            self._state.log.write_counts()
             with suppress(Exception):  # what fails here fails elsewhere too, and is told there
                 if tick % COUNTED == 0:
                     await self._state.note_traffic()
@@ -183,13 +183,13 @@ class Upkeep:
         if self._state.file is not None:
             await asyncio.to_thread(self._state.file.look)
 
-    async def heed_the_clock(self) -> None:
+    async def seal_by_clock(self) -> None:
         """Seal the open batch when its time is up, also while nobody asks for a decision."""
         state = self._state
         if state.settings.plan.close_every is None or state.set_back is not None:
             return
-        if await state.read(state.slots.time_is_up):
-            await state.write(state.slots.heed_the_clock)
+        if await state.read(state.slots.clock_ticked):
+            await state.write(state.slots.seal_by_clock)
             step("clock:committed")
             await state.refresh()
 
@@ -197,7 +197,7 @@ class Upkeep:
         """Release what is due and erase what is over; True if a release was made."""
         state = self._state
         made = False
-        await self.heed_the_clock()
+        await self.seal_by_clock()
         if any(batch.state == "sealed" for batch in state.live):
             # A document that a dead process committed is confirmed before another one follows.
             await state.refresh()

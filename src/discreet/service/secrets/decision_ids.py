@@ -1,4 +1,4 @@
-"""Decision ids: each holds the place of its slot and a MAC, so that ids need not be stored."""
+"""Decision ids: each contains its batch, its slot and a MAC, so that ids need not be stored."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from typing import NamedTuple
 from discreet.rows.slot_rules import unknown_decision
 
 UNSTORED, WRITTEN, TOKEN, TICKET = range(4)
-"""No slot; written at decide; carries its sealed context; handed out without a context."""
+"""Kinds: without a slot; row written at decide; row in the id, encrypted; ticket without a row."""
 
 _HEADER = struct.Struct(">BHII8s")
 _MAC, _BLOCK = 16, 64
 
 
 class DecisionId(NamedTuple):
-    """One decision: kind, place, nonce of the lease, and for a token the sealed row."""
+    """Content of an id: kind, batch, slot, nonce of the lease, encrypted row of a token."""
 
     kind: int
     epoch: int
@@ -40,16 +40,16 @@ class DecisionIds:
         self._outer = hashlib.sha256(bytes(byte ^ 0x5C for byte in padded))
 
     def write(self, id: DecisionId) -> str:
-        """Text that is safe in addresses."""
+        """Return the id as text that is safe in URLs."""
         body = _HEADER.pack(id.kind, id.epoch, id.batch, id.slot, id.lease) + id.token
         return base64.urlsafe_b64encode(body + self._mac(body)).rstrip(b"=").decode()
 
     def unstored(self, epoch: int) -> str:
-        """An id for a decision that took no slot."""
+        """Return an id for a decision that took no slot."""
         return self.write(DecisionId(UNSTORED, epoch, 0, secrets.randbits(32)))
 
     def read(self, text: str) -> DecisionId:
-        """The id; a forged, altered or misspelt one raises the same error."""
+        """Parse an id; a forged, altered or misspelt one raises the same error."""
         body, mac = _split(text)
         # Always compared, and in constant time: the time reveals nothing about the MAC.
         if not hmac.compare_digest(self._mac(body), mac) or len(body) < _HEADER.size:

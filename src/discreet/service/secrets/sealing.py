@@ -1,4 +1,4 @@
-"""Packs rows and encrypts them under the key of their batch, for the database."""
+"""Encryption of rows under the key of their batch, for the database."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 ROW, ACTIVATION, LOSS, WHOLE, REPLY = range(5)
-"""What is sealed: a decision, its activation, its loss, both at once, an answer to repeat."""
+"""Kinds of content: a decision, its activation, its loss, decision and loss, a stored reply."""
 
 _PLACE = struct.Struct(">BHII")
 _TAIL = struct.Struct("<iB16x")
-"""Action and deferral; the rest held the tag of a user in rows of earlier versions."""
+"""Action and deferral; the padding was the tag of a user in rows of earlier versions."""
 _LOSS = struct.Struct("<d")
 
 
 class DecisionRow(NamedTuple):
-    """A decision: features (p,), action, whether it waits for activation."""
+    """PRIVATE: features (p,) and action of a decision; ``deferred`` if it waits for activation."""
 
     features: np.ndarray[Any, Any]
     action: int
@@ -60,7 +60,7 @@ class Sealer:
         return nonce + self._cipher.encrypt(nonce, packed, _PLACE.pack(kind, *self._place, slot))
 
     def open(self, kind: int, slot: int, sealed: bytes) -> bytes | None:
-        """The content; None if it was altered or sealed for another place."""
+        """Return the content; None if it was altered or encrypted for another slot."""
         place = _PLACE.pack(kind, *self._place, slot)
         try:
             return self._cipher.decrypt(sealed[:12], sealed[12:], place)

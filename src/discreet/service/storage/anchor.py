@@ -1,9 +1,9 @@
 """Records what was published, outside the database, to detect that the database was set back.
 
 Each document has two lines: its *intent*, on disk before the commit, and its *confirmation*, on
-disk after the committed row was read back and before anybody sees the document. So every document
-that was served is confirmed here. A database without it was restored from a backup: to go on would
-draw a second noise for rows that were released. An intent without a confirmation was never served;
+disk after the committed row was read back and before the document is served. So every document
+that was served is confirmed here. A database without it was restored from a backup: to continue
+would add noise a second time to rows that were released. An intent without a confirmation was never served;
 the next intent with that number replaces it.
 """
 
@@ -26,7 +26,7 @@ FORMAT = "discreet-anchor/1"
 
 @dataclass(frozen=True)
 class AnchorMark:
-    """A document: its place in the chain, its digest, and for a release its batch and charge."""
+    """Entry for a document: epoch, number, digest, and for a release its batch and charge."""
 
     epoch: int
     number: int
@@ -37,7 +37,7 @@ class AnchorMark:
 
 @dataclass(frozen=True)
 class AnchorContent:
-    """The content of an anchor; ``confirmed[n]`` is document n, of any epoch."""
+    """Content of an anchor; ``confirmed[n]`` is document n, of any epoch."""
 
     confirmed: tuple[AnchorMark, ...] = ()
     intents: tuple[AnchorMark, ...] = ()
@@ -78,13 +78,13 @@ class Anchor:
 
     @contextmanager
     def held(self) -> Iterator[AnchorContent]:
-        """All intents and confirmations; nobody can add any meanwhile."""
+        """Lock the anchor and yield its content."""
         with self._locked() as (_, book):
             yield book
 
     def read(self) -> AnchorContent:
-        """All intents and confirmations, without a lock; a file that did not change is not parsed
-        again. A line that is being written is not seen."""
+        """Return the content without a lock; a file that did not change is not parsed again. A line
+        that is being written is skipped."""
         with self.path.open("rb") as file:
             found = os.fstat(file.fileno())
             seen = (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
@@ -172,11 +172,12 @@ def _book(lines: Iterable[Mapping[str, Any]]) -> AnchorContent:
 
 
 def behind() -> StateClaimed:
-    """The error for a database that lacks or contradicts what the anchor confirms."""
+    """Return the error for a database that lacks or contradicts what the anchor confirms."""
     return StateClaimed(
         "database must hold everything that its anchor names; a document is missing or differs. "
         "The database was restored from a backup, or the vault is of another experiment: run "
-        "discreet restore, or name its vault. Going on would draw a second noise for released rows."
+        "discreet restore, or name its vault. "
+        "Continuing would add noise to released rows a second time."
     )
 
 
@@ -189,7 +190,7 @@ def _append(file: BinaryIO, line: Mapping[str, Any]) -> None:
 
 
 def _lines(content: bytes) -> Iterator[dict[str, Any]]:
-    """The complete lines; a line that a crash cut short is not JSON and is skipped."""
+    """Yield the complete lines; a line that a crash cut short is not JSON and is skipped."""
     for line in content.splitlines():
         try:
             found = json.loads(line)

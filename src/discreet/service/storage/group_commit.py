@@ -1,4 +1,8 @@
-"""The writes of one database: many small ones share a transaction, and are answered after it."""
+"""Group commit: many small writes share a transaction and are answered once it is durable.
+
+One thread may commit for many databases. Each database is a file with its own transaction; they
+share a wake-up of the thread, one call that syncs all files, and one wake-up of the event loop.
+"""
 
 from __future__ import annotations
 
@@ -20,13 +24,13 @@ from discreet.service.storage.file_sync import FileSync
 LARGEST = 256
 """The most writes that are taken at once: limits how long the first of them waits."""
 STILL = 0.005
-"""Seconds for which an event loop stands still at most, while several databases commit."""
+"""Longest pause of the event loop, in seconds, while several databases commit."""
 AGAIN = 0.005
 """Seconds between two attempts to write to a database that another program holds."""
 
 
 class Work(NamedTuple):
-    """``bulk`` is None for an operation outside any transaction; ``loop`` for a waiting thread."""
+    """One write. ``bulk`` is None outside any transaction; ``loop`` is None if a thread waits."""
 
     bulk: Bulk | None
     item: Any
@@ -42,24 +46,24 @@ class BusyError(Exception):
 
 
 class CommitThread:
-    """Takes the writes of all its writers, commits them, and answers once they are durable."""
+    """Thread that commits the writes of its writers and resolves their futures once durable."""
 
     def __init__(self) -> None:
         self._queue: SimpleQueue[tuple[Writer, list[Work]] | None] = SimpleQueue()
         self._disk = FileSync()
         self._waiting: dict[Writer, list[Work]] = {}
         self._held: dict[Writer, float] = {}
-        """Until when to wait for another program that writes to this database."""
+        """Time until which to wait for another program that writes to this database."""
         self._closed = False
         self._thread = threading.Thread(target=self._loop, name="writer", daemon=True)
         self._thread.start()
 
     def put(self, writer: Writer, works: list[Work]) -> None:
-        """Commit these; a writer's works are done in the order in which they came."""
+        """Queue writes; those of one writer are committed in order."""
         self._queue.put((writer, works))
 
     def close(self) -> None:
-        """End after everything that was put."""
+        """End the thread after all queued writes."""
         self._queue.put(None)
         self._thread.join()
         self._disk.close()
@@ -68,13 +72,13 @@ class CommitThread:
         while not self._closed or self._waiting:
             self._take()
             asked, self._waiting = self._waiting, {}
-            with _undisturbed(asked):
+            with _paused_loop(asked):
                 tried = [(each, self._committed(each, works)) for each, works in asked.items()]
             committed = [(writer, answers) for writer, answers in tried if answers is not None]
             deliver(self._durable(committed))
 
     def _take(self) -> None:
-        """Wait for something to do, and take all that is queued."""
+        """Wait for a write, and take all that are queued."""
         count = 0
         while count < LARGEST:
             try:
@@ -91,7 +95,7 @@ class CommitThread:
             count += len(more[1])
 
     def _committed(self, writer: Writer, works: list[Work]) -> Results | None:
-        """What became of them; None if they must wait for another program."""
+        """Commit writes and return their results; None if they must wait for another program."""
         now = time.monotonic()
         until = self._held.pop(writer, now + PATIENCE)
         try:
@@ -99,11 +103,11 @@ class CommitThread:
         except BusyError:  # the others do not wait for it
             self._waiting[writer], self._held[writer] = works, until
             return None
-        except Exception as error:  # nor for a fault that nobody thought of
+        except Exception as error:  # nor for an unexpected error
             return [(work, None, error) for work in works]
 
     def _durable(self, committed: list[tuple[Writer, Results]]) -> Results:
-        """What to answer, now that it has reached the disk."""
+        """Sync the files to the disk; return the results."""
         files = {writer: writer.unsynced() for writer, _ in committed}
         asked = [file for file in files.values() if file is not None]
         errors: dict[int | None, OSError | None] = {}
@@ -116,11 +120,11 @@ class CommitThread:
 
 
 @contextmanager
-def _undisturbed(asked: dict[Writer, list[Work]]) -> Iterator[None]:
-    """Let the event loop stand still while several databases commit, which takes a millisecond.
+def _paused_loop(asked: dict[Writer, list[Work]]) -> Iterator[None]:
+    """Pause the event loop while several databases commit, which takes a millisecond.
 
-    SQLite gives the interpreter up in every call and takes it again. Each time it would wait for a
-    turn of the loop, and a commit would take ten times as long. [docs/performance.md, "Load on a
+    SQLite releases the interpreter lock in every call. Each time it would wait for a turn of the
+    loop, and a commit would take ten times as long. [docs/performance.md, "Load on a
     service"]
     """
     loops = {work.loop for works in asked.values() for work in works if work.loop is not None}
@@ -131,7 +135,7 @@ def _undisturbed(asked: dict[Writer, list[Work]]) -> Iterator[None]:
     stands.acquire()
     go.acquire()
     with suppress(RuntimeError):  # the loop is closed
-        loops.pop().call_soon_threadsafe(_stand_still, stands, go)
+        loops.pop().call_soon_threadsafe(_pause_loop, stands, go)
         stands.acquire(timeout=STILL)
     try:
         yield
@@ -139,15 +143,15 @@ def _undisturbed(asked: dict[Writer, list[Work]]) -> Iterator[None]:
         go.release()
 
 
-def _stand_still(stands: threading.Lock, go: threading.Lock) -> None:
+def _pause_loop(stands: threading.Lock, go: threading.Lock) -> None:
     stands.release()
     go.acquire(timeout=STILL)
 
 
-def deliver(answers: Results) -> None:
-    """Hand over results; each event loop is woken once."""
+def deliver(results: Results) -> None:
+    """Resolve the futures; each event loop is woken once."""
     loops: dict[Any, list[tuple[Any, Any, Exception | None]]] = {}
-    for work, result, error in answers:
+    for work, result, error in results:
         if work.loop is None:
             _settle(work.done, result, error)
         else:
@@ -155,7 +159,7 @@ def deliver(answers: Results) -> None:
     for loop, settled in loops.items():
         try:
             loop.call_soon_threadsafe(_settle_all, settled)
-        except RuntimeError:  # the loop is closed: nobody waits
+        except RuntimeError:  # the loop is closed: no request waits
             continue
 
 
@@ -178,7 +182,7 @@ T = TypeVar("T")
 class Writer:
     """Group commit: a write is durable when its future is resolved.
 
-    Without a ``thread`` that commits for several databases the writer has one of its own.
+    Without a ``thread`` that commits for several databases, the writer starts one.
     """
 
     def __init__(self, database: Database, thread: CommitThread | None = None) -> None:
@@ -188,14 +192,14 @@ class Writer:
         self._connection = database.connect_to_write()
         self._whole = True
         self._gathered: list[Work] = []
-        self._asking, self._closed = threading.Lock(), False
+        self._lock, self._closed = threading.Lock(), False
         self._thread, self._shared = thread or CommitThread(), thread is not None
 
     def write(self, bulk: Bulk, item: Any) -> asyncio.Future[Any]:
-        """The result of ``bulk`` for this item, once it is durable."""
+        """Return a future for the result of ``bulk`` for this item, resolved once it is durable."""
         loop = running_loop()
         done = loop.create_future()
-        with self._asking:
+        with self._lock:
             self._check()
             if not self._gathered:  # all writes of this turn of the loop wake the thread once
                 loop.call_soon(self._flush)
@@ -205,16 +209,16 @@ class Writer:
     def run(self, operation: Callable[[Connection], T]) -> T:
         """Run an operation in a transaction, possibly with others; blocks the calling thread.
 
-        Nobody sees what it wrote before that is durable.
+        Its writes are visible to others only once they are durable.
         """
-        return self._asked(_each, operation)
+        return self._wait_for(_each, operation)
 
     def alone(self, operation: Callable[[Connection], T]) -> T:
         """Run an operation on the writing thread outside any transaction; blocks the caller."""
-        return self._asked(None, operation)
+        return self._wait_for(None, operation)
 
     def probe(self) -> None:
-        """Find out whether a row can be stored. Other commits may have had nothing to write."""
+        """Check that a row can be stored; other commits may have had nothing to write."""
         moment = f"UPDATE experiment SET clock = {self._database.later}"
         self.run(lambda connection: connection.execute(moment) and None)
         self.fault = None
@@ -222,7 +226,7 @@ class Writer:
     def close(self) -> None:
         """Finish all pending writes; refuse new ones."""
         done: Future[None] = Future()
-        with self._asking:
+        with self._lock:
             self._closed = True
             last = Work(None, lambda _: None, done, None)
             self._thread.put(self, [*self._gathered, last])
@@ -231,9 +235,9 @@ class Writer:
             self._thread.close()
         self._connection.close()
 
-    def _asked(self, bulk: Bulk | None, operation: Callable[[Connection], T]) -> T:
+    def _wait_for(self, bulk: Bulk | None, operation: Callable[[Connection], T]) -> T:
         done: Future[T] = Future()
-        with self._asking:
+        with self._lock:
             self._check()
             self._thread.put(self, [Work(bulk, operation, done, None)])
         return done.result()
@@ -243,28 +247,28 @@ class Writer:
             raise NotReady("service must be running to write; it has stopped. Start it again.")
 
     def _flush(self) -> None:
-        with self._asking:
+        with self._lock:
             if not self._closed:
                 self._thread.put(self, self._gathered)
                 self._gathered = []
 
     def commit(self, works: list[Work], *, patient: bool) -> Results:
-        """What became of each, once the file of ``unsynced`` has reached the disk.
+        """Commit writes; return their results, valid once the file of ``unsynced`` is synced.
 
-        Raises BusyError, and has done nothing, if another program holds the database and there is
-        time to wait for it.
+        With ``patient`` this raises BusyError, without any effect, if another program holds the
+        database.
         """
         answers = self._commit([work for work in works if work.bulk], patient=patient)
         return answers + [self._outside(work) for work in works if not work.bulk]
 
     def unsynced(self) -> int | None:
-        """The open file that must reach the disk before anybody is answered, if any must."""
+        """Return the open file that must reach the disk before futures are resolved, or None."""
         return self._database.unsynced(self._connection)
 
     def not_synced(self, answers: Results, error: OSError) -> Results:
-        """What to answer where that failed."""
-        # Nobody knows which pages reached the disk, and a second attempt would not tell. So nothing
-        # is written until the database has written all of them anew.
+        """Return the results if that file could not be synced."""
+        # It is unknown which pages reached the disk, and a second sync would not report it. So
+        # nothing is written until the database has written all pages again.
         self.fault, self._whole = safe_name(error), False
         return [(work, None, failed or error) for work, _, failed in answers]
 
@@ -277,8 +281,8 @@ class Writer:
     def _commit(self, works: list[Work], *, patient: bool, again: bool = True) -> Results:
         """One transaction for all; if it fails, one for each, so that one error affects one write.
 
-        After a broken connection nobody knows whether COMMIT succeeded. Then everything is written
-        once more: rows that exist already stay as they are.
+        After a broken connection it is unknown whether COMMIT succeeded. Then everything is written
+        once more: existing rows stay as they are.
         """
         if not works:
             return []
@@ -313,7 +317,7 @@ class Writer:
             return [(work, None, error) for work in works]
 
     def _revived(self) -> bool:
-        """Whether the database can be reached, and holds all that it was given."""
+        """Return whether the database can be reached and holds all committed writes."""
         try:
             self._connection = self._database.revived(self._connection)
             self._whole = self._whole or self._database.erase(self._connection)

@@ -1,4 +1,4 @@
-"""Who changed what, and when: one row for each thing that an operator, or the clock, did."""
+"""History of the experiment: changes by operators and by the clock, and decisions per hour."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ LIMIT = 500
 
 @dataclass(frozen=True)
 class Change:
-    """``by`` is the id of an API key and ``label`` what that key is for; both are empty for a
-    command on the machine, and for releases, which nobody makes by hand."""
+    """One change; ``by`` is the id of an API key and ``label`` its label; both are empty for a
+    command on the machine and for releases."""
 
     at: float
     what: str
@@ -36,7 +36,7 @@ def note_change(
     document: int | None = None,
     **details: Any,
 ) -> None:
-    """Write down a change, in the transaction that makes it; no row of people enters it."""
+    """Record a change in the transaction that makes it; it contains no row of people."""
     connection.execute(
         f"INSERT INTO changes VALUES ({database.now}, ?, ?, ?, ?)",
         (what, by, document, canonical(details).decode()),
@@ -44,8 +44,8 @@ def note_change(
 
 
 def list_changes(connection: Connection, newest: int, limit: int = LIMIT) -> list[Change]:
-    """The latest changes, the newest first; later documents than ``newest`` are not confirmed yet,
-    and left out."""
+    """Return the latest changes, the newest first; documents after ``newest`` are not confirmed yet
+    and are left out."""
     rows = connection.execute(
         """SELECT changes.at, changes.what, changes.who, keys.label, changes.document,
            changes.details FROM changes LEFT JOIN keys ON keys.id = changes.who
@@ -62,7 +62,7 @@ HOUR = 3600
 
 
 def count_decisions(database: Database, connection: Connection, decisions: int) -> None:
-    """Add what one worker has answered since it last did so, to the hour of the database."""
+    """Add decisions that one worker has answered to the current hour of the database."""
     now = float(connection.execute(f"SELECT {database.now}").fetchone()[0])
     connection.execute(
         """INSERT INTO traffic VALUES (?, ?)
@@ -72,6 +72,6 @@ def count_decisions(database: Database, connection: Connection, decisions: int) 
 
 
 def decisions_by_hour(connection: Connection) -> dict[int, int]:
-    """The first second of each hour with decisions, and how many there were."""
+    """Return the first second of each hour with decisions, and their number: a public fact."""
     rows = connection.execute("SELECT hour, decisions FROM traffic ORDER BY hour").fetchall()
     return {int(hour): int(decisions) for hour, decisions in rows}

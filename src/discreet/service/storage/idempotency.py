@@ -1,8 +1,8 @@
-"""Remembers requests that took a slot for a while after their batch is over.
+"""Names of requests that took a slot, remembered for a while after their batch is over.
 
 While a batch is under way, its stored replies identify a repeated request [journal.py]. Afterwards
 a hash of the request does, under a key of its batch that is destroyed when the time is over.
-Without it, a repeated request would be a second record of the same person, in another batch.
+Without it a repeated request would be a second record of the same person, in another batch.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SLICE = 5000
 
 
 class RequestNames:
-    """Which requests took a slot of a batch that is over, for ``seconds`` after its end."""
+    """Requests that took a slot of a batch that is over, for ``seconds`` after its end."""
 
     def __init__(self, database: Database, vault: Vault, seconds: float) -> None:
         self._database, self._vault = database, vault
@@ -40,7 +40,7 @@ class RequestNames:
         """Batches whose names must be forgotten now, the oldest first, as of the last ``look``."""
 
     def hashed(self, place: Place, request: bytes) -> bytes:
-        """The hash to remember for a request that takes a slot of this batch."""
+        """Return the hash to store for a request that takes a slot of this batch."""
         key = self._key(place)
         if key is None:
             raise ServiceError(
@@ -67,14 +67,14 @@ class RequestNames:
         self.incomplete = found.fetchone() is not None
 
     def used(self, connection: Connection, requests: Collection[bytes]) -> set[bytes]:
-        """The requests that took a slot of a batch that is over, as this transaction sees it."""
+        """Return the requests that took a slot of a batch that is over in this transaction."""
         rows = connection.execute(
             f"SELECT epoch, id FROM batches WHERE ended > {self._since}"
         ).fetchall()
         return self._find(connection, [(row[0], row[1]) for row in rows], requests)
 
     def used_before(self, connection: Connection, request: bytes) -> bool:
-        """Whether one request took a slot of a batch that was over at the last ``look``."""
+        """Return whether one request took a slot of a batch that was over at the last ``look``."""
         return bool(self._find(connection, self._over, [request]))
 
     def _find(

@@ -1,8 +1,9 @@
-"""Writes decisions and answers as sealed rows, many at once, and deletes them."""
+"""Tables of encrypted decisions and observations: bulk writes, and deletion."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from enum import Enum, auto
 from typing import Any, NamedTuple
 
 from discreet.service.kill_points import step
@@ -18,16 +19,16 @@ SLICE = 1024
 
 
 class RequestName(NamedTuple):
-    """A request that may be repeated: its text, and the key that finds its reply."""
+    """Request with an Idempotency-Key: its text, and the hash that finds its reply."""
 
     request: bytes
     name: bytes
 
 
 class DecisionItem(NamedTuple):
-    """A decision to write: its sealed row. If the request may be repeated, also its name, the
-    sealed answer, and the hash that identifies the request after the end of its batch. If the unit
-    of privacy is a user, the keyed hash of whose it is, and whether they are in the control."""
+    """Decision to write, with its encrypted row. A request with an Idempotency-Key also has its
+    name, the encrypted reply, and the hash that identifies it after the end of its batch. If the
+    unit of privacy is a user, ``person`` is the keyed hash of their id."""
 
     epoch: int
     batch: int
@@ -42,12 +43,12 @@ class DecisionItem(NamedTuple):
 
     @property
     def leased(self) -> Leased:
-        """The lease that the slot was handed out by."""
+        """The lease that assigned the slot."""
         return self.epoch, self.batch, self.lease
 
 
 class ObservationItem(NamedTuple):
-    """An answer to write; ``kind`` is an activation, a loss or a whole record."""
+    """Observation to write; ``kind`` is an activation, a loss or a whole record."""
 
     epoch: int
     batch: int
@@ -58,24 +59,21 @@ class ObservationItem(NamedTuple):
 
     @property
     def leased(self) -> Leased:
-        """The lease that the slot was handed out by."""
+        """The lease that assigned the slot."""
         return self.epoch, self.batch, self.lease
 
 
-class Over(NamedTuple):
-    """The batch accepts no more content."""
+class WriteState(Enum):
+    """Result of a write that needs no content: the item was ``KEPT``; the batch accepts no more
+    content (``OVER``); the request took a slot of a batch that is over (``USED``)."""
 
-
-class Kept(NamedTuple):
-    """The item was written."""
-
-
-class Used(NamedTuple):
-    """The request took a slot of a batch that is over."""
+    OVER = auto()
+    KEPT = auto()
+    USED = auto()
 
 
 class EarlierItem(NamedTuple):
-    """An earlier item was written there and stays: its place and content."""
+    """Item that was written earlier to the same slot, and stays."""
 
     epoch: int
     batch: int
@@ -83,12 +81,12 @@ class EarlierItem(NamedTuple):
     payload: bytes
 
 
-OVER, KEPT, USED = Over(), Kept(), Used()
-WriteResult = Over | Kept | Used | EarlierItem
+OVER, KEPT, USED = WriteState.OVER, WriteState.KEPT, WriteState.USED
+WriteResult = WriteState | EarlierItem
 
 
 class Journal:
-    """Bulk writes with many items per statement."""
+    """Bulk writes of decisions and observations, with many items per statement."""
 
     def __init__(
         self,
@@ -100,7 +98,7 @@ class Journal:
         self._database, self._names, self._people, self._head = database, names, people, head
 
     def decide(self, connection: Connection, items: list[DecisionItem]) -> list[WriteResult]:
-        """Write decisions; a known name returns the earlier answer and takes no slot."""
+        """Write decisions; a known request name returns the earlier reply and takes no slot."""
         leased = {item.leased for item in items}
         live = accepting(self._database, connection, leased, self._head())
         outcomes: dict[int, WriteResult] = {
@@ -134,8 +132,10 @@ class Journal:
     def _replies(
         self, connection: Connection, items: list[DecisionItem], named: dict[RequestName, int]
     ) -> dict[int, WriteResult]:
-        """Requests that were answered before. Replies must be read before names: a release that
-        deletes a reply before we read it has stored its name by then."""
+        """Store replies; return the results of requests that were answered before.
+
+        Replies must be read before names: a release that has deleted a reply has stored its name.
+        """
         rows = [
             (each.name, *items[place][:3], items[place].reply, items[place].later)
             for each, place in named.items()
@@ -159,14 +159,14 @@ class Journal:
             connection.execute(f"DELETE FROM replies WHERE name IN ({_list(spent)})", spent)
         return outcomes
 
-    def find(self, named: RequestName, connection: Connection) -> EarlierItem | Used | None:
-        """The earlier outcome of this request; None if it took no slot."""
+    def find(self, named: RequestName, connection: Connection) -> WriteResult | None:
+        """Return the earlier result of this request; None if it took no slot."""
         if known := _replies(connection, [named.name]).get(named.name):
             return known
         return USED if self._names.used_before(connection, named.request) else None
 
     def observe(self, connection: Connection, items: list[ObservationItem]) -> list[WriteResult]:
-        """Write answers; the first of each kind for a slot stays, and later ones return it."""
+        """Write observations; the first of each kind for a slot stays, and later ones return it."""
         leased = {item.leased for item in items}
         live = accepting(self._database, connection, leased, self._head())
         step("observe:before-write")
@@ -235,7 +235,7 @@ def forget_slots(connection: Connection, epoch: int, batch: int, slots: range) -
 
 
 def left_over(connection: Connection) -> tuple[int, int, int] | None:
-    """The oldest batch that is over and still has rows: epoch, batch, slots."""
+    """Return epoch, number and size of the oldest batch that is over and still has rows."""
     for table in (*ROWS_OF_PEOPLE, "leases"):
         found = connection.execute(
             f"""SELECT batches.epoch, batches.id, batches.size FROM batches

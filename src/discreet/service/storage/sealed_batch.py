@@ -1,4 +1,4 @@
-"""The rows of a sealed batch, opened once for its fit: the core's private type."""
+"""Rows of a sealed batch, decrypted once for its fit."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from discreet.service.secrets.sealing import (
     Sealer,
     unpack_loss,
 )
-from discreet.service.storage.batches import of_log, positions
+from discreet.service.storage.batches import control_positions, of_log
 from discreet.service.storage.database import Connection
 from discreet.service.storage.people_table import slots_of_control, slots_that_count
 
@@ -33,9 +33,9 @@ def read_batch(
     size: int,
     blocks: int | None = None,
 ) -> Batch:
-    """The rows of a sealed batch as the core's private type; what cannot be read is void.
+    """Return the rows of a sealed batch; rows that cannot be decrypted are void.
 
-    ``blocks`` is how many actions the batch has, if some joined since the plan.
+    ``blocks`` is the number of actions of the batch, if some joined since the plan.
     """
     features = np.zeros((size, plan.features.p))
     losses = np.full((size, blocks or plan.blocks), np.nan)
@@ -63,7 +63,7 @@ def read_batch(
         if kind in (LOSS, WHOLE) and actions[slot] >= 0:
             losses[slot, actions[slot]] = unpack_loss(packed[-8:])
             deferred.discard(slot)
-    void = deferred  # nobody saw what was not activated
+    void = deferred  # not activated: not shown to anyone
     if plan.participation is not None:
         # Privacy: at most k rows of a batch, in at most M batches, are not void and one user's.
         # [docs/privacy/service.md, "Users"]
@@ -77,7 +77,7 @@ def read_batch(
 def _control(
     connection: Connection, plan: Plan, epoch: int, batch: int, size: int
 ) -> np.ndarray[Any, Any] | None:
-    """Which slots are of the control: as when they were decided, whatever is in them.
+    """Return which slots are in the control, independent of their content.
 
     Privacy: a record is in one part, and a person in the same part of every batch.
     [docs/privacy/lift.md, "Parts of a batch"]
@@ -85,9 +85,9 @@ def _control(
     if plan.control is None:
         return None
     if of_log(plan.schedule, epoch, batch):
-        return np.full(size, False)  # nobody drew who of a log is in the control
+        return np.full(size, False)  # a log has no control
     if plan.participation is None:
-        return positions(plan.control, epoch, batch, size)
+        return control_positions(plan.control, epoch, batch, size)
     slots = slots_of_control(connection, epoch, batch)
     return np.isin(np.arange(size), sorted(slots))
 

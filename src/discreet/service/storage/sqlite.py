@@ -1,4 +1,4 @@
-"""The embedded database: one file, one serving process."""
+"""SQLite database: one file, one serving process, and a clock that never jumps."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ class Clock:
 
 
 ROOM = 2**16
-"""Bytes that a start needs at least, beside those that it writes over."""
+"""Bytes of free space that a start needs at least."""
 
 
 class _Writing(sqlite3.Connection):
     """A connection whose commits may reach the disk later, and together with others.
 
-    With synchronous=NORMAL a commit is in the write-ahead log, and whoever waits for it lets the
-    log reach the disk: what synchronous=FULL does, only that others see the commit before.
+    With synchronous=NORMAL a commit is in the write-ahead log, which the commit thread syncs before
+    it answers. Unlike with synchronous=FULL, others may see the commit before it is durable.
     """
 
     log: int | None = None
@@ -62,7 +62,7 @@ class _Writing(sqlite3.Connection):
 
 
 class Sqlite(Database):
-    """A file in WAL mode; every commit reaches the disk before it is answered."""
+    """File in WAL mode; every commit reaches the disk before it is answered."""
 
     now = "discreet_now()"
     whole, blob, real, clustered = "INTEGER", "BLOB", "REAL", "WITHOUT ROWID"
