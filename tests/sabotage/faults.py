@@ -1882,9 +1882,9 @@ FAULTS = (
         (
             Edit(
                 SERVICE,
-                "        told = self.state.serving.chain.deciding\n",
+                "        released = self.state.serving.chain.deciding\n",
                 '        self.state.writer.run(lambda c: c.execute("SELECT * FROM answers"))\n'
-                "        told = self.state.serving.chain.deciding\n",
+                "        released = self.state.serving.chain.deciding\n",
             ),
         ),
         ("service/test_lift_of_service.py::test_a_lift_is_read_from_releases_alone",),
@@ -2013,7 +2013,7 @@ FAULTS = (
     Fault(
         "an error that repeats what was offered",
         "errors never hold a private value",
-        (Edit(OFFERED, "return broken if given else said", "return str(actions)"),),
+        (Edit(OFFERED, "return broken if given else text", "return str(actions)"),),
         (
             "service/test_offers.py::"
             "test_a_bad_offer_is_refused_without_its_values_and_stores_nothing",

@@ -81,8 +81,8 @@ def test_decisions_are_counted_by_the_hour_for_all_workers(settings, play):
         for each in await fill(service, 5):  # the fifth takes no slot
             await service.decisions.observe(each.decision, 0.5)
         await service.decisions.ticket()
-        await service.state.note_traffic()
-        await service.state.note_traffic()  # nothing new
+        await service.state.store_traffic()
+        await service.state.store_traffic()  # nothing new
 
     for _ in range(2):
         play(chosen, scenario)

@@ -91,7 +91,7 @@ UNREACHABLE = "postgresql://me:secret@127.0.0.1:1/name"
         ({"database": UNREACHABLE}, r"database must be usable; .*Connection refused"),
         ({"database": "postgresql://me:%zz@host/name"}, "database must be usable"),
         ({"vault": "noise.db"}, "vault must be a folder"),
-        ({"vault": "open"}, r"vault must be closed to everybody .*mode 0755.* chmod -R go="),
+        ({"vault": "open"}, r"vault must be readable by its owner .*mode 0755.* chmod -R go="),
         ({"port": 70_000}, "port must be at most 65535"),
     ],
 )
@@ -167,7 +167,7 @@ def test_a_full_disk_at_a_start_asks_for_room_and_for_no_backup(capsys, monkeypa
         monkeypatch.setattr(os, "statvfs", lambda _: Used)
     told = told_in_one_line(capsys, "serve")
     assert name in told
-    assert "make room" in told
+    assert "free some space" in told
     assert "discreet restore" not in told
 
 
@@ -292,7 +292,7 @@ def test_an_anchor_beside_its_database_is_told_at_every_start(
         running = server(here)
         status = running.call("GET", "/v1/status", key=told["admin_key"])[1]
         assert status["anchor"] == "beside"
-        assert "anchor lies beside" in status["text"]
+        assert "anchor is in the folder" in status["text"]
         said = running.stop()[2]
         assert len([line for line in said.splitlines() if "lies beside" in line]) == 1
 

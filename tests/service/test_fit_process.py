@@ -44,7 +44,7 @@ def test_its_priority_counts_beside_the_process_that_answers(monkeypatch):
     told = "import os; input(); print([os.getsid(0), os.getpgrp()])"
     monkeypatch.setattr(fit_process, "CHILD", told)
     child = fit_process.FitChild()
-    session, group = child.ask(None, {})
+    session, group = child.request(None, {})
     child.close(None)
     assert session == os.getsid(0)
     assert group != os.getpgrp()  # Ctrl-C does not reach it
@@ -100,11 +100,11 @@ def test_an_experiment_that_is_let_go_leaves_the_child_to_the_others(monkeypatch
     monkeypatch.setattr(fit_process, "CHILD", echo)
     child = fit_process.FitChild()
     for who in ("a", "b", "a"):
-        assert child.ask(who, {}) is None
+        assert child.request(who, {}) is None
     child.close("a")
-    assert (child.was_asked("a"), child.was_asked("b")) == (False, True)
+    assert (child.has_served("a"), child.has_served("b")) == (False, True)
     child.close("c")  # it never asked
-    assert child.was_asked("b")
+    assert child.has_served("b")
     last = child._child
     child.close("b")
     assert last.poll() is not None
@@ -119,7 +119,7 @@ def test_a_stop_does_not_wait_for_a_fit(settings, monkeypatch):
         await service.start()
         for _ in range(4):
             await service.decisions.decide("caller", [0.1, 0.2])
-        while not service.upkeep._fitter._child._asking:
+        while not service.upkeep._fitter._child._current:
             await asyncio.sleep(0.01)
         async with asyncio.timeout(PATIENCE):
             await service.stop()
@@ -214,13 +214,13 @@ def test_a_fit_in_time_is_not_ended_and_one_that_is_late_is(monkeypatch):
     echo = "import sys\nfor line in sys.stdin:\n    print('7', flush=True)"
     monkeypatch.setattr(fit_process, "CHILD", echo)
     child = fit_process.FitChild(noted)
-    assert [child.ask("a", {}), child.ask("a", {})] == [7, 7]
+    assert [child.request("a", {}), child.request("a", {})] == [7, 7]
     assert not child.late
     assert [each.finished.is_set() for each in made] == [True, True]
     child.close("a")
     monkeypatch.setattr(fit_process, "CHILD", "import time\ntime.sleep(20)\nprint(7)")
     child = fit_process.FitChild(AtOnce)
-    assert child.ask("a", {}) is None
+    assert child.request("a", {}) is None
     assert child.late
     child.close("a")
 
@@ -230,7 +230,7 @@ def test_nothing_that_a_fit_says_is_heard(monkeypatch, capfd):
     tells = "import sys\nfor line in sys.stdin:\n    print('0.731', file=sys.stderr, flush=True)"
     monkeypatch.setattr(fit_process, "CHILD", f"{tells}\n    print('7', flush=True)")
     child = fit_process.FitChild()
-    assert child.ask("a", {}) == 7
+    assert child.request("a", {}) == 7
     child.close("a")
     heard = capfd.readouterr()
     assert (heard.out, heard.err) == ("", "")

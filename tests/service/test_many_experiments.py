@@ -386,7 +386,7 @@ def test_the_list_says_what_the_pages_of_each_experiment_say(folder):
         await asking.log_in(folder.key)
         service = hosted.served["c"].service
         await service.decisions.decide("caller", [0.1, 0.2])
-        await service.state.note_traffic()
+        await service.state.store_traffic()
         page = unescape((await asking.get("/ui")).text)
         a, b, c = re.findall(r'<section class="card listed".*?</section>', page, re.DOTALL)
         assert "Nobody can say." in a

@@ -13,7 +13,6 @@ import discreet as dc
 from discreet.billboard.board import Billboard
 from discreet.errors import CorruptRelease, InvalidInput, NotReady
 from discreet.service.runtime import lifecycle
-from discreet.service.runtime.service import listed_actions
 from discreet.service.secrets.sealing import ROW, DecisionRow, Sealer
 from discreet.service.settings import Settings
 from service.conftest import PLAN, dump, running, set_back
@@ -83,7 +82,7 @@ def test_joint_features_of_the_chosen_pair_are_stored_and_released(
         assert seen.latest.predictor.weights.shape == (1, plan.features.p)
         later = await service.decisions.decide("caller", HERE, actions=["M", NEW], idempotency="a")
         assert later == await service.decisions.decide("caller", HERE, idempotency="a")
-        told = await service.status(), listed_actions(service.state)
+        told = await service.status(), service.list_actions()
         return [bytes(row[5]) for row in dump(chosen)["documents"]], str(told)
 
     documents, said = play(chosen, scenario)

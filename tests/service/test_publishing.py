@@ -311,7 +311,7 @@ def test_tables_that_were_set_back_are_refused(settings, play, released):
         )
 
     play(chosen, scenario)
-    with pytest.raises(StateClaimed, match="second noise"):
+    with pytest.raises(StateClaimed, match="missing or differs"):
         play(chosen, fill)
 
 

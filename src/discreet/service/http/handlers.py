@@ -17,7 +17,7 @@ from discreet.service.http.bodies import Activated, Erased, Result, Results, Sto
 from discreet.service.http.error_responses import problem_of
 from discreet.service.http.metrics import Metrics
 from discreet.service.runtime.requests import DecisionReply, InvalidField, TicketReply
-from discreet.service.runtime.service import SHOWN, Service, listed_actions
+from discreet.service.runtime.service import SHOWN, Service
 from discreet.service.runtime.status import actions_in_use
 
 MOST_SHOWN = 10_000
@@ -181,12 +181,12 @@ async def actions(call: Call) -> dict[str, Any]:
             "Search with q, or leave limit out.",
             "limit",
         )
-    return listed_actions(call.service.state, asked.get("q", [""])[-1], int(limit))
+    return call.service.list_actions(asked.get("q", [""])[-1], int(limit))
 
 
 async def change_actions(call: Call) -> dict[str, Any]:
     await call.service.change_actions(call.body.add, call.body.remove, call.caller)
-    return listed_actions(call.service.state)
+    return call.service.list_actions()
 
 
 async def ledger(call: Call) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Decide, hand out tickets, observe, activate: what callers ask of one worker, without HTTP."""
+"""Decisions, tickets, observations and activations of one worker, without HTTP."""
 
 from __future__ import annotations
 
@@ -59,14 +59,14 @@ TOGETHER = 0.005
 REMEMBERED = 10_000
 """How many answers without a slot are kept in case their request is sent again."""
 _ACTION = struct.Struct(">i")
-"""In a ticket of the control: the action that its device was told to play."""
+"""In a ticket of the control: the action that its device must play."""
 
-Asked = np.ndarray[Any, Any] | Offer
-"""The features of a context to which all actions are offered, or an offer."""
+Offered = np.ndarray[Any, Any] | Offer
+"""Features of a context to which all actions are offered, or an offer."""
 
 
 class WorkerDecisions:
-    """Decisions and answers of one worker process, over the state that all workers share."""
+    """Decisions and observations of one worker process, over the state that all workers share."""
 
     def __init__(self, state: WorkerState) -> None:
         self.state = state
@@ -97,8 +97,8 @@ class WorkerDecisions:
         ranking: bool = False,
         sticky: str | None = None,
     ) -> DecisionReply:
-        """Choose one of the ``actions`` that are offered. With journal ``decide`` the row
-        is durable when this returns, and so is the count of a user with both journals."""
+        """Choose one of the offered ``actions``. With journal ``decide`` the row is durable when
+        this returns; the count of a user's records is durable with both journals."""
         self.state.refuse_set_back()
         owner = self.owners.owner(user)
         named = None if idempotency is None else self._named(caller, idempotency)
@@ -106,7 +106,7 @@ class WorkerDecisions:
         try:
             features = await self._mapped(context)  # an invalid context takes no slot
             offer = None
-            if self._offered.concern(actions, ranking):  # an invalid offer takes no slot either
+            if self._offered.needed(actions, ranking):  # an invalid offer takes no slot either
                 offer = self._offered.read(features, actions, ranking)
             reply = await self._decide(offer or features, owner, deferred, named, sticky)
             self.state.decided += 1
@@ -116,7 +116,7 @@ class WorkerDecisions:
 
     async def _decide(
         self,
-        features: Asked,
+        features: Offered,
         owner: Owner | None,
         deferred: bool,
         named: RequestName | None,
@@ -140,12 +140,12 @@ class WorkerDecisions:
 
     async def _unstored_decision(
         self,
-        features: Asked,
+        features: Offered,
         owner: Owner | None,
         named: RequestName | None,
         sticky: str | None,
     ) -> DecisionReply:
-        """A decision while no batch is open."""
+        """Decide without a slot, while no batch is open."""
         release, newest = self.state.served(), self.state.serving.newest
         choice = await self._choice(release, newest, features, self._in_control(owner), sticky)
         decision = _reply(self._ids.unstored(self.state.epoch), choice, release, False)
@@ -159,13 +159,13 @@ class WorkerDecisions:
         self,
         lease: Lease,
         slot: int,
-        features: Asked,
+        features: Offered,
         owner: Owner | None,
         deferred: bool,
         named: RequestName | None,
         sticky: str | None,
     ) -> DecisionReply | None:
-        """A decision that takes a slot; None if the batch of the lease is over."""
+        """Decide with a slot; None if the batch of the lease is over."""
         state, sealer = self.state, self._sealer(lease.epoch, lease.batch)
         if sealer is None:
             raise ServiceError(
@@ -178,7 +178,7 @@ class WorkerDecisions:
         control = self._in_control(owner, place)
         try:
             choice = await self._choice(release, lease.release, features, control, sticky)
-        except InvalidInput:  # offered is what only the next batch has
+        except InvalidInput:  # only the next batch has the offered actions
             self._slots.put_back(lease, slot)
             raise
         sealed = sealer.seal(ROW, slot, DecisionRow(choice.row, choice.block, deferred).pack())
@@ -188,8 +188,8 @@ class WorkerDecisions:
         decision = _reply(self._ids.write(id), choice, release, True)
         if not written and named is None and owner is None:
             return decision
-        # Privacy: a slot that counts and one that is void are answered alike, and after the count
-        # is on the disk. [docs/privacy/service.md, "Users"]
+        # Privacy: a slot that counts and one that is void are answered in the same way, after the
+        # count is on the disk. [docs/privacy/service.md, "Users"]
         item = _decided(place, sealed if written else None, lease, owner)
         if named is not None:
             reply = sealer.seal(REPLY, slot, json.dumps(asdict(decision)).encode())
@@ -206,9 +206,9 @@ class WorkerDecisions:
         return None
 
     def _in_control(self, owner: Owner | None, place: tuple[int, int, int] | None = None) -> bool:
-        """Whether a decision is of the control: by its owner, or by its slot if nobody owns it.
+        """Return whether a decision is in the control: by its owner, or else by its slot.
 
-        Nothing that a person sends moves it, and neither does a request that is sent again.
+        It depends neither on the content of a request nor on repetitions.
         """
         control = self.plan.control
         if control is None or owner is not None:
@@ -216,22 +216,22 @@ class WorkerDecisions:
         return place is not None and slot_in_control(control, *place)
 
     async def _choice(
-        self, release: int, bound: int, asked: Asked, control: bool, sticky: str | None
+        self, release: int, bound: int, offered: Offered, control: bool, sticky: str | None
     ) -> Choice:
-        """The action of the policy or of the control; of neither in shadow mode.
+        """Return the action of the policy or of the control; in shadow mode the default action.
 
-        ``bound`` is the document after which the batch opened: its actions have blocks there.
+        ``bound`` is the document after which the batch opened, which fixes its actions.
         """
         u = sticky_draw(self.state.vault.draws, sticky, release)
-        if isinstance(asked, Offer):
-            return self._offered.choose(release, bound, asked, control, u)
+        if isinstance(offered, Offer):
+            return self._offered.choose(release, bound, offered, control, u)
         action = self.settings.default_action
         if self.state.mode != "shadow":
-            action = await self.state.serving.action(release, asked, control, u)
-        return Choice(asked, action, action_name(self.plan, action))
+            action = await self.state.serving.action(release, offered, control, u)
+        return Choice(offered, action, action_name(self.plan, action))
 
     def _repeated(self, known: WriteResult) -> DecisionReply:
-        """The answer that this request received before, while its batch is under way."""
+        """Return the reply that this request received before, while its batch is under way."""
         # Privacy: a request takes one slot, however often it is sent while it is remembered.
         # [docs/privacy/service.md, "Requests that are sent again"]
         packed = None
@@ -244,8 +244,8 @@ class WorkerDecisions:
                 status=409,
                 code="idempotency_key_used",
             )
-        said = json.loads(packed)
-        return (RankedReply if "ranking" in said else DecisionReply)(**said)
+        stored = json.loads(packed)
+        return (RankedReply if "ranking" in stored else DecisionReply)(**stored)
 
     async def ticket(self, user: str | None = None, sticky: str | None = None) -> TicketReply:
         """Reserve a slot; the context comes later, with the loss."""
@@ -263,19 +263,21 @@ class WorkerDecisions:
                 step("decide:committed")
             release = state.served(lease.release)
             u = sticky_draw(state.vault.draws, sticky, release)
-            told, shown = self._told(self._in_control(owner, place), lease.release, u)
-            id = self._ids.write(DecisionId(decision_ids.TICKET, *place, lease.nonce, told))
+            token, shown = self._control_ticket(self._in_control(owner, place), lease.release, u)
+            id = self._ids.write(DecisionId(decision_ids.TICKET, *place, lease.nonce, token))
             return TicketReply(id, release, True, shown, u)
         release = state.served()
         u = sticky_draw(state.vault.draws, sticky, release)
-        _, shown = self._told(self._in_control(owner), state.serving.newest, u)
+        _, shown = self._control_ticket(self._in_control(owner), state.serving.newest, u)
         return TicketReply(self._ids.unstored(state.epoch), release, False, shown, u)
 
-    def _told(self, control: bool, bound: int, u: Draw | None) -> tuple[bytes, int | str | None]:
-        """What a ticket holds and what it shows: the action of the control, if it is of it."""
+    def _control_ticket(
+        self, control: bool, bound: int, u: Draw | None
+    ) -> tuple[bytes, int | str | None]:
+        """Return token and action of a ticket; empty if it is not in the control."""
         if not control:
             return b"", None
-        if self._offered.concern(None):
+        if self._offered.needed(None):
             name: str | None = self._offered.of_control(bound, u)
             return (name or "").encode(), name
         action = self.state.serving.control_action(u)
@@ -303,7 +305,7 @@ class WorkerDecisions:
                 f"context and action must come with the {word} of a ticket, and with no other; "
                 "this request differs. Send both for a ticket, and neither for a decision."
             )
-        sealer = self._living(id)
+        sealer = self._open_sealer(id)
         kind, packed = LOSS, pack_loss(loss)
         if id.kind == decision_ids.TOKEN:
             row = sealer.open(ROW, id.slot, id.token)
@@ -312,44 +314,44 @@ class WorkerDecisions:
             kind, packed = WHOLE, row + packed
         elif with_record:
             kind, packed = WHOLE, self._record(id, context, action) + packed
-        await self._hear(id, kind, packed, sealer)
+        await self._store(id, kind, packed, sealer)
         step("observe:before-answer")
         return True
 
     def _record(self, id: DecisionId, context: Any, action: Any) -> bytes:
         features = features_of(self.plan, context)
-        if self._offered.concern(None):
+        if self._offered.needed(None):
             choice = self._offered.played(self._opened_after(id), features, action)
-            told = choice.name.encode()
+            played = choice.name.encode()
         else:
-            played = action_index(self.plan, action)
-            choice, told = Choice(features, played, action), _ACTION.pack(played)
-        if id.token not in (b"", told):
+            index = action_index(self.plan, action)
+            choice, played = Choice(features, index, action), _ACTION.pack(index)
+        if id.token not in (b"", played):
             raise InvalidInput(
-                "action must be the one that the ticket names; got another. The slot is of the "
+                "action must be the one that the ticket names; got another. The slot is in the "
                 "control: play the action of its ticket, and send that one."
             )
         return DecisionRow(choice.row, choice.block).pack()
 
     def _opened_after(self, id: DecisionId) -> int:
-        """The document after which the batch of an id opened."""
+        """Return the document after which the batch of an id opened."""
         for batch in self.state.live:
             if (batch.epoch, batch.id) == (id.epoch, id.batch):
                 return batch.release
         return self.state.serving.newest  # it opened after our last look
 
     async def activate(self, decision: str) -> bool:
-        """Note that a deferred decision was shown; False if the decision took no slot."""
+        """Record that a deferred decision was shown; False if the decision took no slot."""
         self.state.refuse_set_back()
         id = self._ids.read(decision)
         if id.kind == decision_ids.UNSTORED:
             return False
-        sealer = self._living(id)
+        sealer = self._open_sealer(id)
         if id.kind == decision_ids.WRITTEN:  # without a written row, a slot without a loss is void
-            await self._hear(id, ACTIVATION, b"", sealer)
+            await self._store(id, ACTIVATION, b"", sealer)
         return True
 
-    async def _hear(self, id: DecisionId, kind: int, packed: bytes, sealer: Sealer) -> None:
+    async def _store(self, id: DecisionId, kind: int, packed: bytes, sealer: Sealer) -> None:
         payload = sealer.seal(kind, id.slot, packed)
         item = ObservationItem(id.epoch, id.batch, id.slot, kind, payload, id.lease)
         outcome = await self.state.writer.write(self.state.journal.observe, item)
@@ -361,7 +363,7 @@ class WorkerDecisions:
             refuse_other_loss(same, self.plan.outcome.word)
 
     async def stop(self) -> None:
-        """Give back slots that no request received; requests from now on take none."""
+        """Give back slots that no request received; later requests take none."""
         await self._slots.give_back()
 
     def _forget(self) -> None:
@@ -371,21 +373,21 @@ class WorkerDecisions:
             del self._sealers[place]
             self.state.vault.forget(*place)
 
-    def _living(self, id: DecisionId) -> Sealer:
+    def _open_sealer(self, id: DecisionId) -> Sealer:
         sealer = self._sealer(id.epoch, id.batch)
         if sealer is None:
             raise batch_over()
         return sealer
 
     def _sealer(self, epoch: int, batch: int) -> Sealer | None:
-        """Seals and opens rows of a batch; None if its key was destroyed."""
+        """Return the cipher of a batch; None if its key was destroyed."""
         sealer = self._sealers.get((epoch, batch))
         if sealer is None and (key := self.state.vault.batch(epoch, batch)) is not None:
             sealer = self._sealers[epoch, batch] = Sealer(key, epoch, batch)
         return sealer
 
     def _named(self, caller: str, key: str) -> RequestName:
-        """An Idempotency-Key in the scope of its API key, and a keyed hash of both."""
+        """Return the name of a request: API key and Idempotency-Key, and their keyed hash."""
         request = f"{caller}\0{key}".encode()
         return RequestName(request, hmac.digest(self.state.vault.mac, request, "sha256"))
 

@@ -1,7 +1,7 @@
-"""A folder of experiments: begin one, pause, end, put away, take over; files and rows only.
+"""Folder of experiments: create, list, pause, end, archive and adopt them; files and rows only.
 
-A server that runs on the folder notices what changes here. It leaves an experiment alone while its
-folder has the file ``not-served``: it is being made, or being put away.
+A server that runs on the folder notices changes. It does not serve an experiment while its folder
+contains the file ``not-served``: the experiment is being created, moved or archived.
 """
 
 from __future__ import annotations
@@ -43,18 +43,20 @@ from discreet.service.storage.migrations import migrate
 
 
 def check_movable(settings: Settings, file: Path, server: ServerSettings) -> None:
-    """Refuse what would not find its database, vault or anchor after the move."""
+    """Refuse an experiment that would not find its database, vault or anchor after the move."""
     if server.database and not settings.postgres:
         raise InvalidInput(
             "experiment must have a PostgreSQL database for this server; it has SQLite. Adopt it "
             "into a folder whose server.toml names no database."
         )
-    known = file.is_relative_to(server.folder / ARCHIVE)  # the environment does not concern it
-    elsewhere = [] if known else sorted({"database", "vault", "anchor"} & set(_environment()))
+    known = file.is_relative_to(server.folder / ARCHIVE)  # the environment has no effect on it
+    elsewhere = (
+        [] if known else sorted({"database", "vault", "anchor"} & set(from_environment(os.environ)))
+    )
     if elsewhere:
         raise InvalidInput(
-            f"{', '.join(elsewhere)} must be said by the experiment file to be adopted; the "
-            "environment says it. Write it into the file, and unset DISCREET_…."
+            f"{', '.join(elsewhere)} must be in the experiment file to be adopted; the "
+            "environment has it. Write it into the file, and unset DISCREET_…."
         )
     named = [settings.vault] + ([settings.anchor] if settings.anchor else [])
     named += [] if settings.postgres else [settings.database]
@@ -68,10 +70,10 @@ def check_movable(settings: Settings, file: Path, server: ServerSettings) -> Non
 
 
 def moved(settings: Settings, file: Path, place: Path) -> None:
-    """Move the folder as it is; an anchor inside it that was named in full is named anew."""
+    """Move the folder of an experiment, and correct the absolute path of an anchor inside it."""
     pointer, folder = settings.place(settings.vault) / POINTER, file.parent
     place.parent.mkdir(mode=0o700, exist_ok=True)
-    mark = folder / NOT_SERVED  # until everything is right
+    mark = folder / NOT_SERVED  # until the move is complete
     mark.touch()
     try:
         folder.rename(place)
@@ -92,18 +94,14 @@ def moved(settings: Settings, file: Path, place: Path) -> None:
     (place / NOT_SERVED).unlink()
 
 
-def _environment() -> dict[str, object]:
-    return from_environment(os.environ)
-
-
-PATIENCE = 30.0
-"""Seconds that a server has to let an experiment go."""
+STOP_PATIENCE = 30.0
+"""Seconds that a server has to stop serving an experiment."""
 _TITLE = re.compile(r"^experiment\s*=.*$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class NewExperiment:
-    """A new experiment: its admin key, shown once, and the key that verifies its releases."""
+    """New experiment: its admin key, shown once, and the key that verifies its releases."""
 
     name: str
     admin_key: str
@@ -113,7 +111,7 @@ class NewExperiment:
 
 @dataclass(frozen=True)
 class ListedExperiment:
-    """One experiment as a list shows it; ``wrong`` says why it cannot be read, or not started."""
+    """Entry of a list of experiments; ``wrong`` is why it cannot be read or started."""
 
     name: str
     mode: str
@@ -123,14 +121,14 @@ class ListedExperiment:
 
 
 class ExperimentFolder:
-    """The experiments of one server."""
+    """Experiments of one server."""
 
     def __init__(self, path: str | Path) -> None:
         self.server = ServerSettings.read(path)
         self.path = self.server.folder
 
     def names(self) -> list[str]:
-        """Those that a server serves, in the order of their names."""
+        """Return the names of the served experiments, sorted."""
         return sorted(
             file.parent.name
             for file in (self.path / SERVED).glob(f"*/{EXPERIMENT_FILE}")
@@ -138,7 +136,7 @@ class ExperimentFolder:
         )
 
     def file(self, name: str) -> Path:
-        """The file of an experiment that is here."""
+        """Return the file of an experiment in this folder."""
         path = self.path / SERVED / name / EXPERIMENT_FILE
         if not path.is_file():
             raise InvalidInput(
@@ -148,20 +146,20 @@ class ExperimentFolder:
         return path
 
     def new(self, name: str, text: str | None = None, source: Path | None = None) -> NewExperiment:
-        """Begin an experiment from the text of a file; a server serves it a second later.
+        """Create an experiment from the text of a file; a server serves it a second later.
 
-        With the path of that file, files that it names beside itself are copied too.
+        With the path of that file, files in its folder that it names are copied too.
         """
         place = self._free_place(name)
-        said = f'experiment = "{name}"'
+        title = f'experiment = "{name}"'
         text = FOLDER_EXAMPLE if text is None else text
-        text = _TITLE.sub(said, text, count=1) if _TITLE.search(text) else f"{said}\n{text}"
+        text = _TITLE.sub(title, text, count=1) if _TITLE.search(text) else f"{title}\n{text}"
         place.mkdir(mode=0o700, parents=True)
         try:
             (place / NOT_SERVED).touch()
             step("new:marked")
             for each in named_files(source) if source else ():
-                if source and each.is_relative_to(source.parent):  # others are named in full
+                if source and each.is_relative_to(source.parent):  # others have absolute paths
                     copy = place / each.relative_to(source.parent)
                     copy.parent.mkdir(parents=True, exist_ok=True)
                     shutil.copyfile(each, copy)
@@ -197,14 +195,14 @@ class ExperimentFolder:
         return self.path / SERVED / name
 
     def listed(self) -> list[ListedExperiment]:
-        """Every experiment with its mode, how much it published, and batches under way."""
+        """Return every experiment with mode, number of documents and batches under way."""
         files = (self.path / SERVED).glob(f"*/{EXPERIMENT_FILE}")
         return [self._facts(file.parent.name) for file in sorted(files)]
 
     def _facts(self, name: str) -> ListedExperiment:
         mark = self.path / SERVED / name / NOT_SERVED
         if mark.exists():
-            wrong = f"it is being made or moved; if no command does that, delete {mark}"
+            wrong = f"it is being created or moved; if no command does that, delete {mark}"
             return ListedExperiment(name, "not served", wrong=wrong)
         try:
             with self._opened(name) as (settings, database, connection):
@@ -217,27 +215,27 @@ class ExperimentFolder:
             return ListedExperiment(name, "broken", wrong=wrong)
 
     def archived(self) -> list[str]:
-        """Those that were put away."""
+        """Return the names of archived experiments."""
         return sorted(path.parent.name for path in (self.path / ARCHIVE).glob("*/experiment.toml"))
 
     def pause(self, name: str) -> None:
-        """Decisions are served and not stored, until ``resume``."""
+        """Serve decisions without storing them, until ``resume``."""
         self._set_mode(name, "frozen")
 
     def resume(self, name: str) -> None:
-        """Go on in the mode that the file names, or online."""
+        """Continue in the mode of the file, or online."""
         self._set_mode(name, resumed(Settings.read(self.file(name))))
 
     def end(self, name: str) -> None:
-        """Take no more slots, for good; what waits is still released."""
+        """End an experiment permanently; batches that wait are still released."""
         self._set_mode(name, ENDED)
 
     def _set_mode(self, name: str, mode: str) -> None:
         with self._opened(name) as (_, database, connection), database.transaction(connection):
             lifecycle.change_mode(database, connection, mode)
 
-    def archive(self, name: str, *, burn: bool = False, patience: float = PATIENCE) -> Path:
-        """End an experiment and put its folder away; rows that wait are burned only if told so."""
+    def archive(self, name: str, *, burn: bool = False, patience: float = STOP_PATIENCE) -> Path:
+        """End an experiment and move its folder to the archive; ``burn`` gives up waiting rows."""
         file = self.file(name)
         with self._opened(name) as (settings, database, connection):
             if not burn:
@@ -275,13 +273,13 @@ class ExperimentFolder:
             yield settings, database, connection
 
     def adopt(self, path: str | Path, name: str | None = None) -> str:
-        """Take over a folder with a single experiment, by moving it here as it is."""
+        """Move a folder with a single experiment into this folder."""
         given = Path(path).resolve()
         file = given / EXPERIMENT_FILE if given.is_dir() else given
         settings = Settings.of_text(read_experiment_file(file), file)
         if name is None:
             name = re.sub(r"[^a-z0-9]+", "-", settings.experiment.lower()).strip("-")
-        if given.is_relative_to(self.path / ARCHIVE):  # back again, under the same name
+        if given.is_relative_to(self.path / ARCHIVE):  # from the archive, under the same name
             name, place = file.parent.name, self.path / SERVED / file.parent.name
         else:
             place = self._free_place(name)
@@ -295,12 +293,12 @@ class ExperimentFolder:
 
 
 def resumed(settings: Settings) -> str:
-    """The mode after a pause: that of the file, or online."""
+    """Return the mode after a pause: that of the file, or online."""
     return settings.mode if settings.mode in STORING else "online"
 
 
 def _refusal(settings: Settings, database: Database, connection: Connection) -> str:
-    """Why a server that starts now would not serve it; empty if it would."""
+    """Return why a server would not serve it; empty if it would."""
     try:
         Vault(settings.place(settings.vault)).check()
         lifecycle.check(settings, database, connection, anchor_of(settings))

@@ -1,4 +1,4 @@
-"""The release: one transaction from the claim to the commit, and what follows it.
+"""Release of a batch: one transaction from the claim to the commit, and the checks in it.
 
 Lock → sealed and due by the database's clock → read → fit → noise → verify what the fit returned →
 insert the release (its batch is a unique key) → insert the charge → state released → intent in the
@@ -36,11 +36,11 @@ from discreet.service.storage.journal import forget
 from discreet.types import Array
 
 LATE = "deadline"
-"""The reason if a fit did not end in time. [fit_process.py]"""
+"""Reason if a fit did not end in time. [fit_process.py]"""
 
 
 class ReleaseRefused(DiscreetError):  # noqa: N818
-    """A release was refused; ``reason`` is one of a few words that reveal nothing about rows."""
+    """A fit was refused; ``reason`` is one of a few words that reveal nothing about rows."""
 
     def __init__(self, reason: str) -> None:
         wrong = (
@@ -54,7 +54,7 @@ class ReleaseRefused(DiscreetError):  # noqa: N818
 
 
 def paid(connection: Connection, settings: Settings, batch: BatchState) -> Ledger:
-    """The ledger after the charge for a batch, computed from our own plan; or ReleaseRefused."""
+    """Return the ledger after the charge for a batch, or raise ReleaseRefused."""
     event = SecureNoise().claim(settings.plan.event)
     # Privacy: the charge is computed here, from our plan and the committed charges; nothing from
     # the child enters it. [docs/privacy/service.md, "One fit for each batch"]
@@ -75,7 +75,10 @@ def verify(
     release: Release,
     ledger: Ledger,
 ) -> None:
-    """Refuse a release that does not continue our chain, or is not what the plan paid for."""
+    """Refuse a release that does not continue the chain, or does not match plan and charge.
+
+    A child that returns a wrong release spends no budget and deletes no row.
+    """
     plan, committed = settings.plan, _committed(connection, known)
     before = committed.deciding.latest
     weights, blocks = release.predictor.weights, committed.blocks_at(batch.release)
@@ -94,16 +97,16 @@ def verify(
             raise ReleaseRefused(reason)
     if misfit_of_parts(plan.loss_sums, release):
         raise ReleaseRefused("part losses")
-    # Not recomputed: that needs all statistics, in the process that answers requests. Everyone
-    # else can, from what is published. [docs/service.md, "What a release must fit"]
+    # Not recomputed: that needs all statistics, in the process that answers requests. Readers of
+    # the published documents can recompute it. [docs/service.md, "What a release must fit"]
     if misfit(plan.mechanism, _matrix(connection, committed), release, blocks):
         raise ReleaseRefused("statistics")
 
 
 def _matrix(connection: Connection, committed: Chain) -> Array | None:
-    """The matrix that the newest release published for this one; a chain in memory has none.
+    """Return the matrix that the newest release published for this one; a chain in memory has none.
 
-    Before the first release it is that of the prior, if the genesis names one.
+    Before the first release it is the matrix of the prior, if the genesis names one.
     """
     numbered = [(link.number, link.digest) for link in committed.links if link.release]
     if not numbered:
@@ -117,7 +120,7 @@ def _matrix(connection: Connection, committed: Chain) -> Array | None:
 
 
 def _committed(connection: Connection, known: Chain) -> Chain:
-    """The chain as the database holds it now; ``known``, its earlier part, is verified."""
+    """Return the chain of the database; ``known``, its earlier part, is verified."""
     try:
         committed = known.extended(document_table.after(connection, known.number))
     except CorruptRelease:
@@ -128,7 +131,7 @@ def _committed(connection: Connection, known: Chain) -> Chain:
 
 
 class Publisher:
-    """Makes the releases that are due; if several processes try, one succeeds.
+    """Publisher of due releases; if several processes try, one succeeds.
 
     ``known`` is a verified chain, which may be behind the database.
     """
@@ -176,8 +179,8 @@ class Publisher:
     def _compute(self, batch: BatchState) -> Release:
         release = self._fit(batch.epoch, batch.id, batch.taken)
         step("release:fitted")
-        # The moment of a release is public and tells nothing about its rows: never before it
-        # is due, whenever the fit was done.
+        # The time of a release is public and reveals nothing about its rows: never before it is
+        # due, no matter when the fit ended.
         while (wait := self._until(batch)) > 0:
             self._pause(min(wait, 1.0))
         return release
@@ -209,8 +212,8 @@ class Publisher:
             self._database, connection, "released", document=mark.number, batch=batch.id
         )
         connection.execute(f"UPDATE experiment SET clock = {self._database.later}")
-        # The insert holds the number until the commit: two intents of one number never both
-        # belong to transactions that may yet commit.
+        # The insert locks the number until the commit: of two intents with one number, at most one
+        # belongs to a transaction that may still commit.
         self._anchor.intend(replace(mark, charge=entry))
         step("release:intended")
         return True
@@ -225,7 +228,7 @@ def finish(database: Database, connection: Connection, batch: BatchState, state:
 
 
 def seconds_until(database: Database, connection: Connection, moment: float) -> float:
-    """Seconds until a moment, by the clock of the database."""
+    """Return the seconds until a time, by the clock of the database."""
     now = connection.execute(f"SELECT {database.now}").fetchone()[0]
     return moment - float(now)
 

@@ -1,4 +1,7 @@
-"""Turn the context of a request into features. Errors state the rule, never the private value."""
+"""Parts of requests and replies: context, owner, decision, ticket.
+
+Errors state the rule, never the private value: errors are logged.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from discreet.service.secrets.vault import Vault
 
 
 class InvalidField(InvalidInput):
-    """Invalid input, and the field that breaks the rule."""
+    """Invalid input, with the field that breaks the rule."""
 
     def __init__(self, message: str, field: str | None) -> None:
         super().__init__(message)
@@ -24,7 +27,7 @@ class InvalidField(InvalidInput):
 
 
 def features_of(plan: Plan, context: Any) -> np.ndarray[Any, Any]:
-    """The features of one context (p,); an error states the rule, never the private value."""
+    """Return the features of one context (p,)."""
     if not plan.features.is_single(context):
         raise InvalidField(
             "context must be one context; this is a list. Send one context.", "context"
@@ -32,16 +35,14 @@ def features_of(plan: Plan, context: Any) -> np.ndarray[Any, Any]:
     try:
         features: np.ndarray[Any, Any] = plan.features.map(context)[0]
     except InvalidInput as error:
-        # Errors end up in logs, so the private value after "got" is left out.
         rule, given, _ = str(error).partition("; got ")
         broken = f"{rule}; this context breaks the rule. GET /v1/schema lists the rules."
-        said = broken if given else str(error)
-        raise InvalidField(said, _field(plan, rule)) from None
+        raise InvalidField(broken if given else str(error), _field(plan, rule)) from None
     return features
 
 
 def features_of_many(plan: Plan, contexts: list[Any]) -> list[np.ndarray[Any, Any] | Exception]:
-    """The features of each context, or its error; an invalid context does not affect the others."""
+    """Return the features of each context, or its error; others are not affected."""
     if len(contexts) > 1:
         with suppress(InvalidInput):
             rows = plan.features.map(contexts)
@@ -58,29 +59,28 @@ def _features_or_error(plan: Plan, context: Any) -> np.ndarray[Any, Any] | Excep
 
 
 def _field(plan: Plan, rule: str) -> str:
-    """The part of a context that an error is about."""
+    """Return the field of a context that an error is about."""
     names = [field.name for field in getattr(plan.contexts, "fields", ())]
     blamed = [name for name in names if rule.startswith(f"feature {name!r} ")]
     return ".".join(["context", *blamed])
 
 
 class Owner(NamedTuple):
-    """The keyed hash of a user's id, and whether they are in the control, wherever and whenever
-    they come."""
+    """Keyed hash of a user's id, and whether they are in the control, which never changes."""
 
     person: bytes
     control: bool
 
 
 class RequestOwners:
-    """Reads the ids that requests name; keys are those of the vault."""
+    """Owners of requests, by the user ids that requests name and the keys of the vault."""
 
     def __init__(self, plan: Plan, vault: Vault) -> None:
         self._plan, self._vault = plan, vault
         self._hash = None if plan.participation is None else keyed_hash(vault.people)
 
     def owner(self, user: str | None) -> Owner | None:
-        """Whose a request is; None if the unit of privacy is a decision."""
+        """Return the owner of a request; None if the unit of privacy is a decision."""
         if self._hash is None and user is not None:
             raise InvalidInput(
                 "user must be left out with the unit of privacy 'decision'; got one. "
@@ -102,7 +102,7 @@ class RequestOwners:
 
 @dataclass(frozen=True)
 class DecisionReply:
-    """The answer to decide: the id to report the loss with, and the document that decided.
+    """Reply to decide: the id to report the loss with, and the document that decided.
 
     The action is a name where the plan has names, else a number.
     """
@@ -115,17 +115,17 @@ class DecisionReply:
 
 @dataclass(frozen=True)
 class RankedReply(DecisionReply):
-    """With all that was offered in a sampled order, the action first."""
+    """Reply with all offered actions in a sampled order, the chosen one first."""
 
     ranking: list[int | str]
 
 
 @dataclass(frozen=True)
 class TicketReply:
-    """A slot for a device that decides by itself and sends context, action and loss together.
+    """Slot for a device that decides by itself and sends context, action and loss together.
 
-    Where it is of the control, ``action`` is what the device plays instead of the policy. Where it
-    is sticky, ``u`` is what the device draws with.
+    ``action`` is set if the slot is in the control: the device plays it instead of the policy. If
+    the ticket is sticky, the device draws with ``u``.
     """
 
     ticket: str

@@ -1,10 +1,10 @@
-"""Records what was published, outside the database, to detect that the database was set back.
+"""File outside the database that records published documents, to detect a database set back.
 
 Each document has two lines: its *intent*, on disk before the commit, and its *confirmation*, on
 disk after the committed row was read back and before the document is served. So every document
 that was served is confirmed here. A database without it was restored from a backup: to continue
-would add noise a second time to rows that were released. An intent without a confirmation was never served;
-the next intent with that number replaces it.
+would add noise a second time to rows that were released. An intent without a
+confirmation was never served; the next intent with that number replaces it.
 """
 
 from __future__ import annotations
