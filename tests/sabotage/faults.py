@@ -361,7 +361,7 @@ FAULTS = (
                 "    if plan.participation is not None and size < 64:\n",
             ),
         ),
-        ("service/test_people.py::test_the_audit_asks_the_service",),
+        ("service/runtime/test_people.py::test_the_audit_asks_the_service",),
         ("default-plan", "exact"),
     ),
     # Noise: further ways to lose it.
@@ -1343,7 +1343,7 @@ FAULTS = (
                 "        opened, closed = tick(self._every, batch.opened, heard, now)",
             ),
         ),
-        ("service/test_clock_batches.py::test_who_answered_moves_no_slot_and_no_close",),
+        ("service/runtime/test_clock_batches.py::test_who_answered_moves_no_slot_and_no_close",),
     ),
     Fault(
         "a service that fits slots that nobody took",
@@ -1357,7 +1357,7 @@ FAULTS = (
             Edit(CHECKS, "release.records == batch.taken", "release.records == batch.size"),
         ),
         (
-            "service/test_clock_batches.py::"
+            "service/runtime/test_clock_batches.py::"
             "test_upkeep_ends_a_batch_though_nobody_asks_and_releases_what_was_taken",
         ),
     ),
@@ -1371,7 +1371,7 @@ FAULTS = (
                 "actions = np.zeros(size, dtype=np.int64)",
             ),
         ),
-        ("service/test_clock_batches.py::test_untaken_and_unused_slots_have_no_loss",),
+        ("service/runtime/test_clock_batches.py::test_untaken_and_unused_slots_have_no_loss",),
     ),
     Fault(
         "a service that releases an empty batch",
@@ -1383,14 +1383,14 @@ FAULTS = (
                 "tick(self._every, batch.opened, 1, now)",
             ),
         ),
-        ("service/test_clock_batches.py::test_an_empty_batch_goes_on_to_the_next_tick",),
+        ("service/runtime/test_clock_batches.py::test_an_empty_batch_goes_on_to_the_next_tick",),
     ),
     Fault(
         "a worker that hands out slots of a batch that the clock ended",
         "every decision has a whole window for its loss",
         (Edit(WORKER, "return not ended and not self.over", "return not self.over"),),
         (
-            "service/test_clock_batches.py::"
+            "service/runtime/test_clock_batches.py::"
             "test_slots_that_a_worker_holds_are_taken_and_no_longer_handed_out",
         ),
     ),
@@ -1458,7 +1458,7 @@ FAULTS = (
         "a service whose registry forgets on restart",
         "a person is in at most M batches, whatever is restarted",
         (Edit(OWNERS, "keyed_hash(vault.people)", "keyed_hash(__import__('os').urandom(32))"),),
-        ("service/test_people.py::test_counts_outlive_the_process",),
+        ("service/runtime/test_people.py::test_counts_outlive_the_process",),
     ),
     Fault(
         "a service that counts k per day",
@@ -1470,13 +1470,13 @@ FAULTS = (
                 "return int(__import__('time').time()) // 86_400",
             ),
         ),
-        ("service/test_people.py::test_k_is_counted_by_batch_and_not_by_day",),
+        ("service/runtime/test_people.py::test_k_is_counted_by_batch_and_not_by_day",),
     ),
     Fault(
         "a service that counts k once and for all",
         "k is counted by batch",
         (Edit(PEOPLE_TABLE, "return self.epoch << 32 | self.batch", "return 1"),),
-        ("service/test_people.py::test_a_new_batch_allows_new_records",),
+        ("service/runtime/test_people.py::test_a_new_batch_allows_new_records",),
     ),
     Fault(
         "a service where an answer counts, not a slot",
@@ -1491,7 +1491,7 @@ FAULTS = (
                 "            self._people.answered(connection, {item[:3] for item in items})\n",
             ),
         ),
-        ("service/test_people.py::test_a_slot_counts_whether_or_not_it_is_answered",),
+        ("service/runtime/test_people.py::test_a_slot_counts_whether_or_not_it_is_answered",),
     ),
     Fault(
         "a service whose replies differ for void slots",
@@ -1511,13 +1511,15 @@ FAULTS = (
                 "        if outcome is KEPT:\n",
             ),
         ),
-        ("service/test_people.py::test_replies_are_the_same_for_void_slots",),
+        ("service/runtime/test_people.py::test_replies_are_the_same_for_void_slots",),
     ),
     Fault(
         "a restore that adds nothing to anybody",
         "a registry from a backup errs on the safe side",
         (Edit(LIFECYCLE, "missed = missed + ?", "missed = missed + 0 * ?"),),
-        ("service/test_anchor.py::test_a_restored_registry_adds_what_it_lacks_to_everybody",),
+        (
+            "service/storage/test_anchor.py::test_a_restored_registry_adds_what_it_lacks_to_everybody",
+        ),
     ),
     Fault(
         "a restore that adds to known people alone",
@@ -1529,7 +1531,9 @@ FAULTS = (
                 "count._replace(entered=count.entered + missed * (count.entered > 0))",
             ),
         ),
-        ("service/test_anchor.py::test_a_restored_registry_adds_what_it_lacks_to_everybody",),
+        (
+            "service/storage/test_anchor.py::test_a_restored_registry_adds_what_it_lacks_to_everybody",
+        ),
     ),
     Fault(
         "a count that is written after the reply",
@@ -1544,14 +1548,14 @@ FAULTS = (
                 "        outcome = await state.writer.write(state.journal.decide, item)\n",
             ),
         ),
-        ("service/test_people.py::test_the_count_is_on_the_disk_when_the_reply_is_there",),
+        ("service/runtime/test_people.py::test_the_count_is_on_the_disk_when_the_reply_is_there",),
     ),
     Fault(
         "an answer before the disk has it",
         "every decision is on the disk before its answer",
         (Edit(COMMITS, "self._disk.sync(asked)", "[None] * len(asked)"),),
         (
-            "service/test_commit_thread.py::"
+            "service/storage/test_group_commit.py::"
             "test_nobody_is_answered_before_their_file_has_reached_the_disk",
         ),
     ),
@@ -1560,7 +1564,7 @@ FAULTS = (
         "what is published survives a power cut, so no batch is released twice",
         (Edit(SQLITE, '"FULL" if synced else "NORMAL"', '"NORMAL"'),),
         (
-            "service/test_commit_thread.py::"
+            "service/storage/test_group_commit.py::"
             "test_what_others_may_publish_is_durable_before_they_see_it",
         ),
     ),
@@ -1568,13 +1572,13 @@ FAULTS = (
         "a person who may return to an older batch",
         "at most k records of a batch are one person's, with several workers too",
         (Edit(PEOPLE, "counts = last <= batch and entered", "counts = entered"),),
-        ("service/test_people.py::test_the_table_is_the_rule",),
+        ("service/runtime/test_people.py::test_the_table_is_the_rule",),
     ),
     Fault(
         "erased people are forgotten",
         "erased means used up",
         (Edit(PEOPLE_TABLE, "*Count(self._most.batches))]", "*Count())]"),),
-        ("service/test_people.py::test_erased_means_used_up",),
+        ("service/runtime/test_people.py::test_erased_means_used_up",),
     ),
     # The edges: units, forks, and the service.
     Fault(
@@ -1617,19 +1621,21 @@ FAULTS = (
                 "",
             ),
         ),
-        ("service/test_verifying.py::test_a_wrong_release_is_dropped",),
+        ("service/runtime/test_verifying.py::test_a_wrong_release_is_dropped",),
     ),
     Fault(
         "the event of a fit is believed",
         "a release carries the noise that was paid for",
         (Edit(CHECKS, '"event": release.event == ledger.entries[-1].event', '"event": True'),),
-        ("service/test_verifying.py::test_a_wrong_release_is_dropped",),
+        ("service/runtime/test_verifying.py::test_a_wrong_release_is_dropped",),
     ),
     Fault(
         "a restore charges nothing",
         "the ledger states what was published",
         (Edit(LIFECYCLE, "charged = _charge_lost(anchor, connection)", "charged: list[int] = []"),),
-        ("service/test_anchor.py::test_a_restore_charges_a_user_for_what_the_backup_lacks",),
+        (
+            "service/storage/test_anchor.py::test_a_restore_charges_a_user_for_what_the_backup_lacks",
+        ),
     ),
     Fault(
         "documents are served before the anchor confirms them",
@@ -1641,7 +1647,9 @@ FAULTS = (
                 "pass",
             ),
         ),
-        ("service/test_anchor.py::test_what_is_committed_and_not_confirmed_is_shown_nowhere",),
+        (
+            "service/storage/test_anchor.py::test_what_is_committed_and_not_confirmed_is_shown_nowhere",
+        ),
     ),
     Fault(
         "ids of a lease that the database does not know",
@@ -1654,7 +1662,7 @@ FAULTS = (
                 "    found = {each for each in leases if each[:2] in live or not rows}",
             ),
         ),
-        ("service/test_anchor.py::test_ids_of_a_lost_lease_reach_nobody_elses_slot",),
+        ("service/storage/test_anchor.py::test_ids_of_a_lost_lease_reach_nobody_elses_slot",),
     ),
     Fault(
         "decisions and answers share a rate limit",
@@ -1666,7 +1674,7 @@ FAULTS = (
                 'self._rate.take("all", caller, own)',
             ),
         ),
-        ("service/test_http.py::test_nobodys_answer_takes_a_slot_from_another",),
+        ("service/http/test_http.py::test_nobodys_answer_takes_a_slot_from_another",),
     ),
     Fault(
         "names of requests leave with their batch",
@@ -1675,7 +1683,9 @@ FAULTS = (
             Edit(JOURNAL, "    remember(connection, (epoch, batch))\n", ""),
             Edit(JOURNAL, "    remember(connection, (epoch, batch), slots)\n", ""),
         ),
-        ("service/test_names.py::test_after_the_release_it_is_refused_and_counts_once",),
+        (
+            "service/storage/test_idempotency.py::test_after_the_release_it_is_refused_and_counts_once",
+        ),
     ),
     Fault(
         "headers without a bound",
@@ -1818,8 +1828,8 @@ FAULTS = (
             ),
         ),
         (
-            "service/test_control_share.py::test_a_request_that_is_sent_again_stays_where_it_was",
-            "service/test_control_share.py::test_slots_of_the_control_play_its_action",
+            "service/runtime/test_control_share.py::test_a_request_that_is_sent_again_stays_where_it_was",
+            "service/runtime/test_control_share.py::test_slots_of_the_control_play_its_action",
         ),
     ),
     Fault(
@@ -1835,7 +1845,7 @@ FAULTS = (
             ),
         ),
         (
-            "service/test_control_share.py::test_positions_stay_after_a_restart_a_burn_and_a_restore",
+            "service/runtime/test_control_share.py::test_positions_stay_after_a_restart_a_burn_and_a_restore",
         ),
     ),
     Fault(
@@ -1854,15 +1864,15 @@ FAULTS = (
             ),
         ),
         (
-            "service/test_control_share.py::test_a_fit_reads_each_slot_in_its_part",
-            "service/test_control_share.py::test_a_fit_reads_people_in_their_part",
+            "service/runtime/test_control_share.py::test_a_fit_reads_each_slot_in_its_part",
+            "service/runtime/test_control_share.py::test_a_fit_reads_people_in_their_part",
         ),
     ),
     Fault(
         "a person in another part with every request",
         "a person is in the same part of every batch",
         (Edit(OWNERS, "self._vault.control", "__import__('os').urandom(32)"),),
-        ("service/test_control_share.py::test_people_are_always_in_the_same_part",),
+        ("service/runtime/test_control_share.py::test_people_are_always_in_the_same_part",),
     ),
     Fault(
         "a service that charges the policy's part alone",
@@ -1874,7 +1884,7 @@ FAULTS = (
                 "in document_table.parts(settings.plan, batch.epoch, batch.id)[:1]:",
             ),
         ),
-        ("service/test_lift_of_service.py::test_both_parts_pay_once",),
+        ("service/runtime/test_lift_of_service.py::test_both_parts_pay_once",),
     ),
     Fault(
         "a lift that reads rows",
@@ -1887,13 +1897,13 @@ FAULTS = (
                 "        released = self.state.serving.chain.deciding\n",
             ),
         ),
-        ("service/test_lift_of_service.py::test_a_lift_is_read_from_releases_alone",),
+        ("service/runtime/test_lift_of_service.py::test_a_lift_is_read_from_releases_alone",),
     ),
     Fault(
         "sums of the parts that are not checked",
         "a release has the noise that its plan demands",
         (Edit(CHECKS, "if misfit_of_parts(plan.loss_sums, release):", "if False:"),),
-        ("service/test_lift_of_service.py::test_wrong_sums_of_the_parts_are_refused",),
+        ("service/runtime/test_lift_of_service.py::test_wrong_sums_of_the_parts_are_refused",),
     ),
     Fault(
         "a log that is counted as no batch of a person",
@@ -1906,19 +1916,19 @@ FAULTS = (
                 '    connection.execute("DELETE FROM people")\n',
             ),
         ),
-        ("service/test_import.py::test_a_person_of_the_log_enters_one_batch_less",),
+        ("service/runtime/test_log_import.py::test_a_person_of_the_log_enters_one_batch_less",),
     ),
     Fault(
         "a log that is imported again after a restore",
         "each row is fitted once",
         (Edit(LIFECYCLE, " UNION SELECT 1 FROM documents WHERE number > 0", ""),),
-        ("service/test_import.py::test_a_log_is_imported_once_and_whole",),
+        ("service/runtime/test_log_import.py::test_a_log_is_imported_once_and_whole",),
     ),
     Fault(
         "rows of a log in the control",
         "a log is in neither part",
         (Edit(SEALED_BATCH, "if of_log(plan.schedule, epoch, batch):", "if False:"),),
-        ("service/test_import.py::test_a_service_releases_a_log_as_a_learner_does",),
+        ("service/runtime/test_log_import.py::test_a_service_releases_a_log_as_a_learner_does",),
     ),
     Fault(
         "half the noise of rivals",
@@ -1981,7 +1991,9 @@ FAULTS = (
                 "            return made\n",
             ),
         ),
-        ("service/test_offers.py::test_joint_features_of_the_chosen_pair_are_stored_and_released",),
+        (
+            "service/runtime/test_offers.py::test_joint_features_of_the_chosen_pair_are_stored_and_released",
+        ),
     ),
     Fault(
         "an offer in a log line",
@@ -1993,7 +2005,9 @@ FAULTS = (
                 "        print(actions)\n        return Offer(features, actions, ranking)\n",
             ),
         ),
-        ("service/test_offers.py::test_joint_features_of_the_chosen_pair_are_stored_and_released",),
+        (
+            "service/runtime/test_offers.py::test_joint_features_of_the_chosen_pair_are_stored_and_released",
+        ),
     ),
     Fault(
         "an offer outside the catalogue accepted",
@@ -2006,7 +2020,7 @@ FAULTS = (
             ),
         ),
         (
-            "service/test_offers.py::"
+            "service/runtime/test_offers.py::"
             "test_a_bad_offer_is_refused_without_its_values_and_stores_nothing",
         ),
     ),
@@ -2015,7 +2029,7 @@ FAULTS = (
         "errors never hold a private value",
         (Edit(OFFERED, "return broken if given else text", "return str(actions)"),),
         (
-            "service/test_offers.py::"
+            "service/runtime/test_offers.py::"
             "test_a_bad_offer_is_refused_without_its_values_and_stores_nothing",
         ),
     ),
@@ -2035,7 +2049,7 @@ FAULTS = (
         "a new action in a batch that has no block for it",
         "a batch has the actions of the document that it opened after",
         (Edit(OFFERED, "if place < blocks}", "}"),),
-        ("service/test_offers.py::TestBothDatabases",),
+        ("service/runtime/test_offers.py::TestBothDatabases",),
     ),
     # What must be on the disk, and what must be gone.
     Fault(
@@ -2049,7 +2063,7 @@ FAULTS = (
                 '                _append(file, {"intent": asdict(mark)})\n',
             ),
         ),
-        ("service/test_anchor.py::test_an_intent_and_a_confirmation_are_on_the_disk",),
+        ("service/storage/test_anchor.py::test_an_intent_and_a_confirmation_are_on_the_disk",),
     ),
     Fault(
         "a confirmation that may be lost with the power",
@@ -2061,7 +2075,7 @@ FAULTS = (
                 "have died before they were on disk.\n",
             ),
         ),
-        ("service/test_anchor.py::test_an_intent_and_a_confirmation_are_on_the_disk",),
+        ("service/storage/test_anchor.py::test_an_intent_and_a_confirmation_are_on_the_disk",),
     ),
     Fault(
         "a key of a batch that may be lost with the power",
@@ -2073,7 +2087,7 @@ FAULTS = (
                 "(content)\n        file.flush()\n",
             ),
         ),
-        ("service/test_secrets.py::test_keys_are_on_the_disk_before_they_are_used",),
+        ("service/secrets/test_vault_and_ids.py::test_keys_are_on_the_disk_before_they_are_used",),
     ),
     Fault(
         "a key of a batch without a name on the disk",
@@ -2085,13 +2099,15 @@ FAULTS = (
                 "        temporary.unlink()\n",
             ),
         ),
-        ("service/test_secrets.py::test_keys_are_on_the_disk_before_they_are_used",),
+        ("service/secrets/test_vault_and_ids.py::test_keys_are_on_the_disk_before_they_are_used",),
     ),
     Fault(
         "a restore that keeps keys of batches unknown to the backup",
         "no copy of rows that a restore burned can be read",
         (Edit(TRANSACTION, "if place in over or place[0] < epoch:", "if place in over:"),),
-        ("service/test_anchor.py::test_a_restore_leaves_no_key_of_a_batch_that_it_does_not_know",),
+        (
+            "service/storage/test_anchor.py::test_a_restore_leaves_no_key_of_a_batch_that_it_does_not_know",
+        ),
     ),
     Fault(
         "a restore that keeps keys of names unknown to the backup",
@@ -2103,13 +2119,15 @@ FAULTS = (
                 "in remembered.fetchall()}:\n            continue\n",
             ),
         ),
-        ("service/test_anchor.py::test_a_restore_leaves_no_key_of_a_batch_that_it_does_not_know",),
+        (
+            "service/storage/test_anchor.py::test_a_restore_leaves_no_key_of_a_batch_that_it_does_not_know",
+        ),
     ),
     Fault(
         "a second restore that forgets the first",
         "everybody counts as having entered every lost release",
         (Edit(LIFECYCLE, "missed = missed + ?", "missed = ?"),),
-        ("service/test_anchor.py::test_releases_that_two_restores_lost_add_up",),
+        ("service/storage/test_anchor.py::test_releases_that_two_restores_lost_add_up",),
     ),
     # A database that is set back while it is served.
     Fault(
@@ -2122,7 +2140,9 @@ FAULTS = (
                 "            pass\n",
             ),
         ),
-        ("service/test_set_back.py::test_another_experiment_at_the_same_address_is_refused",),
+        (
+            "service/runtime/test_set_back.py::test_another_experiment_at_the_same_address_is_refused",
+        ),
     ),
     Fault(
         "a worker that compares with what it saw itself, and not with the anchor",
@@ -2134,7 +2154,7 @@ FAULTS = (
                 "heads: list[Head] = []",
             ),
         ),
-        ("service/test_set_back.py::test_what_another_worker_confirmed_is_charged_too",),
+        ("service/runtime/test_set_back.py::test_what_another_worker_confirmed_is_charged_too",),
     ),
     Fault(
         "a set back database takes rows until somebody looks",
@@ -2147,13 +2167,17 @@ FAULTS = (
                 "        pass\n    return found",
             ),
         ),
-        ("service/test_set_back.py::test_a_database_that_is_set_back_under_a_worker_is_reported",),
+        (
+            "service/runtime/test_set_back.py::test_a_database_that_is_set_back_under_a_worker_is_reported",
+        ),
     ),
     Fault(
         "a ledger of what the database still has",
         "the ledger states what was published",
         (Edit(WORKER, "confirmed = self._read_book().confirmed", "confirmed: Any = ()"),),
-        ("service/test_set_back.py::test_a_database_that_is_set_back_under_a_worker_is_reported",),
+        (
+            "service/runtime/test_set_back.py::test_a_database_that_is_set_back_under_a_worker_is_reported",
+        ),
     ),
     Fault(
         "a file that is replaced goes on to be written",
@@ -2165,7 +2189,7 @@ FAULTS = (
                 "            connection.set_level",
             ),
         ),
-        ("service/test_set_back.py::test_a_file_that_is_replaced_under_the_service",),
+        ("service/runtime/test_set_back.py::test_a_file_that_is_replaced_under_the_service",),
     ),
     # The process that fits.
     Fault(
@@ -2184,19 +2208,21 @@ FAULTS = (
                 "def _made(terms: str)",
             ),
         ),
-        ("service/test_fit_process.py::test_experiments_of_one_name_are_two",),
+        ("service/runtime/test_fit_process.py::test_experiments_of_one_name_are_two",),
     ),
     Fault(
         "a child whose words reach the log",
         "nothing of a fit is told but its release",
         (Edit(FIT_PROCESS, "stderr=subprocess.DEVNULL,", "stderr=None,"),),
-        ("service/test_fit_process.py::test_nothing_that_a_fit_says_is_heard",),
+        ("service/runtime/test_fit_process.py::test_nothing_that_a_fit_says_is_heard",),
     ),
     Fault(
         "a fit that hangs is awaited",
         "a release is made, later if it must be",
         (Edit(FIT_PROCESS, "                timer.start()\n", ""),),
-        ("service/test_fit_process.py::test_a_fit_in_time_is_not_ended_and_one_that_is_late_is",),
+        (
+            "service/runtime/test_fit_process.py::test_a_fit_in_time_is_not_ended_and_one_that_is_late_is",
+        ),
     ),
     # What is told, and to whom.
     Fault(
@@ -2239,7 +2265,7 @@ FAULTS = (
                 'f"{release}{sticky}".encode("utf-8", "surrogatepass")',
             ),
         ),
-        ("service/test_sticky.py::test_release_and_text_do_not_run_into_each_other",),
+        ("service/runtime/test_sticky.py::test_release_and_text_do_not_run_into_each_other",),
     ),
     Fault(
         "a key that one experiment accepted opens all of them",
@@ -2250,7 +2276,7 @@ FAULTS = (
             Edit(ENDPOINT, "self._keys, self._callers = keys, {}", "self._keys = keys"),
         ),
         (
-            "service/test_many_experiments.py::"
+            "service/http/test_many_experiments.py::"
             "test_a_key_opens_no_other_experiment_and_not_the_server",
         ),
     ),
@@ -2373,7 +2399,7 @@ FAULTS = (
                 "chosen, lambda _, offered: self._draws.random(offered))[0]",
             ),
         ),
-        ("service/test_offers.py::test_a_ranking_moves_no_draw_of_anybody_else",),
+        ("service/runtime/test_offers.py::test_a_ranking_moves_no_draw_of_anybody_else",),
     ),
     Fault(
         "rankings that are numbered when somebody asks",
@@ -2511,7 +2537,7 @@ FAULTS = (
         "a database that is set back together with its anchor is noticed",
         (Edit(WORKER, "if head is not None and not book.holds(*head):", "if False:"),),
         (
-            "service/test_set_back.py::"
+            "service/runtime/test_set_back.py::"
             "test_an_anchor_that_cannot_be_read_or_was_set_back_is_reported",
         ),
     ),
@@ -2524,7 +2550,7 @@ FAULTS = (
             ),
         ),
         (
-            "service/test_set_back.py::test_the_clock_writes_nothing_to_a_database_that_was_set_back",
+            "service/runtime/test_set_back.py::test_the_clock_writes_nothing_to_a_database_that_was_set_back",
         ),
     ),
     Fault(
@@ -2532,7 +2558,7 @@ FAULTS = (
         "a restore that was cut short is served",
         (Edit(WORKER, "if not _committed(connection, book.pending):", "if True:"),),
         (
-            "service/test_set_back.py::"
+            "service/runtime/test_set_back.py::"
             "test_a_restore_that_was_cut_short_is_no_database_that_was_set_back",
         ),
     ),
@@ -2541,7 +2567,7 @@ FAULTS = (
         "no page names a path of the environment",
         (Edit(WORKER, "self.anchor_fault = safe_name(error)", "self.anchor_fault = str(error)"),),
         (
-            "service/test_set_back.py::"
+            "service/runtime/test_set_back.py::"
             "test_an_anchor_that_cannot_be_read_or_was_set_back_is_reported",
         ),
     ),
@@ -2555,20 +2581,22 @@ FAULTS = (
                 "isinstance(state, WorkerState) else",
             ),
         ),
-        ("service/test_set_back.py::test_an_operator_reads_what_is_wrong_and_what_to_do",),
+        ("service/runtime/test_set_back.py::test_an_operator_reads_what_is_wrong_and_what_to_do",),
     ),
     Fault(
         "a deadline that ends the next fit",
         "a fit in time is not ended",
         (Edit(FIT_PROCESS, "                timer.cancel()\n", ""),),
-        ("service/test_fit_process.py::test_a_fit_in_time_is_not_ended_and_one_that_is_late_is",),
+        (
+            "service/runtime/test_fit_process.py::test_a_fit_in_time_is_not_ended_and_one_that_is_late_is",
+        ),
     ),
     Fault(
         "a late fit that is called a failure",
         "an operator reads that a fit did not end in time",
         (Edit(FIT_PROCESS, "            self.late = True\n", ""),),
         (
-            "service/test_fit_process.py::test_a_fit_that_hangs_is_ended_and_made_again_and_charged_once",
+            "service/runtime/test_fit_process.py::test_a_fit_that_hangs_is_ended_and_made_again_and_charged_once",
         ),
     ),
     Fault(
@@ -2591,7 +2619,9 @@ FAULTS = (
         "a lock of an earlier version stays open to others",
         "nobody else can keep a service from its start",
         (Edit(FILE_LOCK, "            os.fchmod(file.fileno(), 0o600)\n", "            pass\n"),),
-        ("service/test_secrets.py::test_no_file_of_a_served_experiment_is_open_to_others",),
+        (
+            "service/secrets/test_vault_and_ids.py::test_no_file_of_a_served_experiment_is_open_to_others",
+        ),
     ),
     Fault(
         "wrong keys without a limit where valid ones have none",
@@ -2610,7 +2640,7 @@ FAULTS = (
                 "        self._log, self._rate = log, RateLimit(PER_SECOND if limited else 0)",
             ),
         ),
-        ("service/test_http.py::test_a_wrong_key_is_refused",),
+        ("service/http/test_http.py::test_a_wrong_key_is_refused",),
     ),
     Fault(
         "a full disk that asks for a backup",

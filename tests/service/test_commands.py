@@ -128,7 +128,7 @@ def test_faults_of_storage_are_told_in_one_line(here, capsys):
     for path in (here / "vault", here / "vault" / "mac.key"):
         mode = path.stat().st_mode & 0o777
         path.chmod(0o755)
-        assert "vault must be closed" in told_in_one_line(capsys, "serve")
+        assert "vault must be readable by its owner" in told_in_one_line(capsys, "serve")
         path.chmod(mode)
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))

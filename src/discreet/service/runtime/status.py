@@ -188,9 +188,7 @@ def _sentences(state: WorkerState, live: list[BatchState], now: float, ended: bo
             f"An operator chose document {state.alias} to be served instead of the newest."
         )
     if state.anchor_beside:
-        sentences.append(
-            "The anchor is in the folder of the files that it protects: move it to another disk."
-        )
+        sentences.append("The anchor is in the folder that it protects: move it to another disk.")
     return sentences
 
 

@@ -1,4 +1,4 @@
-"""Many batches under way: each has its slots, its policy and its window, and leaves in order."""
+"""Batches under way: slots, leases, policy, window and order of release."""
 
 import asyncio
 import json
@@ -7,6 +7,8 @@ import pytest
 
 from discreet.service.runtime import fit_process
 from discreet.service.runtime import upkeep as upkeep_module
+from discreet.service.runtime.leased_slots import LeasedSlots
+from discreet.service.runtime.service import Service
 from discreet.service.storage.batches import SlotRequest
 from service.conftest import running, windows_end
 from service.ui.visitor import Visitor
@@ -240,3 +242,94 @@ def test_the_status_page_shows_the_oldest_and_the_open_batch(settings, play):
         json.dumps(status)
 
     play(chosen, scenario)
+
+
+async def take_slots(service, count):
+    return [await service.decisions.decide("caller", [0.3, -0.2]) for _ in range(count)]
+
+
+async def crash(_):
+    """A process that is killed gives nothing back."""
+
+
+def test_slots_lost_with_a_process_are_void_and_never_used_again(settings, play, monkeypatch):
+    chosen = settings(plan={"first_batch": 64}, window=60, lease=16)
+    monkeypatch.setattr(LeasedSlots, "give_back", crash)
+
+    async def first(service):
+        return [each.decision for each in await take_slots(service, 3)]
+
+    before = play(chosen, first)
+    later = play(chosen, first)
+    assert not set(before) & set(later)
+    taken = play(chosen, lambda service: service.status())["batches"][0]["taken"]
+    assert taken == 16 + 12  # two leases, the second from what was left
+
+
+def slots_of(service):
+    state = service.state
+    return state.read(
+        lambda c: [row[0] for row in c.execute("SELECT slot FROM records ORDER BY slot").fetchall()]
+    )
+
+
+def test_a_clean_stop_gives_slots_back_and_each_is_used_once(settings, play):
+    chosen = settings(plan={"first_batch": 64}, window=60, lease=16)
+
+    async def two(service):
+        made = [each.decision for each in await take_slots(service, 2)]
+        assert (await service.status())["batches"][0]["taken"] > len(await slots_of(service))
+        return made
+
+    made = play(chosen, two) + play(chosen, two)
+    assert len(set(made)) == 4
+
+    async def later(service):
+        assert (await service.status())["batches"][0]["taken"] == 4
+        assert await slots_of(service) == [0, 1, 2, 3]
+        assert all([await service.decisions.observe(each, 0.5) for each in made])
+
+    play(chosen, later)
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_workers_give_back_in_any_order(settings, play, first):
+    chosen = settings(plan={"first_batch": 64}, window=60, lease=8)
+    if not chosen.postgres:
+        return  # one process serves a file
+
+    async def scenario(one):
+        other = Service(chosen)
+        await other.start(upkeep=False)
+        await take_slots(one, 2)
+        await take_slots(other, 3)
+        both = [one, other]
+        await both[first].decisions.stop()
+        state, taken = one.state, "SELECT taken FROM batches"
+        assert not (await both[first].decisions.decide("caller", [0.1, 0.2])).stored
+        await both[1 - first].decisions.stop()
+        assert (await state.read(lambda c: c.execute(taken).fetchone()[0])) == 8 + 3
+        await other.stop()
+
+    async def rest(service):
+        assert all(each.stored for each in await take_slots(service, 64 - 5))
+        assert await slots_of(service) == list(range(64))
+
+    play(chosen, scenario)
+    play(chosen, rest)
+
+
+def test_what_is_sealed_gets_no_slot_back(settings, play):
+    chosen = settings(window=60, lease=4)
+
+    async def scenario(service):
+        assert all(each.stored for each in await take_slots(service, 1))
+        lease = service.decisions._slots._lease
+        lease.free.extend([3])
+        await service.state.write(
+            lambda c: c.execute("UPDATE batches SET state = 'sealed', taken = 4") and None
+        )
+
+    play(chosen, scenario)
+    status = play(chosen, lambda service: service.status())
+    assert status["batches"][0]["taken"] == 4

@@ -427,7 +427,7 @@ def test_a_catalogue_that_begins_empty_serves_what_requests_bring(settings, play
 
 
 def test_the_file_of_the_guide_is_an_experiment(tmp_path):
-    guide = Path(__file__).parents[2] / "docs" / "service.md"
+    guide = Path(__file__).parents[3] / "docs" / "service.md"
     text = guide.read_text().split("# films.toml\n")[1].split("```")[0]
     document = tomllib.loads(text)
     document["plan"]["budget"] = PLAN["budget"]

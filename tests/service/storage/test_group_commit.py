@@ -1,16 +1,20 @@
-"""One thread commits for many databases: nothing is answered early, and none waits for another."""
+"""Group commit: shared transactions, one thread for many databases, synchronisation of files."""
 
 import asyncio
 import errno
 import os
+import platform
+import sys
 import threading
 from contextlib import closing, contextmanager
 
 import pytest
 
-from discreet.service.storage import group_commit
+from discreet.errors import NotReady
+from discreet.service.storage import file_sync, group_commit
 from discreet.service.storage.file_sync import FileSync
 from discreet.service.storage.group_commit import CommitThread, Writer
+from discreet.service.storage.locations import open_database
 from discreet.service.storage.sqlite import Sqlite
 from waiting import PATIENCE
 
@@ -228,3 +232,184 @@ def test_what_waits_for_another_program_is_done_before_the_end(made):
     assert asyncio.run(scenario(Writer(held, thread), thread)) == 1
     program.close()
     assert values(held) == [1]
+
+
+TOGETHER = sys.platform == "linux" and platform.machine() in file_sync._NUMBERS
+
+
+@pytest.fixture
+def files(tmp_path):
+    opened = [os.open(tmp_path / str(number), os.O_CREAT | os.O_RDWR) for number in range(600)]
+    for file in opened:
+        os.write(file, b"written")
+    yield opened
+    for file in opened:
+        os.close(file)
+
+
+@pytest.fixture(params=[True, False], ids=["together", "one by one"])
+def disk(request):
+    made = FileSync(together=request.param)
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 256, 257, 600])
+def test_every_file_is_answered(disk, files, count):
+    for _ in range(2):
+        assert disk.sync(files[:count]) == [None] * count
+
+
+def test_each_file_has_its_own_error(disk, files):
+    reads, writes = os.pipe()  # a pipe cannot be synced
+    closed = os.dup(files[0])
+    os.close(closed)
+    found = disk.sync([files[0], reads, files[1], closed, files[2]])
+    os.close(reads)
+    os.close(writes)
+    assert [each and each.errno for each in found] == [None, errno.EINVAL, None, errno.EBADF, None]
+    assert disk.sync(files[:3]) == [None] * 3
+
+
+def test_several_files_are_one_call(files, monkeypatch):
+    disk, alone = FileSync(), []
+    monkeypatch.setattr(file_sync, "_to_disk", alone.append)
+    assert disk.sync(files[:40]) == [None] * 40
+    assert alone == ([] if TOGETHER else files[:40])
+    disk.close()
+
+
+def test_a_machine_that_takes_one_at_a_time(files, monkeypatch):
+    monkeypatch.setattr(platform, "machine", lambda: "pdp11")
+    disk, alone = FileSync(), []
+    monkeypatch.setattr(file_sync, "_to_disk", alone.append)
+    assert disk.sync(files[:3]) == [None] * 3
+    assert alone == files[:3]
+
+
+@pytest.fixture
+def database(settings):
+    made = open_database(settings(begin=False))
+    with closing(made.connect()) as connection:
+        connection.execute("CREATE TABLE numbers (value INTEGER PRIMARY KEY)")
+    return made
+
+
+@pytest.fixture
+def settings(request, tmp_path):
+    """Settings on SQLite and on PostgreSQL, without an experiment."""
+    from discreet.service.settings import Settings
+
+    def made(*, begin):
+        assert not begin
+        kind = request.node.callspec.params["kind"]
+        name = "plain.db" if kind == "sqlite" else request.getfixturevalue("fresh_schema")
+        plan = {
+            "n_actions": 2,
+            "features": {"kind": "UnitBall", "dimension": 1},
+            "budget": {"epsilon": 1.0, "delta": 1e-6},
+        }
+        document = {"experiment": "test", "database": name, "plan": plan}
+        return Settings.from_config(document, tmp_path)
+
+    return made
+
+
+both = pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+
+
+def stored_values(database):
+    with closing(database.connect()) as connection:
+        rows = connection.execute("SELECT value FROM numbers ORDER BY value").fetchall()
+    return [row[0] for row in rows]
+
+
+class Insert:
+    """A bulk operation that notes how many items came together."""
+
+    def __init__(self):
+        self.groups = []
+
+    def __call__(self, connection, items):
+        self.groups.append(len(items))
+        for item in items:
+            connection.execute("INSERT INTO numbers VALUES (?)", (item,))
+        return [item * 10 for item in items]
+
+
+def blocked(writer):
+    """Keep the writing thread busy until the returned event is set."""
+    begun, go = threading.Event(), threading.Event()
+
+    def wait(_):
+        begun.set()
+        go.wait()
+
+    threading.Thread(target=writer.alone, args=(wait,)).start()
+    begun.wait()
+    return go
+
+
+@both
+def test_writes_that_wait_are_committed_together_and_answered_in_order(database, kind):  # noqa: ARG001
+    insert = Insert()
+
+    async def scenario(writer):
+        go = blocked(writer)
+        waiting = [writer.write(insert, number) for number in range(20)]
+        assert stored_values(database) == []
+        go.set()
+        assert await asyncio.gather(*waiting) == [number * 10 for number in range(20)]
+        assert stored_values(database) == list(range(20))  # durable when answered
+
+    with closing(Writer(database)) as writer:
+        asyncio.run(scenario(writer))
+    assert insert.groups == [20]
+
+
+@both
+def test_one_that_fails_spoils_no_other(database, kind):  # noqa: ARG001
+    insert = Insert()
+
+    async def scenario(writer):
+        go = blocked(writer)
+        waiting = [writer.write(insert, number) for number in (1, 2, 2, 3)]
+        go.set()
+        return await asyncio.gather(*waiting, return_exceptions=True)
+
+    with closing(Writer(database)) as writer:
+        outcomes = asyncio.run(scenario(writer))
+    assert [outcomes[0], outcomes[1], outcomes[3]] == [10, 20, 30]
+    assert isinstance(outcomes[2], database.lost)
+    assert stored_values(database) == [1, 2, 3]
+
+
+@both
+def test_an_operation_that_raises_leaves_nothing(database, kind):  # noqa: ARG001
+    def half(connection):
+        connection.execute("INSERT INTO numbers VALUES (1)")
+        raise ValueError("half way")
+
+    with closing(Writer(database)) as writer, pytest.raises(ValueError, match="half way"):
+        writer.run(half)
+    assert stored_values(database) == []
+
+
+@both
+def test_what_was_asked_before_the_end_is_done_and_nothing_after(database, kind):  # noqa: ARG001
+    writer = Writer(database)
+    insert = Insert()
+
+    async def scenario():
+        go = blocked(writer)
+        done = writer.write(insert, 7)
+        closing_ = asyncio.create_task(asyncio.to_thread(writer.close))
+        await asyncio.sleep(0.05)
+        go.set()
+        await closing_
+        return await done
+
+    assert asyncio.run(scenario()) == 70
+    assert stored_values(database) == [7]
+    with pytest.raises(NotReady):
+        writer.run(lambda connection: connection)

@@ -16,7 +16,7 @@ from discreet.billboard.openfeature_provider import DiscreetProvider
 from discreet.errors import ServiceError
 from waiting import PATIENCE, until
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 HERE = {"features": [0.5, 0.25]}
 
 
