@@ -1553,7 +1553,7 @@ FAULTS = (
     Fault(
         "an answer before the disk has it",
         "every decision is on the disk before its answer",
-        (Edit(COMMITS, "self._disk.sync(asked)", "[None] * len(asked)"),),
+        (Edit(COMMITS, "self._disk.sync(unsynced)", "[None] * len(unsynced)"),),
         (
             "service/storage/test_group_commit.py::"
             "test_nobody_is_answered_before_their_file_has_reached_the_disk",
@@ -1911,8 +1911,8 @@ FAULTS = (
         (
             Edit(
                 LOG_IMPORT,
-                "        people.record_slots(connection, handed)\n",
-                "        people.record_slots(connection, handed)\n"
+                "        people.record_slots(connection, slots_of_people)\n",
+                "        people.record_slots(connection, slots_of_people)\n"
                 '    connection.execute("DELETE FROM people")\n',
             ),
         ),

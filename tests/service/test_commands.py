@@ -279,7 +279,7 @@ def test_the_anchor_can_be_named(here, capsys, tmp_path_factory):
 
 
 @pytest.mark.parametrize("state", ["inside", "a file", "relative"])
-def test_an_anchor_beside_its_database_is_told_at_every_start(
+def test_an_anchor_next_to_its_database_is_reported_at_every_start(
     here, capsys, server, state, monkeypatch
 ):
     places = {"inside": here / "state", "a file": here.parent / "f", "relative": "state"}

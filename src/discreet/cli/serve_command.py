@@ -118,7 +118,7 @@ def _init(path: Path, named: str | None) -> Answer:
     from discreet.service.secrets.vault import Vault
     from discreet.service.settings import Settings
     from discreet.service.storage.database import storage_errors
-    from discreet.service.storage.locations import beside, open_database, put_anchor
+    from discreet.service.storage.locations import in_same_folder, open_database, put_anchor
 
     written = not path.exists()
     settings = Settings.of_text(EXPERIMENT_EXAMPLE, path) if written else Settings.read(path)
@@ -131,7 +131,11 @@ def _init(path: Path, named: str | None) -> Answer:
         anchor = put_anchor(settings, named)
         key = begin(settings)
     public = public_key(vault.signing)
-    kept = "beside the database: put it on another disk" if beside(settings, anchor) else "apart"
+    kept = (
+        "beside the database: put it on another disk"
+        if in_same_folder(settings, anchor)
+        else "apart"
+    )
     log = settings.plan.imported  # rows that must be there before the first decision
     size = plan_size(settings.plan)
     document = {

@@ -242,7 +242,7 @@ class Settings(HttpSettings):
 
     @property
     def postgres(self) -> bool:
-        """Whether the database is a PostgreSQL server."""
+        """True if the database is a PostgreSQL server."""
         return self.database.startswith(SCHEMES)
 
     @property

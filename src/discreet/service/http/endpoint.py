@@ -106,7 +106,7 @@ class Endpoint:
         state = self._service.state
         if state.asleep:
             await self._service.upkeep.wake()
-        state.asked = began
+        state.last_request = began
         try:
             call = Call(self._service, self._metrics, self._admitted(headers), None, path or {})
             call.headers, call.client, call.query = headers, client, query

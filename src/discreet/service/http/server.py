@@ -29,7 +29,7 @@ from discreet.service.settings import (
     read_experiment_file,
 )
 from discreet.service.storage.database import storage_errors
-from discreet.service.storage.locations import anchor_of, beside, open_database
+from discreet.service.storage.locations import anchor_of, in_same_folder, open_database
 
 LARGEST = 100_000
 """The most bytes of an experiment file, which workers get through their environment."""
@@ -52,7 +52,7 @@ def serve(config: Path, *, host: str | None, port: int | None, workers: int) -> 
     preflight(settings)
     listening = listen(host or settings.host, settings.port if port is None else port_number(port))
     anchor = anchor_of(settings).path
-    if beside(settings, anchor):
+    if in_same_folder(settings, anchor):
         told = (
             f"warning: the anchor {anchor} lies beside what it guards: the service cannot notice "
             "that a copy of the folder was put back. Keep it on another disk: anchor = '…'"

@@ -100,12 +100,12 @@ def _store(
     people, hashed = People(database, often), keyed_hash(vault.people)
     for slots in _slices(size):
         owned = [(slot, rows.users[slot]) for slot in slots]
-        handed = [
+        slots_of_people = [
             OwnedSlot(LOG_EPOCH, batch, slot, hashed(user))
             for slot, user in owned
             if user is not None
         ]
-        people.record_slots(connection, handed)
+        people.record_slots(connection, slots_of_people)
 
 
 def _sealed(sealer: Sealer, slot: int, rows: LoggedRows) -> bytes:

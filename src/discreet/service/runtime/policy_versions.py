@@ -95,15 +95,15 @@ class PolicyVersions:
         that of the control; drawn with ``u``, or at random."""
         return self._together((number, features, control, u))
 
-    def _act(self, asked: list[ToDecide]) -> list[int | Exception]:
+    def _act(self, requests: list[ToDecide]) -> list[int | Exception]:
         """Decide rows that arrived together in one call."""
-        actions: list[int | Exception] = [0] * len(asked)
-        for number in {each[0] for each in asked}:
-            places = [place for place, each in enumerate(asked) if each[0] == number]
-            rows = np.stack([asked[place][1] for place in places])
+        actions: list[int | Exception] = [0] * len(requests)
+        for number in {each[0] for each in requests}:
+            places = [place for place, each in enumerate(requests) if each[0] == number]
+            rows = np.stack([requests[place][1] for place in places])
             draws = self._draws.random((len(rows), 2))
             for row, place in enumerate(places):
-                if (u := asked[place][3]) is not None:
+                if (u := requests[place][3]) is not None:
                     draws[row] = u
             try:
                 policy, released = self.plan.played_policy, self.at(number).as_released
@@ -111,7 +111,7 @@ class PolicyVersions:
                 if self.plan.control is not None:
                     # Privacy: the policy is computed for people in the control as well, so the
                     # time of a reply does not reveal who they are. [docs/privacy/lift.md, "People"]
-                    control = np.array([asked[place][2] for place in places])
+                    control = np.array([requests[place][2] for place in places])
                     chosen = np.where(control, self._control_actions(draws), chosen)
                 made = chosen.tolist()
             except Exception as error:  # rows of other documents are still decided

@@ -55,7 +55,7 @@ async def status(state: WorkerState) -> dict[str, Any]:
         "journal": state.settings.journal,
         "window": state.settings.window,
         "settle": state.settings.settle,
-        "anchor": "beside" if state.anchor_beside else "elsewhere",
+        "anchor": "beside" if state.anchor_in_folder else "elsewhere",
         "now": now,
         "close_every": state.settings.plan.schedule.seconds,
         "batches": [shown(batch, state.settings.plan.schedule.seconds) for batch in live],
@@ -187,7 +187,7 @@ def _sentences(state: WorkerState, live: list[BatchState], now: float, ended: bo
         sentences.append(
             f"An operator chose document {state.alias} to be served instead of the newest."
         )
-    if state.anchor_beside:
+    if state.anchor_in_folder:
         sentences.append("The anchor is in the folder that it protects: move it to another disk.")
     return sentences
 

@@ -135,7 +135,7 @@ class Upkeep:
         state = self._state
         clock = state.settings.plan.close_every is not None
         ahead = any(clock or batch.state == "sealed" for batch in state.live)
-        return not ahead and time.perf_counter() - state.asked > QUIET
+        return not ahead and time.perf_counter() - state.last_request > QUIET
 
     async def wake(self) -> None:
         """Refresh before the first request after a nap, and refresh often again."""

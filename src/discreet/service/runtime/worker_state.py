@@ -35,7 +35,7 @@ from discreet.service.storage.database import Connection, Database, FileReplaced
 from discreet.service.storage.group_commit import CommitThread, Writer
 from discreet.service.storage.idempotency import RequestNames
 from discreet.service.storage.journal import Journal
-from discreet.service.storage.locations import anchor_of, beside, open_database
+from discreet.service.storage.locations import anchor_of, in_same_folder, open_database
 from discreet.service.storage.people_table import People
 
 T = TypeVar("T")
@@ -56,7 +56,7 @@ class WorkerState:
     """The file that the service was started from, if any."""
     refused: str | None = None
     """Reason why the last fit was refused, in one public word; None if it was not."""
-    asked = 0.0
+    last_request = 0.0
     """Time of the last request, by ``time.perf_counter``."""
     asleep = False
     """Whether upkeep reads the database rarely, since there are no requests. [upkeep.py]"""
@@ -78,7 +78,7 @@ class WorkerState:
         self._commits = commits if self.database.embedded else None
         self.vault = Vault(settings.place(settings.vault))
         self.anchor: Anchor = anchor_of(settings)
-        self.anchor_beside = beside(settings, self.anchor.path)
+        self.anchor_in_folder = in_same_folder(settings, self.anchor.path)
         self._book = AnchorContent()
         self.serving = PolicyVersions(settings.plan, public_key(self.vault.signing))
         self.names = RequestNames(self.database, self.vault, settings.remember)
@@ -283,7 +283,7 @@ class WorkerState:
 
     @property
     def ready(self) -> bool:
-        """Whether this worker can decide. After a refused fit the last release decides."""
+        """True if this worker can decide. After a refused fit the last release decides."""
         return not self.unready
 
     @property

@@ -49,7 +49,7 @@ class AnchorContent:
         return last if last and last.number == len(self.confirmed) else None
 
     def holds(self, number: int, digest: str) -> bool:
-        """Whether this document may have been served."""
+        """Return whether this document may have been served."""
         return number < len(self.confirmed) and self.confirmed[number].digest == digest
 
 

@@ -53,7 +53,7 @@ class BatchState:
 
     @property
     def by_clock(self) -> bool:
-        """Whether the clock ended it before all its slots were taken."""
+        """True if the clock ended the batch before all its slots were taken."""
         return self.state != "open" and self.taken < self.size
 
 

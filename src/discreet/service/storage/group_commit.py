@@ -71,9 +71,9 @@ class CommitThread:
     def _loop(self) -> None:
         while not self._closed or self._waiting:
             self._take()
-            asked, self._waiting = self._waiting, {}
-            with _paused_loop(asked):
-                tried = [(each, self._committed(each, works)) for each, works in asked.items()]
+            taken, self._waiting = self._waiting, {}
+            with _paused_loop(taken):
+                tried = [(each, self._committed(each, works)) for each, works in taken.items()]
             committed = [(writer, answers) for writer, answers in tried if answers is not None]
             deliver(self._durable(committed))
 
@@ -109,9 +109,9 @@ class CommitThread:
     def _durable(self, committed: list[tuple[Writer, Results]]) -> Results:
         """Sync the files to the disk; return the results."""
         files = {writer: writer.unsynced() for writer, _ in committed}
-        asked = [file for file in files.values() if file is not None]
+        unsynced = [file for file in files.values() if file is not None]
         errors: dict[int | None, OSError | None] = {}
-        errors.update(zip(asked, self._disk.sync(asked), strict=True))
+        errors.update(zip(unsynced, self._disk.sync(unsynced), strict=True))
         found: Results = []
         for writer, answers in committed:
             error = errors.get(files[writer])
@@ -120,15 +120,15 @@ class CommitThread:
 
 
 @contextmanager
-def _paused_loop(asked: dict[Writer, list[Work]]) -> Iterator[None]:
+def _paused_loop(taken: dict[Writer, list[Work]]) -> Iterator[None]:
     """Pause the event loop while several databases commit, which takes a millisecond.
 
     SQLite releases the interpreter lock in every call. Each time it would wait for a turn of the
     loop, and a commit would take ten times as long. [docs/performance.md, "Load on a
     service"]
     """
-    loops = {work.loop for works in asked.values() for work in works if work.loop is not None}
-    if len(asked) < 2 or len(loops) != 1:
+    loops = {work.loop for works in taken.values() for work in works if work.loop is not None}
+    if len(taken) < 2 or len(loops) != 1:
         yield
         return
     stands, go = threading.Lock(), threading.Lock()

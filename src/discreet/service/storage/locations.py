@@ -44,7 +44,7 @@ def anchor_of(settings: Settings) -> Anchor:
     return Anchor(path, settings.experiment)
 
 
-def beside(settings: Settings, path: Path) -> bool:
+def in_same_folder(settings: Settings, path: Path) -> bool:
     """Return whether a copy of the folders of settings, database and vault includes this file."""
     trees = [settings.folder, settings.place(settings.vault)]
     if not settings.postgres:
@@ -91,5 +91,5 @@ def _in_state_home(settings: Settings) -> Path | None:
         return None
     name = re.sub(r"[^A-Za-z0-9]+", "-", settings.experiment).strip("-").lower()
     folder = home / "discreet" / "anchors" / f"{name}-{secrets.token_hex(4)}"
-    usable = home.is_absolute() and not beside(settings, folder)
+    usable = home.is_absolute() and not in_same_folder(settings, folder)
     return folder / "anchor.jsonl" if usable else None
