@@ -107,7 +107,7 @@ def _read(plan: Plan, size: int, theirs: Any, name: str, *, whole: bool) -> Batc
 def installed() -> bool:
     """Whether the service, an extra of the package, is installed."""
     try:
-        import discreet.service.storage.sealed_batch
+        import discreet.service.runtime.fit_process
         import discreet.service.storage.sqlite  # noqa: F401
     except ImportError:
         return False

@@ -14,8 +14,16 @@ import numpy as np
 
 from discreet.billboard.chain import Chain
 from discreet.billboard.signing import public_key
-from discreet.service.secrets.decision_ids import TOKEN, DecisionIds
-from discreet.service.secrets.sealing import LOSS, ROW, WHOLE, DecisionRow, Sealer, unpack_loss
+from discreet.service.secrets.sealing import (
+    LOSS,
+    ROW,
+    TOKEN,
+    WHOLE,
+    DecisionIds,
+    DecisionRow,
+    Sealer,
+    unpack_loss,
+)
 from discreet.service.storage import document_table as documents
 from service.attack.harness import call, context
 

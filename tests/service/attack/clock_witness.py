@@ -3,7 +3,7 @@
 import json
 import math
 
-from discreet.service.secrets.decision_ids import DecisionIds
+from discreet.service.secrets.sealing import DecisionIds
 from service.attack import witness
 
 COLUMNS = "epoch, id, taken, size, state, opened, sealed"

@@ -9,8 +9,7 @@ import json
 import math
 from collections import Counter, defaultdict
 
-from discreet.service.secrets.decision_ids import DecisionIds
-from discreet.service.secrets.sealing import Sealer
+from discreet.service.secrets.sealing import DecisionIds, Sealer
 from discreet.service.storage.sealed_batch import read_batch
 
 SHARE, ALONE = 0.25, 2

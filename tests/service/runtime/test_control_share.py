@@ -14,8 +14,7 @@ from discreet.plan import Plan
 from discreet.policies.one_row import by_arrays
 from discreet.service.runtime import lifecycle
 from discreet.service.runtime.policy_versions import PolicyVersions
-from discreet.service.secrets.decision_ids import DecisionIds
-from discreet.service.secrets.sealing import Sealer
+from discreet.service.secrets.sealing import DecisionIds, Sealer
 from discreet.service.secrets.vault import Vault
 from discreet.service.storage.batches import control_positions, slot_in_control
 from discreet.service.storage.journal import Journal

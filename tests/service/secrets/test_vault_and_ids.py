@@ -11,8 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from discreet.errors import InvalidInput, UnknownDecision
-from discreet.service.secrets.decision_ids import TOKEN, DecisionId, DecisionIds
-from discreet.service.secrets.sealing import LOSS, ROW, DecisionRow, Sealer, pack_loss, unpack_loss
+from discreet.service.secrets.sealing import (
+    LOSS,
+    ROW,
+    TOKEN,
+    DecisionId,
+    DecisionIds,
+    DecisionRow,
+    Sealer,
+    pack_loss,
+    unpack_loss,
+)
 from discreet.service.secrets.vault import NAMES, Vault
 from discreet.service.storage import sqlite
 from discreet.service.storage.sqlite import Clock, Sqlite

@@ -14,7 +14,7 @@ from discreet.errors import DecisionClosed, NotReady, StateClaimed
 from discreet.privacy import events
 from discreet.privacy.accounting import epsilon
 from discreet.service.runtime import fit_process, lifecycle, release_transaction
-from discreet.service.secrets.decision_ids import TICKET, TOKEN, WRITTEN, DecisionIds
+from discreet.service.secrets.sealing import TICKET, TOKEN, WRITTEN, DecisionIds
 from discreet.service.secrets.vault import NAMES, Vault
 from discreet.service.settings import Settings
 from discreet.service.storage import document_table, journal

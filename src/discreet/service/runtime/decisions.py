@@ -30,18 +30,8 @@ from discreet.service.runtime.requests import (
     features_of_many,
 )
 from discreet.service.runtime.worker_state import WorkerState
-from discreet.service.secrets import decision_ids
-from discreet.service.secrets.decision_ids import DecisionId
-from discreet.service.secrets.sealing import (
-    ACTIVATION,
-    LOSS,
-    REPLY,
-    ROW,
-    WHOLE,
-    DecisionRow,
-    Sealer,
-    pack_loss,
-)
+from discreet.service.secrets import sealing
+from discreet.service.secrets.sealing import DecisionId, DecisionRow, Sealer, pack_loss
 from discreet.service.storage.batches import Lease, slot_in_control
 from discreet.service.storage.journal import (
     KEPT,
@@ -71,7 +61,7 @@ class WorkerDecisions:
     def __init__(self, state: WorkerState) -> None:
         self.state = state
         self.settings, self.plan = state.settings, state.settings.plan
-        self._ids = decision_ids.DecisionIds(state.vault.mac)
+        self._ids = sealing.DecisionIds(state.vault.mac)
         self._slots = LeasedSlots(state)
         self.owners = RequestOwners(self.plan, state.vault)
         self._offered = OfferedActions(state)
@@ -181,9 +171,11 @@ class WorkerDecisions:
         except InvalidInput:  # only the next batch has the offered actions
             self._slots.put_back(lease, slot)
             raise
-        sealed = sealer.seal(ROW, slot, DecisionRow(choice.row, choice.block, deferred).pack())
+        sealed = sealer.seal(
+            sealing.ROW, slot, DecisionRow(choice.row, choice.block, deferred).pack()
+        )
         written = self.settings.journal == "decide"
-        kind, token = (decision_ids.WRITTEN, b"") if written else (decision_ids.TOKEN, sealed)
+        kind, token = (sealing.WRITTEN, b"") if written else (sealing.TOKEN, sealed)
         id = DecisionId(kind, *place, lease.nonce, token)
         decision = _reply(self._ids.write(id), choice, release, True)
         if not written and named is None and owner is None:
@@ -192,7 +184,7 @@ class WorkerDecisions:
         # count is on the disk. [docs/privacy/service.md, "Users"]
         item = _decided(place, sealed if written else None, lease, owner)
         if named is not None:
-            reply = sealer.seal(REPLY, slot, json.dumps(asdict(decision)).encode())
+            reply = sealer.seal(sealing.REPLY, slot, json.dumps(asdict(decision)).encode())
             later = state.names.hashed(place[:2], named.request)
             item = item._replace(named=named, reply=reply, later=later)
         outcome = await state.writer.write(state.journal.decide, item)
@@ -236,7 +228,7 @@ class WorkerDecisions:
         # [docs/privacy/service.md, "Requests that are sent again"]
         packed = None
         if isinstance(known, EarlierItem) and (sealer := self._sealer(known.epoch, known.batch)):
-            packed = sealer.open(REPLY, known.slot, known.payload)
+            packed = sealer.open(sealing.REPLY, known.slot, known.payload)
         if packed is None:  # the reply is deleted, or will be: its key is destroyed
             raise ServiceError(
                 "Idempotency-Key must be new, or of a request in a batch under way; that batch "
@@ -264,7 +256,7 @@ class WorkerDecisions:
             release = state.served(lease.release)
             u = sticky_draw(state.vault.draws, sticky, release)
             token, shown = self._control_ticket(self._in_control(owner, place), lease.release, u)
-            id = self._ids.write(DecisionId(decision_ids.TICKET, *place, lease.nonce, token))
+            id = self._ids.write(DecisionId(sealing.TICKET, *place, lease.nonce, token))
             return TicketReply(id, release, True, shown, u)
         release = state.served()
         u = sticky_draw(state.vault.draws, sticky, release)
@@ -297,23 +289,23 @@ class WorkerDecisions:
         """
         self.state.refuse_set_back()
         id, loss = self._ids.read(decision), self.plan.outcome.loss_of(value)
-        if id.kind == decision_ids.UNSTORED:
+        if id.kind == sealing.UNSTORED:
             return False
-        with_record, word = id.kind == decision_ids.TICKET, self.plan.outcome.word
+        with_record, word = id.kind == sealing.TICKET, self.plan.outcome.word
         if (context is not None) != with_record or (action is not None) != with_record:
             raise InvalidInput(
                 f"context and action must come with the {word} of a ticket, and with no other; "
                 "this request differs. Send both for a ticket, and neither for a decision."
             )
         sealer = self._open_sealer(id)
-        kind, packed = LOSS, pack_loss(loss)
-        if id.kind == decision_ids.TOKEN:
-            row = sealer.open(ROW, id.slot, id.token)
+        kind, packed = sealing.LOSS, pack_loss(loss)
+        if id.kind == sealing.TOKEN:
+            row = sealer.open(sealing.ROW, id.slot, id.token)
             if row is None:  # another key sealed it
                 raise batch_over()
-            kind, packed = WHOLE, row + packed
+            kind, packed = sealing.WHOLE, row + packed
         elif with_record:
-            kind, packed = WHOLE, self._record(id, context, action) + packed
+            kind, packed = sealing.WHOLE, self._record(id, context, action) + packed
         await self._store(id, kind, packed, sealer)
         step("observe:before-answer")
         return True
@@ -344,11 +336,11 @@ class WorkerDecisions:
         """Record that a deferred decision was shown; False if the decision took no slot."""
         self.state.refuse_set_back()
         id = self._ids.read(decision)
-        if id.kind == decision_ids.UNSTORED:
+        if id.kind == sealing.UNSTORED:
             return False
         sealer = self._open_sealer(id)
-        if id.kind == decision_ids.WRITTEN:  # without a written row, a slot without a loss is void
-            await self._store(id, ACTIVATION, b"", sealer)
+        if id.kind == sealing.WRITTEN:  # without a written row, a slot without a loss is void
+            await self._store(id, sealing.ACTIVATION, b"", sealer)
         return True
 
     async def _store(self, id: DecisionId, kind: int, packed: bytes, sealer: Sealer) -> None:
