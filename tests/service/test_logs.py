@@ -1,4 +1,4 @@
-"""What the log tells: events of the catalogue, who did what, repeated failures once."""
+"""Log lines: events of the catalogue, ids of keys, and repeated failures as a count."""
 
 import json
 import logging

@@ -1,4 +1,4 @@
-"""What clients were told, and whether the database agrees with it."""
+"""Replies that clients received, compared with the database."""
 
 import itertools
 import json

@@ -1,4 +1,4 @@
-"""Who changed what and when, and how many decisions each hour had: both are stored for good."""
+"""History of the experiment: changes, and decisions per hour."""
 
 from contextlib import closing
 

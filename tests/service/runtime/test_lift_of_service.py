@@ -1,4 +1,4 @@
-"""What a control share tells: both parts pay, and everybody can compare them."""
+"""Lift of a service with a control share: both parts are charged and can be compared."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""What requests are offered, and actions that join and leave, in a running service."""
+"""Offered actions, and actions that join and leave, in a running service."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""What a fit returns is believed only if plan, chain and ledger say the same."""
+"""Checks of a fit against plan, chain and ledger."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""What was published is witnessed outside the database: no reader is ahead of it, no restore is."""
+"""Anchor: documents are confirmed outside the database before they are served."""
 
 import asyncio
 import json
