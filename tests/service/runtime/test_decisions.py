@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from discreet.errors import DecisionClosed, InvalidInput, LossConflict, UnknownDecision
-from discreet.service.runtime.status import ENDED
+from discreet.service.runtime.status import PLAN_ENDED
 from service.conftest import windows_end
 
 HERE = [0.3, -0.2]
@@ -246,7 +246,7 @@ def test_the_horizon_ends_the_experiment(settings, play, released):
         await fill(service, 4)
         await released(service)
         status = await service.status()
-        assert (status["ended"], ENDED in status["text"]) == (True, True)
+        assert (status["ended"], PLAN_ENDED in status["text"]) == (True, True)
         return await fill(service, 2)
 
     over = play(settings(plan={"horizon": 10}), scenario)  # batches of 4 and 6; the last unfitted

@@ -116,7 +116,7 @@ def test_a_restored_registry_adds_what_it_lacks_to_everybody(
     play(chosen, one_by_one(released, (16, 32), seen, user=user))
     assert counted == ([1, 0, 0] if user == "ann" else [1, 1, 0])
     text = play(chosen, fill_nothing)["text"]
-    assert "lacked 1 release, which everybody counts as having entered: at most 2 more" in text
+    assert "lacked 1 release, which every user counts as having entered: at most 2 more" in text
 
 
 def test_a_second_restore_charges_what_the_first_one_knew(settings, play, released, monkeypatch):
