@@ -73,7 +73,7 @@ def test_what_cannot_be_adopted_stays(single, many, monkeypatch, tmp_path):
     with pytest.raises(InvalidInput, match="name must be new"):
         many.held.adopt(folder / "welcome.toml", "taken")
     monkeypatch.setenv("DISCREET_VAULT", str(folder / "vault"))
-    with pytest.raises(InvalidInput, match="the environment says it"):
+    with pytest.raises(InvalidInput, match="the environment has it"):
         many.held.adopt(folder / "welcome.toml", "a")
     monkeypatch.delenv("DISCREET_VAULT")
     (folder / "kept/anchor.jsonl").rename(folder / "elsewhere")
