@@ -297,7 +297,7 @@ def test_an_anchor_that_cannot_be_read_or_was_set_back_is_reported(settings, pla
         away.rename(anchor)
         await service.state.refresh()
         assert service.state.anchor_fault is None
-        assert "nchor" not in (await service.status())["text"].replace("The anchor is in the folder", "")
+        assert "nchor" not in (await service.status())["text"].replace("The anchor is", "")
 
     play(chosen, scenario)
 
