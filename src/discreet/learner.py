@@ -186,7 +186,7 @@ class Learner:
                 )
             if self.plan.releases == "automatic":
                 self._store.release_ready(self._fit, coming=len(features))
-            self._store.heed_the_clock()  # once: control and slots are of one moment
+            self._store.seal_by_clock()  # once: control and slots are of one moment
             released = self._store.released
             u = self._draws.random((len(features), 2))
             chosen, control = offers.sample(policy, released, u), None

@@ -19,8 +19,8 @@ BATCH = "rows/batch.py"
 BATCHES = "service/storage/batches.py"
 CALIBRATION = "privacy/calibration.py"
 CHAIN = "client/chain.py"
-CHECKS = "service/runtime/release_checks.py"
-COMMITS = "service/storage/commit_thread.py"
+CHECKS = "service/runtime/release_transaction.py"
+COMMITS = "service/storage/group_commit.py"
 DEAREST = "privacy/dearest.py"
 DECISIONS = "service/runtime/decisions.py"
 DOOR = "private_release.py"
@@ -55,7 +55,7 @@ OFFERED = "service/runtime/offered_actions.py"
 OFFERS = "offers.py"
 OFFER_READER = "offer_reader.py"
 OUTCOME = "outcome.py"
-OWNERS = "service/runtime/request_owners.py"
+OWNERS = "service/runtime/requests.py"
 PAGES = "service/ui/page_frame.py"
 PEOPLE = "rows/people_counts.py"
 PEOPLE_TABLE = "service/storage/people_table.py"
@@ -88,8 +88,8 @@ SERVICE = "service/runtime/service.py"
 SLOTS = "rows/batch_slots.py"
 SQLITE = "service/storage/sqlite.py"
 STATISTICS = "releases/statistics.py"
-STICKY = "service/runtime/sticky_draws.py"
-STORAGE_FAULTS = "service/storage/faults.py"
+STICKY = "service/runtime/policy_versions.py"
+STORAGE_FAULTS = "service/storage/database.py"
 STORE = "rows/memory_store.py"
 TRANSACTION = "service/runtime/release_transaction.py"
 UPKEEP = "service/runtime/upkeep.py"
@@ -360,7 +360,7 @@ FAULTS = (
                 "    if plan.participation is not None and size < 64:\n",
             ),
         ),
-        ("service/test_people.py::test_the_audit_asks_the_service",),
+        ("service/runtime/test_people.py::test_the_audit_asks_the_service",),
         ("default-plan", "exact"),
     ),
     # Noise: further ways to lose it.
@@ -1342,7 +1342,7 @@ FAULTS = (
                 "        opened, closed = tick(self._every, batch.opened, heard, now)",
             ),
         ),
-        ("service/test_clock_batches.py::test_who_answered_moves_no_slot_and_no_close",),
+        ("service/runtime/test_clock_batches.py::test_who_answered_moves_no_slot_and_no_close",),
     ),
     Fault(
         "a service that fits slots that nobody took",
@@ -1356,7 +1356,7 @@ FAULTS = (
             Edit(CHECKS, "release.records == batch.taken", "release.records == batch.size"),
         ),
         (
-            "service/test_clock_batches.py::"
+            "service/runtime/test_clock_batches.py::"
             "test_upkeep_ends_a_batch_though_nobody_asks_and_releases_what_was_taken",
         ),
     ),
@@ -1370,7 +1370,7 @@ FAULTS = (
                 "actions = np.zeros(size, dtype=np.int64)",
             ),
         ),
-        ("service/test_clock_batches.py::test_untaken_and_unused_slots_have_no_loss",),
+        ("service/runtime/test_clock_batches.py::test_untaken_and_unused_slots_have_no_loss",),
     ),
     Fault(
         "a service that releases an empty batch",
@@ -1382,14 +1382,14 @@ FAULTS = (
                 "tick(self._every, batch.opened, 1, now)",
             ),
         ),
-        ("service/test_clock_batches.py::test_an_empty_batch_goes_on_to_the_next_tick",),
+        ("service/runtime/test_clock_batches.py::test_an_empty_batch_goes_on_to_the_next_tick",),
     ),
     Fault(
         "a worker that hands out slots of a batch that the clock ended",
         "every decision has a whole window for its loss",
         (Edit(WORKER, "return not ended and not self.over", "return not self.over"),),
         (
-            "service/test_clock_batches.py::"
+            "service/runtime/test_clock_batches.py::"
             "test_slots_that_a_worker_holds_are_taken_and_no_longer_handed_out",
         ),
     ),
@@ -1457,7 +1457,7 @@ FAULTS = (
         "a service whose registry forgets on restart",
         "a person is in at most M batches, whatever is restarted",
         (Edit(OWNERS, "keyed_hash(vault.people)", "keyed_hash(__import__('os').urandom(32))"),),
-        ("service/test_people.py::test_counts_outlive_the_process",),
+        ("service/runtime/test_people.py::test_counts_outlive_the_process",),
     ),
     Fault(
         "a service that counts k per day",
@@ -1469,13 +1469,13 @@ FAULTS = (
                 "return int(__import__('time').time()) // 86_400",
             ),
         ),
-        ("service/test_people.py::test_k_is_counted_by_batch_and_not_by_day",),
+        ("service/runtime/test_people.py::test_k_is_counted_by_batch_and_not_by_day",),
     ),
     Fault(
         "a service that counts k once and for all",
         "k is counted by batch",
         (Edit(PEOPLE_TABLE, "return self.epoch << 32 | self.batch", "return 1"),),
-        ("service/test_people.py::test_a_new_batch_allows_new_records",),
+        ("service/runtime/test_people.py::test_a_new_batch_allows_new_records",),
     ),
     Fault(
         "a service where an answer counts, not a slot",
@@ -1490,7 +1490,7 @@ FAULTS = (
                 "            self._people.answered(connection, {item[:3] for item in items})\n",
             ),
         ),
-        ("service/test_people.py::test_a_slot_counts_whether_or_not_it_is_answered",),
+        ("service/runtime/test_people.py::test_a_slot_counts_whether_or_not_it_is_answered",),
     ),
     Fault(
         "a service whose replies differ for void slots",
@@ -1510,13 +1510,15 @@ FAULTS = (
                 "        if outcome is KEPT:\n",
             ),
         ),
-        ("service/test_people.py::test_replies_are_the_same_for_void_slots",),
+        ("service/runtime/test_people.py::test_replies_are_the_same_for_void_slots",),
     ),
     Fault(
         "a restore that adds nothing to anybody",
         "a registry from a backup errs on the safe side",
         (Edit(LIFECYCLE, "missed = missed + ?", "missed = missed + 0 * ?"),),
-        ("service/test_anchor.py::test_a_restored_registry_adds_what_it_lacks_to_everybody",),
+        (
+            "service/storage/test_anchor.py::test_a_restored_registry_adds_what_it_lacks_to_everybody",
+        ),
     ),
     Fault(
         "a restore that adds to known people alone",
@@ -1528,7 +1530,9 @@ FAULTS = (
                 "count._replace(entered=count.entered + missed * (count.entered > 0))",
             ),
         ),
-        ("service/test_anchor.py::test_a_restored_registry_adds_what_it_lacks_to_everybody",),
+        (
+            "service/storage/test_anchor.py::test_a_restored_registry_adds_what_it_lacks_to_everybody",
+        ),
     ),
     Fault(
         "a count that is written after the reply",
@@ -1543,14 +1547,14 @@ FAULTS = (
                 "        outcome = await state.writer.write(state.journal.decide, item)\n",
             ),
         ),
-        ("service/test_people.py::test_the_count_is_on_the_disk_when_the_reply_is_there",),
+        ("service/runtime/test_people.py::test_the_count_is_on_the_disk_when_the_reply_is_there",),
     ),
     Fault(
         "an answer before the disk has it",
         "every decision is on the disk before its answer",
-        (Edit(COMMITS, "self._disk.sync(asked)", "[None] * len(asked)"),),
+        (Edit(COMMITS, "self._disk.sync(unsynced)", "[None] * len(unsynced)"),),
         (
-            "service/test_commit_thread.py::"
+            "service/storage/test_group_commit.py::"
             "test_nobody_is_answered_before_their_file_has_reached_the_disk",
         ),
     ),
@@ -1559,7 +1563,7 @@ FAULTS = (
         "what is published survives a power cut, so no batch is released twice",
         (Edit(SQLITE, '"FULL" if synced else "NORMAL"', '"NORMAL"'),),
         (
-            "service/test_commit_thread.py::"
+            "service/storage/test_group_commit.py::"
             "test_what_others_may_publish_is_durable_before_they_see_it",
         ),
     ),
@@ -1567,13 +1571,13 @@ FAULTS = (
         "a person who may return to an older batch",
         "at most k records of a batch are one person's, with several workers too",
         (Edit(PEOPLE, "counts = last <= batch and entered", "counts = entered"),),
-        ("service/test_people.py::test_the_table_is_the_rule",),
+        ("service/runtime/test_people.py::test_the_table_is_the_rule",),
     ),
     Fault(
         "erased people are forgotten",
         "erased means used up",
         (Edit(PEOPLE_TABLE, "*Count(self._most.batches))]", "*Count())]"),),
-        ("service/test_people.py::test_erased_means_used_up",),
+        ("service/runtime/test_people.py::test_erased_means_used_up",),
     ),
     # The edges: units, forks, and the service.
     Fault(
@@ -1616,19 +1620,21 @@ FAULTS = (
                 "",
             ),
         ),
-        ("service/test_verifying.py::test_a_wrong_release_is_dropped",),
+        ("service/runtime/test_verifying.py::test_a_wrong_release_is_dropped",),
     ),
     Fault(
         "the event of a fit is believed",
         "a release carries the noise that was paid for",
         (Edit(CHECKS, '"event": release.event == ledger.entries[-1].event', '"event": True'),),
-        ("service/test_verifying.py::test_a_wrong_release_is_dropped",),
+        ("service/runtime/test_verifying.py::test_a_wrong_release_is_dropped",),
     ),
     Fault(
         "a restore charges nothing",
         "the ledger states what was published",
         (Edit(LIFECYCLE, "charged = _charge_lost(anchor, connection)", "charged: list[int] = []"),),
-        ("service/test_anchor.py::test_a_restore_charges_a_user_for_what_the_backup_lacks",),
+        (
+            "service/storage/test_anchor.py::test_a_restore_charges_a_user_for_what_the_backup_lacks",
+        ),
     ),
     Fault(
         "documents are served before the anchor confirms them",
@@ -1640,7 +1646,9 @@ FAULTS = (
                 "pass",
             ),
         ),
-        ("service/test_anchor.py::test_what_is_committed_and_not_confirmed_is_shown_nowhere",),
+        (
+            "service/storage/test_anchor.py::test_what_is_committed_and_not_confirmed_is_shown_nowhere",
+        ),
     ),
     Fault(
         "ids of a lease that the database does not know",
@@ -1653,7 +1661,7 @@ FAULTS = (
                 "    found = {each for each in leases if each[:2] in live or not rows}",
             ),
         ),
-        ("service/test_anchor.py::test_ids_of_a_lost_lease_reach_nobody_elses_slot",),
+        ("service/storage/test_anchor.py::test_ids_of_a_lost_lease_reach_nobody_elses_slot",),
     ),
     Fault(
         "decisions and answers share a rate limit",
@@ -1665,7 +1673,7 @@ FAULTS = (
                 'self._rate.take("all", caller, own)',
             ),
         ),
-        ("service/test_http.py::test_nobodys_answer_takes_a_slot_from_another",),
+        ("service/http/test_http.py::test_nobodys_answer_takes_a_slot_from_another",),
     ),
     Fault(
         "names of requests leave with their batch",
@@ -1674,7 +1682,9 @@ FAULTS = (
             Edit(JOURNAL, "    remember(connection, (epoch, batch))\n", ""),
             Edit(JOURNAL, "    remember(connection, (epoch, batch), slots)\n", ""),
         ),
-        ("service/test_names.py::test_after_the_release_it_is_refused_and_counts_once",),
+        (
+            "service/storage/test_idempotency.py::test_after_the_release_it_is_refused_and_counts_once",
+        ),
     ),
     Fault(
         "headers without a bound",
@@ -1817,8 +1827,8 @@ FAULTS = (
             ),
         ),
         (
-            "service/test_control_share.py::test_a_request_that_is_sent_again_stays_where_it_was",
-            "service/test_control_share.py::test_slots_of_the_control_play_its_action",
+            "service/runtime/test_control_share.py::test_a_request_that_is_sent_again_stays_where_it_was",
+            "service/runtime/test_control_share.py::test_slots_of_the_control_play_its_action",
         ),
     ),
     Fault(
@@ -1827,14 +1837,14 @@ FAULTS = (
         (
             Edit(
                 SEALED_BATCH,
-                "return positions(plan.control, epoch, batch, size)",
+                "return control_positions(plan.control, epoch, batch, size)",
                 "burned = connection.execute(\"SELECT id FROM batches WHERE state = 'burned'\")\n"
                 "        kept = batch - len(burned.fetchall())\n"
-                "        return positions(plan.control, epoch, kept, size)",
+                "        return control_positions(plan.control, epoch, kept, size)",
             ),
         ),
         (
-            "service/test_control_share.py::test_positions_stay_after_a_restart_a_burn_and_a_restore",
+            "service/runtime/test_control_share.py::test_positions_stay_after_a_restart_a_burn_and_a_restore",
         ),
     ),
     Fault(
@@ -1843,7 +1853,7 @@ FAULTS = (
         (
             Edit(
                 SEALED_BATCH,
-                "return positions(plan.control, epoch, batch, size)",
+                "return control_positions(plan.control, epoch, batch, size)",
                 "return np.zeros(size, dtype=bool)",
             ),
             Edit(
@@ -1853,15 +1863,15 @@ FAULTS = (
             ),
         ),
         (
-            "service/test_control_share.py::test_a_fit_reads_each_slot_in_its_part",
-            "service/test_control_share.py::test_a_fit_reads_people_in_their_part",
+            "service/runtime/test_control_share.py::test_a_fit_reads_each_slot_in_its_part",
+            "service/runtime/test_control_share.py::test_a_fit_reads_people_in_their_part",
         ),
     ),
     Fault(
         "a person in another part with every request",
         "a person is in the same part of every batch",
         (Edit(OWNERS, "self._vault.control", "__import__('os').urandom(32)"),),
-        ("service/test_control_share.py::test_people_are_always_in_the_same_part",),
+        ("service/runtime/test_control_share.py::test_people_are_always_in_the_same_part",),
     ),
     Fault(
         "a service that charges the policy's part alone",
@@ -1873,7 +1883,7 @@ FAULTS = (
                 "in document_table.parts(settings.plan, batch.epoch, batch.id)[:1]:",
             ),
         ),
-        ("service/test_lift_of_service.py::test_both_parts_pay_once",),
+        ("service/runtime/test_lift_of_service.py::test_both_parts_pay_once",),
     ),
     Fault(
         "a lift that reads rows",
@@ -1881,18 +1891,18 @@ FAULTS = (
         (
             Edit(
                 SERVICE,
-                "        told = self.state.serving.chain.deciding\n",
+                "        released = self.state.serving.chain.deciding\n",
                 '        self.state.writer.run(lambda c: c.execute("SELECT * FROM answers"))\n'
-                "        told = self.state.serving.chain.deciding\n",
+                "        released = self.state.serving.chain.deciding\n",
             ),
         ),
-        ("service/test_lift_of_service.py::test_a_lift_is_read_from_releases_alone",),
+        ("service/runtime/test_lift_of_service.py::test_a_lift_is_read_from_releases_alone",),
     ),
     Fault(
         "sums of the parts that are not checked",
         "a release has the noise that its plan demands",
         (Edit(CHECKS, "if misfit_of_parts(plan.loss_sums, release):", "if False:"),),
-        ("service/test_lift_of_service.py::test_wrong_sums_of_the_parts_are_refused",),
+        ("service/runtime/test_lift_of_service.py::test_wrong_sums_of_the_parts_are_refused",),
     ),
     Fault(
         "a log that is counted as no batch of a person",
@@ -1900,24 +1910,24 @@ FAULTS = (
         (
             Edit(
                 LOG_IMPORT,
-                "        people.hand_out(connection, handed)\n",
-                "        people.hand_out(connection, handed)\n"
+                "        people.record_slots(connection, slots_of_people)\n",
+                "        people.record_slots(connection, slots_of_people)\n"
                 '    connection.execute("DELETE FROM people")\n',
             ),
         ),
-        ("service/test_import.py::test_a_person_of_the_log_enters_one_batch_less",),
+        ("service/runtime/test_log_import.py::test_a_person_of_the_log_enters_one_batch_less",),
     ),
     Fault(
         "a log that is imported again after a restore",
         "each row is fitted once",
         (Edit(LIFECYCLE, " UNION SELECT 1 FROM documents WHERE number > 0", ""),),
-        ("service/test_import.py::test_a_log_is_imported_once_and_whole",),
+        ("service/runtime/test_log_import.py::test_a_log_is_imported_once_and_whole",),
     ),
     Fault(
         "rows of a log in the control",
         "a log is in neither part",
         (Edit(SEALED_BATCH, "if of_log(plan.schedule, epoch, batch):", "if False:"),),
-        ("service/test_import.py::test_a_service_releases_a_log_as_a_learner_does",),
+        ("service/runtime/test_log_import.py::test_a_service_releases_a_log_as_a_learner_does",),
     ),
     Fault(
         "half the noise of rivals",
@@ -1980,7 +1990,9 @@ FAULTS = (
                 "            return made\n",
             ),
         ),
-        ("service/test_offers.py::test_joint_features_of_the_chosen_pair_are_stored_and_released",),
+        (
+            "service/runtime/test_offers.py::test_joint_features_of_the_chosen_pair_are_stored_and_released",
+        ),
     ),
     Fault(
         "an offer in a log line",
@@ -1992,7 +2004,9 @@ FAULTS = (
                 "        print(actions)\n        return Offer(features, actions, ranking)\n",
             ),
         ),
-        ("service/test_offers.py::test_joint_features_of_the_chosen_pair_are_stored_and_released",),
+        (
+            "service/runtime/test_offers.py::test_joint_features_of_the_chosen_pair_are_stored_and_released",
+        ),
     ),
     Fault(
         "an offer outside the catalogue accepted",
@@ -2005,16 +2019,16 @@ FAULTS = (
             ),
         ),
         (
-            "service/test_offers.py::"
+            "service/runtime/test_offers.py::"
             "test_a_bad_offer_is_refused_without_its_values_and_stores_nothing",
         ),
     ),
     Fault(
         "an error that repeats what was offered",
         "errors never hold a private value",
-        (Edit(OFFERED, "return broken if given else said", "return str(actions)"),),
+        (Edit(OFFERED, "return broken if given else text", "return str(actions)"),),
         (
-            "service/test_offers.py::"
+            "service/runtime/test_offers.py::"
             "test_a_bad_offer_is_refused_without_its_values_and_stores_nothing",
         ),
     ),
@@ -2034,7 +2048,7 @@ FAULTS = (
         "a new action in a batch that has no block for it",
         "a batch has the actions of the document that it opened after",
         (Edit(OFFERED, "if place < blocks}", "}"),),
-        ("service/test_offers.py::TestBothDatabases",),
+        ("service/runtime/test_offers.py::TestBothDatabases",),
     ),
     # What must be on the disk, and what must be gone.
     Fault(
@@ -2048,7 +2062,7 @@ FAULTS = (
                 '                _append(file, {"intent": asdict(mark)})\n',
             ),
         ),
-        ("service/test_anchor.py::test_an_intent_and_a_confirmation_are_on_the_disk",),
+        ("service/storage/test_anchor.py::test_an_intent_and_a_confirmation_are_on_the_disk",),
     ),
     Fault(
         "a confirmation that may be lost with the power",
@@ -2060,7 +2074,7 @@ FAULTS = (
                 "have died before they were on disk.\n",
             ),
         ),
-        ("service/test_anchor.py::test_an_intent_and_a_confirmation_are_on_the_disk",),
+        ("service/storage/test_anchor.py::test_an_intent_and_a_confirmation_are_on_the_disk",),
     ),
     Fault(
         "a key of a batch that may be lost with the power",
@@ -2072,7 +2086,7 @@ FAULTS = (
                 "(content)\n        file.flush()\n",
             ),
         ),
-        ("service/test_secrets.py::test_keys_are_on_the_disk_before_they_are_used",),
+        ("service/secrets/test_vault_and_ids.py::test_keys_are_on_the_disk_before_they_are_used",),
     ),
     Fault(
         "a key of a batch without a name on the disk",
@@ -2084,13 +2098,15 @@ FAULTS = (
                 "        temporary.unlink()\n",
             ),
         ),
-        ("service/test_secrets.py::test_keys_are_on_the_disk_before_they_are_used",),
+        ("service/secrets/test_vault_and_ids.py::test_keys_are_on_the_disk_before_they_are_used",),
     ),
     Fault(
         "a restore that keeps keys of batches unknown to the backup",
         "no copy of rows that a restore burned can be read",
         (Edit(TRANSACTION, "if place in over or place[0] < epoch:", "if place in over:"),),
-        ("service/test_anchor.py::test_a_restore_leaves_no_key_of_a_batch_that_it_does_not_know",),
+        (
+            "service/storage/test_anchor.py::test_a_restore_leaves_no_key_of_a_batch_that_it_does_not_know",
+        ),
     ),
     Fault(
         "a restore that keeps keys of names unknown to the backup",
@@ -2098,17 +2114,19 @@ FAULTS = (
         (
             Edit(
                 LIFECYCLE,
-                "            vault.destroy(*place, NAMES)\n",
-                "            continue\n",
+                "in remembered.fetchall()}:\n            vault.destroy(*place, NAMES)\n",
+                "in remembered.fetchall()}:\n            continue\n",
             ),
         ),
-        ("service/test_anchor.py::test_a_restore_leaves_no_key_of_a_batch_that_it_does_not_know",),
+        (
+            "service/storage/test_anchor.py::test_a_restore_leaves_no_key_of_a_batch_that_it_does_not_know",
+        ),
     ),
     Fault(
         "a second restore that forgets the first",
         "everybody counts as having entered every lost release",
         (Edit(LIFECYCLE, "missed = missed + ?", "missed = ?"),),
-        ("service/test_anchor.py::test_releases_that_two_restores_lost_add_up",),
+        ("service/storage/test_anchor.py::test_releases_that_two_restores_lost_add_up",),
     ),
     # A database that is set back while it is served.
     Fault(
@@ -2121,7 +2139,9 @@ FAULTS = (
                 "            pass\n",
             ),
         ),
-        ("service/test_set_back.py::test_another_experiment_at_the_same_address_is_refused",),
+        (
+            "service/runtime/test_set_back.py::test_another_experiment_at_the_same_address_is_refused",
+        ),
     ),
     Fault(
         "a worker that compares with what it saw itself, and not with the anchor",
@@ -2133,7 +2153,7 @@ FAULTS = (
                 "heads: list[Head] = []",
             ),
         ),
-        ("service/test_set_back.py::test_what_another_worker_confirmed_is_charged_too",),
+        ("service/runtime/test_set_back.py::test_what_another_worker_confirmed_is_charged_too",),
     ),
     Fault(
         "a set back database takes rows until somebody looks",
@@ -2146,13 +2166,17 @@ FAULTS = (
                 "        pass\n    return found",
             ),
         ),
-        ("service/test_set_back.py::test_a_database_that_is_set_back_under_a_worker_is_reported",),
+        (
+            "service/runtime/test_set_back.py::test_a_database_that_is_set_back_under_a_worker_is_reported",
+        ),
     ),
     Fault(
         "a ledger of what the database still has",
         "the ledger states what was published",
         (Edit(WORKER, "confirmed = self._read_book().confirmed", "confirmed: Any = ()"),),
-        ("service/test_set_back.py::test_a_database_that_is_set_back_under_a_worker_is_reported",),
+        (
+            "service/runtime/test_set_back.py::test_a_database_that_is_set_back_under_a_worker_is_reported",
+        ),
     ),
     Fault(
         "a file that is replaced goes on to be written",
@@ -2164,7 +2188,7 @@ FAULTS = (
                 "            connection.set_level",
             ),
         ),
-        ("service/test_set_back.py::test_a_file_that_is_replaced_under_the_service",),
+        ("service/runtime/test_set_back.py::test_a_file_that_is_replaced_under_the_service",),
     ),
     # The process that fits.
     Fault(
@@ -2175,7 +2199,7 @@ FAULTS = (
                 FIT_PROCESS,
                 "@lru_cache(maxsize=HELD)\ndef _read(terms: str)",
                 "_NAMED: dict[str, Any] = {}\n\n\n"
-                "def _read(terms: str) -> tuple[Settings, Database, Vault, Verified]:\n"
+                "def _read(terms: str) -> tuple[Settings, Database, Vault, VerifiedChain]:\n"
                 "    name = json.loads(terms)['experiment']\n"
                 "    if name not in _NAMED:\n"
                 "        _NAMED[name] = _made(terms)\n"
@@ -2183,19 +2207,21 @@ FAULTS = (
                 "def _made(terms: str)",
             ),
         ),
-        ("service/test_fit_process.py::test_experiments_of_one_name_are_two",),
+        ("service/runtime/test_fit_process.py::test_experiments_of_one_name_are_two",),
     ),
     Fault(
         "a child whose words reach the log",
         "nothing of a fit is told but its release",
         (Edit(FIT_PROCESS, "stderr=subprocess.DEVNULL,", "stderr=None,"),),
-        ("service/test_fit_process.py::test_nothing_that_a_fit_says_is_heard",),
+        ("service/runtime/test_fit_process.py::test_nothing_that_a_fit_says_is_heard",),
     ),
     Fault(
         "a fit that hangs is awaited",
         "a release is made, later if it must be",
         (Edit(FIT_PROCESS, "                timer.start()\n", ""),),
-        ("service/test_fit_process.py::test_a_fit_in_time_is_not_ended_and_one_that_is_late_is",),
+        (
+            "service/runtime/test_fit_process.py::test_a_fit_in_time_is_not_ended_and_one_that_is_late_is",
+        ),
     ),
     # What is told, and to whom.
     Fault(
@@ -2238,7 +2264,7 @@ FAULTS = (
                 'f"{release}{sticky}".encode("utf-8", "surrogatepass")',
             ),
         ),
-        ("service/test_sticky.py::test_release_and_text_do_not_run_into_each_other",),
+        ("service/runtime/test_sticky.py::test_release_and_text_do_not_run_into_each_other",),
     ),
     Fault(
         "a key that one experiment accepted opens all of them",
@@ -2249,7 +2275,7 @@ FAULTS = (
             Edit(ENDPOINT, "self._keys, self._callers = keys, {}", "self._keys = keys"),
         ),
         (
-            "service/test_many_experiments.py::"
+            "service/http/test_many_experiments.py::"
             "test_a_key_opens_no_other_experiment_and_not_the_server",
         ),
     ),
@@ -2372,7 +2398,7 @@ FAULTS = (
                 "chosen, lambda _, offered: self._draws.random(offered))[0]",
             ),
         ),
-        ("service/test_offers.py::test_a_ranking_moves_no_draw_of_anybody_else",),
+        ("service/runtime/test_offers.py::test_a_ranking_moves_no_draw_of_anybody_else",),
     ),
     Fault(
         "rankings that are numbered when somebody asks",
@@ -2510,7 +2536,7 @@ FAULTS = (
         "a database that is set back together with its anchor is noticed",
         (Edit(WORKER, "if head is not None and not book.holds(*head):", "if False:"),),
         (
-            "service/test_set_back.py::"
+            "service/runtime/test_set_back.py::"
             "test_an_anchor_that_cannot_be_read_or_was_set_back_is_reported",
         ),
     ),
@@ -2523,7 +2549,7 @@ FAULTS = (
             ),
         ),
         (
-            "service/test_set_back.py::test_the_clock_writes_nothing_to_a_database_that_was_set_back",
+            "service/runtime/test_set_back.py::test_the_clock_writes_nothing_to_a_database_that_was_set_back",
         ),
     ),
     Fault(
@@ -2531,7 +2557,7 @@ FAULTS = (
         "a restore that was cut short is served",
         (Edit(WORKER, "if not _committed(connection, book.pending):", "if True:"),),
         (
-            "service/test_set_back.py::"
+            "service/runtime/test_set_back.py::"
             "test_a_restore_that_was_cut_short_is_no_database_that_was_set_back",
         ),
     ),
@@ -2540,7 +2566,7 @@ FAULTS = (
         "no page names a path of the environment",
         (Edit(WORKER, "self.anchor_fault = safe_name(error)", "self.anchor_fault = str(error)"),),
         (
-            "service/test_set_back.py::"
+            "service/runtime/test_set_back.py::"
             "test_an_anchor_that_cannot_be_read_or_was_set_back_is_reported",
         ),
     ),
@@ -2554,20 +2580,22 @@ FAULTS = (
                 "isinstance(state, WorkerState) else",
             ),
         ),
-        ("service/test_set_back.py::test_an_operator_reads_what_is_wrong_and_what_to_do",),
+        ("service/runtime/test_set_back.py::test_an_operator_reads_what_is_wrong_and_what_to_do",),
     ),
     Fault(
         "a deadline that ends the next fit",
         "a fit in time is not ended",
         (Edit(FIT_PROCESS, "                timer.cancel()\n", ""),),
-        ("service/test_fit_process.py::test_a_fit_in_time_is_not_ended_and_one_that_is_late_is",),
+        (
+            "service/runtime/test_fit_process.py::test_a_fit_in_time_is_not_ended_and_one_that_is_late_is",
+        ),
     ),
     Fault(
         "a late fit that is called a failure",
         "an operator reads that a fit did not end in time",
         (Edit(FIT_PROCESS, "            self.late = True\n", ""),),
         (
-            "service/test_fit_process.py::test_a_fit_that_hangs_is_ended_and_made_again_and_charged_once",
+            "service/runtime/test_fit_process.py::test_a_fit_that_hangs_is_ended_and_made_again_and_charged_once",
         ),
     ),
     Fault(
@@ -2590,7 +2618,9 @@ FAULTS = (
         "a lock of an earlier version stays open to others",
         "nobody else can keep a service from its start",
         (Edit(FILE_LOCK, "            os.fchmod(file.fileno(), 0o600)\n", "            pass\n"),),
-        ("service/test_secrets.py::test_no_file_of_a_served_experiment_is_open_to_others",),
+        (
+            "service/secrets/test_vault_and_ids.py::test_no_file_of_a_served_experiment_is_open_to_others",
+        ),
     ),
     Fault(
         "wrong keys without a limit where valid ones have none",
@@ -2609,7 +2639,7 @@ FAULTS = (
                 "        self._log, self._rate = log, RateLimit(PER_SECOND if limited else 0)",
             ),
         ),
-        ("service/test_http.py::test_a_wrong_key_is_refused",),
+        ("service/http/test_http.py::test_a_wrong_key_is_refused",),
     ),
     Fault(
         "a full disk that asks for a backup",

@@ -14,12 +14,12 @@ import pytest
 
 from discreet.cli.main import main
 from discreet.releases.canonical import canonical
-from discreet.service.example import EXAMPLE
+from discreet.service.experiment_file import EXPERIMENT_EXAMPLE
 from discreet.service.runtime import lifecycle
 from discreet.service.runtime.lifecycle import begin
 from discreet.service.secrets.vault import Vault
 from discreet.service.settings import Settings
-from discreet.service.storage.anchor import Mark
+from discreet.service.storage.anchor import AnchorMark
 from discreet.service.storage.locations import anchor_of, open_database
 from service.conftest import dump
 
@@ -66,7 +66,7 @@ def test_init_writes_what_only_the_owner_may_read(here, capsys):
 
 def changed(here, name, **words):
     """The example with other words for some settings."""
-    text = EXAMPLE
+    text = EXPERIMENT_EXAMPLE
     for key, value in words.items():
         text = re.sub(rf"^{key} = \S+", f"{key} = {json.dumps(value)}", text, flags=re.MULTILINE)
     (here / name).write_text(text)
@@ -91,7 +91,7 @@ UNREACHABLE = "postgresql://me:secret@127.0.0.1:1/name"
         ({"database": UNREACHABLE}, r"database must be usable; .*Connection refused"),
         ({"database": "postgresql://me:%zz@host/name"}, "database must be usable"),
         ({"vault": "noise.db"}, "vault must be a folder"),
-        ({"vault": "open"}, r"vault must be closed to everybody .*mode 0755.* chmod -R go="),
+        ({"vault": "open"}, r"vault must be readable by its owner .*mode 0755.* chmod -R go="),
         ({"port": 70_000}, "port must be at most 65535"),
     ],
 )
@@ -118,7 +118,7 @@ def test_init_refuses_the_vault_of_another_experiment(here, capsys):
 
 
 def test_an_init_that_was_cut_short_can_be_repeated(here, capsys):
-    (here / "experiment.toml").write_text(EXAMPLE)
+    (here / "experiment.toml").write_text(EXPERIMENT_EXAMPLE)
     Vault(here / "vault").create()
     assert run(capsys, "serve", "--init")[0] == 0
 
@@ -128,7 +128,7 @@ def test_faults_of_storage_are_told_in_one_line(here, capsys):
     for path in (here / "vault", here / "vault" / "mac.key"):
         mode = path.stat().st_mode & 0o777
         path.chmod(0o755)
-        assert "vault must be closed" in told_in_one_line(capsys, "serve")
+        assert "vault must be readable by its owner" in told_in_one_line(capsys, "serve")
         path.chmod(mode)
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
@@ -167,7 +167,7 @@ def test_a_full_disk_at_a_start_asks_for_room_and_for_no_backup(capsys, monkeypa
         monkeypatch.setattr(os, "statvfs", lambda _: Used)
     told = told_in_one_line(capsys, "serve")
     assert name in told
-    assert "make room" in told
+    assert "free some space" in told
     assert "discreet restore" not in told
 
 
@@ -239,7 +239,7 @@ def test_restore_begins_a_new_epoch(here, capsys):
 def test_a_database_behind_its_anchor_is_refused_in_one_line(here, capsys):
     run(capsys, "serve", "--init")
     anchor = anchor_of(Settings.read(here / "experiment.toml"))
-    anchor.intend(Mark(1, 1, "later"))
+    anchor.intend(AnchorMark(1, 1, "later"))
     anchor.confirm([(1, "later")])
     code, _, told = run(capsys, "serve")
     assert code == 2
@@ -279,7 +279,7 @@ def test_the_anchor_can_be_named(here, capsys, tmp_path_factory):
 
 
 @pytest.mark.parametrize("state", ["inside", "a file", "relative"])
-def test_an_anchor_beside_its_database_is_told_at_every_start(
+def test_an_anchor_next_to_its_database_is_reported_at_every_start(
     here, capsys, server, state, monkeypatch
 ):
     places = {"inside": here / "state", "a file": here.parent / "f", "relative": "state"}
@@ -292,7 +292,7 @@ def test_an_anchor_beside_its_database_is_told_at_every_start(
         running = server(here)
         status = running.call("GET", "/v1/status", key=told["admin_key"])[1]
         assert status["anchor"] == "beside"
-        assert "anchor lies beside" in status["text"]
+        assert "anchor is in the folder" in status["text"]
         said = running.stop()[2]
         assert len([line for line in said.splitlines() if "lies beside" in line]) == 1
 
@@ -332,7 +332,7 @@ def test_workers_are_handed_a_file_that_an_environment_can_hold(here, capsys):
 
 
 def test_begin_returns_a_key_once(here):
-    (here / "experiment.toml").write_text(EXAMPLE)
+    (here / "experiment.toml").write_text(EXPERIMENT_EXAMPLE)
     assert begin(Settings.read(here / "experiment.toml")).startswith("dk_")
 
 

@@ -1,4 +1,4 @@
-"""What the log tells: events of the catalogue, who did what, repeated failures once."""
+"""Log lines: events of the catalogue, ids of keys, and repeated failures as a count."""
 
 import json
 import logging
@@ -54,13 +54,13 @@ def test_equal_failures_are_counted_and_not_repeated(capsys, monkeypatch):
     log.failure("upkeep failed", kind="A")
     first, other = lines_of(capsys)
     assert (first["request"], "count" in first, other["event"]) == ("0", False, "upkeep failed")
-    log.tell_counts()  # the minute is not over
+    log.write_counts()  # the minute is not over
     assert lines_of(capsys) == []
     monkeypatch.setattr(logs, "PERIOD", 0.0)
-    log.tell_counts()
+    log.write_counts()
     (counted,) = lines_of(capsys)
     assert (counted["count"], counted["route"], "request" in counted) == (4, "/v1/decide", False)
-    log.tell_counts(all=True)
+    log.write_counts(all=True)
     assert lines_of(capsys) == []
 
 
@@ -69,7 +69,7 @@ def test_failures_of_answers_have_no_number(capsys, route):
     log = Log("test")
     for _ in range(3):
         log.failure("request failed", kind="A", route=route, status=503)
-    log.tell_counts(all=True)
+    log.write_counts(all=True)
     assert [line.get("count") for line in lines_of(capsys)] == [None, None]
 
 

@@ -1,4 +1,4 @@
-"""What the file of an experiment may say, and how it is told that it may not."""
+"""Settings: experiment files, environment variables, and detection of edits."""
 
 from pathlib import Path
 
@@ -6,8 +6,9 @@ import pytest
 
 from discreet.control import Control
 from discreet.errors import InvalidInput
-from discreet.service.example import EXAMPLE
-from discreet.service.settings import Settings, differing
+from discreet.service.experiment_file import EXPERIMENT_EXAMPLE, ExperimentFile, changed_keys
+from discreet.service.settings import Settings
+from discreet.service.settings_sources import VARIABLES, from_environment
 from wording import refused
 
 PLAN = {
@@ -91,7 +92,7 @@ def test_what_cannot_be_had_is_refused(plan, changes, complaint):
 
 
 def test_an_experiment_has_a_plan():
-    with pytest.raises(InvalidInput, match=r"must have a \[plan\]"):
+    with pytest.raises(InvalidInput, match=r"must have .*\[plan\]"):
         Settings.from_config({"experiment": "test"}, Path())
 
 
@@ -127,7 +128,7 @@ def test_a_users_budget_is_for_all_that_one_contributes():
 def test_a_control_share_is_part_of_what_never_changes():
     chosen = made({"control": {"share": 0.25, "action": 1}})
     assert chosen.plan.control == Control(share=0.25, action=1)
-    assert differing(chosen.fixed, made({"control": {"share": 0.3, "action": 1}}).fixed) == [
+    assert changed_keys(chosen.fixed, made({"control": {"share": 0.3, "action": 1}}).fixed) == [
         "plan.control.share"
     ]
     with refused(InvalidInput, "control.share must leave each part a slot", "first_batch=100"):
@@ -140,7 +141,7 @@ def test_releases_follow_the_services_clock():
 
 def test_the_example_is_read_and_says_what_the_defaults_are(tmp_path):
     path = tmp_path / "experiment.toml"
-    path.write_text(EXAMPLE)
+    path.write_text(EXPERIMENT_EXAMPLE)
     settings = Settings.read(path)
     assert settings.folder == tmp_path
     assert settings.unit == made().unit == "decision"
@@ -186,5 +187,90 @@ FIELDS = [{"kind": "Number", "name": "n", "low": 0, "high": high} for high in (1
     ],
 )  # fmt: skip
 def test_differences_are_named_by_key(one, other, keys):
-    assert differing(made(**one).said, made(**other).said) == keys
-    assert differing(made(**other).said, made(**other).said) == []
+    assert changed_keys(made(**one).values, made(**other).values) == keys
+    assert changed_keys(made(**other).values, made(**other).values) == []
+
+
+SECRET = "postgresql://me:secret@host/name"
+
+
+def test_the_environment_takes_the_place_of_the_file(tmp_path, monkeypatch):
+    (tmp_path / "experiment.toml").write_text(EXPERIMENT_EXAMPLE)
+    (tmp_path / "url").write_text(f"{SECRET}\n")
+    monkeypatch.setenv("DISCREET_DATABASE_URL_FILE", str(tmp_path / "url"))
+    monkeypatch.setenv("DISCREET_PORT", "9000")
+    monkeypatch.setenv("DISCREET_ANCHOR", "/mnt/anchor.jsonl")
+    found = Settings.read(tmp_path / "experiment.toml")
+    assert (found.database, found.port, found.anchor) == (SECRET, 9000, "/mnt/anchor.jsonl")
+    assert (found.host, found.vault) == ("127.0.0.1", "vault")
+
+
+def test_every_variable_is_a_setting_and_may_be_a_file(tmp_path):
+    assert set(VARIABLES.values()) <= set(Settings.__dataclass_fields__)
+    for name, setting in VARIABLES.items():
+        (tmp_path / name).write_text(" 7 \n")
+        by_file = from_environment({f"{name}_FILE": str(tmp_path / name)})
+        assert (
+            by_file == from_environment({name: "7"}) == {setting: 7 if setting == "port" else "7"}
+        )
+    assert from_environment({"DISCREET_HOST": "", "HOME": "/"}) == {}
+
+
+@pytest.mark.parametrize(
+    ("variables", "complaint"),
+    [
+        ({"DISCREET_PORT": "secret"}, "DISCREET_PORT must be a whole number"),
+        ({"DISCREET_VAULT": "secret", "DISCREET_VAULT_FILE": "x"}, "must be given once"),
+        ({"DISCREET_DATABASE_URL_FILE": "/no/such"}, "must name a readable file; /no/such"),
+        (
+            {"DISCREET_DATABASE_URL_FILE": "/bin/ls"},
+            r"must name a readable file; .*it is not text",
+        ),
+    ],
+)
+def test_errors_repeat_no_value(variables, complaint):
+    with pytest.raises(InvalidInput, match=complaint) as error:
+        from_environment(variables)
+    assert "secret" not in str(error.value)
+
+
+EXPERIMENT = """
+experiment = "films"
+[plan]
+budget = { epsilon = 8.0, delta = 1e-5 }
+features = { kind = "UnitBall", dimension = 1 }
+[plan.actions]
+items = "items.csv"
+[plan.actions.schema]
+kind = "Schema"
+fields = [ { kind = "Number", name = "year", low = 1930, high = 2030 } ]
+"""
+ITEMS = "id,year\na,1950\nb,1990\n"
+
+
+class Told:
+    def __init__(self):
+        self.lines = []
+
+    def event(self, name, **fields):
+        self.lines.append((name, fields))
+
+
+def test_edited_items_are_told_and_told_off_again(tmp_path):
+    path, items = tmp_path / "experiment.toml", tmp_path / "items.csv"
+    path.write_text(EXPERIMENT)
+    items.write_text(ITEMS)
+    told = Told()
+    watch = ExperimentFile(path, Settings.read(path), told)
+    watch.look()
+    assert told.lines == []
+    items.write_text(ITEMS.replace("1950", "1951"))
+    watch.look()
+    watch.look()
+    assert told.lines == [("experiment file differs", {"keys": ["plan.actions.items"]})]
+    items.write_text(ITEMS)
+    watch.look()
+    assert told.lines[-1] == ("experiment file as served", {})
+    items.unlink()
+    watch.look()
+    assert told.lines[-1] == ("experiment file unreadable", {})

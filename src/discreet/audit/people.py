@@ -71,9 +71,9 @@ def one_row_each(subject: Subject) -> Finding:
 
 def _read(plan: Plan, size: int, theirs: Any, name: str, *, whole: bool) -> Batch:
     """The batch of a service in which one person answers this way and all others answer."""
-    from discreet.service.secrets.sealing import LOSS, ROW, WHOLE, Row, Sealer, pack_loss
+    from discreet.service.secrets.sealing import LOSS, ROW, WHOLE, DecisionRow, Sealer, pack_loss
     from discreet.service.storage.migrations import migrate
-    from discreet.service.storage.people_table import Handed, People
+    from discreet.service.storage.people_table import OwnedSlot, People
     from discreet.service.storage.sealed_batch import read_batch
     from discreet.service.storage.sqlite import Sqlite
 
@@ -89,8 +89,8 @@ def _read(plan: Plan, size: int, theirs: Any, name: str, *, whole: bool) -> Batc
             observed = every > 0 and turn >= first and (turn - first) % every == 0
             person = b"the same person"
             features = features * (1.0 if name == "everything" else 0.5)
-        handed.append(Handed(_EPOCH, _BATCH, slot, person))
-        row = Row(features, slot % plan.n_actions).pack()
+        handed.append(OwnedSlot(_EPOCH, _BATCH, slot, person))
+        row = DecisionRow(features, slot % plan.n_actions).pack()
         if not whole:
             records.append((slot, sealer.seal(ROW, slot, row)))
         if observed:
@@ -102,7 +102,7 @@ def _read(plan: Plan, size: int, theirs: Any, name: str, *, whole: bool) -> Batc
     try:
         migrate(database, connection)
         connection.execute("INSERT INTO experiment VALUES (1, '', '', 1, '', 0, 0, 0, 0)")
-        People(database, plan.participation).hand_out(connection, handed)
+        People(database, plan.participation).record_slots(connection, handed)
         place = f"{_EPOCH}, {_BATCH}"
         connection.executemany(
             f"INSERT INTO records (epoch, batch, slot, payload) VALUES ({place}, ?, ?)", records
@@ -119,7 +119,7 @@ def _read(plan: Plan, size: int, theirs: Any, name: str, *, whole: bool) -> Batc
 def installed() -> bool:
     """Return whether the service, an extra of the package, is installed."""
     try:
-        import discreet.service.storage.sealed_batch
+        import discreet.service.runtime.fit_process
         import discreet.service.storage.sqlite  # noqa: F401
     except ImportError:
         return False

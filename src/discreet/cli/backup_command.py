@@ -68,9 +68,9 @@ def _all(path: Path, target: Path) -> Answer:
 
 
 def _copy(database: Database, target: Path) -> None:
-    from discreet.service.storage.faults import in_one_line
+    from discreet.service.storage.database import storage_errors
 
-    with in_one_line(database):
+    with storage_errors(database):
         try:
             database.back_up(target)
         except FileExistsError:

@@ -64,12 +64,12 @@ def _folder(args: argparse.Namespace) -> ExperimentFolder:
 def new(args: argparse.Namespace) -> Answer:
     """Begin an experiment; a server that runs serves it."""
     folder = _folder(args)
-    from discreet.service.settings import text_of
+    from discreet.service.settings import read_experiment_file
 
     if args.source is None:
         begun = folder.new(args.name)
     else:
-        begun = folder.new(args.name, text_of(args.source), Path(args.source))
+        begun = folder.new(args.name, read_experiment_file(args.source), Path(args.source))
     file = folder.file(begun.name)
     lines = [
         f"experiment {begun.name!r} has begun: {file}",

@@ -141,15 +141,13 @@ def _into_service(
 ) -> Answer:
     from discreet.logged_rows import logged_rows
     from discreet.service.runtime.log_import import import_log
-    from discreet.service.storage.faults import in_one_line
+    from discreet.service.storage.database import storage_errors
     from discreet.service.storage.locations import open_database
 
     outcome = {"losses": None, "reward": None}
     outcome["losses" if word == "loss" else "reward"] = values[word]
-    rows = logged_rows(
-        settings.plan, contexts, values["action"], **outcome, user=values.get("user")
-    )
-    with in_one_line(open_database(settings)):
+    rows = logged_rows(settings.plan, contexts, values["action"], **outcome, user=values.get("user"))
+    with storage_errors(open_database(settings)):
         batches = import_log(settings, rows)
     count = len(rows.actions)
     lines = [

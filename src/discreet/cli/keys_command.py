@@ -104,9 +104,8 @@ def revoke(args: argparse.Namespace) -> Answer:
 
 @contextmanager
 def _database(args: argparse.Namespace) -> Iterator[tuple[Any, Any]]:
-    from discreet.service.server_settings import ServerSettings
-    from discreet.service.settings import Settings
-    from discreet.service.storage.faults import in_one_line
+    from discreet.service.settings import ServerSettings, Settings
+    from discreet.service.storage.database import storage_errors
     from discreet.service.storage.locations import open_database
     from discreet.service.storage.migrations import migrate
     from discreet.service.storage.sqlite import Sqlite
@@ -117,6 +116,6 @@ def _database(args: argparse.Namespace) -> Iterator[tuple[Any, Any]]:
         database = Sqlite(ServerSettings.read(args.folder).folder / "server.db")
     else:
         database = open_database(Settings.read(args.config))
-    with in_one_line(database), closing(database.connect()) as connection:
+    with storage_errors(database), closing(database.connect()) as connection:
         migrate(database, connection)
         yield database, connection

@@ -29,12 +29,12 @@ def restore(args: argparse.Namespace) -> Answer:
     """Begin a new epoch; open batches are burned."""
     from discreet.service.runtime import lifecycle
     from discreet.service.settings import Settings
-    from discreet.service.storage.faults import in_one_line
+    from discreet.service.storage.database import storage_errors
     from discreet.service.storage.locations import open_database
 
     need_extra()
     settings = Settings.read(args.config)
-    with in_one_line(open_database(settings)):
+    with storage_errors(open_database(settings)):
         made = lifecycle.restore(settings, anchor_lost=args.anchor_lost)
     lines = ["a new epoch has begun"]
     if made.burned:

@@ -93,13 +93,14 @@ def _serve_folder(args: argparse.Namespace) -> Answer:
 
 
 def _init_folder(folder: Path) -> Answer:
+    from discreet.service.experiment_file import SERVER_EXAMPLE
     from discreet.service.http.server_state import begin_server
-    from discreet.service.server_settings import EXAMPLE, SERVER_FILE
+    from discreet.service.settings import SERVER_FILE
 
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     key = begin_server(folder)
     if not (folder / SERVER_FILE).exists():
-        write(folder / SERVER_FILE, EXAMPLE)
+        write(folder / SERVER_FILE, SERVER_EXAMPLE)
     lines = [
         f"{folder} is a folder for experiments",
         f"key of the server, shown this once: {key}",
@@ -112,25 +113,29 @@ def _init_folder(folder: Path) -> Answer:
 def _init(path: Path, named: str | None) -> Answer:
     from discreet.client.signing import public_key
     from discreet.plan_size import plan_size
-    from discreet.service.example import EXAMPLE
+    from discreet.service.experiment_file import EXPERIMENT_EXAMPLE
     from discreet.service.runtime.lifecycle import begin, check_new
     from discreet.service.secrets.vault import Vault
     from discreet.service.settings import Settings
-    from discreet.service.storage.faults import in_one_line
-    from discreet.service.storage.locations import beside, open_database, put_anchor
+    from discreet.service.storage.database import storage_errors
+    from discreet.service.storage.locations import in_same_folder, open_database, put_anchor
 
     written = not path.exists()
-    settings = Settings.of_text(EXAMPLE, path) if written else Settings.read(path)
+    settings = Settings.of_text(EXPERIMENT_EXAMPLE, path) if written else Settings.read(path)
     vault = Vault(settings.place(settings.vault))
-    with in_one_line(open_database(settings)):
+    with storage_errors(open_database(settings)):
         check_new(settings)
         if written:
-            write(path, EXAMPLE)
+            write(path, EXPERIMENT_EXAMPLE)
         vault.create()
         anchor = put_anchor(settings, named)
         key = begin(settings)
     public = public_key(vault.signing)
-    kept = "beside the database: put it on another disk" if beside(settings, anchor) else "apart"
+    kept = (
+        "beside the database: put it on another disk"
+        if in_same_folder(settings, anchor)
+        else "apart"
+    )
     log = settings.plan.imported  # rows that must be there before the first decision
     size = plan_size(settings.plan)
     document = {

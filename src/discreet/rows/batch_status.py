@@ -94,7 +94,7 @@ def learner_status(store: MemoryStore, automatic: bool, heard: str) -> LearnerSt
 
     ``heard`` is what people report: losses or rewards.
     """
-    store.heed_the_clock()
+    store.seal_by_clock()
     now, schedule = store.now(), store.released.schedule
     batches = []
     for batch in store.batches:

@@ -104,7 +104,7 @@ class MemoryStore:
             self.seconds = max(self.seconds, seconds_now(self._clock))
         return Moment(self.decisions, self.seconds)
 
-    def heed_the_clock(self) -> None:
+    def seal_by_clock(self) -> None:
         """Close the open batch to slots if its time is up, and open the next one."""
         if self._every is None or not self.batches or self.batches[-1].sealed is not None:
             return
@@ -118,7 +118,7 @@ class MemoryStore:
         batch = self.batches[-1]
         batch.close_to_slots(sealed)
         self.batches = self._with_room(self.batches, batch.number, 0, sealed.seconds)
-        self.heed_the_clock()  # the new batch is empty: its clock runs from the newest tick
+        self.seal_by_clock()  # the new batch is empty: its clock runs from the newest tick
 
     def over(self, batch: BatchSlots, coming: int = 0) -> bool:
         """Whether a batch hears no more losses: somebody closed it, or its window is over when
@@ -136,7 +136,7 @@ class MemoryStore:
         Privacy: a release that waits for the last answer makes silence public.
         [docs/privacy/transcript.md, "Silence"]
         """
-        self.heed_the_clock()
+        self.seal_by_clock()
         oldest = self.batches[0] if self.batches else None
         if oldest is None or oldest.sealed is None:
             return False
@@ -175,7 +175,7 @@ class MemoryStore:
 
         Which slots are void changes nothing that is returned here or later. ``control`` (n,) says
         which decisions are of the control, where the plan has one. The clock does not tick in
-        here: whoever hands out slots asks ``heed_the_clock`` before.
+        here: whoever hands out slots asks ``seal_by_clock`` before.
         """
         rows, done, first = len(actions), 0, self.end
         if self.batches and rows < self.batches[-1].free:  # the usual call: nothing is sealed
@@ -214,7 +214,7 @@ class MemoryStore:
             ids, losses = ids[stored], losses[stored]
         if not ids.size:
             return
-        self.heed_the_clock()
+        self.seal_by_clock()
         self._refuse_unknown_or_past(ids.min(), ids.max())
         parts = []
         for batch in self.batches:
@@ -237,7 +237,7 @@ class MemoryStore:
         """``hear`` for one loss of one decision, faster, since it uses no arrays."""
         if id == -1:
             return
-        self.heed_the_clock()
+        self.seal_by_clock()
         self._refuse_unknown_or_past(id, id)
         batch = self.batches[-1]
         if id < batch.start:
@@ -256,7 +256,7 @@ class MemoryStore:
 
     def close(self) -> None:
         """Declare losses that the oldest sealed batch still lacks missing."""
-        self.heed_the_clock()
+        self.seal_by_clock()
         if not self.batches or self.batches[0].sealed is None:
             raise NotReady(
                 "batch must be sealed before it is closed; slots are still free. "

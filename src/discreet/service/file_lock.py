@@ -1,4 +1,4 @@
-"""A lock on a file: held until the block ends, and gone with the process that held it."""
+"""Lock on a file, released when the block or the process ends."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from pathlib import Path
 from discreet.errors import StateClaimed
 
 AGAIN = 0.05
-"""Seconds between two tries."""
+"""Seconds between two attempts."""
 
 
 @contextmanager
-def held(
+def locked_file(
     path: Path, refusal: str, *, create: bool = False, shared: bool = False, patience: float = 0.0
 ) -> Iterator[None]:
-    """Hold the file at ``path``; ``refusal`` is the error where another process holds it for longer
-    than ``patience`` seconds. Those who hold it ``shared`` hold it together. A file that this
-    ``create``s is closed to everybody but its owner: whoever may open it may hold it."""
+    """Lock the file at ``path``; ``refusal`` is the error if another process holds the lock for
+    longer than ``patience`` seconds. Several processes may hold a ``shared`` lock. With ``create``
+    a missing file is created, readable by its owner only: a user who may open it may lock it."""
     wanted = (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB
     end = time.monotonic() + patience
-    # A lock file of an earlier version may be open to others.
+    # A lock file of an earlier version may be readable by others.
     flags = os.O_RDWR | os.O_CREAT if create else os.O_RDONLY
     with os.fdopen(os.open(path, flags, 0o600), "rb") as file:
         if create:

@@ -10,7 +10,7 @@ _left = int(_PASS or 1)
 
 
 def step(name: str) -> None:
-    """Nothing, unless DISCREET_STEP is ``name`` (or ``name@7``, its seventh pass): then kill -9."""
+    """Kill this process if DISCREET_STEP is ``name`` (or ``name@7``, at the seventh pass)."""
     global _left
     if name != _NAME:
         return

@@ -1,4 +1,4 @@
-"""One line of JSON per event of a fixed list; no field of it can hold data of people."""
+"""Log of one JSON line per event. Events and fields are a fixed list without personal data."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ are ids of API keys, ``kind`` is the safe name of an error, ``keys`` are names o
 PERIOD = 60.0
 """Seconds in which equal failures are counted and not repeated."""
 UNCOUNTED = ("/v1/observe", "/v1/observe:batch", "/v1/activate")
-"""Routes whose number of requests tells how many people answered: also failures of these are told,
-and not counted."""
+"""Routes whose number of requests reveals how many people answered: their failures are logged, but
+not counted."""
 
 
 class Log:
@@ -58,7 +58,7 @@ class Log:
         self._counted: dict[tuple[Any, ...], tuple[float, int, dict[str, Any]]] = {}
 
     def event(self, name: str, **fields: Any) -> None:
-        """One line of JSON on standard error."""
+        """Write one line of JSON to standard error."""
         unknown = set(fields) - set(EVENTS[name])
         if unknown:
             raise TypeError(f"a log line of {name!r} has no field {sorted(unknown)}")
@@ -73,7 +73,7 @@ class Log:
             print(json.dumps(line), file=sys.stderr, flush=True)
 
     def failure(self, name: str, request: str | None = None, **fields: Any) -> None:
-        """The first failure of a kind at once; equal ones within a period in one line, counted."""
+        """Log the first failure of a kind at once, and equal ones within a period as a count."""
         same = (name, *sorted(fields.items()))
         with self._counting:
             known = self._counted.get(same)
@@ -83,11 +83,11 @@ class Log:
                 return
             self._counted[same] = (now, 0, fields)
         if known is not None and known[1]:
-            self._tell_count(name, known[1], fields)
+            self._write_count(name, known[1], fields)
         self.event(name, **fields, **({} if request is None else {"request": request}))
 
-    def tell_counts(self, *, all: bool = False) -> None:
-        """Write down what was counted in periods that are over; ``all`` at the end."""
+    def write_counts(self, *, all: bool = False) -> None:
+        """Log the counts of periods that are over; with ``all`` also of those that are not."""
         with self._counting:
             now = time.monotonic()
             over = {
@@ -99,16 +99,16 @@ class Log:
                 del self._counted[same]
         for (name, *_), (_, count, fields) in over.items():
             if count:
-                self._tell_count(name, count, fields)
+                self._write_count(name, count, fields)
 
-    def _tell_count(self, name: str, count: int, fields: dict[str, Any]) -> None:
+    def _write_count(self, name: str, count: int, fields: dict[str, Any]) -> None:
         counted = {} if fields.get("route") in UNCOUNTED else {"count": count}
         self.event(name, **fields, **counted)
 
 
 class ServerMessages(logging.Handler):
-    """What the HTTP server itself reports: where it came from, never its text, which may quote a
-    request."""
+    """Handler for messages of the HTTP server: logs their origin, never their text, which may quote
+    a request."""
 
     def __init__(self, log: Log) -> None:
         super().__init__(logging.WARNING)
@@ -121,7 +121,7 @@ class ServerMessages(logging.Handler):
         self._log.failure("server trouble", kind=kind)
 
     def install(self) -> None:
-        """Take the place of uvicorn's own handlers."""
+        """Replace the handlers of uvicorn."""
         for name in ("uvicorn", "uvicorn.error", "uvicorn.access", "asyncio"):
             logger = logging.getLogger(name)
             logger.handlers, logger.propagate = [], False

@@ -1,11 +1,18 @@
-"""Everything that ``experiment.toml`` says: the plan, and how it is served."""
+"""Settings of an experiment (``experiment.toml``) and of a server with a folder of experiments.
+
+A folder has ``server.toml``, ``experiments/NAME/experiment.toml`` and, for archived experiments,
+``archive/NAME/experiment.toml``. An experiment in a folder takes the settings of the HTTP server
+from ``server.toml``; an experiment that is served alone has them in its own file.
+"""
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from discreet.action_names import action_index, action_name
 from discreet.client.documents import refuse_unevaluated
@@ -14,43 +21,150 @@ from discreet.errors import InvalidInput
 from discreet.plan import Plan
 from discreet.privacy.events import REAL_ARITHMETIC, assumptions
 from discreet.releases.canonical import read_document
-from discreet.service.catalogue_file import with_items
-from discreet.service.listening import check_connections, check_origins, check_prefix, port_number
-from discreet.service.server_settings import SCHEMES, given_by_server
+from discreet.service.settings_sources import catalogue_config, from_environment
 from discreet.toml_files import parse_toml, read_text
 from discreet.validate import in_range, one_of, whole
 from discreet.window import UNITS as UNITS_OF_TIME
 from discreet.window import WAITING, seconds_of
 
+SERVER_FILE, EXPERIMENT_FILE = "server.toml", "experiment.toml"
+SERVED, ARCHIVE = "experiments", "archive"
+NOT_SERVED = "not-served"
+"""While the folder of an experiment contains this file, no server serves it: it is being created,
+moved or archived."""
+SCHEMES = ("postgresql://", "postgres://")
 PEOPLE = ("unit", "batches_per_user", "records_per_batch")
-"""What the file says about people, at its top: parts of the plan, and like it fixed for good."""
+"""Keys at the top of the file that are parts of the plan: they can never change."""
 STORING = ("online", "shadow")
 """The modes in which decisions take slots."""
 MODES = (*STORING, "frozen")
 ENDED = "ended"
-"""The mode of an experiment that an operator has ended: like frozen, and for good."""
+"""The mode of an experiment that an operator has ended: like frozen, and permanent."""
 SHORTEST = 0.01
 """Seconds of the shortest window."""
 LEAST_MEMORY = 60.0
-"""The least seconds that requests are remembered: clients try again for about a minute."""
+"""The fewest seconds that requests are remembered: clients try again for about a minute."""
 MOST_EPSILON, MOST_DELTA = 20.0, 1e-3
-"""With ε = 20 whoever reads the releases is right about one person 95 times in 100. δ bounds how
-likely everything about a person is told: above 1 in 1,000 nobody can mean it."""
+"""At ε = 20 a reader of the releases is right about one person 95 times in 100. δ bounds the
+probability that everything about a person is revealed."""
+Built = TypeVar("Built", bound="HttpSettings")
+_NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,46}[a-z0-9])?")
+_PREFIX = re.compile(r"(/[A-Za-z0-9._~-]+)*")
+_ORIGIN = re.compile(r"https?://[^/\s]+")
+
+
+def port_number(port: Any) -> int:
+    """Return a port that a server can listen on; 0 stands for any free port."""
+    if whole("port", port, 0) > 65_535:
+        raise InvalidInput(f"port must be at most 65535; got {port}. Choose one above 1023.")
+    return int(port)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
-    """One experiment as it is served; times are in seconds, or in words such as "6h".
+class HttpSettings:
+    """Settings of the HTTP server, which experiment files and ``server.toml`` share."""
+
+    folder: Path = Path()
+    host: str = "127.0.0.1"
+    port: int = 8000
+    prefix: str = ""
+    body_limit: int = 262_144
+    connections: int = 1_000
+    rate_limit: int = 10_000
+    cors_origins: tuple[str, ...] = ()
+    direct: bool = True
+
+    def __post_init__(self) -> None:
+        self._check_texts("host")
+        self._check_flags("direct")
+        port_number(self.port)
+        if not isinstance(self.prefix, str) or not _PREFIX.fullmatch(self.prefix):
+            raise InvalidInput(
+                f"prefix must be empty or a path such as '/bandit'; got {self.prefix!r}. Begin it "
+                "with a slash, and leave out the one at the end."
+            )
+        origins = self.cors_origins
+        known = isinstance(origins, tuple) and all(isinstance(each, str) for each in origins)
+        if not known or not all(each == "*" or _ORIGIN.fullmatch(each) for each in origins):
+            raise InvalidInput(
+                f"cors_origins must be a list of origins; got {origins!r}. "
+                "Write cors_origins = ['https://shop.example'], without a path."
+            )
+        whole("connections", self.connections, 1, "Connections that a worker keeps open at once.")
+        whole("body_limit", self.body_limit, 1024)
+        whole("rate_limit", self.rate_limit, 0, "Requests per second, key and kind; 0 is no limit.")
+
+    def _check_texts(self, *names: str) -> None:
+        for name in names:
+            if not isinstance(getattr(self, name), str) or not getattr(self, name):
+                raise InvalidInput(f"{name} must be text; got {getattr(self, name)!r}. Name it.")
+
+    def _check_flags(self, *names: str) -> None:
+        for name in names:
+            if not isinstance(getattr(self, name), bool):
+                raise InvalidInput(
+                    f"{name} must be true or false; got {getattr(self, name)!r}. Write one."
+                )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServerSettings(HttpSettings):
+    """Settings of a server with many experiments; the other settings are in each experiment."""
+
+    database: str | None = None
+    anchors: str | None = None
+    rate_limit: int = 1_000
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.database is not None and not self.database.startswith(SCHEMES):
+            raise InvalidInput(
+                "database of a server must be a PostgreSQL address; it is not. Write "
+                "'postgresql://user@host/name', or leave it out: each experiment has SQLite then."
+            )
+        if self.database is not None and "options=" in self.database:
+            raise InvalidInput(
+                "database of a server must have no options; it has some. Leave them out: they "
+                "select the schema of each experiment."
+            )
+
+    @classmethod
+    def read(cls, folder: str | Path) -> ServerSettings:
+        """Read the settings of a folder and of the environment."""
+        path = Path(folder).resolve() / SERVER_FILE
+        text = read_text(path, "server", f"Make it with discreet serve --folder {folder} --init.")
+        environment = from_environment(os.environ)
+        for name in ("vault", "anchor"):
+            if name in environment:
+                raise InvalidInput(
+                    f"DISCREET_{name.upper()} must be left out with a folder of experiments; it is "
+                    "set. Each experiment has its own; anchors = '…' in server.toml names a folder "
+                    "for anchors."
+                )
+        return _built(cls, parse_toml(text, path, "server") | environment, path.parent, "server")
+
+    def address(self, name: str) -> str:
+        """Return the prefix of the paths of an experiment."""
+        return f"{self.prefix}/v1/experiments/{name}"
+
+    def schema(self, name: str) -> str:
+        """Return the address of an experiment's schema in the server's database."""
+        joint = "&" if "?" in str(self.database) else "?"
+        return f"{self.database}{joint}options=-csearch_path%3D{schema_name(name)}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings(HttpSettings):
+    """Settings of one experiment; times are in seconds, or in words such as "6h".
 
     The service awaits losses for ``window`` seconds after a batch is sealed; the release is due
     ``settle`` seconds later. For ``remember`` seconds after the end of a batch a repeated
     Idempotency-Key is recognised. ``default_action`` may be given by name. With ``direct`` small
-    requests go past ASGI. [docs/decisions/0008-a-short-way-past-asgi.md]
+    requests bypass ASGI. [docs/decisions/0008-a-short-way-past-asgi.md]
     """
 
     experiment: str
     plan: Plan
-    folder: Path = Path()
     database: str = "discreet.db"
     vault: str = "vault"
     anchor: str | None = None
@@ -63,30 +177,17 @@ class Settings:
     default_action: int = 0
     public_releases: bool = False
     allow_idealised: bool = False
-    host: str = "127.0.0.1"
-    port: int = 8000
-    prefix: str = ""
-    body_limit: int = 262_144
-    connections: int = 1_000
-    rate_limit: int = 10_000
-    cors_origins: tuple[str, ...] = ()
     internal_metrics: bool = False
     lease: int = 64
-    direct: bool = True
 
     def __post_init__(self) -> None:
         if not isinstance(self.experiment, str) or not self.experiment.strip():
             raise InvalidInput(
                 f"experiment must be a name; got {self.experiment!r}. Write experiment = 'welcome'."
             )
-        for name in ("database", "vault", "host"):
-            if not isinstance(getattr(self, name), str) or not getattr(self, name):
-                raise InvalidInput(f"{name} must be text; got {getattr(self, name)!r}. Name it.")
-        for name in ("public_releases", "allow_idealised", "internal_metrics", "direct"):
-            if not isinstance(getattr(self, name), bool):
-                raise InvalidInput(
-                    f"{name} must be true or false; got {getattr(self, name)!r}. Write one."
-                )
+        super().__post_init__()
+        self._check_texts("database", "vault")
+        self._check_flags("public_releases", "allow_idealised", "internal_metrics")
         in_range(
             "window",
             self.window,
@@ -106,16 +207,10 @@ class Settings:
         one_of("waiting", self.waiting, WAITING)
         one_of("journal", self.journal, ("decide", "observe"))
         one_of("mode", self.mode, MODES)
-        port_number(self.port)
-        check_origins(self.cors_origins)
-        check_prefix(self.prefix)
-        check_connections(self.connections)
-        whole("body_limit", self.body_limit, 1024)
-        whole("rate_limit", self.rate_limit, 0, "Requests per second, key and kind; 0 is no limit.")
         whole("lease", self.lease, 1)
-        self._refuse_what_cannot_be_had()
+        self._check_plan()
 
-    def _refuse_what_cannot_be_had(self) -> None:
+    def _check_plan(self) -> None:
         plan = self.plan
         refuse_unevaluated(plan)
         if plan.n_actions:  # an empty catalogue has no default
@@ -135,7 +230,7 @@ class Settings:
             value = getattr(plan.budget, name)
             if plan.budget.private and value > most and not self.allow_idealised:
                 raise InvalidInput(
-                    f"plan.budget.{name} must be at most {most:g} to protect anybody; got "
+                    f"plan.budget.{name} must be at most {most:g} to protect people; got "
                     f"{value:g}. Choose a smaller one, or set allow_idealised = true for a test."
                 )
         ideal = REAL_ARITHMETIC in assumptions(plan.event) or not plan.budget.private
@@ -147,18 +242,18 @@ class Settings:
 
     @property
     def postgres(self) -> bool:
-        """Whether the database is a PostgreSQL server."""
+        """True if the database is a PostgreSQL server."""
         return self.database.startswith(SCHEMES)
 
     @property
     def default_name(self) -> int | str | None:
-        """The default action as people read it; None where the catalogue begins empty."""
+        """Name or number of the default action; None if the catalogue begins empty."""
         plan = self.plan
         return action_name(plan, self.default_action) if plan.n_actions else None
 
     @property
     def unit(self) -> str:
-        """What the budget protects: one decision, or all that one user contributes."""
+        """Unit of privacy: one decision, or everything that one user contributes."""
         return self.plan.unit
 
     @property
@@ -169,33 +264,33 @@ class Settings:
         return {"plan": plan, **people}
 
     @property
-    def said(self) -> dict[str, Any]:
+    def values(self) -> dict[str, Any]:
         """All settings by the keys of the file; keys that the file leaves out have defaults."""
         names = {each.name for each in fields(self)} - {"folder"}
         return {name: getattr(self, name) for name in names} | self.fixed
 
     def place(self, name: str) -> Path:
-        """A path that the file names, relative to the file."""
+        """Return a path that the file names, relative to the file."""
         return self.folder / name
 
     @classmethod
     def read(cls, path: str | Path) -> Settings:
-        """The settings of a TOML file."""
-        return cls.of_text(text_of(path), path)
+        """Read the settings of a TOML file."""
+        return cls.of_text(read_experiment_file(path), path)
 
     @classmethod
     def of_text(cls, text: str, path: str | Path) -> Settings:
-        """The settings of a TOML file that was read before."""
-        said = parse_toml(text, path, "experiment")
-        document = said | given_by_server(path, said)
-        return cls.from_config(document, Path(path).resolve().parent)
+        """Return the settings of a TOML file whose text was read before."""
+        file, written = Path(path).resolve(), parse_toml(text, path, "experiment")
+        given = written | _given_by_server(file, written.get("database"))
+        return cls.from_config(given, file.parent)
 
     @classmethod
     def from_config(cls, document: Mapping[str, Any], folder: Path) -> Settings:
-        """The settings of a mapping; unknown keys are refused by name."""
+        """Return the settings of a mapping; unknown keys are refused by name."""
         given = dict(document)
-        if "folder" in given or not isinstance(given.get("plan"), Mapping):
-            raise InvalidInput("experiment must have a [plan] and no folder. Add the table.")
+        if not isinstance(given.get("plan"), Mapping):
+            raise InvalidInput("experiment must have a table [plan]. Add the table.")
         planned = dict(given["plan"])
         for name in (*PEOPLE, "releases"):
             if name in planned:
@@ -207,57 +302,67 @@ class Settings:
         if "max_batches" in given or given.get("unit") == "user_per_batch":
             raise InvalidInput(
                 "unit must be 'decision' or 'user', and max_batches must be left out; the file "
-                "follows an older rule. Write unit = 'user', batches_per_user = 10 and "
-                "records_per_batch = 1: a person is bounded, and the experiment goes on."
+                "has the form of an older version. Write unit = 'user', batches_per_user = 10 and "
+                "records_per_batch = 1."
             )
         if "holdback" in given:
             raise InvalidInput(
                 "holdback must be left out; the file has it. Delete the line: a new experiment "
-                "compares by [plan.control], share = 0.1 and action = 0, whose losses are heard."
+                "compares by [plan.control], share = 0.1 and action = 0."
             )
         people = {name: given.pop(name) for name in PEOPLE if name in given}
         if isinstance(planned.get("prior"), str):  # the file that discreet import --public wrote
             planned["prior"] = read_document(folder / planned["prior"])
         if isinstance(planned.get("actions"), Mapping):
-            planned["actions"] = with_items(planned["actions"], folder)
+            planned["actions"] = catalogue_config(planned["actions"], folder)
         # Releases follow the public clock of the service, never the answers.
         plan = Plan.from_config(planned | people | {"releases": "on_request"})
         for name in ("window", "settle", "remember"):
             if isinstance(given.get(name), str) and given[name][-1:] in UNITS_OF_TIME:
                 given[name] = seconds_of(name, given[name])
-        if isinstance(given.get("cors_origins"), list):
-            given["cors_origins"] = tuple(given["cors_origins"])
-        return build(cls, given | {"plan": plan, "folder": folder}, "experiment", {})
+        return _built(cls, given | {"plan": plan}, folder, "experiment")
 
 
-def text_of(path: str | Path) -> str:
-    """The text of an experiment file."""
+def _built(cls: type[Built], given: Mapping[str, Any], folder: Path, where: str) -> Built:
+    if "folder" in given:
+        raise InvalidInput(f"{where} must have no folder in its file. Delete the line.")
+    values = dict(given) | {"folder": folder}
+    if isinstance(values.get("cors_origins"), list):
+        values["cors_origins"] = tuple(values["cors_origins"])
+    return build(cls, values, where, {})
+
+
+def schema_name(name: str) -> str:
+    """Return the PostgreSQL schema of an experiment."""
+    return f"experiment_{name.replace('-', '_')}"
+
+
+def experiment_name(name: str) -> str:
+    """Check a name that is used as a folder, as a part of an address and as a schema."""
+    if not _NAME.fullmatch(name):
+        raise InvalidInput(
+            f"name must be 1 to 48 small letters, digits and hyphens; got {name!r}. "
+            "Write welcome-2, for instance."
+        )
+    return name
+
+
+def _given_by_server(path: Path, own_database: Any) -> dict[str, Any]:
+    """Return the settings that replace those of an experiment file: of its server, if it is in a
+    folder of experiments, else of the environment."""
+    place = path.parent.parent
+    hosted = path.name == EXPERIMENT_FILE and place.name in (SERVED, ARCHIVE)
+    if not hosted or not (place.parent / SERVER_FILE).is_file():
+        return from_environment(os.environ)
+    server, name = ServerSettings.read(place.parent), path.parent.name
+    given: dict[str, Any] = {
+        each: getattr(server, each) for each in ("host", "port", "connections", "cors_origins")
+    }
+    if server.database and not (isinstance(own_database, str) and own_database.startswith(SCHEMES)):
+        given["database"] = server.schema(name)
+    return given | {"prefix": server.address(name)}
+
+
+def read_experiment_file(path: str | Path) -> str:
+    """Return the text of an experiment file."""
     return read_text(path, "experiment", "Make one with discreet serve --init.")
-
-
-def _with_items(table: Mapping[str, Any]) -> dict[str, Any]:
-    """A catalogue's table with its ids and rows as one value."""
-    rest = {name: table[name] for name in table if name not in ("ids", "rows")}
-    return {**rest, "items": repr((table.get("ids"), table.get("rows")))}
-
-
-def differing(one: Any, other: Any, key: str = "") -> list[str]:
-    """The keys under which two settings differ, as in "plan.budget.epsilon"; never a value."""
-    if isinstance(one, Mapping) and isinstance(other, Mapping):
-        if one.get("kind") != other.get("kind"):  # then the other keys cannot be compared
-            return [f"{key}.kind"]
-        if "rows" in one:  # of a catalogue: the file has them as items
-            one, other = _with_items(one), _with_items(other)
-        names = sorted(one.keys() | other.keys())
-        parts = [(name, one.get(name), other.get(name)) for name in names]
-    elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
-        parts = [(str(i), *pair) for i, pair in enumerate(zip(one, other, strict=True))]
-        if not any(isinstance(part, Mapping) for part in one):  # plain values count as one
-            return [] if one == other else [key]
-    else:
-        return [] if one == other else [key]
-    return [
-        found
-        for name, left, right in parts
-        for found in differing(left, right, f"{key}.{name}" if key else name)
-    ]

@@ -1,4 +1,4 @@
-"""What clients were told, and whether the database agrees with it."""
+"""Replies that clients received, compared with the database."""
 
 import itertools
 import json
@@ -14,8 +14,16 @@ import numpy as np
 
 from discreet.client.chain import Chain
 from discreet.client.signing import public_key
-from discreet.service.secrets.decision_ids import TOKEN, Ids
-from discreet.service.secrets.sealing import LOSS, ROW, WHOLE, Row, Sealer, unpack_loss
+from discreet.service.secrets.sealing import (
+    LOSS,
+    ROW,
+    TOKEN,
+    WHOLE,
+    DecisionIds,
+    DecisionRow,
+    Sealer,
+    unpack_loss,
+)
 from discreet.service.storage import document_table as documents
 from service.attack.harness import call, context
 
@@ -166,12 +174,12 @@ def check(place, account):
     rows = {name: [row for row in table if tuple(row[:2]) in live] for name, table in rows.items()}
     for epoch, batch, slot, payload in rows["records"]:
         packed = sealers[epoch, batch].open(ROW, slot, bytes(payload))
-        stored[epoch, batch, slot] = Row.unpack(packed)
+        stored[epoch, batch, slot] = DecisionRow.unpack(packed)
     for epoch, batch, slot, kind, payload in rows["answers"]:
         packed = sealers[epoch, batch].open(kind, slot, bytes(payload))
         heard[epoch, batch, slot, kind] = packed
         if kind == WHOLE:
-            stored[epoch, batch, slot] = Row.unpack(packed[:-8])
+            stored[epoch, batch, slot] = DecisionRow.unpack(packed[:-8])
     for row in stored.values():
         each = features.get(np.asarray(row.features).tobytes())
         assert each is not None, "a record that nobody sent"
@@ -182,7 +190,7 @@ def check(place, account):
 
 
 def _acknowledged(place, account, live, stored, heard):
-    ids, taken = Ids(place.vault.mac), set()
+    ids, taken = DecisionIds(place.vault.mac), set()
     mapped = place.settings.plan.features.map
     for each in account.sent:
         if each.answer is None or not each.answer["stored"]:

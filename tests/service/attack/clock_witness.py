@@ -3,7 +3,7 @@
 import json
 import math
 
-from discreet.service.secrets.decision_ids import Ids
+from discreet.service.secrets.sealing import DecisionIds
 from service.attack import witness
 
 COLUMNS = "epoch, id, taken, size, state, opened, sealed"
@@ -50,7 +50,7 @@ def check_batches(place, account):
     for epoch, batch, body in found:
         records = json.loads(bytes(body))["release"]["records"]
         assert records == ended[epoch, batch][0], "a release counts other slots than were taken"
-    ids = Ids(place.vault.mac)
+    ids = DecisionIds(place.vault.mac)
     for each in account.sent:
         if each.answer is not None and each.answer["stored"]:
             id = ids.read(each.answer["decision"])

@@ -1,4 +1,4 @@
-"""What attacks share: quick starts, and experiments on every database."""
+"""Fixtures of attacks: quick starts, and experiments on every database."""
 
 from functools import partial
 

@@ -1,4 +1,4 @@
-"""What the service must do, in a hundred lines: slots, windows, answers, releases."""
+"""Model of the service in a hundred lines: slots, windows, observations, releases."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

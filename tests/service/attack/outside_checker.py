@@ -1,4 +1,4 @@
-"""Whether what clients were told is what lies in the stores, by no code of the service.
+"""Comparison of replies with the stores, without code of the service.
 
 ``accounts`` has a dict for each experiment, with what its clients know:
 

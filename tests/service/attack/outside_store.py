@@ -1,4 +1,4 @@
-"""What lies in the files and tables of an experiment, read without any code of the service.
+"""Files and tables of an experiment, read without any code of the service.
 
 Tables by SQL, keys from their files, rows by AES-GCM, ids by their MAC; nothing is imported.
 """

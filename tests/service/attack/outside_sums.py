@@ -1,4 +1,4 @@
-"""Which rows are in a release without noise: its sums tell, by no code of the service."""
+"""Rows in a release without noise, found from its sums without code of the service."""
 
 import itertools
 import math

@@ -9,8 +9,7 @@ import json
 import math
 from collections import Counter, defaultdict
 
-from discreet.service.secrets.decision_ids import Ids
-from discreet.service.secrets.sealing import Sealer
+from discreet.service.secrets.sealing import DecisionIds, Sealer
 from discreet.service.storage.sealed_batch import read_batch
 
 SHARE, ALONE = 0.25, 2
@@ -33,7 +32,7 @@ def check_parts(place, account):
 
     Returns how many acknowledged slots played the action of the control, and how many there were.
     """
-    ids, slots, actions = Ids(place.vault.mac), {}, defaultdict(set)
+    ids, slots, actions = DecisionIds(place.vault.mac), {}, defaultdict(set)
     for each in account.sent:
         if each.answer is None or "decision" not in each.answer:
             continue

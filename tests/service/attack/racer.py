@@ -6,8 +6,8 @@ from discreet.service.runtime import fit_process
 from discreet.service.runtime.release_transaction import Publisher
 from discreet.service.runtime.worker_state import WorkerState
 from discreet.service.settings import Settings
-from discreet.service.storage.batches import Wanted
-from discreet.service.storage.writer import Writer
+from discreet.service.storage.batches import SlotRequest
+from discreet.service.storage.group_commit import Writer
 from service.forks import FORKS, started
 from waiting import PATIENCE
 
@@ -40,7 +40,7 @@ def race(config, orders, answers, harm):
 
 def leased(writer, state, most):
     """Every slot that could be had in so many leases, as (batch, slot)."""
-    found, wanted = [], Wanted(state.settings.lease)
+    found, wanted = [], SlotRequest(state.settings.lease)
     for _ in range(most):
         lease = writer.run(lambda c: state.slots.lease(c, [wanted])[0])
         if lease is None:

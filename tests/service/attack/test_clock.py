@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from discreet.service.runtime.service import Service
-from discreet.service.storage import clock
+from discreet.service.storage import sqlite
 from service.attack.harness import context
 from service.conftest import time_passes
 
@@ -35,7 +35,7 @@ class Wall:
 @pytest.fixture
 def wall(monkeypatch):
     wall = Wall()
-    monkeypatch.setattr(clock, "time", wall)
+    monkeypatch.setattr(sqlite, "time", wall)
     return wall
 
 
@@ -96,6 +96,6 @@ def test_a_clock_that_follows_the_system_is_noticed(begun, wall, monkeypatch):
     settings = begun(window=WINDOW)
     if settings.postgres:
         return  # the server's clock is the only one
-    monkeypatch.setattr(clock.Clock, "now", lambda _: wall.time())
+    monkeypatch.setattr(sqlite.Clock, "now", lambda _: wall.time())
     with pytest.raises(AssertionError, match="before its time"):
         jumped(settings, wall, 2 * WINDOW)

@@ -28,7 +28,7 @@ from discreet.errors import (
 from discreet.service.runtime import leased_slots, lifecycle
 from discreet.service.runtime.service import Service
 from discreet.service.secrets import vault
-from discreet.service.storage import clock
+from discreet.service.storage import sqlite
 from service.attack.harness import context, write_settings
 from service.attack.model import Model
 
@@ -59,7 +59,7 @@ class Life(RuleBasedStateMachine):
     )
     def begin(self, waiting, every):
         self.folder, self.hands = Path(tempfile.mkdtemp()), Hands()
-        self.honest, clock.time = (clock.time, leased_slots.TIMES), self.hands
+        self.honest, sqlite.time = (sqlite.time, leased_slots.TIMES), self.hands
         leased_slots.TIMES = 1  # one slot in a lease, however fast they are asked for
         self.loop = asyncio.new_event_loop()
         self.settings = write_settings(
@@ -90,7 +90,7 @@ class Life(RuleBasedStateMachine):
             self.run(self.service.stop())
             self.loop.run_until_complete(self.loop.shutdown_default_executor())
             self.loop.close()
-            clock.time, leased_slots.TIMES = self.honest
+            sqlite.time, leased_slots.TIMES = self.honest
             shutil.rmtree(self.folder)
 
     @rule(target=decisions, name=NAMES, number=some.integers(0, 9))

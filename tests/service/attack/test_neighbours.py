@@ -9,7 +9,7 @@ from discreet.client.chain import Chain
 from discreet.privacy.noise import SeededNoise
 from discreet.service.runtime import fit_process
 from discreet.service.runtime.service import Service
-from discreet.service.storage import clock
+from discreet.service.storage import sqlite
 from discreet.service.storage.document_table import after
 from discreet.service.storage.journal import Journal
 from discreet.window import WAITING
@@ -73,7 +73,7 @@ def history(settings, change, monkeypatch):
             await service.stop()
 
     with monkeypatch.context() as patched:
-        patched.setattr(clock, "time", arrivals)
+        patched.setattr(sqlite, "time", arrivals)
         patched.setattr(fit_process, "SecureNoise", lambda: Repeatable(7))
         patched.setattr(fit_process, "read_batch", read_batch)
         times, released = asyncio.run(run())
@@ -131,12 +131,12 @@ def test_nothing_else_changes(begun, monkeypatch, change, waiting):
 @ON_SQLITE
 @pytest.mark.parametrize("waiting", WAITING)
 def test_answers_that_move_a_release_are_noticed(begun, monkeypatch, waiting):
-    honest = Journal.hear
+    honest = Journal.observe
 
-    def hear(self, connection, items):
+    def observe(self, connection, items):
         connection.execute("UPDATE batches SET opened = opened + 1 WHERE state = 'open'")
         return honest(self, connection, items)
 
-    monkeypatch.setattr(Journal, "hear", hear)
+    monkeypatch.setattr(Journal, "observe", observe)
     with pytest.raises(AssertionError, match="times moved"):
         compare(begun, monkeypatch, "silence", waiting)

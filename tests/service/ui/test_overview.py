@@ -199,7 +199,7 @@ def test_the_page_answers_what_its_owner_asks(settings, play, released):
             while (made := await service.decisions.decide("caller", HERE)).stored:
                 await service.decisions.observe(made.decision, 0 if made.action == "none" else 50)
             await released(service)
-        await service.state.note_traffic()
+        await service.state.store_traffic()
         page = unescape((await visitor.get("/ui")).text)
         drawn = [json.loads(each) for each in re.findall(r'data-chart="(\{.*?\})"', page)]
         # So few people may be within their noise: then there is no chart of the lift.

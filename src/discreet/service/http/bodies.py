@@ -8,7 +8,7 @@ import msgspec
 
 from discreet.features.unit_ball import UnitBall
 from discreet.plan import Plan
-from discreet.service.runtime.context_features import Invalid
+from discreet.service.runtime.requests import InvalidField
 
 MOST = 1000
 """The most observations in one request."""
@@ -189,15 +189,19 @@ def parse(decoder: msgspec.json.Decoder[Any], content: bytes) -> Any:
         return decoder.decode(content)
     except msgspec.ValidationError as error:
         problem, _, place = str(error).partition(" - at `$")
-        raise Invalid(
+        raise InvalidField(
             f"body must be as the OpenAPI document says: {problem}. "
             f"{_advice(decoder.type, problem) or 'Correct it.'}",
             place.strip(".`") or None,
         ) from None
     except (msgspec.DecodeError, UnicodeDecodeError):
-        raise Invalid("body must be JSON in UTF-8; it cannot be parsed. Check it.", None) from None
+        raise InvalidField(
+            "body must be JSON in UTF-8; it cannot be parsed. Check it.", None
+        ) from None
     except RecursionError:
-        raise Invalid("body must be nearly flat; it is nested deeply. Flatten it.", None) from None
+        raise InvalidField(
+            "body must be nearly flat; it is nested deeply. Flatten it.", None
+        ) from None
 
 
 def _advice(shape: Any, problem: str) -> str | None:

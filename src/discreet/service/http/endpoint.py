@@ -22,7 +22,7 @@ from discreet.service.http.routes import PUBLIC, Route
 from discreet.service.http.tracing import Traces
 from discreet.service.runtime.service import Service
 from discreet.service.storage import api_keys
-from discreet.service.storage.faults import safe_name
+from discreet.service.storage.database import safe_name
 
 Headers = tuple[tuple[bytes, bytes], ...]
 ENCODER = msgspec.json.Encoder()
@@ -106,7 +106,7 @@ class Endpoint:
         state = self._service.state
         if state.asleep:
             await self._service.upkeep.wake()
-        state.asked = began
+        state.last_request = began
         try:
             call = Call(self._service, self._metrics, self._admitted(headers), None, path or {})
             call.headers, call.client, call.query = headers, client, query

@@ -16,10 +16,8 @@ from discreet.releases.canonical import digest_of
 from discreet.service.http.bodies import Activated, Erased, Result, Results, Stored
 from discreet.service.http.error_responses import problem_of
 from discreet.service.http.metrics import Metrics
-from discreet.service.runtime.action_changes import SHOWN, listed_actions
-from discreet.service.runtime.context_features import Invalid
-from discreet.service.runtime.replies import DecisionReply, TicketReply
-from discreet.service.runtime.service import Service
+from discreet.service.runtime.requests import DecisionReply, InvalidField, TicketReply
+from discreet.service.runtime.service import SHOWN, Service
 from discreet.service.runtime.status import actions_in_use
 
 MOST_SHOWN = 10_000
@@ -178,17 +176,17 @@ async def actions(call: Call) -> dict[str, Any]:
     asked = parse_qs(call.query.decode("latin-1"), keep_blank_values=True)
     limit = asked.get("limit", [str(SHOWN)])[-1]
     if not (limit.isascii() and limit.isdigit() and 1 <= int(limit[:9]) <= MOST_SHOWN):
-        raise Invalid(
+        raise InvalidField(
             f"limit must be a whole number from 1 to {MOST_SHOWN:,}; this one is not. "
             "Search with q, or leave limit out.",
             "limit",
         )
-    return listed_actions(call.service.state, asked.get("q", [""])[-1], int(limit))
+    return call.service.list_actions(asked.get("q", [""])[-1], int(limit))
 
 
 async def change_actions(call: Call) -> dict[str, Any]:
     await call.service.change_actions(call.body.add, call.body.remove, call.caller)
-    return listed_actions(call.service.state)
+    return call.service.list_actions()
 
 
 async def ledger(call: Call) -> dict[str, Any]:

@@ -22,8 +22,8 @@ from discreet.service.runtime.experiment_folder import ExperimentFolder
 from discreet.service.runtime.fit_process import FitChild
 from discreet.service.runtime.service import Service
 from discreet.service.settings import Settings
-from discreet.service.storage.commit_thread import CommitThread
-from discreet.service.storage.faults import safe_name
+from discreet.service.storage.database import safe_name
+from discreet.service.storage.group_commit import CommitThread
 
 LOOK = 0.5
 """Seconds between two looks at the folder."""

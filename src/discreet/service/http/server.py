@@ -16,16 +16,20 @@ import uvicorn
 from uvicorn.supervisors import Multiprocess
 
 from discreet.errors import InvalidInput
-from discreet.service.file_lock import held
+from discreet.service.file_lock import locked_file
 from discreet.service.http.server_state import ServerState
-from discreet.service.listening import port_number
 from discreet.service.logs import Log
 from discreet.service.runtime.lifecycle import PlanDiffers, check
 from discreet.service.secrets.vault import Vault
-from discreet.service.server_settings import SERVER_FILE, ServerSettings
-from discreet.service.settings import Settings, text_of
-from discreet.service.storage.faults import in_one_line
-from discreet.service.storage.locations import anchor_of, beside, open_database
+from discreet.service.settings import (
+    SERVER_FILE,
+    ServerSettings,
+    Settings,
+    port_number,
+    read_experiment_file,
+)
+from discreet.service.storage.database import storage_errors
+from discreet.service.storage.locations import anchor_of, in_same_folder, open_database
 
 LARGEST = 100_000
 """The most bytes of an experiment file, which workers get through their environment."""
@@ -33,7 +37,7 @@ LARGEST = 100_000
 
 def serve(config: Path, *, host: str | None, port: int | None, workers: int) -> None:
     """Serve until SIGTERM or Ctrl-C; requests under way are finished first."""
-    text = text_of(config)
+    text = read_experiment_file(config)
     settings = Settings.of_text(text, config)
     if workers > 1 and len(text.encode()) > LARGEST:
         raise InvalidInput(
@@ -48,7 +52,7 @@ def serve(config: Path, *, host: str | None, port: int | None, workers: int) -> 
     preflight(settings)
     listening = listen(host or settings.host, settings.port if port is None else port_number(port))
     anchor = anchor_of(settings).path
-    if beside(settings, anchor):
+    if in_same_folder(settings, anchor):
         told = (
             f"warning: the anchor {anchor} lies beside what it guards: the service cannot notice "
             "that a copy of the folder was put back. Keep it on another disk: anchor = '…'"
@@ -85,7 +89,7 @@ def _served_once(folder: Path) -> Iterator[None]:
         f"{folder} must be served by one server; another one serves it. Stop that one first, or "
         "use its --workers."
     )
-    with held(folder / SERVER_FILE, refusal):
+    with locked_file(folder / SERVER_FILE, refusal):
         yield
 
 
@@ -144,7 +148,7 @@ def preflight(settings: Settings) -> None:
     """Check everything before any process starts, so that an error is one line."""
     database, vault = open_database(settings), Vault(settings.place(settings.vault))
     vault.check()
-    faults = in_one_line(database)
+    faults = storage_errors(database)
     with faults, database.guard(), closing(database.connect()) as connection:
         try:
             check(settings, database, connection, anchor_of(settings))

@@ -1,1 +1,1 @@
-"""What runs the experiment: decisions, releases, upkeep, beginning and restoring it."""
+"""Running experiments: decisions, releases, background tasks, creation and restore."""

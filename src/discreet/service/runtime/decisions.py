@@ -1,4 +1,4 @@
-"""Decide, hand out tickets, observe, activate: what callers ask of one worker, without HTTP."""
+"""Decisions, tickets, observations and activations of one worker, without HTTP."""
 
 from __future__ import annotations
 
@@ -15,54 +15,57 @@ import numpy as np
 from discreet.action_names import action_index, action_name
 from discreet.errors import InvalidInput, ServiceError
 from discreet.rows.slot_rules import batch_over, refuse_other_loss
+from discreet.service.event_loop import SharedCalls
 from discreet.service.kill_points import step
-from discreet.service.runtime.context_features import features_of, features_of_many
 from discreet.service.runtime.leased_slots import LeasedSlots
 from discreet.service.runtime.offered_actions import Choice, Offer, OfferedActions
-from discreet.service.runtime.policy_versions import Draw
-from discreet.service.runtime.replies import DecisionReply, RankedReply, TicketReply
-from discreet.service.runtime.request_owners import Owner, RequestOwners
-from discreet.service.runtime.shared_calls import SharedCalls
-from discreet.service.runtime.sticky_draws import sticky_draw
-from discreet.service.runtime.worker_state import WorkerState
-from discreet.service.secrets import decision_ids
-from discreet.service.secrets.decision_ids import Id
-from discreet.service.secrets.sealing import (
-    ACTIVATION,
-    LOSS,
-    REPLY,
-    ROW,
-    WHOLE,
-    Row,
-    Sealer,
-    pack_loss,
+from discreet.service.runtime.policy_versions import Draw, sticky_draw
+from discreet.service.runtime.requests import (
+    DecisionReply,
+    Owner,
+    RankedReply,
+    RequestOwners,
+    TicketReply,
+    features_of,
+    features_of_many,
 )
-from discreet.service.storage.batches import Lease
-from discreet.service.storage.control_positions import slot_in_control
-from discreet.service.storage.journal import KEPT, OVER, USED, Decided, Heard, Known, Named, Used
+from discreet.service.runtime.worker_state import WorkerState
+from discreet.service.secrets import sealing
+from discreet.service.secrets.sealing import DecisionId, DecisionRow, Sealer, pack_loss
+from discreet.service.storage.batches import Lease, slot_in_control
+from discreet.service.storage.journal import (
+    KEPT,
+    OVER,
+    USED,
+    DecisionItem,
+    EarlierItem,
+    ObservationItem,
+    RequestName,
+    WriteResult,
+)
 
 TOGETHER = 0.005
 """Seconds between two evaluations while requests overlap; a single request does not wait."""
 REMEMBERED = 10_000
 """How many answers without a slot are kept in case their request is sent again."""
 _ACTION = struct.Struct(">i")
-"""In a ticket of the control: the action that its device was told to play."""
+"""In a ticket of the control: the action that its device must play."""
 
-Asked = np.ndarray[Any, Any] | Offer
-"""The features of a context to which all actions are offered, or an offer."""
+Offered = np.ndarray[Any, Any] | Offer
+"""Features of a context to which all actions are offered, or an offer."""
 
 
 class WorkerDecisions:
-    """Decisions and answers of one worker process, over the state that all workers share."""
+    """Decisions and observations of one worker process, over the state that all workers share."""
 
     def __init__(self, state: WorkerState) -> None:
         self.state = state
         self.settings, self.plan = state.settings, state.settings.plan
-        self._ids = decision_ids.Ids(state.vault.mac)
+        self._ids = sealing.DecisionIds(state.vault.mac)
         self._slots = LeasedSlots(state)
         self.owners = RequestOwners(self.plan, state.vault)
         self._offered = OfferedActions(state)
-        self._unstored: OrderedDict[Named, DecisionReply] = OrderedDict()
+        self._unstored: OrderedDict[RequestName, DecisionReply] = OrderedDict()
         self._sealers: dict[tuple[int, int], Sealer] = {}
         self._deciding = 0
         self._mapped: SharedCalls[Any, np.ndarray[Any, Any]] = SharedCalls(
@@ -84,8 +87,8 @@ class WorkerDecisions:
         ranking: bool = False,
         sticky: str | None = None,
     ) -> DecisionReply:
-        """Choose one of the ``actions`` that are offered. With journal ``decide`` the row
-        is durable when this returns, and so is the count of a user with both journals."""
+        """Choose one of the offered ``actions``. With journal ``decide`` the row is durable when
+        this returns; the count of a user's records is durable with both journals."""
         self.state.refuse_set_back()
         owner = self.owners.owner(user)
         named = None if idempotency is None else self._named(caller, idempotency)
@@ -93,7 +96,7 @@ class WorkerDecisions:
         try:
             features = await self._mapped(context)  # an invalid context takes no slot
             offer = None
-            if self._offered.concern(actions, ranking):  # an invalid offer takes no slot either
+            if self._offered.needed(actions, ranking):  # an invalid offer takes no slot either
                 offer = self._offered.read(features, actions, ranking)
             reply = await self._decide(offer or features, owner, deferred, named, sticky)
             self.state.decided += 1
@@ -103,10 +106,10 @@ class WorkerDecisions:
 
     async def _decide(
         self,
-        features: Asked,
+        features: Offered,
         owner: Owner | None,
         deferred: bool,
-        named: Named | None,
+        named: RequestName | None,
         sticky: str | None,
     ) -> DecisionReply:
         if named is not None and named in self._unstored:
@@ -127,12 +130,12 @@ class WorkerDecisions:
 
     async def _unstored_decision(
         self,
-        features: Asked,
+        features: Offered,
         owner: Owner | None,
-        named: Named | None,
+        named: RequestName | None,
         sticky: str | None,
     ) -> DecisionReply:
-        """A decision while no batch is open."""
+        """Decide without a slot, while no batch is open."""
         release, newest = self.state.served(), self.state.serving.newest
         choice = await self._choice(release, newest, features, self._in_control(owner), sticky)
         decision = _reply(self._ids.unstored(self.state.epoch), choice, release, False)
@@ -146,13 +149,13 @@ class WorkerDecisions:
         self,
         lease: Lease,
         slot: int,
-        features: Asked,
+        features: Offered,
         owner: Owner | None,
         deferred: bool,
-        named: Named | None,
+        named: RequestName | None,
         sticky: str | None,
     ) -> DecisionReply | None:
-        """A decision that takes a slot; None if the batch of the lease is over."""
+        """Decide with a slot; None if the batch of the lease is over."""
         state, sealer = self.state, self._sealer(lease.epoch, lease.batch)
         if sealer is None:
             raise ServiceError(
@@ -165,37 +168,39 @@ class WorkerDecisions:
         control = self._in_control(owner, place)
         try:
             choice = await self._choice(release, lease.release, features, control, sticky)
-        except InvalidInput:  # offered is what only the next batch has
+        except InvalidInput:  # only the next batch has the offered actions
             self._slots.put_back(lease, slot)
             raise
-        sealed = sealer.seal(ROW, slot, Row(choice.row, choice.block, deferred).pack())
+        sealed = sealer.seal(
+            sealing.ROW, slot, DecisionRow(choice.row, choice.block, deferred).pack()
+        )
         written = self.settings.journal == "decide"
-        kind, token = (decision_ids.WRITTEN, b"") if written else (decision_ids.TOKEN, sealed)
-        id = Id(kind, *place, lease.nonce, token)
+        kind, token = (sealing.WRITTEN, b"") if written else (sealing.TOKEN, sealed)
+        id = DecisionId(kind, *place, lease.nonce, token)
         decision = _reply(self._ids.write(id), choice, release, True)
         if not written and named is None and owner is None:
             return decision
-        # Privacy: a slot that counts and one that is void are answered alike, and after the count
-        # is on the disk. [docs/privacy/service.md, "Users"]
+        # Privacy: a slot that counts and one that is void are answered in the same way, after the
+        # count is on the disk. [docs/privacy/service.md, "Users"]
         item = _decided(place, sealed if written else None, lease, owner)
         if named is not None:
-            reply = sealer.seal(REPLY, slot, json.dumps(asdict(decision)).encode())
+            reply = sealer.seal(sealing.REPLY, slot, json.dumps(asdict(decision)).encode())
             later = state.names.hashed(place[:2], named.request)
             item = item._replace(named=named, reply=reply, later=later)
         outcome = await state.writer.write(state.journal.decide, item)
         step("decide:committed")
         if outcome is KEPT:
             return decision
-        if outcome is USED or isinstance(outcome, Known):
+        if outcome is USED or isinstance(outcome, EarlierItem):
             self._slots.put_back(lease, slot)  # nothing was written to this slot
             return self._repeated(outcome)
         self._slots.drop(lease)
         return None
 
     def _in_control(self, owner: Owner | None, place: tuple[int, int, int] | None = None) -> bool:
-        """Whether a decision is of the control: by its owner, or by its slot if nobody owns it.
+        """Return whether a decision is in the control: by its owner, or else by its slot.
 
-        Nothing that a person sends moves it, and neither does a request that is sent again.
+        It depends neither on the content of a request nor on repetitions.
         """
         control = self.plan.control
         if control is None or owner is not None:
@@ -203,27 +208,27 @@ class WorkerDecisions:
         return place is not None and slot_in_control(control, *place)
 
     async def _choice(
-        self, release: int, bound: int, asked: Asked, control: bool, sticky: str | None
+        self, release: int, bound: int, offered: Offered, control: bool, sticky: str | None
     ) -> Choice:
-        """The action of the policy or of the control; of neither in shadow mode.
+        """Return the action of the policy or of the control; in shadow mode the default action.
 
-        ``bound`` is the document after which the batch opened: its actions have blocks there.
+        ``bound`` is the document after which the batch opened, which fixes its actions.
         """
         u = sticky_draw(self.state.vault.draws, sticky, release)
-        if isinstance(asked, Offer):
-            return self._offered.choose(release, bound, asked, control, u)
+        if isinstance(offered, Offer):
+            return self._offered.choose(release, bound, offered, control, u)
         action = self.settings.default_action
         if self.state.mode != "shadow":
-            action = await self.state.serving.action(release, asked, control, u)
-        return Choice(asked, action, action_name(self.plan, action))
+            action = await self.state.serving.action(release, offered, control, u)
+        return Choice(offered, action, action_name(self.plan, action))
 
-    def _repeated(self, known: Known | Used) -> DecisionReply:
-        """The answer that this request received before, while its batch is under way."""
+    def _repeated(self, known: WriteResult) -> DecisionReply:
+        """Return the reply that this request received before, while its batch is under way."""
         # Privacy: a request takes one slot, however often it is sent while it is remembered.
         # [docs/privacy/service.md, "Requests that are sent again"]
         packed = None
-        if isinstance(known, Known) and (sealer := self._sealer(known.epoch, known.batch)):
-            packed = sealer.open(REPLY, known.slot, known.payload)
+        if isinstance(known, EarlierItem) and (sealer := self._sealer(known.epoch, known.batch)):
+            packed = sealer.open(sealing.REPLY, known.slot, known.payload)
         if packed is None:  # the reply is deleted, or will be: its key is destroyed
             raise ServiceError(
                 "Idempotency-Key must be new, or of a request in a batch under way; that batch "
@@ -231,8 +236,8 @@ class WorkerDecisions:
                 status=409,
                 code="idempotency_key_used",
             )
-        said = json.loads(packed)
-        return (RankedReply if "ranking" in said else DecisionReply)(**said)
+        stored = json.loads(packed)
+        return (RankedReply if "ranking" in stored else DecisionReply)(**stored)
 
     async def ticket(self, user: str | None = None, sticky: str | None = None) -> TicketReply:
         """Reserve a slot; the context comes later, with the loss."""
@@ -250,19 +255,21 @@ class WorkerDecisions:
                 step("decide:committed")
             release = state.served(lease.release)
             u = sticky_draw(state.vault.draws, sticky, release)
-            told, shown = self._told(self._in_control(owner, place), lease.release, u)
-            id = self._ids.write(Id(decision_ids.TICKET, *place, lease.nonce, told))
+            token, shown = self._control_ticket(self._in_control(owner, place), lease.release, u)
+            id = self._ids.write(DecisionId(sealing.TICKET, *place, lease.nonce, token))
             return TicketReply(id, release, True, shown, u)
         release = state.served()
         u = sticky_draw(state.vault.draws, sticky, release)
-        _, shown = self._told(self._in_control(owner), state.serving.newest, u)
+        _, shown = self._control_ticket(self._in_control(owner), state.serving.newest, u)
         return TicketReply(self._ids.unstored(state.epoch), release, False, shown, u)
 
-    def _told(self, control: bool, bound: int, u: Draw | None) -> tuple[bytes, int | str | None]:
-        """What a ticket holds and what it shows: the action of the control, if it is of it."""
+    def _control_ticket(
+        self, control: bool, bound: int, u: Draw | None
+    ) -> tuple[bytes, int | str | None]:
+        """Return token and action of a ticket; empty if it is not in the control."""
         if not control:
             return b"", None
-        if self._offered.concern(None):
+        if self._offered.needed(None):
             name: str | None = self._offered.of_control(bound, u)
             return (name or "").encode(), name
         action = self.state.serving.control_action(u)
@@ -282,73 +289,73 @@ class WorkerDecisions:
         """
         self.state.refuse_set_back()
         id, loss = self._ids.read(decision), self.plan.outcome.loss_of(value)
-        if id.kind == decision_ids.UNSTORED:
+        if id.kind == sealing.UNSTORED:
             return False
-        with_record, word = id.kind == decision_ids.TICKET, self.plan.outcome.word
+        with_record, word = id.kind == sealing.TICKET, self.plan.outcome.word
         if (context is not None) != with_record or (action is not None) != with_record:
             raise InvalidInput(
                 f"context and action must come with the {word} of a ticket, and with no other; "
                 "this request differs. Send both for a ticket, and neither for a decision."
             )
-        sealer = self._living(id)
-        kind, packed = LOSS, pack_loss(loss)
-        if id.kind == decision_ids.TOKEN:
-            row = sealer.open(ROW, id.slot, id.token)
+        sealer = self._open_sealer(id)
+        kind, packed = sealing.LOSS, pack_loss(loss)
+        if id.kind == sealing.TOKEN:
+            row = sealer.open(sealing.ROW, id.slot, id.token)
             if row is None:  # another key sealed it
                 raise batch_over()
-            kind, packed = WHOLE, row + packed
+            kind, packed = sealing.WHOLE, row + packed
         elif with_record:
-            kind, packed = WHOLE, self._record(id, context, action) + packed
-        await self._hear(id, kind, packed, sealer)
+            kind, packed = sealing.WHOLE, self._record(id, context, action) + packed
+        await self._store(id, kind, packed, sealer)
         step("observe:before-answer")
         return True
 
-    def _record(self, id: Id, context: Any, action: Any) -> bytes:
+    def _record(self, id: DecisionId, context: Any, action: Any) -> bytes:
         features = features_of(self.plan, context)
-        if self._offered.concern(None):
+        if self._offered.needed(None):
             choice = self._offered.played(self._opened_after(id), features, action)
-            told = choice.name.encode()
+            played = choice.name.encode()
         else:
-            played = action_index(self.plan, action)
-            choice, told = Choice(features, played, action), _ACTION.pack(played)
-        if id.token not in (b"", told):
+            index = action_index(self.plan, action)
+            choice, played = Choice(features, index, action), _ACTION.pack(index)
+        if id.token not in (b"", played):
             raise InvalidInput(
-                "action must be the one that the ticket names; got another. The slot is of the "
+                "action must be the one that the ticket names; got another. The slot is in the "
                 "control: play the action of its ticket, and send that one."
             )
-        return Row(choice.row, choice.block).pack()
+        return DecisionRow(choice.row, choice.block).pack()
 
-    def _opened_after(self, id: Id) -> int:
-        """The document after which the batch of an id opened."""
+    def _opened_after(self, id: DecisionId) -> int:
+        """Return the document after which the batch of an id opened."""
         for batch in self.state.live:
             if (batch.epoch, batch.id) == (id.epoch, id.batch):
                 return batch.release
         return self.state.serving.newest  # it opened after our last look
 
     async def activate(self, decision: str) -> bool:
-        """Note that a deferred decision was shown; False if the decision took no slot."""
+        """Record that a deferred decision was shown; False if the decision took no slot."""
         self.state.refuse_set_back()
         id = self._ids.read(decision)
-        if id.kind == decision_ids.UNSTORED:
+        if id.kind == sealing.UNSTORED:
             return False
-        sealer = self._living(id)
-        if id.kind == decision_ids.WRITTEN:  # without a written row, a slot without a loss is void
-            await self._hear(id, ACTIVATION, b"", sealer)
+        sealer = self._open_sealer(id)
+        if id.kind == sealing.WRITTEN:  # without a written row, a slot without a loss is void
+            await self._store(id, sealing.ACTIVATION, b"", sealer)
         return True
 
-    async def _hear(self, id: Id, kind: int, packed: bytes, sealer: Sealer) -> None:
+    async def _store(self, id: DecisionId, kind: int, packed: bytes, sealer: Sealer) -> None:
         payload = sealer.seal(kind, id.slot, packed)
-        item = Heard(id.epoch, id.batch, id.slot, kind, payload, id.lease)
-        outcome = await self.state.writer.write(self.state.journal.hear, item)
+        item = ObservationItem(id.epoch, id.batch, id.slot, kind, payload, id.lease)
+        outcome = await self.state.writer.write(self.state.journal.observe, item)
         step("observe:committed")
         if outcome is OVER:
             raise batch_over()
-        if isinstance(outcome, Known):
+        if isinstance(outcome, EarlierItem):
             same = sealer.open(kind, id.slot, outcome.payload) == packed
             refuse_other_loss(same, self.plan.outcome.word)
 
     async def stop(self) -> None:
-        """Give back slots that no request received; requests from now on take none."""
+        """Give back slots that no request received; later requests take none."""
         await self._slots.give_back()
 
     def _forget(self) -> None:
@@ -358,23 +365,23 @@ class WorkerDecisions:
             del self._sealers[place]
             self.state.vault.forget(*place)
 
-    def _living(self, id: Id) -> Sealer:
+    def _open_sealer(self, id: DecisionId) -> Sealer:
         sealer = self._sealer(id.epoch, id.batch)
         if sealer is None:
             raise batch_over()
         return sealer
 
     def _sealer(self, epoch: int, batch: int) -> Sealer | None:
-        """Seals and opens rows of a batch; None if its key was destroyed."""
+        """Return the cipher of a batch; None if its key was destroyed."""
         sealer = self._sealers.get((epoch, batch))
         if sealer is None and (key := self.state.vault.batch(epoch, batch)) is not None:
             sealer = self._sealers[epoch, batch] = Sealer(key, epoch, batch)
         return sealer
 
-    def _named(self, caller: str, key: str) -> Named:
-        """An Idempotency-Key in the scope of its API key, and a keyed hash of both."""
+    def _named(self, caller: str, key: str) -> RequestName:
+        """Return the name of a request: API key and Idempotency-Key, and their keyed hash."""
         request = f"{caller}\0{key}".encode()
-        return Named(request, hmac.digest(self.state.vault.mac, request, "sha256"))
+        return RequestName(request, hmac.digest(self.state.vault.mac, request, "sha256"))
 
 
 def _reply(id: str, choice: Choice, release: int, stored: bool) -> DecisionReply:
@@ -385,6 +392,6 @@ def _reply(id: str, choice: Choice, release: int, stored: bool) -> DecisionReply
 
 def _decided(
     place: tuple[int, int, int], row: bytes | None, lease: Lease, owner: Owner | None
-) -> Decided:
-    item = Decided(*place, row, lease.nonce)
+) -> DecisionItem:
+    item = DecisionItem(*place, row, lease.nonce)
     return item if owner is None else item._replace(person=owner.person, control=owner.control)

@@ -1,11 +1,13 @@
-"""A folder of experiments: begin one, pause, end, put away, take over; files and rows only.
+"""Folder of experiments: create, list, pause, end, archive and adopt them; files and rows only.
 
-A server that runs on the folder notices what changes here. It leaves an experiment alone while its
-folder has the file ``not-served``: it is being made, or being put away.
+A server that runs on the folder notices changes. It does not serve an experiment while its folder
+contains the file ``not-served``: the experiment is being created, moved or archived.
 """
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 import shutil
 from collections.abc import Iterator
@@ -15,37 +17,91 @@ from pathlib import Path
 
 from discreet.client.signing import public_key
 from discreet.errors import DiscreetError, InvalidInput, StateClaimed
-from discreet.service.example import IN_A_FOLDER
+from discreet.service.experiment_file import FOLDER_EXAMPLE
 from discreet.service.kill_points import step
 from discreet.service.runtime import lifecycle
-from discreet.service.runtime.adoption import check_movable, moved
-from discreet.service.runtime.closing_down import close_down, refuse_under_way
-from discreet.service.runtime.file_watch import files_named
+from discreet.service.runtime.lifecycle import close_down, refuse_under_way
 from discreet.service.secrets.vault import Vault
-from discreet.service.server_settings import (
+from discreet.service.settings import (
     ARCHIVE,
+    ENDED,
     EXPERIMENT_FILE,
     NOT_SERVED,
     SERVED,
+    STORING,
     ServerSettings,
+    Settings,
     experiment_name,
+    read_experiment_file,
     schema_name,
 )
-from discreet.service.settings import ENDED, STORING, Settings, text_of
+from discreet.service.settings_sources import from_environment, named_files
 from discreet.service.storage.batches import under_way
-from discreet.service.storage.database import Connection, Database
-from discreet.service.storage.faults import in_one_line
-from discreet.service.storage.locations import anchor_of, open_database, put_anchor
+from discreet.service.storage.database import Connection, Database, storage_errors
+from discreet.service.storage.locations import POINTER, anchor_of, open_database, put_anchor
 from discreet.service.storage.migrations import migrate
 
-PATIENCE = 30.0
-"""Seconds that a server has to let an experiment go."""
+
+def check_movable(settings: Settings, file: Path, server: ServerSettings) -> None:
+    """Refuse an experiment that would not find its database, vault or anchor after the move."""
+    if server.database and not settings.postgres:
+        raise InvalidInput(
+            "experiment must have a PostgreSQL database for this server; it has SQLite. Adopt it "
+            "into a folder whose server.toml names no database."
+        )
+    known = file.is_relative_to(server.folder / ARCHIVE)  # the environment has no effect on it
+    elsewhere = (
+        [] if known else sorted({"database", "vault", "anchor"} & set(from_environment(os.environ)))
+    )
+    if elsewhere:
+        raise InvalidInput(
+            f"{', '.join(elsewhere)} must be in the experiment file to be adopted; the "
+            "environment has it. Write it into the file, and unset DISCREET_…."
+        )
+    named = [settings.vault] + ([settings.anchor] if settings.anchor else [])
+    named += [] if settings.postgres else [settings.database]
+    for name in named:
+        inside = settings.place(name).resolve().is_relative_to(file.parent)
+        if inside == Path(name).is_absolute():
+            raise InvalidInput(
+                f"paths must still be right after the move; {name!r} is not. Write a path inside "
+                "the folder relative to the file, and any other in full."
+            )
+
+
+def moved(settings: Settings, file: Path, place: Path) -> None:
+    """Move the folder of an experiment, and correct the absolute path of an anchor inside it."""
+    pointer, folder = settings.place(settings.vault) / POINTER, file.parent
+    place.parent.mkdir(mode=0o700, exist_ok=True)
+    mark = folder / NOT_SERVED  # until the move is complete
+    mark.touch()
+    try:
+        folder.rename(place)
+    except OSError as error:
+        mark.unlink()
+        other = "it is on another disk" if error.errno == errno.EXDEV else error.strerror
+        raise InvalidInput(
+            f"folder must be movable to {place}; {folder} is not ({other}). Nothing was changed: "
+            "stop what uses it, move it to the disk of the server, and adopt it from there."
+        ) from None
+    if file.name != EXPERIMENT_FILE:
+        (place / file.name).rename(place / EXPERIMENT_FILE)
+    pointer = place / pointer.relative_to(folder) if pointer.is_relative_to(folder) else pointer
+    if pointer.is_file():
+        anchor = Path(pointer.read_text(encoding="utf-8").strip())
+        if anchor.is_relative_to(folder):
+            pointer.write_text(f"{place / anchor.relative_to(folder)}\n", encoding="utf-8")
+    (place / NOT_SERVED).unlink()
+
+
+STOP_PATIENCE = 30.0
+"""Seconds that a server has to stop serving an experiment."""
 _TITLE = re.compile(r"^experiment\s*=.*$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
-class Begun:
-    """A new experiment: its admin key, shown once, and the key that verifies its releases."""
+class NewExperiment:
+    """New experiment: its admin key, shown once, and the key that verifies its releases."""
 
     name: str
     admin_key: str
@@ -54,8 +110,8 @@ class Begun:
 
 
 @dataclass(frozen=True)
-class Listed:
-    """One experiment as a list shows it; ``wrong`` says why it cannot be read, or not started."""
+class ListedExperiment:
+    """Entry of a list of experiments; ``wrong`` is why it cannot be read or started."""
 
     name: str
     mode: str
@@ -65,14 +121,14 @@ class Listed:
 
 
 class ExperimentFolder:
-    """The experiments of one server."""
+    """Experiments of one server."""
 
     def __init__(self, path: str | Path) -> None:
         self.server = ServerSettings.read(path)
         self.path = self.server.folder
 
     def names(self) -> list[str]:
-        """Those that a server serves, in the order of their names."""
+        """Return the names of the served experiments, sorted."""
         return sorted(
             file.parent.name
             for file in (self.path / SERVED).glob(f"*/{EXPERIMENT_FILE}")
@@ -80,7 +136,7 @@ class ExperimentFolder:
         )
 
     def file(self, name: str) -> Path:
-        """The file of an experiment that is here."""
+        """Return the file of an experiment in this folder."""
         path = self.path / SERVED / name / EXPERIMENT_FILE
         if not path.is_file():
             raise InvalidInput(
@@ -89,21 +145,21 @@ class ExperimentFolder:
             )
         return path
 
-    def new(self, name: str, text: str | None = None, source: Path | None = None) -> Begun:
-        """Begin an experiment from the text of a file; a server serves it a second later.
+    def new(self, name: str, text: str | None = None, source: Path | None = None) -> NewExperiment:
+        """Create an experiment from the text of a file; a server serves it a second later.
 
-        With the path of that file, files that it names beside itself are copied too.
+        With the path of that file, files in its folder that it names are copied too.
         """
         place = self._free_place(name)
-        said = f'experiment = "{name}"'
-        text = IN_A_FOLDER if text is None else text
-        text = _TITLE.sub(said, text, count=1) if _TITLE.search(text) else f"{said}\n{text}"
+        title = f'experiment = "{name}"'
+        text = FOLDER_EXAMPLE if text is None else text
+        text = _TITLE.sub(title, text, count=1) if _TITLE.search(text) else f"{title}\n{text}"
         place.mkdir(mode=0o700, parents=True)
         try:
             (place / NOT_SERVED).touch()
             step("new:marked")
-            for each in files_named(source) if source else ():
-                if source and each.is_relative_to(source.parent):  # others are named in full
+            for each in named_files(source) if source else ():
+                if source and each.is_relative_to(source.parent):  # others have absolute paths
                     copy = place / each.relative_to(source.parent)
                     copy.parent.mkdir(parents=True, exist_ok=True)
                     shutil.copyfile(each, copy)
@@ -117,10 +173,10 @@ class ExperimentFolder:
         step("new:served")
         return begun
 
-    def _begin(self, name: str, place: Path) -> Begun:
+    def _begin(self, name: str, place: Path) -> NewExperiment:
         settings, server = Settings.read(place / EXPERIMENT_FILE), self.server
         database, vault = open_database(settings), Vault(settings.place(settings.vault))
-        with in_one_line(database):
+        with storage_errors(database):
             if server.database and settings.database == server.schema(name):
                 _make_schema(server, name)
             lifecycle.check_new(settings)
@@ -128,7 +184,7 @@ class ExperimentFolder:
             named = server.anchors and str(self.path / server.anchors / name / "anchor.jsonl")
             anchor = put_anchor(settings, named)
             key = lifecycle.begin(settings)
-        return Begun(name, key, public_key(vault.signing), str(anchor))
+        return NewExperiment(name, key, public_key(vault.signing), str(anchor))
 
     def _free_place(self, name: str) -> Path:
         for kind in (SERVED, ARCHIVE):
@@ -138,48 +194,48 @@ class ExperimentFolder:
                 )
         return self.path / SERVED / name
 
-    def listed(self) -> list[Listed]:
-        """Every experiment with its mode, how much it published, and batches under way."""
+    def listed(self) -> list[ListedExperiment]:
+        """Return every experiment with mode, number of documents and batches under way."""
         files = (self.path / SERVED).glob(f"*/{EXPERIMENT_FILE}")
         return [self._facts(file.parent.name) for file in sorted(files)]
 
-    def _facts(self, name: str) -> Listed:
+    def _facts(self, name: str) -> ListedExperiment:
         mark = self.path / SERVED / name / NOT_SERVED
         if mark.exists():
-            wrong = f"it is being made or moved; if no command does that, delete {mark}"
-            return Listed(name, "not served", wrong=wrong)
+            wrong = f"it is being created or moved; if no command does that, delete {mark}"
+            return ListedExperiment(name, "not served", wrong=wrong)
         try:
             with self._opened(name) as (settings, database, connection):
                 mode = connection.execute("SELECT mode FROM experiment").fetchone()[0]
                 count = connection.execute("SELECT count(*) FROM documents").fetchone()[0]
                 wrong = _refusal(settings, database, connection)
-                return Listed(name, mode, int(count), len(under_way(connection)), wrong)
+                return ListedExperiment(name, mode, int(count), len(under_way(connection)), wrong)
         except (DiscreetError, TypeError) as error:
             wrong = str(error) if isinstance(error, DiscreetError) else "it has not begun"
-            return Listed(name, "broken", wrong=wrong)
+            return ListedExperiment(name, "broken", wrong=wrong)
 
     def archived(self) -> list[str]:
-        """Those that were put away."""
+        """Return the names of archived experiments."""
         return sorted(path.parent.name for path in (self.path / ARCHIVE).glob("*/experiment.toml"))
 
     def pause(self, name: str) -> None:
-        """Decisions are served and not stored, until ``resume``."""
+        """Serve decisions without storing them, until ``resume``."""
         self._set_mode(name, "frozen")
 
     def resume(self, name: str) -> None:
-        """Go on in the mode that the file names, or online."""
+        """Continue in the mode of the file, or online."""
         self._set_mode(name, resumed(Settings.read(self.file(name))))
 
     def end(self, name: str) -> None:
-        """Take no more slots, for good; what waits is still released."""
+        """End an experiment permanently; batches that wait are still released."""
         self._set_mode(name, ENDED)
 
     def _set_mode(self, name: str, mode: str) -> None:
         with self._opened(name) as (_, database, connection), database.transaction(connection):
             lifecycle.change_mode(database, connection, mode)
 
-    def archive(self, name: str, *, burn: bool = False, patience: float = PATIENCE) -> Path:
-        """End an experiment and put its folder away; rows that wait are burned only if told so."""
+    def archive(self, name: str, *, burn: bool = False, patience: float = STOP_PATIENCE) -> Path:
+        """End an experiment and move its folder to the archive; ``burn`` gives up waiting rows."""
         file = self.file(name)
         with self._opened(name) as (settings, database, connection):
             if not burn:
@@ -212,24 +268,24 @@ class ExperimentFolder:
                 f"database of {name!r} must exist; {settings.place(settings.database)} does not. "
                 "Put it back, or remove the folder of the experiment."
             )
-        with in_one_line(database), closing(database.connect()) as connection:
+        with storage_errors(database), closing(database.connect()) as connection:
             migrate(database, connection)
             yield settings, database, connection
 
     def adopt(self, path: str | Path, name: str | None = None) -> str:
-        """Take over a folder with a single experiment, by moving it here as it is."""
+        """Move a folder with a single experiment into this folder."""
         given = Path(path).resolve()
         file = given / EXPERIMENT_FILE if given.is_dir() else given
-        settings = Settings.of_text(text_of(file), file)
+        settings = Settings.of_text(read_experiment_file(file), file)
         if name is None:
             name = re.sub(r"[^a-z0-9]+", "-", settings.experiment.lower()).strip("-")
-        if given.is_relative_to(self.path / ARCHIVE):  # back again, under the same name
+        if given.is_relative_to(self.path / ARCHIVE):  # from the archive, under the same name
             name, place = file.parent.name, self.path / SERVED / file.parent.name
         else:
             place = self._free_place(name)
         check_movable(settings, file, self.server)
         vault, database = Vault(settings.place(settings.vault)), open_database(settings)
-        with in_one_line(database), vault.unserved(), database.guard():
+        with storage_errors(database), vault.unserved(), database.guard():
             with closing(database.connect()) as connection:
                 lifecycle.check_stored(settings, database, connection, anchor_of(settings))
             moved(settings, file, place)
@@ -237,12 +293,12 @@ class ExperimentFolder:
 
 
 def resumed(settings: Settings) -> str:
-    """The mode after a pause: that of the file, or online."""
+    """Return the mode after a pause: that of the file, or online."""
     return settings.mode if settings.mode in STORING else "online"
 
 
 def _refusal(settings: Settings, database: Database, connection: Connection) -> str:
-    """Why a server that starts now would not serve it; empty if it would."""
+    """Return why a server would not serve it; empty if it would."""
     try:
         Vault(settings.place(settings.vault)).check()
         lifecycle.check(settings, database, connection, anchor_of(settings))

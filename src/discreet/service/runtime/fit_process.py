@@ -1,6 +1,6 @@
-"""The only code of the service that decrypts the rows of a whole batch.
+"""Child process that fits batches: the only code that decrypts the rows of a whole batch.
 
-It runs in a child process, so decisions go on while it works. The process that answers requests
+Decisions continue while it works. The process that answers requests
 sees private data one request at a time: it receives contexts and losses, seals them, and opens a
 sealed row or loss only to answer the request that names it. The child reads one line per batch,
 with the plan and the places of its experiment, and answers with one line, the release. One child
@@ -30,7 +30,7 @@ from discreet.private_release import private_release
 from discreet.releases.canonical import canonical
 from discreet.releases.release import Release
 from discreet.service.kill_points import step
-from discreet.service.runtime.release_checks import LATE, Refused
+from discreet.service.runtime.release_transaction import LATE, ReleaseRefused
 from discreet.service.secrets.sealing import Sealer
 from discreet.service.secrets.vault import Vault
 from discreet.service.settings import Settings
@@ -40,7 +40,7 @@ from discreet.service.storage.database import Connection, Database
 from discreet.service.storage.locations import open_database
 from discreet.service.storage.sealed_batch import read_batch
 
-# Decisions come first, also while the child imports what it needs: one thread, and not urgent.
+# Decisions come first, also while the child imports libraries: one thread, low priority.
 # Not SCHED_IDLE: on a machine that is always busy it gets a third of a per cent of a core, where
 # the lowest niceness gets 1.5 per cent, so that a release is still made.
 CHILD = """
@@ -54,13 +54,13 @@ main()
 HELD = 8
 """Experiments whose verified chains the child keeps in memory."""
 DEADLINE = 3600.0
-"""Seconds after which a child that does not answer is ended, and another one is asked. The same
-for every batch, so it is public; a hundred times what large fits take, since the child has 1.5 per
-cent of a core on a machine that is always busy."""
+"""Seconds after which a child that does not answer is killed and replaced. The same for every
+batch, so it is public; a hundred times the duration of large fits, since the child has 1.5 per cent
+of a core on a machine that is always busy."""
 
 
-class Verified:
-    """The committed chain as far as this process has verified it.
+class VerifiedChain:
+    """Committed chain as far as this process has verified it.
 
     A fit needs the statistics of all releases, which are large: each document is read once.
     """
@@ -69,7 +69,7 @@ class Verified:
         self._chain = Chain(public_key(vault.signing))
 
     def extended(self, connection: Connection) -> Chain:
-        """The chain with what was committed since the last call."""
+        """Return the chain with documents that were committed since the last call."""
         self._chain = self._chain.extended(documents.after(connection, self._chain.number))
         return self._chain
 
@@ -81,9 +81,9 @@ def fit(
     epoch: int,
     batch: int,
     size: int,
-    verified: Verified | None = None,
+    verified: VerifiedChain | None = None,
 ) -> Release:
-    """Read a sealed batch, fit it, add the noise."""
+    """Decrypt a sealed batch, fit it and add the noise."""
     key = vault.batch(epoch, batch)
     if key is None:
         raise NotReady(
@@ -91,7 +91,7 @@ def fit(
             "Without it the rows cannot be read: burn the batch."
         )
     with closing(database.connect()) as connection:
-        chain = (verified or Verified(vault)).extended(connection)
+        chain = (verified or VerifiedChain(vault)).extended(connection)
         ledger = documents.ledger_of(connection, settings)
         sealer = Sealer(key, epoch, batch)
         blocks = chain.blocks_at(opened_after(connection, epoch, batch))
@@ -104,10 +104,10 @@ def fit(
 
 
 class FitChild:
-    """The child process of all experiments that a process serves; they take turns.
+    """Child process of all experiments that a process serves; they take turns.
 
     It is started when a batch is sealed, and ended by closing its input, or after ``DEADLINE``
-    seconds without an answer. ``timer`` makes what ends it then.
+    seconds without an answer, by a timer that ``timer`` creates.
     """
 
     def __init__(
@@ -116,45 +116,45 @@ class FitChild:
         self._timer, self.late = timer, False
         self._child: subprocess.Popen[str] | None = None
         self._lock = threading.Lock()
-        self._asking: object = None
-        self._asked: set[object] = set()  # whose chain it began to verify
+        self._current: object = None
+        self._clients: set[object] = set()  # whose chains it began to verify
         self._environment = dict(os.environ)
 
-    def ask(self, who: object, question: dict[str, Any]) -> Any:
-        """The answer to a question; None if the child failed or ended, ``late`` if it was ended
-        since it did not answer in time."""
+    def request(self, who: object, content: dict[str, Any]) -> Any:
+        """Send a request and return the answer; None if the child failed or ended, and ``late`` is
+        set if it did not answer in time."""
         with self._lock:
-            self._asking, self.late = who, False
+            self._current, self.late = who, False
             timer = self._timer(DEADLINE, self._end_late)
             timer.daemon = True
             try:
                 child = self._started()
-                self._asked.add(who)
+                self._clients.add(who)
                 timer.start()
-                print(json.dumps(question), file=child.stdin, flush=True)
+                print(json.dumps(content), file=child.stdin, flush=True)
                 return json.loads((child.stdout and child.stdout.readline()) or "null")
             except (OSError, ValueError):
                 return None
             finally:
                 timer.cancel()
-                self._asking = None
+                self._current = None
 
     def _end_late(self) -> None:
-        # Privacy: nothing of the fit was written, so the noise of the next one is the only noise
-        # that anybody sees. [docs/privacy/service.md, "One fit for each batch"]
+        # Privacy: nothing of the fit was written, so only the noise of the next fit is published.
+        # [docs/privacy/service.md, "One fit for each batch"]
         child = self._child
         if child is not None:
             self.late = True
             child.kill()  # its output ends, and with it the wait for an answer
 
-    def was_asked(self, who: object) -> bool:
-        """Whether the child that is alive was asked by this one before."""
+    def has_served(self, who: object) -> bool:
+        """Return whether the running child has received a request of ``who``."""
         child = self._child
-        return child is not None and child.poll() is None and who in self._asked
+        return child is not None and child.poll() is None and who in self._clients
 
     def _started(self) -> subprocess.Popen[str]:
         if self._child is None or self._child.poll() is not None:
-            self._asked.clear()
+            self._clients.clear()
             self._child = subprocess.Popen(
                 [sys.executable, "-c", CHILD],
                 stdin=subprocess.PIPE,
@@ -172,8 +172,8 @@ class FitChild:
     def close(self, who: object) -> None:
         """End the child, unless others use it; a fit under way is dropped, and made again after the
         next start."""
-        self._asked.discard(who)
-        if self._asking is not who and (self._asking is not None or self._asked):
+        self._clients.discard(who)
+        if self._current is not who and (self._current is not None or self._clients):
             return
         child, self._child = self._child, None
         if child is not None:
@@ -182,7 +182,7 @@ class FitChild:
 
 
 class Fitter:
-    """Asks a child process for the releases of one experiment."""
+    """Client of the child process for the releases of one experiment."""
 
     def __init__(self, settings: Settings, child: FitChild) -> None:
         # Not as an argument: everyone can read arguments, and an address may hold a password.
@@ -190,9 +190,9 @@ class Fitter:
 
     def __call__(self, epoch: int, batch: int, size: int) -> Release:
         place = {"epoch": epoch, "batch": batch, "size": size}
-        answer = self._child.ask(self, place | {"terms": self._terms})
+        answer = self._child.request(self, place | {"terms": self._terms})
         if answer is None and self._child.late:
-            raise Refused(LATE)
+            raise ReleaseRefused(LATE)
         if answer is None:
             raise NotReady(
                 f"the child process must return a release of batch {batch}; it failed or ended. "
@@ -202,8 +202,8 @@ class Fitter:
 
     def start(self) -> None:
         """Start the child and let it verify the chain, before a fit is due."""
-        if not self._child.was_asked(self):
-            self._child.ask(self, {"terms": self._terms})
+        if not self._child.has_served(self):
+            self._child.request(self, {"terms": self._terms})
 
     def close(self) -> None:
         """End the child, unless it works for another experiment."""
@@ -211,7 +211,7 @@ class Fitter:
 
 
 def _written(settings: Settings) -> str:
-    """The settings that a fit needs, in one line."""
+    """Return the settings that a fit needs, in one line."""
     names = ("experiment", "database", "vault", "allow_idealised")
     terms: dict[str, Any] = {name: getattr(settings, name) for name in names}
     terms |= {"plan": settings.plan.to_config(), "folder": str(settings.folder.resolve())}
@@ -219,25 +219,25 @@ def _written(settings: Settings) -> str:
 
 
 @lru_cache(maxsize=HELD)
-def _read(terms: str) -> tuple[Settings, Database, Vault, Verified]:
-    """An experiment as a fit needs it; the child remembers the latest few."""
-    said = json.loads(terms)
-    plan, folder = Plan.from_config(said.pop("plan")), Path(said.pop("folder"))
-    settings = Settings(plan=plan, folder=folder, **said)
+def _read(terms: str) -> tuple[Settings, Database, Vault, VerifiedChain]:
+    """Parse the settings of an experiment; the child remembers the latest few."""
+    given = json.loads(terms)
+    plan, folder = Plan.from_config(given.pop("plan")), Path(given.pop("folder"))
+    settings = Settings(plan=plan, folder=folder, **given)
     vault = Vault(settings.place(settings.vault))
-    return settings, open_database(settings), vault, Verified(vault)
+    return settings, open_database(settings), vault, VerifiedChain(vault)
 
 
 def main() -> None:
     """Answer until the input ends, which also happens when the parent dies."""
     for line in sys.stdin:
-        asked = json.loads(line)
+        request = json.loads(line)
         # The child reports no reason for a failure: the reason could depend on rows.
         answer = None
         try:
-            settings, database, vault, verified = _read(asked["terms"])
-            if "batch" in asked:
-                place = asked["epoch"], asked["batch"], asked["size"]
+            settings, database, vault, verified = _read(request["terms"])
+            if "batch" in request:
+                place = request["epoch"], request["batch"], request["size"]
                 try:
                     answer = fit(settings, database, vault, *place, verified).to_json()
                 finally:

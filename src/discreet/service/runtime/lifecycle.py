@@ -1,4 +1,4 @@
-"""Begin an experiment, check it before serving, begin a new epoch after a restore."""
+"""Life cycle of an experiment: creation, checks before serving, restore, and final erasure."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ from discreet.client.documents import genesis, restore_document
 from discreet.client.signing import public_key
 from discreet.errors import InvalidInput, NotReady, StateClaimed
 from discreet.releases.canonical import canonical
+from discreet.service.experiment_file import changed_keys
 from discreet.service.kill_points import step
+from discreet.service.runtime.release_transaction import burn as burn_batch
 from discreet.service.runtime.release_transaction import destroy_keys, finish
 from discreet.service.secrets.vault import NAMES, Vault
-from discreet.service.settings import ENDED, Settings, differing
-from discreet.service.storage import api_keys, change_table, document_table
-from discreet.service.storage.anchor import Anchor, Book, Mark, behind
-from discreet.service.storage.batches import COLUMNS, UNDER_WAY, BatchState
+from discreet.service.settings import ENDED, Settings
+from discreet.service.storage import api_keys, document_table, history_tables, journal
+from discreet.service.storage.anchor import Anchor, AnchorContent, AnchorMark, behind
+from discreet.service.storage.batches import COLUMNS, UNDER_WAY, BatchState, under_way
 from discreet.service.storage.database import Connection, Database
 from discreet.service.storage.journal import forget
 from discreet.service.storage.locations import anchor_of, open_database
@@ -25,7 +27,7 @@ from discreet.service.storage.migrations import migrate
 
 
 class PlanDiffers(StateClaimed):
-    """The file says other things than document 0: ``keys`` names them."""
+    """The file differs from document 0; ``keys`` are the settings that differ."""
 
     def __init__(self, keys: list[str]) -> None:
         self.keys = keys
@@ -36,14 +38,14 @@ class PlanDiffers(StateClaimed):
 
 
 def check_new(settings: Settings) -> None:
-    """Refuse to begin where another experiment has begun, before anything is made."""
+    """Refuse to create an experiment in place of another, before anything is written."""
     database, vault = open_database(settings), Vault(settings.place(settings.vault))
     if database.holds_experiment():
         raise _not_empty()
     vault.check_modes()
     anchor = anchor_of(settings)
     known = anchor.path.read_bytes() if anchor.path.is_file() else b""
-    mine = settings.anchor is None  # otherwise the file names the anchor, and it speaks for itself
+    mine = settings.anchor is None  # otherwise the file names the anchor, which is checked below
     if vault.batches() or vault.batches(NAMES) or (mine and b'"confirmed"' in known):
         raise StateClaimed(
             f"vault must be new for a new experiment; {vault.folder} holds secrets of another. "
@@ -61,7 +63,7 @@ def _not_empty() -> StateClaimed:
 
 
 def begin(settings: Settings) -> str:
-    """Make tables, secrets, document 0, the anchor and an admin key; return the text of the key."""
+    """Create tables, secrets, document 0, anchor and an admin key; return the text of the key."""
     database, vault = open_database(settings), Vault(settings.place(settings.vault))
     vault.create()
     anchor = anchor_of(settings)
@@ -76,7 +78,7 @@ def begin(settings: Settings) -> str:
                 (settings.experiment, _plan(settings), settings.mode),
             )
             mark = document_table.append(connection, document, vault.signing)
-            change_table.note(database, connection, "begun", document=mark.number)
+            history_tables.note_change(database, connection, "begun", document=mark.number)
             text, _ = api_keys.create(database, connection, ["admin"], "first key")
             anchor.create()
             anchor.intend(mark)
@@ -85,7 +87,7 @@ def begin(settings: Settings) -> str:
 
 
 def check(settings: Settings, database: Database, connection: Connection, anchor: Anchor) -> None:
-    """Refuse to serve a database that ``check_stored`` refuses, or whose log is not there yet."""
+    """Refuse to serve a database that ``check_stored`` refuses, or whose log is missing."""
     check_stored(settings, database, connection, anchor)
     if awaits_log(settings, connection):
         raise NotReady(
@@ -95,7 +97,7 @@ def check(settings: Settings, database: Database, connection: Connection, anchor
 
 
 def change_mode(database: Database, connection: Connection, mode: str, by: str = "") -> None:
-    """Set the mode for all workers; what was ended stays so."""
+    """Set the mode for all workers; an ended experiment stays ended."""
     if connection.execute("SELECT mode FROM experiment").fetchone()[0] == ENDED:
         if mode == ENDED:
             return
@@ -104,15 +106,15 @@ def change_mode(database: Database, connection: Connection, mode: str, by: str =
             "experiment: what this one learned can be its prior."
         )
     connection.execute("UPDATE experiment SET mode = ?", (mode,))
-    change_table.note(database, connection, "mode changed", by, value=mode)
+    history_tables.note_change(database, connection, "mode changed", by, value=mode)
 
 
 def awaits_log(settings: Settings, connection: Connection) -> bool:
-    """Whether the plan announces a log, and nothing was ever stored or published beside document 0.
+    """Return whether the plan announces a log, and nothing was stored or published so far.
 
     Privacy: after a restore the log may be in releases that the backup lacks, so it is not
-    imported again: its rows would get a second noise. [docs/privacy/service.md, "One fit for each
-    batch"]
+    imported again: noise would be added to its rows a second time.
+    [docs/privacy/service.md, "One fit for each batch"]
     """
     if settings.plan.imported is None:
         return False
@@ -125,7 +127,7 @@ def awaits_log(settings: Settings, connection: Connection) -> bool:
 def check_stored(
     settings: Settings, database: Database, connection: Connection, anchor: Anchor
 ) -> None:
-    """Refuse a database that is empty, of another plan, or not what its anchor says."""
+    """Refuse a database that is empty, has another plan, or contradicts its anchor."""
     migrate(database, connection)
     row = connection.execute("SELECT plan, clock FROM experiment").fetchone()
     if row is None:
@@ -134,15 +136,15 @@ def check_stored(
             "Begin it with discreet serve --init --config FILE."
         )
     if row[0] != _plan(settings):
-        raise PlanDiffers(differing(json.loads(row[0]), settings.fixed))
+        raise PlanDiffers(changed_keys(json.loads(row[0]), settings.fixed))
     database.seen(float(row[1]))
-    with held(anchor) as book:  # other workers wait with their commits and confirmations
+    with locked_anchor(anchor) as book:  # other workers wait with their commits and confirmations
         compare(book, document_table.committed(connection))
 
 
 @contextmanager
-def held(anchor: Anchor) -> Iterator[Book]:
-    """The content of the anchor, locked meanwhile; an error if the anchor cannot be read."""
+def locked_anchor(anchor: Anchor) -> Iterator[AnchorContent]:
+    """Lock the anchor and yield its content; an error if it cannot be read."""
     try:
         with anchor.held() as book:
             yield book
@@ -153,11 +155,11 @@ def held(anchor: Anchor) -> Iterator[Book]:
         ) from None
 
 
-def compare(book: Book, documents: list[tuple[int, str]]) -> None:
+def compare(book: AnchorContent, documents: list[tuple[int, str]]) -> None:
     """Refuse documents without the newest confirmed one, or with one unknown to the anchor."""
     pending, known = book.pending, documents
     if pending is not None and documents[-1:] == [(pending.number, pending.digest)]:
-        # It was committed and is confirmed at once. If it is a restore, the one before is lost.
+        # It was committed, and is confirmed next. If it is a restore, the one before is lost.
         known = documents[:-1]
     elif any((mark.number, mark.digest) not in documents for mark in book.confirmed[-1:]):
         raise behind()
@@ -185,7 +187,7 @@ def restore(settings: Settings, *, anchor_lost: bool = False) -> Restored:
     """
     database, vault = open_database(settings), Vault(settings.place(settings.vault))
     anchor = anchor_of(settings)
-    database.keep_private()  # a copy may have come with the mode of its medium
+    database.keep_private()  # a copied file may have another mode
     with database.guard(), closing(database.connect()) as connection:
         migrate(database, connection)
         with database.transaction(connection):
@@ -220,16 +222,16 @@ def restore(settings: Settings, *, anchor_lost: bool = False) -> Restored:
                 finish(database, connection, batch, "burned")
                 forget(connection, batch.epoch, batch.id)
             connection.execute("DELETE FROM replies")
-            # Privacy: the registry of people may lack whoever is in a lost release, so everybody
-            # counts as having entered it. [docs/privacy/users.md, "Counts must not be forgotten"]
+            # Privacy: the table of people may lack people who are in a lost release, so all people
+            # count as having entered it. [docs/privacy/users.md, "Counts must not be forgotten"]
             # Requests since the backup are unknown. For ``remember`` seconds a request with an
-            # Idempotency-Key may be one of them, and takes no slot. [request_names.py]
+            # Idempotency-Key may be one of them, and takes no slot. [idempotency.py]
             connection.execute(
                 f"""UPDATE experiment SET epoch = ?, serving = NULL, restored = {database.now},
                     missed = missed + ?""",
                 (mark.epoch, len(charged)),
             )
-            change_table.note(database, connection, "restored", document=mark.number)
+            history_tables.note_change(database, connection, "restored", document=mark.number)
             step("restore:before-commit")
             anchor.intend(mark)
             step("restore:intended")
@@ -244,10 +246,10 @@ def restore(settings: Settings, *, anchor_lost: bool = False) -> Restored:
     return Restored([batch.id for batch in burned], charged)
 
 
-def _reconcile(anchor: Anchor, connection: Connection) -> Mark:
+def _reconcile(anchor: Anchor, connection: Connection) -> AnchorMark:
     """Make database and anchor agree on every document; return the newest confirmed one."""
     for number, digest in document_table.committed(connection):
-        with held(anchor) as book:
+        with locked_anchor(anchor) as book:
             pending, meant = book.pending, [mark.digest for mark in book.intents]
         if book.holds(number, digest):
             continue
@@ -262,7 +264,7 @@ def _reconcile(anchor: Anchor, connection: Connection) -> Mark:
                 f"document {number} must be the one that the anchor confirms; the anchor confirms "
                 "another. Name the anchor of this database, or begin a new experiment."
             )
-    with held(anchor) as book:
+    with locked_anchor(anchor) as book:
         return book.confirmed[-1]
 
 
@@ -278,7 +280,7 @@ def _drop(connection: Connection, number: int) -> None:
 
 
 def _enter(anchor: Anchor, connection: Connection, numbers: range) -> None:
-    """Enter documents that the anchor does not know; some of them may have been lost."""
+    """Add documents that the anchor does not know; some of them may have been lost."""
     epoch = 1
     for number in numbers:
         found = connection.execute(
@@ -288,18 +290,18 @@ def _enter(anchor: Anchor, connection: Connection, numbers: range) -> None:
             "SELECT entry FROM charges WHERE number = ?", (number,)
         ).fetchone()
         epoch, digest, batch = found or (epoch, "lost", None)
-        mark = Mark(epoch, number, digest, batch, json.loads(paid[0]) if paid else None)
+        mark = AnchorMark(epoch, number, digest, batch, json.loads(paid[0]) if paid else None)
         anchor.intend(mark)
         anchor.confirm([(number, digest)])
 
 
 def _charge_lost(anchor: Anchor, connection: Connection) -> list[int]:
     """Charge every published release that the ledger lacks; return their numbers."""
-    # Privacy: a lost release was published, so everyone who may be in it still pays for it.
+    # Privacy: a lost release was published, so everyone who may be in it is charged for it.
     # [docs/privacy/service.md, "One fit for each batch"]
     rows = connection.execute("SELECT number FROM charges").fetchall()
     known = {int(row[0]) for row in rows}
-    with held(anchor) as book:
+    with locked_anchor(anchor) as book:
         lost = [mark for mark in book.confirmed if mark.charge and mark.number not in known]
     for mark in lost:
         document_table.charge(connection, mark.number, mark.charge or {})
@@ -307,5 +309,42 @@ def _charge_lost(anchor: Anchor, connection: Connection) -> list[int]:
 
 
 def _plan(settings: Settings) -> str:
-    """What never changes, as the experiment table stores it."""
+    """Return the settings that never change, as the experiment table stores them."""
     return canonical(settings.fixed).decode()
+
+
+def refuse_under_way(connection: Connection) -> None:
+    """Refuse to archive an experiment with stored rows that are not released."""
+    waiting = [batch.id for batch in under_way(connection)]
+    if waiting:
+        raise InvalidInput(
+            f"experiment must have no batch under way to be archived; it has {len(waiting)}, the "
+            f"first is batch {waiting[0]}. End it and wait for its releases, or burn what is "
+            "stored and not released."
+        )
+
+
+def close_down(settings: Settings, *, burn: bool) -> None:
+    """Erase all rows and keys of an experiment that is not served; with ``burn`` also of batches
+    that wait for their release."""
+    database, vault = open_database(settings), Vault(settings.place(settings.vault))
+    anchor = anchor_of(settings)
+    with closing(database.connect()) as connection:
+        # A document that a dead process committed is confirmed before another one follows.
+        anchor.confirm(document_table.committed(connection))
+        if not burn:
+            refuse_under_way(connection)
+        for batch in under_way(connection):
+            with database.transaction(connection):
+                burn_batch(database, connection, vault, anchor, batch.id)
+            anchor.confirm(document_table.committed(connection))
+        destroy_keys(vault, connection)
+        while (left := journal.left_over(connection)) is not None:
+            with database.transaction(connection):
+                journal.forget(connection, *left[:2])
+        for place in vault.batches(NAMES):  # no request can come again
+            vault.destroy(*place, NAMES)
+        with database.transaction(connection):
+            connection.execute("DELETE FROM names")
+            connection.execute("UPDATE batches SET ended = NULL")
+        database.erase(connection)

@@ -1,7 +1,7 @@
-"""Puts a private log into a service before its first start: sealed batches, which upkeep releases.
+"""Import of a private log before the first start of a service, as sealed batches.
 
-Rows of a log become releases in the one way that rows of decisions do: sealed under the key of
-their batch, counted by the registry of people, fitted once by the child, verified and charged.
+Rows of a log are released in the same way as rows of decisions: encrypted under the key of their
+batch, counted in the table of people, fitted once by the child, verified and charged.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from discreet.logged_rows import LoggedRows
 from discreet.rows.people_registry import keyed_hash
 from discreet.service.kill_points import step
 from discreet.service.runtime.lifecycle import awaits_log, check_stored
-from discreet.service.secrets.sealing import WHOLE, Row, Sealer, pack_loss
+from discreet.service.secrets.sealing import WHOLE, DecisionRow, Sealer, pack_loss
 from discreet.service.secrets.vault import Vault
 from discreet.service.settings import Settings
 from discreet.service.storage.batches import LOG_EPOCH
 from discreet.service.storage.database import Connection, Database
 from discreet.service.storage.locations import anchor_of, open_database
-from discreet.service.storage.people_table import Handed, People
+from discreet.service.storage.people_table import OwnedSlot, People
 
 SLICE = 1024
 """Rows per statement: databases limit the values that one may have."""
 
 
 def import_log(settings: Settings, rows: LoggedRows) -> int:
-    """Store a log that was read by the plan, in one transaction; return how many batches it makes.
+    """Store a log in one transaction; return its number of batches.
 
     The next start of the service releases them, before the first decision takes a slot.
     """
@@ -45,13 +45,13 @@ def import_log(settings: Settings, rows: LoggedRows) -> int:
     with database.guard(), closing(database.connect()) as connection:
         check_stored(settings, database, connection, anchor_of(settings))
         with database.transaction(connection):
-            # Others who import or lease wait for this row, and then see our batches.
+            # Other imports and leases wait for this row, and then see these batches.
             connection.execute(f"SELECT 1 FROM experiment {database.lock}").fetchone()
             if not awaits_log(settings, connection):
                 raise StateClaimed(
                     "log must be imported once, before the first decision; this experiment holds "
-                    "batches, or was restored. A second import would draw a second noise for the "
-                    "same rows: go on with discreet serve, or begin a new experiment."
+                    "batches, or was restored. A second import would add noise a second time to "
+                    "the same rows: continue with discreet serve, or begin a new experiment."
                 )
             for number, one in enumerate(rows.batches(schedule), start=1):
                 _store(database, connection, vault, settings, number, one)
@@ -70,7 +70,7 @@ def _store(
     batch: int,
     rows: LoggedRows,
 ) -> None:
-    """One batch with all its slots taken, whose window is over."""
+    """Store one batch with all its slots taken, whose window is over."""
     size = len(rows.actions)
     vault.make(LOG_EPOCH, batch)
     key = vault.batch(LOG_EPOCH, batch)
@@ -95,19 +95,21 @@ def _store(
     if often is None:
         return
     # Privacy: a log uses one of a person's M batches, and k of their rows in it count; a row
-    # without an owner is handed to nobody, and void.
+    # without an owner is void.
     # [docs/privacy/users.md, "Counts must not be forgotten"]
     people, hashed = People(database, often), keyed_hash(vault.people)
     for slots in _slices(size):
         owned = [(slot, rows.users[slot]) for slot in slots]
-        handed = [
-            Handed(LOG_EPOCH, batch, slot, hashed(user)) for slot, user in owned if user is not None
+        slots_of_people = [
+            OwnedSlot(LOG_EPOCH, batch, slot, hashed(user))
+            for slot, user in owned
+            if user is not None
         ]
-        people.hand_out(connection, handed)
+        people.record_slots(connection, slots_of_people)
 
 
 def _sealed(sealer: Sealer, slot: int, rows: LoggedRows) -> bytes:
-    row = Row(rows.features[slot], int(rows.actions[slot]))
+    row = DecisionRow(rows.features[slot], int(rows.actions[slot]))
     return sealer.seal(WHOLE, slot, row.pack() + pack_loss(float(rows.losses[slot])))
 
 

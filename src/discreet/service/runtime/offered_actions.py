@@ -1,8 +1,8 @@
-"""Choose from what a request is offered: a subset of the actions, or items that it brings along.
+"""Decisions among offered actions: a subset of the actions, or items that a request contains.
 
-Privacy: who may get what, and items that come with a request, are content of its record. They
-decide, and of them only the features of the chosen pair are stored, sealed, until the release; and
-the answer, where it may be repeated. [docs/privacy/service.md, "What is stored, and for how long"]
+Privacy: offered actions and items of a request are content of its record. Of them only the features
+of the chosen pair are stored, encrypted, until the release; and the reply, if it may be repeated.
+[docs/privacy/service.md, "What is stored, and for how long"]
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from discreet.offer_reader import Known, read_offers
 from discreet.offers import Offers, ranked
 from discreet.policies.ranking import RankingDraws
 from discreet.releases.catalogue import item_row
-from discreet.service.runtime.context_features import Invalid
 from discreet.service.runtime.policy_versions import Draw
+from discreet.service.runtime.requests import InvalidField
 from discreet.service.runtime.worker_state import WorkerState
 
 Floats = np.ndarray[Any, Any]
 
 
 class Offer(NamedTuple):
-    """PRIVATE: the features of a context, what its request is offered (None: everything in use),
-    and whether it wants an order of all of it."""
+    """PRIVATE: features of a context, the offered actions (None: all in use), and whether a ranking
+    is requested."""
 
     features: Floats
     actions: Any
@@ -42,7 +42,7 @@ class Offer(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """PRIVATE: what is stored of a decision, its row (p,) and block, and what is answered."""
+    """PRIVATE: row (p,) and block that are stored of a decision, and the names in its reply."""
 
     row: Floats
     block: int
@@ -54,7 +54,7 @@ class Choice(NamedTuple):
 
 
 class OfferedActions:
-    """Reads offers and draws from them, where the plain path of all actions does not do."""
+    """Reads offers and draws from them, for requests that the path for all actions cannot serve."""
 
     def __init__(self, state: WorkerState) -> None:
         self._state, self._plan = state, state.settings.plan
@@ -62,25 +62,26 @@ class OfferedActions:
         self._draws, self._rankings = np.random.default_rng(), RankingDraws()
         self._bound = lru_cache(16)(self._known_in_batch)
 
-    def concern(self, actions: Any, ranking: bool = False) -> bool:
-        """Whether a request needs this path: it names actions, or they changed or have features."""
+    def needed(self, actions: Any, ranking: bool = False) -> bool:
+        """Return whether a request needs this path: it names actions, or they changed or have
+        features."""
         changed = self._plan.catalogue is not None or bool(self._state.serving.chain.changes)
         return changed or ranking or actions is not None
 
     def read(self, features: Floats, actions: Any, ranking: bool) -> Offer:
-        """An offer that is valid by the newest document, before a slot is taken."""
+        """Return an offer that is valid by the newest document, before a slot is taken."""
         self._offers(self._state.serving.chain.known, features, actions)
         return Offer(features, actions, ranking)
 
     def known(self, bound: int) -> Known:
-        """What a batch that opened after document ``bound`` may be offered now."""
+        """Return the actions available to a batch that opened after document ``bound``."""
         newest = self._state.serving.chain
         return (
             newest.known if self._plan.catalogue is not None else self._bound(bound, newest.number)
         )
 
     def _known_in_batch(self, bound: int, newest: int) -> Known:
-        # Blocks join with a batch that opens after their document. Who left is gone at once.
+        # New actions join with a batch that opens after their document; removed ones leave at once.
         chain = self._state.serving.chain.until(newest)
         blocks = chain.blocks_at(bound)
         used = {name: place for name, place in chain.known.places.items() if place < blocks}
@@ -89,14 +90,14 @@ class OfferedActions:
     def choose(
         self, document: int, bound: int, offer: Offer, control: bool, draw: Draw | None = None
     ) -> Choice:
-        """The action of the policy after ``document`` for a slot of a batch that opened after
-        ``bound``, of the control, or in shadow mode the default; a sticky ``draw`` repeats."""
+        """Return the action of the policy after ``document`` for a slot of a batch that opened
+        after ``bound``, of the control, or in shadow mode the default; with a sticky ``draw``."""
         plan = self._plan
         offers = self._offers(self.known(bound), offer.features, offer.actions)
         released = self._state.serving.at(document).as_released
         u = self._draws.random((1, 2)) if draw is None else np.array([draw])
-        # Privacy: the policy is asked for people in the control as well, so how long an answer
-        # takes tells nobody who they are. [docs/privacy/lift.md, "People"]
+        # Privacy: the policy is computed for people in the control as well, so the time of a reply
+        # does not reveal who they are. [docs/privacy/lift.md, "People"]
         chosen = offers.sample(plan.played_policy, released, u)
         chosen = offers.instead(u) if control else chosen
         if self._state.mode == "shadow":
@@ -110,7 +111,7 @@ class OfferedActions:
         return Choice(rows[0], int(blocks[0]), names[0], order)
 
     def _default(self, offers: Offers) -> Floats:
-        """The default action where it is offered, else the first of the offer."""
+        """Return the default action if it is offered, else the first of the offer."""
         names = list(offers.offered_names()[0])
         default = self._state.settings.default_name
         return np.array([names.index(default) if default in names else 0])
@@ -119,23 +120,23 @@ class OfferedActions:
         try:
             return read_offers(self._plan, known, features[None], actions, single=True)
         except InvalidInput as error:
-            raise Invalid(_without_values(str(error), actions), "actions") from None
+            raise InvalidField(_without_values(str(error), actions), "actions") from None
 
     def of_control(self, bound: int, draw: Draw | None = None) -> Any:
-        """The name of an action of the control, for a device that decides by itself."""
+        """Return the name of an action of the control, for a device that decides by itself."""
         known, control = self.known(bound), self._plan.control
         fixed = None if control is None or control.action == UNIFORM else self._plan.control_action
         named = None if fixed is None else action_name(self._plan, fixed)
         if named in known.places:
             return named
         places = [*known.places]
-        if not places:  # devices bring their items along
+        if not places:  # requests contain the items
             return None
         first = self._draws.random() if draw is None else draw[0]
         return places[int(first * len(places))]
 
     def played(self, bound: int, features: Floats, action: Any) -> Choice:
-        """The row and the block of what a device played in a batch that opened after ``bound``."""
+        """Return row and block of the action that a device played in a batch after ``bound``."""
         plan = self._plan
         if not isinstance(plan.features, Joint):
             names = [*self._state.serving.chain.known.names]
@@ -147,8 +148,8 @@ class OfferedActions:
         return Choice(plan.features.rows(features, item), 0, name)
 
     def _item(self, bound: int, joint: Joint, action: Any) -> tuple[str, Floats]:
-        """Id and features of an item that is in the catalogue, was when the batch opened, or comes
-        along."""
+        """Return id and features of an item that is in the catalogue, was in it when the batch
+        opened, or is in the request."""
         chain = self._state.serving.chain
         if isinstance(action, Mapping):
             name, features = action.get("id"), {key: action[key] for key in action if key != "id"}
@@ -157,7 +158,7 @@ class OfferedActions:
             try:
                 return name, item_row(joint.action, name, features)
             except InvalidInput as error:
-                raise Invalid(_without_values(str(error), [action]), "action") from None
+                raise InvalidField(_without_values(str(error), [action]), "action") from None
         if action in chain.known.places and chain.known.rows is not None:
             return action, chain.known.rows[chain.known.places[action]]
         before = catalogue_after(self._plan, chain.until(bound).deciding)
@@ -166,20 +167,20 @@ class OfferedActions:
         return action, before.rows[before.places[action]]
 
 
-def _without_values(said: str, actions: Any) -> str:
-    """The rule of an error alone: errors end up in logs, and what is offered is private."""
+def _without_values(text: str, actions: Any) -> str:
+    """Return only the rule of an error: errors are logged, and offers are private."""
     for item in actions if isinstance(actions, Sequence) else ():
         id = item.get("id") if isinstance(item, Mapping) else item
         for start in ("item ", "features of item "):
-            if said.startswith(f"{start}{id!r}"):
-                said = f"{start}of the offer{said.removeprefix(f'{start}{id!r}')}"
-    rule, given, _ = said.partition("; got ")
+            if text.startswith(f"{start}{id!r}"):
+                text = f"{start}of the offer{text.removeprefix(f'{start}{id!r}')}"
+    rule, given, _ = text.partition("; got ")
     broken = f"{rule}; this offer breaks the rule. GET /v1/actions lists what is in use."
-    return broken if given else said
+    return broken if given else text
 
 
-def _unknown() -> Invalid:
-    return Invalid(
+def _unknown() -> InvalidField:
+    return InvalidField(
         "action must be one that the batch of the ticket has; this one is not. "
         "GET /v1/actions lists what is in use.",
         "action",

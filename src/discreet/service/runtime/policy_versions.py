@@ -1,7 +1,8 @@
-"""The verified chain, and the policy as it was after each document of the chain."""
+"""Verified chain, the policy after each of its documents, and sticky draws."""
 
 from __future__ import annotations
 
+import hmac
 from collections import OrderedDict
 from collections.abc import Awaitable
 from typing import Any
@@ -16,18 +17,18 @@ from discreet.plan import Plan
 from discreet.policies import one_row
 from discreet.releases.policy_view import PolicyView
 from discreet.releases.release import DecidingRelease, Release
-from discreet.service.runtime.shared_calls import SharedCalls
+from discreet.service.event_loop import SharedCalls
 
 Draw = tuple[float, float]
 ToDecide = tuple[int, np.ndarray[Any, Any], bool, Draw | None]
-"""A document, a row of features, whether the control decides it, and its draw if that is fixed."""
+"""Document, row of features, whether the control decides it, and its draw if that is fixed."""
 Deciding = PolicyView[Release | DecidingRelease]
 HELD = 4
 """Versions of the policy in memory: the current one, a pinned one, one for a rollback."""
 
 
 class PolicyVersions:
-    """Releases that were read from committed rows, and the actions of the policy on them."""
+    """Releases that were read from committed rows, and the actions of their policies."""
 
     def __init__(self, plan: Plan, key: str) -> None:
         self.plan = plan
@@ -39,16 +40,16 @@ class PolicyVersions:
 
     @property
     def newest(self) -> int:
-        """The number of the newest document; −1 before any was read."""
+        """Number of the newest document; −1 before any was read."""
         return self.chain.number
 
     def extended(self, contents: list[bytes]) -> Chain:
-        """The chain with more documents, verified and ready to decide."""
+        """Return the chain with more documents, verified and ready to decide."""
         chain = self.chain
-        for content in contents:  # one by one: what only fits read would fill the memory
+        for content in contents:  # one by one: statistics that only fits need would fill the memory
             chain = chain.extended([content]).for_deciding()
         self._warm(chain.deciding)
-        _ = chain.known  # what may be offered
+        _ = chain.known  # available actions, cached
         return chain
 
     def adopt(self, chain: Chain) -> None:
@@ -57,7 +58,7 @@ class PolicyVersions:
         self._hold(self.newest, chain.deciding)
 
     def at(self, number: int) -> Deciding:
-        """The releases up to and including a document."""
+        """Return the releases up to and including a document."""
         held = self._held.get(number)
         if held is None:
             held = self.chain.until(number).deciding
@@ -90,28 +91,28 @@ class PolicyVersions:
         control: bool = False,
         u: Draw | None = None,
     ) -> Awaitable[int]:
-        """The action of the policy after document ``number`` for one row of features, or that of
-        the control; drawn with ``u``, or at random."""
+        """Return the action of the policy after document ``number`` for one row of features, or
+        that of the control; drawn with ``u``, or at random."""
         return self._together((number, features, control, u))
 
-    def _act(self, asked: list[ToDecide]) -> list[int | Exception]:
-        """Decide rows that arrived together in one call: many cost little more than one."""
-        actions: list[int | Exception] = [0] * len(asked)
-        for number in {each[0] for each in asked}:
-            places = [place for place, each in enumerate(asked) if each[0] == number]
-            rows = np.stack([asked[place][1] for place in places])
+    def _act(self, requests: list[ToDecide]) -> list[int | Exception]:
+        """Decide rows that arrived together in one call."""
+        actions: list[int | Exception] = [0] * len(requests)
+        for number in {each[0] for each in requests}:
+            places = [place for place, each in enumerate(requests) if each[0] == number]
+            rows = np.stack([requests[place][1] for place in places])
             draws = self._draws.random((len(rows), 2))
             for row, place in enumerate(places):
-                if (u := asked[place][3]) is not None:
+                if (u := requests[place][3]) is not None:
                     draws[row] = u
             try:
                 policy, released = self.plan.played_policy, self.at(number).as_released
                 chosen = one_row.sample(policy, released, rows, draws)
                 if self.plan.control is not None:
-                    # Privacy: the policy is asked for people in the control as well, so how long
-                    # an answer takes tells nobody who they are. [docs/privacy/lift.md, "People"]
-                    control = np.array([asked[place][2] for place in places])
-                    chosen = np.where(control, self._instead(draws), chosen)
+                    # Privacy: the policy is computed for people in the control as well, so the
+                    # time of a reply does not reveal who they are. [docs/privacy/lift.md, "People"]
+                    control = np.array([requests[place][2] for place in places])
+                    chosen = np.where(control, self._control_actions(draws), chosen)
                 made = chosen.tolist()
             except Exception as error:  # rows of other documents are still decided
                 made = [error] * len(rows)
@@ -120,9 +121,33 @@ class PolicyVersions:
         return actions
 
     def control_action(self, u: Draw | None = None) -> int:
-        """An action of the control, for a device that decides by itself."""
+        """Return an action of the control, for a device that decides by itself."""
         drawn = self._draws.random((1, 2)) if u is None else np.array([u])
-        return int(self._instead(drawn)[0])
+        return int(self._control_actions(drawn)[0])
 
-    def _instead(self, draws: np.ndarray[Any, Any]) -> Any:
+    def _control_actions(self, draws: np.ndarray[Any, Any]) -> Any:
         return control_actions(self.plan.control_action, self.plan.n_actions, draws)
+
+
+_BITS = 53
+"""Bits of a double in [0, 1)."""
+
+
+def sticky_draw(key: bytes, sticky: str | None, release: int) -> Draw | None:
+    """Return two numbers in [0, 1), the same for the same text and release; None without a text.
+
+    A person gets the same action again while the release stays. Without the key the numbers are
+    uniform and independent over people and releases, so probabilities stay those of the policy.
+    """
+    if sticky is None:
+        return None
+    # Privacy: releases are private for every fixed draw, also for one that follows from an id.
+    # [docs/privacy/transcript.md, "Action draws"]
+    text = release.to_bytes(8, "big") + sticky.encode("utf-8", "surrogatepass")
+    hashed = hmac.digest(key, text, "sha256")
+    first, second = (int.from_bytes(hashed[at : at + 8], "big") for at in (0, 8))
+    return _uniform(first), _uniform(second)
+
+
+def _uniform(word: int) -> float:
+    return (word >> (64 - _BITS)) / 2.0**_BITS

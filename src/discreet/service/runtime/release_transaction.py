@@ -1,4 +1,4 @@
-"""The release: one transaction from the claim to the commit, and what follows it.
+"""Release of a batch: one transaction from the claim to the commit, and the checks in it.
 
 Lock → sealed and due by the database's clock → read → fit → noise → verify what the fit returned →
 insert the release (its batch is a unique key) → insert the charge → state released → intent in the
@@ -9,27 +9,129 @@ release must not.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from discreet.client.chain import Chain
-from discreet.client.documents import burn_document, release_document
-from discreet.errors import InvalidInput
+from discreet.client.documents import burn_document, digest, release_document
+from discreet.client.recomputation import misfit, misfit_of_parts
+from discreet.errors import BudgetExceeded, CorruptRelease, DiscreetError, InvalidInput
+from discreet.privacy.ledger import Ledger
+from discreet.privacy.noise import SecureNoise
+from discreet.releases.canonical import decode_array
+from discreet.releases.prior import prior_of
 from discreet.releases.release import Release
 from discreet.service.kill_points import step
-from discreet.service.runtime.release_checks import paid, verify
 from discreet.service.secrets.vault import Vault
 from discreet.service.settings import Settings
-from discreet.service.storage import change_table, document_table
+from discreet.service.storage import document_table, history_tables
 from discreet.service.storage.anchor import Anchor
 from discreet.service.storage.batches import COLUMNS, UNDER_WAY, BatchState
 from discreet.service.storage.database import Connection, Database
 from discreet.service.storage.journal import forget
+from discreet.types import Array
+
+LATE = "deadline"
+"""Reason if a fit did not end in time. [fit_process.py]"""
+
+
+class ReleaseRefused(DiscreetError):  # noqa: N818
+    """A fit was refused; ``reason`` is one of a few words that reveal nothing about rows."""
+
+    def __init__(self, reason: str) -> None:
+        wrong = (
+            f"release must have the {reason} that plan, chain and ledger demand; the fit returned "
+            "another."
+        )
+        if reason == LATE:
+            wrong = "fit must end within its deadline; it did not, and was ended."
+        super().__init__(f"{wrong} No budget was spent and no row deleted: the service fits again.")
+        self.reason = reason
+
+
+def paid(connection: Connection, settings: Settings, batch: BatchState) -> Ledger:
+    """Return the ledger after the charge for a batch, or raise ReleaseRefused."""
+    event = SecureNoise().claim(settings.plan.event)
+    # Privacy: the charge is computed here, from our plan and the committed charges; nothing from
+    # the child enters it. [docs/privacy/service.md, "One fit for each batch"]
+    try:
+        ledger = document_table.ledger_of(connection, settings)
+        for part in document_table.parts(settings.plan, batch.epoch, batch.id):
+            ledger = ledger.charge(part, event)
+        return ledger
+    except BudgetExceeded:
+        raise ReleaseRefused("budget") from None
+
+
+def verify(
+    connection: Connection,
+    settings: Settings,
+    known: Chain,
+    batch: BatchState,
+    release: Release,
+    ledger: Ledger,
+) -> None:
+    """Refuse a release that does not continue the chain, or does not match plan and charge.
+
+    A child that returns a wrong release spends no budget and deletes no row.
+    """
+    plan, committed = settings.plan, _committed(connection, known)
+    before = committed.deciding.latest
+    weights, blocks = release.predictor.weights, committed.blocks_at(batch.release)
+    checks = {
+        "budget": plan.budget == committed.budget,  # as the genesis promised
+        "plan": release.plan_digest == plan.digest,
+        "number": release.number == (before.number if before else 0) + 1,
+        "previous": release.previous == (before.digest if before else plan.digest),
+        "records": release.records == batch.taken,
+        "event": release.event == ledger.entries[-1].event,  # each part pays for the same
+        "weights": weights.shape == (blocks, plan.features.p) and bool(np.isfinite(weights).all()),
+        "gram": plan.policy.uses_radii <= (release.gram is not None),
+    }
+    for reason, holds in checks.items():
+        if not holds:
+            raise ReleaseRefused(reason)
+    if misfit_of_parts(plan.loss_sums, release):
+        raise ReleaseRefused("part losses")
+    # Not recomputed: that needs all statistics, in the process that answers requests. Readers of
+    # the published documents can recompute it. [docs/service.md, "What a release must fit"]
+    if misfit(plan.mechanism, _matrix(connection, committed), release, blocks):
+        raise ReleaseRefused("statistics")
+
+
+def _matrix(connection: Connection, committed: Chain) -> Array | None:
+    """Return the matrix that the newest release published for this one; a chain in memory has none.
+
+    Before the first release it is the matrix of the prior, if the genesis names one.
+    """
+    numbered = [(link.number, link.digest) for link in committed.links if link.release]
+    if not numbered:
+        prior = prior_of(committed.config)
+        return None if prior is None else prior.following
+    body = document_table.body(connection, numbered[-1][0])
+    if body is None or digest(body) != numbered[-1][1]:
+        raise ReleaseRefused("chain")
+    matrix = json.loads(body)["release"].get("statistics", {}).get("following")
+    return None if matrix is None else decode_array(matrix)
+
+
+def _committed(connection: Connection, known: Chain) -> Chain:
+    """Return the chain of the database; ``known``, its earlier part, is verified."""
+    try:
+        committed = known.extended(document_table.after(connection, known.number))
+    except CorruptRelease:
+        raise ReleaseRefused("chain") from None
+    if committed.links[-1].digest != digest(document_table.newest(connection)):
+        raise ReleaseRefused("chain")
+    return committed
 
 
 class Publisher:
-    """Makes the releases that are due; if several processes try, one succeeds.
+    """Publisher of due releases; if several processes try, one succeeds.
 
     ``known`` is a verified chain, which may be behind the database.
     """
@@ -71,14 +173,14 @@ class Publisher:
             return None
         step("release:claimed")
         batch = BatchState(*row)
-        paid(connection, self._settings, batch)  # Refused before any row is read
+        paid(connection, self._settings, batch)  # ReleaseRefused before any row is read
         return batch
 
     def _compute(self, batch: BatchState) -> Release:
         release = self._fit(batch.epoch, batch.id, batch.taken)
         step("release:fitted")
-        # The moment of a release is public and tells nothing about its rows: never before it
-        # is due, whenever the fit was done.
+        # The time of a release is public and reveals nothing about its rows: never before it is
+        # due, no matter when the fit ended.
         while (wait := self._until(batch)) > 0:
             self._pause(min(wait, 1.0))
         return release
@@ -106,12 +208,12 @@ class Publisher:
         document_table.charge(connection, mark.number, entry)
         step("release:after-charge")
         finish(self._database, connection, batch, "released")
-        change_table.note(
+        history_tables.note_change(
             self._database, connection, "released", document=mark.number, batch=batch.id
         )
         connection.execute(f"UPDATE experiment SET clock = {self._database.later}")
-        # The insert holds the number until the commit: two intents of one number never both
-        # belong to transactions that may yet commit.
+        # The insert locks the number until the commit: of two intents with one number, at most one
+        # belongs to a transaction that may still commit.
         self._anchor.intend(replace(mark, charge=entry))
         step("release:intended")
         return True
@@ -126,7 +228,7 @@ def finish(database: Database, connection: Connection, batch: BatchState, state:
 
 
 def seconds_until(database: Database, connection: Connection, moment: float) -> float:
-    """Seconds until a moment, by the clock of the database."""
+    """Return the seconds until a time, by the clock of the database."""
     now = connection.execute(f"SELECT {database.now}").fetchone()[0]
     return moment - float(now)
 
@@ -155,7 +257,7 @@ def burn(
         connection, burn_document(document_table.newest(connection), [batch]), vault.signing
     )
     finish(database, connection, found, "burned")
-    change_table.note(
+    history_tables.note_change(
         database, connection, "batch burned", by, document=mark.number, batch=found.id
     )
     forget(connection, found.epoch, found.id)

@@ -1,4 +1,4 @@
-"""The service of one worker, without HTTP: the app, the dashboard and tests use it."""
+"""Service of one worker, without HTTP: used by the HTTP app, the dashboard and tests."""
 
 from __future__ import annotations
 
@@ -7,30 +7,37 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from discreet.client.chain import Chain
+from discreet.client.documents import actions_document
 from discreet.errors import CorruptRelease, InvalidInput
+from discreet.known_actions import changed_actions
 from discreet.releases.lift import Lift, lift
+from discreet.service.experiment_file import ExperimentFile
 from discreet.service.kill_points import step
 from discreet.service.runtime import lifecycle, release_transaction
-from discreet.service.runtime.action_changes import change_actions
 from discreet.service.runtime.decisions import WorkerDecisions
-from discreet.service.runtime.file_watch import ExperimentFile
 from discreet.service.runtime.fit_process import FitChild
+from discreet.service.runtime.requests import InvalidField
 from discreet.service.runtime.status import status
 from discreet.service.runtime.upkeep import Upkeep
 from discreet.service.runtime.worker_state import WorkerState
 from discreet.service.settings import ENDED, MODES, Settings
-from discreet.service.storage import api_keys, change_table
-from discreet.service.storage.commit_thread import CommitThread
-from discreet.service.storage.faults import safe_name
+from discreet.service.storage import api_keys, document_table, history_tables
+from discreet.service.storage.batches import under_way
+from discreet.service.storage.database import Connection, safe_name
+from discreet.service.storage.group_commit import CommitThread
 from discreet.validate import one_of
+
+SHOWN = 100
+"""Default number of actions in one reply."""
 
 
 class Service:
-    """Decisions through ``decisions``; the rest is what operators see and change.
+    """One experiment: decisions through ``decisions``, and the operations of operators.
 
     With the path of its settings file, fits run in a child process and the file is watched.
     Without a path, fits run in a thread. Services of one process may share a ``child`` that fits
-    and a thread that ``commits``; ``pace`` says how often such a one looks at its database.
+    and a thread that ``commits``; ``pace`` returns the seconds between refreshes of such a service.
     """
 
     def __init__(
@@ -52,7 +59,7 @@ class Service:
         self.upkeep = Upkeep(self.state, child=child, pace=pace)
 
     async def start(self, *, upkeep: bool = True, again: bool = False) -> None:
-        """Open the database and begin to look after it; ``again`` after a failure that was told."""
+        """Open the database and start background tasks; ``again`` after a logged failure."""
         state = self.state
         try:
             await state.start()
@@ -71,10 +78,10 @@ class Service:
         await self.upkeep.stop()
         with suppress(Exception):  # then the slots stay void, as after a crash
             await self.decisions.stop()
-            await self.state.note_use()
-            await self.state.note_traffic()
+            await self.state.store_key_use()
+            await self.state.store_traffic()
         await self.state.stop()
-        self.state.log.tell_counts(all=True)
+        self.state.log.write_counts(all=True)
         self.state.log.event("stopped")
 
     @property
@@ -83,18 +90,18 @@ class Service:
         return self.state.serving.newest
 
     async def status(self) -> dict[str, Any]:
-        """Public facts in words and figures."""
+        """Return the public state in figures and sentences."""
         return await status(self.state)
 
     def lift(self) -> Lift | None:
-        """Policy beside control, from releases that may be shown and from nothing else; None
+        """Return the comparison of policy and control, from releases that may be shown; None
         without a control share, or before the first release of decisions."""
-        told = self.state.serving.chain.deciding
-        begun = len(told.items) > told.schedule.imported_batches  # a log is in neither part
-        return lift(told.as_released) if self.settings.plan.control and begun else None
+        released = self.state.serving.chain.deciding
+        begun = len(released.items) > released.schedule.imported_batches  # a log is in neither part
+        return lift(released.as_released) if self.settings.plan.control and begun else None
 
     async def ledger(self) -> dict[str, Any]:
-        """Every charge, and their total."""
+        """Return every charge, and their total."""
         ledger = await self.state.ledger()
         spent = ledger.spent()
         return ledger.to_json() | {
@@ -108,12 +115,12 @@ class Service:
         }
 
     async def set_mode(self, mode: str, by: str = "") -> None:
-        """``online``, ``shadow`` or ``frozen``, for all workers; ``by`` is the id of a key."""
+        """Set ``online``, ``shadow`` or ``frozen`` for all workers; ``by`` is the id of a key."""
         await self._change_mode(one_of("mode", mode, MODES), by)
         self.state.log.event("mode changed", mode=mode, by=by)
 
     async def end(self, by: str = "") -> None:
-        """Take no more slots, for good; what waits is still released."""
+        """End the experiment permanently; batches that wait are still released."""
         await self._change_mode(ENDED, by)
         self.state.log.event("experiment ended", by=by)
 
@@ -136,12 +143,29 @@ class Service:
         self.state.log.event("served document changed", release=number, by=by)
 
     async def change_actions(self, add: list[Any], remove: list[str], by: str = "") -> None:
-        """Let actions join and leave, by a public document."""
-        await change_actions(self.state, add, remove, by)
+        """Add and remove actions by a public document; all workers see it at their next refresh."""
+        state = self.state
+        # A document that a dead process committed is confirmed before another one follows.
+        await state.refresh()
+        known = state.serving.chain
+        await state.write(lambda c: _publish_actions(state, c, known, add, remove, by))
+        step("actions:committed")
+        await state.refresh()
         self.state.log.event("actions changed", added=len(add), removed=len(remove), by=by)
 
+    def list_actions(self, text: str = "", limit: int = SHOWN) -> dict[str, Any]:
+        """Return the actions in use whose name contains ``text``, at most ``limit`` of them."""
+        names = [*self.state.serving.chain.known.places]
+        found = [name for name in names if text.casefold() in str(name).casefold()]
+        return {
+            "release": self.newest,
+            "count": len(names),
+            "found": len(found),
+            "actions": found[:limit],
+        }
+
     async def burn(self, batch: int, by: str = "") -> None:
-        """Give up a batch and erase its rows without a release."""
+        """Erase the rows of a batch without a release."""
         state = self.state
         await state.write(
             lambda c: release_transaction.burn(
@@ -154,7 +178,7 @@ class Service:
         await self.upkeep.erase()
 
     async def erase(self, user: str, by: str = "") -> None:
-        """Let no later slot of a user count; whether they were here before makes no difference."""
+        """Exclude all later slots of a user, whether or not they are known."""
         people, owner = self.state.people, self.decisions.owners.owner(user)
         if people is not None and owner is not None:
             await self.state.write(lambda c: people.use_up(c, owner.person))
@@ -168,7 +192,7 @@ class Service:
         rate: int | None = None,
         by: str = "",
     ) -> dict[str, Any]:
-        """A new API key with its text, which is shown this once."""
+        """Create an API key; its text is shown only here."""
         state = self.state
         text, key = await state.write(
             lambda c: api_keys.create(
@@ -188,18 +212,48 @@ class Service:
         return key.shown()
 
     async def list_keys(self) -> list[api_keys.Key]:
-        """All keys, without their secrets."""
+        """Return all keys, without their secrets."""
         state = self.state
-        await state.note_use()
+        await state.store_key_use()
         return await state.read(lambda c: api_keys.listed(state.database, c))
 
-    async def changes(self) -> list[change_table.Change]:
-        """Who changed what, the newest first; documents that may not be shown yet are left out."""
+    async def changes(self) -> list[history_tables.Change]:
+        """Return the history of changes, the newest first, up to the newest document shown."""
         newest = self.state.serving.newest
-        return await self.state.read(lambda c: change_table.listed(c, newest))
+        return await self.state.read(lambda c: history_tables.list_changes(c, newest))
 
     async def end_sessions(self, id: str) -> None:
         """End every session of the dashboard that began with this key."""
         state = self.state
         await state.write(lambda c: api_keys.end_sessions(state.database, c, id))
         await state.refresh()
+
+
+def _publish_actions(
+    state: WorkerState,
+    connection: Connection,
+    known: Chain,
+    add: list[Any],
+    remove: list[str],
+    by: str,
+) -> None:
+    """Publish a document that adds and removes actions, in one transaction with the chain."""
+    # Workers that change actions at the same time wait for each other: document 0 is the lock.
+    locked = f"SELECT number FROM documents WHERE number = 0 {state.database.lock}"
+    connection.execute(locked).fetchone()
+    committed = known.extended(document_table.after(connection, known.number))
+    # Batches that are open or waiting keep their actions; the next one to open has the new ones.
+    coming = len(committed.releases) + len(under_way(connection)) + 1
+    try:
+        change = changed_actions(state.settings.plan, committed.deciding, add, remove, coming)
+    except InvalidInput as error:
+        field = "remove" if str(error).startswith("remove") else "add"
+        raise InvalidField(str(error), field) from None
+    document = actions_document(document_table.newest(connection), change)
+    mark = document_table.append(connection, document, state.vault.signing)
+    history_tables.note_change(
+        state.database, connection, "actions changed", by, document=mark.number
+    )
+    step("actions:before-commit")
+    state.anchor.intend(mark)
+    step("actions:intended")

@@ -1,4 +1,4 @@
-"""The state of the experiment, in words and figures that the privacy model calls public."""
+"""Status of the experiment: its public state in figures and sentences."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from discreet.formatting import duration
 from discreet.plan import Plan
 from discreet.privacy.participation import Participation
 from discreet.rows.batch_status import UNSTORED, clock_words, full_sentence, open_sentence
-from discreet.service.runtime.release_checks import LATE
+from discreet.service.runtime.release_transaction import LATE
 from discreet.service.runtime.worker_state import WorkerState
 from discreet.service.settings import ENDED as ENDED_MODE
 from discreet.service.storage.batches import BatchState, log_waits, under_way
 from discreet.service.storage.database import Connection
 from discreet.window import may_open
 
-ENDED = (
+PLAN_ENDED = (
     "The experiment is over: its plan has no further batch. Decisions are served and not stored."
 )
 
@@ -32,7 +32,7 @@ ENDED_EARLY = (
 
 
 async def status(state: WorkerState) -> dict[str, Any]:
-    """Batches, slots taken, when the next release is due, and what an operator should know."""
+    """Return batches, slots taken, the time of the next release, and faults to repair."""
     now, missed, live, ended = await state.read(lambda connection: _facts(state, connection))
     file, often = state.file, state.settings.plan.participation
     return {
@@ -55,7 +55,7 @@ async def status(state: WorkerState) -> dict[str, Any]:
         "journal": state.settings.journal,
         "window": state.settings.window,
         "settle": state.settings.settle,
-        "anchor": "beside" if state.anchor_beside else "elsewhere",
+        "anchor": "beside" if state.anchor_in_folder else "elsewhere",
         "now": now,
         "close_every": state.settings.plan.schedule.seconds,
         "batches": [shown(batch, state.settings.plan.schedule.seconds) for batch in live],
@@ -79,7 +79,7 @@ async def status(state: WorkerState) -> dict[str, Any]:
 
 
 def _rule(state: WorkerState) -> str | None:
-    """Sentence on the rule that decides the next request, and why, from its published signal."""
+    """Return a sentence on the rule that decides the next request, from its published signal."""
     try:
         return state.serving.at(state.deciding()).rule_text
     except CorruptRelease:  # the document that decides is missing; ``faults`` says so
@@ -87,7 +87,7 @@ def _rule(state: WorkerState) -> str | None:
 
 
 def actions_in_use(state: WorkerState) -> list[str] | None:
-    """The names of the actions; None where they have none, or features: GET /v1/actions."""
+    """Return the names of the actions; None if they have none, or have features."""
     plan = state.settings.plan
     if plan.actions is None or plan.catalogue is not None:
         return None
@@ -95,8 +95,8 @@ def actions_in_use(state: WorkerState) -> list[str] | None:
 
 
 def shown(batch: BatchState, every: float | None) -> dict[str, Any]:
-    """The public facts of a batch: how many slots are taken, never what is in them; and when the
-    clock ends it, if it is open."""
+    """Return the public facts of a batch: the number of slots taken, never their content; and for
+    an open batch the time at which the clock ends it."""
     facts = asdict(batch)
     ticks = None if every is None or batch.state != "open" else batch.opened + every
     return {"batch": facts.pop("id"), "slots": facts.pop("size"), **facts, "ticks": ticks}
@@ -114,28 +114,30 @@ def _ended(state: WorkerState, connection: Connection) -> bool:
 
 
 def _of_people(often: Participation | None, missed: int) -> list[str]:
-    """What a user may contribute, and what a restored backup has changed in that."""
+    """Return sentences on what a user may contribute, and how restored backups reduce it."""
     if often is None:
         return []
-    said = [f"Of one user count {often.text}; further requests are served alike."]
+    sentences = [
+        f"Of one user count {often.text}; further requests are served and not learned from."
+    ]
     if missed:
         lost = f"{missed:,} release{'s' * (missed > 1)}"
         left = max(often.batches - missed, 0)
-        said.append(
-            f"Restored backups lacked {lost}, which everybody counts as having entered: "
-            + (f"at most {left:,} more of anybody." if left else "nothing is learned any more.")
+        sentences.append(
+            f"Restored backups lacked {lost}, which every user counts as having entered: "
+            + (f"at most {left:,} more of each user." if left else "nothing more is learned.")
         )
-    return said
+    return sentences
 
 
 def _of_control(plan: Plan) -> list[str]:
-    """Who is compared with the policy; where there is no control, nothing."""
-    said = control_words(plan)
-    return [f"{said[0].upper()}{said[1:]}, to compare."] if said else []
+    """Return a sentence on the control share, if there is one."""
+    text = control_words(plan)
+    return [f"{text[0].upper()}{text[1:]}, to compare."] if text else []
 
 
 def control_words(plan: Plan) -> str:
-    """``10 % of the slots play action none``; nothing without a control share."""
+    """Return for instance ``10 % of the slots play action none``; empty without a control."""
     if plan.control is None:
         return ""
     played = plan.control_action
@@ -145,67 +147,71 @@ def control_words(plan: Plan) -> str:
 
 
 def _sentences(state: WorkerState, live: list[BatchState], now: float, ended: bool) -> list[str]:
-    said, heard = faults(state), state.settings.plan.outcome.plural
+    sentences, outcomes = faults(state), state.settings.plan.outcome.plural
     waiting = [batch for batch in live if batch.state == "sealed"]
     log = log_waits(state.settings.plan.schedule, live)
     if log:
-        said.append(f"The imported log is released first: {len(live):,} of its batches are left.")
+        sentences.append(
+            f"The imported log is released first: {len(live):,} of its batches are left."
+        )
     elif waiting:
-        said.append(_waiting_sentence(waiting, heard, now))
+        sentences.append(_waiting_sentence(waiting, outcomes, now))
     every = state.settings.plan.schedule.seconds
     for batch in live:
         if batch.state == "open":
             left = None if every is None else math.ceil(batch.opened + every - now)
             closes = "" if left is None else clock_words(left, batch.taken)
-            said.append(open_sentence(batch.id, batch.taken, batch.size, closes))
+            sentences.append(open_sentence(batch.id, batch.taken, batch.size, closes))
     if state.mode == ENDED_MODE:
-        said.append(ENDED_EARLY)
+        sentences.append(ENDED_EARLY)
     elif ended:
-        said.append(ENDED)
+        sentences.append(PLAN_ENDED)
     elif state.mode == "frozen":
-        said.append("The experiment is frozen: decisions are served and not stored.")
+        sentences.append("The experiment is frozen: decisions are served and not stored.")
     elif all(batch.state == "sealed" for batch in live):
         if may_open(state.settings.waiting, len(live)) and not log:
-            said.append("No batch is open: the next decision opens one.")
+            sentences.append("No batch is open: the next decision opens one.")
         else:
-            said.append(UNSTORED)
+            sentences.append(UNSTORED)
     if state.mode == "shadow":
         default = state.settings.default_name
         named = f", {default}" if isinstance(default, str) else ""
-        said.append(f"In shadow mode everyone receives the default action{named}.")
+        sentences.append(f"In shadow mode everyone receives the default action{named}.")
     if state.names.incomplete:
         hours = state.settings.remember / 3600
-        said.append(
+        sentences.append(
             f"A backup was restored less than {hours:,.3g} hours ago: requests with an "
             "Idempotency-Key are served and not stored, since some may have been made before."
         )
     if state.alias is not None:
-        said.append(f"An operator chose document {state.alias} to be served instead of the newest.")
-    if state.anchor_beside:
-        said.append("The anchor lies beside the files that it guards: move it to another disk.")
-    return said
+        sentences.append(
+            f"An operator chose document {state.alias} to be served instead of the newest."
+        )
+    if state.anchor_in_folder:
+        sentences.append("The anchor is in the folder that it protects: move it to another disk.")
+    return sentences
 
 
-def _waiting_sentence(waiting: list[BatchState], heard: str, now: float) -> str:
-    """One sentence however many wait; the oldest is released first."""
+def _waiting_sentence(waiting: list[BatchState], outcomes: str, now: float) -> str:
+    """Return one sentence on all batches that wait; the oldest is released first."""
     left = (waiting[0].due or 0.0) - now
     end = f"in {duration(math.ceil(left))}, however many people answer." if left > 0.0 else "now."
     if len(waiting) == 1:
         word = "closed by the clock" if waiting[0].by_clock else "full"
-        return full_sentence(waiting[0].id, heard, f"its release is due {end}", word)
+        return full_sentence(waiting[0].id, outcomes, f"its release is due {end}", word)
     word = "closed" if any(batch.by_clock for batch in waiting) else "full"
     return (
         f"{len(waiting):,} batches, {waiting[0].id} to {waiting[-1].id}, are {word} and wait for "
-        f"{heard}; the oldest is released first, due {end}"
+        f"{outcomes}; the oldest is released first, due {end}"
     )
 
 
 _REMEDIES = {
     "start": "The service is starting or stopping: wait.",
     "database": "The database cannot be read ({}): decisions fail. Start its server, mount its "
-    "disk, or make room; the service goes on by itself.",
-    "storage": "The database takes no row ({}): decisions fail. Make room on its disk, or let "
-    "this user write there; the service tries again every few seconds.",
+    "disk, or free some space; the service then continues by itself.",
+    "storage": "No row can be stored in the database ({}): decisions fail. Free some space "
+    "on its disk, or let this user write there; the service tries again every few seconds.",
     "vault": "The vault is not as it was ({}): decisions fail. Mount its disk or put the vault "
     "back; if the key of an open batch is lost, burn the batch.",
 }
@@ -222,39 +228,39 @@ _OF_CHAIN = {
 
 
 def faults(state: WorkerState) -> list[str]:
-    """What an operator should repair, and how; needs no database, and no sentence contains a value
-    of the file or of the environment."""
-    said, file = [], state.file
+    """Return the faults that an operator should repair, with remedies; reads no database, and
+    contains no value of the file or of the environment."""
+    sentences, file = [], state.file
     for name, fault in state.unready.items():
-        said.append(_OF_CHAIN[fault] if name == "chain" else _REMEDIES[name].format(fault))
+        sentences.append(_OF_CHAIN[fault] if name == "chain" else _REMEDIES[name].format(fault))
     if state.anchor_fault == "behind":
-        said.append(
+        sentences.append(
             "The anchor is older than what was published, or of another experiment: nothing is "
             "released. Put the newest anchor back."
         )
     elif state.anchor_fault is not None:
-        said.append(
+        sentences.append(
             f"The anchor cannot be read ({state.anchor_fault}): nothing is released, and a "
             "database that is set back may go unnoticed. Bring its disk back."
         )
     if state.refused == LATE:
-        said.append(
+        sentences.append(
             "The last fit did not end within its deadline and was ended: nothing was spent and no "
             "row was deleted. The service fits again in a new process."
         )
     elif state.refused is not None:
-        said.append(
+        sentences.append(
             f"The last fit was refused for its {state.refused}: nothing was spent and no row was "
             "deleted. The service fits again; restart it if the refusal stays."
         )
     if file is not None and not file.readable:
-        said.append(
-            "The experiment file is missing or cannot be read: the service runs on what it said at "
+        sentences.append(
+            "The experiment file is missing or cannot be read: the service runs on its content at "
             "the start, and a restart would fail. Repair the file."
         )
     elif file is not None and file.differs:
-        said.append(
+        sentences.append(
             f"The experiment file was edited ({', '.join(file.differs)}). The edit has no effect "
             "before a restart, and a restart refuses another plan or unit."
         )
-    return said
+    return sentences

@@ -1,4 +1,4 @@
-"""What a worker does between requests: release what is due, erase, see what has changed."""
+"""Background tasks of a worker: releases that are due, erasure, refresh of the state."""
 
 from __future__ import annotations
 
@@ -16,36 +16,36 @@ from discreet.errors import NotReady
 from discreet.releases.release import Release
 from discreet.service.kill_points import step
 from discreet.service.runtime import fit_process, release_transaction
-from discreet.service.runtime.release_checks import Refused
+from discreet.service.runtime.release_transaction import ReleaseRefused
 from discreet.service.runtime.worker_state import WorkerState
 from discreet.service.secrets.vault import NAMES
 from discreet.service.storage import journal
-from discreet.service.storage.faults import safe_name
+from discreet.service.storage.database import safe_name
 
 Duty = Callable[[], Awaitable[Any]]
 TICK = 0.5
-"""Seconds between two looks at the database: how late a worker may see a release or a new key."""
+"""Seconds between two reads of the database: the delay until a worker sees a release or a key."""
 
 NOTED = 120
-"""Ticks between two notes of which keys were used."""
+"""Ticks between two writes of which keys were used."""
 
 COUNTED = 20
-"""Ticks between two notes of how many decisions were answered."""
+"""Ticks between two writes of how many decisions were answered."""
 
 
 BREATH = 0.003
-"""Seconds between two slices of rows that are deleted, in which decisions have the writing thread.
-The same for every slice: what it adds to the time until the next release is public."""
+"""Seconds between two slices of deleted rows, in which decisions can be written. The same for every
+slice: the time that it adds until the next release is public."""
 
 QUIET, NAP = 10.0, 5.0
-"""Where there are many experiments, one that nobody asked for ``QUIET`` seconds, and that has no
-release ahead, is looked at every ``NAP`` seconds; the next request wakes it."""
+"""With many experiments, one without requests for ``QUIET`` seconds and without a release ahead is
+refreshed every ``NAP`` seconds; the next request wakes it."""
 
 
 class Upkeep:
     """Background tasks; ``once`` does everything that is due now.
 
-    ``pace`` says how many seconds lie between two looks, where many experiments share a process.
+    ``pace`` returns the seconds between two refreshes, where many experiments share a process.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Upkeep:
         self._fitter = None if child is None else fit_process.Fitter(state.settings, child)
         self._tasks: list[asyncio.Task[None]] = []
         self._erased = False
-        self._told: dict[str, str] = {}
+        self._reported: dict[str, str] = {}
         self._begun = (0, 0, 0.0)
         self._stopping = threading.Event()
         self._awake = asyncio.Event()
@@ -72,14 +72,14 @@ class Upkeep:
         duties: tuple[Duty, ...] = (
             self._state.refresh,
             self.look,
-            self.heed_the_clock,
+            self.seal_by_clock,
             self.once,
             self.watch,
         )
         if self._pace is not None:
             duties = (self.round,)
         self._tasks = [asyncio.create_task(self._repeat(each)) for each in duties]
-        self._tasks.append(asyncio.create_task(self._now_and_then()))
+        self._tasks.append(asyncio.create_task(self._write_statistics()))
 
     async def stop(self) -> None:
         """Drop a fit that is under way: it is made again at the next start."""
@@ -109,70 +109,70 @@ class Upkeep:
             return None
 
     async def round(self) -> Any:
-        """All duties in turn, where many experiments share a process: each task costs something."""
+        """Run all duties in turn, where many experiments share a process."""
         for duty in (self.look, self.watch):
             await self._tried(duty)
         if not any(batch.state == "sealed" for batch in self._state.live):
             return await self.once()
         fit = asyncio.create_task(self.once())
         while not (await asyncio.wait([fit], timeout=TICK))[0]:
-            for duty in (self._state.refresh, self.heed_the_clock, self.watch):
+            for duty in (self._state.refresh, self.seal_by_clock, self.watch):
                 await self._tried(duty)
         return await fit
 
     async def _rest(self) -> None:
-        """Until the next look, or until the service stops."""
+        """Wait until the next refresh, or until the service stops."""
         tick = TICK
         if self._pace is not None:
             self._state.asleep = self._quiet()
             tick = NAP if self._state.asleep else max(TICK, self._pace())
-            tick *= random.uniform(0.7, 1.0)  # so that not all look at once
+            tick *= random.uniform(0.7, 1.0)  # so that not all refresh at once
         with suppress(TimeoutError):
             await asyncio.wait_for(self._awake.wait(), tick)
 
     def _quiet(self) -> bool:
-        """Whether nobody asks, and nothing comes by itself: no release, no clock of a batch."""
+        """Return whether there are no requests, no release ahead and no clock of a batch."""
         state = self._state
         clock = state.settings.plan.close_every is not None
         ahead = any(clock or batch.state == "sealed" for batch in state.live)
-        return not ahead and time.perf_counter() - state.asked > QUIET
+        return not ahead and time.perf_counter() - state.last_request > QUIET
 
     async def wake(self) -> None:
-        """Before the first request after a nap: read what has changed, and look often again."""
+        """Refresh before the first request after a nap, and refresh often again."""
         async with self._waking:
             if self._state.asleep:
-                with suppress(Exception):  # what fails here fails in the request, and is told there
+                with suppress(Exception):  # the request fails too, and reports it
                     await self._state.refresh()
                 self._state.asleep = False
                 self._awake.set()
                 if not self._stopping.is_set():
                     self._awake.clear()
 
-    async def _now_and_then(self) -> None:
-        """Which keys were used, decisions and failures that were counted."""
+    async def _write_statistics(self) -> None:
+        """Write the use of keys, and counts of decisions and failures."""
         for tick in itertools.count(1):
             await self._rest()
             if self._stopping.is_set():
                 return
-            self._state.log.tell_counts()
-            with suppress(Exception):  # what fails here fails elsewhere too, and is told there
+            self._state.log.write_counts()
+            with suppress(Exception):  # other tasks fail too, and report it
                 if tick % COUNTED == 0:
-                    await self._state.note_traffic()
+                    await self._state.store_traffic()
                 if tick % NOTED == 0:
-                    await self._state.note_use()
+                    await self._state.store_key_use()
 
     async def watch(self) -> None:
-        """Tell when this worker becomes unable to decide, and when it is able again."""
+        """Log when this worker becomes unable to decide, and when it is able again."""
         state = self._state
         await state.probe()
         faults = state.unready
-        if faults.keys() != self._told.keys():
+        if faults.keys() != self._reported.keys():
             if faults:
                 kind = ", ".join(faults.values())
                 state.log.event("not ready", reasons=list(faults), kind=kind)
             else:
                 state.log.event("ready")
-        self._told = faults
+        self._reported = faults
 
     def _pause(self, seconds: float) -> None:
         if self._stopping.wait(seconds):
@@ -183,13 +183,13 @@ class Upkeep:
         if self._state.file is not None:
             await asyncio.to_thread(self._state.file.look)
 
-    async def heed_the_clock(self) -> None:
-        """Seal the open batch when its time is up, also while nobody asks for a decision."""
+    async def seal_by_clock(self) -> None:
+        """Seal the open batch when its time is over, also without requests."""
         state = self._state
         if state.settings.plan.close_every is None or state.set_back is not None:
             return
-        if await state.read(state.slots.time_is_up):
-            await state.write(state.slots.heed_the_clock)
+        if await state.read(state.slots.clock_ticked):
+            await state.write(state.slots.seal_by_clock)
             step("clock:committed")
             await state.refresh()
 
@@ -197,7 +197,7 @@ class Upkeep:
         """Release what is due and erase what is over; True if a release was made."""
         state = self._state
         made = False
-        await self.heed_the_clock()
+        await self.seal_by_clock()
         if any(batch.state == "sealed" for batch in state.live):
             # A document that a dead process committed is confirmed before another one follows.
             await state.refresh()
@@ -236,7 +236,7 @@ class Upkeep:
         state = self._state
         try:
             made = await asyncio.to_thread(self._publisher().release_next)
-        except Refused as refused:
+        except ReleaseRefused as refused:
             if refused.reason != state.refused:  # log it once, not with every attempt
                 state.log.event("release refused", kind=refused.reason)
             state.refused = refused.reason
@@ -273,7 +273,7 @@ class Upkeep:
         state = self._state
         fit = self._fitter or partial(fit_process.fit, state.settings, state.database, state.vault)
 
-        def told(epoch: int, batch: int, taken: int) -> Release:
+        def logged_fit(epoch: int, batch: int, taken: int) -> Release:
             if (epoch, batch) != self._begun[:2]:  # once, not with every attempt
                 self._begun = (epoch, batch, time.monotonic())
                 state.log.event("release begun", epoch=epoch, batch=batch)
@@ -285,7 +285,7 @@ class Upkeep:
             state.vault,
             state.anchor,
             state.serving.chain,
-            told,
+            logged_fit,
             state.writer.run,
             self._pause,
         )

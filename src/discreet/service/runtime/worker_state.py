@@ -1,4 +1,4 @@
-"""What a worker process holds: its database, its secrets, and a view of the shared state."""
+"""State of a worker process: its database, its secrets, and a view of the shared state."""
 
 from __future__ import annotations
 
@@ -14,42 +14,40 @@ from discreet.client.documents import digest
 from discreet.client.signing import public_key
 from discreet.errors import DiscreetError, StateClaimed
 from discreet.privacy.ledger import Ledger
+from discreet.service.experiment_file import ExperimentFile
 from discreet.service.kill_points import step
 from discreet.service.logs import Log
-from discreet.service.runtime.file_watch import ExperimentFile
 from discreet.service.runtime.lifecycle import check
 from discreet.service.runtime.policy_versions import PolicyVersions
 from discreet.service.secrets.vault import Vault
 from discreet.service.settings import STORING, Settings
-from discreet.service.storage import api_keys, change_table, document_table, traffic_table
-from discreet.service.storage.anchor import Anchor, Book, Mark, behind
+from discreet.service.storage import api_keys, document_table, history_tables
+from discreet.service.storage.anchor import Anchor, AnchorContent, AnchorMark, behind
 from discreet.service.storage.batches import (
+    BatchRules,
     BatchState,
     Head,
     Slots,
-    Terms,
     refuse_set_back,
     under_way,
 )
-from discreet.service.storage.commit_thread import CommitThread
-from discreet.service.storage.database import Connection, Database, FileReplaced
-from discreet.service.storage.faults import safe_name
+from discreet.service.storage.database import Connection, Database, FileReplaced, safe_name
+from discreet.service.storage.group_commit import CommitThread, Writer
+from discreet.service.storage.idempotency import RequestNames
 from discreet.service.storage.journal import Journal
-from discreet.service.storage.locations import anchor_of, beside, open_database
+from discreet.service.storage.locations import anchor_of, in_same_folder, open_database
 from discreet.service.storage.people_table import People
-from discreet.service.storage.request_names import Names
-from discreet.service.storage.writer import Writer
 
 T = TypeVar("T")
 STALE = 10.0
-"""A worker that has not read the database for so many seconds is not ready."""
+"""Seconds after which a worker that has not read the database is not ready."""
 
 PROBED = 5.0
-"""Seconds after which a worker tries again whether it could store a row."""
+"""Seconds between two checks that a row can be stored."""
 
 
 class WorkerState:
-    """Everything a worker needs, refreshed from the database a few times a second."""
+    """Database, secrets and shared state, refreshed a few times a second."""
 
     epoch: int
     mode: str
@@ -57,19 +55,19 @@ class WorkerState:
     file: ExperimentFile | None = None
     """The file that the service was started from, if any."""
     refused: str | None = None
-    """Why the last fit was refused, in one public word; None if it was not."""
-    asked = 0.0
-    """When somebody last asked, by the clock of ``time.perf_counter``."""
+    """Reason why the last fit was refused, in one public word; None if it was not."""
+    last_request = 0.0
+    """Time of the last request, by ``time.perf_counter``."""
     asleep = False
-    """Whether upkeep looks seldom, since nobody asks. [upkeep.py]"""
+    """Whether upkeep reads the database rarely, since there are no requests. [upkeep.py]"""
     whole = False
     """Whether every document that decides was read and verified."""
     decided = 0
-    """Decisions and tickets that this worker answered and that no hour counts yet."""
+    """Decisions and tickets that this worker answered and that are not in the table yet."""
     set_back: StateClaimed | None = None
-    """The error if the database lacks what was published, or is another; None if it is whole."""
+    """Error if the database lacks published documents, or is another one; else None."""
     anchor_fault: str | None = None
-    """Why the anchor is of no use: the safe name of an error, or ``behind``."""
+    """Reason why the anchor cannot be used: the safe name of an error, or ``behind``."""
 
     def __init__(
         self, settings: Settings, *, workers: int = 1, commits: CommitThread | None = None
@@ -80,14 +78,14 @@ class WorkerState:
         self._commits = commits if self.database.embedded else None
         self.vault = Vault(settings.place(settings.vault))
         self.anchor: Anchor = anchor_of(settings)
-        self.anchor_beside = beside(settings, self.anchor.path)
-        self._book = Book()
+        self.anchor_in_folder = in_same_folder(settings, self.anchor.path)
+        self._book = AnchorContent()
         self.serving = PolicyVersions(settings.plan, public_key(self.vault.signing))
-        self.names = Names(self.database, self.vault, settings.remember)
+        self.names = RequestNames(self.database, self.vault, settings.remember)
         often = settings.plan.participation
         self.people = None if often is None else People(self.database, often)
         self.journal = Journal(self.database, self.names, self.people, self.head)
-        terms = Terms(
+        terms = BatchRules(
             settings.plan.schedule,
             settings.waiting,
             settings.window,
@@ -149,18 +147,18 @@ class WorkerState:
         return await asyncio.to_thread(self.writer.run, operation)
 
     def served(self, pinned: int | None = None) -> int:
-        """The document that decides: the alias of a rollback, a batch's own, or the newest."""
+        """Return the document that decides: that of a rollback, of a batch, or the newest."""
         if self.alias is not None:
             return self.alias
         return self.serving.newest if pinned is None else pinned
 
     def deciding(self) -> int:
-        """The document that decides the next request: that of the open batch, if one is open."""
+        """Return the document that decides the next request: that of the open batch, if any."""
         opened = [each.release for each in self.live if each.state == "open"]
         return self.served(opened[-1] if opened and self.mode in STORING else None)
 
     async def refresh(self) -> None:
-        """Read what changed. A document is served once it was read back, verified and confirmed."""
+        """Read changes. A document is served once it was read back, verified and confirmed."""
         try:
             await self._refresh()
         except Exception as error:
@@ -175,7 +173,7 @@ class WorkerState:
             try:
                 viewed = await self.read(lambda c: self._viewed(c, known))
             except StateClaimed as error:
-                # Nothing of it is believed, not even its keys: one may have been revoked since.
+                # Nothing of it is used, not even its keys: one may have been revoked since.
                 self.set_back, self._fresh, self._unread = error, time.monotonic(), None
                 raise
             self.set_back = None
@@ -210,10 +208,10 @@ class WorkerState:
         self.names.look(connection)
         return _view(self.database, connection, known)
 
-    def _read_book(self) -> Book:
-        """The content of the anchor; where it cannot be read or is too old, the last that was not.
+    def _read_book(self) -> AnchorContent:
+        """Return the content of the anchor; if it cannot be read or is too old, the last good one.
 
-        Decisions go on without an anchor, since this process knows what it has published.
+        Decisions continue without an anchor, since this process knows what it has published.
         """
         head = self.head()
         try:
@@ -228,12 +226,12 @@ class WorkerState:
         return book
 
     def head(self) -> Head | None:
-        """The newest document that this worker has verified; None before any was read."""
+        """Return the newest document that this worker has verified; None before any was read."""
         links = self.serving.chain.links
         return (links[-1].number, links[-1].digest) if links else None
 
     def refuse_set_back(self) -> None:
-        """Refuse whatever would be stored in a database that was set back, and lost again."""
+        """Refuse to store in a database that was set back: the rows would be lost."""
         if self.set_back is not None:
             raise StateClaimed(str(self.set_back))
 
@@ -243,29 +241,28 @@ class WorkerState:
         step("release:anchored")
         return extended
 
-    async def note_use(self) -> None:
-        """Write down which keys were used since the last time.
+    async def store_key_use(self) -> None:
+        """Store which keys were used since the last call.
 
-        Privacy: keys of answers are not noted: when one was last used would tell whether somebody
-        answered. [docs/privacy/service.md, "What is stored, and for
-        how long"]
+        Privacy: keys that report losses are not stored: their last use would reveal whether
+        somebody answered. [docs/privacy/service.md, "What is stored, and for how long"]
         """
         used, self.used = self.used, set()
         if used:
             await self.write(lambda c: api_keys.note_use(self.database, c, used))
 
-    async def note_traffic(self) -> None:
-        """Add to this hour what was decided since the last time."""
+    async def store_traffic(self) -> None:
+        """Add the decisions since the last call to the current hour."""
         decided, self.decided = self.decided, 0
         if decided:
-            await self.write(lambda c: traffic_table.add(self.database, c, decided))
+            await self.write(lambda c: history_tables.count_decisions(self.database, c, decided))
 
     def confirmed(self) -> dict[int, str]:
-        """Number and digest of every document that may be shown anywhere."""
+        """Return number and digest of every document that may be shown."""
         return {link.number: link.digest for link in self.serving.chain.links}
 
     async def document(self, number: int) -> bytes | None:
-        """The signed bytes of a document that may be shown; None if there is none."""
+        """Return the signed bytes of a document that may be shown; None if there is none."""
         known = self.confirmed().get(number)
         if known is None:
             return None
@@ -275,7 +272,7 @@ class WorkerState:
         return body
 
     async def ledger(self) -> Ledger:
-        """The charges of all documents that may be shown, also of those that the database lost."""
+        """Return the ledger of all documents that may be shown, also of lost ones."""
         newest, settings = self.serving.newest, self.settings
 
         def read(connection: Connection) -> Ledger:
@@ -286,12 +283,12 @@ class WorkerState:
 
     @property
     def ready(self) -> bool:
-        """Whether this worker can decide. After a refused fit it can: the last release decides."""
+        """True if this worker can decide. After a refused fit the last release decides."""
         return not self.unready
 
     @property
     def unready(self) -> dict[str, str]:
-        """Why a decision would fail now: what is at fault, and the safe name of the error."""
+        """Reasons why a decision would fail now: each fault and the safe name of its error."""
         if not self._started:
             return {"start": "not running"}
         stale = time.monotonic() - self._fresh >= STALE
@@ -309,7 +306,7 @@ class WorkerState:
         return None if self.whole else "incomplete"
 
     async def probe(self) -> None:
-        """Find out what the next decision needs: secrets, and a disk that takes a row."""
+        """Check secrets and disk, which the next decision needs."""
         places = [(each.epoch, each.id) for each in self.live if each.state == "open"]
         await asyncio.to_thread(self._probe, places)
 
@@ -317,16 +314,16 @@ class WorkerState:
         self._vault_fault = self.vault.fault(places)
         if self.writer.fault or time.monotonic() - self._probed > PROBED:
             self._probed = time.monotonic()
-            with suppress(*self.database.lost, OSError, StateClaimed):  # it is noted elsewhere
+            with suppress(*self.database.lost, OSError, StateClaimed):  # reported elsewhere
                 self.writer.probe()
 
     def over(self, epoch: int, batch: int) -> bool:
-        """Whether a batch is over; a batch that opened after the last look is not."""
+        """Return whether a batch is over; a batch that opened after the last refresh is not."""
         return (epoch, batch) not in self._live and (epoch, batch) <= self._last
 
-    def hands_out(self, epoch: int, batch: int) -> bool:
-        """Whether slots of a batch may be given to requests: it is not over, nor did the clock end
-        it, so that every decision has a whole window for its loss."""
+    def assigns_slots(self, epoch: int, batch: int) -> bool:
+        """Return whether slots of a batch may be assigned: it is neither over nor closed by the
+        clock, so that every decision has a whole window for its loss."""
         ended = any((each.epoch, each.id) == (epoch, batch) and each.by_clock for each in self.live)
         return not ended and not self.over(epoch, batch)
 
@@ -335,13 +332,15 @@ class WorkerState:
 
         def write(connection: Connection) -> None:
             connection.execute("UPDATE experiment SET serving = ?", (number,))
-            change_table.note(self.database, connection, "serving changed", by, value=number)
+            history_tables.note_change(
+                self.database, connection, "serving changed", by, value=number
+            )
 
         await self.write(write)
         await self.refresh()
 
 
-def _committed(connection: Connection, mark: Mark | None) -> bool:
+def _committed(connection: Connection, mark: AnchorMark | None) -> bool:
     return mark is not None and document_table.digest_of(connection, mark.number) == mark.digest
 
 

@@ -1,1 +1,1 @@
-"""What must stay secret: the vault, sealed rows, decision ids, API keys."""
+"""Secrets outside the database: the vault, encryption of rows, authenticated decision ids."""

@@ -17,10 +17,10 @@ from pathlib import Path
 
 from discreet.client.signing import new_private_key
 from discreet.errors import InvalidInput
-from discreet.service.file_lock import held
+from discreet.service.file_lock import locked_file
 
 BATCH, NAMES = "batch", "names"
-"""What a key of a batch is for: its rows, or the names of its requests."""
+"""Purposes of the keys of a batch: its rows, or the names of its requests."""
 
 
 class Vault:
@@ -40,12 +40,12 @@ class Vault:
             create_file(self.folder / f"{name}.key", secret)
 
     def check(self) -> None:
-        """Refuse a vault that lacks what every service needs, or that others may reach."""
+        """Refuse a vault without signing and MAC key, or one that other users may read."""
         self.signing, self.mac  # noqa: B018
         self.check_modes()
 
     def check_modes(self) -> None:
-        """Refuse secrets that others than their owner may reach."""
+        """Refuse secrets that users other than their owner may read."""
         if self.folder.exists() and not self.folder.is_dir():
             raise InvalidInput(
                 f"vault must be a folder; {self.folder} is a file. Name another: vault = '…'."
@@ -53,58 +53,58 @@ class Vault:
         for path in (self.folder, *sorted(self.folder.glob("*.key"))):
             if path.exists() and path.stat().st_mode & 0o077:
                 raise InvalidInput(
-                    f"vault must be closed to everybody but its owner; {path} has mode "
+                    f"vault must be readable by its owner only; {path} has mode "
                     f"{path.stat().st_mode & 0o777:04o}. Run chmod -R go= {self.folder}; if others "
                     "may have read it, begin a new experiment."
                 )
 
     @cached_property
     def signing(self) -> bytes:
-        """The Ed25519 key of releases."""
+        """Ed25519 key that signs releases."""
         return self._read("signing.key")
 
     @cached_property
     def mac(self) -> bytes:
-        """The key that marks decision ids as ours."""
+        """Key of the MAC of decision ids."""
         return self._read("mac.key")
 
     @cached_property
     def people(self) -> bytes:
-        """The key that hashes ids of people.
+        """Key that hashes ids of people.
 
-        Made of the signing key, which stays as long as the experiment: with another key everybody
-        would be new, and could enter as many batches again.
+        It is derived from the signing key, which never changes: under another key all people would
+        be new, and could enter as many batches again.
         """
         return hmac.digest(self.signing, b"people of this experiment", "sha256")
 
     @cached_property
     def control(self) -> bytes:
-        """The key that says which people are in the control; another one would move them."""
+        """Key that assigns people to the control; under another key they would change sides."""
         return hmac.digest(self.signing, b"control share of this experiment", "sha256")
 
     @cached_property
     def draws(self) -> bytes:
-        """The key of sticky draws; with another one people would be shown another action."""
+        """Key of sticky draws; under another key people would be shown another action."""
         return hmac.digest(self.signing, b"sticky draws of this experiment", "sha256")
 
     @contextmanager
     def served(self) -> Iterator[None]:
-        """Held by every process that serves from this vault, and gone with the process."""
+        """Hold the shared lock of processes that serve from this vault."""
         refusal = (
             f"{self.folder} must stay in its place while it is served; it is being moved. "
             "Start again when that is done."
         )
-        with held(self.folder / "signing.key", refusal, shared=True):
+        with locked_file(self.folder / "signing.key", refusal, shared=True):
             yield
 
     @contextmanager
     def unserved(self, patience: float = 0.0) -> Iterator[None]:
-        """Held while files are moved; waits so many seconds for those who serve to stop."""
+        """Hold the exclusive lock for moving files; wait ``patience`` seconds for it."""
         refusal = (
             "experiment must not be served while it is moved; a process serves it from "
             f"{self.folder}. Stop that one first."
         )
-        with held(self.folder / "signing.key", refusal, patience=patience):
+        with locked_file(self.folder / "signing.key", refusal, patience=patience):
             yield
 
     def _read(self, name: str) -> bytes:
@@ -125,21 +125,21 @@ class Vault:
             create_file(self._path(epoch, batch, kind), secrets.token_bytes(32))
 
     def batch(self, epoch: int, batch: int) -> bytes | None:
-        """The key of a batch's rows, also kept in memory; None if it was destroyed."""
+        """Return the key of a batch's rows and keep it in memory; None if it was destroyed."""
         known = self._known.get((epoch, batch))
         if known is None and (known := self.key(epoch, batch, BATCH)) is not None:
             self._known[epoch, batch] = known
         return known
 
     def key(self, epoch: int, batch: int, kind: str) -> bytes | None:
-        """A key of a batch, from its file; None if it was destroyed."""
+        """Read a key of a batch from its file; None if it was destroyed."""
         try:
             return self._path(epoch, batch, kind).read_bytes()
         except FileNotFoundError:
             return None
 
     def fault(self, places: list[tuple[int, int]]) -> str | None:
-        """What is missing for a decision in one of these batches, or in a new one."""
+        """Return why a decision in these batches or in a new one would fail; or None."""
         if not os.access(self.folder, os.R_OK | os.W_OK | os.X_OK):
             return "folder not usable"
         wanted = {"signing.key", "mac.key", *(self._path(*place, BATCH).name for place in places)}
@@ -150,8 +150,8 @@ class Vault:
         self._known.pop((epoch, batch), None)
 
     def batches(self, kind: str = BATCH) -> list[tuple[int, int]]:
-        """The batches whose keys still exist."""
-        # Not Path.glob: upkeep asks for this twice a second.
+        """Return the batches whose keys still exist."""
+        # Not Path.glob: upkeep calls this twice a second.
         found = [name.removesuffix(".key").split("-") for name in self._names(f"{kind}-")]
         return sorted((int(epoch), int(batch)) for _, epoch, batch in found)
 
@@ -179,7 +179,7 @@ class Vault:
 
 
 def create_file(path: Path, content: bytes) -> None:
-    """The file appears whole, once: a link cannot replace an existing file."""
+    """Create a file atomically; an existing file is kept, since a link cannot replace it."""
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(handle, "wb") as file:

@@ -1,1 +1,1 @@
-"""What is durable: tables, transactions, slots, documents, and the anchor outside the database."""
+"""Durable state: tables, transactions, slots, documents, API keys, and the anchor file."""

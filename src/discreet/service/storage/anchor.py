@@ -1,10 +1,10 @@
-"""Records what was published, outside the database, to detect that the database was set back.
+"""File outside the database that records published documents, to detect a database set back.
 
 Each document has two lines: its *intent*, on disk before the commit, and its *confirmation*, on
-disk after the committed row was read back and before anybody sees the document. So every document
-that was served is confirmed here. A database without it was restored from a backup: to go on would
-draw a second noise for rows that were released. An intent without a confirmation was never served;
-the next intent with that number replaces it.
+disk after the committed row was read back and before the document is served. So every document
+that was served is confirmed here. A database without it was restored from a backup: to continue
+would add noise a second time to rows that were released. An intent without a
+confirmation was never served; the next intent with that number replaces it.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ FORMAT = "discreet-anchor/1"
 
 
 @dataclass(frozen=True)
-class Mark:
-    """A document: its place in the chain, its digest, and for a release its batch and charge."""
+class AnchorMark:
+    """Entry for a document: epoch, number, digest, and for a release its batch and charge."""
 
     epoch: int
     number: int
@@ -36,20 +36,20 @@ class Mark:
 
 
 @dataclass(frozen=True)
-class Book:
-    """The content of an anchor; ``confirmed[n]`` is document n, of any epoch."""
+class AnchorContent:
+    """Content of an anchor; ``confirmed[n]`` is document n, of any epoch."""
 
-    confirmed: tuple[Mark, ...] = ()
-    intents: tuple[Mark, ...] = ()
+    confirmed: tuple[AnchorMark, ...] = ()
+    intents: tuple[AnchorMark, ...] = ()
 
     @property
-    def pending(self) -> Mark | None:
+    def pending(self) -> AnchorMark | None:
         """The last intent if it is not confirmed: the only unconfirmed document that may exist."""
         last = self.intents[-1] if self.intents else None
         return last if last and last.number == len(self.confirmed) else None
 
     def holds(self, number: int, digest: str) -> bool:
-        """Whether this document may have been served."""
+        """Return whether this document may have been served."""
         return number < len(self.confirmed) and self.confirmed[number].digest == digest
 
 
@@ -58,7 +58,7 @@ class Anchor:
 
     def __init__(self, path: Path, experiment: str) -> None:
         self.path, self._experiment = path, experiment
-        self._read: tuple[tuple[int, ...], Book] | None = None
+        self._read: tuple[tuple[int, ...], AnchorContent] | None = None
 
     def create(self) -> None:
         """Make an anchor for a new experiment; refuse a file that already has a document."""
@@ -77,14 +77,14 @@ class Anchor:
                 )
 
     @contextmanager
-    def held(self) -> Iterator[Book]:
-        """All intents and confirmations; nobody can add any meanwhile."""
+    def held(self) -> Iterator[AnchorContent]:
+        """Lock the anchor and yield its content."""
         with self._locked() as (_, book):
             yield book
 
-    def read(self) -> Book:
-        """All intents and confirmations, without a lock; a file that did not change is not parsed
-        again. A line that is being written is not seen."""
+    def read(self) -> AnchorContent:
+        """Return the content without a lock; a file that did not change is not parsed again. A line
+        that is being written is skipped."""
         with self.path.open("rb") as file:
             found = os.fstat(file.fileno())
             seen = (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
@@ -93,7 +93,7 @@ class Anchor:
                 known = self._read = seen, self._parsed(file.read())
         return known[1]
 
-    def intend(self, mark: Mark) -> None:
+    def intend(self, mark: AnchorMark) -> None:
         """Record that a document is about to be committed; on disk when this returns."""
         with self._locked() as (file, book):
             following = len(book.confirmed)
@@ -128,14 +128,14 @@ class Anchor:
             os.fsync(file.fileno())
 
     @contextmanager
-    def _locked(self) -> Iterator[tuple[BinaryIO, Book]]:
+    def _locked(self) -> Iterator[tuple[BinaryIO, AnchorContent]]:
         # Never created here: an empty folder may be the mount point of a missing disk.
         handle = os.open(self.path, os.O_RDWR | os.O_APPEND)
         with os.fdopen(handle, "r+b") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield file, self._parsed(file.read())
 
-    def _parsed(self, content: bytes) -> Book:
+    def _parsed(self, content: bytes) -> AnchorContent:
         lines = [*_lines(content)]
         header = lines[0] if lines else {}
         if header.get("format") != FORMAT:
@@ -157,26 +157,27 @@ class Anchor:
             ) from None
 
 
-def _book(lines: Iterable[Mapping[str, Any]]) -> Book:
-    confirmed: list[Mark] = []
-    intents: list[Mark] = []
+def _book(lines: Iterable[Mapping[str, Any]]) -> AnchorContent:
+    confirmed: list[AnchorMark] = []
+    intents: list[AnchorMark] = []
     for line in lines:
         if "intent" in line:
-            intents.append(Mark(**line["intent"]))
+            intents.append(AnchorMark(**line["intent"]))
         else:
             mark = intents[-1]
             if line["confirmed"] != [mark.epoch, len(confirmed), mark.digest]:
                 raise ValueError
             confirmed.append(mark)
-    return Book(tuple(confirmed), tuple(intents))
+    return AnchorContent(tuple(confirmed), tuple(intents))
 
 
 def behind() -> StateClaimed:
-    """The error for a database that lacks or contradicts what the anchor confirms."""
+    """Return the error for a database that lacks or contradicts what the anchor confirms."""
     return StateClaimed(
         "database must hold everything that its anchor names; a document is missing or differs. "
         "The database was restored from a backup, or the vault is of another experiment: run "
-        "discreet restore, or name its vault. Going on would draw a second noise for released rows."
+        "discreet restore, or name its vault. "
+        "Continuing would add noise to released rows a second time."
     )
 
 
@@ -189,7 +190,7 @@ def _append(file: BinaryIO, line: Mapping[str, Any]) -> None:
 
 
 def _lines(content: bytes) -> Iterator[dict[str, Any]]:
-    """The complete lines; a line that a crash cut short is not JSON and is skipped."""
+    """Yield the complete lines; a line that a crash cut short is not JSON and is skipped."""
     for line in content.splitlines():
         try:
             found = json.loads(line)

@@ -11,20 +11,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from discreet.errors import InvalidInput, ServiceError
-from discreet.service.storage import change_table
+from discreet.service.storage import history_tables
 from discreet.service.storage.database import Connection, Database
 from discreet.validate import one_of, whole
 from discreet.window import seconds_of
 
 SCOPES = ("decide", "observe", "ticket", "release:read", "audit", "admin")
 SERVER = "server"
-"""The scope of keys of a server of many experiments, which are no keys of any of these."""
+"""Scope of the keys of a server with many experiments, which no experiment accepts."""
 _KEY = re.compile(r"dk_([0-9a-f]{12})_([0-9A-Za-z_-]{43})")
 
 
 @dataclass(frozen=True)
 class Key:
-    """A key as the database knows it."""
+    """API key as the database stores it."""
 
     id: str
     hash: str
@@ -38,7 +38,7 @@ class Key:
     rate: int | None
     """Requests per second and bucket instead of the service's own limit."""
     used: float | None
-    """The hour in which it last asked; answers of people do not count. [worker_state.py]"""
+    """The hour of its last request; reports of losses do not count. [worker_state.py]"""
     expired: int
     """Not 0, by the clock of the database, when it was read."""
 
@@ -47,7 +47,7 @@ class Key:
         return self.revoked is None and not self.expired
 
     def shown(self) -> dict[str, Any]:
-        """What an operator may see."""
+        """Return the fields that an operator may see."""
         return {
             "id": self.id,
             "scopes": [scope for scope in (*SCOPES, SERVER) if scope in self.scopes],
@@ -72,9 +72,9 @@ def create(
     by: str = "",
     known: tuple[str, ...] = SCOPES,
 ) -> tuple[str, Key]:
-    """A new key with scopes of those ``known``; its text is shown once and cannot be shown again.
+    """Create a key with some of the scopes in ``known``; its text is shown only once.
 
-    ``expires_in`` is a time such as "90d"; ``rate`` takes the place of the setting rate_limit.
+    ``expires_in`` is a time such as "90d"; ``rate`` replaces the setting rate_limit.
     """
     wanted = list(dict.fromkeys(scopes))
     for scope in wanted:
@@ -92,12 +92,12 @@ def create(
             VALUES (?, ?, ?, ?, ?, {database.now}, {database.now} + ?)""",
         (id, _hash(secret), " ".join(wanted), label, rate, lasts),
     )
-    change_table.note(database, connection, "key created", by, key=id)
+    history_tables.note_change(database, connection, "key created", by, key=id)
     return f"dk_{id}_{secret}", _by_id(database, connection, id)
 
 
 def listed(database: Database, connection: Connection) -> list[Key]:
-    """All keys, the oldest first."""
+    """Return all keys, the oldest first."""
     rows = connection.execute(
         f"""SELECT id, hash, scopes, label, created, revoked, ended, expires, rate, used,
             CASE WHEN expires <= {database.now} THEN 1 ELSE 0 END FROM keys ORDER BY created, id"""
@@ -110,14 +110,14 @@ def _by_id(database: Database, connection: Connection, id: str) -> Key:
 
 
 def note_use(database: Database, connection: Connection, ids: Iterable[str]) -> None:
-    """Note that keys were used in this hour."""
+    """Record that keys were used in this hour."""
     now = float(connection.execute(f"SELECT {database.now}").fetchone()[0])
     for id in sorted(ids):
         connection.execute("UPDATE keys SET used = ? WHERE id = ?", (now - now % 3600, id))
 
 
 def revoke(database: Database, connection: Connection, id: str, by: str = "") -> Key:
-    """The key stops working; workers notice within a second."""
+    """Revoke a key; workers notice within a second."""
     known = {key.id: key for key in listed(database, connection)}
     if id not in known:
         raise InvalidInput(f"key must be one of those listed; got {id!r}. See discreet keys list.")
@@ -125,7 +125,7 @@ def revoke(database: Database, connection: Connection, id: str, by: str = "") ->
         f"UPDATE keys SET revoked = {database.now} WHERE id = ? AND revoked IS NULL", (id,)
     )
     if known[id].revoked is None:
-        change_table.note(database, connection, "key revoked", by, key=id)
+        history_tables.note_change(database, connection, "key revoked", by, key=id)
     return _by_id(database, connection, id)
 
 
@@ -135,12 +135,12 @@ def end_sessions(database: Database, connection: Connection, id: str) -> None:
 
 
 def bearer(keys: dict[str, Key], header: str | None) -> Key:
-    """The key of an Authorization header, or 401."""
+    """Return the key of an Authorization header, or raise 401."""
     scheme, _, text = (header or "").partition(" ")
     match = _KEY.fullmatch(text.strip()) if scheme.lower() == "bearer" else None
     known = keys.get(match[1]) if match else None
     # Always compared, in constant time.
-    same = hmac.compare_digest(_hash(match[2] if match else ""), known.hash if known else _NOBODY)
+    same = hmac.compare_digest(_hash(match[2] if match else ""), known.hash if known else _NO_HASH)
     if known is None or not same or not known.valid:
         raise ServiceError(
             "Authorization must be 'Bearer dk_…' with a key of this service; no valid key came. "
@@ -168,4 +168,4 @@ def _hash(secret: str) -> str:
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
-_NOBODY = "0" * 64
+_NO_HASH = "0" * 64

@@ -1,7 +1,7 @@
-"""Hands out slots by count at decision time: leases for workers, open and sealed batches.
+"""Batches and their slots: leases for workers, open and sealed batches.
 
-Later events can only change what is *in* a slot. So batches are disjoint sets, and the silence of
-one person moves nobody else to another slot.
+Slots are assigned by count at decision time. Later events can only change the content of a slot, so
+batches are disjoint sets, and a person who does not answer moves no other person to another slot.
 """
 
 from __future__ import annotations
@@ -9,8 +9,11 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
+
+from discreet.control import Control, control_slots
 from discreet.schedule import Schedule
 from discreet.service.kill_points import step
 from discreet.service.secrets.vault import Vault
@@ -24,8 +27,8 @@ NONCE = 8
 COLUMNS = "epoch, id, size, taken, state, release, opened, sealed, closes, due"
 UNDER_WAY = "state IN ('open', 'sealed')"
 LOG_EPOCH = 1
-"""A log is imported before anything was published, so before any restore: its batches are the first
-of this epoch, and no others are."""
+"""Epoch of imported logs: a log is imported before anything was published, so before any restore.
+Its batches are the first of this epoch."""
 Leased = tuple[int, int, bytes]
 """Epoch, batch and nonce of a lease."""
 Head = tuple[int, str]
@@ -35,7 +38,7 @@ HAS_HEAD = "SELECT 1 FROM documents WHERE number = ? AND digest = ?"
 
 @dataclass(frozen=True)
 class BatchState:
-    """The public facts of a batch. Its release has as many records as slots are ``taken``."""
+    """Public facts of a batch. Its release has as many records as slots are ``taken``."""
 
     epoch: int
     id: int
@@ -50,16 +53,16 @@ class BatchState:
 
     @property
     def by_clock(self) -> bool:
-        """Whether the clock ended it before all its slots were taken."""
+        """True if the clock ended the batch before all its slots were taken."""
         return self.state != "open" and self.taken < self.size
 
 
 @dataclass
 class Lease:
-    """Slots of one batch that this process may hand out, and the release that decides them.
+    """Slots of one batch that this process may assign, and the release that decides them.
 
     Decision ids contain the nonce, which the database stores with the lease: a database that was
-    set back hands out the same slots again, and must refuse content for ids from before.
+    set back assigns the same slots again, and must refuse content for earlier ids.
     """
 
     epoch: int
@@ -69,16 +72,16 @@ class Lease:
     nonce: bytes = b""
 
 
-class Wanted(NamedTuple):
-    """How many slots a process asks for, and how many requests wait for one."""
+class SlotRequest(NamedTuple):
+    """Number of slots that a process requests, and number of requests that wait for one."""
 
     slots: int
     waiting: int = 1
 
 
 @dataclass(frozen=True)
-class Terms:
-    """What the settings say about batches."""
+class BatchRules:
+    """Settings that concern batches."""
 
     schedule: Schedule
     waiting: str
@@ -88,36 +91,36 @@ class Terms:
 
 
 class Slots:
-    """The bulk operation that leases slots; it opens a batch if none is open, and seals it.
+    """Leases of slots; a lease opens a batch if none is open, and seals a full one.
 
-    A slot is taken when it is leased, whether or not a request uses it: where a clock ends a batch,
-    it counts leases, and asks no process what it handed out.
+    A slot is taken when it is leased, whether or not a request uses it. A clock that closes a batch
+    counts leases, and does not need to know which slots a process has assigned.
     """
 
     def __init__(
         self,
         database: Database,
         vault: Vault,
-        terms: Terms,
+        terms: BatchRules,
         head: Callable[[], Head | None] = lambda: None,
     ) -> None:
         self._database, self._vault, self._terms = database, vault, terms
         self._every, self._head = terms.schedule.seconds, head
 
-    def lease(self, connection: Connection, asked: list[Wanted]) -> list[Lease | None]:
-        """One lease per request; None while no batch is open."""
+    def lease(self, connection: Connection, requests: list[SlotRequest]) -> list[Lease | None]:
+        """Return one lease per request; None while no batch is open."""
         refuse_set_back(connection, self._head())
-        leases = [self._one(connection, wanted) for wanted in asked]
+        leases = [self._one(connection, wanted) for wanted in requests]
         step("lease:before-commit")
         return leases
 
-    def _one(self, connection: Connection, wanted: Wanted) -> Lease | None:
+    def _one(self, connection: Connection, wanted: SlotRequest) -> Lease | None:
         database, terms = self._database, self._terms
         # One worker at a time: the row of the experiment is the lock.
         epoch, mode = connection.execute(
             f"SELECT epoch, mode FROM experiment {database.lock}"
         ).fetchone()
-        now = self._look_at_the_clock(connection)
+        now = self._read_clock(connection)
         if mode not in STORING:
             return None
         batch = self._open(connection, epoch, now)
@@ -142,7 +145,7 @@ class Slots:
         return Lease(epoch, batch.id, batch.release, free, nonce)
 
     def _given_back(self, connection: Connection, epoch: int, batch: int) -> list[int]:
-        """Slots of the batch that another process leased and did not use; they go first."""
+        """Return and delete the unused slots that processes gave back; they are leased first."""
         rows = connection.execute(
             "DELETE FROM returned WHERE epoch = ? AND batch = ? RETURNING slot",
             (epoch, batch),
@@ -150,11 +153,10 @@ class Slots:
         return sorted((int(row[0]) for row in rows), reverse=True)
 
     def give_back(self, connection: Connection, lease: Lease) -> None:
-        """Take back slots that were never handed to a request, unless their batch is sealed.
+        """Take back slots that no request received, unless their batch is sealed.
 
-        Privacy: who gives back looks at no row, and a sealed batch keeps its size and its moment.
-        A later lease of a slot has a nonce of its own. [docs/privacy/service.md, "Slots do not
-        move"]
+        Privacy: this reads no row, and a sealed batch keeps its size and its time of release. A
+        later lease of a slot has another nonce. [docs/privacy/service.md, "Slots do not move"]
         """
         connection.execute(f"SELECT 1 FROM experiment {self._database.lock}").fetchone()
         place = (lease.epoch, lease.batch)
@@ -184,33 +186,33 @@ class Slots:
             (window, window + settle, batch.epoch, batch.id),
         )
 
-    def _look_at_the_clock(self, connection: Connection) -> float:
-        """The moment by which batches open and close. It locks the row of the experiment."""
+    def _read_clock(self, connection: Connection) -> float:
+        """Return the time by which batches open and close, and lock the row of the experiment."""
         answer = connection.execute(
             f"UPDATE experiment SET clock = {self._database.later} RETURNING clock"
         )
         return float(answer.fetchone()[0])
 
-    def time_is_up(self, connection: Connection) -> bool:
-        """Whether the clock of an open batch has ticked; a look without a lock."""
+    def clock_ticked(self, connection: Connection) -> bool:
+        """Return whether the clock of an open batch has ticked, without a lock."""
         if self._every is None:
             return False
         ticked = f"state = 'open' AND opened + ? <= {self._database.now}"
         found = connection.execute(f"SELECT 1 FROM batches WHERE {ticked}", (self._every,))
         return found.fetchone() is not None
 
-    def heed_the_clock(self, connection: Connection) -> None:
-        """Seal the open batch if its time is up, though nobody asks for a slot."""
-        now = self._look_at_the_clock(connection)
+    def seal_by_clock(self, connection: Connection) -> None:
+        """Seal the open batch if its time is over, without a request for a slot."""
+        now = self._read_clock(connection)
         for batch in under_way(connection):
             if batch.state == "open":
                 self._ended(connection, batch, now)
         step("clock:before-commit")
 
     def _ended(self, connection: Connection, batch: BatchState, now: float) -> bool:
-        """Seal an open batch whose time is up, with the slots that are taken; whether it was.
+        """Seal an open batch whose time is over; return whether it was sealed.
 
-        Privacy: leases and the clock decide, not one row is read. [docs/privacy/service.md, "A
+        Privacy: leases and the clock decide; no row is read. [docs/privacy/service.md, "A
         clock that closes batches"]
         """
         if self._every is None:
@@ -227,7 +229,7 @@ class Slots:
         return closed
 
     def _open(self, connection: Connection, epoch: int, now: float) -> BatchState | None:
-        """The open batch, or a new one if schedule and batches under way allow it."""
+        """Return the open batch, or a new one if schedule and batches under way allow it."""
         live = under_way(connection)
         for batch in live:
             if batch.state == "open" and not self._ended(connection, batch, now):
@@ -257,18 +259,18 @@ class Slots:
         return self.size(kept + 1)
 
     def ended(self, connection: Connection) -> bool:
-        """Whether no batch is open and the plan has no further one."""
+        """Return whether no batch is open and the plan has no further one."""
         opened = any(batch.state == "open" for batch in under_way(connection))
         return not opened and self._next_size(connection) == 0
 
     def size(self, number: int) -> int:
-        """Slots of a batch, by its place in the schedule; 0 after the last."""
+        """Return the slots of a batch by its place in the schedule; 0 after the last."""
         schedule = self._terms.schedule
         return schedule.length(number) if schedule.fitted(number) else 0
 
 
 def opened_after(connection: Connection, epoch: int, batch: int) -> int:
-    """The document after which a batch opened, whose policy and actions it has."""
+    """Return the document after which a batch opened, which fixes its policy and actions."""
     row = connection.execute(
         "SELECT release FROM batches WHERE epoch = ? AND id = ?", (epoch, batch)
     ).fetchone()
@@ -276,18 +278,18 @@ def opened_after(connection: Connection, epoch: int, batch: int) -> int:
 
 
 def of_log(schedule: Schedule, epoch: int, batch: int) -> bool:
-    """Whether a batch holds rows of an imported log and no decisions: a public fact."""
+    """Return whether a batch holds rows of an imported log: a public fact."""
     return epoch == LOG_EPOCH and batch <= schedule.imported_batches
 
 
 def log_waits(schedule: Schedule, live: list[BatchState]) -> bool:
-    """Whether batches of the log are not released yet; then no other opens, so that the first
-    decision that takes a slot profits from the whole log."""
+    """Return whether batches of the log are not released yet. No other batch opens until then, so
+    that the first decision that takes a slot profits from the whole log."""
     return any(of_log(schedule, each.epoch, each.id) for each in live)
 
 
 def under_way(connection: Connection) -> list[BatchState]:
-    """Batches that are open or wait for losses, the oldest first."""
+    """Return the batches that are open or wait for losses, the oldest first."""
     rows = connection.execute(
         f"SELECT {COLUMNS} FROM batches WHERE {UNDER_WAY} ORDER BY epoch, id"
     ).fetchall()
@@ -296,7 +298,7 @@ def under_way(connection: Connection) -> list[BatchState]:
 
 def refuse_set_back(connection: Connection, head: Head | None) -> None:
     """Refuse a database without the newest document that this process knows: it was set back, and
-    what it stored now would be burned."""
+    rows that it stored would be burned."""
     if head is not None and connection.execute(HAS_HEAD, head).fetchone() is None:
         raise behind()
 
@@ -304,7 +306,7 @@ def refuse_set_back(connection: Connection, head: Head | None) -> None:
 def accepting(
     database: Database, connection: Connection, leases: set[Leased], head: Head | None = None
 ) -> set[Leased]:
-    """The leases that still accept content, and will until this transaction ends."""
+    """Return the leases that accept content until this transaction ends."""
     marks = ", ".join("?" for _ in leases)
     held = "" if head is None else f"AND EXISTS ({HAS_HEAD})"
     rows = connection.execute(
@@ -319,3 +321,22 @@ def accepting(
     if found != leases:
         refuse_set_back(connection, head)
     return found
+
+
+LEAST = 10
+"""Positions are computed for 2^10 slots at least, then for twice as many, and kept."""
+
+
+def control_positions(control: Control, epoch: int, batch: int, size: int) -> np.ndarray[Any, Any]:
+    """Return which of the first ``size`` slots of a batch are in the control: (size,) bool.
+
+    A public rule of epoch, batch and slot, the same in every process. Epoch and number of a batch
+    never change, while its place in the schedule changes when an earlier batch is burned. Without
+    burns and restores these are the positions that a learner has.
+    """
+    return control_slots(control.share, (epoch - 1) << 32 | batch, size)
+
+
+def slot_in_control(control: Control, epoch: int, batch: int, slot: int) -> bool:
+    """Return whether one slot is in the control; the size of its batch makes no difference."""
+    return bool(control_positions(control, epoch, batch, 1 << max(LEAST, slot.bit_length()))[slot])

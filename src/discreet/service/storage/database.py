@@ -1,4 +1,4 @@
-"""What the service needs of a database; SQLite and PostgreSQL provide it.
+"""Interface to the database, which SQLite and PostgreSQL implement; names of storage errors.
 
 SQL is written once, with ``?`` for parameters; attributes hold the few words in which the two
 differ.
@@ -6,13 +6,14 @@ differ.
 
 from __future__ import annotations
 
+import errno
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, TypeVar
 
-from discreet.errors import StateClaimed
+from discreet.errors import InvalidInput, StateClaimed
 
 PATIENCE = 10.0
 """Seconds to wait for another program that writes to the same database, such as discreet keys."""
@@ -26,7 +27,7 @@ class FileReplaced(StateClaimed):
 
 
 class Rows(Protocol):
-    """The answer to a statement."""
+    """Result of a statement."""
 
     def fetchone(self) -> Any: ...
 
@@ -58,36 +59,36 @@ class Database(ABC):
     begin: ClassVar[str] = "BEGIN"
     """Begins a transaction."""
     lock: ClassVar[str]
-    """Ends a SELECT whose rows nobody else may change before the transaction ends."""
+    """Ends a SELECT whose rows are locked until the transaction ends."""
     claim: ClassVar[str]
     """Like ``lock``, but skips rows that another transaction holds."""
     share: ClassVar[str]
     """Ends a SELECT whose batches must keep their state, though their counters may change."""
     embedded: ClassVar[bool] = False
-    """Whether this process does the work of a commit. A thread may then commit for several; for a
-    server it waits, and several waits are best side by side."""
+    """Whether this process does the work of a commit. One thread may then commit for several
+    databases; with a database server each has a thread that waits."""
     lost: tuple[type[Exception], ...] = ()
     """Errors that mean a fault of the storage, not of the request."""
 
     place: str
-    """Where it is, in errors; without a password."""
+    """Name of the database in errors; without a password."""
     remedy: ClassVar[str]
-    """What to do if it cannot be used."""
+    """Advice in errors if the database cannot be used."""
 
     def full(self) -> bool:
-        """Whether the disk has no room, where this process can see the disk."""
+        """Return whether the disk is full, if this process can see the disk."""
         return False
 
     @abstractmethod
     def connect(self) -> Connection:
-        """A new connection."""
+        """Open a connection."""
 
     @abstractmethod
     def guard(self) -> AbstractContextManager[None]:
-        """Held while a process serves; refuses a second process if only one may serve."""
+        """Hold a lock while a process serves; refuse a second process if only one may serve."""
 
     def connect_to_write(self) -> Connection:
-        """The connection of a process through which most rows are written."""
+        """Open the connection through which a process writes most rows."""
         return self.connect()
 
     @contextmanager
@@ -97,10 +98,10 @@ class Database(ABC):
         *,
         synced: bool = True,  # noqa: ARG002
     ) -> Iterator[Connection]:
-        """Everything inside happens, or nothing does.
+        """Commit everything inside, or nothing.
 
-        It is durable before others see it; if not ``synced``, it may be so only once the file of
-        ``unsynced`` has reached the disk.
+        The transaction is durable before others see it; if not ``synced``, it is durable once the
+        file of ``unsynced`` has reached the disk.
         """
         connection.execute(self.begin)
         try:
@@ -111,12 +112,12 @@ class Database(ABC):
             raise
 
     def unsynced(self, connection: Connection) -> int | None:  # noqa: ARG002
-        """The open file that must reach the disk before what this connection wrote is durable; None
-        if all of it is, or if it was asked before."""
+        """Return the open file that must reach the disk before the writes of this connection are
+        durable; None if they are, or if it was returned before."""
         return None
 
     def held_by_another(self, error: Exception) -> bool:  # noqa: ARG002
-        """Whether a transaction could not begin since another program writes."""
+        """Return whether a transaction could not begin because another program writes."""
         return False
 
     def roll_back(self, connection: Connection) -> None:
@@ -128,21 +129,21 @@ class Database(ABC):
 
     @property
     def later(self) -> str:
-        """SQL for what the clock of the experiment shows next: it never goes back, though that of
-        the database may."""
+        """SQL for the next time of the experiment: unlike the clock of the database, it never goes
+        back."""
         return f"CASE WHEN clock > {self.now} THEN clock ELSE {self.now} END"
 
     def alone(self, connection: Connection) -> None:  # noqa: B027
         """Wait until no other transaction runs; does nothing if only one can."""
 
     def refuse_replaced(self) -> None:  # noqa: B027
-        """Refuse to go on if the file that a process serves is not at its place any more."""
+        """Raise an error if the file that a process serves was replaced or removed."""
 
     def seen(self, moment: float) -> None:  # noqa: B027
         """Keep our clock from falling behind the latest stored moment."""
 
     def revived(self, connection: Connection) -> Connection:
-        """The connection after an error, or a new one in its place."""
+        """Return the connection after an error, or a new one if it is broken."""
         return connection
 
     @abstractmethod
@@ -153,14 +154,14 @@ class Database(ABC):
         write: Callable[[Connection, Claim, Made], bool],
         commit: Callable[[Callable[[Connection], Any]], Any],
     ) -> bool:
-        """One release as one transaction; whether it was made.
+        """Make one release as one transaction; return whether it was made.
 
         ``commit`` runs a function in the process's own writing transaction.
         """
 
     @abstractmethod
     def holds_experiment(self) -> bool:
-        """Whether an experiment has begun here; makes nothing."""
+        """Return whether the database holds an experiment; creates nothing."""
 
     def keep_private(self) -> None:  # noqa: B027
         """Let only the owner read the files, if the database has any."""
@@ -170,8 +171,62 @@ class Database(ABC):
         """Write a copy that only the owner may read, while others write; refused if it exists."""
 
     def prepare_erasure(self) -> None:  # noqa: B027
-        """Do what ``erase`` can be spared, while others write."""
+        """Do a part of the work of ``erase`` that does not block writers."""
 
     @abstractmethod
     def erase(self, connection: Connection) -> bool:
-        """Leave no copy of deleted rows in the files that this process controls."""
+        """Remove all copies of deleted rows from the files that this process controls."""
+
+
+FULL = ("SQLITE_FULL", "ENOSPC", "EDQUOT", "53100")
+"""Names of the error of a full disk; 53100 is the code of PostgreSQL."""
+
+
+def safe_name(error: BaseException) -> str:
+    """Return the name of an error without stored data: SQLITE_FULL, 53300, ENOSPC, KeyError.
+
+    The text of an error may quote a statement, a row or a password; these names cannot.
+    """
+    for name in ("sqlite_errorname", "sqlstate"):
+        if isinstance(found := getattr(error, name, None), str):
+            return found
+    number = error.errno if isinstance(error, OSError) else None
+    return errno.errorcode.get(number or 0, type(error).__name__)
+
+
+@contextmanager
+def storage_errors(database: Database) -> Iterator[None]:
+    """Turn storage errors of commands into one line with a remedy."""
+    try:
+        yield
+    except database.lost as error:
+        remedy = _FULL_DISK if safe_name(error) in FULL or database.full() else database.remedy
+        raise InvalidInput(
+            f"database must be usable; {database.place} is not ({_reason(error)}). {remedy}"
+        ) from None
+    except OSError as error:
+        if safe_name(error) in FULL:
+            raise InvalidInput(
+                f"disk must have free space; {error.filename or 'that of the service'} is full "
+                f"({safe_name(error)}). {_FULL_DISK}"
+            ) from None
+        if error.filename is None:
+            raise
+        raise InvalidInput(
+            f"{error.filename} must be usable; it is not ({error.strerror}). Check that the folder "
+            "exists, its owner, and that its disk is mounted for writing."
+        ) from None
+
+
+_FULL_DISK = (
+    "Its disk is full: free some space and start again. Nothing is lost; restore no backup."
+)
+
+
+def _reason(error: Exception) -> str:
+    """Return the name, or the reason why a server cannot be reached; never a password."""
+    name = safe_name(error)
+    if name != "OperationalError":
+        return name
+    lines = str(error).strip().splitlines() or [name]
+    return lines[0].rpartition(" failed: ")[2]

@@ -1,4 +1,4 @@
-"""Writes published documents and charges to the database, and reads them."""
+"""Tables of published documents and of charges to the budget."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from discreet.privacy.ledger import (
 )
 from discreet.releases.canonical import canonical
 from discreet.service.settings import Settings
-from discreet.service.storage.anchor import Mark
+from discreet.service.storage.anchor import AnchorMark
 from discreet.service.storage.database import Connection
 
 
 def append(
     connection: Connection, document: Mapping[str, Any], key: bytes, batch: int | None = None
-) -> Mark:
+) -> AnchorMark:
     """Sign a document and insert it; each number and each batch can be used once.
 
     Before the commit, the anchor must hold the returned mark as an intent.
     """
     body = sign(dict(document), key)
-    mark = Mark(document["epoch"], document["number"], digest(body), batch)
+    mark = AnchorMark(document["epoch"], document["number"], digest(body), batch)
     connection.execute(
         "INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?)",
         (mark.number, document["kind"], mark.epoch, batch, mark.digest, body),
@@ -40,13 +40,13 @@ def append(
 
 
 def newest(connection: Connection) -> bytes:
-    """The bytes of the newest document."""
+    """Return the bytes of the newest document."""
     row = connection.execute("SELECT body FROM documents ORDER BY number DESC LIMIT 1").fetchone()
     return bytes(row[0])
 
 
 def after(connection: Connection, number: int) -> list[bytes]:
-    """The bytes of all documents after a number, in order."""
+    """Return the bytes of all documents after a number, in order."""
     rows = connection.execute(
         "SELECT body FROM documents WHERE number > ? ORDER BY number", (number,)
     ).fetchall()
@@ -54,35 +54,35 @@ def after(connection: Connection, number: int) -> list[bytes]:
 
 
 def body(connection: Connection, number: int) -> bytes | None:
-    """The bytes of a document; None if there is none."""
+    """Return the bytes of a document; None if there is none."""
     row = connection.execute("SELECT body FROM documents WHERE number = ?", (number,)).fetchone()
     return row and bytes(row[0])
 
 
 def digest_of(connection: Connection, number: int) -> str | None:
-    """The digest of a document; None if there is none."""
+    """Return the digest of a document; None if there is none."""
     row = connection.execute("SELECT digest FROM documents WHERE number = ?", (number,)).fetchone()
     return row and str(row[0])
 
 
 def committed(connection: Connection) -> list[tuple[int, str]]:
-    """Number and digest of every document, in order."""
+    """Return number and digest of every document, in order."""
     rows = connection.execute("SELECT number, digest FROM documents ORDER BY number").fetchall()
     return [(int(row[0]), str(row[1])) for row in rows]
 
 
 def part(epoch: int, batch: int) -> str:
-    """What the ledger calls a batch, whose records pay for its release."""
+    """Return the name of the ledger's partition for a batch."""
     return f"batch {batch} of epoch {epoch}"
 
 
 def parts(plan: Plan, epoch: int, batch: int) -> list[str]:
-    """The partitions of the ledger that pay for a batch: one, or one for policy and control."""
+    """Return the partitions that a batch is charged to: one, or one each for policy and control."""
     return partitions(part(epoch, batch), plan.control is not None)
 
 
 def entry_of(ledger: Ledger, count: int) -> Mapping[str, Any]:
-    """The ``count`` newest entries of a ledger, as they are stored: one charge for each part."""
+    """Return the ``count`` newest entries of a ledger as they are stored."""
     (entry,) = replace(ledger, entries=ledger.entries[-count:]).to_json()["entries"]
     return dict(entry)
 
@@ -96,9 +96,9 @@ def ledger_of(
     connection: Connection,
     settings: Settings,
     until: int = 2**53,
-    confirmed: Iterable[Mark] = (),
+    confirmed: Iterable[AnchorMark] = (),
 ) -> Ledger:
-    """Everything that was charged, up to a document, and for every ``confirmed`` one.
+    """Return the ledger of all documents up to a number, and of every ``confirmed`` one.
 
     Privacy: a database that was set back lacks charges of releases that were published; the anchor
     has them. [docs/privacy/service.md, "One fit for each batch"]
@@ -119,5 +119,5 @@ def ledger_of(
 
 @lru_cache(maxsize=4096)
 def _entries(charges: str) -> tuple[Entry, ...]:
-    """The charges of one document, parsed once: a release reads those of all before it."""
+    """Parse the charges of one document; cached, since a release reads those of all before it."""
     return entries_of(json.loads(charges))

@@ -1,8 +1,8 @@
-"""Lets many files reach the disk at once.
+"""Synchronisation of many files to the disk in one system call.
 
 ``os.fdatasync`` takes one file, and a thread for each file waits for the interpreter after every
 call. Linux takes a list of files in one call (io_submit, since 4.18) and syncs them side by side.
-Python has no name for it, so it is called by number, on processors whose numbers are known here.
+Python does not wrap it, so it is called by number, on processors whose numbers are listed here.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MOST = 256
 
 
 class _Numbers(NamedTuple):
-    """Of system calls. [Linux, include/uapi/asm-generic/unistd.h, syscall_64.tbl]"""
+    """Numbers of system calls. [Linux, include/uapi/asm-generic/unistd.h, syscall_64.tbl]"""
 
     setup: int
     destroy: int
@@ -66,7 +66,7 @@ class _Event(ctypes.Structure):
 
 
 class FileSync:
-    """For one thread; where the call is missing or refused, files are synced one after the other.
+    """Synchronises files for one thread, one by one where the call is missing or refused.
 
     >>> import tempfile
     >>> with tempfile.TemporaryFile() as file:
@@ -81,7 +81,7 @@ class FileSync:
         self._call: Any = ctypes.CDLL(None, use_errno=True).syscall if self._numbers else None
 
     def _begin(self, numbers: _Numbers) -> None:
-        """Ask the kernel for memory when the first two files come: most processes have one."""
+        """Set up the call when two files are synced first: most processes have one file."""
         self._context = ctypes.c_ulong(0)
         if self._call(numbers.setup, _MOST, ctypes.byref(self._context)) != 0:
             self._numbers = self._context = None  # a sandbox may forbid it
@@ -94,7 +94,7 @@ class FileSync:
         self._events = (_Event * _MOST)()
 
     def sync(self, files: list[int]) -> list[OSError | None]:
-        """For each open file None once all that was written to it is durable, or the error."""
+        """Return, for each open file, None if all writes to it are durable, or the error."""
         found: list[OSError | None] = []
         while len(found) < len(files):
             some = files[len(found) : len(found) + _MOST]
@@ -104,13 +104,13 @@ class FileSync:
         return found
 
     def close(self) -> None:
-        """Give the kernel's memory back."""
+        """Free the memory of the kernel."""
         if self._numbers is not None and self._context is not None:
             self._call(self._numbers.destroy, self._context)
         self._numbers = self._context = None
 
     def _at_once(self, files: list[int]) -> list[OSError | None]:
-        """What became of the first files, as many as the call took."""
+        """Sync files in one call; return the results of as many as the call accepted."""
         if self._numbers is not None and self._context is None:
             self._begin(self._numbers)
         if self._numbers is None:
@@ -127,7 +127,7 @@ class FileSync:
                 self._numbers.getevents, self._context, some, some, self._events, None
             )
             if ended < 0 and ctypes.get_errno() != errno.EINTR:
-                # Nobody knows which of them failed, and later calls might hear of these.
+                # It is unknown which of them failed, and later calls might return these events.
                 broken = ctypes.get_errno()
                 self.close()
                 return [OSError(broken, os.strerror(broken))] * len(found)

@@ -1,15 +1,16 @@
-"""Writes decisions and answers as sealed rows, many at once, and deletes them."""
+"""Tables of encrypted decisions and observations: bulk writes, and deletion."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from enum import Enum, auto
 from typing import Any, NamedTuple
 
 from discreet.service.kill_points import step
 from discreet.service.storage.batches import UNDER_WAY, Head, Leased, accepting
 from discreet.service.storage.database import Connection, Database
-from discreet.service.storage.people_table import Handed, People
-from discreet.service.storage.request_names import Names, remember
+from discreet.service.storage.idempotency import RequestNames, remember
+from discreet.service.storage.people_table import OwnedSlot, People
 
 ROWS_OF_PEOPLE = ("records", "answers", "replies", "handed")
 """The tables whose rows are deleted after a release, by a burn or by a restore."""
@@ -17,24 +18,24 @@ SLICE = 1024
 """Slots per transaction when rows are deleted: limits how long decisions wait."""
 
 
-class Named(NamedTuple):
-    """A request that may be repeated: its text, and the key that finds its reply."""
+class RequestName(NamedTuple):
+    """Request with an Idempotency-Key: its text, and the hash that finds its reply."""
 
     request: bytes
     name: bytes
 
 
-class Decided(NamedTuple):
-    """A decision to write: its sealed row. If the request may be repeated, also its name, the
-    sealed answer, and the hash that identifies the request after the end of its batch. If the unit
-    of privacy is a user, the keyed hash of whose it is, and whether they are in the control."""
+class DecisionItem(NamedTuple):
+    """Decision to write, with its encrypted row. A request with an Idempotency-Key also has its
+    name, the encrypted reply, and the hash that identifies it after the end of its batch. If the
+    unit of privacy is a user, ``person`` is the keyed hash of their id."""
 
     epoch: int
     batch: int
     slot: int
     row: bytes | None
     lease: bytes = b""
-    named: Named | None = None
+    named: RequestName | None = None
     reply: bytes | None = None
     later: bytes | None = None
     person: bytes | None = None
@@ -42,12 +43,12 @@ class Decided(NamedTuple):
 
     @property
     def leased(self) -> Leased:
-        """The lease that the slot was handed out by."""
+        """The lease that assigned the slot."""
         return self.epoch, self.batch, self.lease
 
 
-class Heard(NamedTuple):
-    """An answer to write; ``kind`` is an activation, a loss or a whole record."""
+class ObservationItem(NamedTuple):
+    """Observation to write; ``kind`` is an activation, a loss or a whole record."""
 
     epoch: int
     batch: int
@@ -58,24 +59,21 @@ class Heard(NamedTuple):
 
     @property
     def leased(self) -> Leased:
-        """The lease that the slot was handed out by."""
+        """The lease that assigned the slot."""
         return self.epoch, self.batch, self.lease
 
 
-class Over(NamedTuple):
-    """The batch accepts no more content."""
+class WriteState(Enum):
+    """Result of a write that needs no content: the item was ``KEPT``; the batch accepts no more
+    content (``OVER``); the request took a slot of a batch that is over (``USED``)."""
+
+    OVER = auto()
+    KEPT = auto()
+    USED = auto()
 
 
-class Kept(NamedTuple):
-    """The item was written."""
-
-
-class Used(NamedTuple):
-    """The request took a slot of a batch that is over."""
-
-
-class Known(NamedTuple):
-    """An earlier item was written there and stays: its place and content."""
+class EarlierItem(NamedTuple):
+    """Item that was written earlier to the same slot, and stays."""
 
     epoch: int
     batch: int
@@ -83,27 +81,27 @@ class Known(NamedTuple):
     payload: bytes
 
 
-OVER, KEPT, USED = Over(), Kept(), Used()
-Outcome = Over | Kept | Used | Known
+OVER, KEPT, USED = WriteState.OVER, WriteState.KEPT, WriteState.USED
+WriteResult = WriteState | EarlierItem
 
 
 class Journal:
-    """Bulk writes with many items per statement."""
+    """Bulk writes of decisions and observations, with many items per statement."""
 
     def __init__(
         self,
         database: Database,
-        names: Names,
+        names: RequestNames,
         people: People | None = None,
         head: Callable[[], Head | None] = lambda: None,
     ) -> None:
         self._database, self._names, self._people, self._head = database, names, people, head
 
-    def decide(self, connection: Connection, items: list[Decided]) -> list[Outcome]:
-        """Write decisions; a known name returns the earlier answer and takes no slot."""
+    def decide(self, connection: Connection, items: list[DecisionItem]) -> list[WriteResult]:
+        """Write decisions; a known request name returns the earlier reply and takes no slot."""
         leased = {item.leased for item in items}
         live = accepting(self._database, connection, leased, self._head())
-        outcomes: dict[int, Outcome] = {
+        outcomes: dict[int, WriteResult] = {
             place: OVER for place, item in enumerate(items) if item.leased not in live
         }
         step("decide:before-write")
@@ -117,11 +115,11 @@ class Journal:
         kept = [item for place, item in enumerate(items) if place not in outcomes]
         if self._people is not None:
             slots = [
-                Handed(*item[:3], item.person, item.control)
+                OwnedSlot(*item[:3], item.person, item.control)
                 for item in kept
                 if item.person is not None
             ]
-            self._people.hand_out(connection, slots)
+            self._people.record_slots(connection, slots)
         rows = [(*item[:3], item.row) for item in kept if item.row is not None]
         if rows:
             # A conflict is the same row again, after a COMMIT whose answer was lost.
@@ -132,10 +130,12 @@ class Journal:
         return [outcomes.get(place, KEPT) for place in range(len(items))]
 
     def _replies(
-        self, connection: Connection, items: list[Decided], named: dict[Named, int]
-    ) -> dict[int, Outcome]:
-        """Requests that were answered before. Replies must be read before names: a release that
-        deletes a reply before we read it has stored its name by then."""
+        self, connection: Connection, items: list[DecisionItem], named: dict[RequestName, int]
+    ) -> dict[int, WriteResult]:
+        """Store replies; return the results of requests that were answered before.
+
+        Replies must be read before names: a release that has deleted a reply has stored its name.
+        """
         rows = [
             (each.name, *items[place][:3], items[place].reply, items[place].later)
             for each, place in named.items()
@@ -145,7 +145,7 @@ class Journal:
         )
         known = _replies(connection, [each.name for each in named])
         used = self._names.used(connection, [each.request for each in named])
-        outcomes: dict[int, Outcome] = {}
+        outcomes: dict[int, WriteResult] = {}
         for place, item in enumerate(items):
             if item.named not in named:  # no name, or its batch is over
                 continue
@@ -159,18 +159,18 @@ class Journal:
             connection.execute(f"DELETE FROM replies WHERE name IN ({_list(spent)})", spent)
         return outcomes
 
-    def find(self, named: Named, connection: Connection) -> Known | Used | None:
-        """The earlier outcome of this request; None if it took no slot."""
+    def find(self, named: RequestName, connection: Connection) -> WriteResult | None:
+        """Return the earlier result of this request; None if it took no slot."""
         if known := _replies(connection, [named.name]).get(named.name):
             return known
         return USED if self._names.used_before(connection, named.request) else None
 
-    def hear(self, connection: Connection, items: list[Heard]) -> list[Outcome]:
-        """Write answers; the first of each kind for a slot stays, and later ones return it."""
+    def observe(self, connection: Connection, items: list[ObservationItem]) -> list[WriteResult]:
+        """Write observations; the first of each kind for a slot stays, and later ones return it."""
         leased = {item.leased for item in items}
         live = accepting(self._database, connection, leased, self._head())
         step("observe:before-write")
-        first: dict[Any, Heard] = {}
+        first: dict[Any, ObservationItem] = {}
         for item in items:
             if item.leased in live:
                 first.setdefault(item[:4], item)
@@ -185,17 +185,17 @@ class Journal:
             written = {tuple(row) for row in answer.fetchall()}
         step("observe:written")
         before = self._before(connection, set(first) - written)
-        outcomes: list[Outcome] = []
+        outcomes: list[WriteResult] = []
         for item in items:
             place = item[:4]
             if item.leased not in live:
                 outcomes.append(OVER)
             elif place in before:
-                outcomes.append(Known(*item[:3], before[place]))
+                outcomes.append(EarlierItem(*item[:3], before[place]))
             elif first[place] is item:
                 outcomes.append(KEPT)
             else:
-                outcomes.append(Known(*item[:3], first[place].payload))
+                outcomes.append(EarlierItem(*item[:3], first[place].payload))
         return outcomes
 
     def _before(self, connection: Connection, places: set[Any]) -> dict[Any, bytes]:
@@ -209,12 +209,12 @@ class Journal:
         return {tuple(row[:4]): bytes(row[4]) for row in rows}
 
 
-def _replies(connection: Connection, names: list[bytes]) -> dict[bytes, Known]:
+def _replies(connection: Connection, names: list[bytes]) -> dict[bytes, EarlierItem]:
     rows = connection.execute(
         f"SELECT name, epoch, batch, slot, payload FROM replies WHERE name IN ({_list(names)})",
         names,
     ).fetchall()
-    return {bytes(row[0]): Known(row[1], row[2], row[3], bytes(row[4])) for row in rows}
+    return {bytes(row[0]): EarlierItem(row[1], row[2], row[3], bytes(row[4])) for row in rows}
 
 
 def forget(connection: Connection, epoch: int, batch: int) -> None:
@@ -235,7 +235,7 @@ def forget_slots(connection: Connection, epoch: int, batch: int, slots: range) -
 
 
 def left_over(connection: Connection) -> tuple[int, int, int] | None:
-    """The oldest batch that is over and still has rows: epoch, batch, slots."""
+    """Return epoch, number and size of the oldest batch that is over and still has rows."""
     for table in (*ROWS_OF_PEOPLE, "leases"):
         found = connection.execute(
             f"""SELECT batches.epoch, batches.id, batches.size FROM batches

@@ -1,4 +1,4 @@
-"""Finds the database and the anchor that the settings name."""
+"""Database and anchor that the settings name."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ POINTER = "anchor.path"
 
 
 def open_database(settings: Settings) -> Database:
-    """SQLite beside the settings, or a PostgreSQL server."""
+    """Return the SQLite file or the PostgreSQL server of an experiment."""
     if not settings.postgres:
         return Sqlite(settings.place(settings.database))
     try:
@@ -33,7 +33,7 @@ def open_database(settings: Settings) -> Database:
 
 
 def anchor_of(settings: Settings) -> Anchor:
-    """The anchor that the settings name, or that ``--init`` made, or one in the vault."""
+    """Return the anchor that the settings name, or that ``--init`` made, or one in the vault."""
     if settings.anchor:
         return Anchor(settings.place(settings.anchor), settings.experiment)
     vault = settings.place(settings.vault)
@@ -44,8 +44,8 @@ def anchor_of(settings: Settings) -> Anchor:
     return Anchor(path, settings.experiment)
 
 
-def beside(settings: Settings, path: Path) -> bool:
-    """Whether a copy of the folder of settings, database or vault would include this file."""
+def in_same_folder(settings: Settings, path: Path) -> bool:
+    """Return whether a copy of the folders of settings, database and vault includes this file."""
     trees = [settings.folder, settings.place(settings.vault)]
     if not settings.postgres:
         trees.append(settings.place(settings.database).parent)
@@ -84,12 +84,12 @@ def put_anchor(settings: Settings, named: str | None) -> Path:
 
 
 def _in_state_home(settings: Settings) -> Path | None:
-    """A path in the state folder of this user; None if it would lie in the experiment."""
+    """Return a path in the state folder of this user; None if it is in the experiment's folder."""
     try:
         home = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
     except RuntimeError:  # this user has no home
         return None
     name = re.sub(r"[^A-Za-z0-9]+", "-", settings.experiment).strip("-").lower()
     folder = home / "discreet" / "anchors" / f"{name}-{secrets.token_hex(4)}"
-    usable = home.is_absolute() and not beside(settings, folder)
+    usable = home.is_absolute() and not in_same_folder(settings, folder)
     return folder / "anchor.jsonl" if usable else None

@@ -1,4 +1,4 @@
-"""Makes the tables in steps: each step is a function, recorded in its own transaction."""
+"""Tables of the database, created in steps: each step is a recorded function."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from discreet.service.storage.database import Connection, Database
 
 
 def tables(connection: Connection, database: Database) -> None:
-    """The first tables. Of these only records, answers, replies and names hold rows of people."""
+    """Create the first tables; only records, answers, replies and names hold rows of people."""
     whole, blob, real = database.whole, database.blob, database.real
     place = f"epoch {whole} NOT NULL, batch {whole} NOT NULL"
     for table in (
@@ -25,7 +25,7 @@ def tables(connection: Connection, database: Database) -> None:
             taken {whole} NOT NULL, state TEXT NOT NULL, release {whole} NOT NULL,
             opened {real} NOT NULL, sealed {real}, closes {real}, due {real}, ended {real},
             PRIMARY KEY (epoch, id))""",
-        # Leases that handed out slots: only their decision ids can bring content.
+        # Leases that assigned slots: only their decision ids can bring content.
         f"leases (nonce {blob} PRIMARY KEY, {place}) {database.clustered}",
         f"""records ({place}, slot {whole} NOT NULL, payload {blob} NOT NULL,
             PRIMARY KEY (epoch, batch, slot)) {database.clustered}""",
@@ -51,12 +51,12 @@ def tables(connection: Connection, database: Database) -> None:
 
 
 def ended_sessions(connection: Connection, database: Database) -> None:
-    """When a key logged out of the dashboard; its sessions from before are over."""
+    """Add the time at which the dashboard's sessions of a key ended."""
     connection.execute(f"ALTER TABLE keys ADD COLUMN ended {database.real}")
 
 
 def people(connection: Connection, database: Database) -> None:
-    """How often people were handed a slot, and which slots of batches under way count."""
+    """Add counts of the slots of people, and which slots of batches under way count."""
     whole, blob = database.whole, database.blob
     counts = f"entered {whole} NOT NULL, last {whole} NOT NULL, records {whole} NOT NULL"
     connection.execute(
@@ -67,7 +67,7 @@ def people(connection: Connection, database: Database) -> None:
             slot {whole} NOT NULL, counts {whole} NOT NULL,
             PRIMARY KEY (epoch, batch, slot)) {database.clustered}"""
     )
-    # Releases that backups lacked: everybody may have been in each of them.
+    # Releases that backups lacked: any person may have been in each of them.
     connection.execute(f"ALTER TABLE experiment ADD COLUMN missed {whole} NOT NULL DEFAULT 0")
     # Earlier versions wrote a number of batches, which the unit "decision" left empty.
     for (text,) in connection.execute("SELECT plan FROM experiment").fetchall():
@@ -79,14 +79,14 @@ def people(connection: Connection, database: Database) -> None:
 
 
 def control_share(connection: Connection, database: Database) -> None:
-    """Which slots of people are of the control, which takes the place of hold-back."""
+    """Add which slots of people are in the control, which replaces the hold-back."""
     connection.execute("ALTER TABLE experiment DROP COLUMN holdback")
     connection.execute(f"ALTER TABLE handed ADD COLUMN control {database.whole} NOT NULL DEFAULT 0")
 
 
 def returned_slots(connection: Connection, database: Database) -> None:
-    """Slots that a process leased and gave back; and of keys until when they work, how often they
-    may ask, and when they last did. Older processes may go on beside newer ones."""
+    """Add slots that a process leased and gave back, and expiry, rate limit and last use of keys.
+    Processes of the older version may keep running."""
     whole, real = database.whole, database.real
     connection.execute(
         f"""CREATE TABLE returned (epoch {whole} NOT NULL, batch {whole} NOT NULL,
@@ -97,7 +97,7 @@ def returned_slots(connection: Connection, database: Database) -> None:
 
 
 def history(connection: Connection, database: Database) -> None:
-    """Who changed what, with what older tables know of it; and decisions by the hour."""
+    """Add the history of changes, filled from older tables, and decisions per hour."""
     whole, real = database.whole, database.real
     connection.execute(
         f"""CREATE TABLE changes (at {real} NOT NULL, what TEXT NOT NULL, who TEXT NOT NULL,

@@ -1,8 +1,8 @@
-"""How often people were handed a slot: the registry that all workers share.
+"""Counts of the slots of people, shared by all workers.
 
 People are keyed hashes of their ids; the key is in the vault. A slot and the count of its owner are
-written in one transaction, so a restored database that lacks a count lacks the content as well.
-What was published meanwhile it cannot know: those releases count as entered by everybody.
+written in one transaction, so a restored database that lacks a count lacks the content as well. It
+cannot know releases that were published after the backup: these count as entered by all people.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ UPSERT = """ON CONFLICT (person) DO UPDATE SET
     entered = excluded.entered, last = excluded.last, records = excluded.records"""
 
 
-class Handed(NamedTuple):
-    """A slot, the keyed hash of the person who is given it, and whether they are in the control."""
+class OwnedSlot(NamedTuple):
+    """Slot with the keyed hash of its person, and whether they are in the control."""
 
     epoch: int
     batch: int
@@ -29,20 +29,20 @@ class Handed(NamedTuple):
 
     @property
     def number(self) -> int:
-        """The batch among those of all epochs: later batches have higher numbers."""
+        """Number of the batch over all epochs: later batches have higher numbers."""
         return self.epoch << 32 | self.batch
 
 
 class People:
-    """Counts of one experiment; every method is part of a transaction of its caller."""
+    """Counts of one experiment; every method runs in a transaction of its caller."""
 
     def __init__(self, database: Database, participation: Participation) -> None:
         self._database, self._most = database, participation
 
-    def hand_out(self, connection: Connection, slots: Iterable[Handed]) -> None:
-        """Note which of these slots count, and count them; slots that are known stay as they are.
+    def record_slots(self, connection: Connection, slots: Iterable[OwnedSlot]) -> None:
+        """Record which of these slots count, and count them; known slots stay as they are.
 
-        Privacy: the count is committed with the slot, before anybody hears of it, and the same
+        Privacy: the count is committed with the slot, before the reply, and the same
         statements write slots that count and slots that are void. [docs/privacy/service.md,
         "Users"]
         """
@@ -50,7 +50,7 @@ class People:
         if not new:
             return
         held = self._locked(connection, sorted({each.person for each in new}))
-        # Privacy: a restored registry may lack as many batches of anybody, known to it or not.
+        # Privacy: a restored table may lack this many batches of any person, known to it or not.
         # [docs/privacy/users.md, "Counts must not be forgotten"]
         missed = connection.execute("SELECT missed FROM experiment").fetchone()[0]
         known = ((each, count._replace(entered=count.entered + missed)) for each, count in held)
@@ -67,11 +67,11 @@ class People:
         _insert(connection, "people", totals, UPSERT)
 
     def use_up(self, connection: Connection, person: bytes) -> None:
-        """Let no later slot of a person count, whether or not they are known."""
+        """Exclude all later slots of a person, whether or not they are known."""
         _insert(connection, "people", [(person, *Count(self._most.batches))], UPSERT)
 
-    def _unknown(self, connection: Connection, slots: list[Handed]) -> list[Handed]:
-        """Slots that are not written yet; a COMMIT whose answer was lost is made twice."""
+    def _unknown(self, connection: Connection, slots: list[OwnedSlot]) -> list[OwnedSlot]:
+        """Return the slots that are not written yet: a lost COMMIT is made twice."""
         if not slots:
             return []
         marks = ", ".join("(?, ?, ?)" for _ in slots)
@@ -84,9 +84,9 @@ class People:
         return [each for each in slots if each[:3] not in known]
 
     def _locked(self, connection: Connection, people: list[bytes]) -> list[tuple[bytes, Count]]:
-        """The counts of some people, whom nobody else may count before this transaction ends.
+        """Return the counts of some people, locked until this transaction ends.
 
-        All processes lock them in the same order, so that none waits for another in a circle.
+        All processes lock them in the same order, which prevents deadlocks.
         """
         blank = [(person, *Count()) for person in people]
         _insert(connection, "people", blank, "ON CONFLICT DO NOTHING")
@@ -100,12 +100,12 @@ class People:
 
 
 def slots_that_count(connection: Connection, epoch: int, batch: int) -> set[int]:
-    """The slots of a batch that were handed out within the bounds of their owners."""
+    """Return the slots of a batch that are within the bounds of their owners."""
     return _handed(connection, "counts", epoch, batch)
 
 
 def slots_of_control(connection: Connection, epoch: int, batch: int) -> set[int]:
-    """The slots of a batch that were handed to people in the control."""
+    """Return the slots of a batch whose owners are in the control."""
     return _handed(connection, "control", epoch, batch)
 
 

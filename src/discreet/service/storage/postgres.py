@@ -1,4 +1,4 @@
-"""A PostgreSQL server: several stateless workers share it."""
+"""PostgreSQL server, which several stateless workers share."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LOCK = 0x6469736372656574
 
 
 class _Connection:
-    """A psycopg connection that takes ``?`` for parameters and leaves transactions to us."""
+    """Connection of psycopg that takes ``?`` for parameters and begins no transactions."""
 
     def __init__(self, url: str) -> None:
         self.inner = psycopg.connect(url, autocommit=True, connect_timeout=10)
@@ -39,7 +39,7 @@ def _translated(sql: str) -> bytes:
 
 
 class Postgres(Database):
-    """Locks are rows, held by a transaction and gone with it; the clock is the server's."""
+    """Database on a server. Locks are rows, held until the transaction ends."""
 
     now = "extract(epoch FROM clock_timestamp())::float8"
     whole, blob, real, clustered = "BIGINT", "BYTEA", "DOUBLE PRECISION", ""

@@ -1,4 +1,4 @@
-"""The rows of a sealed batch, opened once for its fit: the core's private type."""
+"""Rows of a sealed batch, decrypted once for its fit."""
 
 from __future__ import annotations
 
@@ -15,12 +15,11 @@ from discreet.service.secrets.sealing import (
     LOSS,
     ROW,
     WHOLE,
-    Row,
+    DecisionRow,
     Sealer,
     unpack_loss,
 )
-from discreet.service.storage.batches import of_log
-from discreet.service.storage.control_positions import positions
+from discreet.service.storage.batches import control_positions, of_log
 from discreet.service.storage.database import Connection
 from discreet.service.storage.people_table import slots_of_control, slots_that_count
 
@@ -34,16 +33,16 @@ def read_batch(
     size: int,
     blocks: int | None = None,
 ) -> Batch:
-    """The rows of a sealed batch as the core's private type; what cannot be read is void.
+    """Return the rows of a sealed batch; rows that cannot be decrypted are void.
 
-    ``blocks`` is how many actions the batch has, if some joined since the plan.
+    ``blocks`` is the number of actions of the batch, if some joined since the plan.
     """
     features = np.zeros((size, plan.features.p))
     losses = np.full((size, blocks or plan.blocks), np.nan)
     actions = np.full(size, -1, dtype=np.int64)
     deferred: set[int] = set()
 
-    def put(slot: int, row: Row) -> None:
+    def put(slot: int, row: DecisionRow) -> None:
         features[slot], actions[slot] = row.features, row.action
         if row.deferred:
             deferred.add(slot)
@@ -51,7 +50,7 @@ def read_batch(
     for slot, payload in _rows(connection, "records", "slot", epoch, batch):
         packed = sealer.open(ROW, slot, bytes(payload))
         if packed is not None:
-            put(slot, Row.unpack(packed))
+            put(slot, DecisionRow.unpack(packed))
     for slot, kind, payload in _rows(connection, "answers", "slot, kind", epoch, batch):
         packed = sealer.open(kind, slot, bytes(payload))
         if packed is None:
@@ -59,12 +58,12 @@ def read_batch(
         if kind == ACTIVATION:
             deferred.discard(slot)
         elif kind == WHOLE:
-            row = Row.unpack(packed[:-8])
+            row = DecisionRow.unpack(packed[:-8])
             put(slot, row)
         if kind in (LOSS, WHOLE) and actions[slot] >= 0:
             losses[slot, actions[slot]] = unpack_loss(packed[-8:])
             deferred.discard(slot)
-    void = deferred  # nobody saw what was not activated
+    void = deferred  # not activated: not shown to anyone
     if plan.participation is not None:
         # Privacy: at most k rows of a batch, in at most M batches, are not void and one user's.
         # [docs/privacy/service.md, "Users"]
@@ -78,7 +77,7 @@ def read_batch(
 def _control(
     connection: Connection, plan: Plan, epoch: int, batch: int, size: int
 ) -> np.ndarray[Any, Any] | None:
-    """Which slots are of the control: as when they were decided, whatever is in them.
+    """Return which slots are in the control, independent of their content.
 
     Privacy: a record is in one part, and a person in the same part of every batch.
     [docs/privacy/lift.md, "Parts of a batch"]
@@ -86,9 +85,9 @@ def _control(
     if plan.control is None:
         return None
     if of_log(plan.schedule, epoch, batch):
-        return np.full(size, False)  # nobody drew who of a log is in the control
+        return np.full(size, False)  # a log has no control
     if plan.participation is None:
-        return positions(plan.control, epoch, batch, size)
+        return control_positions(plan.control, epoch, batch, size)
     slots = slots_of_control(connection, epoch, batch)
     return np.isin(np.arange(size), sorted(slots))
 

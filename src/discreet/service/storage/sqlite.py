@@ -1,16 +1,16 @@
-"""The embedded database: one file, one serving process."""
+"""SQLite database: one file, one serving process, and a clock that never jumps."""
 
 from __future__ import annotations
 
 import os
 import sqlite3
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from discreet.service.file_lock import held
-from discreet.service.storage.clock import Clock
+from discreet.service.file_lock import locked_file
 from discreet.service.storage.database import (
     PATIENCE,
     Claim,
@@ -20,15 +20,30 @@ from discreet.service.storage.database import (
     Made,
 )
 
+
+class Clock:
+    """Seconds since 1970, monotonic inside a process and never before ``seen``.
+
+    Setting the system clock while the service runs does not move a release. After a restart the
+    clock continues from the latest moment in the database, or later.
+    """
+
+    def __init__(self, seen: float = 0.0) -> None:
+        self._offset = max(time.time(), seen) - time.monotonic()
+
+    def now(self) -> float:
+        return time.monotonic() + self._offset
+
+
 ROOM = 2**16
-"""Bytes that a start needs at least, beside those that it writes over."""
+"""Bytes of free space that a start needs at least."""
 
 
 class _Writing(sqlite3.Connection):
     """A connection whose commits may reach the disk later, and together with others.
 
-    With synchronous=NORMAL a commit is in the write-ahead log, and whoever waits for it lets the
-    log reach the disk: what synchronous=FULL does, only that others see the commit before.
+    With synchronous=NORMAL a commit is in the write-ahead log, which the commit thread syncs before
+    it answers. Unlike with synchronous=FULL, others may see the commit before it is durable.
     """
 
     log: int | None = None
@@ -47,7 +62,7 @@ class _Writing(sqlite3.Connection):
 
 
 class Sqlite(Database):
-    """A file in WAL mode; every commit reaches the disk before it is answered."""
+    """File in WAL mode; every commit reaches the disk before it is answered."""
 
     now = "discreet_now()"
     whole, blob, real, clustered = "INTEGER", "BLOB", "REAL", "WITHOUT ROWID"
@@ -150,7 +165,7 @@ class Sqlite(Database):
             f"{self.path} must be served by one process; another one holds it. "
             "Stop that one first, or use PostgreSQL and --workers."
         )
-        with held(Path(f"{self.path}.lock"), refusal, create=True):
+        with locked_file(Path(f"{self.path}.lock"), refusal, create=True):
             self._guarded = True
             try:
                 yield

@@ -8,7 +8,7 @@ import numpy as np
 
 from discreet.releases.lift import Lift
 from discreet.releases.quality import Quality
-from discreet.service.storage.traffic_table import HOUR
+from discreet.service.storage.history_tables import HOUR
 
 HOURS = 7 * 24
 """The most hours that the chart of decisions covers."""

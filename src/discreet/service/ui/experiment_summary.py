@@ -7,9 +7,9 @@ from typing import Any
 
 from discreet.releases.lift import Lift
 from discreet.service.runtime.service import Service
-from discreet.service.storage import traffic_table
+from discreet.service.storage import history_tables
 from discreet.service.storage.database import Connection
-from discreet.service.storage.traffic_table import HOUR
+from discreet.service.storage.history_tables import HOUR
 from discreet.service.ui import overview_words
 from discreet.service.ui.lift_words import Answer, answered
 from discreet.service.ui.overview_words import Told
@@ -67,4 +67,4 @@ def _facts(connection: Connection) -> tuple[float, int, dict[int, int]]:
     # The first key is made in the transaction that begins the experiment.
     began = connection.execute("SELECT min(created) FROM keys").fetchone()[0]
     kept = connection.execute("SELECT count(*) FROM batches WHERE state <> 'burned'").fetchone()[0]
-    return float(began), int(kept), traffic_table.by_hour(connection)
+    return float(began), int(kept), history_tables.decisions_by_hour(connection)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from starlette.responses import Response
 
 from discreet.service.storage.api_keys import Key
-from discreet.service.storage.change_table import LIMIT, Change
+from discreet.service.storage.history_tables import LIMIT, Change
 from discreet.service.ui import document_words
 from discreet.service.ui.page_frame import Asked
 

@@ -21,7 +21,7 @@ from discreet.service.runtime.service import Service
 from discreet.service.runtime.status import faults
 from discreet.service.runtime.worker_state import WorkerState
 from discreet.service.storage import api_keys
-from discreet.service.storage.faults import safe_name
+from discreet.service.storage.database import safe_name
 from discreet.service.ui.session import COOKIE, SECONDS, Session, Sessions
 from discreet.service.ui.templating import rendered
 
@@ -140,7 +140,7 @@ class Page:
     async def _respond(self, request: Request) -> Response:
         if self._service.state.asleep:
             await self._service.upkeep.wake()
-        self._service.state.asked = time.perf_counter()
+        self._service.state.last_request = time.perf_counter()
         session = self._sessions.read(request.cookies.get(COOKIE))
         key = self._service.state.keys.get(session.key) if session else None
         if session and key and (not key.valid or session.began <= (key.ended or 0.0)):

@@ -13,13 +13,13 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from discreet.errors import InvalidInput
-from discreet.service.example import IN_A_FOLDER
+from discreet.service.experiment_file import FOLDER_EXAMPLE
 from discreet.service.http.metrics import Metrics
 from discreet.service.http.rate_limit import RateLimit
 from discreet.service.http.refusals import Refusals
 from discreet.service.runtime.service import Service
 from discreet.service.storage.api_keys import SERVER
-from discreet.service.storage.faults import safe_name
+from discreet.service.storage.database import safe_name
 from discreet.service.ui import login
 from discreet.service.ui.experiment_summary import Summary, summary
 from discreet.service.ui.page_frame import Asked, Page, View
@@ -95,7 +95,7 @@ class ServerViews:
             told=dict(zip(services, told, strict=True)),
             now=time.time(),
             made=made,
-            example=IN_A_FOLDER,
+            example=FOLDER_EXAMPLE,
         )
 
 
