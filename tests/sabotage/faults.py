@@ -66,7 +66,7 @@ PLAN_SIZE = "plan_size.py"
 PLAYED = "simulate/played_batches.py"
 POOLED = "oracles/mechanisms/pooled_statistics.py"
 POSTGRES = "service/storage/postgres.py"
-PROTOCOL = "service/http/protocol.py"
+REQUEST_LIMITS = "service/http/request_limits.py"
 RANKING = "policies/ranking.py"
 RECOMPUTATION = "billboard/recomputation.py"
 REFUSALS = "service/http/refusals.py"
@@ -1680,8 +1680,8 @@ FAULTS = (
     Fault(
         "headers without a bound",
         "an anonymous connection holds little memory",
-        (Edit(PROTOCOL, "if self._bytes > HEAD or self._lines > LINES:", "if False:"),),
-        ("service/test_protocol.py::test_a_head_may_be_as_long_as_the_limit_and_no_longer",),
+        (Edit(REQUEST_LIMITS, "if size > HEAD or len(self.headers) > LINES:", "if False:"),),
+        ("service/test_request_limits.py::test_a_head_may_be_as_long_as_the_limit_and_no_longer",),
     ),
     Fault(
         "plain sums in the certificate",
@@ -2576,16 +2576,20 @@ FAULTS = (
         "beyond the limit of connections only health is told",
         (
             Edit(
-                PROTOCOL, "if self._spare and self.url.partition", "if False and self.url.partition"
+                REQUEST_LIMITS,
+                "if self._spare and self.url.partition",
+                "if False and self.url.partition",
             ),
         ),
-        ("service/test_protocol.py::test_connections_are_limited",),
+        ("service/test_request_limits.py::test_connections_are_limited",),
     ),
     Fault(
         "spare connections that stay",
         "who watches a busy service takes no connection from others",
-        (Edit(PROTOCOL, "self.cycle.keep_alive = False", "pass"),),
-        ("service/test_protocol.py::test_who_watches_is_answered_beyond_the_limit_of_connections",),
+        (Edit(REQUEST_LIMITS, "self.cycle.keep_alive = False", "pass"),),
+        (
+            "service/test_request_limits.py::test_who_watches_is_answered_beyond_the_limit_of_connections",
+        ),
     ),
     Fault(
         "a lock of an earlier version stays open to others",

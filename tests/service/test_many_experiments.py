@@ -118,13 +118,13 @@ def test_paths_without_a_name_are_those_of_the_only_one(tmp_path):
     async def scenario(asking, hosted):
         key, body = folder.keys["a"], {"context": [0.1, 0.2]}
         assert (await asking.call("POST", "/v1/decide", key, body))[0] == 200
-        assert (b"POST", b"/v1/decide") in hosted.direct
+        assert ("POST", "/v1/decide") in hosted.direct
         folder.add("b")
         await hosted.look()
         status, told = await asking.call("POST", "/v1/decide", key, body)
         assert (status, told["error"]["code"]) == (404, "unknown_experiment")
-        assert (b"POST", b"/v1/decide") not in hosted.direct
-        assert {path.split(b"/")[3] for _, path in hosted.direct} == {b"a", b"b"}
+        assert ("POST", "/v1/decide") not in hosted.direct
+        assert {path.split("/")[3] for _, path in hosted.direct} == {"a", "b"}
         assert (await asking.decide("c", key))[0] == 404
 
     host(folder, scenario)

@@ -54,7 +54,6 @@ class ServerSettings:
     cors_origins: tuple[str, ...] = ()
     body_limit: int = 262_144
     rate_limit: int = 1_000
-    direct: bool = True
 
     def __post_init__(self) -> None:
         port_number(self.port)

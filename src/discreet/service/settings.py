@@ -44,8 +44,7 @@ class Settings:
 
     The service awaits losses for ``window`` seconds after a batch is sealed; the release is due
     ``settle`` seconds later. For ``remember`` seconds after the end of a batch a repeated
-    Idempotency-Key is recognised. ``default_action`` may be given by name. With ``direct`` small
-    requests go past ASGI. [docs/decisions/0008-a-short-way-past-asgi.md]
+    Idempotency-Key is recognised. ``default_action`` may be given by name.
     """
 
     experiment: str
@@ -72,7 +71,6 @@ class Settings:
     cors_origins: tuple[str, ...] = ()
     internal_metrics: bool = False
     lease: int = 64
-    direct: bool = True
 
     def __post_init__(self) -> None:
         if not isinstance(self.experiment, str) or not self.experiment.strip():
@@ -82,7 +80,7 @@ class Settings:
         for name in ("database", "vault", "host"):
             if not isinstance(getattr(self, name), str) or not getattr(self, name):
                 raise InvalidInput(f"{name} must be text; got {getattr(self, name)!r}. Name it.")
-        for name in ("public_releases", "allow_idealised", "internal_metrics", "direct"):
+        for name in ("public_releases", "allow_idealised", "internal_metrics"):
             if not isinstance(getattr(self, name), bool):
                 raise InvalidInput(
                     f"{name} must be true or false; got {getattr(self, name)!r}. Write one."

@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from starlette.applications import Starlette
+from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute
 from starlette.routing import Route as Path_
 from starlette.types import Receive, Scope, Send
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from discreet.errors import ServiceError
 from discreet.service.http import openapi
@@ -45,19 +47,20 @@ class Direct:
     def __init__(
         self, app: Starlette, endpoints: dict[tuple[str, str], Endpoint], prefix: str = ""
     ) -> None:
-        self.app, self._endpoints, self.routes = app, endpoints, app.routes
-        self._prefix = prefix
+        self.app, self.routes, self._prefix = app, app.routes, prefix
+        self._direct = {place: each for place, each in endpoints.items() if each.takes_body}
 
     def taking_bodies(self) -> dict[tuple[str, str], Endpoint]:
-        """Endpoints that read only headers and a body: they can go past ASGI. [protocol.py]"""
-        return {place: each for place, each in self._endpoints.items() if each.takes_body}
+        """Return the endpoints that read a body; they do not depend on the client's address."""
+        return self._direct
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        found = None
-        if scope["type"] == "http":
-            if self._prefix and scope["path"].startswith(f"{self._prefix}/"):
-                scope = {**scope, "path": scope["path"].removeprefix(self._prefix)}
-            found = self._endpoints.get((scope["method"], scope["path"]))
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        if self._prefix and scope["path"].startswith(f"{self._prefix}/"):
+            scope = {**scope, "path": scope["path"].removeprefix(self._prefix)}
+        found = self._direct.get((scope["method"], scope["path"]))
         await (found or self.app)(scope, receive, send)
 
 
@@ -97,7 +100,13 @@ def experiment_app(service: Service, metrics: Metrics, traces: Traces | None = N
 
 def routed(paths: list[BaseRoute]) -> Starlette:
     """An application whose errors have our one shape."""
-    app = Starlette(routes=paths, exception_handlers={404: _not_found, 405: _not_found})
+    proxies = os.environ.get("FORWARDED_ALLOW_IPS", "127.0.0.1")
+    named_by_proxy: Any = ProxyHeadersMiddleware  # its types are those of uvicorn
+    app = Starlette(
+        routes=paths,
+        exception_handlers={404: _not_found, 405: _not_found},
+        middleware=[Middleware(named_by_proxy, trusted_hosts=proxies)],
+    )
     app.router.redirect_slashes = False  # a wrong path is an error, in the one shape of errors
     return app
 
@@ -109,19 +118,10 @@ def make_app(service: Service, traces: Traces | None = None) -> CrossOrigin | Di
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[dict[str, Any]]:  # noqa: ARG001
         await service.start()
-        yield {
-            "direct": direct if service.settings.direct else {},
-            "origins": frozenset(origin.encode() for origin in origins),
-            "connections": service.settings.connections,
-        }
+        yield {"connections": service.settings.connections}
         await service.stop()
 
     origins = list(service.settings.cors_origins)
-    direct = {
-        (method.encode(), (before + path).encode()): endpoint
-        for before in {"", service.settings.prefix}
-        for (method, path), endpoint in whole.taking_bodies().items()
-    }
     whole.app.router.lifespan_context = lifespan
     return CrossOrigin(whole, origins) if origins else whole
 

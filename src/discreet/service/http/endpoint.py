@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import msgspec
@@ -75,19 +75,16 @@ class Endpoint:
         self._callers: dict[bytes, api_keys.Key] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def read() -> bytes:
-            return await _content(receive, self.limit)
-
-        client = scope.get("client") or ("",)
+        client = scope["client"]
         status, content, kind, extra, request = await self.answer(
             dict(scope["headers"]),
-            read,
-            client[0],
-            scope.get("path_params", {}),
-            scope.get("query_string", b""),
+            receive,
+            client[0] if client else "",
+            scope.get("path_params"),
+            scope["query_string"],
         )
-        length = str(len(content)).encode()
-        headers = [(b"content-type", kind), (b"content-length", length), *HEADERS, *extra]
+        headers = [(b"content-type", kind), (b"content-length", b"%d" % len(content)), *HEADERS]
+        headers += extra
         if request:
             headers.append((REQUEST, request))
         await send({"type": "http.response.start", "status": status, "headers": headers})
@@ -96,7 +93,7 @@ class Endpoint:
     async def answer(
         self,
         headers: Mapping[bytes, bytes],
-        read: Callable[[], Awaitable[bytes]],
+        receive: Receive,
         client: str = "",
         path: Mapping[str, Any] | None = None,
         query: bytes = b"",
@@ -112,7 +109,7 @@ class Endpoint:
             call.headers, call.client, call.query = headers, client, query
             if self._decoder is not None:
                 _check_kind(headers)
-                call.body = parse(self._decoder, await read())
+                call.body = parse(self._decoder, await _content(receive, self.limit))
             made = await self._route.handler(call)
             if isinstance(made, Raw):
                 answer = HttpAnswer(200, made.content, made.kind.encode(), made.headers)
@@ -188,6 +185,7 @@ def _check_kind(headers: Mapping[bytes, bytes]) -> None:
 
 
 async def _content(receive: Receive, limit: int) -> bytes:
+    """Return the body; raise ``ServiceError`` if it exceeds the limit or is incomplete."""
     content = bytearray()
     while True:
         message = await receive()

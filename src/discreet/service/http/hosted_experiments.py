@@ -44,7 +44,7 @@ class Hosted:
 
     service: Service
     app: Direct
-    direct: dict[tuple[bytes, bytes], Endpoint]
+    direct: dict[tuple[str, str], Endpoint]
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class HostedExperiments:
         self.families = Families(named=True)
         self.served: dict[str, Hosted] = {}
         self.broken: dict[str, Broken] = {}
-        self.direct: dict[tuple[bytes, bytes], Endpoint] = {}
+        self.direct: dict[tuple[str, str], Endpoint] = {}
         self._child, self._pace = FitChild(), 0.0
         self._named: set[str] = set()
         self._looking = asyncio.Lock()
@@ -155,12 +155,10 @@ class HostedExperiments:
             pace=lambda: self._pace,
         )
 
-    def _direct_of(self, name: str, app: Direct) -> dict[tuple[bytes, bytes], Endpoint]:
-        if not self.folder.server.direct:
-            return {}
+    def _direct_of(self, name: str, app: Direct) -> dict[tuple[str, str], Endpoint]:
         before = self.folder.server.address(name)
         return {
-            (method.encode(), f"{before}{each}".encode()): endpoint
+            (method, f"{before}{each}"): endpoint
             for (method, path), endpoint in app.taking_bodies().items()
             for each in (path, path.removeprefix("/v1"))
         }
@@ -175,8 +173,8 @@ class HostedExperiments:
         for name, hosted in self.served.items():
             for (method, path), endpoint in hosted.app.taking_bodies().items():
                 for each in {path, before + path}:
-                    place = (method.encode(), each.encode())
-                    if self.only() == name and self.folder.server.direct:
+                    place = (method, each)
+                    if self.only() == name:
                         self.direct[place] = endpoint
                     else:
                         self.direct.pop(place, None)

@@ -97,7 +97,8 @@ def _run(app: str, name: str, listening: socket.socket, workers: int) -> None:
     running = uvicorn.Config(
         app,
         factory=True,
-        http="discreet.service.http.protocol:Protocol",
+        http="discreet.service.http.request_limits:LimitedHttp",
+        proxy_headers=False,  # the application reads them, and only where they matter
         workers=workers,
         access_log=False,
         log_level="warning",

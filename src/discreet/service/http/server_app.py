@@ -46,6 +46,10 @@ class ServerApp(Direct):
         if scope["type"] != "http":
             await self._own(scope, receive, send)
             return
+        endpoint = self._hosted.direct.get((scope["method"], scope["path"]))
+        if endpoint is not None:
+            await endpoint(scope, receive, send)
+            return
         path: str = scope["path"]
         if self._before and path.startswith(f"{self._before}/"):
             path = path.removeprefix(self._before)
@@ -127,11 +131,7 @@ def make_server_app(
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[dict[str, Any]]:  # noqa: ARG001
         await hosted.start()
-        yield {
-            "direct": hosted.direct,
-            "origins": frozenset(origin.encode() for origin in origins),
-            "connections": folder.server.connections,
-        }
+        yield {"connections": folder.server.connections}
         await hosted.stop()
         service.close()
 

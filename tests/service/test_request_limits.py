@@ -1,4 +1,4 @@
-"""The short way of small requests is HTTP like the long one: same answers, same order, same end."""
+"""Limits on heads, bodies, connections and time; order and end of responses on a connection."""
 
 import asyncio
 import json
@@ -9,10 +9,9 @@ from contextlib import asynccontextmanager, suppress
 import pytest
 import uvicorn
 
-from discreet.service.http import protocol as bounds
+from discreet.service.http import request_limits as bounds
 from discreet.service.http.app import make_app
-from discreet.service.http.endpoint import Endpoint
-from discreet.service.http.protocol import Protocol
+from discreet.service.http.request_limits import LimitedHttp
 from discreet.service.runtime.service import Service
 from waiting import PATIENCE
 
@@ -75,7 +74,7 @@ class Served:
 
 
 @asynccontextmanager
-async def served(settings, key, protocol=Protocol):
+async def served(settings, key, protocol=LimitedHttp):
     service = Service(settings)
     config = uvicorn.Config(make_app(service), port=0, http=protocol, log_level="warning")
     server = uvicorn.Server(config)
@@ -98,7 +97,7 @@ def database():
 def serve(settings):
     """``serve(scenario)``: play a scenario against a server."""
 
-    def run(scenario, protocol=Protocol, **words):
+    def run(scenario, protocol=LimitedHttp, **words):
         async def whole():
             made = settings(window=60, plan={"first_batch": 64}, **words)
             async with served(made, settings.key(), protocol) as here:
@@ -109,85 +108,27 @@ def serve(settings):
     return run
 
 
-@pytest.fixture
-def long_way(monkeypatch):
-    """The paths that went through ASGI."""
-    paths, call = [], Endpoint.__call__
-
-    async def spying(self, scope, receive, send):
-        paths.append(scope["path"])
-        await call(self, scope, receive, send)
-
-    monkeypatch.setattr(Endpoint, "__call__", spying)
-    return paths
-
-
 def chunked(wire, body=HERE, more=(), trailers=()):
     head = wire.request(body=b"", length=False, more=["Transfer-Encoding: chunked", *more])
     end = "\r\n".join([*trailers, "", ""]).encode()
     return head + b"%x\r\n%b\r\n0\r\n%b" % (len(body), body, end if trailers else b"\r\n")
 
 
-def test_both_ways_give_the_same_answers(serve, long_way):
-    async def scenario(here):
-        wire = await here.wire()
-        short = [await wire.ask(wire.request(body=body)) for body in (HERE, b"{}", b"[")]
-        assert long_way == []
-        long = [await wire.ask(chunked(wire, body)) for body in (HERE, b"{}", b"[")]
-        assert long_way == ["/v1/decide"] * 3
-        return short, long
-
-    for (status, headers, body), (expected, other, text) in zip(*serve(scenario), strict=True):
-        assert status == expected
-        assert sorted(headers) == sorted(other)
-        assert {"date", "content-security-policy", "x-content-type-options"} <= set(headers)
-        if status == 200:
-            assert json.loads(body).keys() == json.loads(text).keys()
-        else:
-            assert body == text
-
-
-def test_the_short_way_can_be_turned_off(serve, long_way):
-    async def scenario(here):
-        wire = await here.wire()
-        assert (await wire.ask(wire.request()))[0] == 200
-        assert long_way == ["/v1/decide"]
-
-    serve(scenario, direct=False)
-
-
 @pytest.mark.parametrize("allowed", [["https://a.example"], ["*"]])
-def test_pages_of_other_origins_take_the_short_way_too(serve, long_way, allowed):
+def test_only_allowed_origins_may_read_responses(serve, allowed):
     async def scenario(here):
-        answers = []
-        for direct in (True, False):
-            wire = await here.wire()
-            for origin in ("https://a.example", "https://b.example"):
-                more = [f"Origin: {origin}"]
-                request = wire.request(more=more) if direct else chunked(wire, more=more)
-                status, headers, _ = await wire.ask(request)
-                assert status == 200
-                answers.append(headers.get("access-control-allow-origin"))
-            assert long_way == ["/v1/decide"] * 2 * (not direct)
-        assert answers[:2] == answers[2:]
-        return answers[:2]
+        wire, allowed_origins = await here.wire(), []
+        for origin in ("https://a.example", "https://b.example"):
+            status, headers, _ = await wire.ask(wire.request(more=[f"Origin: {origin}"]))
+            assert status == 200
+            allowed_origins.append(headers.get("access-control-allow-origin"))
+        return allowed_origins
 
-    told = serve(scenario, cors_origins=allowed)
-    assert told == (["*", "*"] if allowed == ["*"] else ["https://a.example", None])
+    found = serve(scenario, cors_origins=allowed)
+    assert found == (["*", "*"] if allowed == ["*"] else ["https://a.example", None])
 
 
-def test_an_old_client_may_stay_connected(serve):
-    async def scenario(here):
-        wire = await here.wire()
-        for _ in range(2):
-            asked = wire.request(version="1.0", more=["Connection: keep-alive"])
-            status, headers, _ = await wire.ask(asked)
-            assert (status, headers["connection"]) == (200, "keep-alive")
-
-    serve(scenario)
-
-
-def test_what_is_not_plain_takes_the_long_way(serve, long_way):
+def test_expectations_queries_unknown_paths_and_large_bodies(serve):
     async def scenario(here):
         wire = await here.wire()
         wire.send(wire.request(more=["Expect: 100-continue"]))
@@ -197,12 +138,11 @@ def test_what_is_not_plain_takes_the_long_way(serve, long_way):
         assert (await wire.ask(wire.request("/v1/nowhere")))[0] == 404
         large = b'{"context": [0.3, -0.2]' + b" " * 2000 + b"}"
         assert (await wire.ask(wire.request(body=large)))[0] == 413
-        assert len(long_way) == 3  # the unknown path has no endpoint
 
     serve(scenario, body_limit=1500)
 
 
-def test_a_request_may_come_in_pieces(serve, long_way):
+def test_a_request_may_come_in_pieces(serve):
     async def scenario(here):
         wire = await here.wire()
         whole = wire.request()
@@ -210,7 +150,6 @@ def test_a_request_may_come_in_pieces(serve, long_way):
             wire.send(whole[:place])
             await asyncio.sleep(0.02)
             assert (await wire.ask(whole[place:]))[0] == 200
-        assert long_way == []
 
     serve(scenario)
 
@@ -245,7 +184,7 @@ def test_answers_come_in_the_order_of_their_requests(serve):
 
 
 def test_that_order_is_kept_by_a_check_and_not_by_luck(serve):
-    class Hasty(Protocol):
+    class Hasty(LimitedHttp):
         """Believes that the connection is always free."""
 
         def on_headers_complete(self):
@@ -321,13 +260,13 @@ async def refused(wire, content, status, code):
 
 
 WAYS = {
-    "short": lambda wire, more: wire.request(more=more),
-    "long": lambda wire, more: chunked(wire, more=more),
+    "length": lambda wire, more: wire.request(more=more),
+    "chunked": lambda wire, more: chunked(wire, more=more),
 }
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_head_may_be_as_long_as_the_limit_and_no_longer(serve, long_way, way):
+def test_a_head_may_be_as_long_as_the_limit_and_no_longer(serve, way):
     def padded(wire, content):
         """The request with one more header, which brings its headers to exactly that length."""
         plain = WAYS[way](wire, ["X: "]).split(b"\r\n\r\n")[0]
@@ -346,7 +285,6 @@ def test_a_head_may_be_as_long_as_the_limit_and_no_longer(serve, long_way, way):
         await refused(wire, WAYS[way](wire, [*many, "X: x"]), 431, "headers_too_large")
 
     serve(scenario)
-    assert ("/v1/decide" in long_way) == (way == "long")
 
 
 def test_a_url_may_be_as_long_as_the_limit_and_no_longer(serve):
@@ -443,13 +381,13 @@ def test_a_head_that_waits_for_us_is_not_too_slow(serve, monkeypatch):
 @pytest.mark.parametrize("length", [200, 100_000])
 def test_a_body_that_comes_too_slowly_is_not_awaited(serve, monkeypatch, length):
     monkeypatch.setattr(bounds, "BODY_SECONDS", 60.0)
-    began, complete = asyncio.Event(), Protocol.on_headers_complete
+    began, complete = asyncio.Event(), LimitedHttp.on_headers_complete
 
     def spying(self):
         complete(self)
         began.set()
 
-    monkeypatch.setattr(Protocol, "on_headers_complete", spying)
+    monkeypatch.setattr(LimitedHttp, "on_headers_complete", spying)
 
     async def scenario(here):
         wire = await here.wire()
@@ -513,13 +451,12 @@ def test_who_is_beyond_the_limit_and_silent_is_not_awaited(serve, monkeypatch):
     serve(scenario, connections=1)
 
 
-def test_a_service_may_lie_below_a_path(serve, long_way):
+def test_a_service_may_lie_below_a_path(serve):
     async def scenario(here):
         wire = await here.wire()
         plain = wire.request()
         below = plain.replace(b"POST /v1", b"POST /bandit/v1")
         assert [(await wire.ask(each))[0] for each in (plain, below)] == [200, 200]
-        assert long_way == []
         for path in (b"/bandit/healthz", b"/healthz", b"/bandit/v1/releases/0"):
             request = plain.split(b"\r\n\r\n")[0].replace(b"POST /v1/decide", b"GET " + path)
             head = re.sub(rb"(?i)content-length: \d+", b"Content-Length: 0", request)
@@ -536,51 +473,6 @@ def test_who_connects_and_says_nothing_is_not_awaited(serve):
         assert await (await here.wire()).ended()
 
     serve(scenario)
-
-
-def test_a_connection_that_repeats_itself_gets_the_same_answers(serve, monkeypatch):
-    longer = b'{"context": [0.30001, -0.2000001]}'
-    parsed, headers = [], Protocol.on_headers_complete
-
-    def spying(self):
-        parsed.append(self.url)
-        headers(self)
-
-    monkeypatch.setattr(Protocol, "on_headers_complete", spying)
-    arrived, received = [], Protocol.data_received
-
-    def counting(self, data):
-        arrived.append(len(data))
-        received(self, data)
-
-    monkeypatch.setattr(Protocol, "data_received", counting)
-
-    async def scenario(here):
-        wire, seen = await here.wire(), []
-        wrong = wire.request().replace(b"Bearer dk_", b"Bearer dj_")
-        for content, parts in (
-            (wire.request(), 1),
-            (wire.request(body=longer), 1),  # not parsed
-            (wire.request(), 2),  # comes in pieces
-            (wrong, 1),
-            (wrong, 1),  # not parsed
-            (wire.request(body=b'{"context": [0.3]}'), 1),
-            (wire.request(body=longer), 1),  # not parsed
-            (wire.request("/v1/observe", body=b"{}"), 1),
-            (wire.request("/v1/observe", body=b"{}", more=["Connection: close"]), 1),
-        ):
-            half = len(content) // parts
-            if parts > 1:
-                before = len(arrived)
-                wire.send(content[:half])
-                while len(arrived) == before:
-                    await asyncio.sleep(0.001)
-            seen.append((await wire.ask(content[half * (parts - 1) :]))[0])
-        assert await wire.ended()
-        return seen
-
-    assert serve(scenario) == [200, 200, 200, 401, 401, 422, 200, 422, 422]
-    assert len(parsed) == 6
 
 
 def test_an_idle_connection_is_closed_after_a_while_and_not_before(serve):
