@@ -29,7 +29,7 @@ from playwright.sync_api import Browser, sync_playwright
 from discreet.billboard.client import Client
 from discreet.data import load
 from discreet.outcome import declared
-from discreet.service.http.server_state import begin_server
+from discreet.service.storage.server_keys import begin_server
 from discreet.service.runtime.experiment_folder import ExperimentFolder
 from discreet.traffic.contexts import contexts, labels
 from discreet.traffic.open_loop import Habits, play

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 # Where things are: a file that moves is one line here.
+ACCESS = "service/access.py"
 ACCOUNTING = "privacy/accounting.py"
 ACTION_NAMES = "action_names.py"
 ADAPTIVE = "policies/adaptive_po.py"
@@ -32,7 +33,6 @@ FINITE = "oracles/mechanisms/finite_choice.py"
 FIT_PROCESS = "service/runtime/fit_process.py"
 GEOMETRY = "oracles/mechanisms/geometry.py"
 GROUPS = "privacy/groups.py"
-HTTP_APP = "service/http/app.py"
 JOINT = "features/joint.py"
 JOURNAL = "service/storage/journal.py"
 LABEL = "label/label_document.py"
@@ -57,7 +57,8 @@ OFFERS = "offers.py"
 OFFER_READER = "offer_reader.py"
 OUTCOME = "outcome.py"
 OWNERS = "service/runtime/request_owners.py"
-PAGES = "service/ui/page_frame.py"
+PAGES = "service/dashboard/page_frame.py"
+PAGE_TABLE = "service/dashboard/page_table.py"
 PEOPLE = "rows/people_counts.py"
 PEOPLE_TABLE = "service/storage/people_table.py"
 PERTURB = "oracles/mechanisms/perturb.py"
@@ -69,7 +70,6 @@ POSTGRES = "service/storage/postgres.py"
 REQUEST_LIMITS = "service/http/request_limits.py"
 RANKING = "policies/ranking.py"
 RECOMPUTATION = "billboard/recomputation.py"
-REFUSALS = "service/http/refusals.py"
 RELEASE = "releases/release.py"
 REPLAY = "policies/replay_bonus_po.py"
 RIDGE = "oracles/mechanisms/structured_ridge.py"
@@ -2550,9 +2550,9 @@ FAULTS = (
         "only who has a key reads what is wrong",
         (
             Edit(
-                PAGES,
-                "isinstance(state, WorkerState) and self.key else",
-                "isinstance(state, WorkerState) else",
+                PAGE_TABLE,
+                "faults(service.state) if logged_in else []",
+                "faults(service.state)",
             ),
         ),
         ("service/test_set_back.py::test_an_operator_reads_what_is_wrong_and_what_to_do",),
@@ -2601,13 +2601,9 @@ FAULTS = (
         "wrong keys without a limit where valid ones have none",
         "keys cannot be guessed at any rate",
         (
+            Edit(ACCESS, ", Refusals(log)", ", Refusals(log, rate_limit > 0)"),
             Edit(
-                HTTP_APP,
-                "Refusals(service.state.log)",
-                "Refusals(service.state.log, service.settings.rate_limit > 0)",
-            ),
-            Edit(
-                REFUSALS,
+                ACCESS,
                 "def __init__(self, log: Log) -> None:\n"
                 "        self._log, self._rate = log, RateLimit(PER_SECOND)",
                 "def __init__(self, log: Log, limited: bool = True) -> None:\n"

@@ -9,7 +9,7 @@ import pytest
 
 from discreet.cli.main import main
 from discreet.service.environment import VARIABLES
-from discreet.service.http.metrics import GAUGES
+from discreet.service.metrics import GAUGES
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 METRICS = {f"discreet_{name}" for name in GAUGES} | {

@@ -9,7 +9,7 @@ from discreet.service.runtime import fit_process
 from discreet.service.runtime import upkeep as upkeep_module
 from discreet.service.storage.batches import Wanted
 from service.conftest import running, windows_end
-from service.ui.visitor import Visitor
+from service.dashboard.visitor import Visitor
 from waiting import PATIENCE
 
 HERE = [0.3, -0.2]

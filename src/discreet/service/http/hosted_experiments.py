@@ -13,11 +13,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from discreet.errors import DiscreetError, InvalidInput
-from discreet.service.http.app import Direct, experiment_app, settle_memory
-from discreet.service.http.endpoint import Endpoint
-from discreet.service.http.metrics import Families, Metrics
+from discreet.service.http.app import ExperimentApp, experiment_app, settle_memory
 from discreet.service.http.tracing import Traces
 from discreet.service.logs import Log
+from discreet.service.metrics import Families, Metrics
 from discreet.service.runtime.experiment_folder import ExperimentFolder
 from discreet.service.runtime.fit_process import FitChild
 from discreet.service.runtime.service import Service
@@ -43,8 +42,7 @@ class Hosted:
     """An experiment that is served."""
 
     service: Service
-    app: Direct
-    direct: dict[tuple[str, str], Endpoint]
+    app: ExperimentApp
 
 
 @dataclass(frozen=True)
@@ -57,7 +55,7 @@ class Broken:
 
 
 class HostedExperiments:
-    """Every experiment of a folder; ``direct`` has those endpoints that go past ASGI, of all."""
+    """Every experiment of a folder: those that are served, and those that could not start."""
 
     def __init__(
         self, folder: ExperimentFolder, *, workers: int = 1, traces: Traces | None = None
@@ -66,9 +64,7 @@ class HostedExperiments:
         self.families = Families(named=True)
         self.served: dict[str, Hosted] = {}
         self.broken: dict[str, Broken] = {}
-        self.direct: dict[tuple[str, str], Endpoint] = {}
         self._child, self._pace = FitChild(), 0.0
-        self._named: set[str] = set()
         self._looking = asyncio.Lock()
         self._stopping = asyncio.Event()
 
@@ -114,7 +110,6 @@ class HostedExperiments:
                     await asyncio.gather(*map(self._serve, new[first : first + TOGETHER]))
             awake = sum(not each.service.state.asleep for each in self.served.values())
             self._pace = SHARE * awake
-            self._alias()
 
     async def _serve(self, name: str) -> None:
         before = self.broken.get(name)
@@ -133,10 +128,7 @@ class HostedExperiments:
         metrics = Metrics(
             internal=service.settings.internal_metrics, families=self.families, experiment=name
         )
-        app = experiment_app(service, metrics, self._traces)
-        hosted = Hosted(service, app, self._direct_of(name, app))
-        self.served[name] = hosted
-        self.direct.update(hosted.direct)
+        self.served[name] = Hosted(service, experiment_app(service, metrics, self._traces))
 
     def _made(self, name: str) -> Service:
         path = self.folder.file(name)
@@ -155,30 +147,6 @@ class HostedExperiments:
             pace=lambda: self._pace,
         )
 
-    def _direct_of(self, name: str, app: Direct) -> dict[tuple[str, str], Endpoint]:
-        before = self.folder.server.address(name)
-        return {
-            (method, f"{before}{each}"): endpoint
-            for (method, path), endpoint in app.taking_bodies().items()
-            for each in (path, path.removeprefix("/v1"))
-        }
-
-    def _alias(self) -> None:
-        """Paths without a name are those of the experiment, where there is exactly one."""
-        names = {*self.served, *self.broken}
-        if names == self._named:
-            return
-        self._named = names
-        before = self.folder.server.prefix
-        for name, hosted in self.served.items():
-            for (method, path), endpoint in hosted.app.taking_bodies().items():
-                for each in {path, before + path}:
-                    place = (method, each)
-                    if self.only() == name:
-                        self.direct[place] = endpoint
-                    else:
-                        self.direct.pop(place, None)
-
     def only(self) -> str | None:
         """The name of the only experiment; None where there are none or several."""
         names = [*self.served, *self.broken]
@@ -186,8 +154,5 @@ class HostedExperiments:
 
     async def _let_go(self, name: str) -> None:
         hosted = self.served.pop(name)
-        gone = set(hosted.direct.values())
-        for place in [place for place, each in self.direct.items() if each in gone]:
-            del self.direct[place]
         with suppress(Exception):  # one that fails to stop does not keep the others
             await hosted.service.stop()

@@ -16,9 +16,9 @@ from httptools import HttpParserError
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from discreet.errors import ServiceError
+from discreet.service.error_responses import problem_of
 from discreet.service.http.bodies import Failure
 from discreet.service.http.endpoint import ENCODER, HEADERS, JSON
-from discreet.service.http.error_responses import problem_of
 
 URL, HEAD, LINES = 8_192, 32_768, 100
 """Maximum bytes of the URL, and maximum bytes and lines of headers and trailers of a request."""

@@ -17,7 +17,6 @@ from uvicorn.supervisors import Multiprocess
 
 from discreet.errors import InvalidInput
 from discreet.service.file_lock import held
-from discreet.service.http.server_state import ServerState
 from discreet.service.listening import port_number
 from discreet.service.logs import Log
 from discreet.service.runtime.lifecycle import PlanDiffers, check
@@ -26,6 +25,7 @@ from discreet.service.server_settings import SERVER_FILE, ServerSettings
 from discreet.service.settings import Settings, text_of
 from discreet.service.storage.faults import in_one_line
 from discreet.service.storage.locations import anchor_of, beside, open_database
+from discreet.service.storage.server_keys import ServerKeys
 
 LARGEST = 100_000
 """The most bytes of an experiment file, which workers get through their environment."""
@@ -57,7 +57,8 @@ def serve(config: Path, *, host: str | None, port: int | None, workers: int) -> 
     os.environ["DISCREET_CONFIG"] = str(config.resolve())
     # The text as it is now, so that a worker that starts later serves the same plan.
     os.environ["DISCREET_EXPERIMENT"] = text
-    _run("discreet.service.http.app:from_environment", settings.experiment, listening, workers)
+    os.environ.pop("DISCREET_FOLDER", None)
+    _run(settings.experiment, listening, workers)
 
 
 def serve_folder(folder: Path, *, host: str | None, port: int | None, workers: int) -> None:
@@ -71,11 +72,11 @@ def serve_folder(folder: Path, *, host: str | None, port: int | None, workers: i
             f"workers must be 1 with SQLite; got {workers}. Name a PostgreSQL database in "
             f"{server.folder / SERVER_FILE} for more: database = 'postgresql://…'."
         )
-    ServerState(server.folder).close()  # its keys must be there
+    ServerKeys(server.folder).close()  # its keys must be there
     listening = listen(host or server.host, server.port if port is None else port_number(port))
     with _served_once(server.folder):
         os.environ["DISCREET_FOLDER"] = str(server.folder)
-        _run("discreet.service.http.server_app:from_environment", "experiments", listening, workers)
+        _run("experiments", listening, workers)
 
 
 @contextmanager
@@ -89,13 +90,13 @@ def _served_once(folder: Path) -> Iterator[None]:
         yield
 
 
-def _run(app: str, name: str, listening: socket.socket, workers: int) -> None:
+def _run(name: str, listening: socket.socket, workers: int) -> None:
     os.environ["DISCREET_WORKERS"] = str(workers)
     os.environ["DISCREET_SUPERVISOR"] = str(os.getpid())
     # uvicorn raises the signal again after its clean end; SIGTERM must not kill us then.
     signal.signal(signal.SIGTERM, lambda *_: None)
     running = uvicorn.Config(
-        app,
+        "discreet.service.http.server_app:from_environment",
         factory=True,
         http="discreet.service.http.request_limits:LimitedHttp",
         proxy_headers=False,  # the application reads them, and only where they matter

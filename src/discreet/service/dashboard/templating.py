@@ -18,7 +18,7 @@ from discreet.report.templating import environment
 
 @cache
 def _environment() -> Environment:
-    made = environment("discreet.service.ui")
+    made = environment("discreet.service.dashboard")
     made.filters |= {
         "moment": moment,
         "later": later,

@@ -8,12 +8,11 @@ from prometheus_client.parser import text_string_to_metric_families
 from starlette.responses import Response
 
 from discreet.errors import InvalidInput
-from discreet.service.http import handlers
-from discreet.service.http.handlers import Call
+from discreet.service.dashboard import document_words
+from discreet.service.dashboard.page_frame import PageRequest
+from discreet.service.runtime.service import Service
 from discreet.service.runtime.status import control_words
 from discreet.service.settings import MODES
-from discreet.service.ui import document_words
-from discreet.service.ui.page_frame import Asked
 
 DONE = {
     "mode": "The experiment was set to another mode.",
@@ -22,11 +21,10 @@ DONE = {
 }
 
 
-async def settings(asked: Asked) -> Response:
-    done = asked.given("done")
-    service = asked.service
+async def settings(page: PageRequest, service: Service) -> Response:
+    done = page.given("done")
     links = service.state.serving.chain.links
-    return asked.page(
+    return page.render(
         "settings.html",
         status=await service.status(),
         settings=service.settings,
@@ -39,34 +37,32 @@ async def settings(asked: Asked) -> Response:
     )
 
 
-async def set_mode(asked: Asked) -> Response:
-    await asked.service.set_mode(asked.given("mode"), asked.by)
-    return _done(asked, "mode")
+async def set_mode(page: PageRequest, service: Service) -> Response:
+    await service.set_mode(page.given("mode"), page.by)
+    return _done(page, "mode")
 
 
-async def set_serving(asked: Asked) -> Response:
-    text = asked.given("release")
-    await asked.service.set_serving(None if text == "newest" else _whole("release", text), asked.by)
-    return _done(asked, "serving")
+async def set_serving(page: PageRequest, service: Service) -> Response:
+    text = page.given("release")
+    await service.set_serving(None if text == "newest" else _whole("release", text), page.by)
+    return _done(page, "serving")
 
 
-async def burn(asked: Asked) -> Response:
+async def burn(page: PageRequest, service: Service) -> Response:
     """Only with the number of the batch typed again: nothing brings its rows back."""
-    if asked.given("batch") != asked.given("typed").strip():
+    if page.given("batch") != page.given("typed").strip():
         raise InvalidInput(
             "batch must be confirmed by typing its number; the numbers differ. Nothing was burned."
         )
-    await asked.service.burn(_whole("batch", asked.given("batch")), asked.by)
-    return _done(asked, "burn")
+    await service.burn(_whole("batch", page.given("batch")), page.by)
+    return _done(page, "burn")
 
 
-async def exact(asked: Asked) -> Response:
+async def exact(page: PageRequest, _service: Service) -> Response:
     """Requests of all routes by status, with the same protection as /internal/metrics."""
-    request = asked.request
+    request = page.request
     host = request.client.host if request.client else ""
-    caller = asked.key.id if asked.key else ""
-    raw = await handlers.internal_metrics(Call(asked.service, asked.metrics, caller, client=host))
-    return asked.page("exact.html", rows=_rows(raw.content.decode()))
+    return page.render("exact.html", rows=_rows(page.metrics.internal(host).decode()))
 
 
 def _rows(text: str) -> list[dict[str, Any]]:
@@ -89,8 +85,8 @@ def _rows(text: str) -> list[dict[str, Any]]:
     ]
 
 
-def _done(asked: Asked, what: str) -> Response:
-    return asked.to(f"/ui/settings?done={what}")
+def _done(page: PageRequest, what: str) -> Response:
+    return page.to(f"/ui/settings?done={what}")
 
 
 def _whole(name: str, text: str) -> int:

@@ -15,9 +15,9 @@ from discreet.privacy.budget import Budget
 from discreet.privacy.participation import Participation
 from discreet.releases.lift import Lift, LiftLine
 from discreet.releases.quality import Quality
-from discreet.service.ui import charts, document_words, overview_words
-from discreet.service.ui.lift_words import answer
-from service.ui.visitor import Visitor
+from discreet.service.dashboard import charts, document_words, overview_words
+from discreet.service.dashboard.lift_words import answer
+from service.dashboard.visitor import Visitor
 
 HERE = [0.3, -0.2]
 CONTROL = {"control": {"share": 0.25, "action": "none"}}

@@ -20,8 +20,8 @@ from discreet.service.runtime import lifecycle
 from discreet.service.settings import Settings
 from discreet.traffic.contexts import contexts, labels
 from discreet.traffic.open_loop import Habits, play
+from service.dashboard.accessibility import violations
 from service.served import Server
-from service.ui.accessibility import violations
 from waiting import PATIENCE
 
 IMAGES = Path(__file__).parents[3] / "docs" / "images"

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 from starlette.responses import Response
 
+from discreet.service.dashboard import document_words
+from discreet.service.dashboard.page_frame import PageRequest
+from discreet.service.runtime.service import Service
 from discreet.service.storage.api_keys import Key
 from discreet.service.storage.change_table import LIMIT, Change
-from discreet.service.ui import document_words
-from discreet.service.ui.page_frame import Asked
 
 MODES = {"online": "running", "shadow": "shadow", "frozen": "paused", "ended": "ended"}
 """Modes as the first page calls them."""
@@ -25,15 +26,15 @@ class Line:
     document: int | None
 
 
-async def history(asked: Asked) -> Response:
-    state = asked.service.state
+async def history(page: PageRequest, service: Service) -> Response:
+    state = service.state
     names = document_words.names(state.serving.chain.links)
-    changes = await asked.service.changes()
+    changes = await service.changes()
     lines = [
         Line(each.at, _who(each), _words(each, names, state.keys), each.document)
         for each in changes
     ]
-    return asked.page("history.html", lines=lines, cut=len(lines) == LIMIT)
+    return page.render("history.html", lines=lines, cut=len(lines) == LIMIT)
 
 
 def _who(change: Change) -> str:

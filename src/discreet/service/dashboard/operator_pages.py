@@ -8,80 +8,83 @@ from starlette.responses import Response
 
 from discreet.errors import ServiceError
 from discreet.releases.quality import Quality, quality
+from discreet.service.dashboard import document_words, overview_words, page_data
+from discreet.service.dashboard.page_frame import PageRequest
+from discreet.service.runtime.service import Service
 from discreet.service.storage.batches import BatchState
-from discreet.service.ui import document_words, overview_words, page_data
-from discreet.service.ui.page_frame import Asked
 
 
-async def batches(asked: Asked) -> Response:
-    found = await asked.service.state.read(page_data.batches)
-    status = await asked.service.status()
-    return asked.page(
+async def batches(page: PageRequest, service: Service) -> Response:
+    found = await service.state.read(page_data.batches)
+    status = await service.status()
+    return page.render(
         "batches.html",
         batches=found[::-1],
         words={"open": "open", "sealed": "waiting"},
         chart_values=page_data.timeline(found, status["now"]),
         status=status,
-        settings=asked.service.settings,
-        ahead=_ahead(asked, found),
+        settings=service.settings,
+        ahead=_ahead(service, found),
     )
 
 
-def _ahead(asked: Asked, found: list[BatchState]) -> list[int]:
+def _ahead(service: Service, found: list[BatchState]) -> list[int]:
     """Sizes of the next batches, which the plan fixes."""
-    slots = asked.service.state.slots
+    slots = service.state.slots
     kept = sum(batch.state != "burned" for batch in found)
     sizes = [slots.size(kept + step) for step in (1, 2, 3)]
     return [size for size in sizes if size]
 
 
-async def releases(asked: Asked) -> Response:
-    checked = await _checked(asked)
-    return asked.page(
+async def releases(page: PageRequest, service: Service) -> Response:
+    checked = await _checked(service)
+    return page.render(
         "releases.html",
         documents=checked[::-1],
-        served=asked.service.state.deciding(),
-        public_key=asked.service.state.serving.chain.key,
-        fared=_how_people_fared(asked),
-        chosen=asked.service.state.alias is not None,
-        names=document_words.names(asked.service.state.serving.chain.links),
+        served=service.state.deciding(),
+        public_key=service.state.serving.chain.key,
+        fared=_mean_losses(service),
+        chosen=service.state.alias is not None,
+        names=document_words.names(service.state.serving.chain.links),
     )
 
 
-def _how_people_fared(asked: Asked) -> dict[int, Quality]:
+def _mean_losses(service: Service) -> dict[int, Quality]:
     """Mean losses by document, computed from public releases."""
-    chain = asked.service.state.serving.chain
+    chain = service.state.serving.chain
     numbers = [link.number for link in chain.links if link.release is not None]
     return {numbers[each.number - 1]: each for each in quality(chain.deciding.as_released)}
 
 
-async def release(asked: Asked) -> Response:
-    document = next((each for each in await _checked(asked) if each.number == _number(asked)), None)
+async def release(page: PageRequest, service: Service) -> Response:
+    document = next(
+        (each for each in await _checked(service) if each.number == _number(page)), None
+    )
     if document is None:
         raise _no_document()
-    return asked.page(
+    return page.render(
         "release.html",
         document=document,
-        served=asked.service.state.deciding(),
-        plan=asked.service.settings.plan,
-        names=document_words.names(asked.service.state.serving.chain.links),
+        served=service.state.deciding(),
+        plan=service.settings.plan,
+        names=document_words.names(service.state.serving.chain.links),
     )
 
 
-async def document(asked: Asked) -> Response:
+async def document(page: PageRequest, service: Service) -> Response:
     """The signed bytes, to check them elsewhere."""
-    number = _number(asked)
-    found = await asked.service.state.document(number)
+    number = _number(page)
+    found = await service.state.document(number)
     if found is None:
         raise _no_document()
     named = {"Content-Disposition": f'attachment; filename="document-{number}.json"'}
     return Response(found, media_type="application/json", headers=named)
 
 
-async def ledger(asked: Asked) -> Response:
-    found = await asked.service.state.ledger()
+async def ledger(page: PageRequest, service: Service) -> Response:
+    found = await service.state.ledger()
     lines = await asyncio.to_thread(page_data.charges, found)
-    return asked.page(
+    return page.render(
         "ledger.html",
         lines=lines[::-1],
         spent=found.spent(),
@@ -90,8 +93,8 @@ async def ledger(asked: Asked) -> Response:
     )
 
 
-async def _checked(asked: Asked) -> list[page_data.Checked]:
-    state = asked.service.state
+async def _checked(service: Service) -> list[page_data.Checked]:
+    state = service.state
     known, key = state.confirmed(), state.serving.chain.key
     stored = await state.read(page_data.bodies)
 
@@ -105,8 +108,8 @@ async def _checked(asked: Asked) -> list[page_data.Checked]:
     return await asyncio.to_thread(check)
 
 
-def _number(asked: Asked) -> int:
-    return int(asked.request.path_params["number"])
+def _number(page: PageRequest) -> int:
+    return int(page.request.path_params["number"])
 
 
 def _no_document() -> ServiceError:

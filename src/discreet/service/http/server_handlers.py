@@ -1,34 +1,27 @@
-"""The routes and pages of a server of many experiments: the list, and what changes it."""
+"""Routes of a server of many experiments: list, create, pause, end and archive experiments."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import Any, cast
-
-from starlette.routing import BaseRoute
-from starlette.routing import Route as Path_
+from typing import Any
 
 from discreet.errors import ServiceError
-from discreet.service.http import openapi
+from discreet.service.access import UNLIMITED, ServerAccess
+from discreet.service.dashboard.server_pages import server_pages
+from discreet.service.http.app import ExperimentApp, routed
 from discreet.service.http.bodies import ArchivedExperiment, NewExperiment
-from discreet.service.http.endpoint import Endpoint
 from discreet.service.http.experiment_changes import ExperimentChanges
 from discreet.service.http.handlers import Call, Raw
 from discreet.service.http.hosted_experiments import HostedExperiments
-from discreet.service.http.metrics import Metrics, of_all, values
-from discreet.service.http.rate_limit import UNLIMITED, RateLimit
-from discreet.service.http.refusals import Refusals
 from discreet.service.http.routes import PUBLIC, Route
-from discreet.service.http.server_state import ServerService
-from discreet.service.runtime.service import Service
+from discreet.service.metrics import Metrics, of_all, values
 from discreet.service.storage.api_keys import SERVER
-from discreet.service.ui.server_pages import server_pages
 
 ADMIN = "/v1/admin/experiments"
 
 
-class Handlers:
-    """What the server's own routes do."""
+class ServerHandlers:
+    """The handlers of the routes of the server itself."""
 
     def __init__(self, hosted: HostedExperiments) -> None:
         self._hosted, self.changes = hosted, ExperimentChanges(hosted)
@@ -64,10 +57,10 @@ class Handlers:
             if unready := each.service.state.unready:
                 faults[name] = unready
         if faults and faults.keys() >= self._hosted.served.keys():
-            told = ", ".join(sorted(faults)[:10])
+            names = ", ".join(sorted(faults)[:10])
             raise ServiceError(
-                f"an experiment must be able to decide; none is: {told}. Read the log, and "
-                "discreet experiment list.",
+                f"No experiment can decide ({names}). Read the log and the output of discreet "
+                "experiment list.",
                 status=503,
                 code="not_ready",
             )
@@ -85,8 +78,8 @@ class Handlers:
         return Raw(text, "text/plain; version=0.0.4; charset=utf-8")
 
 
-def server_routes(handlers: Handlers) -> tuple[Route, ...]:
-    """Every route of the server itself."""
+def server_routes(handlers: ServerHandlers) -> tuple[Route, ...]:
+    """Return every route of the server itself."""
     h, server = handlers, (SERVER,)
     return (
         Route("GET", "/v1/experiments", server, h.listed, "All experiments and their states"),
@@ -104,27 +97,9 @@ def server_routes(handlers: Handlers) -> tuple[Route, ...]:
     )  # fmt: skip
 
 
-def server_paths(
-    hosted: HostedExperiments, own: ServerService
-) -> tuple[dict[tuple[str, str], Endpoint], list[BaseRoute]]:
-    """Endpoints of the server by method and path, and all paths with the pages."""
-    service = cast(Service, own)  # it has what endpoints and pages read of a service
-    handlers = Handlers(hosted)
+def server_itself(hosted: HostedExperiments, access: ServerAccess) -> ExperimentApp:
+    """Return the application with the routes and pages of the server itself."""
+    handlers = ServerHandlers(hosted)
     metrics = Metrics(internal=False, families=hosted.families, experiment="")
-    rate = RateLimit(own.settings.rate_limit)
-    refusals = Refusals(own.state.log)
-    table = server_routes(handlers)
-
-    async def described(call: Call) -> Any:  # noqa: ARG001
-        return openapi.document(table, "experiments", own.settings.prefix)
-
-    itself = Route("GET", "/openapi.json", (SERVER,), described, "This document")
-    endpoints = {
-        (each.method, each.path): Endpoint(each, service, metrics, rate, refusals)
-        for each in (*table, itself)
-    }
-    paths: list[BaseRoute] = [
-        Path_(path, endpoint, methods=[method]) for (method, path), endpoint in endpoints.items()
-    ]
-    paths += server_pages(service, handlers.changes, metrics, rate, refusals)
-    return endpoints, paths
+    pages = server_pages(handlers.changes, access, metrics)
+    return routed(server_routes(handlers), pages, access, metrics, "experiments", (SERVER,))

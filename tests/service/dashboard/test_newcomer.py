@@ -17,8 +17,8 @@ import pytest
 
 from billboard.browser import chromium, needs_chromium
 from discreet.cli.main import main
+from service.dashboard.accessibility import violations
 from service.served import Server
-from service.ui.accessibility import violations
 from waiting import PATIENCE, until
 
 GUIDE = (Path(__file__).parents[3] / "docs" / "many-experiments.md").read_text()

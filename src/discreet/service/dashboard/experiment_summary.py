@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from discreet.releases.lift import Lift
+from discreet.service.dashboard import overview_words
+from discreet.service.dashboard.lift_words import Answer, answered
+from discreet.service.dashboard.overview_words import Told
 from discreet.service.runtime.service import Service
 from discreet.service.storage import traffic_table
 from discreet.service.storage.database import Connection
 from discreet.service.storage.traffic_table import HOUR
-from discreet.service.ui import overview_words
-from discreet.service.ui.lift_words import Answer, answered
-from discreet.service.ui.overview_words import Told
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from discreet.outcome import Outcome
 from discreet.releases.lift import Lift, within
-from discreet.service.ui.templating import figure
+from discreet.service.dashboard.templating import figure
 
 CERTAIN = ", with 95\N{NO-BREAK SPACE}% certainty, however often you look."
 

@@ -1,6 +1,8 @@
-"""Turns every error into one JSON shape, with a status that a client can act on."""
+"""HTTP status, code and message of every error."""
 
 from __future__ import annotations
+
+import msgspec
 
 from discreet.errors import (
     BudgetExceeded,
@@ -14,7 +16,15 @@ from discreet.errors import (
     StateClaimed,
     UnknownDecision,
 )
-from discreet.service.http.bodies import ErrorDetail
+
+
+class ErrorDetail(msgspec.Struct, omit_defaults=True):
+    """Code and message of an error, and the field of the request that caused it."""
+
+    code: str
+    message: str
+    field: str | None = None
+
 
 _STATUS: dict[type[DiscreetError], tuple[int, str]] = {
     InvalidInput: (422, "invalid"),
@@ -29,19 +39,21 @@ _STATUS: dict[type[DiscreetError], tuple[int, str]] = {
 
 
 def problem_of(error: Exception, lost: tuple[type[Exception], ...]) -> tuple[int, ErrorDetail]:
-    """Status and problem; other errors are 503 if storage failed, else 500 without detail."""
+    """Return status and detail; unknown errors are 503 if storage failed, else 500."""
     if isinstance(error, ServiceError):
         return error.status or 500, ErrorDetail(error.code or "error", str(error), error.field)
     for kind, (status, code) in _STATUS.items():
         if isinstance(error, kind):
             return status, ErrorDetail(code, str(error), getattr(error, "field", None))
     if isinstance(error, (*lost, OSError)):
-        # After a lost answer to COMMIT, or a sync that failed, nobody knows whether it was stored.
-        said = (
+        # After a lost answer to COMMIT, or a failed sync, it is unknown whether it was stored.
+        message = (
             "storage must be available; the database fails. Try again: with the same "
             "Idempotency-Key a decision counts once, and a loss always does."
         )
-        return 503, ErrorDetail("storage_unavailable", said)
+        return 503, ErrorDetail("storage_unavailable", message)
     return 500, ErrorDetail(
-        "internal", "the request must not fail; the service has a fault. Tell its operator."
+        "internal",
+        "Internal error. The operator finds details in the log under the request id of this "
+        "response.",
     )

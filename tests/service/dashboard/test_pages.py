@@ -5,11 +5,11 @@ import re
 import pytest
 
 from discreet.releases.quality import Quality
+from discreet.service.dashboard import operator_pages, page_data, page_frame
+from discreet.service.dashboard.page_table import ADMIN, EVERYONE, PAGES
+from discreet.service.dashboard.session import SECONDS, Sessions
 from discreet.service.http.app import make_app
-from discreet.service.ui import operator_pages, page_data, page_frame
-from discreet.service.ui.page_table import ADMIN, EVERYONE, PAGES
-from discreet.service.ui.session import SECONDS, Sessions
-from service.ui.visitor import Visitor
+from service.dashboard.visitor import Visitor
 
 HERE = [0.3, -0.2]
 SCHEMA = {

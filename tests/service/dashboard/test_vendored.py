@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-UI = Path(str(files("discreet.service.ui")))
+UI = Path(str(files("discreet.service.dashboard")))
 OURS = {"dashboard.css", "dashboard.js"}
 
 

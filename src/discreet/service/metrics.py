@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import os
 from collections.abc import Callable, Iterable
 from functools import cache
@@ -12,6 +13,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
+from discreet.errors import ServiceError
 from discreet.service.logs import UNCOUNTED as SILENT
 
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
@@ -102,8 +104,19 @@ class Metrics:
         ]
         return text_of([*self._own(internal=False), *gauges])
 
-    def internal(self) -> bytes:
-        """The text of ``/internal/metrics``."""
+    def internal(self, client: str) -> bytes:
+        """Return the text of ``/internal/metrics``.
+
+        Its exact figures depend on answers of people. They must be enabled, and ``client`` must be
+        a loopback address.
+        """
+        if not self._internal or not on_this_machine(client):
+            raise ServiceError(
+                "internal metrics must be enabled and read from the machine that serves. Set "
+                "internal_metrics = true, and send the request from there.",
+                status=404,
+                code="not_found",
+            )
         return text_of(self._own(internal=True))
 
     def _own(self, *, internal: bool) -> list[Metric]:
@@ -111,6 +124,14 @@ class Metrics:
         for each in found if self._name else ():  # the families are those of all experiments
             each.samples = [s for s in each.samples if s.labels.get("experiment") == self._name[0]]
         return found
+
+
+def on_this_machine(client: str) -> bool:
+    """Return whether an address is a loopback address."""
+    try:
+        return ipaddress.ip_address(client).is_loopback
+    except ValueError:
+        return False
 
 
 def values(status: dict[str, Any], ledger: dict[str, Any]) -> list[float]:

@@ -1,4 +1,4 @@
-"""What all pages share: log-in, permissions, the token of forms, headers, errors."""
+"""Common parts of all pages: log-in, permissions, the token of forms, headers, errors."""
 
 from __future__ import annotations
 
@@ -13,17 +13,13 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from discreet.errors import ServiceError
-from discreet.service.http.error_responses import problem_of
-from discreet.service.http.metrics import Metrics
-from discreet.service.http.rate_limit import OTHER, RateLimit
-from discreet.service.http.refusals import Refusals
-from discreet.service.runtime.service import Service
-from discreet.service.runtime.status import faults
-from discreet.service.runtime.worker_state import WorkerState
+from discreet.service.access import OTHER, Access
+from discreet.service.dashboard.session import COOKIE, SECONDS, Session, Sessions
+from discreet.service.dashboard.templating import rendered
+from discreet.service.error_responses import problem_of
+from discreet.service.metrics import Metrics
 from discreet.service.storage import api_keys
 from discreet.service.storage.faults import safe_name
-from discreet.service.ui.session import COOKIE, SECONDS, Session, Sessions
-from discreet.service.ui.templating import rendered
 
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
@@ -36,16 +32,18 @@ HEADERS = {
 READERS = ("audit",)
 """Who may look; ``admin`` may do everything."""
 LOG_IN = "/ui/login"
+SharedValues = Callable[[bool], dict[str, Any]]
+"""The values that all pages of an experiment show; the argument: whether somebody is logged in."""
 
 
 @dataclass
-class Asked:
+class PageRequest:
     """One permitted request to the dashboard."""
 
     request: Request
-    service: Service
+    access: Access
     metrics: Metrics
-    refusals: Refusals
+    shared_values: SharedValues
     session: Session
     key: api_keys.Key | None
     fields: dict[str, list[str]] = field(default_factory=dict)
@@ -57,13 +55,7 @@ class Asked:
     @property
     def root(self) -> str:
         """What comes before every path, where a proxy serves us below a path of its own."""
-        return self.service.settings.prefix
-
-    @property
-    def server(self) -> str | None:
-        """The page of all experiments, if this is one of a server's."""
-        below = f"/v1/experiments/{self.service.settings.experiment}"
-        return f"{self.root.removesuffix(below)}/ui" if self.root.endswith(below) else None
+        return self.access.prefix
 
     def to(self, path: str) -> Response:
         """Lead the browser to a page, after a form."""
@@ -83,32 +75,22 @@ class Asked:
         """Whether the browser asks for a part of the page only."""
         return "hx-request" in self.request.headers
 
-    @property
-    def faults(self) -> list[str]:
-        """What an operator should repair; of a server of many experiments, nothing."""
-        state = self.service.state
-        return faults(state) if isinstance(state, WorkerState) and self.key else []
-
-    def page(self, name: str, code: int = 200, **values: Any) -> Response:
+    def render(self, name: str, code: int = 200, **values: Any) -> Response:
         """Render a template with the values that every page shows."""
         text = rendered(
             name,
             **values,
-            experiment=self.service.settings.experiment,
-            outcome=self.service.settings.plan.outcome,
+            **self.shared_values(self.key is not None),
             token=self.session.token,
             key=self.key,
             admin=self.admin,
             path=self.request.url.path.removeprefix(self.root),
             root=self.root,
-            server=self.server,
-            newest=self.service.newest,
-            faults=self.faults,
         )
         return HTMLResponse(text, code)
 
 
-View = Callable[[Asked], Awaitable[Response]]
+View = Callable[[PageRequest], Awaitable[Response]]
 
 
 class Page:
@@ -118,16 +100,14 @@ class Page:
         self,
         view: View,
         scopes: tuple[str, ...] | None,
-        service: Service,
+        access: Access,
         metrics: Metrics,
-        rate: RateLimit,
-        refusals: Refusals,
+        shared_values: SharedValues,
         error: str = "error.html",
     ) -> None:
         self._view, self._scopes, self._error = view, scopes, error
-        self._service, self._metrics, self._rate = service, metrics, rate
-        self._refusals = refusals
-        self._sessions = Sessions(service.state.vault.mac)
+        self._access, self._metrics, self._shared_values = access, metrics, shared_values
+        self._sessions = Sessions(access.session_secret)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         began = time.perf_counter()
@@ -138,41 +118,39 @@ class Page:
         self._metrics.count("/ui", response.status_code, time.perf_counter() - began)
 
     async def _respond(self, request: Request) -> Response:
-        if self._service.state.asleep:
-            await self._service.upkeep.wake()
-        self._service.state.asked = time.perf_counter()
+        await self._access.wake()
         session = self._sessions.read(request.cookies.get(COOKIE))
-        key = self._service.state.keys.get(session.key) if session else None
+        key = self._access.keys.get(session.key) if session else None
         if session and key and (not key.valid or session.began <= (key.ended or 0.0)):
             key = None
         if self._scopes is not None and key is None:
-            return _log_in_first(request, self._service.settings.prefix)
+            return _log_in_first(request, self._access.prefix)
         cookie = None
         if session is None:
             session, cookie = self._sessions.begin("", 0.0)
-        asked = Asked(request, self._service, self._metrics, self._refusals, session, key)
+        page = PageRequest(request, self._access, self._metrics, self._shared_values, session, key)
         try:
             if key is None:
-                self._rate.take(OTHER, "dashboard")
+                self._access.rate.take(OTHER, "dashboard")
             else:
-                self._service.state.used.add(key.id)
-                self._rate.take(OTHER, key.id, key.rate)
+                self._access.note_use(key.id)
+                self._access.rate.take(OTHER, key.id, key.rate)
             if key is not None and self._scopes is not None:
                 api_keys.permit(key, self._scopes)
             if request.method == "POST":
-                asked.fields = await self._form(request)
-                _refuse_foreign(asked)
+                page.fields = await self._form(request)
+                _refuse_foreign(page)
             else:
-                asked.fields = _fields(request.url.query)
-            response = await self._view(asked)
+                page.fields = _fields(request.url.query)
+            response = await self._view(page)
         except Exception as error:
-            response = self._failure(asked, error)
+            response = self._failure(page, error)
         if cookie is not None and "set-cookie" not in response.headers:
-            set_cookie(asked, response, cookie)
+            set_cookie(page, response, cookie)
         return response
 
     async def _form(self, request: Request) -> dict[str, list[str]]:
-        limit, content = self._service.settings.body_limit, bytearray()
+        limit, content = self._access.body_limit, bytearray()
         async for part in request.stream():
             content += part
             if len(content) > limit:
@@ -183,30 +161,30 @@ class Page:
                 )
         return _fields(content.decode("utf-8", "replace"))
 
-    def _failure(self, asked: Asked, error: Exception) -> Response:
-        status, problem = problem_of(error, self._service.state.database.lost)
+    def _failure(self, page: PageRequest, error: Exception) -> Response:
+        status, problem = problem_of(error, self._access.storage_errors)
         if status >= 500:
-            self._service.state.log.failure(
+            self._access.log.failure(
                 "request failed", kind=safe_name(error), route="/ui", status=status
             )
-        name = "part_error.html" if asked.partial else self._error
-        return asked.page(name, status, message=problem.message)
+        name = "part_error.html" if page.partial else self._error
+        return page.render(name, status, message=problem.message)
 
 
 def _fields(text: str) -> dict[str, list[str]]:
     return parse_qs(text, keep_blank_values=True)
 
 
-def set_cookie(asked: Asked, response: Response, text: str) -> None:
+def set_cookie(page: PageRequest, response: Response, text: str) -> None:
     """A cookie that no script reads and no other site sends."""
     response.set_cookie(
         COOKIE,
         text,
         max_age=SECONDS,
-        path=f"{asked.root}/ui",
+        path=f"{page.root}/ui",
         httponly=True,
         samesite="strict",
-        secure=asked.request.url.scheme == "https",
+        secure=page.request.url.scheme == "https",
     )
 
 
@@ -220,8 +198,8 @@ def _log_in_first(request: Request, prefix: str) -> Response:
     return RedirectResponse(place, 303)
 
 
-def _refuse_foreign(asked: Asked) -> None:
-    if not asked.session.issued(asked.given("token")):
+def _refuse_foreign(page: PageRequest) -> None:
+    if not page.session.issued(page.given("token")):
         raise ServiceError(
             "form must come from this dashboard and be recent; its token is foreign or old. "
             "Load the page again and send it once more.",

@@ -19,9 +19,9 @@ from discreet.features.schema import Field
 from discreet.features.unit_ball import UnitBall
 from discreet.plan import Plan
 from discreet.releases.released import Released
-from discreet.service.ui import document_words
-from discreet.service.ui.explained_context import explained, whole_releases
-from discreet.service.ui.explored_actions import (
+from discreet.service.dashboard import document_words
+from discreet.service.dashboard.explained_context import explained, whole_releases
+from discreet.service.dashboard.explored_actions import (
     LATEST,
     SHOWN,
     lines,
@@ -29,7 +29,8 @@ from discreet.service.ui.explored_actions import (
     probabilities,
     shown,
 )
-from discreet.service.ui.page_frame import Asked
+from discreet.service.dashboard.page_frame import PageRequest
+from discreet.service.runtime.service import Service
 
 COMPARED = 200
 """Up to so many actions an explanation compares with all of them, else with those shown."""
@@ -122,26 +123,26 @@ def _gap(control: Control) -> str:
     return f"{control.name}-given"
 
 
-async def explorer(asked: Asked) -> Response:
+async def explorer(page: PageRequest, service: Service) -> Response:
     """The page; or only its result, if the browser asks for a part."""
-    state, plan = asked.service.state, asked.service.settings.plan
+    state, plan = service.state, service.settings.plan
     inputs, chain = controls(plan), state.serving.chain
     numbers = [link.number for link in chain.links if link.kind in KINDS]
-    texts = {each.name: asked.given(each.name) or each.first for each in inputs}
+    texts = {each.name: page.given(each.name) or each.first for each in inputs}
     served = state.deciding()  # the last document, which may be a burn
-    release = asked.given("release") or str(max(each for each in numbers if each <= served))
+    release = page.given("release") or str(max(each for each in numbers if each <= served))
     if not release.isdecimal() or int(release) not in numbers:
         raise InvalidInput("release must be one of those listed; none has this number. Choose one.")
     sliders = [each for each in inputs if each.kind == "range"]
-    varied = next((each for each in sliders if each.name == asked.given("vary")), None)
+    varied = next((each for each in sliders if each.name == page.given("vary")), None)
     varied = varied or next(iter(sliders), None)
-    find = (asked.given("find") or "").strip()
+    find = (page.given("find") or "").strip()
     released = await whole_releases(state, chain, int(release))
     answer = await asyncio.to_thread(
         _evaluated, plan, chain, numbers, int(release), inputs, texts, varied, find, released
     )
-    return asked.page(
-        "part_explorer.html" if asked.partial else "explorer.html",
+    return page.render(
+        "part_explorer.html" if page.partial else "explorer.html",
         inputs=inputs,
         texts=texts,
         numbers=numbers[::-1],

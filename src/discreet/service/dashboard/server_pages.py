@@ -5,24 +5,22 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from typing import Any, Protocol
 
-from starlette.responses import RedirectResponse, Response
-from starlette.routing import BaseRoute, Mount, Route
-from starlette.staticfiles import StaticFiles
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
 
 from discreet.errors import InvalidInput
+from discreet.service.access import Access
+from discreet.service.dashboard import login
+from discreet.service.dashboard.experiment_summary import Summary, summary
+from discreet.service.dashboard.page_frame import Page, PageRequest, View
+from discreet.service.dashboard.page_table import common_routes
 from discreet.service.example import IN_A_FOLDER
-from discreet.service.http.metrics import Metrics
-from discreet.service.http.rate_limit import RateLimit
-from discreet.service.http.refusals import Refusals
+from discreet.service.metrics import Metrics
 from discreet.service.runtime.service import Service
 from discreet.service.storage.api_keys import SERVER
 from discreet.service.storage.faults import safe_name
-from discreet.service.ui import login
-from discreet.service.ui.experiment_summary import Summary, summary
-from discreet.service.ui.page_frame import Asked, Page, View
 
 KEYS = (SERVER,)
 HOME = "/ui"
@@ -31,7 +29,7 @@ PATIENCE = 2.0
 
 
 class Changes(Protocol):
-    """What the page does; ``http/experiment_changes.py`` does it."""
+    """The changes to experiments that the page offers."""
 
     async def listed(self) -> list[dict[str, Any]]: ...
     def serving(self) -> dict[str, Service]: ...
@@ -48,59 +46,59 @@ class ServerViews:
     def __init__(self, changes: Changes) -> None:
         self._changes = changes
 
-    async def log_in(self, asked: Asked) -> Response:
+    async def log_in(self, page: PageRequest) -> Response:
         """A form for a key of the server."""
-        if asked.request.method == "GET":
-            return asked.page("server_login.html", message="")
+        if page.request.method == "GET":
+            return page.render("server_login.html", message="")
         said = "The key must be one of this server; this one is not. Experiments have others."
-        return await login.session_begun(asked, KEYS, HOME, "server_login.html", said)
+        return await login.session_begun(page, KEYS, HOME, "server_login.html", said)
 
-    async def home(self, asked: Asked) -> Response:
-        return await self._list(asked)
+    async def home(self, page: PageRequest) -> Response:
+        return await self._list(page)
 
-    async def create(self, asked: Asked) -> Response:
+    async def create(self, page: PageRequest) -> Response:
         """Only this answer shows the admin key of the new experiment."""
-        name, text = asked.given("name").strip(), asked.given("toml")
-        made = await self._changes.create(name, text.replace("\r\n", "\n") or None, asked.by)
-        return await self._list(asked, made=made)
+        name, text = page.given("name").strip(), page.given("toml")
+        made = await self._changes.create(name, text.replace("\r\n", "\n") or None, page.by)
+        return await self._list(page, made=made)
 
-    async def change(self, asked: Asked) -> Response:
+    async def change(self, page: PageRequest) -> Response:
         """Pause, resume, end or archive; what cannot be undone is confirmed by typing the name."""
-        name, what = asked.given("name"), asked.given("what")
+        name, what = page.given("name"), page.given("what")
         simple: dict[str, Callable[[str, str], Awaitable[Any]]] = {
             "pause": self._changes.pause,
             "resume": self._changes.resume,
         }
         if what in simple:
-            await simple[what](name, asked.by)
-            return asked.to(HOME)
-        if asked.given("typed").strip() != name:
+            await simple[what](name, page.by)
+            return page.to(HOME)
+        if page.given("typed").strip() != name:
             raise InvalidInput(
                 "name must be typed to confirm; it differs. Nothing was changed: type it again."
             )
         if what == "end":
-            await self._changes.end(name, asked.by)
+            await self._changes.end(name, page.by)
         elif what == "archive":
-            await self._changes.archive(name, asked.given("burn") == "burn", asked.by)
+            await self._changes.archive(name, page.given("burn") == "burn", page.by)
         else:
             raise InvalidInput("change must be one of those on the page; this is not. Choose one.")
-        return asked.to(HOME)
+        return page.to(HOME)
 
-    async def _list(self, asked: Asked, made: dict[str, Any] | None = None) -> Response:
+    async def _list(self, page: PageRequest, made: dict[str, Any] | None = None) -> Response:
         found, services = await self._changes.listed(), self._changes.serving()
-        told = await asyncio.gather(*map(_told, services.values()))
-        return asked.page(
+        summaries = await asyncio.gather(*map(_summary, services.values()))
+        return page.render(
             "server_list.html",
             experiments=found,
-            told=dict(zip(services, told, strict=True)),
+            told=dict(zip(services, summaries, strict=True)),
             now=time.time(),
             made=made,
             example=IN_A_FOLDER,
         )
 
 
-async def _told(service: Service) -> Summary | None:
-    """None where it cannot be read now: that keeps nobody from the list of the others."""
+async def _summary(service: Service) -> Summary | None:
+    """Return the summary, or None if it cannot be read now; the others are listed all the same."""
     try:
         return await asyncio.wait_for(summary(service), PATIENCE)
     except Exception as error:
@@ -108,14 +106,8 @@ async def _told(service: Service) -> Summary | None:
         return None
 
 
-def server_pages(
-    service: Service,
-    changes: Changes,
-    metrics: Metrics,
-    rate: RateLimit,
-    refusals: Refusals,
-) -> list[BaseRoute]:
-    """Everything under ``/ui`` of the server itself."""
+def server_pages(changes: Changes, access: Access, metrics: Metrics) -> list[BaseRoute]:
+    """Return everything under ``/ui`` of the server itself."""
     views = ServerViews(changes)
     table: tuple[tuple[str, View, tuple[str, ...] | None, list[str]], ...] = (
         ("/ui/login", views.log_in, None, ["GET", "POST"]),
@@ -127,16 +119,9 @@ def server_pages(
     made: list[BaseRoute] = [
         Route(
             path,
-            Page(view, scopes, service, metrics, rate, refusals, "server_error.html"),
+            Page(view, scopes, access, metrics, lambda _: {}, "server_error.html"),
             methods=methods,
         )
         for path, view, scopes, methods in table
     ]
-    home = f"{service.settings.prefix}{HOME}"
-    static = StaticFiles(directory=Path(__file__).parent / "static")
-    return [
-        *made,
-        Route("/", RedirectResponse(home, 307), methods=["GET"]),
-        Route("/ui/", RedirectResponse(home, 308), methods=["GET"]),
-        Mount("/ui/static", static),
-    ]
+    return [*made, *common_routes(access.prefix)]

@@ -12,7 +12,7 @@ from discreet.plan import Plan
 from discreet.privacy.budget import Budget
 from discreet.privacy.ledger import Spent
 from discreet.privacy.participation import Participation
-from discreet.service.ui.templating import lasting
+from discreet.service.dashboard.templating import lasting
 
 MOST_NAMED = 6
 """The most actions that a sentence names."""

@@ -10,10 +10,10 @@ from typing import Any
 from discreet.billboard.chain import Chain
 from discreet.explained_decision import Explanation, explain_decision
 from discreet.releases.released import Released
+from discreet.service.dashboard.explored_actions import label
+from discreet.service.dashboard.templating import figure
 from discreet.service.runtime.worker_state import WorkerState
 from discreet.service.storage import document_table
-from discreet.service.ui.explored_actions import label
-from discreet.service.ui.templating import figure
 
 LINES = 12
 """The most effects that a page shows."""
