@@ -14,7 +14,7 @@ from discreet.cli import service_documents
 from discreet.cli.main import main
 from discreet.privacy.ledger import DISJOINT_PARTS
 from discreet.releases.lift import lift
-from discreet.service.dashboard.lift_words import answer
+from discreet.service.dashboard.experiment_summary import answer
 from discreet.service.runtime import fit_process, lifecycle
 from discreet.service.storage import document_table
 from discreet.service.storage.locations import anchor_of

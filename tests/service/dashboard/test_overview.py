@@ -15,8 +15,8 @@ from discreet.privacy.budget import Budget
 from discreet.privacy.participation import Participation
 from discreet.releases.lift import Lift, LiftLine
 from discreet.releases.quality import Quality
-from discreet.service.dashboard import charts, document_words, overview_words
-from discreet.service.dashboard.lift_words import answer
+from discreet.service.dashboard import document_words, experiment_summary, overview
+from discreet.service.dashboard.experiment_summary import answer
 from service.dashboard.visitor import Visitor
 
 HERE = [0.3, -0.2]
@@ -63,8 +63,8 @@ def test_a_lift_that_cannot_be_told_yet():
     told = answer(Lift((unknown,), (unknown,), 0.95, Loss()))
     assert (told.short, told.policy, told.control) == ("Too early to say", "–", "–")
     assert told.text.startswith("Lift cannot be told yet")
-    assert charts.lift_so_far(Lift((unknown,), (unknown,), 0.95)) is None
-    drawn = charts.lift_so_far(Lift((unknown, known), (unknown, known), 0.95))
+    assert overview.lift_so_far(Lift((unknown,), (unknown,), 0.95)) is None
+    drawn = overview.lift_so_far(Lift((unknown, known), (unknown, known), 0.95))
     assert drawn["x"] == [2]
     json.dumps(drawn, allow_nan=False)
 
@@ -111,14 +111,16 @@ def batch(state, **changes):
 )
 def test_what_comes_next(changes, short, text):
     status = {"batches": [], "now": 440.0, "releases": 2, "mode": "online", "ended": False}
-    told = overview_words.coming(status | {"window": 900} | changes, 64)
+    told = experiment_summary.coming(status | {"window": 900} | changes, 64)
     assert told.short == short
     assert text in told.text
 
 
 def test_privacy_in_words():
     def told(spent, epsilon, often):
-        return overview_words.privacy(SimpleNamespace(epsilon=spent), Budget(epsilon, 1e-6), often)
+        return experiment_summary.privacy(
+            SimpleNamespace(epsilon=spent), Budget(epsilon, 1e-6), often
+        )
 
     once = told(1.0, 1.0, None)
     assert (once.short, "spent once" in once.text, "not growing" in once.text) == (
@@ -144,28 +146,28 @@ def test_what_is_tried_in_words():
             **CONTROL,
         }
     )
-    said = overview_words.tried(plan, [*plan.actions], 3)
+    said = experiment_summary.tried(plan, [*plan.actions], 3)
     assert "one of “none”, “mail” or “call”" in said
     assert "0 to 50: larger is better" in said
     assert said.endswith("25\N{NO-BREAK SPACE}% of the decisions get “none”, to compare.")
-    assert "one of 900 actions" in overview_words.tried(plan, None, 900)
+    assert "one of 900 actions" in experiment_summary.tried(plan, None, 900)
 
 
 def test_charts_say_what_they_know():
-    found = charts.outcomes(
+    found = overview.outcomes(
         [Quality(1, 4, 0.5, 0.9), Quality(2, 9, 0.5, 0.1), Quality(3, 9, 0.99, 0.1)]
     )
     assert found["x"] == [2, 3], "noise that exceeds the whole range says nothing"
     _, low, high = (line["values"] for line in found["lines"])
     assert low[0] == pytest.approx(0.304)
     assert high == [pytest.approx(0.696), 1.0]
-    assert charts.outcomes([Quality(1, 4, 0.5, 0.9)]) is None
-    hours = charts.traffic({0: 5, 3 * 3600: 7}, 3 * 3600 + 59.0)
+    assert overview.outcomes([Quality(1, 4, 0.5, 0.9)]) is None
+    hours = overview.traffic({0: 5, 3 * 3600: 7}, 3 * 3600 + 59.0)
     assert dict(zip(hours["x"], hours["lines"][0]["values"], strict=True))[3 * 3600] == 7
     assert len(hours["x"]) == 12
     assert sum(hours["lines"][0]["values"]) == 12
-    assert len(charts.traffic({0: 5}, 1e7)["x"]) == charts.HOURS
-    assert charts.traffic({}, 5.0) is None
+    assert len(overview.traffic({0: 5}, 1e7)["x"]) == overview.HOURS
+    assert overview.traffic({}, 5.0) is None
 
 
 def test_documents_have_names():
@@ -203,7 +205,7 @@ def test_the_page_answers_what_its_owner_asks(settings, play, released):
         page = unescape((await visitor.get("/ui")).text)
         drawn = [json.loads(each) for each in re.findall(r'data-chart="(\{.*?\})"', page)]
         # So few people may be within their noise: then there is no chart of the lift.
-        charted = charts.lift_so_far(service.lift()) is not None
+        charted = overview.lift_so_far(service.lift()) is not None
         assert [each["label"] for each in drawn] == ["release"] * (1 + charted) + ["hour"]
         assert sum(drawn[-1]["lines"][0]["values"]) == 14
         for said in ("14", "“none”", "Mean reward of each release", "2 releases so far", "of 20"):

@@ -1,1 +1,1 @@
-"""The dashboard ``/ui``: what is public by the model, and what operators change."""
+"""The dashboard ``/ui``: public figures of an experiment, and the changes of operators."""

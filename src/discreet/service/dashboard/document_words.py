@@ -1,4 +1,4 @@
-"""What pages call a document of the chain: start, release 2, actions changed."""
+"""Names of the documents of a chain on pages: start, release 2, actions changed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ KINDS = {
 
 
 def names(links: Iterable[Link]) -> dict[int, str]:
-    """By number: releases are counted, and whatever lies between two of them says where."""
+    """Return the names by number; a document between two releases names the release before it."""
     found, count = {}, 0
     for link in links:
         if link.release is not None:
@@ -29,7 +29,7 @@ def names(links: Iterable[Link]) -> dict[int, str]:
 
 
 def counts(links: Iterable[Link]) -> dict[int, int]:
-    """By number: how many releases there were with that document."""
+    """Return the count of releases up to each document, by number."""
     found, count = {}, 0
     for link in links:
         count = link.release.number if link.release is not None else count

@@ -1,7 +1,9 @@
-"""Probabilities of the actions after any document, by name, and which of many a page shows."""
+"""Probabilities of the actions after a document, and the effects that explain a prediction."""
 
 from __future__ import annotations
 
+import asyncio
+from collections import OrderedDict
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -9,9 +11,13 @@ from typing import Any
 import numpy as np
 
 from discreet.billboard.chain import Chain
+from discreet.explained_decision import Explanation, explain_decision
 from discreet.offer_reader import Known, read_offers
 from discreet.plan import Plan
 from discreet.releases.released import Released
+from discreet.service.dashboard.templating import figure
+from discreet.service.runtime.worker_state import WorkerState
+from discreet.service.storage import document_table
 
 LATEST = 16
 """How many releases the chart over time covers."""
@@ -22,7 +28,7 @@ Columns = dict[str, np.ndarray[Any, Any]]
 
 
 def probabilities(plan: Plan, chain: Chain, number: int, features: Any) -> Columns:
-    """How likely each action in use is after a document, by its name: (n,) each."""
+    """Return the probabilities of the available actions after a document, by name: (n,) each."""
     # Not through ``PolicyVersions``, which keeps its few versions for decisions.
     until = chain.until(number)
     released, known = _read(_Version(until.links[-1].digest, until))
@@ -45,7 +51,7 @@ def named_actions(chain: Chain, number: int, labels: list[str]) -> list[Any]:
 
 
 def label(name: Any) -> str:
-    """What an action is called on the page."""
+    """Return the name of an action on the page."""
     return name if isinstance(name, str) else f"action {name}"
 
 
@@ -83,3 +89,58 @@ class _Version:
 def _read(version: _Version) -> tuple[Released, Known]:
     """The releases of a chain and its actions, cached for all moves of a slider."""
     return version.chain.deciding.as_released, version.chain.known
+
+
+LINES = 12
+"""The most effects that a page shows."""
+_HELD: OrderedDict[str, Released] = OrderedDict()
+"""Whole releases by the digest of the newest document: two, for the one served and one chosen."""
+
+
+@dataclass(frozen=True)
+class EffectLine:
+    """One effect in words."""
+
+    feature: str
+    effect: str
+    error: str
+
+
+async def whole_releases(state: WorkerState, chain: Chain, number: int) -> Released:
+    """Releases up to a document with their statistics, which decisions do not keep in memory."""
+    digest = chain.until(number).links[-1].digest
+    if digest not in _HELD:
+        contents = await state.read(lambda c: document_table.after(c, -1))
+        # In a thread: to verify a long chain takes a while, and decisions do not wait for a page.
+        _HELD[digest] = await asyncio.to_thread(_whole, chain.key, contents, number)
+        while len(_HELD) > 2:
+            _HELD.popitem(last=False)
+    return _HELD[digest]
+
+
+def _whole(key: str, contents: list[bytes], number: int) -> Released:
+    return Chain(key).extended(contents).until(number).released
+
+
+def explained(released: Released, context: Any, names: list[Any]) -> dict[str, Any] | None:
+    """Words and lines for the page; None before the first release, or with nothing to compare."""
+    if released.latest is None or len(names) < 2:
+        return None
+    found: Explanation = explain_decision(released, context, actions=names)
+    outcome = released.outcome
+    lines = [
+        EffectLine(
+            each.feature,
+            figure(outcome.difference_of(each.loss), outcome, "+"),
+            "" if each.error is None else f"± {figure(outcome.error_of(each.error), outcome)}",
+        )
+        for each in found.effects[:LINES]
+    ]
+    mean = sum(found.predicted.values()) / len(found.predicted)
+    return {
+        "action": label(found.action),
+        "predicted": figure(outcome.value_of(found.predicted[found.action]), outcome),
+        "mean": figure(outcome.value_of(mean), outcome),
+        "count": len(found.predicted),
+        "lines": lines,
+    }

@@ -20,14 +20,15 @@ from discreet.features.unit_ball import UnitBall
 from discreet.plan import Plan
 from discreet.releases.released import Released
 from discreet.service.dashboard import document_words
-from discreet.service.dashboard.explained_context import explained, whole_releases
 from discreet.service.dashboard.explored_actions import (
     LATEST,
     SHOWN,
+    explained,
     lines,
     named_actions,
     probabilities,
     shown,
+    whole_releases,
 )
 from discreet.service.dashboard.page_frame import PageRequest
 from discreet.service.runtime.service import Service
@@ -43,7 +44,7 @@ GIVEN = (("given", "given"), ("missing", "missing"))
 
 
 @dataclass(frozen=True)
-class Control:
+class FormInput:
     """One input of the form: a slider with a range, a list of words, a date or a word."""
 
     name: str
@@ -81,22 +82,24 @@ class Control:
             ) from None
 
 
-def controls(plan: Plan) -> list[Control]:
+def controls(plan: Plan) -> list[FormInput]:
     """The inputs that the public schema asks for."""
     if isinstance(plan.contexts, UnitBall):
         each = range(plan.contexts.dimension)
-        return [Control(f"x{place}", f"number {place}", -1.0, 1.0) for place in each]
+        return [FormInput(f"x{place}", f"number {place}", -1.0, 1.0) for place in each]
     found = []
     for place, feature in enumerate(plan.contexts.fields):
         found.append(_control(f"x{place}", feature))
         if feature.indicator or feature.stand_in is not None:
-            found.append(Control(_gap(found[-1]), f"{feature.name} is", values=GIVEN, kind="list"))
+            found.append(
+                FormInput(_gap(found[-1]), f"{feature.name} is", values=GIVEN, kind="list")
+            )
     return found
 
 
-def _control(name: str, feature: Field) -> Control:
+def _control(name: str, feature: Field) -> FormInput:
     if isinstance(feature, Number):
-        return Control(name, feature.name, feature.low, feature.high, feature=feature)
+        return FormInput(name, feature.name, feature.low, feature.high, feature=feature)
     if isinstance(feature, Flag):
         values = [("true", "true"), ("false", "false")]
     elif isinstance(feature, Category):
@@ -107,8 +110,8 @@ def _control(name: str, feature: Field) -> Control:
         kind, start = "text", "any word"
         if isinstance(feature, Date):
             kind, start = "datetime-local", "2026-01-01T12:00"
-        return Control(name, feature.name, kind=kind, start=start, feature=feature)
-    return Control(name, feature.name, values=tuple(values), kind="list", feature=feature)
+        return FormInput(name, feature.name, kind=kind, start=start, feature=feature)
+    return FormInput(name, feature.name, values=tuple(values), kind="list", feature=feature)
 
 
 def _other(feature: Category) -> str:
@@ -118,7 +121,7 @@ def _other(feature: Category) -> str:
     return str(1 + max(map(int, feature.values)))
 
 
-def _gap(control: Control) -> str:
+def _gap(control: FormInput) -> str:
     """The name of the input that says whether a value is missing."""
     return f"{control.name}-given"
 
@@ -161,9 +164,9 @@ def _evaluated(
     chain: Chain,
     numbers: list[int],
     release: int,
-    inputs: list[Control],
+    inputs: list[FormInput],
     texts: dict[str, str],
-    varied: Control | None,
+    varied: FormInput | None,
     find: str,
     released: Released,
 ) -> dict[str, Any]:
@@ -198,13 +201,13 @@ def _evaluated(
     }
 
 
-def _features(plan: Plan, inputs: list[Control], rows: list[dict[str, Any]]) -> Any:
+def _features(plan: Plan, inputs: list[FormInput], rows: list[dict[str, Any]]) -> Any:
     """Contexts to features, by the map of the plan, which also refuses invalid contexts."""
     return plan.features.map(_contexts(plan, inputs, rows))
 
 
-def _contexts(plan: Plan, inputs: list[Control], rows: list[dict[str, Any]]) -> list[Any]:
-    """What the form says, as the plan reads contexts."""
+def _contexts(plan: Plan, inputs: list[FormInput], rows: list[dict[str, Any]]) -> list[Any]:
+    """Return the contexts of the form, as the plan reads them."""
     if isinstance(plan.contexts, UnitBall):
         return [[row[each.name] for each in inputs] for row in rows]
     named = [each for each in inputs if each.feature is not None]

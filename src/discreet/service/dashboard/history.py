@@ -1,4 +1,4 @@
-"""Who did what, and when: for whoever asks why something changed."""
+"""The page of all changes to the experiment, with time and key."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MODES = {"online": "running", "shadow": "shadow", "frozen": "paused", "ended": "
 
 
 @dataclass(frozen=True)
-class Line:
+class HistoryLine:
     """One change in words; ``document`` is what its page shows more of."""
 
     at: float
@@ -31,7 +31,7 @@ async def history(page: PageRequest, service: Service) -> Response:
     names = document_words.names(state.serving.chain.links)
     changes = await service.changes()
     lines = [
-        Line(each.at, _who(each), _words(each, names, state.keys), each.document)
+        HistoryLine(each.at, _who(each), _words(each, names, state.keys), each.document)
         for each in changes
     ]
     return page.render("history.html", lines=lines, cut=len(lines) == LIMIT)

@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from discreet.errors import ServiceError
 from discreet.releases.quality import Quality, quality
-from discreet.service.dashboard import document_words, overview_words, page_data
+from discreet.service.dashboard import document_words, experiment_summary, page_data
 from discreet.service.dashboard.page_frame import PageRequest
 from discreet.service.runtime.service import Service
 from discreet.service.storage.batches import BatchState
@@ -89,7 +89,7 @@ async def ledger(page: PageRequest, service: Service) -> Response:
         lines=lines[::-1],
         spent=found.spent(),
         budget=found.budget,
-        privacy=overview_words.privacy(found.spent(), found.budget, found.participation),
+        privacy=experiment_summary.privacy(found.spent(), found.budget, found.participation),
     )
 
 

@@ -67,7 +67,7 @@ def timeline(all_batches: list[BatchState], now: float) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class Line:
+class ChargeLine:
     """A charge: its own cost, and the total cost for one unit so far."""
 
     partition: str
@@ -82,11 +82,13 @@ def _mechanism(event: Event) -> str:
     return " and ".join(dict.fromkeys(type(part).__name__ for part in parts))
 
 
-def charges(ledger: Ledger) -> list[Line]:
+def charges(ledger: Ledger) -> list[ChargeLine]:
     """The ledger as a table."""
     lines = []
     for count, entry in enumerate(ledger.entries, start=1):
         so_far = replace(ledger, entries=ledger.entries[:count])
         cost = epsilon(entry.event, ledger.budget.delta)
-        lines.append(Line(entry.partition, _mechanism(entry.event), cost, so_far.spent().epsilon))
+        lines.append(
+            ChargeLine(entry.partition, _mechanism(entry.event), cost, so_far.spent().epsilon)
+        )
     return lines

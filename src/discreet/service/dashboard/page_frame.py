@@ -54,7 +54,7 @@ class PageRequest:
 
     @property
     def root(self) -> str:
-        """What comes before every path, where a proxy serves us below a path of its own."""
+        """The prefix of every path, if a proxy serves the service below a path."""
         return self.access.prefix
 
     def to(self, path: str) -> Response:
@@ -72,7 +72,7 @@ class PageRequest:
 
     @property
     def partial(self) -> bool:
-        """Whether the browser asks for a part of the page only."""
+        """True if the browser asks for a part of the page only."""
         return "hx-request" in self.request.headers
 
     def render(self, name: str, code: int = 200, **values: Any) -> Response:

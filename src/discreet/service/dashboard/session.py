@@ -1,4 +1,4 @@
-"""Who is logged in: an encrypted, signed cookie, and the token that its forms must carry."""
+"""Sessions: an encrypted, signed cookie, and the token that its forms must carry."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Session:
     began: float
 
     def issued(self, token: str) -> bool:
-        """Whether a form carries our token; compared in constant time."""
+        """Return whether a form carries the token of this session; compared in constant time."""
         return hmac.compare_digest(self.token.encode(), token.encode())
 
 

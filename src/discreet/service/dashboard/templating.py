@@ -75,7 +75,7 @@ def plain(value: float) -> str:
 
 @cache
 def checksum(name: str) -> str:
-    """What the browser must find in a file that others wrote."""
+    """Return the checksum with which the browser verifies a vendored file."""
     text = files(__package__).joinpath("static/vendored.json").read_text(encoding="utf-8")
     known = {file: digest for each in json.loads(text) for file, digest in each["files"].items()}
     return str(known[name])

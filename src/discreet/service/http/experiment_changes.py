@@ -1,4 +1,4 @@
-"""What the key of a server may do with its experiments, over HTTP and on its page."""
+"""Changes to the experiments of a server: create, pause, resume, end and archive."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class ExperimentChanges:
 
 
 def _refuse_places(text: str) -> None:
-    """Whoever has a key of the server may not make it read or write files of its machine."""
+    """Refuse a text that names files: a key of the server must not read or write its disk."""
     said = parse_toml(text, "this text", "experiment")
     plan = said.get("plan")
     plan = plan if isinstance(plan, dict) else {}

@@ -158,7 +158,7 @@ class ExperimentHandlers:
         }
 
     async def actions(self, call: Call) -> dict[str, Any]:
-        """What may be offered now; ``q`` is a part of a name, ``limit`` how many are listed."""
+        """List the available actions; ``q`` searches names, ``limit`` is the length of the list."""
         asked = parse_qs(call.query.decode("latin-1"), keep_blank_values=True)
         limit = asked.get("limit", [str(SHOWN)])[-1]
         if not (limit.isascii() and limit.isdigit() and 1 <= int(limit[:9]) <= MOST_SHOWN):

@@ -1,4 +1,4 @@
-"""The experiments of a folder as one worker serves them: started, watched, let go.
+"""The experiments of a folder in one worker: start, watch, stop.
 
 They share the process, the child that fits, the thread that commits, and the counters of requests;
 nothing else.
@@ -34,7 +34,7 @@ SHARE = 0.02
 """Seconds that each experiment in use adds to the time between two looks at its database: all looks
 together take a fixed part of the processor, however many there are."""
 THREADS = 64
-"""Threads that wait for disks and fits, beside those that each experiment has."""
+"""Threads that wait for disks and fits, in addition to those of each experiment."""
 
 
 @dataclass
@@ -91,7 +91,7 @@ class HostedExperiments:
                 await self.look()
 
     async def look(self) -> None:
-        """Serve what is new in the folder, and let go what has left it."""
+        """Serve experiments that are new in the folder, and stop those that have left it."""
         async with self._looking:
             names = await asyncio.to_thread(self.folder.names)
             for name in set(self.broken) - set(names):

@@ -49,11 +49,11 @@ def serve(config: Path, *, host: str | None, port: int | None, workers: int) -> 
     listening = listen(host or settings.host, settings.port if port is None else port_number(port))
     anchor = anchor_of(settings).path
     if beside(settings, anchor):
-        told = (
+        warning = (
             f"warning: the anchor {anchor} lies beside what it guards: the service cannot notice "
             "that a copy of the folder was put back. Keep it on another disk: anchor = '…'"
         )
-        print(told, file=sys.stderr, flush=True)
+        print(warning, file=sys.stderr, flush=True)
     os.environ["DISCREET_CONFIG"] = str(config.resolve())
     # The text as it is now, so that a worker that starts later serves the same plan.
     os.environ["DISCREET_EXPERIMENT"] = text
@@ -123,7 +123,7 @@ def _run(name: str, listening: socket.socket, workers: int) -> None:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """The socket of the service; whoever starts a second one hears of it before anything else."""
+    """Return the socket of the service; a port that is in use is an error before all others."""
     sock = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:

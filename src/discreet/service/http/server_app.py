@@ -39,7 +39,7 @@ FIRST_PARTS = ("v1", "ui", "metrics", "internal", "healthz", "readyz", "openapi.
 
 
 class ServerApp(ExperimentApp):
-    """Sends paths below ``/v1/experiments/NAME`` to that experiment, others to the server itself.
+    """Application of a server: ``/v1/experiments/NAME/…`` belongs to that experiment.
 
     Where there is exactly one experiment, its paths without a name reach it too.
     """
@@ -80,7 +80,7 @@ class ServerApp(ExperimentApp):
         return (self._hosted.only() if mine else None), path
 
     def _servers(self, path: str) -> bool:
-        """Whether a path below /v1 is one of the server itself."""
+        """Return whether a path below /v1 is one of the server itself."""
         return path in self._places or path.startswith("/v1/admin/experiments/")
 
     def _missing(self, name: str) -> ServiceError:
