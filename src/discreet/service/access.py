@@ -6,6 +6,7 @@ import os
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from time import perf_counter
 
 from discreet.errors import ServiceError
 from discreet.service.logs import Log
@@ -144,7 +145,7 @@ class ExperimentAccess(Access):
     async def wake(self) -> None:
         if self._state.asleep:
             await self._service.upkeep.wake()
-        self._state.asked = time.perf_counter()
+        self._state.asked = perf_counter()
 
     async def now(self) -> float:
         query = f"SELECT {self._state.database.now}"

@@ -54,6 +54,5 @@ def problem_of(error: Exception, lost: tuple[type[Exception], ...]) -> tuple[int
         return 503, ErrorDetail("storage_unavailable", message)
     return 500, ErrorDetail(
         "internal",
-        "Internal error. The operator finds details in the log under the request id of this "
-        "response.",
+        "Internal error. The operator finds details in the log.",
     )

@@ -40,15 +40,15 @@ def tried(plan: Plan, actions: list[str] | None, count: int) -> str:
     else:
         choice = f"one of {count:,} actions"
     better = "smaller is better" if plan.outcome.best == "low" else "larger is better"
-    said = (
+    text = (
         f"Each decision picks {choice} for the person who asks, and learns from the "
         f"{plan.outcome.word} that is reported later, {_range(plan)}: {better}."
     )
     if plan.control is None:
-        return said
+        return text
     whose = "decisions" if plan.participation is None else "people"
     share = f"{100 * plan.control.share:g}\N{NO-BREAK SPACE}%"
-    return f"{said} {share} of the {whose} get {control(plan)}, to compare."
+    return f"{text} {share} of the {whose} get {control(plan)}, to compare."
 
 
 def control(plan: Plan) -> str:

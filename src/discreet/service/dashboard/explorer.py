@@ -40,7 +40,7 @@ POINTS = 41
 KINDS = ("genesis", "release", "actions")
 """Documents after which probabilities differ."""
 GIVEN = (("given", "given"), ("missing", "missing"))
-"""What may be said of a value that a context may lack."""
+"""The choices for a value that a context may lack."""
 
 
 @dataclass(frozen=True)

@@ -46,25 +46,25 @@ def _who(change: Change) -> str:
 
 
 def _words(change: Change, names: dict[int, str], keys: dict[str, Key]) -> str:
-    told, number = change.details, change.document
+    details, number = change.details, change.document
     if change.what == "serving changed":
-        served = told["value"]
+        served = details["value"]
         return (
             "The newest release decides again"
             if served is None
             else f"Went back to {names.get(served, f'entry {served}')}"
         )
     if change.what in ("key created", "key revoked"):
-        known = keys.get(told["key"])
+        known = keys.get(details["key"])
         label = f"{known.label} " if known is not None and known.label else ""
         made = "made" if change.what == "key created" else "revoked"
-        return f"Key {made}: {label}({told['key']})"
+        return f"Key {made}: {label}({details['key']})"
     if change.what == "released":
-        return f"{names.get(number or 0, 'release').capitalize()}, of batch {told['batch']}"
+        return f"{names.get(number or 0, 'release').capitalize()}, of batch {details['batch']}"
     return {
         "begun": "The experiment began",
-        "mode changed": f"Set to {MODES.get(told.get('value', ''), '')}",
-        "batch burned": f"Batch {told.get('batch')} given up, its rows erased",
+        "mode changed": f"Set to {MODES.get(details.get('value', ''), '')}",
+        "batch burned": f"Batch {details.get('batch')} given up, its rows erased",
         "actions changed": "Actions joined or left",
         "restored": "A backup was restored",
     }.get(change.what, change.what)

@@ -29,8 +29,8 @@ async def log_in(page: PageRequest, _service: Service) -> Response:
     after = _page_of(page.given("next"))
     if page.request.method == "GET":
         return page.render("login.html", message="", after=after)
-    said = "The key must be valid, with scope audit or admin; this key is invalid or lacks it."
-    return await session_begun(page, READERS, after or "/ui", "login.html", said, after=after)
+    refusal = "The key must be valid, with scope audit or admin; this key is invalid or lacks it."
+    return await session_begun(page, READERS, after or "/ui", "login.html", refusal, after=after)
 
 
 async def session_begun(

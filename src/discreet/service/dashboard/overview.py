@@ -22,9 +22,9 @@ async def overview(page: PageRequest, service: Service) -> Response:
     found, ledger = await summary(service), await service.state.ledger()
     drawn: dict[str, Any] = {}
     if not page.partial:
-        told = service.state.serving.chain.deciding.as_released
+        released = service.state.serving.chain.deciding.as_released
         drawn = {
-            "outcomes": outcomes(quality(told)),
+            "outcomes": outcomes(quality(released)),
             "lift_chart": found.lift and lift_so_far(found.lift),
             "traffic": traffic(found.hours, found.status["now"]),
         }
@@ -52,15 +52,15 @@ TWO_SIDED = 1.96
 def outcomes(found: list[Quality]) -> dict[str, Any] | None:
     """The mean loss or reward of each release within the interval that its noise leaves; releases
     whose noise exceeds the whole range have none."""
-    told = [each for each in found if each.standard_error <= 0.5]
-    if not told:
+    known = [each for each in found if each.standard_error <= 0.5]
+    if not known:
         return None
-    low, high = told[0].outcome.low, told[0].outcome.high
-    wide = [TWO_SIDED * each.mean_error for each in told]
-    means = [each.mean for each in told]
+    low, high = known[0].outcome.low, known[0].outcome.high
+    wide = [TWO_SIDED * each.mean_error for each in known]
+    means = [each.mean for each in known]
     return _within(
-        [each.number for each in told],
-        f"mean {told[0].outcome.word}",
+        [each.number for each in known],
+        f"mean {known[0].outcome.word}",
         means,
         [max(low, mean - side) for mean, side in zip(means, wide, strict=True)],
         [min(high, mean + side) for mean, side in zip(means, wide, strict=True)],
@@ -70,14 +70,14 @@ def outcomes(found: list[Quality]) -> dict[str, Any] | None:
 def lift_so_far(lift: Lift) -> dict[str, Any] | None:
     """The lift so far, release by release, within the interval that is valid at any time.
 
-    None, and no point for a release, where it cannot be told yet.
+    None, and no point for a release, where it is not known yet.
     """
     columns, span = lift.table, lift.outcome.high - lift.outcome.low
-    told = np.isfinite(columns["half_width_any_time"])
-    if not told.any():
+    known = np.isfinite(columns["half_width_any_time"])
+    if not known.any():
         return None
     number, apart, wide = (
-        columns[name][told] for name in ("number", "lift_so_far", "half_width_any_time")
+        columns[name][known] for name in ("number", "lift_so_far", "half_width_any_time")
     )
     return _within(
         number.tolist(),

@@ -50,8 +50,8 @@ class ServerViews:
         """A form for a key of the server."""
         if page.request.method == "GET":
             return page.render("server_login.html", message="")
-        said = "The key must be one of this server; this one is not. Experiments have others."
-        return await login.session_begun(page, KEYS, HOME, "server_login.html", said)
+        refusal = "The key must be one of this server; this one is not. Experiments have others."
+        return await login.session_begun(page, KEYS, HOME, "server_login.html", refusal)
 
     async def home(self, page: PageRequest) -> Response:
         return await self._list(page)

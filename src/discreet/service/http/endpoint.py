@@ -156,6 +156,11 @@ class Endpoint:
                 route=self._route.path,
                 status=status,
             )
+        if problem.code == "internal" and request:
+            name = request.decode()
+            problem.message = (
+                f"Internal error. The operator finds details in the log under request id {name}."
+            )
         content, extra = ENCODER.encode(Failure(problem)), _EXTRA.get(status, ())
         return HttpAnswer(status, content, extra=extra, request=request)
 

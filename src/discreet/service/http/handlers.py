@@ -159,15 +159,15 @@ class ExperimentHandlers:
 
     async def actions(self, call: Call) -> dict[str, Any]:
         """List the available actions; ``q`` searches names, ``limit`` is the length of the list."""
-        asked = parse_qs(call.query.decode("latin-1"), keep_blank_values=True)
-        limit = asked.get("limit", [str(SHOWN)])[-1]
+        query = parse_qs(call.query.decode("latin-1"), keep_blank_values=True)
+        limit = query.get("limit", [str(SHOWN)])[-1]
         if not (limit.isascii() and limit.isdigit() and 1 <= int(limit[:9]) <= MOST_SHOWN):
             raise Invalid(
                 f"limit must be a whole number from 1 to {MOST_SHOWN:,}; this one is not. "
                 "Search with q, or leave limit out.",
                 "limit",
             )
-        return listed_actions(self._service.state, asked.get("q", [""])[-1], int(limit))
+        return listed_actions(self._service.state, query.get("q", [""])[-1], int(limit))
 
     async def change_actions(self, call: Call) -> dict[str, Any]:
         await self._service.change_actions(call.body.add, call.body.remove, call.caller)

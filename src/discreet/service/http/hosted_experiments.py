@@ -50,7 +50,7 @@ class Broken:
     """An experiment that could not start, and when it was tried."""
 
     kind: str
-    told: str
+    reason: str
     tried: float
 
 
@@ -80,7 +80,7 @@ class HostedExperiments:
         """Stop all; each finishes what is under way."""
         self._stopping.set()
         await self._watch
-        await asyncio.gather(*(self._let_go(name) for name in [*self.served]))
+        await asyncio.gather(*(self._stop(name) for name in [*self.served]))
         await asyncio.to_thread(self._commits.close)
 
     async def _watching(self) -> None:
@@ -97,7 +97,7 @@ class HostedExperiments:
             for name in set(self.broken) - set(names):
                 del self.broken[name]
             for name in set(self.served) - set(names):
-                await self._let_go(name)
+                await self._stop(name)
             now = time.monotonic()
             new = [
                 name
@@ -118,11 +118,11 @@ class HostedExperiments:
             service = await asyncio.to_thread(self._made, name)
             await service.start(again=before is not None)
         except Exception as error:
-            told = str(error) if isinstance(error, DiscreetError) else "a fault of its storage"
+            reason = str(error) if isinstance(error, DiscreetError) else "a fault of its storage"
             kind = safe_name(error)
-            if service is None and before is None:  # else the service itself has told it
+            if service is None and before is None:  # else the service has logged it
                 Log(name).event("start failed", kind=kind)
-            self.broken[name] = Broken(kind, told, time.monotonic())
+            self.broken[name] = Broken(kind, reason, time.monotonic())
             return
         self.broken.pop(name, None)
         metrics = Metrics(
@@ -152,7 +152,7 @@ class HostedExperiments:
         names = [*self.served, *self.broken]
         return names[0] if len(names) == 1 else None
 
-    async def _let_go(self, name: str) -> None:
+    async def _stop(self, name: str) -> None:
         hosted = self.served.pop(name)
         with suppress(Exception):  # one that fails to stop does not keep the others
             await hosted.service.stop()
