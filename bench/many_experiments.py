@@ -83,7 +83,7 @@ class Server:
     """A folder with so many experiments, and the process that serves it."""
 
     def __init__(self, folder: Path, count: int) -> None:
-        from discreet.service.http.server_state import begin_server
+        from discreet.service.storage.server_keys import begin_server
         from discreet.service.runtime.experiment_folder import ExperimentFolder
 
         folder.mkdir()

@@ -130,14 +130,6 @@ def test_the_lock_file_has_a_version_of_every_dependency(version):
         assert need.specifier.contains(pinned.version), text
 
 
-@pytest.mark.parametrize("name", ["uvicorn", "httptools"])
-def test_what_the_short_way_builds_on_has_an_upper_bound(name):
-    """service/protocol.py extends their insides. [docs/decisions/0008-a-short-way-past-asgi.md]"""
-    needs = map(Requirement, project()["optional-dependencies"]["serve"])
-    (bounds,) = [need.specifier for need in needs if need.name == name]
-    assert [bound.operator for bound in bounds if bound.operator.startswith("<")] == ["<"]
-
-
 @pytest.mark.skipif(shutil.which("make") is None, reason="make must be installed")
 @pytest.mark.parametrize(
     ("target", "runs"),

@@ -30,7 +30,7 @@ from discreet.client import Client
 from discreet.data import load
 from discreet.lab.traffic import Habits, contexts, labels, play
 from discreet.outcome import declared
-from discreet.service.http.server_state import begin_server
+from discreet.service.storage.server_keys import begin_server
 from discreet.service.runtime.experiment_folder import ExperimentFolder
 
 COMMAND = [sys.executable, "-c", "from discreet.cli.main import main; raise SystemExit(main())"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 # Where things are: a file that moves is one line here.
+ACCESS = "service/access.py"
 ACCOUNTING = "privacy/accounting.py"
 ACTION_NAMES = "action_names.py"
 ADAPTIVE = "policies/adaptive_po.py"
@@ -32,7 +33,6 @@ FINITE = "oracles/mechanisms/finite_choice.py"
 FIT_PROCESS = "service/runtime/fit_process.py"
 GEOMETRY = "oracles/mechanisms/geometry.py"
 GROUPS = "privacy/groups.py"
-HTTP_APP = "service/http/app.py"
 JOINT = "features/joint.py"
 JOURNAL = "service/storage/journal.py"
 LABEL = "client/label.py"
@@ -56,7 +56,8 @@ OFFERS = "offers.py"
 OFFER_READER = "offer_reader.py"
 OUTCOME = "outcome.py"
 OWNERS = "service/runtime/requests.py"
-PAGES = "service/ui/page_frame.py"
+PAGES = "service/dashboard/page_frame.py"
+PAGE_TABLE = "service/dashboard/page_table.py"
 PEOPLE = "rows/people_counts.py"
 PEOPLE_TABLE = "service/storage/people_table.py"
 PERTURB = "oracles/mechanisms/perturb.py"
@@ -65,10 +66,9 @@ PLAN_SIZE = "plan_size.py"
 PLAYED = "simulate/played_batches.py"
 POOLED = "oracles/mechanisms/pooled_statistics.py"
 POSTGRES = "service/storage/postgres.py"
-PROTOCOL = "service/http/protocol.py"
+REQUEST_LIMITS = "service/http/request_limits.py"
 RANKING = "policies/ranking.py"
 RECOMPUTATION = "client/recomputation.py"
-REFUSALS = "service/http/refusals.py"
 RELEASE = "releases/release.py"
 REPLAY = "policies/replay_bonus_po.py"
 RIDGE = "oracles/mechanisms/structured_ridge.py"
@@ -1689,8 +1689,8 @@ FAULTS = (
     Fault(
         "headers without a bound",
         "an anonymous connection holds little memory",
-        (Edit(PROTOCOL, "if self._bytes > HEAD or self._lines > LINES:", "if False:"),),
-        ("service/test_protocol.py::test_a_head_may_be_as_long_as_the_limit_and_no_longer",),
+        (Edit(REQUEST_LIMITS, "if size > HEAD or len(self.headers) > LINES:", "if False:"),),
+        ("service/http/test_request_limits.py::test_a_head_may_be_as_long_as_the_limit_and_no_longer",),
     ),
     Fault(
         "plain sums in the certificate",
@@ -2575,9 +2575,9 @@ FAULTS = (
         "only who has a key reads what is wrong",
         (
             Edit(
-                PAGES,
-                "isinstance(state, WorkerState) and self.key else",
-                "isinstance(state, WorkerState) else",
+                PAGE_TABLE,
+                "faults(service.state) if logged_in else []",
+                "faults(service.state)",
             ),
         ),
         ("service/runtime/test_set_back.py::test_an_operator_reads_what_is_wrong_and_what_to_do",),
@@ -2603,16 +2603,20 @@ FAULTS = (
         "beyond the limit of connections only health is told",
         (
             Edit(
-                PROTOCOL, "if self._spare and self.url.partition", "if False and self.url.partition"
+                REQUEST_LIMITS,
+                "if self._spare and self.url.partition",
+                "if False and self.url.partition",
             ),
         ),
-        ("service/test_protocol.py::test_connections_are_limited",),
+        ("service/http/test_request_limits.py::test_connections_are_limited",),
     ),
     Fault(
         "spare connections that stay",
         "who watches a busy service takes no connection from others",
-        (Edit(PROTOCOL, "self.cycle.keep_alive = False", "pass"),),
-        ("service/test_protocol.py::test_who_watches_is_answered_beyond_the_limit_of_connections",),
+        (Edit(REQUEST_LIMITS, "self.cycle.keep_alive = False", "pass"),),
+        (
+            "service/http/test_request_limits.py::test_who_watches_is_answered_beyond_the_limit_of_connections",
+        ),
     ),
     Fault(
         "a lock of an earlier version stays open to others",
@@ -2626,13 +2630,9 @@ FAULTS = (
         "wrong keys without a limit where valid ones have none",
         "keys cannot be guessed at any rate",
         (
+            Edit(ACCESS, ", Refusals(log)", ", Refusals(log, rate_limit > 0)"),
             Edit(
-                HTTP_APP,
-                "Refusals(service.state.log)",
-                "Refusals(service.state.log, service.settings.rate_limit > 0)",
-            ),
-            Edit(
-                REFUSALS,
+                ACCESS,
                 "def __init__(self, log: Log) -> None:\n"
                 "        self._log, self._rate = log, RateLimit(PER_SECOND)",
                 "def __init__(self, log: Log, limited: bool = True) -> None:\n"

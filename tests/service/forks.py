@@ -14,7 +14,7 @@ import uvloop  # noqa: F401
 
 import discreet.learner
 import discreet.service.http.app
-import discreet.service.http.protocol
+import discreet.service.http.request_limits
 import discreet.service.http.server_app  # noqa: F401
 
 FORKS = multiprocessing.get_context("forkserver")

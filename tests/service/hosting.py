@@ -5,10 +5,10 @@ import json
 from contextlib import asynccontextmanager
 
 from discreet.service.http.server_app import make_server_app
-from discreet.service.http.server_state import begin_server
 from discreet.service.runtime.experiment_folder import ExperimentFolder
+from discreet.service.storage.server_keys import begin_server
 from service.conftest import toml
-from service.ui.visitor import Visitor
+from service.dashboard.visitor import Visitor
 
 SETTINGS = {"window": 60, "waiting": "pipeline"}
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from discreet.cli.main import main
-from discreet.service.http.metrics import GAUGES
+from discreet.service.metrics import GAUGES
 from discreet.service.settings_sources import VARIABLES
 
 DEPLOY = Path(__file__).parents[2] / "deploy"

@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 from discreet.service import logs
+from discreet.service.access import ANSWER
 from discreet.service.http.bodies import Bodies
-from discreet.service.http.metrics import Metrics, text_of
-from discreet.service.http.rate_limit import ANSWER
+from discreet.service.http.handlers import ExperimentHandlers
 from discreet.service.http.routes import routes
 from discreet.service.logs import EVENTS, Log, ServerMessages
-from service.ui.visitor import Visitor
+from discreet.service.metrics import Metrics, text_of
+from service.dashboard.visitor import Visitor
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/logs.md").read_text()
@@ -148,7 +149,11 @@ def test_a_storage_fault_is_told_by_its_safe_name(settings, play, capsys):
 
 def test_requests_of_those_who_answer_are_counted_nowhere(settings):
     """Every route whose requests are answers: how many came tells who answered."""
-    answers = {each.path for each in routes(Bodies(settings().plan)) if each.bucket == ANSWER}
+    answers = {
+        each.path
+        for each in routes(Bodies(settings().plan), ExperimentHandlers(None, None))
+        if each.bucket == ANSWER
+    }
     assert answers == {"/v1/observe", "/v1/observe:batch", "/v1/activate"}
     metrics = Metrics(internal=True)
     for path in (*answers, "/v1/decide"):
@@ -157,7 +162,7 @@ def test_requests_of_those_who_answer_are_counted_nowhere(settings):
     told = text_of(metrics._own(internal=False)).decode()
     assert "/v1/decide" in told
     assert not [path for path in answers if path in told]
-    assert all(path in metrics.internal().decode() for path in answers)
+    assert all(path in metrics.internal("127.0.0.1").decode() for path in answers)
 
 
 SECRET = "loss 0.731 of ann@example.org"

@@ -55,7 +55,6 @@ def made(plan=None, **changes):
         ({"prefix": None}, "prefix must be empty or a path"),
         ({"connections": 0}, "connections must be at least 1"),
         ({"public_releases": "yes"}, "public_releases must be true or false"),
-        ({"direct": 1}, "direct must be true or false"),
         ({"batches_per_user": 3, "records_per_batch": 1}, "only with unit='user'"),
         (USERS | {"batches_per_user": 0}, "batches_per_user must be"),
         ({"folder": "/"}, "no folder"),

@@ -49,10 +49,10 @@ def backup(args: argparse.Namespace) -> Answer:
 
 def _all(path: Path, target: Path) -> Answer:
     """Copy every experiment of a folder, and the keys of the server."""
-    from discreet.service.http.server_state import DATABASE
     from discreet.service.runtime.experiment_folder import ExperimentFolder
     from discreet.service.settings import Settings
     from discreet.service.storage.locations import open_database
+    from discreet.service.storage.server_keys import DATABASE
     from discreet.service.storage.sqlite import Sqlite
 
     folder, files = ExperimentFolder(path), {}

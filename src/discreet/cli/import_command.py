@@ -146,7 +146,9 @@ def _into_service(
 
     outcome = {"losses": None, "reward": None}
     outcome["losses" if word == "loss" else "reward"] = values[word]
-    rows = logged_rows(settings.plan, contexts, values["action"], **outcome, user=values.get("user"))
+    rows = logged_rows(
+        settings.plan, contexts, values["action"], **outcome, user=values.get("user")
+    )
     with storage_errors(open_database(settings)):
         batches = import_log(settings, rows)
     count = len(rows.actions)

@@ -72,11 +72,9 @@ class HttpSettings:
     connections: int = 1_000
     rate_limit: int = 10_000
     cors_origins: tuple[str, ...] = ()
-    direct: bool = True
 
     def __post_init__(self) -> None:
         self._check_texts("host")
-        self._check_flags("direct")
         port_number(self.port)
         if not isinstance(self.prefix, str) or not _PREFIX.fullmatch(self.prefix):
             raise InvalidInput(
@@ -159,8 +157,7 @@ class Settings(HttpSettings):
 
     The service awaits losses for ``window`` seconds after a batch is sealed; the release is due
     ``settle`` seconds later. For ``remember`` seconds after the end of a batch a repeated
-    Idempotency-Key is recognised. ``default_action`` may be given by name. With ``direct`` small
-    requests bypass ASGI. [docs/decisions/0008-a-short-way-past-asgi.md]
+    Idempotency-Key is recognised. ``default_action`` may be given by name.
     """
 
     experiment: str

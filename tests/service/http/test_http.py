@@ -7,19 +7,19 @@ from contextlib import closing
 
 import pytest
 
-from discreet.service import logs
-from discreet.service.http import rate_limit
+from discreet.service import access, logs
+from discreet.service.access import PER_SECOND
+from discreet.service.dashboard.session import COOKIE, Sessions
 from discreet.service.http.bodies import Bodies
-from discreet.service.http.handlers import on_this_machine
-from discreet.service.http.refusals import PER_SECOND
+from discreet.service.http.handlers import ExperimentHandlers
 from discreet.service.http.routes import PUBLIC, routes
+from discreet.service.metrics import on_this_machine
 from discreet.service.runtime.service import Service
 from discreet.service.secrets.vault import Vault
 from discreet.service.settings import Settings
 from discreet.service.storage.api_keys import SCOPES
 from discreet.service.storage.locations import open_database
-from discreet.service.ui.session import COOKIE, Sessions
-from service.ui.visitor import Visitor
+from service.dashboard.visitor import Visitor
 from waiting import until
 
 HERE = {"context": [0.3, -0.2]}
@@ -75,7 +75,7 @@ class InProcess:
 def limited(written, monkeypatch):
     """``limited(rate_limit=…)``: a service, its admin key, and the clock of its limits."""
     clock, started = Stopped(), []
-    for module in (rate_limit, logs):
+    for module in (access, logs):
         monkeypatch.setattr(module, "time", clock)
 
     def start(**changes):
@@ -163,7 +163,7 @@ def test_every_route_with_every_scope(written, server):
     running = server(folder)
     keys = {scope: new_key(running, admin, scope) for scope in SCOPES}
     shapes = Bodies(Settings.read(folder / "experiment.toml").plan)
-    for route in routes(shapes):
+    for route in routes(shapes, ExperimentHandlers(None, None)):
         path = route.path.replace("{number}", "0")
         body = {} if route.method == "POST" else None
         if route.path == "/v1/admin/burn":
@@ -412,7 +412,9 @@ def test_the_openapi_document_lists_every_route(written, server):
     document = running.call("GET", "/openapi.json", key=key)[1]
     shapes = Bodies(Settings.read(folder / "experiment.toml").plan)
     listed = {(method.upper(), path) for path, each in document["paths"].items() for method in each}
-    assert listed == {(route.method, route.path) for route in routes(shapes)}
+    assert listed == {
+        (route.method, route.path) for route in routes(shapes, ExperimentHandlers(None, None))
+    }
     decide = document["components"]["schemas"]["Decide"]
     assert decide["additionalProperties"] is False
     assert decide["properties"]["context"]["minItems"] == 2

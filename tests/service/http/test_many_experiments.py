@@ -10,16 +10,17 @@ from html import unescape
 import pytest
 
 from discreet.errors import InvalidInput, StateClaimed
+from discreet.service.dashboard.experiment_summary import summary
+from discreet.service.dashboard.page_table import PAGES
 from discreet.service.http import hosted_experiments
 from discreet.service.http.bodies import Bodies
+from discreet.service.http.handlers import ExperimentHandlers
 from discreet.service.http.routes import PUBLIC, routes
 from discreet.service.runtime import upkeep
 from discreet.service.runtime.experiment_folder import ExperimentFolder
 from discreet.service.settings import ServerSettings, Settings, experiment_name
 from discreet.service.storage import api_keys
 from discreet.service.storage.locations import anchor_of, open_database
-from discreet.service.ui.experiment_summary import summary
-from discreet.service.ui.page_table import PAGES
 from service.conftest import toml
 from service.hosting import Folder, host
 from waiting import PATIENCE
@@ -64,7 +65,7 @@ def test_each_stores_its_own(folder):
 def test_a_key_opens_no_other_experiment_and_not_the_server(folder):
     async def scenario(asking, hosted):
         plan = hosted.served["a"].service.settings.plan
-        for route in routes(Bodies(plan)):
+        for route in routes(Bodies(plan), ExperimentHandlers(None, None)):
             path = route.path.replace("{number}", "0")
             # Both are accepted at home first, where headers that were accepted are remembered.
             for name in ("a", "b"):
@@ -117,13 +118,10 @@ def test_paths_without_a_name_are_those_of_the_only_one(tmp_path):
     async def scenario(asking, hosted):
         key, body = folder.keys["a"], {"context": [0.1, 0.2]}
         assert (await asking.call("POST", "/v1/decide", key, body))[0] == 200
-        assert (b"POST", b"/v1/decide") in hosted.direct
         folder.add("b")
         await hosted.look()
         status, told = await asking.call("POST", "/v1/decide", key, body)
         assert (status, told["error"]["code"]) == (404, "unknown_experiment")
-        assert (b"POST", b"/v1/decide") not in hosted.direct
-        assert {path.split(b"/")[3] for _, path in hosted.direct} == {b"a", b"b"}
         assert (await asking.decide("c", key))[0] == 404
 
     host(folder, scenario)

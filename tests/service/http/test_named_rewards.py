@@ -14,7 +14,7 @@ from discreet.releases.quality import quality
 from discreet.service.runtime import lifecycle
 from discreet.service.secrets.vault import Vault
 from discreet.service.settings import Settings
-from service.ui.visitor import Visitor
+from service.dashboard.visitor import Visitor
 from wording import refused
 
 HERE = [0.3, -0.2]

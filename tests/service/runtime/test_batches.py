@@ -11,7 +11,7 @@ from discreet.service.runtime.leased_slots import LeasedSlots
 from discreet.service.runtime.service import Service
 from discreet.service.storage.batches import SlotRequest
 from service.conftest import running, windows_end
-from service.ui.visitor import Visitor
+from service.dashboard.visitor import Visitor
 from waiting import PATIENCE
 
 HERE = [0.3, -0.2]

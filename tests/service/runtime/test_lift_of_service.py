@@ -13,12 +13,12 @@ from discreet.client import Billboard, fetched_documents
 from discreet.client.recomputation import recompute
 from discreet.privacy.ledger import DISJOINT_PARTS
 from discreet.releases.lift import lift
+from discreet.service.dashboard.experiment_summary import answer
 from discreet.service.runtime import fit_process, lifecycle
 from discreet.service.storage import document_table
 from discreet.service.storage.locations import anchor_of
-from discreet.service.ui.lift_words import answer
 from service.conftest import dump, set_back, windows_end
-from service.ui.visitor import Visitor
+from service.dashboard.visitor import Visitor
 
 HERE = [0.3, -0.2]
 CONTROL = {"control": {"share": 0.3, "action": 2}, "first_batch": 10}

@@ -16,7 +16,7 @@ from discreet.service.runtime import lifecycle
 from discreet.service.secrets.sealing import ROW, DecisionRow, Sealer
 from discreet.service.settings import Settings
 from service.conftest import PLAN, dump, running, set_back
-from service.ui.visitor import Visitor
+from service.dashboard.visitor import Visitor
 
 HERE = [0.3, -0.2]
 FILMS = {

@@ -5,7 +5,7 @@ import shutil
 import pytest
 
 from discreet.errors import DiscreetError, ServiceError
-from discreet.service.http.handlers import Call, readyz
+from discreet.service.http.handlers import Call, ExperimentHandlers
 
 HERE = [0.3, -0.2]
 
@@ -13,10 +13,12 @@ HERE = [0.3, -0.2]
 async def at_fault(service):
     await service.upkeep.watch()
     if service.state.ready:
-        assert (await readyz(Call(service, None, "public"))) == {"status": "ready"}
+        assert (await ExperimentHandlers(service, None).readyz(Call("public"))) == {
+            "status": "ready"
+        }
         return []
     with pytest.raises(ServiceError, match="must be able to decide") as error:
-        await readyz(Call(service, None, "public"))
+        await ExperimentHandlers(service, None).readyz(Call("public"))
     assert error.value.status == 503
     return list(service.state.unready)
 

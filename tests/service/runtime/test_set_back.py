@@ -16,8 +16,8 @@ from discreet.service.storage.anchor import Anchor
 from discreet.service.storage.batches import under_way
 from discreet.service.storage.locations import anchor_of, open_database
 from service.conftest import dump, set_back, time_passes
+from service.dashboard.visitor import Visitor
 from service.runtime.test_readiness import at_fault
-from service.ui.visitor import Visitor
 
 HERE = [0.3, -0.2]
 

@@ -21,7 +21,7 @@ from discreet.service.storage import document_table, journal
 from discreet.service.storage.anchor import Anchor, AnchorMark
 from discreet.service.storage.locations import anchor_of
 from service.conftest import dump, set_back, toml, windows_end
-from service.ui.visitor import Visitor
+from service.dashboard.visitor import Visitor
 from waiting import PATIENCE
 
 HERE = [0.3, -0.2]

@@ -1,1 +1,1 @@
-"""What speaks HTTP: routes, parsing, limits, errors, metrics, the server process."""
+"""HTTP: routes, request parsing, limits, and the server process."""

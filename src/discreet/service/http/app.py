@@ -1,160 +1,159 @@
-"""The HTTP application: every route and page; the service starts and stops with it."""
+"""The HTTP application of an experiment: its routes and pages."""
 
 from __future__ import annotations
 
 import gc
 import os
-import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 from starlette.applications import Starlette
+from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute
 from starlette.routing import Route as Path_
 from starlette.types import Receive, Scope, Send
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from discreet.errors import ServiceError
+from discreet.service.access import Access, ExperimentAccess
+from discreet.service.dashboard.page_table import pages
+from discreet.service.error_responses import problem_of
 from discreet.service.http import openapi
 from discreet.service.http.bodies import Bodies, Failure
 from discreet.service.http.endpoint import ENCODER, HEADERS, Endpoint
-from discreet.service.http.error_responses import problem_of
-from discreet.service.http.handlers import Call
-from discreet.service.http.metrics import Metrics
-from discreet.service.http.rate_limit import RateLimit
-from discreet.service.http.refusals import Refusals
+from discreet.service.http.handlers import Call, ExperimentHandlers
 from discreet.service.http.routes import ANY, Route, routes
-from discreet.service.http.supervision import end_with
-from discreet.service.http.tracing import Traces, traces_of
-from discreet.service.logs import ServerMessages
+from discreet.service.http.tracing import Traces
+from discreet.service.metrics import Metrics
 from discreet.service.runtime.service import Service
-from discreet.service.settings import Settings
-from discreet.service.ui.page_table import pages
+from discreet.service.settings import ServerSettings, Settings
 
 
-class Direct:
-    """Sends paths without a parameter straight to their endpoint, others through Starlette.
+class ExperimentApp:
+    """ASGI application of one experiment, or of the server itself.
 
-    An endpoint handles its own errors, so it does not need the layers of Starlette.
+    Paths without a parameter whose endpoint reads a body go straight to that endpoint, which
+    handles its own errors; all others go through Starlette.
     """
 
     def __init__(
         self, app: Starlette, endpoints: dict[tuple[str, str], Endpoint], prefix: str = ""
     ) -> None:
-        self.app, self._endpoints, self.routes = app, endpoints, app.routes
-        self._prefix = prefix
-
-    def taking_bodies(self) -> dict[tuple[str, str], Endpoint]:
-        """Endpoints that read only headers and a body: they can go past ASGI. [protocol.py]"""
-        return {place: each for place, each in self._endpoints.items() if each.takes_body}
+        self.app, self.routes, self._prefix = app, app.routes, prefix
+        self._direct = {place: each for place, each in endpoints.items() if each.takes_body}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        found = None
-        if scope["type"] == "http":
-            if self._prefix and scope["path"].startswith(f"{self._prefix}/"):
-                scope = {**scope, "path": scope["path"].removeprefix(self._prefix)}
-            found = self._endpoints.get((scope["method"], scope["path"]))
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        if self._prefix and scope["path"].startswith(f"{self._prefix}/"):
+            scope = {**scope, "path": scope["path"].removeprefix(self._prefix)}
+        found = self._direct.get((scope["method"], scope["path"]))
         await (found or self.app)(scope, receive, send)
 
 
 class CrossOrigin(CORSMiddleware):
-    """Lets pages of other origins call; what goes past ASGI does the same. [protocol.py]"""
+    """Responses with the headers that let pages of other origins read them."""
 
-    def __init__(self, app: Direct, origins: list[str]) -> None:
+    def __init__(self, app: ExperimentApp, origins: tuple[str, ...]) -> None:
         super().__init__(
             app,
-            allow_origins=origins,
+            allow_origins=list(origins),
             allow_methods=["GET", "POST"],
             allow_headers=["Authorization", "Content-Type", "Idempotency-Key"],
         )
         self.routes = app.routes
 
 
-def experiment_app(service: Service, metrics: Metrics, traces: Traces | None = None) -> Direct:
-    """Every route and page of one experiment; who calls this starts and stops the service."""
-    rate = RateLimit(service.settings.rate_limit)
-    refusals = Refusals(service.state.log)
-    table = routes(Bodies(service.settings.plan))
+def experiment_app(
+    service: Service, metrics: Metrics, traces: Traces | None = None
+) -> ExperimentApp:
+    """Return the routes and pages of one experiment; the caller starts and stops the service."""
+    access = ExperimentAccess(service)
+    table = routes(Bodies(service.settings.plan), ExperimentHandlers(service, metrics))
+    own = pages(service, access, metrics)
+    return routed(table, own, access, metrics, service.settings.experiment, ANY, traces)
+
+
+def routed(
+    table: tuple[Route, ...],
+    own_pages: list[BaseRoute],
+    access: Access,
+    metrics: Metrics,
+    title: str,
+    readers: tuple[str, ...],
+    traces: Traces | None = None,
+) -> ExperimentApp:
+    """Return the application of a table of routes, its OpenAPI document and pages."""
 
     async def described_api(call: Call) -> Any:  # noqa: ARG001
-        return openapi.document(table, service.settings.experiment, service.settings.prefix)
+        return openapi.document(table, title, access.prefix)
 
-    shown = Route("GET", "/openapi.json", ANY, described_api, "This document")
+    document = Route("GET", "/openapi.json", readers, described_api, "This document")
     endpoints = {
-        (each.method, each.path): Endpoint(each, service, metrics, rate, refusals, traces)
-        for each in (*table, shown)
+        (each.method, each.path): Endpoint(each, access, metrics, traces)
+        for each in (*table, document)
     }
     paths: list[BaseRoute] = [
         Path_(path, endpoint, methods=[method]) for (method, path), endpoint in endpoints.items()
     ]
-    paths += pages(service, metrics, rate, refusals)
-    return Direct(routed(paths), endpoints, service.settings.prefix)
-
-
-def routed(paths: list[BaseRoute]) -> Starlette:
-    """An application whose errors have our one shape."""
-    app = Starlette(routes=paths, exception_handlers={404: _not_found, 405: _not_found})
+    named_by_proxy: Any = ProxyHeadersMiddleware  # its types are those of uvicorn
+    proxies = os.environ.get("FORWARDED_ALLOW_IPS", "127.0.0.1")
+    app = Starlette(
+        routes=paths + own_pages,
+        exception_handlers={404: _not_found, 405: _not_found},
+        middleware=[Middleware(named_by_proxy, trusted_hosts=proxies)],
+    )
     app.router.redirect_slashes = False  # a wrong path is an error, in the one shape of errors
-    return app
+    return ExperimentApp(app, endpoints, access.prefix)
 
 
-def make_app(service: Service, traces: Traces | None = None) -> CrossOrigin | Direct:
-    """The application of a single experiment; the service starts and stops with it."""
-    whole = experiment_app(service, Metrics(internal=service.settings.internal_metrics), traces)
+def make_app(service: Service, traces: Traces | None = None) -> CrossOrigin | ExperimentApp:
+    """Return the application of a single experiment; the service starts and stops with it."""
+    settings = service.settings
+    app = experiment_app(service, Metrics(internal=settings.internal_metrics), traces)
+    return started_with(app, app, settings, service.start, service.stop)
+
+
+def started_with(
+    app: ExperimentApp,
+    router: ExperimentApp,
+    settings: Settings | ServerSettings,
+    start: Callable[[], Awaitable[None]],
+    stop: Callable[[], Awaitable[None]],
+) -> CrossOrigin | ExperimentApp:
+    """Return an application that starts and stops what it serves, for the allowed origins."""
 
     @asynccontextmanager
-    async def lifespan(app: Starlette) -> AsyncIterator[dict[str, Any]]:  # noqa: ARG001
-        await service.start()
-        yield {
-            "direct": direct if service.settings.direct else {},
-            "origins": frozenset(origin.encode() for origin in origins),
-            "connections": service.settings.connections,
-        }
-        await service.stop()
+    async def lifespan(_app: Starlette) -> AsyncIterator[dict[str, Any]]:
+        await start()
+        yield {"connections": settings.connections}  # read by ``request_limits.py``
+        await stop()
 
-    origins = list(service.settings.cors_origins)
-    direct = {
-        (method.encode(), (before + path).encode()): endpoint
-        for before in {"", service.settings.prefix}
-        for (method, path), endpoint in whole.taking_bodies().items()
-    }
-    whole.app.router.lifespan_context = lifespan
-    return CrossOrigin(whole, origins) if origins else whole
+    router.app.router.lifespan_context = lifespan
+    return CrossOrigin(app, settings.cors_origins) if settings.cors_origins else app
 
 
 async def _not_found(request: Request, error: Exception) -> Response:  # noqa: ARG001
     status = getattr(error, "status_code", 404)
-    words = {404: "path must be one of this service; there is no such path. See GET /openapi.json."}
-    said = words.get(status, "method must be allowed for the path; this one is not. Use another.")
-    code = "not_found" if status == 404 else "method_not_allowed"
-    failure = ServiceError(said, status=status, code=code)
+    if status == 404:
+        code = "not_found"
+        message = "path must be one of this service; there is no such path. See GET /openapi.json."
+    else:
+        code = "method_not_allowed"
+        message = "method must be allowed for the path; this one is not. Use another."
+    failure = ServiceError(message, status=status, code=code)
     content = ENCODER.encode(Failure(problem_of(failure, ())[1]))
     headers = {name.decode(): value.decode() for name, value in HEADERS}
     headers |= getattr(error, "headers", None) or {}
     return Response(content, status, headers, "application/json")
 
 
-def from_environment() -> CrossOrigin | Direct:
-    """The application of a worker process, which reads its settings from the environment."""
-    # Threads switch more often, so that a commit does not wait for requests.
-    sys.setswitchinterval(0.001)
-    config = Path(os.environ["DISCREET_CONFIG"])
-    workers = int(os.environ.get("DISCREET_WORKERS", "1"))
-    if workers > 1:
-        end_with(int(os.environ["DISCREET_SUPERVISOR"]))
-    settings = Settings.of_text(os.environ.pop("DISCREET_EXPERIMENT"), config)
-    service = Service(settings, config=config, workers=workers)
-    ServerMessages(service.state.log).install()
-    app = make_app(service, traces_of(settings.experiment))
-    settle_memory()
-    return app
-
-
 def settle_memory() -> None:
-    """Garbage collections skip what exists now, and run less often."""
+    """Exclude existing objects from garbage collection, and let it run less often."""
     gc.freeze()
     gc.set_threshold(20_000, 20, 50)

@@ -8,6 +8,7 @@ import msgspec
 
 from discreet.features.unit_ball import UnitBall
 from discreet.plan import Plan
+from discreet.service.error_responses import ErrorDetail
 from discreet.service.runtime.requests import InvalidField
 
 MOST = 1000
@@ -90,12 +91,6 @@ class Activated(msgspec.Struct):
 
 class Erased(msgspec.Struct):
     erased: bool
-
-
-class ErrorDetail(msgspec.Struct, omit_defaults=True):
-    code: str
-    message: str
-    field: str | None = None
 
 
 class Failure(msgspec.Struct):
@@ -184,7 +179,7 @@ class Bodies:
 
 
 def parse(decoder: msgspec.json.Decoder[Any], content: bytes) -> Any:
-    """The body, or an error that says which part is wrong."""
+    """Return the parsed body; raise ``Invalid`` with the part that is wrong."""
     try:
         return decoder.decode(content)
     except msgspec.ValidationError as error:
@@ -205,8 +200,8 @@ def parse(decoder: msgspec.json.Decoder[Any], content: bytes) -> Any:
 
 
 def _advice(shape: Any, problem: str) -> str | None:
-    """What to do where a loss was sent to an experiment that hears rewards, or the reverse, or a
-    user came with it."""
+    """Return the next step after a loss was sent instead of a reward, or the reverse, or a user was
+    sent with it."""
     words = {"loss": "reward", "reward": "loss"}
     sent = problem.removeprefix("Object contains unknown field").strip(" `")
     if shape.__name__ not in ("Observe", "ObserveBatch"):
@@ -215,4 +210,4 @@ def _advice(shape: Any, problem: str) -> str | None:
         return "Name the user when you ask for the decision or the ticket, and leave it out here."
     if sent not in words:
         return None
-    return f"This experiment hears the {words[sent]} of a decision: send {words[sent]!r} instead."
+    return f"This experiment expects the {words[sent]} of a decision: send {words[sent]!r} instead."

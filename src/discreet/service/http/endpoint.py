@@ -5,22 +5,20 @@ from __future__ import annotations
 import re
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import msgspec
 from starlette.types import Receive, Scope, Send
 
 from discreet.errors import ServiceError
+from discreet.service.access import ANSWER, UNLIMITED, Access
+from discreet.service.error_responses import problem_of
 from discreet.service.http.bodies import Failure, parse
-from discreet.service.http.error_responses import problem_of
 from discreet.service.http.handlers import Call, Raw
-from discreet.service.http.metrics import Metrics
-from discreet.service.http.rate_limit import ANSWER, UNLIMITED, RateLimit
-from discreet.service.http.refusals import Refusals
 from discreet.service.http.routes import PUBLIC, Route
 from discreet.service.http.tracing import Traces
-from discreet.service.runtime.service import Service
+from discreet.service.metrics import Metrics
 from discreet.service.storage import api_keys
 from discreet.service.storage.database import safe_name
 
@@ -50,7 +48,7 @@ class HttpAnswer(NamedTuple):
     kind: bytes = JSON
     extra: Headers = ()
     request: bytes = b""
-    """The id of the request, if it has one: sent back, and told with failures."""
+    """The id of the request, if it has one; it is sent back and logged with failures."""
 
 
 class Endpoint:
@@ -59,35 +57,30 @@ class Endpoint:
     def __init__(
         self,
         route: Route,
-        service: Service,
+        access: Access,
         metrics: Metrics,
-        rate: RateLimit,
-        refusals: Refusals,
         traces: Traces | None = None,
     ) -> None:
-        self._route, self._service, self._metrics, self._rate = route, service, metrics, rate
-        self._refusals, self._traces = refusals, traces
+        self._route, self._access, self._metrics, self._traces = route, access, metrics, traces
+        self._rate = access.rate
         self._decoder = None if route.body is None else msgspec.json.Decoder(route.body)
-        self._open = route.scopes == PUBLIC or (route.releases and service.settings.public_releases)
+        self._open = route.scopes == PUBLIC or (route.releases and access.public_releases)
         self.takes_body = route.body is not None
-        self.limit = service.settings.body_limit
+        self.limit = access.body_limit
         self._keys: dict[str, api_keys.Key] = {}
         self._callers: dict[bytes, api_keys.Key] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def read() -> bytes:
-            return await _content(receive, self.limit)
-
-        client = scope.get("client") or ("",)
+        client = scope["client"]
         status, content, kind, extra, request = await self.answer(
             dict(scope["headers"]),
-            read,
-            client[0],
-            scope.get("path_params", {}),
-            scope.get("query_string", b""),
+            receive,
+            client[0] if client else "",
+            scope.get("path_params"),
+            scope["query_string"],
         )
-        length = str(len(content)).encode()
-        headers = [(b"content-type", kind), (b"content-length", length), *HEADERS, *extra]
+        headers = [(b"content-type", kind), (b"content-length", b"%d" % len(content)), *HEADERS]
+        headers += extra
         if request:
             headers.append((REQUEST, request))
         await send({"type": "http.response.start", "status": status, "headers": headers})
@@ -96,23 +89,19 @@ class Endpoint:
     async def answer(
         self,
         headers: Mapping[bytes, bytes],
-        read: Callable[[], Awaitable[bytes]],
+        receive: Receive,
         client: str = "",
         path: Mapping[str, Any] | None = None,
         query: bytes = b"",
     ) -> HttpAnswer:
-        """The answer to a request, also if anything fails."""
+        """Return the response to a request, also if anything fails."""
         began = time.perf_counter()
-        state = self._service.state
-        if state.asleep:
-            await self._service.upkeep.wake()
-        state.last_request = began
+        await self._access.wake()
         try:
-            call = Call(self._service, self._metrics, self._admitted(headers), None, path or {})
-            call.headers, call.client, call.query = headers, client, query
+            call = Call(self._admitted(headers), None, path or {}, headers, client, query)
             if self._decoder is not None:
                 _check_kind(headers)
-                call.body = parse(self._decoder, await read())
+                call.body = parse(self._decoder, await _content(receive, self.limit))
             made = await self._route.handler(call)
             if isinstance(made, Raw):
                 answer = HttpAnswer(200, made.content, made.kind.encode(), made.headers)
@@ -130,20 +119,20 @@ class Endpoint:
         return answer
 
     def _admitted(self, headers: Mapping[bytes, bytes]) -> str:
-        """The id of the caller; refuses one who may not call."""
+        """Return the id of the caller; raise ``ServiceError`` if the key is refused."""
         caller, own = "public", None
         if not self._open:
             key = self._key(headers.get(b"authorization", b""))
             caller, own = key.id, key.rate
             if self._route.bucket != ANSWER:
-                self._service.state.used.add(caller)
+                self._access.note_use(caller)
         self._rate.take(self._route.bucket, caller, own)
         return caller
 
     def _key(self, given: bytes) -> api_keys.Key:
-        """The key of an Authorization header that may ask here; a header that was accepted stays
-        so until the keys are read again, twice a second."""
-        keys = self._service.state.keys
+        """Return the key of an Authorization header; accepted headers are cached until the keys
+        are read again, twice a second."""
+        keys = self._access.keys
         if keys is not self._keys or len(self._callers) > MOST_CALLERS:
             self._keys, self._callers = keys, {}
         key = self._callers.get(given)
@@ -154,25 +143,30 @@ class Endpoint:
         return key
 
     def _failure(self, error: Exception, headers: Mapping[bytes, bytes], client: str) -> HttpAnswer:
-        state, request = self._service.state, b""
+        access, request = self._access, b""
         if isinstance(error, ServiceError) and error.status == 401:
-            error = self._refusals.count(error, headers, client)
-        status, problem = problem_of(error, state.database.lost)
+            error = access.refusals.count(error, headers, client)
+        status, problem = problem_of(error, access.storage_errors)
         if status >= 500 and self._route.bucket != UNLIMITED:
             request = _request_id(headers) or secrets.token_hex(16).encode()
-            state.log.failure(
+            access.log.failure(
                 "request failed",
                 request=request.decode(),
                 kind=safe_name(error),
                 route=self._route.path,
                 status=status,
             )
+        if problem.code == "internal" and request:
+            name = request.decode()
+            problem.message = (
+                f"Internal error. The operator finds details in the log under request id {name}."
+            )
         content, extra = ENCODER.encode(Failure(problem)), _EXTRA.get(status, ())
         return HttpAnswer(status, content, extra=extra, request=request)
 
 
 def _request_id(headers: Mapping[bytes, bytes]) -> bytes:
-    """The id that the caller or a proxy gave, if it can only be an id: it is written to the log."""
+    """Return the id that the caller or a proxy sent, if it has the form of an id: it is logged."""
     given = headers.get(REQUEST, b"")
     return given if _ID.fullmatch(given) else b""
 
@@ -188,6 +182,7 @@ def _check_kind(headers: Mapping[bytes, bytes]) -> None:
 
 
 async def _content(receive: Receive, limit: int) -> bytes:
+    """Return the body; raise ``ServiceError`` if it exceeds the limit or is incomplete."""
     content = bytearray()
     while True:
         message = await receive()

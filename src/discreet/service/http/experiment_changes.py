@@ -1,4 +1,4 @@
-"""What the key of a server may do with its experiments, over HTTP and on its page."""
+"""Changes to the experiments of a server: create, pause, resume, end and archive."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class ExperimentChanges:
     async def listed(self) -> list[dict[str, Any]]:
         """Every experiment: whether it can decide, its mode, what it published."""
         found: dict[str, dict[str, Any]] = {
-            name: {"name": name, "state": "broken", "reason": each.told}
+            name: {"name": name, "state": "broken", "reason": each.reason}
             for name, each in self._hosted.broken.items()
         }
         for name, each in self._hosted.served.items():
@@ -92,12 +92,12 @@ class ExperimentChanges:
 
 
 def _refuse_places(text: str) -> None:
-    """Whoever has a key of the server may not make it read or write files of its machine."""
-    said = parse_toml(text, "this text", "experiment")
-    plan = said.get("plan")
+    """Refuse a text that names files: a key of the server must not read or write its disk."""
+    document = parse_toml(text, "this text", "experiment")
+    plan = document.get("plan")
     plan = plan if isinstance(plan, dict) else {}
     actions = plan.get("actions")
-    named = {name for name in USUAL if said.get(name, USUAL[name]) != USUAL[name]}
+    named = {name for name in USUAL if document.get(name, USUAL[name]) != USUAL[name]}
     if isinstance(plan.get("prior"), str):
         named.add("plan.prior")
     if isinstance(actions, dict) and isinstance(actions.get("items"), str):

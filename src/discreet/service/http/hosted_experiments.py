@@ -1,4 +1,4 @@
-"""The experiments of a folder as one worker serves them: started, watched, let go.
+"""The experiments of a folder in one worker: start, watch, stop.
 
 They share the process, the child that fits, the thread that commits, and the counters of requests;
 nothing else.
@@ -13,11 +13,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from discreet.errors import DiscreetError, InvalidInput
-from discreet.service.http.app import Direct, experiment_app, settle_memory
-from discreet.service.http.endpoint import Endpoint
-from discreet.service.http.metrics import Families, Metrics
+from discreet.service.http.app import ExperimentApp, experiment_app, settle_memory
 from discreet.service.http.tracing import Traces
 from discreet.service.logs import Log
+from discreet.service.metrics import Families, Metrics
 from discreet.service.runtime.experiment_folder import ExperimentFolder
 from discreet.service.runtime.fit_process import FitChild
 from discreet.service.runtime.service import Service
@@ -35,7 +34,7 @@ SHARE = 0.02
 """Seconds that each experiment in use adds to the time between two looks at its database: all looks
 together take a fixed part of the processor, however many there are."""
 THREADS = 64
-"""Threads that wait for disks and fits, beside those that each experiment has."""
+"""Threads that wait for disks and fits, in addition to those of each experiment."""
 
 
 @dataclass
@@ -43,8 +42,7 @@ class Hosted:
     """An experiment that is served."""
 
     service: Service
-    app: Direct
-    direct: dict[tuple[bytes, bytes], Endpoint]
+    app: ExperimentApp
 
 
 @dataclass(frozen=True)
@@ -52,12 +50,12 @@ class Broken:
     """An experiment that could not start, and when it was tried."""
 
     kind: str
-    told: str
+    reason: str
     tried: float
 
 
 class HostedExperiments:
-    """Every experiment of a folder; ``direct`` has those endpoints that go past ASGI, of all."""
+    """Every experiment of a folder: those that are served, and those that could not start."""
 
     def __init__(
         self, folder: ExperimentFolder, *, workers: int = 1, traces: Traces | None = None
@@ -66,9 +64,7 @@ class HostedExperiments:
         self.families = Families(named=True)
         self.served: dict[str, Hosted] = {}
         self.broken: dict[str, Broken] = {}
-        self.direct: dict[tuple[bytes, bytes], Endpoint] = {}
         self._child, self._pace = FitChild(), 0.0
-        self._named: set[str] = set()
         self._looking = asyncio.Lock()
         self._stopping = asyncio.Event()
 
@@ -84,7 +80,7 @@ class HostedExperiments:
         """Stop all; each finishes what is under way."""
         self._stopping.set()
         await self._watch
-        await asyncio.gather(*(self._let_go(name) for name in [*self.served]))
+        await asyncio.gather(*(self._stop(name) for name in [*self.served]))
         await asyncio.to_thread(self._commits.close)
 
     async def _watching(self) -> None:
@@ -95,13 +91,13 @@ class HostedExperiments:
                 await self.look()
 
     async def look(self) -> None:
-        """Serve what is new in the folder, and let go what has left it."""
+        """Serve experiments that are new in the folder, and stop those that have left it."""
         async with self._looking:
             names = await asyncio.to_thread(self.folder.names)
             for name in set(self.broken) - set(names):
                 del self.broken[name]
             for name in set(self.served) - set(names):
-                await self._let_go(name)
+                await self._stop(name)
             now = time.monotonic()
             new = [
                 name
@@ -114,7 +110,6 @@ class HostedExperiments:
                     await asyncio.gather(*map(self._serve, new[first : first + TOGETHER]))
             awake = sum(not each.service.state.asleep for each in self.served.values())
             self._pace = SHARE * awake
-            self._alias()
 
     async def _serve(self, name: str) -> None:
         before = self.broken.get(name)
@@ -123,20 +118,17 @@ class HostedExperiments:
             service = await asyncio.to_thread(self._made, name)
             await service.start(again=before is not None)
         except Exception as error:
-            told = str(error) if isinstance(error, DiscreetError) else "a fault of its storage"
+            reason = str(error) if isinstance(error, DiscreetError) else "a fault of its storage"
             kind = safe_name(error)
-            if service is None and before is None:  # else the service itself has told it
+            if service is None and before is None:  # else the service has logged it
                 Log(name).event("start failed", kind=kind)
-            self.broken[name] = Broken(kind, told, time.monotonic())
+            self.broken[name] = Broken(kind, reason, time.monotonic())
             return
         self.broken.pop(name, None)
         metrics = Metrics(
             internal=service.settings.internal_metrics, families=self.families, experiment=name
         )
-        app = experiment_app(service, metrics, self._traces)
-        hosted = Hosted(service, app, self._direct_of(name, app))
-        self.served[name] = hosted
-        self.direct.update(hosted.direct)
+        self.served[name] = Hosted(service, experiment_app(service, metrics, self._traces))
 
     def _made(self, name: str) -> Service:
         path = self.folder.file(name)
@@ -155,41 +147,12 @@ class HostedExperiments:
             pace=lambda: self._pace,
         )
 
-    def _direct_of(self, name: str, app: Direct) -> dict[tuple[bytes, bytes], Endpoint]:
-        if not self.folder.server.direct:
-            return {}
-        before = self.folder.server.address(name)
-        return {
-            (method.encode(), f"{before}{each}".encode()): endpoint
-            for (method, path), endpoint in app.taking_bodies().items()
-            for each in (path, path.removeprefix("/v1"))
-        }
-
-    def _alias(self) -> None:
-        """Paths without a name are those of the experiment, where there is exactly one."""
-        names = {*self.served, *self.broken}
-        if names == self._named:
-            return
-        self._named = names
-        before = self.folder.server.prefix
-        for name, hosted in self.served.items():
-            for (method, path), endpoint in hosted.app.taking_bodies().items():
-                for each in {path, before + path}:
-                    place = (method.encode(), each.encode())
-                    if self.only() == name and self.folder.server.direct:
-                        self.direct[place] = endpoint
-                    else:
-                        self.direct.pop(place, None)
-
     def only(self) -> str | None:
         """The name of the only experiment; None where there are none or several."""
         names = [*self.served, *self.broken]
         return names[0] if len(names) == 1 else None
 
-    async def _let_go(self, name: str) -> None:
+    async def _stop(self, name: str) -> None:
         hosted = self.served.pop(name)
-        gone = set(hosted.direct.values())
-        for place in [place for place, each in self.direct.items() if each in gone]:
-            del self.direct[place]
         with suppress(Exception):  # one that fails to stop does not keep the others
             await hosted.service.stop()

@@ -61,7 +61,7 @@ def _operation(route: Route, refer: dict[Any, Any]) -> dict[str, Any]:
     kind = "text/plain" if plain else "application/json"
     shape = refer.get(route.answer, {"type": "string" if plain else "object"})
     failure = {"application/json": {"schema": refer[Failure]}}
-    told = {**ERRORS, **OUTCOMES.get(route.path, {})}
+    errors = {**ERRORS, **OUTCOMES.get(route.path, {})}
     operation: dict[str, Any] = {
         "operationId": route.handler.__name__,
         "summary": route.summary,
@@ -70,7 +70,7 @@ def _operation(route: Route, refer: dict[Any, Any]) -> dict[str, Any]:
             "200": {"description": "done", "content": {kind: {"schema": shape}}},
             **{
                 status: {"description": words, "content": failure}
-                for status, words in sorted(told.items())
+                for status, words in sorted(errors.items())
             },
         },
     }

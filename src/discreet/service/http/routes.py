@@ -6,10 +6,10 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
-from discreet.service.http import bodies, handlers
+from discreet.service.access import ANSWER, DECIDE, OTHER, TICKET, UNLIMITED
+from discreet.service.http import bodies
 from discreet.service.http.bodies import Bodies
-from discreet.service.http.handlers import Call
-from discreet.service.http.rate_limit import ANSWER, DECIDE, OTHER, TICKET, UNLIMITED
+from discreet.service.http.handlers import Call, ExperimentHandlers
 from discreet.service.storage.api_keys import SCOPES
 
 ANY = SCOPES
@@ -35,8 +35,8 @@ class Route:
     """The bucket of the rate limit that its requests take from."""
 
 
-def routes(shapes: Bodies) -> tuple[Route, ...]:
-    """Every route; the busiest come first."""
+def routes(shapes: Bodies, handlers: ExperimentHandlers) -> tuple[Route, ...]:
+    """Return every route of an experiment; the most used come first."""
     h, admin, outcome = handlers, ("admin",), shapes.outcome
     return (
         Route("POST", "/v1/decide", ("decide",), h.decide, "Choose an action for a context",

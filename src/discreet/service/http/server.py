@@ -17,7 +17,6 @@ from uvicorn.supervisors import Multiprocess
 
 from discreet.errors import InvalidInput
 from discreet.service.file_lock import locked_file
-from discreet.service.http.server_state import ServerState
 from discreet.service.logs import Log
 from discreet.service.runtime.lifecycle import PlanDiffers, check
 from discreet.service.secrets.vault import Vault
@@ -30,6 +29,7 @@ from discreet.service.settings import (
 )
 from discreet.service.storage.database import storage_errors
 from discreet.service.storage.locations import anchor_of, in_same_folder, open_database
+from discreet.service.storage.server_keys import ServerKeys
 
 LARGEST = 100_000
 """The most bytes of an experiment file, which workers get through their environment."""
@@ -53,15 +53,16 @@ def serve(config: Path, *, host: str | None, port: int | None, workers: int) -> 
     listening = listen(host or settings.host, settings.port if port is None else port_number(port))
     anchor = anchor_of(settings).path
     if in_same_folder(settings, anchor):
-        told = (
+        warning = (
             f"warning: the anchor {anchor} lies beside what it guards: the service cannot notice "
             "that a copy of the folder was put back. Keep it on another disk: anchor = '…'"
         )
-        print(told, file=sys.stderr, flush=True)
+        print(warning, file=sys.stderr, flush=True)
     os.environ["DISCREET_CONFIG"] = str(config.resolve())
     # The text as it is now, so that a worker that starts later serves the same plan.
     os.environ["DISCREET_EXPERIMENT"] = text
-    _run("discreet.service.http.app:from_environment", settings.experiment, listening, workers)
+    os.environ.pop("DISCREET_FOLDER", None)
+    _run(settings.experiment, listening, workers)
 
 
 def serve_folder(folder: Path, *, host: str | None, port: int | None, workers: int) -> None:
@@ -75,11 +76,11 @@ def serve_folder(folder: Path, *, host: str | None, port: int | None, workers: i
             f"workers must be 1 with SQLite; got {workers}. Name a PostgreSQL database in "
             f"{server.folder / SERVER_FILE} for more: database = 'postgresql://…'."
         )
-    ServerState(server.folder).close()  # its keys must be there
+    ServerKeys(server.folder).close()  # its keys must be there
     listening = listen(host or server.host, server.port if port is None else port_number(port))
     with _served_once(server.folder):
         os.environ["DISCREET_FOLDER"] = str(server.folder)
-        _run("discreet.service.http.server_app:from_environment", "experiments", listening, workers)
+        _run("experiments", listening, workers)
 
 
 @contextmanager
@@ -93,15 +94,16 @@ def _served_once(folder: Path) -> Iterator[None]:
         yield
 
 
-def _run(app: str, name: str, listening: socket.socket, workers: int) -> None:
+def _run(name: str, listening: socket.socket, workers: int) -> None:
     os.environ["DISCREET_WORKERS"] = str(workers)
     os.environ["DISCREET_SUPERVISOR"] = str(os.getpid())
     # uvicorn raises the signal again after its clean end; SIGTERM must not kill us then.
     signal.signal(signal.SIGTERM, lambda *_: None)
     running = uvicorn.Config(
-        app,
+        "discreet.service.http.server_app:from_environment",
         factory=True,
-        http="discreet.service.http.protocol:Protocol",
+        http="discreet.service.http.request_limits:LimitedHttp",
+        proxy_headers=False,  # the application reads them, and only where they matter
         workers=workers,
         access_log=False,
         log_level="warning",
@@ -125,7 +127,7 @@ def _run(app: str, name: str, listening: socket.socket, workers: int) -> None:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """The socket of the service; whoever starts a second one hears of it before anything else."""
+    """Return the socket of the service; a port that is in use is an error before all others."""
     sock = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:

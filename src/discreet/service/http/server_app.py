@@ -1,42 +1,50 @@
-"""The HTTP application of a folder of experiments: finds whose a path is, and asks that one."""
+"""The HTTP application of a worker: of a folder of experiments, or of a single one."""
 
 from __future__ import annotations
 
 import os
+import signal
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import threading
+import time
 from pathlib import Path
-from typing import Any
 
-from starlette.applications import Starlette
 from starlette.types import Receive, Scope, Send
 
 from discreet.errors import ServiceError
-from discreet.service.http.app import CrossOrigin, Direct, routed
+from discreet.service.access import ServerAccess
+from discreet.service.error_responses import problem_of
+from discreet.service.http.app import (
+    CrossOrigin,
+    ExperimentApp,
+    make_app,
+    settle_memory,
+    started_with,
+)
 from discreet.service.http.bodies import Failure
 from discreet.service.http.endpoint import ENCODER, HEADERS
-from discreet.service.http.error_responses import problem_of
 from discreet.service.http.hosted_experiments import HostedExperiments
-from discreet.service.http.server_routes import server_paths
-from discreet.service.http.server_state import ServerService
-from discreet.service.http.supervision import end_with
+from discreet.service.http.server_handlers import server_itself
 from discreet.service.http.tracing import traces_of
 from discreet.service.logs import ServerMessages
 from discreet.service.runtime.experiment_folder import ExperimentFolder
+from discreet.service.runtime.service import Service
+from discreet.service.settings import Settings
 
 BELOW = "/v1/experiments/"
-ROOMS = ("v1", "ui", "metrics", "internal", "healthz", "readyz", "openapi.json", "")
+LOOK = 0.1
+"""Seconds between two checks of the supervisor."""
+FIRST_PARTS = ("v1", "ui", "metrics", "internal", "healthz", "readyz", "openapi.json", "")
 """First parts of the paths of an experiment; others are short for /v1/…."""
 
 
-class ServerApp(Direct):
-    """Sends paths below ``/v1/experiments/NAME`` to that experiment, others to the server itself.
+class ServerApp(ExperimentApp):
+    """Application of a server: ``/v1/experiments/NAME/…`` belongs to that experiment.
 
     Where there is exactly one experiment, its paths without a name reach it too.
     """
 
-    def __init__(self, hosted: HostedExperiments, own: Direct) -> None:
+    def __init__(self, hosted: HostedExperiments, own: ExperimentApp) -> None:
         super().__init__(own.app, {})
         self._hosted, self._own = hosted, own
         self._before = hosted.folder.server.prefix
@@ -52,7 +60,7 @@ class ServerApp(Direct):
         name, rest = self._only(path)
         if path.startswith(BELOW):
             name, _, tail = path.removeprefix(BELOW).partition("/")
-            rest = f"/{tail}" if tail.partition("/")[0] in ROOMS else f"/v1/{tail}"
+            rest = f"/{tail}" if tail.partition("/")[0] in FIRST_PARTS else f"/v1/{tail}"
         if name is None and path.startswith("/v1/") and not self._servers(path):
             await _refuse(_unnamed(), send)
             return
@@ -72,7 +80,7 @@ class ServerApp(Direct):
         return (self._hosted.only() if mine else None), path
 
     def _servers(self, path: str) -> bool:
-        """Whether a path below /v1 is one of the server itself."""
+        """Return whether a path below /v1 is one of the server itself."""
         return path in self._places or path.startswith("/v1/admin/experiments/")
 
     def _missing(self, name: str) -> ServiceError:
@@ -117,38 +125,50 @@ async def _refuse(error: ServiceError, send: Send) -> None:
 
 def make_server_app(
     folder: ExperimentFolder, *, workers: int = 1
-) -> tuple[CrossOrigin | ServerApp, HostedExperiments, ServerService]:
-    """The application, the experiments that start and stop with it, and the server's own state."""
+) -> tuple[CrossOrigin | ExperimentApp, HostedExperiments, ServerAccess]:
+    """Return the application, the experiments that start and stop with it, and its access."""
     hosted = HostedExperiments(folder, workers=workers, traces=traces_of("server"))
-    service = ServerService(folder)
-    endpoints, paths = server_paths(hosted, service)
-    own = Direct(routed(paths), endpoints)
+    access = ServerAccess(folder.server)
+    own = server_itself(hosted, access)
 
-    @asynccontextmanager
-    async def lifespan(app: Starlette) -> AsyncIterator[dict[str, Any]]:  # noqa: ARG001
-        await hosted.start()
-        yield {
-            "direct": hosted.direct,
-            "origins": frozenset(origin.encode() for origin in origins),
-            "connections": folder.server.connections,
-        }
+    async def stop() -> None:
         await hosted.stop()
-        service.close()
+        access.close()
 
-    origins = list(folder.server.cors_origins)
-    own.app.router.lifespan_context = lifespan
-    whole = ServerApp(hosted, own)
-    return (CrossOrigin(whole, origins) if origins else whole), hosted, service
+    app = started_with(ServerApp(hosted, own), own, folder.server, hosted.start, stop)
+    return app, hosted, access
 
 
-def from_environment() -> CrossOrigin | ServerApp:
-    """The application of a worker process, which reads its folder from the environment."""
-    sys.setswitchinterval(0.001)  # threads switch more often, so that a commit does not wait
+def from_environment() -> CrossOrigin | ExperimentApp:
+    """Return the application of a worker process: of a folder, or of a single experiment."""
+    # Threads switch more often, so that a commit does not wait for requests.
+    sys.setswitchinterval(0.001)
     workers = int(os.environ.get("DISCREET_WORKERS", "1"))
     if workers > 1:
         end_with(int(os.environ["DISCREET_SUPERVISOR"]))
-    app, _, service = make_server_app(
-        ExperimentFolder(Path(os.environ["DISCREET_FOLDER"])), workers=workers
-    )
+    if "DISCREET_FOLDER" in os.environ:
+        folder = ExperimentFolder(Path(os.environ["DISCREET_FOLDER"]))
+        app, _, access = make_server_app(folder, workers=workers)
+        ServerMessages(access.log).install()
+        return app
+    config = Path(os.environ["DISCREET_CONFIG"])
+    settings = Settings.of_text(os.environ.pop("DISCREET_EXPERIMENT"), config)
+    service = Service(settings, config=config, workers=workers)
     ServerMessages(service.state.log).install()
+    app = make_app(service, traces_of(settings.experiment))
+    settle_memory()
     return app
+
+
+def end_with(supervisor: int) -> None:
+    """End this process like SIGTERM as soon as its supervisor is gone.
+
+    A worker that outlived it would hold the port, and the service could not be started again.
+    """
+    threading.Thread(target=_watch, args=(supervisor,), name="supervision", daemon=True).start()
+
+
+def _watch(supervisor: int) -> None:
+    while os.getppid() == supervisor:  # an orphan has another parent
+        time.sleep(LOOK)
+    os.kill(os.getpid(), signal.SIGTERM)

@@ -51,7 +51,7 @@ class Traces:
 
 
 def traces_of(experiment: str) -> Traces | None:
-    """Spans of this process, sent in the background; None if nobody collects them."""
+    """Spans of this process, sent in the background; None if no collector is configured."""
     if not any(os.environ.get(name) for name in COLLECTOR):
         return None
     if find_spec("opentelemetry") is None or find_spec("opentelemetry.sdk") is None:

@@ -1,0 +1,188 @@
+"""Access to an experiment or to the server: its API keys, rate limits and refused callers."""
+
+from __future__ import annotations
+
+import os
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from time import perf_counter
+
+from discreet.errors import ServiceError
+from discreet.service.logs import Log
+from discreet.service.runtime.service import Service
+from discreet.service.settings import ServerSettings
+from discreet.service.storage.api_keys import Key
+from discreet.service.storage.server_keys import ServerKeys
+
+# Privacy: whether somebody answers is protected, and whether a decision gets a slot is public. So
+# answers never empty a bucket of decisions. [docs/privacy/service.md, "Slots do not move"]
+DECIDE, TICKET, ANSWER, OTHER, UNLIMITED = "decide", "ticket", "answer", "other", ""
+"""The bucket that a route takes from; health checks have no limit."""
+
+REMEMBERED = 100_000
+"""Maximum number of callers that are counted at once."""
+PER_SECOND = 50
+"""Maximum number of refused requests per second and address that are answered with the reason.
+Callers with a valid key are not limited by it, also behind the same address."""
+
+
+class RateLimit:
+    """Token buckets: at most ``rate`` requests per second, key and bucket on average.
+
+    A rate of 0 is no limit.
+    """
+
+    def __init__(self, rate: int) -> None:
+        self._rate = rate
+        self._left: dict[tuple[str, str], tuple[float, float]] = {}
+
+    def take(self, bucket: str, key: str, own: int | None = None) -> None:
+        """Count one request, or refuse it with 429; ``own`` is the rate of this key."""
+        rate = own or self._rate
+        if not rate or bucket == UNLIMITED:
+            return
+        now = time.monotonic()
+        left, before = self._left.get((bucket, key), (float(rate), now))
+        left = min(float(rate), left + (now - before) * rate)
+        if left < 1.0:
+            raise ServiceError(
+                f"requests must stay below {rate} per second; this key sends more. Wait.",
+                status=429,
+                code="too_many_requests",
+            )
+        if len(self._left) >= REMEMBERED:  # addresses, which a caller may invent
+            self._left.clear()
+        self._left[bucket, key] = (left - 1.0, now)
+
+
+class Refusals:
+    """Count of refused authentications, by address in memory and without it in the log."""
+
+    def __init__(self, log: Log) -> None:
+        self._log, self._rate = log, RateLimit(PER_SECOND)
+        self._proxies = os.environ.get("FORWARDED_ALLOW_IPS", "127.0.0.1").split(",")
+
+    def count(self, error: ServiceError, headers: Mapping[bytes, bytes], peer: str) -> ServiceError:
+        """Return the error to answer with: the given one, or 429 if this address has too many."""
+        self._log.failure("authentication refused")
+        try:
+            self._rate.take(OTHER, self._address(headers, peer))
+        except ServiceError:
+            return ServiceError(
+                f"refused keys must stay below {PER_SECOND} per second and address; this address "
+                "sends more. Wait, and use a valid key.",
+                status=429,
+                code="too_many_requests",
+            )
+        return error
+
+    def _address(self, headers: Mapping[bytes, bytes], peer: str) -> str:
+        """Return the address that a trusted proxy names, or that of the connection."""
+        if peer in self._proxies or "*" in self._proxies:
+            named = headers.get(b"x-forwarded-for", b"").decode("latin-1").split(",")[-1].strip()
+            return named[:64] or peer
+        return peer
+
+
+class Access(ABC):
+    """Keys, limits and log for the requests to one experiment, or to the server itself."""
+
+    def __init__(self, log: Log, rate_limit: int, body_limit: int, prefix: str) -> None:
+        self.log, self.body_limit, self.prefix = log, body_limit, prefix
+        self.rate, self.refusals = RateLimit(rate_limit), Refusals(log)
+        self.public_releases = False
+        self.storage_errors: tuple[type[Exception], ...] = ()
+
+    @property
+    @abstractmethod
+    def keys(self) -> dict[str, Key]:
+        """The API keys by id."""
+
+    @property
+    @abstractmethod
+    def session_secret(self) -> bytes:
+        """The secret that encrypts the cookies of the dashboard."""
+
+    @abstractmethod
+    def note_use(self, key: str) -> None:
+        """Note that a key was used."""
+
+    @abstractmethod
+    async def wake(self) -> None:
+        """Prepare for a request; an experiment without requests suspends its upkeep."""
+
+    @abstractmethod
+    async def now(self) -> float:
+        """Return the time by the clock of the database."""
+
+    @abstractmethod
+    async def end_sessions(self, key: str) -> None:
+        """End every session of the dashboard that began with this key."""
+
+
+class ExperimentAccess(Access):
+    """Access to one experiment."""
+
+    def __init__(self, service: Service) -> None:
+        settings, state = service.settings, service.state
+        super().__init__(state.log, settings.rate_limit, settings.body_limit, settings.prefix)
+        self._service, self._state = service, state
+        self.public_releases = settings.public_releases
+        self.storage_errors = state.database.lost
+
+    @property
+    def keys(self) -> dict[str, Key]:
+        return self._state.keys
+
+    @property
+    def session_secret(self) -> bytes:
+        return self._state.vault.mac
+
+    def note_use(self, key: str) -> None:
+        self._state.used.add(key)
+
+    async def wake(self) -> None:
+        if self._state.asleep:
+            await self._service.upkeep.wake()
+        self._state.last_request = perf_counter()
+
+    async def now(self) -> float:
+        query = f"SELECT {self._state.database.now}"
+        return float(await self._state.read(lambda c: c.execute(query).fetchone()[0]))
+
+    async def end_sessions(self, key: str) -> None:
+        await self._service.end_sessions(key)
+
+
+class ServerAccess(Access):
+    """Access to the list of experiments of a server."""
+
+    def __init__(self, settings: ServerSettings) -> None:
+        super().__init__(Log(""), settings.rate_limit, settings.body_limit, settings.prefix)
+        self._stored = ServerKeys(settings.folder)
+        self.storage_errors = self._stored.database.lost
+
+    @property
+    def keys(self) -> dict[str, Key]:
+        return self._stored.keys
+
+    @property
+    def session_secret(self) -> bytes:
+        return self._stored.vault.mac
+
+    def note_use(self, key: str) -> None:
+        """Keep nothing: the list of a server's keys does not show their use."""
+
+    async def wake(self) -> None:
+        """Return at once: a server has no upkeep of its own."""
+
+    async def now(self) -> float:
+        return self._stored.now()
+
+    async def end_sessions(self, key: str) -> None:
+        self._stored.end_sessions(key)
+
+    def close(self) -> None:
+        """Close the database of the keys."""
+        self._stored.close()

@@ -1,0 +1,120 @@
+"""Pages of operators that only show: batches, releases, ledger."""
+
+from __future__ import annotations
+
+import asyncio
+
+from starlette.responses import Response
+
+from discreet.errors import ServiceError
+from discreet.releases.quality import Quality, quality
+from discreet.service.dashboard import document_words, experiment_summary, page_data
+from discreet.service.dashboard.page_frame import PageRequest
+from discreet.service.runtime.service import Service
+from discreet.service.storage.batches import BatchState
+
+
+async def batches(page: PageRequest, service: Service) -> Response:
+    found = await service.state.read(page_data.batches)
+    status = await service.status()
+    return page.render(
+        "batches.html",
+        batches=found[::-1],
+        words={"open": "open", "sealed": "waiting"},
+        chart_values=page_data.timeline(found, status["now"]),
+        status=status,
+        settings=service.settings,
+        ahead=_ahead(service, found),
+    )
+
+
+def _ahead(service: Service, found: list[BatchState]) -> list[int]:
+    """Sizes of the next batches, which the plan fixes."""
+    slots = service.state.slots
+    kept = sum(batch.state != "burned" for batch in found)
+    sizes = [slots.size(kept + step) for step in (1, 2, 3)]
+    return [size for size in sizes if size]
+
+
+async def releases(page: PageRequest, service: Service) -> Response:
+    checked = await _checked(service)
+    return page.render(
+        "releases.html",
+        documents=checked[::-1],
+        served=service.state.deciding(),
+        public_key=service.state.serving.chain.key,
+        fared=_mean_losses(service),
+        chosen=service.state.alias is not None,
+        names=document_words.names(service.state.serving.chain.links),
+    )
+
+
+def _mean_losses(service: Service) -> dict[int, Quality]:
+    """Mean losses by document, computed from public releases."""
+    chain = service.state.serving.chain
+    numbers = [link.number for link in chain.links if link.release is not None]
+    return {numbers[each.number - 1]: each for each in quality(chain.deciding.as_released)}
+
+
+async def release(page: PageRequest, service: Service) -> Response:
+    document = next(
+        (each for each in await _checked(service) if each.number == _number(page)), None
+    )
+    if document is None:
+        raise _no_document()
+    return page.render(
+        "release.html",
+        document=document,
+        served=service.state.deciding(),
+        plan=service.settings.plan,
+        names=document_words.names(service.state.serving.chain.links),
+    )
+
+
+async def document(page: PageRequest, service: Service) -> Response:
+    """The signed bytes, to check them elsewhere."""
+    number = _number(page)
+    found = await service.state.document(number)
+    if found is None:
+        raise _no_document()
+    named = {"Content-Disposition": f'attachment; filename="document-{number}.json"'}
+    return Response(found, media_type="application/json", headers=named)
+
+
+async def ledger(page: PageRequest, service: Service) -> Response:
+    found = await service.state.ledger()
+    lines = await asyncio.to_thread(page_data.charges, found)
+    return page.render(
+        "ledger.html",
+        lines=lines[::-1],
+        spent=found.spent(),
+        budget=found.budget,
+        privacy=experiment_summary.privacy(found.spent(), found.budget, found.participation),
+    )
+
+
+async def _checked(service: Service) -> list[page_data.Checked]:
+    state = service.state
+    known, key = state.confirmed(), state.serving.chain.key
+    stored = await state.read(page_data.bodies)
+
+    def check() -> list[page_data.Checked]:
+        return [
+            page_data.check(number, body, key, known[number])
+            for number, body in stored
+            if number in known
+        ]
+
+    return await asyncio.to_thread(check)
+
+
+def _number(page: PageRequest) -> int:
+    return int(page.request.path_params["number"])
+
+
+def _no_document() -> ServiceError:
+    return ServiceError(
+        "entry must be one of those listed; none has this number. See the page Releases.",
+        status=404,
+        code="unknown_release",
+    )

@@ -1,0 +1,208 @@
+"""Common parts of all pages: log-in, permissions, the token of forms, headers, errors."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import parse_qs, urlencode
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.types import Receive, Scope, Send
+
+from discreet.errors import ServiceError
+from discreet.service.access import OTHER, Access
+from discreet.service.dashboard.session import COOKIE, SECONDS, Session, Sessions
+from discreet.service.dashboard.templating import rendered
+from discreet.service.error_responses import problem_of
+from discreet.service.metrics import Metrics
+from discreet.service.storage import api_keys
+from discreet.service.storage.database import safe_name
+
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
+    "img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; "
+    "frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+}
+READERS = ("audit",)
+"""Who may look; ``admin`` may do everything."""
+LOG_IN = "/ui/login"
+SharedValues = Callable[[bool], dict[str, Any]]
+"""The values that all pages of an experiment show; the argument: whether somebody is logged in."""
+
+
+@dataclass
+class PageRequest:
+    """One permitted request to the dashboard."""
+
+    request: Request
+    access: Access
+    metrics: Metrics
+    shared_values: SharedValues
+    session: Session
+    key: api_keys.Key | None
+    fields: dict[str, list[str]] = field(default_factory=dict)
+
+    def given(self, name: str) -> str:
+        """A field of the form, or of the address; empty if it is missing."""
+        return self.fields.get(name, [""])[0]
+
+    @property
+    def root(self) -> str:
+        """The prefix of every path, if a proxy serves the service below a path."""
+        return self.access.prefix
+
+    def to(self, path: str) -> Response:
+        """Lead the browser to a page, after a form."""
+        return RedirectResponse(self.root + path, 303)
+
+    @property
+    def by(self) -> str:
+        """The id of the key that does something, for the log."""
+        return self.key.id if self.key else ""
+
+    @property
+    def admin(self) -> bool:
+        return self.key is not None and "admin" in self.key.scopes
+
+    @property
+    def partial(self) -> bool:
+        """True if the browser asks for a part of the page only."""
+        return "hx-request" in self.request.headers
+
+    def render(self, name: str, code: int = 200, **values: Any) -> Response:
+        """Render a template with the values that every page shows."""
+        text = rendered(
+            name,
+            **values,
+            **self.shared_values(self.key is not None),
+            token=self.session.token,
+            key=self.key,
+            admin=self.admin,
+            path=self.request.url.path.removeprefix(self.root),
+            root=self.root,
+        )
+        return HTMLResponse(text, code)
+
+
+View = Callable[[PageRequest], Awaitable[Response]]
+
+
+class Page:
+    """A view as an ASGI application; ``scopes`` None is open to everyone."""
+
+    def __init__(
+        self,
+        view: View,
+        scopes: tuple[str, ...] | None,
+        access: Access,
+        metrics: Metrics,
+        shared_values: SharedValues,
+        error: str = "error.html",
+    ) -> None:
+        self._view, self._scopes, self._error = view, scopes, error
+        self._access, self._metrics, self._shared_values = access, metrics, shared_values
+        self._sessions = Sessions(access.session_secret)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        began = time.perf_counter()
+        request = Request(scope, receive)
+        response = await self._respond(request)
+        response.headers.update(HEADERS | dict(response.headers))
+        await response(scope, receive, send)
+        self._metrics.count("/ui", response.status_code, time.perf_counter() - began)
+
+    async def _respond(self, request: Request) -> Response:
+        await self._access.wake()
+        session = self._sessions.read(request.cookies.get(COOKIE))
+        key = self._access.keys.get(session.key) if session else None
+        if session and key and (not key.valid or session.began <= (key.ended or 0.0)):
+            key = None
+        if self._scopes is not None and key is None:
+            return _log_in_first(request, self._access.prefix)
+        cookie = None
+        if session is None:
+            session, cookie = self._sessions.begin("", 0.0)
+        page = PageRequest(request, self._access, self._metrics, self._shared_values, session, key)
+        try:
+            if key is None:
+                self._access.rate.take(OTHER, "dashboard")
+            else:
+                self._access.note_use(key.id)
+                self._access.rate.take(OTHER, key.id, key.rate)
+            if key is not None and self._scopes is not None:
+                api_keys.permit(key, self._scopes)
+            if request.method == "POST":
+                page.fields = await self._form(request)
+                _refuse_foreign(page)
+            else:
+                page.fields = _fields(request.url.query)
+            response = await self._view(page)
+        except Exception as error:
+            response = self._failure(page, error)
+        if cookie is not None and "set-cookie" not in response.headers:
+            set_cookie(page, response, cookie)
+        return response
+
+    async def _form(self, request: Request) -> dict[str, list[str]]:
+        limit, content = self._access.body_limit, bytearray()
+        async for part in request.stream():
+            content += part
+            if len(content) > limit:
+                raise ServiceError(
+                    f"form must be at most {limit} bytes; this form is larger. Send less.",
+                    status=413,
+                    code="too_large",
+                )
+        return _fields(content.decode("utf-8", "replace"))
+
+    def _failure(self, page: PageRequest, error: Exception) -> Response:
+        status, problem = problem_of(error, self._access.storage_errors)
+        if status >= 500:
+            self._access.log.failure(
+                "request failed", kind=safe_name(error), route="/ui", status=status
+            )
+        name = "part_error.html" if page.partial else self._error
+        return page.render(name, status, message=problem.message)
+
+
+def _fields(text: str) -> dict[str, list[str]]:
+    return parse_qs(text, keep_blank_values=True)
+
+
+def set_cookie(page: PageRequest, response: Response, text: str) -> None:
+    """A cookie that no script reads and no other site sends."""
+    response.set_cookie(
+        COOKIE,
+        text,
+        max_age=SECONDS,
+        path=f"{page.root}/ui",
+        httponly=True,
+        samesite="strict",
+        secure=page.request.url.scheme == "https",
+    )
+
+
+def _log_in_first(request: Request, prefix: str) -> Response:
+    place = prefix + LOG_IN
+    if "hx-request" in request.headers:  # redirect the whole page, not a part of it
+        return Response(status_code=204, headers={"HX-Redirect": place})
+    if request.method == "GET" and request.url.query:  # a link that somebody shared
+        path = request.url.path.removeprefix(prefix)
+        place += "?" + urlencode({"next": f"{path}?{request.url.query}"})
+    return RedirectResponse(place, 303)
+
+
+def _refuse_foreign(page: PageRequest) -> None:
+    if not page.session.issued(page.given("token")):
+        raise ServiceError(
+            "form must come from this dashboard and be recent; its token is foreign or old. "
+            "Load the page again and send it once more.",
+            status=403,
+            code="foreign_form",
+        )

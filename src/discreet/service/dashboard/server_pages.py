@@ -1,0 +1,127 @@
+"""The page of a server of many experiments: their list, and forms that begin and change them."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol
+
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from discreet.errors import InvalidInput
+from discreet.service.access import Access
+from discreet.service.dashboard import login
+from discreet.service.dashboard.experiment_summary import Summary, summary
+from discreet.service.dashboard.page_frame import Page, PageRequest, View
+from discreet.service.dashboard.page_table import common_routes
+from discreet.service.experiment_file import FOLDER_EXAMPLE
+from discreet.service.metrics import Metrics
+from discreet.service.runtime.service import Service
+from discreet.service.storage.api_keys import SERVER
+from discreet.service.storage.database import safe_name
+
+KEYS = (SERVER,)
+HOME = "/ui"
+PATIENCE = 2.0
+"""Seconds that the list waits for the figures of one experiment; it shows the others without it."""
+
+
+class Changes(Protocol):
+    """The changes to experiments that the page offers."""
+
+    async def listed(self) -> list[dict[str, Any]]: ...
+    def serving(self) -> dict[str, Service]: ...
+    async def create(self, name: str, text: str | None, by: str) -> dict[str, Any]: ...
+    async def pause(self, name: str, by: str) -> dict[str, Any]: ...
+    async def resume(self, name: str, by: str) -> dict[str, Any]: ...
+    async def end(self, name: str, by: str) -> dict[str, Any]: ...
+    async def archive(self, name: str, burn: bool, by: str) -> dict[str, Any]: ...
+
+
+class ServerViews:
+    """The views of the page."""
+
+    def __init__(self, changes: Changes) -> None:
+        self._changes = changes
+
+    async def log_in(self, page: PageRequest) -> Response:
+        """A form for a key of the server."""
+        if page.request.method == "GET":
+            return page.render("server_login.html", message="")
+        refusal = "The key must be one of this server; this one is not. Experiments have others."
+        return await login.session_begun(page, KEYS, HOME, "server_login.html", refusal)
+
+    async def home(self, page: PageRequest) -> Response:
+        return await self._list(page)
+
+    async def create(self, page: PageRequest) -> Response:
+        """Only this answer shows the admin key of the new experiment."""
+        name, text = page.given("name").strip(), page.given("toml")
+        made = await self._changes.create(name, text.replace("\r\n", "\n") or None, page.by)
+        return await self._list(page, made=made)
+
+    async def change(self, page: PageRequest) -> Response:
+        """Pause, resume, end or archive; what cannot be undone is confirmed by typing the name."""
+        name, what = page.given("name"), page.given("what")
+        simple: dict[str, Callable[[str, str], Awaitable[Any]]] = {
+            "pause": self._changes.pause,
+            "resume": self._changes.resume,
+        }
+        if what in simple:
+            await simple[what](name, page.by)
+            return page.to(HOME)
+        if page.given("typed").strip() != name:
+            raise InvalidInput(
+                "name must be typed to confirm; it differs. Nothing was changed: type it again."
+            )
+        if what == "end":
+            await self._changes.end(name, page.by)
+        elif what == "archive":
+            await self._changes.archive(name, page.given("burn") == "burn", page.by)
+        else:
+            raise InvalidInput("change must be one of those on the page; this is not. Choose one.")
+        return page.to(HOME)
+
+    async def _list(self, page: PageRequest, made: dict[str, Any] | None = None) -> Response:
+        found, services = await self._changes.listed(), self._changes.serving()
+        summaries = await asyncio.gather(*map(_summary, services.values()))
+        return page.render(
+            "server_list.html",
+            experiments=found,
+            told=dict(zip(services, summaries, strict=True)),
+            now=time.time(),
+            made=made,
+            example=FOLDER_EXAMPLE,
+        )
+
+
+async def _summary(service: Service) -> Summary | None:
+    """Return the summary, or None if it cannot be read now; the others are listed all the same."""
+    try:
+        return await asyncio.wait_for(summary(service), PATIENCE)
+    except Exception as error:
+        service.state.log.failure("request failed", kind=safe_name(error), route="/ui", status=503)
+        return None
+
+
+def server_pages(changes: Changes, access: Access, metrics: Metrics) -> list[BaseRoute]:
+    """Return everything under ``/ui`` of the server itself."""
+    views = ServerViews(changes)
+    table: tuple[tuple[str, View, tuple[str, ...] | None, list[str]], ...] = (
+        ("/ui/login", views.log_in, None, ["GET", "POST"]),
+        ("/ui/logout", login.log_out, KEYS, ["POST"]),
+        ("/ui", views.home, KEYS, ["GET"]),
+        ("/ui/new", views.create, KEYS, ["POST"]),
+        ("/ui/change", views.change, KEYS, ["POST"]),
+    )
+    made: list[BaseRoute] = [
+        Route(
+            path,
+            Page(view, scopes, access, metrics, lambda _: {}, "server_error.html"),
+            methods=methods,
+        )
+        for path, view, scopes, methods in table
+    ]
+    return [*made, *common_routes(access.prefix)]

@@ -1,0 +1,81 @@
+"""Templates, and how moments and figures read on a page."""
+
+from __future__ import annotations
+
+import json
+import math
+from datetime import UTC, datetime
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from jinja2 import Environment
+
+from discreet.formatting import duration, listed
+from discreet.outcome import Outcome
+from discreet.pages import environment
+
+
+@cache
+def _environment() -> Environment:
+    made = environment("discreet.service.dashboard")
+    made.filters |= {
+        "moment": moment,
+        "later": later,
+        "minute": minute,
+        "duration": lasting,
+        "number": lambda value: f"{value:,}",
+        "share": lambda value: f"{100 * value:.1f} %",
+        "listed": listed,
+        "sentence": lambda text: text[:1].upper() + text[1:],
+        "plain": plain,
+    }
+    made.globals["checksum"] = checksum
+    return made
+
+
+def rendered(name: str, **values: Any) -> str:
+    """A template of this package, filled."""
+    return _environment().get_template(name).render(values)
+
+
+def moment(seconds: float | None) -> str:
+    """``2026-01-31 09:30:00`` in UTC, or a dash."""
+    if seconds is None:
+        return "–"
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def minute(seconds: float) -> str:
+    """``31 Jan 2026, 09:30`` in UTC: for people who do not count seconds."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%-d %b %Y, %H:%M")
+
+
+def lasting(seconds: float) -> str:
+    """``15 min``: a duration without a second unit that is zero."""
+    return duration(seconds).removesuffix(" 0 s").removesuffix(" 0 min")
+
+
+def later(seconds: float | None, than: float) -> str:
+    """A moment; without its date where that is the date of another moment before."""
+    text, before = moment(seconds), moment(than)
+    return text[11:] if text[:10] == before[:10] else text
+
+
+def figure(value: float, outcome: Outcome, sign: str = "") -> str:
+    """A loss or a reward, to a thousandth of its range or finer; ``sign`` is that of a format."""
+    digits = max(0, 3 - math.floor(math.log10(outcome.high - outcome.low)))
+    return f"{value:{sign},.{digits}f}".replace("-", "−")
+
+
+def plain(value: float) -> str:
+    """``0.25``, or ``1e-6``."""
+    return f"{value:g}".replace("e-0", "e-").replace("e+0", "e")
+
+
+@cache
+def checksum(name: str) -> str:
+    """Return the checksum with which the browser verifies a vendored file."""
+    text = files(__package__).joinpath("static/vendored.json").read_text(encoding="utf-8")
+    known = {file: digest for each in json.loads(text) for file, digest in each["files"].items()}
+    return str(known[name])

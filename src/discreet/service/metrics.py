@@ -1,0 +1,176 @@
+"""Two classes of figures: public ones, and exact ones for administrators only."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+from collections.abc import Callable, Iterable
+from functools import cache
+from typing import Any
+
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client.registry import Collector
+
+from discreet.errors import ServiceError
+from discreet.service.logs import UNCOUNTED as SILENT
+
+BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
+INTERNAL = "discreet_internal_"
+SHARED = "PROMETHEUS_MULTIPROC_DIR"
+"""The variable that names the folder through which workers share their figures. [server.py]"""
+GAUGES = {
+    "slots_issued": "Slots handed out of the batches under way",
+    "batch": "The newest batch under way",
+    "release": "The newest published document",
+    "release_due_timestamp_seconds": "When the next release is due, 0 if none waits",
+    "epsilon_spent": "Epsilon of everything published, for one unit",
+    "epsilon_budget": "Epsilon that one unit may spend",
+    "ready": "Whether this worker can decide: 1 or 0",
+    "ended": "Whether the plan has no further batch: 1 or 0",
+}
+
+
+class Families:
+    """The counters of all workers on this machine; ``named``: each has the label experiment."""
+
+    def __init__(self, *, named: bool = False) -> None:
+        self.registry, self.named = CollectorRegistry(), named
+        name, route, status = (["experiment"] if named else []), "route", "status"
+        self.latency = Histogram(
+            "discreet_request_seconds",
+            "Time to answer, of routes whose number of requests is public",
+            [*name, route],
+            buckets=BUCKETS,
+            registry=self.registry,
+        )
+        self.errors = Counter(
+            "discreet_errors", "Errors by route", [*name, route, status], registry=self.registry
+        )
+        self.all = Histogram(
+            f"{INTERNAL}request_seconds",
+            "Time to answer, of all routes",
+            [*name, route, status],
+            buckets=BUCKETS,
+            registry=self.registry,
+        )
+
+    def counted(self, *, internal: bool) -> list[Metric]:
+        """The figures of one class, of this process or of all that share a folder."""
+        shared = SHARED in os.environ
+        found = MultiProcessCollector(None).collect() if shared else self.registry.collect()  # type: ignore[no-untyped-call]
+        return [each for each in found if each.name.startswith(INTERNAL) == internal]
+
+
+class Metrics:
+    """The counters of one experiment; gauges are read from its status at each scrape.
+
+    Requests to ``SILENT`` routes reveal how many people answered: neither requests nor errors of
+    these are counted in public.
+    """
+
+    def __init__(
+        self, *, internal: bool, families: Families | None = None, experiment: str = ""
+    ) -> None:
+        self._families, self._internal = families or Families(), internal
+        self._name: tuple[str, ...] = (experiment,) if self._families.named else ()
+
+    def count(self, route: str, status: int, seconds: float) -> None:
+        """Count one answered request."""
+        for note in self._notes(route, status):
+            note(seconds)
+
+    @cache  # noqa: B019
+    def _notes(self, route: str, status: int) -> list[Callable[[float], Any]]:
+        """The counters for such a request; cached, since finding them costs more than counting."""
+        notes: list[Callable[[float], Any]] = []
+        families, name = self._families, self._name
+        if self._internal:
+            notes.append(families.all.labels(*name, route, status).observe)
+        if route in SILENT:
+            return notes
+        notes.append(families.latency.labels(*name, route).observe)
+        if status >= 400:
+            errors = families.errors.labels(*name, route, status)
+            notes.append(lambda _: errors.inc())
+        return notes
+
+    def public(self, status: dict[str, Any], ledger: dict[str, Any]) -> bytes:
+        """The text of ``/metrics``."""
+        gauges = [
+            GaugeMetricFamily(f"discreet_{name}", text, value)
+            for (name, text), value in zip(GAUGES.items(), values(status, ledger), strict=True)
+        ]
+        return text_of([*self._own(internal=False), *gauges])
+
+    def internal(self, client: str) -> bytes:
+        """Return the text of ``/internal/metrics``.
+
+        Its exact figures depend on answers of people. They must be enabled, and ``client`` must be
+        a loopback address.
+        """
+        if not self._internal or not on_this_machine(client):
+            raise ServiceError(
+                "internal metrics must be enabled and read from the machine that serves. Set "
+                "internal_metrics = true, and send the request from there.",
+                status=404,
+                code="not_found",
+            )
+        return text_of(self._own(internal=True))
+
+    def _own(self, *, internal: bool) -> list[Metric]:
+        found = self._families.counted(internal=internal)
+        for each in found if self._name else ():  # the families are those of all experiments
+            each.samples = [s for s in each.samples if s.labels.get("experiment") == self._name[0]]
+        return found
+
+
+def on_this_machine(client: str) -> bool:
+    """Return whether an address is a loopback address."""
+    try:
+        return ipaddress.ip_address(client).is_loopback
+    except ValueError:
+        return False
+
+
+def values(status: dict[str, Any], ledger: dict[str, Any]) -> list[float]:
+    """The values of ``GAUGES``, in their order."""
+    batches = status["batches"]
+    due = [each["due"] for each in batches if each["due"]]
+    return [
+        sum(each["taken"] for each in batches),
+        max((each["batch"] for each in batches), default=0),
+        status["newest"],
+        min(due, default=0.0),
+        float(ledger["spent"]["epsilon"]),
+        float(ledger["budget"]["epsilon"]),
+        float(status["ready"]),
+        float(status["ended"]),
+    ]
+
+
+def of_all(families: Families, rows: dict[str, list[float]]) -> bytes:
+    """The text of ``/metrics`` of a server: the gauges of every experiment, by name."""
+    gauges = []
+    for place, (name, text) in enumerate(GAUGES.items()):
+        gauge = GaugeMetricFamily(f"discreet_{name}", text, labels=["experiment"])
+        for experiment, row in rows.items():
+            gauge.add_metric([experiment], row[place])
+        gauges.append(gauge)
+    return text_of([*families.counted(internal=False), *gauges])
+
+
+def text_of(families: Iterable[Metric]) -> bytes:
+    """As Prometheus reads it."""
+    return bytes(generate_latest(_Families(families)))
+
+
+class _Families(Collector):
+    """Families that are known already."""
+
+    def __init__(self, families: Iterable[Metric]) -> None:
+        self._families = families
+
+    def collect(self) -> Iterable[Metric]:
+        return self._families

@@ -1,1 +1,0 @@
-"""The dashboard ``/ui``: what is public by the model, and what operators change."""

@@ -1,0 +1,499 @@
+"""Every page: who may see it, which forms are refused, what is shown and what never is."""
+
+import re
+
+import pytest
+
+from discreet.releases.quality import Quality
+from discreet.service.dashboard import operator_pages, page_data, page_frame
+from discreet.service.dashboard.page_table import ADMIN, EVERYONE, PAGES
+from discreet.service.dashboard.session import SECONDS, Sessions
+from discreet.service.http.app import make_app
+from service.dashboard.visitor import Visitor
+
+HERE = [0.3, -0.2]
+SCHEMA = {
+    "kind": "Schema",
+    "fields": [
+        {"kind": "Number", "name": "hour", "low": 0, "high": 24},
+        {"kind": "Category", "name": "device", "values": ["phone", "desk"], "other": True},
+    ],
+}
+SHOWN = [path for path, _, scopes, methods in PAGES if "GET" in methods and path != "/ui/exact"]
+FORMS = [(path, scopes) for path, _, scopes, methods in PAGES if "POST" in methods]
+CLOSED = [(path, methods[0]) for path, _, scopes, methods in PAGES if scopes is not EVERYONE]
+
+
+def at(path):
+    return path.replace("{number:int}", "0")
+
+
+@pytest.fixture
+def database(request):
+    """SQLite, unless a test asks for both."""
+    if getattr(request, "param", "sqlite") == "sqlite":
+        return "discreet.db"
+    return request.getfixturevalue("fresh_schema")
+
+
+def visited(play, settings, scenario, **changes):
+    """``scenario(visitor, service)`` with an administrator logged in."""
+    made = settings(**changes)
+
+    async def run(service):
+        visitor = Visitor(service)
+        assert (await visitor.log_in(settings.key())).status == 303
+        return await scenario(visitor, service)
+
+    return play(made, run)
+
+
+async def fill(service, count, context=HERE):
+    return [await service.decisions.decide("caller", context) for _ in range(count)]
+
+
+@pytest.mark.parametrize("database", ["sqlite", "postgresql"], indirect=True)
+def test_every_page_on_either_database(settings, play, released):
+    async def scenario(visitor, service):
+        for each in await fill(service, 4):
+            await service.decisions.observe(each.decision, 0.5)
+        await released(service)
+        await fill(service, 1)
+        for path in (*SHOWN, "/ui/releases/1"):
+            reply = await visitor.get(at(path))
+            assert reply.status == 200, path
+            assert reply.headers["content-security-policy"].startswith("default-src 'none'")
+            assert reply.headers["cache-control"] == "no-store"
+            assert "unsafe" not in reply.headers["content-security-policy"]
+            assert not re.search(r"<script(?! defer src)|<style| style=| on\w+=", reply.text), path
+        assert "All 2 entries verify" in (await visitor.get("/ui/releases")).text
+        assert "of 8 slots are taken" in (await visitor.get("/ui/batches")).text
+        assert "of 8 places" in (await visitor.get("/ui")).text
+
+    visited(play, settings, scenario)
+
+
+@pytest.mark.parametrize(("path", "method"), CLOSED)
+def test_without_a_log_in_there_is_nothing(settings, play, path, method):
+    async def scenario(service):
+        visitor = Visitor(service)
+        reply = await visitor.ask(method, at(path))
+        assert (reply.status, reply.headers["location"], reply.text) == (303, "/ui/login", "")
+        part = await visitor.ask(method, at(path), hx_request="true")
+        assert (part.status, part.headers["hx-redirect"]) == (204, "/ui/login")
+
+    play(settings(), scenario)
+
+
+def test_scopes_decide_what_is_shown(settings, play):
+    async def scenario(admin, service):
+        keys = {
+            scope: (await service.create_key([scope], ""))["key"]
+            for scope in ("decide", "observe", "ticket", "release:read", "audit")
+        }
+        for scope in ("decide", "observe", "ticket", "release:read"):
+            assert (await Visitor(service).log_in(keys[scope])).status == 403
+        reader = Visitor(service, app=admin.app)
+        assert (await reader.log_in(keys["audit"])).status == 303
+        for path, _, scopes, methods in PAGES:
+            if path in ("/ui/login", "/ui/logout", "/ui/exact"):
+                continue
+            for method in methods:
+                form = {"token": reader.token} if method == "POST" else None
+                reply = await reader.ask(method, at(path), form)
+                assert reply.status == (403 if scopes == ADMIN else 200), (method, path)
+        assert "Settings" not in (await reader.get("/ui")).text
+
+    visited(play, settings, scenario)
+
+
+def test_a_wrong_key_opens_nothing(settings, play):
+    async def scenario(service):
+        for text in ("", "dk_", "dk_000000000000_" + "x" * 43, settings.key() + "x"):
+            visitor = Visitor(service)
+            reply = await visitor.log_in(text)
+            assert reply.status == 401
+            assert 'role="alert"' in reply.text
+            assert text not in reply.text or len(text) < 10
+            assert (await visitor.get("/ui")).status == 303
+
+    play(settings(), scenario)
+
+
+async def forged(visitor, service):
+    """The statuses of every form with no token, a wrong one, and another session's."""
+    stranger = Visitor(service, app=visitor.app)
+    await stranger.get("/ui/login")
+    statuses = set()
+    for path, _ in FORMS:
+        for token in ({}, {"token": "x"}, {"token": ""}, {"token": stranger.token}):
+            reply = await visitor.ask("POST", path, {"mode": "frozen", **token})
+            statuses.add(reply.status)
+    return statuses
+
+
+def test_forms_from_elsewhere_are_refused(settings, play):
+    async def scenario(visitor, service):
+        assert await forged(visitor, service) == {403}
+        assert service.state.mode == "online"
+        reply = await visitor.send("/ui/settings/mode", mode="frozen")
+        assert (reply.status, service.state.mode) == (303, "frozen")
+
+    visited(play, settings, scenario)
+
+
+def test_the_check_of_forms_can_fail(settings, play, monkeypatch):
+    monkeypatch.setattr(page_frame, "_refuse_foreign", lambda _: None)
+
+    async def scenario(visitor, service):
+        await visitor.ask("POST", "/ui/settings/mode", {"mode": "frozen"})
+        assert service.state.mode == "frozen"
+        assert await forged(visitor, service) != {403}
+
+    visited(play, settings, scenario)
+
+
+def test_a_session_ends(settings, play, monkeypatch):
+    async def scenario(visitor, service):
+        kept = visitor.cookie
+        await visitor.send("/ui/logout")
+        assert (await visitor.get("/ui")).status == 303
+        visitor.cookie = kept[:-3] + "AAA"
+        assert (await visitor.get("/ui")).status == 303, "altered"
+        _, _, text = kept.partition("=")
+        mine = Sessions(service.state.vault.mac)
+        assert mine.read(text) is not None
+        assert Sessions(b"another secret").read(text) is None
+        visitor.cookie = kept
+        assert (await visitor.get("/ui")).status == 303, "a copy of a cookie that logged out"
+        await visitor.log_in(settings.key())
+        assert (await visitor.get("/ui")).status == 200, "a new one with the same key"
+        await service.revoke_key(mine.read(text).key)
+        assert (await visitor.get("/ui")).status == 303, "revoked"
+        import time
+
+        began = time.time()
+        monkeypatch.setattr(time, "time", lambda: began + SECONDS - 5)
+        assert mine.read(text) is not None
+        monkeypatch.setattr(time, "time", lambda: began + SECONDS + 5)
+        assert mine.read(text) is None, "too old"
+
+    visited(play, settings, scenario)
+
+
+def test_a_stroke_more_in_the_address_does_not_matter(settings, play):
+    async def scenario(visitor, service):  # noqa: ARG001
+        reply = await visitor.get("/ui/")
+        assert (reply.status, reply.headers["location"]) == (308, "/ui")
+
+    visited(play, settings, scenario)
+
+
+def test_pages_below_a_path_stay_there(settings, play):
+    async def scenario(visitor, service):  # noqa: ARG001
+        assert (await visitor.get("/shop/bandit/")).headers["location"] == "/shop/bandit/ui"
+        assert (await visitor.get("/shop/bandit/ui")).headers["location"] == "/shop/bandit/ui/login"
+        reply = await visitor.get("/shop/bandit/ui/login")
+        assert "path=/shop/bandit/ui;" in reply.headers["set-cookie"].lower()
+        reply = await visitor.send("/shop/bandit/ui/login", key=settings.key())
+        assert (reply.status, reply.headers["location"]) == (303, "/shop/bandit/ui")
+        for path in ("", "/history", "/batches", "/releases", "/explorer", "/keys", "/settings"):
+            page = await visitor.get(f"/shop/bandit/ui{path}")
+            assert page.status == 200
+            places = re.findall(r'(?:href|src|action|hx-get|hx-post)="(/[^"]*)"', page.text)
+            assert places
+            assert all(each.startswith("/shop/bandit/ui") for each in places)
+            assert page.text.count('aria-current="page"') == 1
+
+    chosen = settings(prefix="/shop/bandit", window=60)
+
+    async def whole(service):
+        await scenario(Visitor(service), service)
+
+    play(chosen, whole)
+
+
+def test_the_cookie_is_for_this_site_and_no_script(settings, play):
+    async def scenario(service):
+        visitor = Visitor(service)
+        first = (await visitor.get("/ui/login")).headers["set-cookie"]
+        second = (await visitor.send("/ui/login", key=settings.key())).headers["set-cookie"]
+        for cookie in (first, second):
+            assert {"HttpOnly", "SameSite=strict", "Path=/ui"} <= set(cookie.split("; "))
+        assert first.split(";")[0] != second.split(";")[0], "a log-in begins a new session"
+
+    play(settings(), scenario)
+
+
+def test_a_key_is_shown_once_and_works(settings, play):
+    async def scenario(visitor, service):
+        reply = await visitor.send("/ui/keys", scope=["decide", "audit"], label="<b>shop</b>")
+        secret = re.search(r"dk_[0-9a-f]{12}_[\w-]{43}", reply.text)[0]
+        assert "&lt;b&gt;shop&lt;/b&gt;" in reply.text
+        assert "<b>shop</b>" not in reply.text
+        again = await visitor.get("/ui/keys")
+        assert secret not in again.text
+        assert secret[3:15] in again.text
+        assert (await Visitor(service).log_in(secret)).status == 303
+        await visitor.send("/ui/keys/revoke", id=secret[3:15])
+        assert (await Visitor(service).log_in(secret)).status == 401
+        assert (await visitor.send("/ui/keys")).status == 422, "no scope"
+
+    visited(play, settings, scenario)
+
+
+def test_settings_change_what_they_say(settings, play, released):
+    async def scenario(visitor, service):
+        await fill(service, 4)
+        await released(service)
+        assert (await visitor.send("/ui/settings/serving", release="0")).status == 303
+        assert service.state.served() == 0
+        assert "An operator went back to an older release" in (await visitor.get("/ui")).text
+        await visitor.send("/ui/settings/serving", release="newest")
+        assert service.state.served() == 1
+        shown = (await visitor.get("/ui/settings?done=serving")).text
+        assert "Another release decides now." in shown
+        wrong = [
+            ("mode", {"mode": "fast"}),
+            ("serving", {"release": "99"}),
+            ("serving", {"release": "one"}),
+            ("burn", {"batch": "x", "typed": "x"}),
+        ]
+        for name, form in wrong:
+            reply = await visitor.send(f"/ui/settings/{name}", **form)
+            assert reply.status == 422, (name, form)
+            assert 'role="alert"' in reply.text
+        assert service.state.served() == 1
+
+    visited(play, settings, scenario)
+
+
+def test_a_batch_burns_only_when_its_number_is_typed(settings, play):
+    async def scenario(visitor, service):
+        await fill(service, 2)
+        for typed in ("", "2", "yes"):
+            assert (await visitor.send("/ui/settings/burn", batch="1", typed=typed)).status == 422
+        assert [batch.state for batch in await service.state.read(page_data.batches)] == ["open"]
+        assert (await visitor.send("/ui/settings/burn", batch="1", typed=" 1 ")).status == 303
+        assert [batch.state for batch in await service.state.read(page_data.batches)] == ["burned"]
+        page = (await visitor.get("/ui/releases/1")).text
+        assert "Batch given up" in page
+        assert "All 2 entries verify" in (await visitor.get("/ui/releases")).text
+        assert (await visitor.get("/ui/explorer")).status == 200, "a burn is no policy"
+
+    visited(play, settings, scenario)
+
+
+def test_mean_losses_are_read_from_the_releases(settings, play, released, monkeypatch):
+    """Whatever they are; with four records the noise is larger than any loss."""
+    monkeypatch.setattr(operator_pages, "quality", lambda *_: [Quality(1, 4, 0.125, 0.01)])
+
+    async def scenario(visitor, service):
+        await fill(service, 4)
+        await released(service)
+        page = (await visitor.get("/ui/releases")).text
+        assert page.count("0.125 ± 0.010") == 1  # of the release, not of the genesis
+        assert "cost no budget" in page
+
+    visited(play, settings, scenario)
+
+
+@pytest.mark.parametrize("spoil", ["altered", "swapped"])
+def test_a_document_that_does_not_verify_is_named(settings, play, released, spoil):
+    async def scenario(visitor, service):
+        await fill(service, 4)
+        await released(service)
+        bodies = dict(await service.state.read(page_data.bodies))
+        wrong = bodies[1].replace(b'"records":4', b'"records":5')
+        if spoil == "swapped":  # signed by us, but not what was published under that number
+            wrong = bodies[0]
+        await service.state.write(
+            lambda c: c.execute("UPDATE documents SET body = ? WHERE number = 1", (wrong,)) and None
+        )
+        page = (await visitor.get("/ui/releases")).text
+        assert "1 of 2 entries do not verify" in page
+        assert page.count(">invalid<") == 1
+        assert 'role="alert"' in (await visitor.get("/ui/releases/1")).text
+
+    visited(play, settings, scenario)
+
+
+def test_the_explorer_agrees_with_the_policy(settings, play, released):
+    async def scenario(visitor, service):
+        contexts = [{"hour": hour, "device": "desk"} for hour in (1, 9, 17, 23)]
+        for number, context in enumerate(contexts):
+            decision = await service.decisions.decide("caller", context)
+            await service.decisions.observe(decision.decision, number / 3)
+        made = await released(service)
+        plan = service.settings.plan
+        for hour, device, word in ((0, "phone", "phone"), (20, "x", "any but phone desk")):
+            page = await visitor.ask(
+                "POST",
+                "/ui/explorer",
+                {"token": visitor.token, "x0": hour, "x1": word, "release": 1},
+                hx_request="true",
+            )
+            context = plan.features.map({"hour": hour, "device": device})
+            expected = plan.policy.probabilities(made, context)[0]
+            assert "<html" not in page.text
+            found = [float(text) for text in re.findall(r'max="1" value="([^"]+)"', page.text)]
+            assert found == pytest.approx(expected.tolist(), abs=1e-15)
+            assert "<h2>Why" in page.text
+            assert re.search(r"[+−][\d,]+\.\d{3}</td><td[^>]*>± [\d,]+\.\d{3}", page.text)
+        for form in ({"x0": "30"}, {"x0": "noon"}, {"x1": "fridge "}, {"release": "7"}):
+            reply = await visitor.send("/ui/explorer", **form)
+            assert reply.status == (200 if form == {"x1": "fridge "} else 422), form
+
+    visited(play, settings, scenario, plan={"features": SCHEMA})
+
+
+EVERY_KIND = {
+    "kind": "Schema",
+    "fields": [
+        {"kind": "Number", "name": "n", "low": 1, "high": 100, "log": True, "indicator": True},
+        {"kind": "Flag", "name": "f", "stand_in": True},
+        {"kind": "Category", "name": "c", "values": [1, 2], "other": True},
+        {"kind": "Hashed", "name": "h", "width": 4, "indicator": True},
+        {"kind": "Date", "name": "t"},
+    ],
+    "products": [["n", "f"]],
+}
+
+
+def test_the_explorer_has_an_input_for_every_kind_of_column(settings, play, released):
+    async def scenario(visitor, service):
+        at = "2026-03-29T14:05"
+        contexts = [{"n": n, "f": n > 9, "c": 1, "h": f"{n}", "t": at} for n in (1, 5, 20, 90)]
+        for number, context in enumerate(contexts):
+            decision = await service.decisions.decide("caller", context)
+            await service.decisions.observe(decision.decision, number / 3)
+        made = await released(service)
+        plan = service.settings.plan
+        page = (await visitor.get("/ui/explorer")).text
+        assert [page.count(f'type="{kind}"') for kind in ("range", "text", "datetime-local")] == [
+            1
+        ] * 3
+        for form, context in (
+            (
+                {"x0": "50", "x1": "false", "x2": "2", "x3": "Bern", "x4": at},
+                {"n": 50, "f": False, "c": 2, "h": "Bern", "t": at},
+            ),
+            (
+                {"x2": "3", "x4": at, **{f"x{place}-given": "missing" for place in (0, 1, 3)}},
+                {"c": 9, "t": at},
+            ),
+        ):
+            given = {"token": visitor.token, "release": 1, **form}
+            page = await visitor.ask("POST", "/ui/explorer", given, hx_request="true")
+            assert page.status == 200, page.text
+            expected = plan.policy.probabilities(made, plan.features.map(context))[0]
+            found = [float(text) for text in re.findall(r'max="1" value="([^"]+)"', page.text)]
+            assert found == pytest.approx(expected.tolist(), abs=1e-15)
+        for form in ({"x2": "two"}, {"x4": "noon"}):
+            assert (await visitor.send("/ui/explorer", **form)).status == 422, form
+
+    visited(play, settings, scenario, plan={"features": EVERY_KIND})
+
+
+def timeless(text):
+    return re.sub(r"\d{10}\.\d+", "time", text)
+
+
+async def changes_with_an_answer(visitor, service):
+    """Pages that differ after one person answered; the session and all else stay."""
+    decision, *_ = await fill(service, 2)
+    before = [timeless((await visitor.get(at(path))).text) for path in SHOWN]
+    await service.decisions.observe(decision.decision, 1.0)
+    after = [timeless((await visitor.get(at(path))).text) for path in SHOWN]
+    return [path for path, x, y in zip(SHOWN, before, after, strict=True) if x != y]
+
+
+def test_no_page_tells_whether_somebody_answered(settings, play):
+    assert visited(play, settings, changes_with_an_answer) == []
+
+
+def test_a_page_that_would_tell_is_caught(settings, play, monkeypatch):
+    honest = page_data.batches
+
+    def telling(connection):
+        from dataclasses import replace
+
+        count = connection.execute("SELECT count(*) FROM answers").fetchone()[0]
+        return [replace(batch, taken=batch.taken - count) for batch in honest(connection)]
+
+    monkeypatch.setattr(page_data, "batches", telling)
+    assert visited(play, settings, changes_with_an_answer) == ["/ui/batches"]
+
+
+def test_exact_figures_need_an_administrator_on_this_machine(settings, play):
+    async def scenario(visitor, service):
+        assert (await visitor.get("/ui/exact")).status == 200
+        assert "/ui" in (await visitor.get("/ui/exact")).text
+        visitor.host = "203.0.113.7"
+        assert (await visitor.get("/ui/exact")).status == 404
+        reader = Visitor(service, app=visitor.app)
+        await reader.log_in((await service.create_key(["audit"], ""))["key"])
+        assert (await reader.get("/ui/exact")).status == 403
+
+    visited(play, settings, scenario, internal_metrics=True)
+
+
+def test_exact_figures_are_off_unless_switched_on(settings, play):
+    async def scenario(visitor, service):  # noqa: ARG001
+        assert (await visitor.get("/ui/exact")).status == 404
+
+    visited(play, settings, scenario)
+
+
+HOSTILE = (
+    {"x0": "\x00"},
+    {"release": "-1"},
+    {"batch": "9" * 400, "typed": "9" * 400},
+    {"id": "' OR 1=1"},
+    {"id": "\x00"},
+    {"scope": "audit", "label": "\x00\n"},
+    {"mode": "\udcff".encode("utf-8", "surrogatepass")},
+)
+
+
+@pytest.mark.parametrize("cookie", ["", "discreet_session=é", "discreet_session=gAAAA", "a=b; é"])
+def test_any_cookie_but_ours_means_nobody(settings, play, cookie):
+    async def scenario(service):
+        visitor = Visitor(service)
+        visitor.cookie = cookie
+        assert (await visitor.get("/ui")).status == 303
+
+    play(settings(), scenario)
+
+
+@pytest.mark.parametrize("database", ["sqlite", "postgresql"], indirect=True)
+def test_hostile_forms_get_a_page_and_no_5xx(settings, play):
+    async def scenario(visitor, service):
+        limit = service.settings.body_limit
+        assert (await visitor.send("/ui/login", key="x" * (limit + 1))).status == 413
+        for path, _ in FORMS:
+            for form in HOSTILE:
+                reply = await visitor.send(path, **form)
+                assert reply.status < 500, (path, form)
+                await visitor.log_in(settings.key())
+        assert (await visitor.get("/ui/releases/99999999999999999999")).status == 404
+        assert (await visitor.get("/ui/nothing")).status == 404
+
+    visited(play, settings, scenario)
+
+
+def test_the_name_of_an_experiment_is_text(settings, play):
+    async def scenario(visitor, service):  # noqa: ARG001
+        page = (await visitor.get("/ui")).text
+        assert "<script>alert" not in page
+        assert "&lt;script&gt;alert" in page
+
+    visited(play, settings, scenario, experiment="<script>alert(1)</script>")
+
+
+def test_the_dashboard_is_part_of_the_application(settings, play):
+    async def scenario(service):
+        paths = {getattr(route, "path", "") for route in make_app(service).routes}
+        assert {path for path, *_ in PAGES} <= paths
+
+    play(settings(), scenario)
