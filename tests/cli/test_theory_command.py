@@ -78,6 +78,14 @@ def test_mistakes_are_one_line(call, flags, word):
     assert len(err.splitlines()) == 1
 
 
+@pytest.fixture
+def small(monkeypatch):
+    """Enough points for slopes: tests/scaling plays the whole grid."""
+    some = _axes(T=(64, 128), A=(2, 4), F=(4, 16), epsilon=(0.5, 2))
+    monkeypatch.setattr(axes, "QUICK", some)
+
+
+@pytest.mark.usefixtures("small")
 def test_scaling_writes_results_figures_and_a_page(call, tmp_path):
     code, out, _ = call("scaling", "--out", "here", "--quick", "--seeds", 2)
     assert code == 0
@@ -88,11 +96,9 @@ def test_scaling_writes_results_figures_and_a_page(call, tmp_path):
     assert {point["algorithm"] for point in document["points"]} == set(NAMES)
 
 
+@pytest.mark.usefixtures("small")
 def test_scaling_as_json(call, monkeypatch):
-    # Enough for slopes: the test above plays the whole grid, and draws the figures.
     monkeypatch.setattr(scaling_report, "write_report", lambda *_: [])
-    some = _axes(T=(64, 128), A=(2, 4), F=(4, 16), epsilon=(0.5, 2))
-    monkeypatch.setattr(axes, "QUICK", some)
     code, out, err = call("scaling", "--out", "here", "--quick", "--seeds", 2, "--json")
     assert (code, err) == (0, "")
     assert json.loads(out)["files"] == ["scaling.json"]
