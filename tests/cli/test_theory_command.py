@@ -78,15 +78,10 @@ def test_mistakes_are_one_line(call, flags, word):
     assert len(err.splitlines()) == 1
 
 
-@pytest.fixture
-def small(monkeypatch):
-    """Enough points for slopes: tests/scaling plays the whole grid."""
-    some = _axes(T=(64, 128), A=(2, 4), F=(4, 16), epsilon=(0.5, 2))
+def test_scaling_writes_results_figures_and_a_page(call, tmp_path, monkeypatch):
+    # Enough points for slopes: tests/scaling plays the whole grid.
+    some = _axes(T=(16, 32), A=(2, 4), F=(4, 16), epsilon=(0.5, 2))
     monkeypatch.setattr(axes, "QUICK", some)
-
-
-@pytest.mark.usefixtures("small")
-def test_scaling_writes_results_figures_and_a_page(call, tmp_path):
     code, out, _ = call("scaling", "--out", "here", "--quick", "--seeds", 2)
     assert code == 0
     written = {path.name for path in (tmp_path / "here").iterdir()}
@@ -96,8 +91,8 @@ def test_scaling_writes_results_figures_and_a_page(call, tmp_path):
     assert {point["algorithm"] for point in document["points"]} == set(NAMES)
 
 
-@pytest.mark.usefixtures("small")
 def test_scaling_as_json(call, monkeypatch):
+    monkeypatch.setattr(axes, "QUICK", (axes.Axis("T", (16, 32), "rounds T"),))
     monkeypatch.setattr(scaling_report, "write_report", lambda *_: [])
     code, out, err = call("scaling", "--out", "here", "--quick", "--seeds", 2, "--json")
     assert (code, err) == (0, "")
