@@ -30,13 +30,13 @@ RELEASE_VENV := .venv-release
 RELEASE_BIN := $(RELEASE_VENV)/bin
 CLEAN := build/clean
 
-.PHONY: help setup demo test bytecode test-torch test-gpu test-long sabotage coverage wheel lint docs bench lock clean check-deploy \
+.PHONY: help setup demo test tested bytecode test-torch test-gpu test-long sabotage coverage wheel lint docs bench lock clean check-deploy \
 	release-check sbom
 
 help:
 	@echo "make setup      .venv with everything but torch"
 	@echo "make demo       table, figure and page in demo/ (installs .[campaign] only)"
-	@echo "make test       lint, then the tests and doctests of the built wheel"
+	@echo "make test       the tests and doctests of the built wheel, and lint"
 	@echo "make test-torch the tests that need torch, in .venv-torch; none may be skipped"
 	@echo "make test-gpu   kernels and plans on a GPU beside float64 NumPy (GPU_PYTHON: one with torch for CUDA)"
 	@echo "make test-long  the tests that need minutes"
@@ -78,11 +78,16 @@ lint: $(DEV)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-test:
-	@$(MAKE) --no-print-directory -j 2 lint bytecode
+# Linters run next to the tests, and their output comes last; either of the two may fail.
+test: $(DEV)
+	@output=$$(mktemp); $(MAKE) --no-print-directory lint > $$output 2>&1 & linters=$$!; \
+	$(MAKE) --no-print-directory tested; tests=$$?; \
+	wait $$linters; linted=$$?; cat $$output; rm -f $$output; exit $$((tests + linted))
+
+tested: bytecode
 	$(TEST_WHEEL) $(SHORT)
 
-# One process compiles the wheel and the tests, beside the linters, so that five need not.
+# One process compiles the wheel and the tests, so that five need not.
 bytecode: wheel
 	@$(TEST_WHEEL) -n 0 --collect-only $(SHORT) > build/collected.txt || { cat build/collected.txt; exit 1; }
 

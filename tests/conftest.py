@@ -4,6 +4,10 @@ import os
 import sys
 from importlib.util import find_spec
 
+# One thread for linear algebra: processes share out the cores, and a product that threads split is
+# summed in an order that depends on how many there are. NumPy reads this once.
+os.environ.update({f"{name}_NUM_THREADS": "1" for name in ("MKL", "OMP", "OPENBLAS")})
+
 import hypothesis
 import pytest
 

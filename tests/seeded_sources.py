@@ -12,6 +12,7 @@ import zlib
 from contextlib import contextmanager
 
 import numpy as np
+from hypothesis.internal.conjecture import providers
 from opendp import measurements
 
 from discreet.privacy import noise
@@ -51,6 +52,9 @@ class Sources:
         patched.setattr(np.random, "default_rng", self.default_rng)
         keys = types.SimpleNamespace(token_bytes=self.token_bytes)
         patched.setattr(people_registry, "secrets", keys)
+        # Hypothesis tries constants of all modules that are loaded: those of earlier tests too.
+        if hasattr(providers, "_get_local_constants"):  # not before 6.131
+            patched.setattr(providers, "_get_local_constants", providers.Constants)
 
     def words(self, count):
         if self._off:

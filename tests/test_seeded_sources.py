@@ -2,10 +2,14 @@
 
 import ast
 import re
+import sys
+import types
 from pathlib import Path
 
+import hypothesis
 import numpy as np
 import pytest
+from hypothesis import strategies as some
 from scipy.stats import binom, chi2
 
 import discreet as dc
@@ -50,6 +54,26 @@ def test_a_name_decides_every_draw(fast):
     assert found[0] == found[1]
     for other in found[2:]:  # real draws agree with probability below 2^-40
         assert not any(here == there for here, there in zip(found[0], other, strict=True))
+
+
+def test_modules_that_are_loaded_do_not_change_the_examples_of_hypothesis(tmp_path, monkeypatch):
+    def examples():
+        found = []
+
+        @hypothesis.given(some.integers())
+        def keep(number):
+            found.append(number)
+
+        keep()
+        return found
+
+    before, file = examples(), tmp_path / "loaded_later.py"
+    file.write_text(f"NUMBERS = [{', '.join(map(str, range(10**6, 10**6 + 200)))}]")
+    module = types.ModuleType("loaded_later")
+    module.__file__ = str(file)
+    monkeypatch.setitem(sys.modules, "loaded_later", module)
+    assert len(before) > 50
+    assert examples() == before
 
 
 @pytest.fixture(scope="module")

@@ -40,6 +40,7 @@ def outcomes(tmp_path):
 
     def run(*options):
         command = [sys.executable, "-m", "pytest", "-v", "-rA", "-p", "no:cacheprovider"]
+        command += ["-p", "no:schemathesis"]  # it is slow to import
         done = subprocess.run([*command, *options], cwd=tmp_path, capture_output=True, text=True)
         lines = re.findall(r"^(PASSED|FAILED|ERROR) \S+?(?:::(\w+))?(?: |$)", done.stdout, re.M)
         return {name: outcome for outcome, name in lines}, done.returncode

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import replace
 
@@ -88,8 +89,11 @@ def test_the_optimiser_finds_the_constant_of_the_proof(mechanism, weight):
     assert found == pytest.approx(proven, rel=1e-4)
 
 
-@pytest.mark.parametrize("clear", [0.0, 0.5, 1.0])
-@pytest.mark.parametrize("records", [1, 600, 20_000])
+@pytest.mark.parametrize(
+    ("clear", "records"),
+    # Bounds are nearly zero and infinite with one record, and close to one with four thousand.
+    [*itertools.product((0.0, 0.5, 1.0), (1, 600)), (0.0, 4_000)],
+)
 def test_no_bounds_of_rows_move_the_constant(clear, records):
     """Shortened rows and losses are legal ones: unit rows attain the constant, none exceeds it."""
     subject = Subject("ridge-stretched", "bandit", "general", 2.0)

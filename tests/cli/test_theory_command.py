@@ -78,7 +78,10 @@ def test_mistakes_are_one_line(call, flags, word):
     assert len(err.splitlines()) == 1
 
 
-def test_scaling_writes_results_figures_and_a_page(call, tmp_path):
+def test_scaling_writes_results_figures_and_a_page(call, tmp_path, monkeypatch):
+    # Enough points for slopes: tests/lab/theory plays the whole grid.
+    some = _axes(T=(16, 32), A=(2, 4), F=(4, 16), epsilon=(0.5, 2))
+    monkeypatch.setattr(scaling_experiments, "QUICK", some)
     code, out, _ = call("scaling", "--out", "here", "--quick", "--seeds", 2)
     assert code == 0
     written = {path.name for path in (tmp_path / "here").iterdir()}
@@ -89,10 +92,8 @@ def test_scaling_writes_results_figures_and_a_page(call, tmp_path):
 
 
 def test_scaling_as_json(call, monkeypatch):
-    # Enough for slopes: the test above plays the whole grid, and draws the figures.
+    monkeypatch.setattr(scaling_experiments, "QUICK", (scaling_experiments.Axis("T", (16, 32), "rounds T"),))
     monkeypatch.setattr(scaling_report, "write_report", lambda *_: [])
-    some = _axes(T=(64, 128), A=(2, 4), F=(4, 16), epsilon=(0.5, 2))
-    monkeypatch.setattr(scaling_experiments, "QUICK", some)
     code, out, err = call("scaling", "--out", "here", "--quick", "--seeds", 2, "--json")
     assert (code, err) == (0, "")
     assert json.loads(out)["files"] == ["scaling.json"]

@@ -59,19 +59,25 @@ def structured_exact(first, second, feedback, losses, weight=1.0, *rows):
     return float(np.linalg.norm(one - two))
 
 
-def structured_floating(first, second, feedback, losses, weight=1.0, *rows):
-    middle = centre(losses, first.n_actions)
-    moments = [floating_moments(batch, feedback, middle, *rows) for batch in (first, second)]
-    one, two = (half_vectors(each, weight) for each in moments)
-    return float(np.linalg.norm(one - two))
+def structured(feedback, losses, weight=1.0, *rows):
+    """The statistic of one record, which ``climb`` takes; ``rows`` as above."""
+
+    def statistic(batch):
+        middle = centre(losses, batch.n_actions)
+        return half_vectors(floating_moments(batch, feedback, middle, *rows), weight)
+
+    return statistic
 
 
-def paper_parts(first, second, feedback):
-    """Distances of the dense (Ap)² Gram and of the uncentred response."""
-    one, two = (floating_moments(batch, feedback, 0.0) for batch in (first, second))
-    A = first.n_actions
-    gram = block_diagonal(one.gram, A) - block_diagonal(two.gram, A)
-    return float(np.linalg.norm(gram)), float(np.linalg.norm(one.response - two.response))
+def paper_part(part, feedback):
+    """The dense (Ap)² Gram of a record (0), or its uncentred response (1)."""
+
+    def statistic(batch):
+        moments = floating_moments(batch, feedback, 0.0)
+        gram = block_diagonal(moments.gram, batch.n_actions)
+        return (gram, moments.response)[part].ravel()
+
+    return statistic
 
 
 def pairs(feedback):
@@ -92,31 +98,41 @@ INSIDE = (0.0, 0.25, 0.42, 0.5, 0.58, 0.75, 1.0)
 """Losses to be tried where their squares are released: then a distance is not convex in them."""
 
 
-def climb(distance, n_actions, feedback, rows=None, starts=3, seed=0, tried=ENDS):
-    """The largest distance over contexts (and losses, unless ``rows`` fixes them).
+def climb(statistic, n_actions, feedback, rows=None, starts=3, seed=0, tried=ENDS):
+    """The largest distance between the statistics of two records, and these.
 
-    Contexts are free numbers, which ``with_bias`` projects. Losses start anywhere in [0, 1];
-    without squares a squared distance is convex in them, so each action then tries the four ends
-    of its pair, or all pairs of the losses ``tried``.
+    It climbs over contexts, and over losses unless ``rows`` fixes them. Contexts are free numbers,
+    which ``with_bias`` projects. Losses start anywhere in [0, 1]; without squares a squared
+    distance is convex in them, so each action then tries the four ends of its pair, or all pairs
+    of the losses ``tried``. A step changes one of the two records: the other is not summed again.
     """
     rng = np.random.default_rng(seed)
     best, where = 0.0, None
-    for (one, two), fixed in itertools.product(pairs(feedback), rows or [None]):
+    for actions, fixed in itertools.product(pairs(feedback), rows or [None]):
+        known = {}
+
+        def made(x, losses, actions=actions):
+            halves = zip(x.reshape(2, DIMENSION), losses, actions, strict=True)
+            return [record(context, row, action, n_actions) for context, row, action in halves]
+
+        def lost(x, losses, known=known, actions=actions):
+            found = []
+            for number, (context, row) in enumerate(
+                zip(x.reshape(2, DIMENSION), losses, strict=True)
+            ):
+                key = number, context.tobytes(), row.tobytes()
+                if key not in known:
+                    known[key] = statistic(record(context, row, actions[number], n_actions))
+                found.append(known[key])
+            change = found[0] - found[1]
+            return -math.sqrt(change @ change)
+
         for _ in range(starts):
             contexts = rng.normal(size=2 * DIMENSION)
             losses = rng.random((2, n_actions)) if fixed is None else np.array(fixed)
-
-            def records(x, losses, one=one, two=two):
-                return (
-                    record(x[:DIMENSION], losses[0], one, n_actions),
-                    record(x[DIMENSION:], losses[1], two, n_actions),
-                )
-
-            def lost(x, losses, make=records):
-                return -distance(*make(x, losses))
-
-            for _ in range(1 if fixed is not None else 3):
+            for _ in range(3):
                 contexts = minimize(lost, contexts, (losses,), method="L-BFGS-B").x
+                before = losses
                 for action in range(n_actions if fixed is None else 0):
                     trials = [losses.copy() for _ in range(len(tried) ** 2 + 1)]
                     for trial, pair in zip(
@@ -124,9 +140,11 @@ def climb(distance, n_actions, feedback, rows=None, starts=3, seed=0, tried=ENDS
                     ):
                         trial[:, action] = pair
                     losses = min(trials, key=lambda trial, x=contexts: lost(x, trial))
+                if (losses == before).all():
+                    break
             contexts = minimize(lost, contexts, (losses,), method="L-BFGS-B").x
             if -lost(contexts, losses) > best:
-                best, where = -lost(contexts, losses), records(contexts, losses)
+                best, where = -lost(contexts, losses), made(contexts, losses)
     return best, where
 
 
@@ -155,7 +173,7 @@ def test_structured_sensitivity_is_attained_and_never_exceeded(feedback, losses,
     rows = one_zero_rows(n_actions) if losses == "one_label" else None
     declared = ridge_sensitivity(feedback, n_actions, losses == "one_label", weight)
     found, (first, second) = climb(
-        lambda one, two: structured_floating(one, two, feedback, losses, weight),
+        structured(feedback, losses, weight),
         n_actions,
         feedback,
         rows,
@@ -166,9 +184,7 @@ def test_structured_sensitivity_is_attained_and_never_exceeded(feedback, losses,
 
 
 def test_sabotage_a_forgotten_weight_is_a_third_too_little_noise():
-    found, _ = climb(
-        lambda one, two: structured_floating(one, two, "bandit", "general", 2.0), 2, "bandit"
-    )
+    found, _ = climb(structured("bandit", "general", 2.0), 2, "bandit")
     assert found / ridge_sensitivity("bandit", 2) == pytest.approx(4 / 3, rel=1e-3)
 
 
@@ -176,7 +192,7 @@ def test_sabotage_a_forgotten_weight_is_a_third_too_little_noise():
 def test_beyond_its_peak_the_one_label_sensitivity_is_still_a_bound(weight):
     """ω² > 2A: the parabola peaks at t > 1, which no pair of rows reaches."""
     found, _ = climb(
-        lambda one, two: structured_floating(one, two, "full", "one_label", weight),
+        structured("full", "one_label", weight),
         2,
         "full",
         one_zero_rows(2),
@@ -203,7 +219,7 @@ def test_stretched_sensitivity_is_attained_and_never_exceeded(feedback, losses, 
     rows = one_zero_rows(n_actions) if losses == "one_label" else None
     declared = ridge_sensitivity(feedback, n_actions, losses == "one_label", weight, True)
     found, (first, second) = climb(
-        lambda one, two: structured_floating(one, two, feedback, losses, weight, SQUEEZED),
+        structured(feedback, losses, weight, SQUEEZED),
         n_actions,
         feedback,
         rows,
@@ -225,7 +241,7 @@ def test_rows_between_two_lengths_stay_inside_and_attain_it(feedback, losses, n_
         matrix = publishable(math.sqrt(2.0) * longest * np.diag([2.0**-12, 1.0, 1.0]))
         rest = feedback, losses, weight, matrix, bounds
         found, (first, second) = climb(
-            lambda one, two, rest=rest: structured_floating(one, two, *rest),
+            structured(*rest),
             n_actions,
             feedback,
             rows,
@@ -395,7 +411,7 @@ def test_sabotage_one_label_rows_exceed_the_sensitivity_of_plain_rows(n_actions)
     them be: 2 + 2N + N²/2, with N = 1 − 1/A, at v·v' = −N/2. Two actions have one bound only."""
     plain = ridge_sensitivity("full", n_actions, one_zero=True)
     found, (first, second) = climb(
-        lambda one, two: structured_floating(one, two, "full", "one_label", 1.0, SQUEEZED),
+        structured("full", "one_label", 1.0, SQUEEZED),
         n_actions,
         "full",
         one_zero_rows(n_actions),
@@ -418,13 +434,13 @@ def test_sabotage_rows_that_are_not_normalised_exceed_it():
         moments = floating_moments(batch, "bandit", 0.5, np.eye(3))
         return half_vectors(replace(moments, gram=2.25 * moments.gram), 2.0)
 
-    found, _ = climb(lambda one, two: float(np.linalg.norm(longer(one) - longer(two))), 2, "bandit")
+    found, _ = climb(longer, 2, "bandit")
     assert found > 1.3 * ridge_sensitivity("bandit", 2, weight=2.0, normalised=True)
 
 
 def test_sabotage_what_is_told_must_be_paid_for():
     found, _ = climb(
-        lambda one, two: structured_floating(one, two, "bandit", "general", 2.0, SQUEEZED),
+        structured("bandit", "general", 2.0, SQUEEZED),
         2,
         "bandit",
         starts=6,
@@ -465,7 +481,7 @@ def test_paper_sensitivities_are_attained_and_never_exceeded(feedback, losses, n
     declared = paper_sensitivities(feedback, n_actions, losses == "one_label")
     for part in (0, 1):
         found, _ = climb(
-            lambda one, two, part=part: paper_parts(one, two, feedback)[part],
+            paper_part(part, feedback),
             n_actions,
             feedback,
             rows,
@@ -524,8 +540,8 @@ def test_sabotage_without_the_bias_column_the_response_reaches_two():
         zero = np.zeros((1, 1))
         return Batch(np.concatenate([zero, context], axis=1), batch.losses, batch.observed)
 
-    def response(one, two):
-        return paper_parts(without_bias(one), without_bias(two), "bandit")[1]
+    def response(batch):
+        return paper_part(1, "bandit")(without_bias(batch))
 
     found, (first, second) = climb(response, 2, "bandit")
     assert found == pytest.approx(2.0, rel=1e-3)
@@ -538,9 +554,7 @@ def test_sabotage_without_the_bias_column_the_response_reaches_two():
 @pytest.mark.parametrize("n_actions", [3, 4, 6])
 def test_sabotage_general_losses_exceed_the_one_label_sensitivity_unless_enforced(n_actions):
     declared = ridge_sensitivity("full", n_actions, one_zero=True)
-    _, (first, second) = climb(
-        lambda one, two: structured_floating(one, two, "full", "general"), n_actions, "full"
-    )
+    _, (first, second) = climb(structured("full", "general"), n_actions, "full")
     assert structured_exact(first, second, "full", "general") > 1.01 * declared
     assert structured_exact(first, second, "full", "one_label") <= HIGH * declared
     for batch in (first, second):

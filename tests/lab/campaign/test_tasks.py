@@ -138,7 +138,7 @@ def test_what_is_missing_goes_together():
 
 
 def test_a_task_uses_one_thread(monkeypatch):
-    from threadpoolctl import threadpool_info
+    from threadpoolctl import threadpool_info, threadpool_limits
 
     seen, play = [], engine.run
 
@@ -147,10 +147,12 @@ def test_a_task_uses_one_thread(monkeypatch):
         return play(*arguments, **rest)
 
     monkeypatch.setattr(engine, "run", watched)
-    before = {each["filepath"]: each["num_threads"] for each in threadpool_info()}
-    assert compute(task()).error is None
+    with threadpool_limits(2):
+        before = {each["filepath"]: each["num_threads"] for each in threadpool_info()}
+        assert compute(task()).error is None
+        after = {each["filepath"]: each["num_threads"] for each in threadpool_info()}
     assert set(seen) == {1}
-    after = {each["filepath"]: each["num_threads"] for each in threadpool_info()}
+    assert set(before.values()) == {2}
     assert {path: after[path] for path in before} == before
 
 
@@ -164,8 +166,12 @@ def test_torch_uses_one_thread_too(monkeypatch):
         return play(*arguments, **rest)
 
     monkeypatch.setattr(engine, "run", watched)
-    assert compute(task(Machine("cpu", "float64"))).error is None
-    assert (seen, torch.get_num_threads()) == ([1], before)
+    torch.set_num_threads(2)
+    try:
+        assert compute(task(Machine("cpu", "float64"))).error is None
+        assert (seen, torch.get_num_threads()) == ([1], 2)
+    finally:
+        torch.set_num_threads(before)
 
 
 def test_memory_is_shared_by_jobs(monkeypatch):

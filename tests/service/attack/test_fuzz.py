@@ -10,9 +10,6 @@ from hypothesis import strategies as some
 
 from service.attack.harness import Place, context
 
-schemathesis = pytest.importorskip("schemathesis")
-validator_for = pytest.importorskip("jsonschema_rs").validator_for
-
 QUIET = {
     "database": None,
     "deadline": None,
@@ -113,6 +110,8 @@ def proper_context(given):
 def generated(place, document, count):
     """Requests from the OpenAPI document, half of them meant to be wrong."""
     import requests
+    import schemathesis
+    from jsonschema_rs import validator_for
 
     schema = schemathesis.openapi.from_dict(document)
     schema.config.generation.update(with_security_parameters=False)

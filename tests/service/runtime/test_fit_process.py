@@ -32,7 +32,8 @@ def database():
     return "discreet.db"
 
 
-def test_the_child_has_the_lowest_priority():
+def test_the_child_has_the_lowest_priority(monkeypatch):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     before_imports = fit_process.CHILD.partition("from discreet")[0]
     asked = before_imports + "print(os.nice(0), os.environ['OMP_NUM_THREADS'])"
     told = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)

@@ -134,13 +134,15 @@ def test_after_the_declared_time_it_is_new_and_nothing_is_left_of_it(
     assert fitted == [1, 1]
 
 
-def test_expired_names_are_not_known_even_before_they_are_deleted(settings, play, released):
+@pytest.mark.parametrize("mode", ["online", "frozen"])
+def test_expired_names_are_not_known_even_before_they_are_deleted(settings, play, released, mode):
     chosen = settings(remember=MEMORY, **SILENT)
 
     async def scenario(service):
         await first_batch(service, released)
+        await service.set_mode(mode)
         later(chosen, MEMORY)
-        assert (await ask(service)).stored
+        assert (await ask(service)).stored == (mode == "online")
 
     play(chosen, scenario)
 

@@ -33,7 +33,6 @@ class RequestNames:
         self._database, self._vault = database, vault
         self._since = f"{database.now} - {float(seconds)!r}"
         self._keys: dict[Place, bytes] = {}
-        self._over: list[Place] = []
         self.incomplete = False
         """Whether a backup was restored so recently that names may be missing."""
         self.expired: list[Place] = []
@@ -52,15 +51,13 @@ class RequestNames:
         return _hash(key, request)
 
     def look(self, connection: Connection) -> None:
-        """Read which batches are over and remembered, and which are expired; drop other keys from
-        memory."""
+        """Read the batches whose names are expired; drop their keys from memory."""
         rows = connection.execute(
-            f"""SELECT epoch, id, ended IS NOT NULL, ended <= {self._since} FROM batches
+            f"""SELECT epoch, id, ended <= {self._since} FROM batches
                 WHERE {UNDER_WAY} OR ended IS NOT NULL ORDER BY epoch, id"""
         ).fetchall()
-        self.expired = [(row[0], row[1]) for row in rows if row[3]]
-        known = {(row[0], row[1]) for row in rows if not row[3]}
-        self._over = [(row[0], row[1]) for row in rows if row[2] and not row[3]]
+        self.expired = [(row[0], row[1]) for row in rows if row[2]]
+        known = {(row[0], row[1]) for row in rows if not row[2]}
         kept = list(self._keys.items())  # other threads add keys meanwhile
         self._keys = {place: key for place, key in kept if place in known}
         found = connection.execute(f"SELECT 1 FROM experiment WHERE restored > {self._since}")
@@ -72,10 +69,6 @@ class RequestNames:
             f"SELECT epoch, id FROM batches WHERE ended > {self._since}"
         ).fetchall()
         return self._find(connection, [(row[0], row[1]) for row in rows], requests)
-
-    def used_before(self, connection: Connection, request: bytes) -> bool:
-        """Return whether one request took a slot of a batch that was over at the last ``look``."""
-        return bool(self._find(connection, self._over, [request]))
 
     def _find(
         self, connection: Connection, places: list[Place], requests: Collection[bytes]

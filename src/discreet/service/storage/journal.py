@@ -163,7 +163,7 @@ class Journal:
         """Return the earlier result of this request; None if it took no slot."""
         if known := _replies(connection, [named.name]).get(named.name):
             return known
-        return USED if self._names.used_before(connection, named.request) else None
+        return USED if self._names.used(connection, [named.request]) else None
 
     def observe(self, connection: Connection, items: list[ObservationItem]) -> list[WriteResult]:
         """Write observations; the first of each kind for a slot stays, and later ones return it."""
