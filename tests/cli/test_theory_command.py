@@ -92,7 +92,9 @@ def test_scaling_writes_results_figures_and_a_page(call, tmp_path, monkeypatch):
 
 
 def test_scaling_as_json(call, monkeypatch):
-    monkeypatch.setattr(scaling_experiments, "QUICK", (scaling_experiments.Axis("T", (16, 32), "rounds T"),))
+    monkeypatch.setattr(
+        scaling_experiments, "QUICK", (scaling_experiments.Axis("T", (16, 32), "rounds T"),)
+    )
     monkeypatch.setattr(scaling_report, "write_report", lambda *_: [])
     code, out, err = call("scaling", "--out", "here", "--quick", "--seeds", 2, "--json")
     assert (code, err) == (0, "")

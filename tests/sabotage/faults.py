@@ -1690,7 +1690,9 @@ FAULTS = (
         "headers without a bound",
         "an anonymous connection holds little memory",
         (Edit(REQUEST_LIMITS, "if size > HEAD or len(self.headers) > LINES:", "if False:"),),
-        ("service/http/test_request_limits.py::test_a_head_may_be_as_long_as_the_limit_and_no_longer",),
+        (
+            "service/http/test_request_limits.py::test_a_head_may_be_as_long_as_the_limit_and_no_longer",
+        ),
     ),
     Fault(
         "plain sums in the certificate",
