@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from discreet.arrays.backend import as_like, lift, namespace
 from discreet.policies import one_row
 from discreet.policies.allocation import Policy, draw, inverse_gap
@@ -13,6 +15,9 @@ from discreet.policies.replay_bonus_po import ReplayBonusPO
 from discreet.releases.released import Released
 from discreet.types import Array
 from discreet.validate import positive
+
+
+SQ, TAIL, BE, MINQ = 0.5, 0.0, 0.0, 0.0
 
 
 @dataclass(frozen=True)
@@ -104,9 +109,32 @@ class AdaptivePO(Policy):
     def _gap_weighting(self, released: Released, features: Array, signal: Array) -> Array:
         assert released.latest is not None
         losses = released.latest.predictor.losses(features)
+        if SQ:
+            own = signal[..., None, 3:] * SQ
+            best = losses.min(-1)[..., None]
+            first = losses.argmin(-1)[..., None] == np.arange(losses.shape[-1])
+            eb = np.where(first, own, 0).sum(-1)[..., None]
+            z2 = (losses - best) ** 2 / (own**2 + BE * eb**2)
+            if TAIL == 0:
+                q = np.exp(-0.5 * z2)
+            else:
+                q = (1 + z2 / TAIL) ** (-TAIL / 2)
+            q = q / q.sum(-1)[..., None]
+            if MINQ:
+                least = min(1.0 / losses.shape[-1], MINQ * (losses.shape[-1] * max(1, released.remembered_rounds)) ** -0.5)
+                q = (1 - losses.shape[-1] * least) * q + least
+            return q
         gamma = as_like(self._weight(released), signal) / signal[..., 1]
         return inverse_gap(losses, lift(gamma, features))
 
 
 def _all(values: Any, number: float) -> bool:
     return bool((values == number).all())
+
+
+import os as _os
+
+for _each in filter(None, _os.environ.get("KNOBS", "").split(",")):
+    _name, _, _value = _each.partition("=")
+    if _name in globals():
+        globals()[_name] = float(_value)

@@ -44,7 +44,7 @@ class Statistics:
     @property
     def heard(self) -> Any:
         """The noisy count of observed losses; without one, all slots."""
-        return self.records if self.told is None else self.told[..., 1]
+        return self.records if self.told is None else self.told[..., 0]
 
     @cached_property
     def inverse(self) -> Array | None:

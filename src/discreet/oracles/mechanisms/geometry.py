@@ -33,7 +33,9 @@ LEAST = 2.0**-32
 """No variance is believed below this share of a row's: directions without any stay bounded."""
 
 
-CLEAR_SPREAD = 0.08
+RC, RE = 0.25, 1.0
+RM, PN, KE, KN, KS, ES, EC, CN = 0.0, 0.3, 1.0, 3.0, 1.0, 5.0, 0.3, 0.0
+CLEAR_SPREAD = 0.06
 """A spread of predicted losses between actions from which on contexts count as clear, and twice
 this is fully clear. [docs/results/rewards.md]"""
 LEAST_VARIANCE = 1e-12
@@ -97,9 +99,105 @@ class Pool:
     @property
     def offset(self) -> Array:
         """Mean loss less ½ (...)."""
-        return at_most(at_least(2.0 * self.told[..., 0] / self.heard, -0.5), 0.5)
+        return at_most(at_least(2.0 * self.told[..., 2::2].sum(-1) / self.heard, -0.5), 0.5)
 
-    def signal(self, weights: Array) -> Array:
+    @cached_property
+    def sums_error(self) -> Array:
+        """Standard deviation of the noise of an action's sum or count (...)."""
+        return 2.0 * self.told_variance**0.5
+
+    @cached_property
+    def counts(self) -> Array:
+        """Noisy counts of each action (..., A), not negative."""
+        return at_least(2.0 * self.told[..., 3::2], 0.0)
+
+    @cached_property
+    def action_means(self) -> Array:
+        """Mean losses less ½ of each action (..., A), drawn toward the mean where counts are noise."""
+        m = self.offset[..., None]
+        above = 2.0 * self.told[..., 2::2] - m * self.counts
+        return at_most(at_least(m + above / (self.counts + KN * self.sums_error[..., None] + KS), -0.5), 0.5)
+
+    @cached_property
+    def variance_of_losses(self) -> Array:
+        xp, error = namespace(self.offset), self.told_variance**0.5 / self.heard
+        bound = 0.25 - at_least(abs(self.offset) - 2.0 * error, 0.0) ** 2
+        variance = 0.5 * self.told[..., 1] / self.heard - self.offset**2
+        variance = at_least(variance, 0.0) + 0.5 * error
+        return at_least(xp.where(variance < bound, variance, bound), LEAST_VARIANCE)
+
+    @cached_property
+    def _plain_spread(self):
+        raised, ax = self._spread
+        half = self.inverse @ ax
+        return (half * raised[..., None, :]) @ half.mT
+
+    def _covariance(self, length):
+        """Of b, columns alone (..., p−1, p−1) and its form in pool coordinates."""
+        T = self._plain_spread
+        n0 = T[..., :1, :1]
+        cov = 0.5 * (T[..., 1:, 1:] / n0 - (T[..., 1:, :1] / n0) * (T[..., :1, 1:] / n0))
+        M = self.matrix / lift(length, self.matrix)
+        return cov, M[..., :, 1:] @ cov @ M[..., :, 1:].mT
+
+    def slope_noise(self, values, axes, weights, length):
+        """(..., A): expected variance over contexts of a prediction's contextual part, from noise."""
+        _, K = self._covariance(length)
+        var = self.noise**2 / (2 * self.gram.shape[-1])
+        g = 0.25 + (weights**2).sum(-1).mean(-1) / 2
+        along = (axes * (K[..., None, :, :] @ axes)).sum(-2)
+        vi = lift(var * g, values, 2) / values**2 + lift(self.variance_of_losses / at_least(self.typical_length(), 1.0) ** 2, values, 2) / values
+        return (vi * along).sum(-1)
+
+    def cautious(self, values, axes, weights, length):
+        """Plain weights (..., A, p) around action means, their error, and the share of slopes."""
+        xp = namespace(weights)
+        M = self.matrix / lift(length, self.matrix)
+        plain = weights @ M  # (..., A, p)
+        slopes = plain[..., 1:]
+        inv = self.inverse
+        T = self._plain_spread
+        P = inv[..., None, :, :] @ self.gram @ inv[..., None, :, :].mT  # (..., A, p, p)
+        n0 = T[..., :1, :1]
+        cov, _ = self._covariance(length)
+        A, d = slopes.shape[-2:]
+        noise_a = self.slope_noise(values, axes, weights, length) + 1e-300
+        wa = 1.0 / noise_a
+        share = (wa / wa.sum(-1)[..., None])[..., None]
+        mean = (share * slopes).sum(-2)[..., None, :]
+        dev = slopes - mean
+        obs = ((dev @ cov) * dev).sum(-1)
+        # each: obs_a ~ sig + noise_a; weights 1/noise_a^2
+        excess = ((obs / noise_a - 1.0) * wa).sum(-1)  # sum (obs-noise)/noise^2
+        total = (wa**2).sum(-1)
+        est = excess / total
+        err = (2.0 / d / total) ** 0.5 * ES
+        sig = 0.5 * (est + (est**2 + err**2) ** 0.5)  # smooth positive part
+        rho = sig[..., None] / (sig[..., None] + noise_a)
+        slopes = mean + rho[..., None] * dev
+        err = self.sums_error[..., None, None]
+        h = (KN * err) / self.heard[..., None, None] + 0.0 * P[..., :, 0, :1]
+        cbar = (P[..., 0, 1:] + h * T[..., None, 0, 1:]) / at_least(P[..., 0, :1] + h * n0, 1e-12 * n0 + 0 * h)
+        count = self.counts + KE * self.sums_error[..., None] + 1.0
+        tau2 = self.variance_of_losses
+        samp = tau2[..., None] / count
+        priv = self.sums_error[..., None] ** 2 * (1 + self.offset[..., None] ** 2) / count**2
+        mu = self.action_means
+        if RM:
+            noise_m = samp + priv
+            wm = 1.0 / noise_m
+            centre = ((wm * mu).sum(-1) / wm.sum(-1))[..., None]
+            est = ((((mu - centre) ** 2 / noise_m) - (1 - 1 / A)) * wm).sum(-1) / (wm**2).sum(-1)
+            err = (2.0 / (wm**2).sum(-1)) ** 0.5 * RM
+            sigm = 0.5 * (est + (est**2 + err**2) ** 0.5)
+            mu = centre + (mu - centre) * sigm[..., None] / (sigm[..., None] + noise_m)
+        base = mu - (slopes * cbar).sum(-1) * 0.5**0.5
+        out = xp.concat([2.0**0.5 * base[..., None], slopes], axis=-1)
+        own = samp + PN * priv + EC * rho * noise_a
+        e2 = own.mean(-1)
+        return out, e2**0.5, rho.mean(-1), own**0.5
+
+    def signal(self, weights: Array, noise: Any = 0.0) -> Array:
         """(..., 2): how clear contexts are, from 0 to 1, and the standard deviation of losses.
 
         ``weights`` (..., A, p) predict losses in the coordinates of the pool. Contexts are clear
@@ -109,14 +207,15 @@ class Pool:
         apart = weights - weights.mean(-2, keepdims=True)
         along = (apart @ axes) ** 2 * (raised / lift(self.heard, raised, 1))[..., None, :]
         spread = along.sum((-2, -1)) / weights.shape[-2]
+        spread = at_least(spread - CN * noise, 0.0)
         clear = at_most(at_least(spread**0.5 / CLEAR_SPREAD - 1.0, 0.0), 1.0)
-        xp, error = namespace(clear), self.told_variance**0.5 / self.heard
-        # Of losses in [0, 1] the variance is at most ¼ − m²; both sides have noise.
-        bound = 0.25 - at_least(abs(self.offset) - 2.0 * error, 0.0) ** 2
-        variance = 0.5 * self.told[..., 2] / self.heard - self.offset**2
-        variance = at_least(variance, 0.0) + 0.5 * error
-        variance = at_least(xp.where(variance < bound, variance, bound), LEAST_VARIANCE)
-        return xp.stack(xp.broadcast_arrays(clear, variance**0.5), axis=-1)
+        if RC:
+            A = weights.shape[-2]
+            error = RE * (A * self.told_variance) ** 0.5 * 2.0 / self.heard
+            reward = 0.5 - self.offset + error
+            clear = clear * at_most(at_least(A * reward / RC - 1.0, 0.0), 1.0)
+        xp = namespace(clear)
+        return xp.stack(xp.broadcast_arrays(clear, self.variance_of_losses**0.5), axis=-1)
 
     @cached_property
     def _spread(self) -> tuple[Array, Array]:
@@ -196,3 +295,11 @@ def publishable(matrix: Array) -> np.ndarray[Any, Any]:
     """
     unit = matrix_bits(matrix.shape[-1]) - math.frexp(float(np.abs(matrix).max()))[1]
     return np.asarray(np.ldexp(np.trunc(np.ldexp(matrix, unit)), -unit))
+
+
+import os as _os
+
+for _each in filter(None, _os.environ.get("KNOBS", "").split(",")):
+    _name, _, _value = _each.partition("=")
+    if _name in globals():
+        globals()[_name] = float(_value)

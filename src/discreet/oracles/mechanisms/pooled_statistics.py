@@ -56,6 +56,10 @@ class Solution(NamedTuple):
     length: Any = 1.0
     signal: Array | None = None
     share: Array | None = None
+    cautious: Array | None = None
+
+
+MODE, KM = 1, 0.3
 
 
 @dataclass(frozen=True)
@@ -155,6 +159,11 @@ class PooledStatistics(Calibrated["PooledRidge"]):
         if pool.matrix is not None:
             # Linear in plain features: θ_a = Mᵀ θ'_a / c, with the length c that rows have.
             weights = weights @ pool.matrix / lift(found.length, weights)
+            if found.cautious is not None and MODE:
+                lam = lift(found.signal[..., 0], weights)
+                if KM:
+                    lam = 1 - (1 - lam) * lift(at_most((abs(pool.offset) / KM) ** 2, 1.0), weights)
+                weights = lam * weights + (1 - lam) * found.cautious
             following = pool.following(found.share)
         middle = centre(self.problem.losses, self.problem.n_actions)
         return Conclusion(uncentred(weights, middle), following, found.signal)
@@ -175,13 +184,19 @@ class PooledStatistics(Calibrated["PooledRidge"]):
         length = at_most(at_least(pool.typical_length(), low), high)
         if pool.told is None or self.problem.joint:
             return Solution(pool, values, axes, weights, length)
-        signal = pool.signal(weights / lift(length, weights))
+        noise0 = pool.slope_noise(values, axes, weights, length).mean(-1) * (1 - 1 / weights.shape[-2])
+        signal = pool.signal(weights / lift(length, weights), noise0)
         unclear = 1.0 - signal[..., 0]
         least = floor + UNCLEAR_FLOOR * unclear * noise
         values = at_least(values, lift(least, values, 2))
         weights = solve_along(values, axes, pool.response)
         share = unclear * constant_share(pool.offset)
-        return Solution(pool, values, axes, weights, length, signal, share)
+        cautious = None
+        if MODE:
+            cautious, e, rho, own = pool.cautious(values, axes, weights, length)
+            xp = namespace(signal)
+            signal = xp.concat([xp.stack(xp.broadcast_arrays(signal[..., 0], e, rho), axis=-1), own], axis=-1)
+        return Solution(pool, values, axes, weights, length, signal, share, cautious)
 
     def misfit(self, statistics: Statistics, blocks: int | None = None) -> str | None:
         """The part of released statistics that has another shape than those of this mechanism.
@@ -215,3 +230,11 @@ class PooledStatistics(Calibrated["PooledRidge"]):
             return earlier[-1].following
         xp = namespace(features)
         return identity(features.shape[-1], xp.astype(features[..., :1, :1], xp.float64))
+
+
+import os as _os
+
+for _each in filter(None, _os.environ.get("KNOBS", "").split(",")):
+    _name, _, _value = _each.partition("=")
+    if _name in globals():
+        globals()[_name] = float(_value)
