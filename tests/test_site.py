@@ -74,9 +74,9 @@ def test_every_argument_is_explained(page, site):
 
 def test_an_argument_that_nobody_explains_is_found(site):
     undocumented = site("reference").undocumented
-    assert undocumented("- `discreet.arrays.backend.lift`: …\n") == [
-        "discreet.arrays.backend.lift: like",
-        "discreet.arrays.backend.lift: axes",
+    assert undocumented("- `discreet.arrays.backend.per_run`: …\n") == [
+        "discreet.arrays.backend.per_run: like",
+        "discreet.arrays.backend.per_run: axes",
     ]
 
 

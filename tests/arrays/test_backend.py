@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.arrays import backend
-from discreet.arrays.backend import apply_rows, as_like, lift, sigmoid, softmax, weighted_sums
+from discreet.arrays.backend import apply_rows, as_like, per_run, sigmoid, softmax, weighted_sums
 from libraries import LIBRARIES
 from tolerances import EXACT
 
@@ -133,9 +133,9 @@ def test_bounds_and_reductions_of_torch(name):
 
 def test_parameters_are_lifted_to_meet_rows_and_actions():
     like = np.zeros((2, 3, 5, 4))
-    assert lift(2.0, like) == 2.0
-    assert lift(np.array([1.0, 2.0, 3.0]), like).shape == (3, 1, 1)
-    assert lift(np.array([1.0, 2.0, 3.0]), like, 3).shape == (3, 1, 1, 1)
+    assert per_run(2.0, like) == 2.0
+    assert per_run(np.array([1.0, 2.0, 3.0]), like).shape == (3, 1, 1)
+    assert per_run(np.array([1.0, 2.0, 3.0]), like, 3).shape == (3, 1, 1, 1)
 
 
 @pytest.mark.torch

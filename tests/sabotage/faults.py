@@ -588,9 +588,9 @@ FAULTS = (
         (
             Edit(
                 LOGISTIC,
-                "        theta = theta + lift(",
+                "        theta = theta + per_run(",
                 "        theta = theta * (abs(theta).max(axis=-1, keepdims=True) < 2.0)\n"
-                "        theta = theta + lift(",
+                "        theta = theta + per_run(",
             ),
         ),
         ("privacy/test_published.py::test_every_fit_is_a_minimiser_whatever_the_noise",),

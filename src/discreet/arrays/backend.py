@@ -23,7 +23,7 @@ def namespace(array: Array) -> Any:
     return array_api_compat.array_namespace(array)
 
 
-def lift(parameter: Any, like: Array, axes: int = 2) -> Any:
+def per_run(parameter: Any, like: Array, axes: int = 2) -> Any:
     """A parameter of shape (R,) as (R, 1, 1), to broadcast with (..., R, n, A); floats stay."""
     if isinstance(parameter, (float, int)):
         return parameter

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.arrays.backend import apply_rows, as_like, lift, namespace, row_sum, share_rows
+from discreet.arrays.backend import apply_rows, as_like, namespace, per_run, row_sum, share_rows
 from discreet.types import Array
 
 LARGE = 2000
@@ -157,7 +157,7 @@ def solve_floored(matrices: Array, vectors: Array, floor: Any) -> Array:
     Never raises, however indefinite noise has made M. Blocks (..., A or 1, p, p), one vector
     per action. In double precision, since a floor may lie far below the largest eigenvalue.
     """
-    return solve_along(*raised_eigenvalues(matrices, lift(floor, matrices, 1)), vectors)
+    return solve_along(*raised_eigenvalues(matrices, per_run(floor, matrices, 1)), vectors)
 
 
 def solve_along(values: Array, axes: Array, vectors: Array) -> Array:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.arrays.backend import as_like, lift, namespace
+from discreet.arrays.backend import as_like, per_run, namespace
 from discreet.policies import one_row
 from discreet.policies.allocation import Policy, draw, inverse_gap
 from discreet.policies.replay_bonus_po import ReplayBonusPO
@@ -60,7 +60,7 @@ class AdaptivePO(Policy):
         signal = released.signal
         if signal is None:
             return self._replay.probabilities(released, features)
-        clear = lift(signal[..., 0], features)
+        clear = per_run(signal[..., 0], features)
         if _all(clear, 1.0):
             return self._replay.probabilities(released, features)
         gap = self._gap_weighting(released, features, signal)
@@ -73,7 +73,7 @@ class AdaptivePO(Policy):
         signal = released.signal
         if signal is None:
             return self._replay.sample(released, features, u)
-        clear = lift(signal[..., 0], features, 1)
+        clear = per_run(signal[..., 0], features, 1)
         if _all(clear, 1.0):
             return self._replay.sample(released, features, u)
         gap = draw(self._gap_weighting(released, features, signal), u[..., 0])
@@ -125,7 +125,7 @@ class AdaptivePO(Policy):
                 q = (1 - losses.shape[-1] * least) * q + least
             return q
         gamma = as_like(self._weight(released), signal) / signal[..., 1]
-        return inverse_gap(losses, lift(gamma, features))
+        return inverse_gap(losses, per_run(gamma, features))
 
 
 def _all(values: Any, number: float) -> bool:

@@ -21,7 +21,7 @@ class Policy(ABC):
     """A frozen dataclass of public parameters with a rule that broadcasts.
 
     Inputs are only releases and features. Privacy holds for every fixed ``u``. Floats are
-    parameters: in a stack of R runs each is an array of shape (R,), which ``lift`` reshapes to
+    parameters: in a stack of R runs each is an array of shape (R,), which ``per_run`` reshapes to
     broadcast with features. ``register`` adds your own class. [docs/extending.md]
 
     >>> import discreet

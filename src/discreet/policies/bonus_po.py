@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet.arrays.backend import lift, row_min
+from discreet.arrays.backend import per_run, row_min
 from discreet.policies.allocation import Policy, uniform
 from discreet.policies.bonus_updates import average_of_updates
 from discreet.releases.released import Released
@@ -65,7 +65,9 @@ class BonusPO(Policy):
         actions, length = released.n_actions, released.batch_length
         previous = released.schedule.nominal(len(released.items))
         gamma = np.minimum(float(length), (actions * previous / self.error_bound) ** 0.5)
-        reach = lift(2.0 * self.bonus_scale * length / gamma, features)
-        rate = lift(self.rate_scale * min(1.0, math.sqrt(2 * math.log(actions) / length)), features)
+        reach = per_run(2.0 * self.bonus_scale * length / gamma, features)
+        rate = per_run(
+            self.rate_scale * min(1.0, math.sqrt(2 * math.log(actions) / length)), features
+        )
         losses = released.latest.predictor.losses(features)
         return average_of_updates(losses - row_min(losses), reach, rate, length)

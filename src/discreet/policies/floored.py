@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.arrays.backend import at_most, lift, namespace
+from discreet.arrays.backend import at_most, namespace, per_run
 from discreet.policies import one_row
 from discreet.policies.allocation import Policy
 from discreet.releases.released import Released
@@ -32,13 +32,13 @@ class Floored(Policy):
     def probabilities(self, released: Released, features: Array) -> Array:
         least = self._least(released)
         own = self.policy.probabilities(released, features)
-        kept = lift(1.0 - released.n_actions * least, features)
-        return kept * own + lift(least, features)
+        kept = per_run(1.0 - released.n_actions * least, features)
+        return kept * own + per_run(least, features)
 
     def sample(self, released: Released, features: Array, u: Array) -> Array:
         """The first A·f of u[..., 0] are shared out evenly; the policy has the rest."""
         xp, actions = namespace(u), released.n_actions
-        least = lift(self._least(released), u, 1)
+        least = per_run(self._least(released), u, 1)
         even = actions * least
         first = u[..., 0]
         rest = at_most((first - even) / (1.0 - even + (even >= 1.0)), 1.0 - 2.0**-24)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.arrays.backend import at_most, lift, softmax
+from discreet.arrays.backend import at_most, per_run, softmax
 from discreet.policies import one_row
 from discreet.policies.allocation import Policy, uniform
 from discreet.releases.released import Released
@@ -53,7 +53,7 @@ class ReplayBonusPO(Policy):
     def probabilities(self, released: Released, features: Array) -> Array:
         if released.latest is None:
             return uniform(released, features)
-        eta, bonus = lift(self._rate(released), features), lift(self.bonus, features)
+        eta, bonus = per_run(self._rate(released), features), per_run(self.bonus, features)
         current = uniform(released, features)
         logits: Array = 0.0 * current
         counts: Array = 1.0 + logits  # 1 + D

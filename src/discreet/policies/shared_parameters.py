@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from discreet.arrays.backend import lift
+from discreet.arrays.backend import per_run
 from discreet.policies.allocation import Policy
 from discreet.releases.released import Released
 from discreet.types import Array
@@ -27,7 +27,7 @@ class GapWeight(Policy):
         """γ_m = γ0 · max(1, Σ_{j<m} s_j·B_j)^ρ, frozen inside a batch; s_j is what release j
         still counts."""
         clock = float(max(1, released.remembered_rounds))
-        return lift(self.scale * clock**self.exponent, features)
+        return per_run(self.scale * clock**self.exponent, features)
 
 
 @dataclass(frozen=True)
@@ -42,4 +42,4 @@ class ConfidenceWidth(Policy):
 
     def widths(self, released: Released, features: Array) -> Array:
         """β·r_a: (..., n, p) -> (..., n, A)."""
-        return lift(self.width, features) * released.radii(features)
+        return per_run(self.width, features) * released.radii(features)

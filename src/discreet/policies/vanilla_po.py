@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.arrays.backend import as_like, lift, namespace, softmax
+from discreet.arrays.backend import as_like, namespace, per_run, softmax
 from discreet.policies import one_row
 from discreet.policies.allocation import Policy, draw, uniform
 from discreet.releases.released import Released
@@ -103,7 +103,7 @@ class VanillaPO(Policy):
             length = released.schedule.nominal(len(released.items))
         actions = released.n_actions
         slow = (actions * length * self.error_bound) ** -0.5
-        return length, lift(self.scale * np.minimum(1.0 / actions, slow), features)
+        return length, per_run(self.scale * np.minimum(1.0 / actions, slow), features)
 
 
 @lru_cache(maxsize=128)

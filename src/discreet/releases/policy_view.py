@@ -11,7 +11,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast
 
 from discreet.action_names import checked_names
-from discreet.arrays.backend import as_like, at_least, lift, namespace, padded
+from discreet.arrays.backend import as_like, at_least, namespace, padded, per_run
 from discreet.arrays.linear_algebra import identity, inverse, inverse_repaired, quadratic_forms
 from discreet.errors import CorruptRelease, InvalidInput
 from discreet.features.offered import OfferedRows
@@ -232,5 +232,5 @@ class PolicyView(Generic[Item]):
             dense = inverse(total + identity(total.shape[-1], total))
             places = [slice(first, first + p) for first in range(0, total.shape[-1], p)]
             return xp.stack([dense[..., place, place] for place in places], axis=-3)
-        step = lift(gram.step, total, 1)
+        step = per_run(gram.step, total, 1)
         return inverse_repaired(total + identity(p, total), step)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.arrays.backend import as_like, at_least, lift, namespace
+from discreet.arrays.backend import as_like, at_least, namespace, per_run
 from discreet.arrays.linear_algebra import identity, solve_repaired
 from discreet.oracles.contract import Calibrated
 from discreet.oracles.mechanisms.moments import exact_moments, floating_moments, needs_double
@@ -108,14 +108,14 @@ class AdaptiveRidge(Calibrated[AdaSSP]):
         response = noisy_response(moments, self.response, noise)
         p = gram.shape[-1]
         rare = np.log(1.0 / np.asarray(self.oracle.failure))  # a stack has arrays here
-        scale = lift(self.eigenvalue, smallest, 1)
+        scale = per_run(self.eigenvalue, smallest, 1)
         drawn = as_like(noise.normal("smallest eigenvalue", (smallest.shape[-1],)), smallest)
-        bound = smallest + scale * drawn - lift(self.eigenvalue * np.sqrt(2 * rare), smallest, 1)
-        norm = lift(self.gram * np.sqrt(p * (rare + math.log(2 * p**2))), smallest, 1)
+        bound = smallest + scale * drawn - per_run(self.eigenvalue * np.sqrt(2 * rare), smallest, 1)
+        norm = per_run(self.gram * np.sqrt(p * (rare + math.log(2 * p**2))), smallest, 1)
         ridge = at_least(norm - at_least(bound, 0.0), 0.0)
         ridge = ridge + 1e-6 * batch.records  # without data or noise there is something to solve
         shifted = gram + ridge[..., None, None] * identity(p, gram)
-        step = lift(self.gram, smallest, 1) * math.sqrt(2 * p) + 1e-6 * batch.records
+        step = per_run(self.gram, smallest, 1) * math.sqrt(2 * p) + 1e-6 * batch.records
         weights = solve_repaired(shifted, response, step + 0.0 * ridge)
         weights = as_like(uncentred(weights, middle), batch.features[..., :0, :])
         return Fit(Predictor(weights, "identity"))

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.arrays.backend import apply_rows, lift, namespace, to_numpy, weighted_sums
+from discreet.arrays.backend import apply_rows, namespace, per_run, to_numpy, weighted_sums
 from discreet.policies.allocation import draw, even_split, is_first_minimum
 from discreet.rivals.coded_bandit import CodedBandit, sampling
 from discreet.rivals.noise_clocks import NoiseClock
@@ -37,9 +37,9 @@ class CodedRuns:
         chances = [sampling(plan.budget, each.constants) for plan, each in self._pairs()]
         share, least = (np.array(each, dtype=np.float64) for each in zip(*chances, strict=True))
         whole = np.array([1.0 * (each.constants == "tight") for each in rivals])
-        limits = [lift(each, codes) for each in (least, whole)]
-        reports = lift(share, codes, 1)
-        width = lift(np.array([each.width for each in rivals]), codes)
+        limits = [per_run(each, codes) for each in (least, whole)]
+        reports = per_run(share, codes, 1)
+        width = per_run(np.array([each.width for each in rivals]), codes)
         n_actions, xp = self.plans[0].n_actions, namespace(codes)
         actions = np.arange(n_actions)[:, None]
         if not isinstance(codes, np.ndarray):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from discreet.arrays.backend import lift
+from discreet.arrays.backend import per_run
 from discreet.policies import Policy
 from discreet.policies.allocation import even_split, uniform
 from discreet.releases.released import Released
@@ -36,7 +36,7 @@ class EpsGreedy(Policy):
         even = uniform(released, features)
         if released.latest is None:
             return even
-        share = lift(self.share, features)
+        share = per_run(self.share, features)
         return share * even + (1.0 - share) * even_split(released.latest.predictor.losses(features))
 
     @classmethod

@@ -14,8 +14,8 @@ from discreet.arrays.backend import (
     apply_rows,
     as_like,
     at_least,
-    lift,
     namespace,
+    per_run,
     to_numpy,
     weighted_sums,
 )
@@ -53,10 +53,10 @@ class LinearRuns:
         A, p = self.plans[0].n_actions, features.shape[-1]
         numbers = [plan.scales(self.rounds) for plan in self.plans]
         scale = {
-            name: lift(np.array([getattr(each, name) for each in numbers]), features, 3)
+            name: per_run(np.array([getattr(each, name) for each in numbers]), features, 3)
             for name in vars(numbers[0])
         }
-        width = lift(np.array([plan.rival.width for plan in self.plans]), features)
+        width = per_run(np.array([plan.rival.width for plan in self.plans]), features)
         noisy = any(each.gram > 0.0 for each in numbers)
         actions = np.arange(A)[:, None]
         if not isinstance(features, np.ndarray):

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.arrays.backend import as_like, at_least, at_most, lift, namespace, padded
+from discreet.arrays.backend import as_like, at_least, at_most, namespace, padded, per_run
 from discreet.arrays.linear_algebra import raised_eigenvalues
 from discreet.oracles.mechanisms.legal_rows import matrix_bits
 from discreet.releases.forgetting import remembered
@@ -70,7 +70,7 @@ class Pool:
         """
         raised, axes = self._spread
         p = axes.shape[-1]
-        half = lift((self.heard / p) ** 0.5, axes, 1) * raised**-0.5
+        half = per_run((self.heard / p) ** 0.5, axes, 1) * raised**-0.5
         reached = at_least(((self.gram.sum(-3) @ axes) * axes).sum(-2), 0.0) / raised
         size = (p / at_least(reached.sum(-1), 1.0)) ** 0.5 / self.typical_length()
         half = half * size[..., None]
@@ -137,7 +137,7 @@ class Pool:
         T = self._plain_spread
         n0 = T[..., :1, :1]
         cov = 0.5 * (T[..., 1:, 1:] / n0 - (T[..., 1:, :1] / n0) * (T[..., :1, 1:] / n0))
-        M = self.matrix / lift(length, self.matrix)
+        M = self.matrix / per_run(length, self.matrix)
         return cov, M[..., :, 1:] @ cov @ M[..., :, 1:].mT
 
     def slope_noise(self, values, axes, weights, length):
@@ -146,13 +146,13 @@ class Pool:
         var = self.noise**2 / (2 * self.gram.shape[-1])
         g = 0.25 + (weights**2).sum(-1).mean(-1) / 2
         along = (axes * (K[..., None, :, :] @ axes)).sum(-2)
-        vi = lift(var * g, values, 2) / values**2 + lift(self.variance_of_losses / at_least(self.typical_length(), 1.0) ** 2, values, 2) / values
+        vi = per_run(var * g, values, 2) / values**2 + per_run(self.variance_of_losses / at_least(self.typical_length(), 1.0) ** 2, values, 2) / values
         return (vi * along).sum(-1)
 
     def cautious(self, values, axes, weights, length):
         """Plain weights (..., A, p) around action means, their error, and the share of slopes."""
         xp = namespace(weights)
-        M = self.matrix / lift(length, self.matrix)
+        M = self.matrix / per_run(length, self.matrix)
         plain = weights @ M  # (..., A, p)
         slopes = plain[..., 1:]
         inv = self.inverse
@@ -205,7 +205,7 @@ class Pool:
         """
         raised, axes = self._spread
         apart = weights - weights.mean(-2, keepdims=True)
-        along = (apart @ axes) ** 2 * (raised / lift(self.heard, raised, 1))[..., None, :]
+        along = (apart @ axes) ** 2 * (raised / per_run(self.heard, raised, 1))[..., None, :]
         spread = along.sum((-2, -1)) / weights.shape[-2]
         spread = at_least(spread - CN * noise, 0.0)
         clear = at_most(at_least(spread**0.5 / CLEAR_SPREAD - 1.0, 0.0), 1.0)
@@ -225,7 +225,7 @@ class Pool:
         # In plain coordinates: a multiple of the identity, relative to the longest direction.
         least = LEAST * (self.records + floor) * (self.inverse * self.inverse).sum((-2, -1))
         return raised_eigenvalues(
-            self.gram.sum(-3) + lift(least, self.matrix) * (self.matrix @ self.matrix.mT), floor
+            self.gram.sum(-3) + per_run(least, self.matrix) * (self.matrix @ self.matrix.mT), floor
         )
 
 
@@ -264,18 +264,18 @@ def pooled(statistics: Sequence[Statistics], clear: Any, half_life: int | None =
         one_response = padded(each.response, newest.response.shape, (-2,))
         if matrix is not None:
             change = matrix @ each.inverse
-            clear = lift(clear, matrix, 0)
+            clear = per_run(clear, matrix, 0)
             noise = own = as_like(noise, change)
             noise = noise * at_least((change * change).sum((-2, -1)) / p, 1.0) ** 2
             there = change[..., None, :, :]
             one_gram, one_response = there @ one_gram @ there.mT, one_response @ change.mT
         weight = share * each.records / (each.records + clear * p * noise)
-        gram = gram + lift(weight, one_gram, 3) * one_gram
-        response = response + lift(weight, one_response, 2) * one_response
+        gram = gram + per_run(weight, one_gram, 3) * one_gram
+        response = response + per_run(weight, one_response, 2) * one_response
         records, variance = records + weight * each.records, variance + weight**2 * noise
         heard = heard + weight * each.heard
         if each.told is not None:
-            told = told + lift(weight, each.told, 1) * each.told
+            told = told + per_run(weight, each.told, 1) * each.told
             told_variance = told_variance + weight**2 * own
     noise = (2 * p * variance) ** 0.5
     if newest.told is None:

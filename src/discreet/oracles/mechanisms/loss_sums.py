@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from discreet.arrays.backend import as_like, lift, namespace
+from discreet.arrays.backend import as_like, namespace, per_run
 from discreet.oracles.mechanisms.legal_rows import GRID, legal_losses
 from discreet.privacy.accounting import epsilon
 from discreet.privacy.budget import Budget
@@ -56,7 +56,7 @@ class LossSums:
             return PartLosses((_exact(batch) + drawn).astype(np.float64) / GRID**2, variance)
         sums = _floating(batch)
         drawn = as_like(noise.gaussian("part losses", shape, law), sums)
-        return PartLosses(sums + lift(self.sigma, sums, 2) * drawn, variance)
+        return PartLosses(sums + per_run(self.sigma, sums, 2) * drawn, variance)
 
 
 def fit_budget(budget: Budget, share: float) -> Budget:

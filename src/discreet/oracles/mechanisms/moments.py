@@ -18,8 +18,8 @@ from discreet.arrays.backend import (
     apply_rows,
     at_least,
     at_most,
-    lift,
     namespace,
+    per_run,
     row_blocks,
     share_rows,
     weighted_sums,
@@ -205,7 +205,7 @@ def stretched_sums(
     products b ⊗ b are formed once for both the lengths and the sums.
     """
     xp = namespace(features)
-    low, high = (lift(each, matrix) for each in bounds)
+    low, high = (per_run(each, matrix) for each in bounds)
     if not share_rows(features, weights):
         v = xp.astype(features, xp.float64) @ matrix.mT
         lengths = xp.sqrt(at_least((v * v).sum(-1), VOID))[..., None]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from discreet.arrays.backend import as_like, lift
+from discreet.arrays.backend import as_like, per_run
 from discreet.arrays.linear_algebra import identity, solve_vector
 from discreet.oracles.contract import Calibrated
 from discreet.oracles.mechanisms.legal_rows import legal_batch
@@ -83,15 +83,15 @@ class PaperRidge(Calibrated["Ridge"]):
         records = batch.records * problem.heard
         gram, response = moments.gram, moments.response
         if not np.any(self.gram):  # without noise the blocks are separate problems
-            shifted = gram + lift(records * ridge, gram, 3) * identity(p, gram)
+            shifted = gram + per_run(records * ridge, gram, 3) * identity(p, gram)
             weights = as_like(solve_vector(shifted, response), like)
             kept = Gram(as_like(gram, like), False, 1e-12 * records) if problem.radii else None
             return Fit(Predictor(weights, "identity"), kept)
         gram = dense_noisy_gram(gram, A, self.gram, noise)
         z = as_like(noise.normal("dense response", (A * p,)), gram)
         response = response.reshape(*response.shape[:-2], A * p)
-        response = response + lift(self.response, gram, 1) * z
-        shifted = gram + lift(records * ridge, gram, 2) * identity(A * p, gram)
+        response = response + per_run(self.response, gram, 1) * z
+        shifted = gram + per_run(records * ridge, gram, 2) * identity(A * p, gram)
         weights = solve_vector(shifted, response)
         weights = as_like(weights.reshape(*weights.shape[:-1], A, p), like)
         kept = Gram(as_like(gram, like), dense=True, step=0.0) if problem.radii else None

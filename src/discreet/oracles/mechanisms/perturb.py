@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.arrays.backend import as_like, lift, namespace
+from discreet.arrays.backend import as_like, per_run, namespace
 from discreet.arrays.linear_algebra import identity, triangle, unpack
 from discreet.oracles.mechanisms.moments import (
     NORMALISED,
@@ -65,7 +65,7 @@ def noisy_gram(moments: Moments, sigma: Any, noise: Noise) -> Array:
         drawn = noise.gaussian("gram", (blocks, rows.size), sigma * law / moments.gram_unit)
         return _exact_sum(moments.gram, unpack(drawn, p), moments.gram_unit)
     drawn = as_like(noise.gaussian("gram", (blocks, rows.size), law), moments.gram)
-    return moments.gram + lift(sigma, moments.gram, 3) * unpack(drawn, p)
+    return moments.gram + per_run(sigma, moments.gram, 3) * unpack(drawn, p)
 
 
 def noisy_response(moments: Moments, sigma: Any, noise: Noise) -> Array:
@@ -75,7 +75,7 @@ def noisy_response(moments: Moments, sigma: Any, noise: Noise) -> Array:
         drawn = noise.gaussian("response", shape, sigma / moments.response_unit)
         return _exact_sum(moments.response, drawn, moments.response_unit)
     drawn = as_like(noise.gaussian("response", shape, 1.0), moments.response)
-    return moments.response + lift(sigma, moments.response, 2) * drawn
+    return moments.response + per_run(sigma, moments.response, 2) * drawn
 
 
 def noisy_told(moments: Moments, sigma: Any, noise: Noise) -> Array | None:
@@ -87,7 +87,7 @@ def noisy_told(moments: Moments, sigma: Any, noise: Noise) -> Array | None:
         drawn = noise.gaussian("told", shape, sigma / moments.gram_unit)
         return _exact_sum(moments.told, drawn, moments.gram_unit)
     drawn = as_like(noise.gaussian("told", (moments.told.shape[-1],), 1.0), moments.told)
-    return moments.told + lift(sigma, moments.told, 1) * drawn
+    return moments.told + per_run(sigma, moments.told, 1) * drawn
 
 
 def _exact_sum(values: Array, drawn: Any, unit: float) -> Array:
@@ -101,7 +101,7 @@ def dense_noisy_gram(blocks: Array, n_actions: int, sigma: Any, noise: Noise) ->
     size = gram.shape[-1]
     w = as_like(noise.normal("dense gram", (size, size)), gram)
     symmetric = (w + namespace(gram).moveaxis(w, -1, -2)) / 2.0
-    return gram + lift(sigma, gram, 2) * symmetric
+    return gram + per_run(sigma, gram, 2) * symmetric
 
 
 def block_diagonal(blocks: Array, n_actions: int) -> Array:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.arrays.backend import as_like, lift
+from discreet.arrays.backend import as_like, per_run
 from discreet.oracles.mechanisms.exact_sums import attainable_norm
 from discreet.oracles.mechanisms.legal_rows import fitted_rows
 from discreet.oracles.mechanisms.newton import minimise, ridge_like
@@ -39,7 +39,7 @@ def perturbed_minimum(
     """
     rows = fitted_rows(batch, problem.feedback, problem.losses, exact=exact)
     features, weights, labels, grid = rows
-    tilt = as_like(tilt, features) * lift(scale, features)
+    tilt = as_like(tilt, features) * per_run(scale, features)
     # The actions share half of the tolerance; the other half covers rounding.
     each = 0.5 * float(np.min(tolerance)) / math.sqrt(problem.n_actions)
     return minimise(features, weights, labels, ridge_like(ridge, features), tilt, each, grid)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from discreet.arrays.backend import as_like, at_least, at_most, lift, namespace
+from discreet.arrays.backend import as_like, at_least, at_most, per_run, namespace
 from discreet.arrays.linear_algebra import identity, raised_eigenvalues, solve_along
 from discreet.oracles.contract import Calibrated
 from discreet.oracles.mechanisms.gaussian_scales import structured_scales
@@ -158,11 +158,11 @@ class PooledStatistics(Calibrated["PooledRidge"]):
         pool, weights, following = found.pool, found.weights, None
         if pool.matrix is not None:
             # Linear in plain features: θ_a = Mᵀ θ'_a / c, with the length c that rows have.
-            weights = weights @ pool.matrix / lift(found.length, weights)
+            weights = weights @ pool.matrix / per_run(found.length, weights)
             if found.cautious is not None and MODE:
-                lam = lift(found.signal[..., 0], weights)
+                lam = per_run(found.signal[..., 0], weights)
                 if KM:
-                    lam = 1 - (1 - lam) * lift(at_most((abs(pool.offset) / KM) ** 2, 1.0), weights)
+                    lam = 1 - (1 - lam) * per_run(at_most((abs(pool.offset) / KM) ** 2, 1.0), weights)
                 weights = lam * weights + (1 - lam) * found.cautious
             following = pool.following(found.share)
         middle = centre(self.problem.losses, self.problem.n_actions)
@@ -173,22 +173,22 @@ class PooledStatistics(Calibrated["PooledRidge"]):
         oracle = self.oracle
         pool = pooled(statistics, oracle.clear, self.problem.half_life)
         numbers = (oracle.floor, pool.noise, oracle.ridge, pool.records)
-        floor, noise, ridge, records = (lift(each, pool.gram, 0) for each in numbers)
+        floor, noise, ridge, records = (per_run(each, pool.gram, 0) for each in numbers)
         floor = floor * noise + ridge * records
-        values, axes = raised_eigenvalues(pool.gram, lift(floor, pool.gram, 1))
+        values, axes = raised_eigenvalues(pool.gram, per_run(floor, pool.gram, 1))
         weights = solve_along(values, axes, pool.response)
         if pool.matrix is None:
             return Solution(pool, values, axes, weights)
         bounds = self.row_bounds(statistics[-1].records, statistics[:-1])
-        low, high = (lift(each, pool.gram, 0) for each in bounds)
+        low, high = (per_run(each, pool.gram, 0) for each in bounds)
         length = at_most(at_least(pool.typical_length(), low), high)
         if pool.told is None or self.problem.joint:
             return Solution(pool, values, axes, weights, length)
         noise0 = pool.slope_noise(values, axes, weights, length).mean(-1) * (1 - 1 / weights.shape[-2])
-        signal = pool.signal(weights / lift(length, weights), noise0)
+        signal = pool.signal(weights / per_run(length, weights), noise0)
         unclear = 1.0 - signal[..., 0]
         least = floor + UNCLEAR_FLOOR * unclear * noise
-        values = at_least(values, lift(least, values, 2))
+        values = at_least(values, per_run(least, values, 2))
         weights = solve_along(values, axes, pool.response)
         share = unclear * constant_share(pool.offset)
         cautious = None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from discreet.arrays.backend import as_like, lift
+from discreet.arrays.backend import as_like, per_run
 from discreet.errors import InvalidInput
 from discreet.oracles.contract import Calibrated
 from discreet.oracles.mechanisms.legal_rows import GRID
@@ -85,7 +85,7 @@ class StructuredLogistic(Calibrated["Logistic"]):
         tilt = draw("objective blocks", shape)
         theta = perturbed_minimum(batch, problem, tilt, scale, ridge, tolerance, exact=noise.exact)
         output = as_like(self._output_noise(noise, *shape), theta)
-        theta = theta + lift(self._output_scale(ridge, tolerance), theta) * output
+        theta = theta + per_run(self._output_scale(ridge, tolerance), theta) * output
         return Fit(Predictor(theta, "logistic"), self._gram(batch, noise))
 
     def _ridge_and_scale(self, records: int) -> tuple[Any, Any]:

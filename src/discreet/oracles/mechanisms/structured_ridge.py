@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
-from discreet.arrays.backend import as_like, lift, namespace
+from discreet.arrays.backend import as_like, namespace, per_run
 from discreet.arrays.linear_algebra import identity, solve_repaired
 from discreet.oracles.contract import Calibrated
 from discreet.oracles.mechanisms.gaussian_scales import structured_scales
@@ -56,8 +56,8 @@ class StructuredRidge(Calibrated["Ridge"]):
         expected = self.gram * math.sqrt(2 * p)
         shift = batch.records * self.oracle.ridge + self.oracle.noise_ridge * expected
         step = expected + 1e-12 * batch.records  # positive also without noise
-        shifted = gram + lift(shift, gram, 3) * identity(p, gram)
-        weights = solve_repaired(shifted, response, lift(step, gram, 1))
+        shifted = gram + per_run(shift, gram, 3) * identity(p, gram)
+        weights = solve_repaired(shifted, response, per_run(step, gram, 1))
         weights = uncentred(weights, centre(self.problem.losses, batch.n_actions))
         like = batch.features[..., :0, :]  # its type, and no row
         kept = Gram(as_like(gram, like), False, step) if self.problem.radii else None
