@@ -33,13 +33,20 @@ LEAST = 2.0**-32
 """No variance is believed below this share of a row's: directions without any stay bounded."""
 
 
-RC, RE = 0.25, 1.0
-RM, PN, KE, KN, KS, ES, EC, CN = 0.0, 0.3, 1.0, 3.0, 1.0, 5.0, 0.3, 0.0
 CLEAR_SPREAD = 0.06
 """A spread of predicted losses between actions from which on contexts count as clear, and twice
 this is fully clear. [docs/results/rewards.md]"""
+RARE_REWARD = 0.25
+"""Mean rewards below this share of 1/A are rare: contexts are not clear, whatever the spread."""
+CAUTIOUS_OFFSET = 0.3
+"""From this offset of losses on, predictions start from the means of actions."""
+DOUBT = 5.0
+"""Standard errors by which the variance of slopes between actions may be larger than measured."""
+SLOPE_ERROR = 0.3
+"""Share of the variance of slopes that counts in the error of an action."""
 LEAST_VARIANCE = 1e-12
 """No variance of losses is believed below this."""
+_TINY = 1e-300
 
 
 @dataclass(frozen=True)
@@ -48,8 +55,8 @@ class Pool:
 
     ``noise`` (...) is the expected operator norm of the noise in the Gram, ``records`` Σ_i w_i·n_i
     over slots, ``heard`` the same over losses observed: the noisy count, at least three standard
-    deviations of its noise, and at most ``records``. ``told`` (..., 3) are the pooled sums of
-    losses, counts and squares, with noise of variance ``told_variance``.
+    deviations of its noise, and at most ``records``. ``told`` (..., 2 + 2A) are the pooled count,
+    squares, and half sums and half counts of each action, with noise of ``told_variance``.
     """
 
     gram: Array
@@ -96,30 +103,14 @@ class Pool:
         first = (self.inverse[..., :1, :] @ axes)[..., 0, :]
         return (0.5 * self.heard / (first * first * raised).sum(-1)) ** 0.5
 
-    @property
+    @cached_property
     def offset(self) -> Array:
         """Mean loss less ½ (...)."""
         return at_most(at_least(2.0 * self.told[..., 2::2].sum(-1) / self.heard, -0.5), 0.5)
 
     @cached_property
-    def sums_error(self) -> Array:
-        """Standard deviation of the noise of an action's sum or count (...)."""
-        return 2.0 * self.told_variance**0.5
-
-    @cached_property
-    def counts(self) -> Array:
-        """Noisy counts of each action (..., A), not negative."""
-        return at_least(2.0 * self.told[..., 3::2], 0.0)
-
-    @cached_property
-    def action_means(self) -> Array:
-        """Mean losses less ½ of each action (..., A), drawn toward the mean where counts are noise."""
-        m = self.offset[..., None]
-        above = 2.0 * self.told[..., 2::2] - m * self.counts
-        return at_most(at_least(m + above / (self.counts + KN * self.sums_error[..., None] + KS), -0.5), 0.5)
-
-    @cached_property
     def variance_of_losses(self) -> Array:
+        """Variance of losses (...): at most ¼ − m² with the offset m, within the noise."""
         xp, error = namespace(self.offset), self.told_variance**0.5 / self.heard
         bound = 0.25 - at_least(abs(self.offset) - 2.0 * error, 0.0) ** 2
         variance = 0.5 * self.told[..., 1] / self.heard - self.offset**2
@@ -127,95 +118,105 @@ class Pool:
         return at_least(xp.where(variance < bound, variance, bound), LEAST_VARIANCE)
 
     @cached_property
-    def _plain_spread(self):
-        raised, ax = self._spread
-        half = self.inverse @ ax
-        return (half * raised[..., None, :]) @ half.mT
+    def sum_noise(self) -> Array:
+        """Standard deviation of the noise in the sum or the count of one action (..., 1)."""
+        return 2.0 * (self.told_variance**0.5)[..., None]
 
-    def _covariance(self, length):
-        """Of b, columns alone (..., p−1, p−1) and its form in pool coordinates."""
-        T = self._plain_spread
-        n0 = T[..., :1, :1]
-        cov = 0.5 * (T[..., 1:, 1:] / n0 - (T[..., 1:, :1] / n0) * (T[..., :1, 1:] / n0))
-        M = self.matrix / per_run(length, self.matrix)
-        return cov, M[..., :, 1:] @ cov @ M[..., :, 1:].mT
+    @cached_property
+    def counts(self) -> Array:
+        """Noisy numbers of losses observed of each action (..., A), at least 0."""
+        return at_least(2.0 * self.told[..., 3::2], 0.0)
 
-    def slope_noise(self, values, axes, weights, length):
-        """(..., A): expected variance over contexts of a prediction's contextual part, from noise."""
-        _, K = self._covariance(length)
-        var = self.noise**2 / (2 * self.gram.shape[-1])
-        g = 0.25 + (weights**2).sum(-1).mean(-1) / 2
-        along = (axes * (K[..., None, :, :] @ axes)).sum(-2)
-        vi = per_run(var * g, values, 2) / values**2 + per_run(self.variance_of_losses / at_least(self.typical_length(), 1.0) ** 2, values, 2) / values
-        return (vi * along).sum(-1)
+    @cached_property
+    def action_means(self) -> Array:
+        """Mean losses less ½ of the actions (..., A).
 
-    def cautious(self, values, axes, weights, length):
-        """Plain weights (..., A, p) around action means, their error, and the share of slopes."""
-        xp = namespace(weights)
-        M = self.matrix / per_run(length, self.matrix)
-        plain = weights @ M  # (..., A, p)
-        slopes = plain[..., 1:]
-        inv = self.inverse
-        T = self._plain_spread
-        P = inv[..., None, :, :] @ self.gram @ inv[..., None, :, :].mT  # (..., A, p, p)
-        n0 = T[..., :1, :1]
-        cov, _ = self._covariance(length)
-        A, d = slopes.shape[-2:]
-        noise_a = self.slope_noise(values, axes, weights, length) + 1e-300
-        wa = 1.0 / noise_a
-        share = (wa / wa.sum(-1)[..., None])[..., None]
-        mean = (share * slopes).sum(-2)[..., None, :]
-        dev = slopes - mean
-        obs = ((dev @ cov) * dev).sum(-1)
-        # each: obs_a ~ sig + noise_a; weights 1/noise_a^2
-        excess = ((obs / noise_a - 1.0) * wa).sum(-1)  # sum (obs-noise)/noise^2
-        total = (wa**2).sum(-1)
-        est = excess / total
-        err = (2.0 / d / total) ** 0.5 * ES
-        sig = 0.5 * (est + (est**2 + err**2) ** 0.5)  # smooth positive part
-        rho = sig[..., None] / (sig[..., None] + noise_a)
-        slopes = mean + rho[..., None] * dev
-        err = self.sums_error[..., None, None]
-        h = (KN * err) / self.heard[..., None, None] + 0.0 * P[..., :, 0, :1]
-        cbar = (P[..., 0, 1:] + h * T[..., None, 0, 1:]) / at_least(P[..., 0, :1] + h * n0, 1e-12 * n0 + 0 * h)
-        count = self.counts + KE * self.sums_error[..., None] + 1.0
-        tau2 = self.variance_of_losses
-        samp = tau2[..., None] / count
-        priv = self.sums_error[..., None] ** 2 * (1 + self.offset[..., None] ** 2) / count**2
-        mu = self.action_means
-        if RM:
-            noise_m = samp + priv
-            wm = 1.0 / noise_m
-            centre = ((wm * mu).sum(-1) / wm.sum(-1))[..., None]
-            est = ((((mu - centre) ** 2 / noise_m) - (1 - 1 / A)) * wm).sum(-1) / (wm**2).sum(-1)
-            err = (2.0 / (wm**2).sum(-1)) ** 0.5 * RM
-            sigm = 0.5 * (est + (est**2 + err**2) ** 0.5)
-            mu = centre + (mu - centre) * sigm[..., None] / (sigm[..., None] + noise_m)
-        base = mu - (slopes * cbar).sum(-1) * 0.5**0.5
-        out = xp.concat([2.0**0.5 * base[..., None], slopes], axis=-1)
-        own = samp + PN * priv + EC * rho * noise_a
-        e2 = own.mean(-1)
-        return out, e2**0.5, rho.mean(-1), own**0.5
+        An action whose count is not far above its noise is drawn toward the mean of all.
+        """
+        mean = self.offset[..., None]
+        above = 2.0 * self.told[..., 2::2] - mean * self.counts
+        means = mean + above / (self.counts + ENOUGH * self.sum_noise + 1.0)
+        return at_most(at_least(means, -0.5), 0.5)
 
-    def signal(self, weights: Array, noise: Any = 0.0) -> Array:
-        """(..., 2): how clear contexts are, from 0 to 1, and the standard deviation of losses.
+    def clear(self, weights: Array) -> Array:
+        """How clear contexts are (...), from 0 to 1.
 
         ``weights`` (..., A, p) predict losses in the coordinates of the pool. Contexts are clear
-        where predictions differ between actions by 0.16 and more, and unclear below 0.08.
+        where predictions differ between actions by 0.12 and more, and unclear below 0.06. They are
+        unclear, too, where the mean reward is less than 1/(4A): people for whom one of A actions is
+        right have a mean reward of 1/A under a uniform draw.
         """
         raised, axes = self._spread
+        actions = weights.shape[-2]
         apart = weights - weights.mean(-2, keepdims=True)
         along = (apart @ axes) ** 2 * (raised / per_run(self.heard, raised, 1))[..., None, :]
-        spread = along.sum((-2, -1)) / weights.shape[-2]
-        spread = at_least(spread - CN * noise, 0.0)
-        clear = at_most(at_least(spread**0.5 / CLEAR_SPREAD - 1.0, 0.0), 1.0)
-        if RC:
-            A = weights.shape[-2]
-            error = RE * (A * self.told_variance) ** 0.5 * 2.0 / self.heard
-            reward = 0.5 - self.offset + error
-            clear = clear * at_most(at_least(A * reward / RC - 1.0, 0.0), 1.0)
-        xp = namespace(clear)
-        return xp.stack(xp.broadcast_arrays(clear, self.variance_of_losses**0.5), axis=-1)
+        spread = (along.sum((-2, -1)) / actions) ** 0.5
+        error = 2.0 * (actions * self.told_variance) ** 0.5 / self.heard
+        reward = 0.5 - self.offset + error
+        return _ramp(spread / CLEAR_SPREAD) * _ramp(actions * reward / RARE_REWARD)
+
+    def cautious(
+        self, values: Array, axes: Array, weights: Array, length: Array
+    ) -> tuple[Array, Array]:
+        """Weights in plain coordinates that start from action means, and errors (..., A).
+
+        Slopes of the actions are drawn toward their mean, each as far as its noise asks for, and
+        the constant is such that the mean prediction over the records of an action is its mean
+        loss. ``values`` and ``axes`` are those with which ``weights`` were solved.
+        [docs/privacy/ridge.md, "Predictions around action means"]
+        """
+        scaled = self.matrix / per_run(length, self.matrix)
+        slopes = (weights @ scaled)[..., 1:]
+        total, half = self._plain_spread
+        constant = total[..., :1, :1]
+        centre = total[..., :1, 1:] / constant
+        # Of the columns of b, in plain coordinates, and as a form in those of the pool.
+        covariance = 0.5 * (total[..., 1:, 1:] / constant - centre.mT * centre)
+        form = scaled[..., 1:] @ covariance @ scaled[..., 1:].mT
+        noise = self._slope_noise(values, axes, weights, form)
+        precision = 1.0 / noise
+        mean = (precision[..., None] * slopes).sum(-2) / precision.sum(-1)[..., None]
+        apart = slopes - mean[..., None, :]
+        measured = ((apart @ covariance) * apart).sum(-1)
+        sharpness = (precision * precision).sum(-1)
+        excess = ((measured * precision - 1.0) * precision).sum(-1) / sharpness
+        doubt = DOUBT * (2.0 / slopes.shape[-1] / sharpness) ** 0.5
+        signal = 0.5 * (excess + (excess * excess + doubt * doubt) ** 0.5)[..., None]
+        kept = signal / (signal + noise)
+        slopes = mean[..., None, :] + kept[..., None] * apart
+        # Mean contexts of the records of each action, drawn toward the mean of all.
+        first = (self.inverse[..., None, :1, :] @ self.gram @ half)[..., 0, :]
+        drawn = ENOUGH * self.sum_noise / self.heard[..., None]
+        at_all = constant[..., 0] * drawn
+        contexts = (first[..., 1:] + at_all[..., None] * centre) / at_least(
+            first[..., :1] + at_all[..., None], _TINY
+        )
+        contexts = at_most(at_least(contexts, -1.0), 1.0)
+        start = self.action_means - (slopes * contexts).sum(-1) * 0.5**0.5
+        made = namespace(weights).concat([2.0**0.5 * start[..., None], slopes], axis=-1)
+        count = self.counts + self.sum_noise + 1.0
+        squares = self.variance_of_losses[..., None] / count
+        squares = squares + self.sum_noise**2 * (1.0 + self.offset[..., None] ** 2) / count**2
+        return made, (squares + SLOPE_ERROR * kept * noise) ** 0.5
+
+    def _slope_noise(self, values: Array, axes: Array, weights: Array, form: Array) -> Array:
+        """Variance over contexts that noise alone gives to the predictions of an action (..., A).
+
+        Of responses and of the Gram times the weights, by the privacy noise; and of the losses.
+        """
+        private = self.noise**2 / (2 * self.gram.shape[-1])
+        private = private * (0.25 + 0.5 * (weights * weights).sum(-1).mean(-1))
+        losses = self.variance_of_losses / at_least(self.typical_length(), 1.0) ** 2
+        along = (axes * (form[..., None, :, :] @ axes)).sum(-2)
+        each = per_run(private, values, 2) / values**2 + per_run(losses, values, 2) / values
+        return at_least((each * along).sum(-1), LEAST_VARIANCE**2)
+
+    @cached_property
+    def _plain_spread(self) -> tuple[Array, Array]:
+        """T₊ in plain coordinates, M⁻¹ T₊ M⁻ᵀ, and M⁻ᵀ for each action."""
+        raised, axes = self._spread
+        half = self.inverse @ axes
+        return (half * raised[..., None, :]) @ half.mT, self.inverse.mT[..., None, :, :]
 
     @cached_property
     def _spread(self) -> tuple[Array, Array]:
@@ -227,6 +228,11 @@ class Pool:
         return raised_eigenvalues(
             self.gram.sum(-3) + per_run(least, self.matrix) * (self.matrix @ self.matrix.mT), floor
         )
+
+
+def _ramp(ratio: Array) -> Array:
+    """Return 0 up to a ratio of 1, 1 from 2 on, and a straight line in between."""
+    return at_most(at_least(ratio - 1.0, 0.0), 1.0)
 
 
 def constant_share(offset: Array) -> Array:
@@ -275,7 +281,12 @@ def pooled(statistics: Sequence[Statistics], clear: Any, half_life: int | None =
         records, variance = records + weight * each.records, variance + weight**2 * noise
         heard = heard + weight * each.heard
         if each.told is not None:
-            told = told + per_run(weight, each.told, 1) * each.told
+            one_told = (
+                padded(each.told, newest.told.shape, (-1,))
+                if newest.told is not None
+                else each.told
+            )
+            told = told + per_run(weight, each.told, 1) * one_told
             told_variance = told_variance + weight**2 * own
     noise = (2 * p * variance) ** 0.5
     if newest.told is None:
@@ -295,11 +306,3 @@ def publishable(matrix: Array) -> np.ndarray[Any, Any]:
     """
     unit = matrix_bits(matrix.shape[-1]) - math.frexp(float(np.abs(matrix).max()))[1]
     return np.asarray(np.ldexp(np.trunc(np.ldexp(matrix, unit)), -unit))
-
-
-import os as _os
-
-for _each in filter(None, _os.environ.get("KNOBS", "").split(",")):
-    _name, _, _value = _each.partition("=")
-    if _name in globals():
-        globals()[_name] = float(_value)

@@ -48,8 +48,9 @@ NORMALISED: Bounds = (0.0, math.inf)
 class Moments:
     """gram (..., A or 1, p, p) and response (..., A, p), each in multiples of its unit.
 
-    ``told`` (..., 3), in multiples of the Gram's unit, is ½·Σ(y − ½), the number of losses
-    observed and 2·Σ(y − ½)²: stretched rows do not determine them.
+    ``told`` (..., 2 + 2A), in multiples of the Gram's unit, is the number of losses observed,
+    2·Σ(y − ½)², and for each action ½·Σ(y − ½) and half its number of losses: stretched rows do
+    not determine them.
     """
 
     gram: Array

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.arrays.backend import as_like, per_run, namespace
+from discreet.arrays.backend import as_like, namespace, per_run
 from discreet.arrays.linear_algebra import identity, triangle, unpack
 from discreet.oracles.mechanisms.moments import (
     NORMALISED,

@@ -8,11 +8,17 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from discreet.arrays.backend import as_like, at_least, at_most, per_run, namespace
+from discreet.arrays.backend import as_like, at_least, at_most, namespace, per_run
 from discreet.arrays.linear_algebra import identity, raised_eigenvalues, solve_along
 from discreet.oracles.contract import Calibrated
 from discreet.oracles.mechanisms.gaussian_scales import structured_scales
-from discreet.oracles.mechanisms.geometry import Pool, constant_share, pooled, publishable
+from discreet.oracles.mechanisms.geometry import (
+    CAUTIOUS_OFFSET,
+    Pool,
+    constant_share,
+    pooled,
+    publishable,
+)
 from discreet.oracles.mechanisms.moments import NORMALISED, Bounds
 from discreet.oracles.mechanisms.perturb import noisy_statistics
 from discreet.oracles.mechanisms.structured_ridge import uncentred
@@ -57,9 +63,6 @@ class Solution(NamedTuple):
     signal: Array | None = None
     share: Array | None = None
     cautious: Array | None = None
-
-
-MODE, KM = 1, 0.3
 
 
 @dataclass(frozen=True)
@@ -159,11 +162,10 @@ class PooledStatistics(Calibrated["PooledRidge"]):
         if pool.matrix is not None:
             # Linear in plain features: θ_a = Mᵀ θ'_a / c, with the length c that rows have.
             weights = weights @ pool.matrix / per_run(found.length, weights)
-            if found.cautious is not None and MODE:
-                lam = per_run(found.signal[..., 0], weights)
-                if KM:
-                    lam = 1 - (1 - lam) * per_run(at_most((abs(pool.offset) / KM) ** 2, 1.0), weights)
-                weights = lam * weights + (1 - lam) * found.cautious
+            if found.cautious is not None and found.signal is not None:
+                away = at_most((abs(pool.offset) / CAUTIOUS_OFFSET) ** 2, 1.0)
+                part = per_run((1.0 - found.signal[..., 0]) * away, weights)
+                weights = (1.0 - part) * weights + part * found.cautious
             following = pool.following(found.share)
         middle = centre(self.problem.losses, self.problem.n_actions)
         return Conclusion(uncentred(weights, middle), following, found.signal)
@@ -184,18 +186,14 @@ class PooledStatistics(Calibrated["PooledRidge"]):
         length = at_most(at_least(pool.typical_length(), low), high)
         if pool.told is None or self.problem.joint:
             return Solution(pool, values, axes, weights, length)
-        noise0 = pool.slope_noise(values, axes, weights, length).mean(-1) * (1 - 1 / weights.shape[-2])
-        signal = pool.signal(weights / per_run(length, weights), noise0)
-        unclear = 1.0 - signal[..., 0]
+        clear = pool.clear(weights / per_run(length, weights))
+        unclear = 1.0 - clear
         least = floor + UNCLEAR_FLOOR * unclear * noise
         values = at_least(values, per_run(least, values, 2))
         weights = solve_along(values, axes, pool.response)
         share = unclear * constant_share(pool.offset)
-        cautious = None
-        if MODE:
-            cautious, e, rho, own = pool.cautious(values, axes, weights, length)
-            xp = namespace(signal)
-            signal = xp.concat([xp.stack(xp.broadcast_arrays(signal[..., 0], e, rho), axis=-1), own], axis=-1)
+        cautious, errors = pool.cautious(values, axes, weights, length)
+        signal = namespace(clear).concat([clear[..., None], errors], axis=-1)
         return Solution(pool, values, axes, weights, length, signal, share, cautious)
 
     def misfit(self, statistics: Statistics, blocks: int | None = None) -> str | None:
@@ -212,8 +210,8 @@ class PooledStatistics(Calibrated["PooledRidge"]):
             "response": (actions, p),
             "matrix": square,
             "following": square,
-            "told": (3,) if self.stretched and bandit else None,
-            "signal": (2,) if self.stretched and bandit and not problem.joint else None,
+            "told": (2 + 2 * actions,) if self.stretched and bandit else None,
+            "signal": (1 + actions,) if self.stretched and bandit and not problem.joint else None,
         }
         different = (
             name
@@ -230,11 +228,3 @@ class PooledStatistics(Calibrated["PooledRidge"]):
             return earlier[-1].following
         xp = namespace(features)
         return identity(features.shape[-1], xp.astype(features[..., :1, :1], xp.float64))
-
-
-import os as _os
-
-for _each in filter(None, _os.environ.get("KNOBS", "").split(",")):
-    _name, _, _value = _each.partition("=")
-    if _name in globals():
-        globals()[_name] = float(_value)
