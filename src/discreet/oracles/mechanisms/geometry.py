@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from discreet.arrays.backend import as_like, at_least, at_most, namespace, padded, per_run
-from discreet.arrays.linear_algebra import raised_eigenvalues
+from discreet.arrays.linear_algebra import identity, raised_eigenvalues
 from discreet.oracles.mechanisms.legal_rows import matrix_bits
 from discreet.releases.forgetting import remembered
 from discreet.releases.statistics import Statistics
@@ -38,8 +38,6 @@ CLEAR_SPREAD = 0.06
 this is fully clear. [docs/results/rewards.md]"""
 RARE_REWARD = 0.25
 """Mean rewards below this share of 1/A are rare: contexts are not clear, whatever the spread."""
-CAUTIOUS_OFFSET = 0.3
-"""From this offset of losses on, predictions start from the means of actions."""
 DOUBT = 5.0
 """Standard errors by which the variance of slopes between actions may be larger than measured."""
 SLOPE_ERROR = 0.3
@@ -208,26 +206,35 @@ class Pool:
         private = private * (0.25 + 0.5 * (weights * weights).sum(-1).mean(-1))
         losses = self.variance_of_losses / at_least(self.typical_length(), 1.0) ** 2
         along = (axes * (form[..., None, :, :] @ axes)).sum(-2)
+        values = at_least(values, 1.0 / values.shape[-1])  # one row, as in ``_spread``
         each = per_run(private, values, 2) / values**2 + per_run(losses, values, 2) / values
         return at_least((each * along).sum(-1), LEAST_VARIANCE**2)
 
     @cached_property
     def _plain_spread(self) -> tuple[Array, Array]:
-        """T₊ in plain coordinates, M⁻¹ T₊ M⁻ᵀ, and M⁻ᵀ for each action."""
+        """M⁻¹ T₊ M⁻ᵀ without its floor in plain coordinates, and M⁻ᵀ for each action."""
         raised, axes = self._spread
         half = self.inverse @ axes
-        return (half * raised[..., None, :]) @ half.mT, self.inverse.mT[..., None, :, :]
+        total = (half * raised[..., None, :]) @ half.mT
+        total = total - per_run(self._least, total) * identity(total.shape[-1], total)
+        return total, self.inverse.mT[..., None, :, :]
 
     @cached_property
     def _spread(self) -> tuple[Array, Array]:
         """T₊ as eigenvalues and axes: how rows are spread, whatever their action."""
-        # One row, spread evenly, is what is known of a direction that no row has shown.
-        floor = FLOOR * self.gram.shape[-3] ** 0.5 * self.noise + 1.0 / self.gram.shape[-1]
-        # In plain coordinates: a multiple of the identity, relative to the longest direction.
-        least = LEAST * (self.records + floor) * (self.inverse * self.inverse).sum((-2, -1))
-        return raised_eigenvalues(
-            self.gram.sum(-3) + per_run(least, self.matrix) * (self.matrix @ self.matrix.mT), floor
-        )
+        least = per_run(self._least, self.matrix) * (self.matrix @ self.matrix.mT)
+        return raised_eigenvalues(self.gram.sum(-3) + least, self._floor)
+
+    @property
+    def _floor(self) -> Any:
+        """One row, spread evenly, is what is known of a direction that no row has shown."""
+        return FLOOR * self.gram.shape[-3] ** 0.5 * self.noise + 1.0 / self.gram.shape[-1]
+
+    @property
+    def _least(self) -> Array:
+        """In plain coordinates, a multiple of the identity, relative to the longest direction."""
+        squares = (self.inverse * self.inverse).sum((-2, -1))
+        return LEAST * (self.records + self._floor) * squares
 
 
 def _ramp(ratio: Array) -> Array:

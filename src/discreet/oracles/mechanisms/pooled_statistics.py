@@ -13,7 +13,6 @@ from discreet.arrays.linear_algebra import identity, raised_eigenvalues, solve_a
 from discreet.oracles.contract import Calibrated
 from discreet.oracles.mechanisms.gaussian_scales import structured_scales
 from discreet.oracles.mechanisms.geometry import (
-    CAUTIOUS_OFFSET,
     Pool,
     constant_share,
     pooled,
@@ -163,9 +162,8 @@ class PooledStatistics(Calibrated["PooledRidge"]):
             # Linear in plain features: θ_a = Mᵀ θ'_a / c, with the length c that rows have.
             weights = weights @ pool.matrix / per_run(found.length, weights)
             if found.cautious is not None and found.signal is not None:
-                away = at_most((abs(pool.offset) / CAUTIOUS_OFFSET) ** 2, 1.0)
-                part = per_run((1.0 - found.signal[..., 0]) * away, weights)
-                weights = (1.0 - part) * weights + part * found.cautious
+                clear = per_run(found.signal[..., 0], weights)
+                weights = clear * weights + (1.0 - clear) * found.cautious
             following = pool.following(found.share)
         middle = centre(self.problem.losses, self.problem.n_actions)
         return Conclusion(uncentred(weights, middle), following, found.signal)
