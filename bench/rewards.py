@@ -1,9 +1,9 @@
 """Share of the attainable gain on clicks and spend: simulated worlds whose truth is known.
 
     python bench/rewards.py [--worlds NAME …] [--rounds 5000 20000 …] [--recipes default SquareCB …]
-                            [--epsilon 1 2 4 8 inf] [--half develop|confirm|both] [--seeds 4] [--vw]
-                            [--device numpy|cuda] [--jobs 2] [--scores FILE.csv] [--figure FILE.png]
-                            [--quick]
+                            [--epsilon 1 2 4 8 inf] [--half develop|confirm|both] [--seeds 4]
+                            [--vw] [--thompson] [--device numpy|cuda] [--jobs 2]
+                            [--scores FILE.csv] [--figure FILE.png] [--quick]
 
 A ``World`` and a seed give contexts, and expected and realised losses of all actions. Plans learn
 from realised losses and are scored by expected ones: (policy − uniform)/(oracle − uniform) over the
@@ -16,6 +16,8 @@ Runs are stacked and played by ``discreet.simulate.played_batches.play``. Missin
 visits beyond what a plan with unit="user" counts, are void slots, as in a ``Learner``. Worlds with
 late answers are played by a ``Learner`` on the CPU, as in bench/late_losses.py. ``--vw`` adds
 Vowpal Wabbit's SquareCB, which is not private (extra ``bench``). Both play at most 20,000 rounds.
+``--thompson`` adds Thompson sampling without privacy and without contexts: how close one can come
+to the best fixed action, which is known in hindsight only.
 
 Behind ± is the standard error over seeds. The end of the report lists cells of the first recipe
 that fall with n, and cells below the best fixed action. Noise is seeded: it protects nobody. Scores
@@ -63,7 +65,7 @@ FEW_ROUNDS = 20_000
 """The most rounds of a Learner with late answers, and of Vowpal Wabbit."""
 CALL = 50
 """Decisions in a call of a Learner."""
-VOWPAL = "VW SquareCB"
+VOWPAL, THOMPSON = "VW SquareCB", "Thompson sampling"
 
 
 @dataclass(frozen=True)
@@ -239,8 +241,9 @@ def jobs_of(world: World, options: argparse.Namespace) -> list[Job]:
         plan = replace(RECIPES[name](world.n_actions, features, budget, n), **unit)
         found.setdefault((name, epsilon, plan), []).append(n)
     few = [n for n in rounds if n <= FEW_ROUNDS]
-    vowpal = [Job(VOWPAL, math.inf, None, few)] if options.vw and few else []
-    return [Job(*key, ns) for key, ns in found.items()] + vowpal
+    peers = [Job(VOWPAL, math.inf, None, few)] if options.vw and few else []
+    peers += [Job(THOMPSON, math.inf, None, rounds)] if options.thompson and rounds else []
+    return [Job(*key, ns) for key, ns in found.items()] + peers
 
 
 Gained = Iterator[tuple[Job, int, int, float]]
@@ -252,7 +255,8 @@ def play_world(world: World, seeds: Sequence[int], jobs: list[Job], where: Machi
     rows = [drawn(world, seed, max(max(job.rounds) for job in jobs)) for seed in seeds]
     ours, found = [job for job in jobs if job.plan], []
     stacks = _late(world, seeds, rows, ours) if world.late else _in_stacks(seeds, rows, ours, where)
-    peers = (each for job in jobs if not job.plan for each in _vowpal(rows, job))
+    played = {VOWPAL: _vowpal, THOMPSON: _thompson}
+    peers = (each for job in jobs if not job.plan for each in played[job.recipe](rows, job))
     with warnings.catch_warnings(), one_thread(where.device):
         warnings.simplefilter("ignore", Advice)
         for job, s, n, gained in (*stacks, *peers):
@@ -342,6 +346,23 @@ def _vowpal(rows: list[Rows], job: Job) -> Gained:
                 vw.learn(lines)
         vw.finish()
         yield from ((job, s, n, float(np.sum(gained[:n], dtype=float))) for n in job.rounds)
+
+
+def _thompson(rows: list[Rows], job: Job) -> Gained:
+    """Play Thompson sampling with a uniform prior and no contexts, which learns after each call."""
+    for s, data in enumerate(rows):
+        rng, actions = np.random.default_rng(s), data.gains.shape[1]
+        won, lost, gained = np.ones(actions), np.ones(actions), []
+        for first in range(0, max(job.rounds), CALL):
+            part = slice(first, min(first + CALL, max(job.rounds)))
+            chosen = rng.beta(won, lost, (part.stop - first, actions)).argmax(axis=1)
+            picked = np.arange(len(chosen)), chosen
+            gained.append(data.gains[part][picked])
+            losses, answered = data.losses[part][picked], data.answered[part]
+            np.add.at(won, chosen, answered * (1.0 - losses))
+            np.add.at(lost, chosen, answered * losses)
+        total = np.cumsum(np.concatenate(gained), dtype=float)
+        yield from ((job, s, n, float(total[n - 1])) for n in job.rounds)
 
 
 class Scores:
@@ -481,6 +502,7 @@ def main() -> None:
     add("--half", choices=("develop", "confirm", "both"), default="both")
     add("--seeds", type=int, default=4, help="in each half")
     add("--vw", action="store_true", help="Vowpal Wabbit beside it")
+    add("--thompson", action="store_true", help="Thompson sampling without contexts beside it")
     add("--device", choices=("numpy", "cuda"), default="numpy")
     add("--jobs", type=int, default=1)
     add("--scores", type=Path)

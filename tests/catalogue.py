@@ -43,8 +43,8 @@ POLICIES: dict[str, tuple[Any, ...]] = {
     ),
     "AdaptivePO": (
         dc.AdaptivePO(learning_rate=0.1, bonus=0.01),
-        dc.AdaptivePO(learning_rate=1.0, bonus=0.1, scale=0.5),
-        dc.AdaptivePO(learning_rate=0.001, bonus=0.5, scale=64.0),
+        dc.AdaptivePO(learning_rate=1.0, bonus=0.1, scale=0.2),
+        dc.AdaptivePO(learning_rate=0.001, bonus=0.5, scale=4.0),
     ),
     "SquareCB": (
         dc.SquareCB(scale=1.0, exponent=0.25),
@@ -190,15 +190,17 @@ def releases(
     return released
 
 
-def with_signal(rng: np.random.Generator, clear: Any, number: int, records: int) -> Statistics:
+def with_signal(
+    rng: np.random.Generator, clear: Any, number: int, records: int, actions: int = ACTIONS
+) -> Statistics:
     """Statistics with this λ (...) in the signal; the predictor does not follow from them."""
-    deviation = rng.uniform(0.05, 0.5, size=clear.shape)
+    errors = rng.uniform(0.05, 0.5, size=(*clear.shape, actions)) / number
     return Statistics(
-        np.zeros((*clear.shape, ACTIONS, WIDTH, WIDTH)),
-        np.zeros((*clear.shape, ACTIONS, WIDTH)),
+        np.zeros((*clear.shape, actions, WIDTH, WIDTH)),
+        np.zeros((*clear.shape, actions, WIDTH)),
         records,
         1.0,
-        signal=np.stack([clear, deviation / number], axis=-1),
+        signal=np.concatenate([clear[..., None], errors], axis=-1),
     )
 
 

@@ -553,8 +553,8 @@ const POLICIES = {
     return mass.map((each) => each / length);
   },
   AdaptivePO(parameters, released, b) {
-    const { clear, replay, gaps } = adaptive(parameters, released, b);
-    return replay.map((share, a) => clear * share + (1 - clear) * gaps[a]);
+    const { clear, replay, newest } = adaptive(parameters, released, b);
+    return replay.map((share, a) => clear * share + (1 - clear) * newest[a]);
   },
   ReplayBonusPO({ learning_rate, bonus }, released, b) {
     let current = POLICIES.Uniform({}, released);
@@ -574,10 +574,14 @@ const POLICIES = {
 
 /** λ, and the two rules that AdaptivePO chooses between; without a signal λ is 1. */
 function adaptive(parameters, released, b) {
-  const [clear, deviation] = released.signal ?? [1, 1];
-  const gamma = (parameters.scale * Math.sqrt(Math.max(1, released.rounds))) / deviation;
-  const gaps = restOnBest(released.losses(b), (gap) => 1 / (released.actions + gamma * gap));
-  return { clear, replay: POLICIES.ReplayBonusPO(parameters, released, b), gaps };
+  const [clear, ...errors] = released.signal ?? [1];
+  const replay = POLICIES.ReplayBonusPO(parameters, released, b);
+  if (clear === 1) return { clear, replay, newest: replay };
+  const losses = released.losses(b);
+  const least = Math.min(...losses);
+  const error = (place) => parameters.scale * (errors[place] ?? Math.max(...errors));
+  const logits = losses.map((loss, i) => -0.5 * ((loss - least) / error(b.places[i])) ** 2);
+  return { clear, replay, newest: softmax(logits) };
 }
 
 function vanilla({ scale, rollout, error_bound = 1 }, released) {
@@ -693,7 +697,7 @@ export class Billboard {
     if (least) first = Math.min((first - even) / (1 - even), 1 - 2 ** -24);
     if (this.kind === "AdaptivePO" && A > 1) {
       const rules = adaptive(this.parameters, this.released.offering(A), b);
-      return draw(second < rules.clear ? rules.replay : rules.gaps, first);
+      return draw(second < rules.clear ? rules.replay : rules.newest, first);
     }
     if (this.kind !== "VanillaPO" || A === 1) return draw(this.unfloored(b), first);
     const { length, rate } = vanilla(this.parameters, this.released.offering(A));

@@ -90,8 +90,8 @@ def _policy(policy: Any, n_actions: int) -> str:
         return replay
     return (
         "AdaptivePO. Where releases show that actions differ clearly with the context, "
-        f"{replay} Where they differ little, the newest predictor decides alone, by inverse gap "
-        "weighting in units of the standard deviation of losses."
+        f"{replay} Where they differ little, the newest predictor decides alone, mostly by the "
+        "mean outcome of each action: by Maillard sampling, in units of its own standard errors."
     )
 
 

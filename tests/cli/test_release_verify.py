@@ -79,6 +79,13 @@ def sums(number):
     return HISTORY.items[number - 1].statistics
 
 
+def told(number, place, factor):
+    """The sums that were told, with one of them changed."""
+    changed = np.array(sums(number).told)
+    changed[place] *= factor
+    return changed
+
+
 def test_an_honest_file_is_valid_and_lists_what_was_recomputed(verify):
     assert len(HISTORY.items) >= 12
     assert np.linalg.cond(HISTORY.latest.statistics.following) > 1e3
@@ -132,18 +139,27 @@ def test_a_plan_with_users_is_recomputed_too():
     assert recompute(replace(HISTORY, plan=plan)).keys() == {item.number for item in HISTORY.items}
 
 
+LAST = len(HISTORY.items)
+"""Where all sums count: those of few records are kept within bounds that hide a change."""
 FORGERIES = {
     "a weight": (5, {"predictor": predictor(5, 1e-6)}, "predictor"),
     "a weight of the first": (1, {"predictor": predictor(1, 1e-6)}, "predictor"),
     "a link": (5, {"predictor": replace(predictor(5, 0.0), link="identity")}, "predictor"),
     "a Gram": (7, {"gram": nudged(sums(7).gram, 1e-4)}, "predictor"),
     "a response": (7, {"response": nudged(sums(7).response, 1e-4)}, "predictor"),
-    "what was told": (7, {"told": sums(7).told * [1.0, 0.9, 1.0]}, "predictor"),
-    "squares that were told": (7, {"told": sums(7).told * [1.0, 1.0, 1.1]}, "statistics.signal"),
-    "a signal": (5, {"signal": np.abs(sums(5).signal - [1e-6, 0.0])}, "statistics.signal"),
-    "a deviation": (5, {"signal": sums(5).signal * [1.0, 1 - 1e-6]}, "statistics.signal"),
-    "a signal beyond one": (5, {"signal": np.array([1.5, 0.25])}, "statistics.signal"),
-    "a deviation of nothing": (5, {"signal": np.array([0.5, 0.0])}, "statistics.signal"),
+    "a count that was told": (7, {"told": told(7, 0, 0.9)}, "predictor"),
+    "squares that were told": (LAST, {"told": told(LAST, 1, 0.5)}, "statistics.signal"),
+    "losses of an action": (LAST, {"told": told(LAST, 4, 0.5)}, "statistics.signal"),
+    "a count of an action": (LAST, {"told": told(LAST, 5, 1.1)}, "statistics.signal"),
+    "a signal": (5, {"signal": np.abs(sums(5).signal - [1e-6, 0, 0, 0])}, "statistics.signal"),
+    "an error": (5, {"signal": sums(5).signal * [1, 1, 1 - 1e-6, 1]}, "statistics.signal"),
+    "a signal beyond one": (5, {"signal": np.array([1.5, 0.2, 0.2, 0.2])}, "statistics.signal"),
+    "an error of nothing": (5, {"signal": np.array([0.5, 0.2, 0.0, 0.2])}, "statistics.signal"),
+    "an error less than there are actions": (
+        5,
+        {"signal": sums(5).signal[:3]},
+        "statistics.signal",
+    ),
     "no signal": (4, {"signal": None}, "statistics.signal"),
     "a matrix": (6, {"matrix": publishable(nudged(sums(6).matrix, 1e-8))}, "statistics.matrix"),
     "the first matrix": (1, {"matrix": 2.0 * np.eye(7)}, "statistics.matrix"),

@@ -56,8 +56,8 @@ def released(
     """So many releases for a plan, with weights and Grams that are whole multiples of 2⁻²⁰.
 
     ``told`` are their records, where these are not the slots of their batches; ``blocks`` how many
-    actions each has, where some joined. With ``signal`` = (λ, τ) each release has statistics, and
-    the newest that signal; those before have another.
+    actions each has, where some joined. With ``signal`` = (λ, e) each release has statistics, and
+    the newest that λ and errors of actions from e on; those before have others.
     """
     rng = np.random.default_rng(seed)
     p = of.features.p
@@ -75,9 +75,11 @@ def released(
             sums_of = _gram(rng, "block", A, p, records).values
             sums = Statistics(sums_of, _exact(rng, (A, p)), records, 2.5)
             matrices = {name: _exact(rng, (p, p)) for name in ("matrix", "following")}
-            more = {"told": _exact(rng, 3)}
+            more = {"told": _exact(rng, 2 + 2 * A)}
             if signal:
-                more["signal"] = np.array(signal if number == count else (0.5, 0.375))
+                clear, error = signal if number == count else (0.5, 0.375)
+                errors = error * (1.0 + rng.permutation(A) / 4)
+                more["signal"] = np.array([clear, *errors])
             made = replace(made, statistics=replace(sums, **matrices, **more))
         if parts:
             made = replace(made, part_losses=PartLosses(_exact(rng, (2, 2)), 2.5))

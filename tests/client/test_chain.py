@@ -86,14 +86,15 @@ def test_a_chain_for_deciding_says_the_same_and_goes_on(rule):
 
 
 NEWEST = "Contexts have not been shown to help clearly yet: the newest predictor decides"
+HOW = "mostly by the mean outcome of each action, and goes on trying those that may be as good."
 ALL = "Predicted losses differ clearly between actions: the predictors of all releases decide"
 
 
 @pytest.mark.parametrize(
     ("clear", "text"),
     [
-        (0.0, f"{NEWEST}, with more exploration."),
-        (0.25, f"{NEWEST} in 75 % of all cases, with more exploration."),
+        (0.0, f"{NEWEST}, {HOW}"),
+        (0.25, f"{NEWEST} in 75 % of all cases, {HOW}"),
         (0.5, f"{ALL} in 50 % of all cases, with a bonus for rarely tried actions."),
         (1.0, f"{ALL}, with a bonus for rarely tried actions."),
     ],

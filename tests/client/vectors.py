@@ -64,7 +64,7 @@ CASES = {
     "the default, nothing released": (dc.AdaptivePO(), {}, 0),
     "the default, no signal": (dc.AdaptivePO(), {"link": "clip", "pooled": True}, 4),
     "AdaptivePO": (
-        dc.AdaptivePO(learning_rate=0.1, bonus=0.1, scale=1.5),
+        dc.AdaptivePO(learning_rate=0.1, bonus=0.1, scale=2.5),
         {"signal": (0.5, 0.25)},
         5,
     ),

@@ -177,7 +177,8 @@ def test_rows_that_the_matrix_makes_nothing_of_are_void():
         np.testing.assert_array_equal(made.gram, alone.gram)
         np.testing.assert_array_equal(made.response, alone.response)
         if feedback == "bandit":
-            np.testing.assert_array_equal(made.told, [GRID**2 // 4, GRID**2, GRID**2 // 2])
+            halves = [GRID**2 // 4, GRID**2 // 2]
+            np.testing.assert_array_equal(made.told, [GRID**2, GRID**2 // 2, *halves])
         empty = exact_moments(data, feedback, losses, np.zeros((3, 3)))
         assert not empty.gram.any()
         assert not empty.response.any()
@@ -234,9 +235,13 @@ def test_exact_and_floating_sums_agree_within_the_grid(feedback, losses, rows, b
         assert (exact.told is None) == (floating.told is None) == (feedback == "full")
         if feedback == "bandit":
             told = exact.told * exact.gram_unit
-            assert abs(told[0] - floating.told[0]) <= rows * 2.0**-21 + rows * EXACT
-            assert told[1] == floating.told[1] == rows
-            assert abs(told[2] - floating.told[2]) <= rows * 2.0**-19 + rows * EXACT
+            assert told.shape == floating.told.shape == (2 + 2 * ACTIONS,)
+            assert told[0] == floating.told[0] == rows
+            assert abs(told[1] - floating.told[1]) <= rows * 2.0**-19 + rows * EXACT
+            half_sums = np.abs(told[2::2] - floating.told[2::2])
+            assert half_sums.max() <= rows * 2.0**-21 + rows * EXACT
+            np.testing.assert_array_equal(told[3::2], floating.told[3::2])
+            np.testing.assert_array_equal(told[3::2], 0.5 * legal.weights.sum(axis=0))
 
 
 @pytest.mark.parametrize("bounds", [*BOUNDS, (100.0, 300.0)], ids=str)
@@ -247,17 +252,19 @@ def test_floating_sums_are_those_of_a_loop(feedback, losses, bounds):
     matrix = np.random.default_rng(0).normal(size=(WIDTH, WIDTH)) * 10.0 ** np.arange(WIDTH)
     made = floating_moments(data, feedback, middle, matrix, bounds)
     gram, response = np.zeros_like(made.gram), np.zeros_like(made.response)
-    told = np.zeros(3)
+    totals, by_action = np.zeros(2), np.zeros((ACTIONS, 2))
     for b, row_losses, observed in zip(data.features, data.losses, data.observed, strict=True):
         length = np.linalg.norm(matrix @ b)
         v = matrix @ b / max(low, length)
         for action in np.flatnonzero(observed):
             loss = row_losses[action] - middle
             response[action] += loss * min(1.0, high / length) * v
-            told += [loss / 2, 1.0, 2 * loss**2]
+            totals += [1.0, 2 * loss**2]
+            by_action[action] += [loss / 2, 0.5]
             if feedback == "bandit" or action == 0:
                 gram[action] += np.outer(v, v)
     if feedback == "bandit":
+        told = [*totals, *by_action.ravel()]
         np.testing.assert_allclose(made.told, told, rtol=0, atol=60 * EXACT)
     np.testing.assert_allclose(made.gram, gram, rtol=0, atol=60 * EXACT)
     np.testing.assert_allclose(made.response, response, rtol=0, atol=60 * EXACT)
@@ -275,7 +282,7 @@ def test_a_published_matrix_is_published_as_it_is(p):
         if name == "largest":
             continue  # no document holds such numbers
         gram, response = np.zeros((1, p, p)), np.zeros((1, p))
-        told = Statistics(gram, response, 4, 1.0, matrix, matrix.T, np.array([1.0, 3.0, 2.0]))
+        told = Statistics(gram, response, 4, 1.0, matrix, matrix.T, np.array([3.0, 2.0, 1.0, 1.5]))
         read = Statistics.from_json(json.loads(json.dumps(told.to_json())))
         np.testing.assert_array_equal(read.matrix, matrix, err_msg=name)
         np.testing.assert_array_equal(read.following, matrix.T, err_msg=name)

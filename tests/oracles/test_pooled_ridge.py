@@ -58,7 +58,7 @@ def standard_draws(feedback, batches):
     for number in range(1, len(batches) + 1):
         noise = dc.SeededNoise(SEED, number)
         packed = noise.normal("gram", (blocks, WIDTH * (WIDTH + 1) // 2))
-        told = () if feedback == "full" else (noise.normal("told", (3,)),)
+        told = () if feedback == "full" else (noise.normal("told", (2 + 2 * ACTIONS,)),)
         draws.append((packed, noise.normal("response", (ACTIONS, WIDTH)), *told))
     return draws
 
@@ -123,7 +123,11 @@ def check_chain(feedback, losses, numbers, budget, geometry, clicks=False):
         sums = None
         if stretched and feedback == "bandit":
             centred = data.losses[data.observed] - 0.5
-            sums = [sum(centred) / 2, len(centred), 2 * sum(centred**2)] + scales.gram * drawn[2]
+            sums = [len(centred), 2 * sum(centred**2)]
+            for action in range(ACTIONS):
+                heard = data.losses[data.observed[:, action], action] - 0.5
+                sums += [sum(heard) / 2, len(heard) / 2]
+            sums = sums + scales.gram * drawn[2]
         assert_close(told.told, sums)
         assert_close(told.signal, found.signal)
         matrix = found.following
@@ -560,7 +564,7 @@ def test_void_slots_count_in_the_weight():
     one, two = (geometry.pooled([each], 10.0) for each in sums)
     assert (one.records, one.noise) == (two.records, two.noise)
     # What was heard is read off the noisy count, and off nothing else.
-    assert [each.heard for each in sums] == [each.told[1] for each in sums]
+    assert [each.heard for each in sums] == [each.told[0] for each in sums]
 
 
 def test_few_answers_do_not_shrink_a_predictor():

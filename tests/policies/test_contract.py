@@ -82,7 +82,12 @@ def relabel(released, order):
             values = values[np.ix_(coordinates, coordinates)]
         elif len(values) > 1:
             values = values[order]
-        items.append(replace(item, predictor=predictor, gram=replace(item.gram, values=values)))
+        made = item.statistics
+        if made is not None:
+            signal = np.concatenate([made.signal[:1], made.signal[1:][order]])
+            made = replace(made, signal=signal)
+        gram = replace(item.gram, values=values)
+        items.append(replace(item, predictor=predictor, gram=gram, statistics=made))
     return replace(released, items=tuple(items))
 
 
@@ -267,6 +272,7 @@ def released_with(losses, count, clear=(None,)):
         made = None
         if clear[0] is not None:
             made = with_signal(rng, np.array(clear[0]), number, records)
+            made.signal[1:] = made.signal[1]  # the order below is that of equal errors
         released = released.add(Release(number, records, predictor, gram, statistics=made))
     return released, np.eye(len(losses))
 
@@ -281,7 +287,7 @@ def test_extreme_predictions(policy):
         probabilities = policy.probabilities(released, x)
         if not isinstance(policy, dc.SquareCB | dc.FastCB | dc.AdaCB):  # these favour the first
             np.testing.assert_allclose(probabilities[:2], 1 / 3, rtol=0, atol=EXACT)
-        # Radii are equal here, so a smaller prediction never has a smaller probability.
+        # Radii and errors are equal here, so a smaller prediction never has a smaller probability.
         order = np.argsort(EXTREMES, axis=-1, kind="stable")
         steps = np.diff(np.take_along_axis(probabilities, order, axis=-1), axis=-1)
         assert steps.max() <= EXACT

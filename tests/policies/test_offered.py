@@ -6,16 +6,22 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from catalogue import ACTIONS, POLICIES, WIDTH, every_policy, features, releases
+from catalogue import ACTIONS, POLICIES, WIDTH, every_policy, features, releases, signals_for
 from discreet.features.joint import Joint
 from discreet.features.offered import OfferedBlocks, OfferedPairs
 from discreet.policies.floored import Floored
 from discreet.policies.ranking import sampled_order
 from discreet.releases.release import Gram, Predictor, Release
 from discreet.releases.released import Released
+from reference.policy_optimisation import maillard
 from tolerances import EXACT
 
 LINK = {"FastCB": "clip"}
+
+
+def histories(policy):
+    """One history for each signal that the policy may read."""
+    return [history(policy, clear=clear) for clear in signals_for(policy)]
 
 
 def history(policy, **rest):
@@ -29,32 +35,53 @@ def of_two(released, kept):
             item,
             predictor=replace(item.predictor, weights=item.predictor.weights[kept]),
             gram=replace(item.gram, values=item.gram.values[kept]),
+            statistics=item.statistics and with_errors_of(item.statistics, kept),
         )
         for item in released.items
     )
     return replace(released, n_actions=len(kept), items=items)
 
 
+def with_errors_of(statistics, kept):
+    clear, errors = statistics.signal[:1], statistics.signal[1:]
+    return replace(statistics, signal=np.concatenate([clear, errors[kept]]))
+
+
 @pytest.mark.parametrize("policy", every_policy)
 def test_all_blocks_in_their_order_are_plain_features(policy):
-    released, x = history(policy), features(20)
+    x, u = features(20), np.random.default_rng(0).random((20, 2))
     offered = OfferedBlocks(x, np.tile(np.arange(ACTIONS), (20, 1)))
-    np.testing.assert_allclose(
-        policy.probabilities(released, offered), policy.probabilities(released, x), atol=EXACT
-    )
-    u = np.random.default_rng(0).random((20, 2))
-    np.testing.assert_array_equal(
-        policy.sample(released, offered, u), policy.sample(released, x, u)
-    )
+    for released in histories(policy):
+        np.testing.assert_allclose(
+            policy.probabilities(released, offered), policy.probabilities(released, x), atol=EXACT
+        )
+        np.testing.assert_array_equal(
+            policy.sample(released, offered, u), policy.sample(released, x, u)
+        )
 
 
 @pytest.mark.parametrize("policy", every_policy)
 def test_a_subset_is_a_plan_of_these_actions_alone(policy):
-    released, x = history(policy), features(20)
+    x = features(20)
     offered = OfferedBlocks(x, np.tile([2, 0], (20, 1)))
-    alone = policy.probabilities(of_two(released, [2, 0]), x)
-    found = policy.probabilities(released.offering(2), offered)
-    np.testing.assert_allclose(found, alone, atol=EXACT)
+    for released in histories(policy):
+        alone = policy.probabilities(of_two(released, [2, 0]), x)
+        found = policy.probabilities(released.offering(2), offered)
+        np.testing.assert_allclose(found, alone, atol=EXACT)
+
+
+def test_a_block_from_after_a_release_has_the_largest_of_its_errors():
+    errors = np.array([[0.1, 0.4, 0.2], [0.3, 0.1, 0.05]])
+    offered = OfferedBlocks(features(4), np.tile([4, 1, 3], (4, 1)))
+    found = offered.errors(errors)
+    expected = [[[0.4, 0.4, 0.4]] * 4, [[0.3, 0.1, 0.3]] * 4]
+    np.testing.assert_array_equal(np.broadcast_to(found, (2, 4, 3)), expected)
+    released, policy = history(dc.AdaptivePO(), clear=(0.0,)), dc.AdaptivePO()
+    chances = policy.probabilities(released.offering(3), offered)
+    losses, own = released.latest.predictor.losses(offered), released.signal[1:]
+    for row, each in zip(chances, losses.tolist(), strict=True):
+        wide = [own.max(), own[1], own.max()]
+        np.testing.assert_allclose(row, maillard(each, wide, policy.scale), rtol=0, atol=EXACT)
 
 
 def joint_history(policy, joint, count=4):

@@ -28,7 +28,7 @@ BY_ARRAYS = {"BonusPO"}
 BONUS = dc.ReplayBonusPO(learning_rate=0.5, bonus=5.0)
 MORE = {
     "ReplayBonusPO": (dc.ReplayBonusPO(), BONUS),
-    "AdaptivePO": (dc.AdaptivePO(), dc.AdaptivePO(0.5, 5.0, 100.0)),
+    "AdaptivePO": (dc.AdaptivePO(), dc.AdaptivePO(0.5, 5.0, 3.0)),
 }
 
 U = np.array([[0.9, 0.1]])
@@ -53,7 +53,9 @@ def asked(draw, policies):
         weights = np.eye(width)[0] + spread * rng.normal(size=(blocks, width))
         rows = rng.normal(size=(blocks, 2**number, width)) / np.sqrt(width)
         gram = Gram(np.swapaxes(rows, 1, 2) @ rows, dense=False, step=1.0)
-        made = None if clear is None else with_signal(rng, np.array(clear), number, 2**number)
+        made = None
+        if clear is not None:
+            made = with_signal(rng, np.array(clear), number, 2**number, actions)
         release = Release(number, 2**number, Predictor(weights, link), gram, statistics=made)
         released = released.add(release)
     x = joint.context.map(rng.normal(size=dimension))

@@ -81,12 +81,10 @@ def literal_probabilities(policy, released, x):
                 replayed = [table[i] for table in history.losses]
                 row = policy_optimisation.replay_bonus_po(replayed, history.lengths, rate, bonus)
                 if released.signal is not None:
-                    clear, deviation = released.signal
-                    gamma = inverse_gap.gap_weight(scale / deviation, 0.5, history.lengths)
-                    gap = inverse_gap.square_cb(losses, gamma)
-                    row = [
-                        clear * one + (1 - clear) * two for one, two in zip(row, gap, strict=True)
-                    ]
+                    clear, *errors = released.signal
+                    newest = policy_optimisation.maillard(losses, errors, scale)
+                    both = zip(row, newest, strict=True)
+                    row = [clear * one + (1 - clear) * two for one, two in both]
         table.append(row)
     return np.array(table)
 

@@ -22,7 +22,7 @@ def history(clear):
     """Two releases that disagree, so that both rules of the policy differ; λ is in the second."""
     found = Released(3)
     for number, weights in enumerate(WEIGHTS, start=1):
-        signal = None if clear is None else np.array([clear, 0.3])
+        signal = None if clear is None else np.array([clear, 0.3, 0.2, 0.4])
         sums = Statistics(np.eye(2)[None], np.zeros((3, 2)), 20, 1.0, signal=signal)
         predictor = Predictor(weights, "identity")
         found = found.add(Release(number, 20, predictor, statistics=sums))

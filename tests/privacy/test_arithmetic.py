@@ -72,9 +72,12 @@ def test_sums_are_those_of_unbounded_integers(matrix):
     shortened = np.trunc(whole * shrink).astype(np.int64).astype(object)
     weights = legal.weights.astype(np.int64).astype(object)
     moments = exact_moments(batch, "bandit", "general", matrix, BOUNDS)
-    if matrix is not None:  # ½·Σ(y − ½), the count and 2·Σ(y − ½)², in steps of 2^−40
-        squares = 2 * (weights * centred**2).sum()
-        assert list(moments.told) == [(weights * centred).sum() * 2**19, 300 * 2**40, squares]
+    if matrix is not None:  # in steps of 2^−40
+        expected = [300 * 2**40, 2 * (weights * centred**2).sum()]
+        for action in range(3):  # ½·Σ(y − ½), and half of the count
+            expected.append((weights * centred)[:, action].sum() * 2**19)
+            expected.append(weights[:, action].sum() * 2**39)
+        assert list(moments.told) == expected
         assert moments.told.dtype == np.int64
     for action in range(3):
         gram = (weights[:, action, None] * rows).T @ rows
@@ -93,7 +96,7 @@ def test_sums_of_many_squares_are_those_of_unbounded_integers():
         told = exact_moments(batch, "bandit", "general", np.eye(2)).told
         centred = [int(each) for each in np.trunc((losses[:, 0] - 0.5) * GRID)]
         squares = 2 * sum(each**2 for each in centred)
-        assert list(told) == [sum(centred) * 2**19, n * 2**40, squares]
+        assert list(told) == [n * 2**40, squares, sum(centred) * 2**19, n * 2**39]
         assert squares > 2**55
 
 
@@ -134,10 +137,11 @@ def test_the_largest_stretched_sums_fit_too():
     axis[:, 1] = 1.0
     batch = Batch(with_bias(axis), np.ones((n, 1)), np.ones((n, 1), dtype=bool))
     moments = exact_moments(batch, "bandit", "general", np.diag([0.0, 0.0, 1.0, 0.0, 0.0, 0.0]))
-    assert moments.gram[0, 2, 2] == moments.told[1] == n * GRID**2
+    assert moments.gram[0, 2, 2] == moments.told[0] == n * GRID**2
     assert moments.response[0, 2] == n * GRID**2 // 2
-    assert moments.told[0] == n * GRID**2 // 4
-    assert moments.told[2] == n * GRID**2 // 2
+    squares, half_sum, half_count = moments.told[1:]
+    assert squares == half_count == n * GRID**2 // 2
+    assert half_sum == n * GRID**2 // 4
 
 
 def test_a_larger_batch_is_refused_by_its_public_size(monkeypatch):
@@ -213,7 +217,9 @@ def test_every_coordinate_that_neighbours_touch_is_paid_for(feedback, touched, o
         (one.gram != two.gram)[:, rows, columns].sum() + (one.response != two.response).sum()
     )
     if matrix is not None and feedback == "bandit":
-        touched += 3  # the count differs if one of the two slots is void
+        # Squares, and half sums and half counts of two actions; the count differs if one of the
+        # two slots is void.
+        touched += 6
         moved += int((one.told != two.told).sum())
     # Two blocks, or one block and all responses; the bias corner, or the count, may be equal.
     assert touched - 1 <= moved <= touched

@@ -158,7 +158,7 @@ def test_gram_and_response_draws_are_different(draws):
 
 @pytest.fixture(scope="module", params=["exact", "fast"])
 def many(request):
-    """Noise of 600 releases of two actions and three features (600, 20), in σ."""
+    """Noise of 600 releases of two actions and three features (600, 24), in σ."""
     n, mechanism = (
         600,
         PooledRidge(response_weight=2.0).calibrate(
@@ -176,15 +176,16 @@ def many(request):
 
 
 def test_what_is_told_has_as_much_noise_as_the_gram(many):
-    """½·Σ(y − ½) and the count, each with deviation σ; nobody was heard."""
-    for values in many[:, -2:].T:
+    """The count, squares, half sums and half counts, each with deviation σ; nobody was heard."""
+    assert many.shape[1] == 12 + 6 + 6
+    for values in many[:, -6:].T:
         assert scale_accepted(values)
         assert not scale_accepted(values, 2 / 3)
         assert not scale_accepted(values, 3 / 2)
 
 
 def test_all_pairs_of_coordinates_are_independent_in_size_too(many):
-    """Correlations of draws and of magnitudes over all 190 pairs, at SECRET for each kind."""
+    """Correlations of draws and of magnitudes over all 276 pairs, at SECRET for each kind."""
     assert uncorrelated(many, SECRET)
     assert uncorrelated(magnitudes(many), SECRET)
 

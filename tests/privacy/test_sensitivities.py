@@ -26,7 +26,13 @@ from discreet.oracles.mechanisms.moments import exact_moments, floating_moments
 from discreet.oracles.mechanisms.perturb import block_diagonal
 from discreet.privacy.budget import Budget
 from discreet.privacy.noise import SecureNoise
-from discreet.privacy.sensitivities import centre, paper_sensitivities, ridge_sensitivity
+from discreet.privacy.sensitivities import (
+    centre,
+    different_actions,
+    paper_sensitivities,
+    ridge_sensitivity,
+    same_action_sums,
+)
 from discreet.rows.batch import Batch
 
 DIMENSION = 2
@@ -205,8 +211,11 @@ def test_beyond_its_peak_the_one_label_sensitivity_is_still_a_bound(weight):
 SQUEEZED = publishable(np.diag([2.0**-6, 1.0, 1.0]))
 """Makes the constant short, so that two rows may point in any two directions."""
 
+WEIGHTS = (0.125, 0.3, 0.54, 1.0, 1.8, 1.9, 2.0, math.sqrt(8.0))
+"""Below 1.87 two actions are the worst pair, and below 0.87 losses of 1 and ½; else one action."""
+
 STRETCHED = [
-    *(("bandit", "general", 3, weight) for weight in (0.125, 0.3, 0.54, 1.0, 2.0, math.sqrt(8.0))),
+    *(("bandit", "general", 3, weight) for weight in WEIGHTS),
     *(("full", "one_label", A, 1.0) for A in (2, 3, 4, 6, 10)),
     ("full", "one_label", 3, 0.5),
     *(("full", "general", A, 1.0) for A in (2, 5, 8)),
@@ -257,8 +266,8 @@ def test_rows_between_two_lengths_stay_inside_and_attain_it(feedback, losses, n_
 def squared_change(alpha, beta, t, h, factors=(1.0, 1.0), half=0.5, squares=2.0):
     """The squared change between unit rows that meet at t, with centred losses α/2 and β/2.
 
-    Responses have half-width h and losses multiplied by ``factors``; ``half`` and ``squares`` are
-    the weights of Σ(y − ½) and of Σ(y − ½)². [docs/privacy/ridge.md]
+    Both have the same action. Responses have half-width h and losses multiplied by ``factors``;
+    ``half`` and ``squares`` are the weights of Σ(y − ½) and of Σ(y − ½)². [docs/privacy/ridge.md]
     """
     one, two = factors[0] * alpha, factors[1] * beta
     response = h**2 * (one**2 + two**2 - 2.0 * one * two * t)
@@ -266,51 +275,146 @@ def squared_change(alpha, beta, t, h, factors=(1.0, 1.0), half=0.5, squares=2.0)
     return 2.0 - 2.0 * t**2 + response + sums
 
 
-def largest_change(weight, **told):
-    """Its maximum over a dense grid of losses, angles and factors; with void slots.
+def change_of_actions(alpha, beta, h, half=0.5, counts=0.5, squares=2.0):
+    """The squared change between unit rows of different actions; ``counts`` weighs theirs."""
+    sums = (half / 2.0) ** 2 * (alpha**2 + beta**2) + (squares * (alpha**2 - beta**2) / 4.0) ** 2
+    return 2.0 + h**2 * (alpha**2 + beta**2) + sums + 2.0 * counts**2
 
-    Against a void slot the row, its response and the three sums are all that moves; rows in two
-    blocks change as rows at a right angle do.
-    """
+
+def change_to_void(h, half=0.5, counts=0.5, squares=2.0, count=1.0):
+    """The squared change between a unit row with loss 0 or 1 and a void slot."""
+    return 1.0 + h**2 + (half / 2.0) ** 2 + counts**2 + count**2 + (squares / 4.0) ** 2
+
+
+def same_action_change(weight, half=0.5, squares=2.0):
+    """The maximum of ``squared_change`` over a dense grid of losses, angles and factors."""
     ends = np.linspace(-1.0, 1.0, 41)
     factors = np.array([0.0, 0.3, 0.7, 1.0])
     axes = np.meshgrid(ends, ends, np.linspace(-1.0, 1.0, 65), factors, factors, indexing="ij")
-    alpha, beta, t, one, two = axes
-    found = float(squared_change(alpha, beta, t, weight / 2.0, (one, two), **told).max())
-    half, squares = told.get("half", 0.5), told.get("squares", 2.0)
-    void = 1.0 + (weight / 2.0) ** 2 + (half / 2.0) ** 2 + 1.0 + (squares / 4.0) ** 2
-    return max(found, void)
+    alpha, beta, t, *both = axes
+    return float(squared_change(alpha, beta, t, weight / 2.0, both, half, squares).max())
 
 
-@pytest.mark.parametrize("weight", [0.125, 0.3, 0.5, 0.53, 0.54, 1.0, 1.7, 2.0, math.sqrt(8.0)])
-def test_three_sums_beside_stretched_rows_cost_what_is_declared(weight):
+def different_actions_change(weight, half=0.5, counts=0.5, squares=2.0):
+    """The maximum of ``change_of_actions`` over a dense grid of losses."""
+    alpha, beta = np.meshgrid(np.linspace(-1.0, 1.0, 201), np.linspace(-1.0, 1.0, 201))
+    return float(change_of_actions(alpha, beta, weight / 2.0, half, counts, squares).max())
+
+
+def largest_change(weight, half=0.5, counts=0.5, squares=2.0, count=1.0):
+    """The maximum over all pairs: of one action, of two, and with a void slot."""
+    return max(
+        same_action_change(weight, half, squares),
+        different_actions_change(weight, half, counts, squares),
+        change_to_void(weight / 2.0, half, counts, squares, count),
+    )
+
+
+@pytest.mark.parametrize("weight", [*WEIGHTS, 0.5, 0.53, 0.86, 0.87, 1.7, 1.86, 1.87])
+def test_sums_beside_stretched_rows_cost_what_is_declared(weight):
     """Losses inside [0, 1] included: with a small weight they are worse than the ends."""
     declared = ridge_sensitivity("bandit", 3, weight=weight, normalised=True)
     assert_tight(math.sqrt(largest_change(weight)), declared)
 
 
-def test_the_default_pays_a_quarter_for_three_sums():
+@pytest.mark.parametrize("weight", [*WEIGHTS, 0.5, 0.53, 0.86, 0.87, 1.7, 1.86, 1.87])
+def test_each_part_of_the_sensitivity_of_sums_is_the_maximum_of_its_pairs(weight):
+    """The larger of two bounds would hide that the other one is wrong."""
+    h = weight / 2.0
+    rows = (2.0 + h**2) ** 2 / 2.0
+    same = same_action_change(weight)
+    assert LOW * (rows + same_action_sums(h**2)) <= same <= HIGH * (rows + same_action_sums(h**2))
+    assert different_actions_change(weight) == pytest.approx(different_actions(h**2), rel=1e-12)
+    assert change_to_void(h) < different_actions(h**2) - 0.2
+    larger = same > different_actions(h**2)
+    assert larger == (weight >= 1.87)
+    assert (different_actions(h**2) > change_of_actions(1.0, 1.0, h)) == (weight <= 0.86)
+
+
+def test_the_default_pays_a_quarter_for_sums_of_each_action():
     assert largest_change(2.0) == pytest.approx(4.75, abs=1e-12)
+    assert different_actions_change(2.0) == pytest.approx(4.625, abs=1e-12)
     assert ridge_sensitivity("bandit", 3, weight=2.0, normalised=True) ** 2 == pytest.approx(4.75)
     ends = [0.5 * (2.0 + h**2) ** 2 + 0.25 for h in (0.0625, 0.15, 0.25)]
-    inside = [largest_change(2.0 * h) for h in (0.0625, 0.15, 0.25)]
+    inside = [same_action_change(2.0 * h) for h in (0.0625, 0.15, 0.25)]
     assert (np.array(inside) > 1.003 * np.array(ends)).all()
+    apart = [different_actions_change(2.0 * h) for h in (0.0625, 0.15, 0.25, 0.5, 0.9)]
+    beside = [same_action_change(2.0 * h) for h in (0.0625, 0.15, 0.25, 0.5, 0.9)]
+    assert (np.array(apart) > 1.01 * np.array(beside)).all()
 
 
 @pytest.mark.parametrize(
     ("weight", "told"),
     [
-        (2.0, {"half": 1.0}),  # Σ(y − ½), not halved
+        (2.0, {"half": 1.0}),  # Σ(y − ½) of each action, not halved
+        (2.0, {"counts": 1.0}),  # whole counts of each action
+        (2.0, {"counts": 0.57}),
         (2.0, {"squares": 6.0}),
         (1.0, {"squares": 4.0}),
+        (1.0, {"counts": 0.55}),
         (0.125, {"squares": 4.0}),
         (0.125, {"squares": 2.2}),
         (0.125, {"half": 0.55}),
+        (0.125, {"counts": 0.51}),
+        (0.125, {"count": 1.13}),  # of all losses, against a void slot
     ],
 )
-def test_sabotage_larger_weights_of_the_three_sums_exceed_it(weight, told):
+def test_sabotage_larger_weights_of_the_sums_exceed_it(weight, told):
     declared = ridge_sensitivity("bandit", 3, weight=weight, normalised=True)
     assert largest_change(weight, **told) > 1.001 * declared**2
+
+
+@pytest.mark.parametrize(
+    ("weight", "factors", "square"),
+    [
+        (2.0, (1.0, 1.0, 1.0, 2.0), 6.125),  # whole counts of each action
+        (2.0, (1.0, 1.0, 2.0, 1.0), 5.5),  # whole sums
+        (1.0, (1.0, 1.0, 1.0, 2.0), 4.625),
+        (1.0, (1.0, 1.0, 2.0, 1.0), 3.53125),
+        (0.125, (1.0, 2.0, 1.0, 1.0), 3.5625 + 0.0625**2),  # 4·Σ(y − ½)²
+    ],
+)
+def test_sabotage_shipped_sums_of_larger_weight_exceed_it(weight, factors, square):
+    """Climbed with the sums that are shipped, times factors; then in integers."""
+
+    def distance(one, two, moments):
+        vectors = []
+        for each in (one, two):
+            made = moments(each)
+            heavier = np.array([*factors[:2], *factors[2:] * each.n_actions])
+            told = made.told * heavier
+            vectors.append(half_vectors(replace(made, told=told), weight))
+        return float(np.linalg.norm(vectors[0] - vectors[1]))
+
+    def floating(batch):
+        return floating_moments(batch, "bandit", 0.5, SQUEEZED)
+
+    def exact(batch):
+        return exact_moments(batch, "bandit", "general", SQUEEZED)
+
+    found, worst = climb(
+        lambda one, two: distance(one, two, floating), 2, "bandit", starts=6, tried=INSIDE
+    )
+    declared = ridge_sensitivity("bandit", 2, weight=weight, normalised=True)
+    for each in (found, distance(*worst, exact)):
+        assert each**2 == pytest.approx(square, rel=1e-3)
+        assert each > 1.04 * declared
+
+
+@pytest.mark.parametrize("weight", [0.125, 1.0, 1.7])
+def test_sabotage_two_actions_exceed_the_bound_of_one(weight):
+    """With a small weight the maximum needs both: half counts move with the action alone."""
+    h = weight / 2.0
+    one_action = (2.0 + h**2) ** 2 / 2.0 + same_action_sums(h**2)
+    losses = (1.0, 0.0) if weight > 0.87 else (1.0, 0.5)
+    first, second = (
+        record(context, np.full(2, loss), action, 2)
+        for context, loss, action in zip(np.eye(2), losses, (0, 1), strict=True)
+    )
+    for distance in (structured_floating, structured_exact):
+        found = distance(first, second, "bandit", "general", weight, SQUEEZED) ** 2
+        assert found == pytest.approx(different_actions(h**2), rel=1e-4)
+        assert found > 1.005 * one_action
 
 
 def test_the_largest_loss_is_always_at_an_end():
@@ -327,8 +431,8 @@ def test_the_largest_loss_is_always_at_an_end():
 def worst_of_directions(one, two, n_actions, losses, weight, rows):
     """The largest distance of two records' statistics, v and v' anywhere in the unit ball.
 
-    Written out from v, v' and what is heard, without the shipped sums; with one action also sums
-    of losses, counts and squares.
+    Written out from v, v' and what is heard, without the shipped sums; with one action heard also
+    the count, squares, and half sums and half counts of each action.
     """
     heard = [
         np.array([action == a or action == "all" for a in range(n_actions)])
@@ -341,7 +445,8 @@ def worst_of_directions(one, two, n_actions, losses, weight, rows):
         gram = [b * np.outer(v, v) for b in blocks]
         response = [weight * h * (each - middle) * v for h, each in zip(told, y, strict=True)]
         centred = told * (y - middle)
-        sums = [0.5 * centred.sum(), told.sum(), 2.0 * (centred**2).sum()] if bandit else []
+        totals = [told.sum(), 2.0 * (centred**2).sum()]
+        sums = [*totals, *(0.5 * centred), *(0.5 * told)] if bandit else []
         return np.concatenate([np.ravel(gram), np.ravel(response), sums])
 
     def lost(x, y):
@@ -358,8 +463,8 @@ def worst_of_directions(one, two, n_actions, losses, weight, rows):
 
 
 def loss_rows(n_actions):
-    """Ends of [0, 1], and with bandit feedback losses of about 0.42 beside them."""
-    some = ((0, 0), (0, 1), (1, 0), (1, 0.42), (0.58, 0), (0.42, 0.58))
+    """Ends of [0, 1], and with bandit feedback losses of about 0.42 and of ½ beside them."""
+    some = ((0, 0), (0, 1), (1, 0), (1, 0.42), (0.58, 0), (0.42, 0.58), (1, 0.5))
     alike = [tuple(np.full(n_actions, each) for each in ends) for ends in some]
     return [*alike, (np.arange(n_actions) % 2, np.arange(n_actions) % 2)]
 
@@ -371,22 +476,24 @@ def loss_rows(n_actions):
 def test_no_directions_in_the_ball_and_no_slots_exceed_the_stretched_sensitivity(
     feedback, losses, n_actions, weight
 ):
-    """Same actions attain it; other actions and void slots stay below."""
+    """The same action attains it, or two actions where responses weigh little; all else is less."""
     rows = one_zero_rows(n_actions) if losses == "one_label" else loss_rows(n_actions)
     declared = ridge_sensitivity(feedback, n_actions, losses == "one_label", weight, True)
+    worst = (0, 1) if feedback == "bandit" and weight < 1.86 else pairs(feedback)[0]
+    h = weight / 2.0
+    centred = [(2.0 * first[0] - 1.0, 2.0 * second[0] - 1.0) for first, second in rows]
+    known = {  # v and v' in one block; in different blocks; v alone
+        (0, 0): max(squared_change(a, b, -(h**2) * a * b / 2.0, h) for a, b in centred),
+        (0, 1): max(change_of_actions(a, b, h) for a, b in centred),
+        (0, VOID): change_to_void(h),
+    }
     for one, two in pairs(feedback):
         found = worst_of_directions(one, two, n_actions, losses, weight, rows)
-        if one == two:
+        if (one, two) == worst:
             assert_tight(found, declared)
         else:
             assert found < (1.0 - 1e-5) * declared
-            s = np.linspace(0.0, 1.0, 1001)
-            apart = squared_change(1.0, -s, 0.0, weight / 2.0).max()
-            known = {  # v alone; or v and v' in different blocks
-                (0, VOID): 2.0 + weight**2 / 4.0 + 1.0 / 16.0 + 0.25,
-                (0, 1): apart,
-            }
-            assert found**2 == pytest.approx(known.get((one, two), found**2), rel=1e-4)
+        assert found**2 == pytest.approx(known.get((one, two), found**2), rel=1e-4)
 
 
 @pytest.mark.parametrize(("feedback", "losses", "n_actions", "weight"), STRETCHED)
@@ -424,7 +531,7 @@ def test_sabotage_one_label_rows_exceed_the_sensitivity_of_plain_rows(n_actions)
     v, w = (SQUEEZED @ each.features[0] for each in (first, second))
     assert v @ w / np.linalg.norm(v) / np.linalg.norm(w) == pytest.approx(-N / 2.0, abs=0.01)
     # Nor would the bandit's do, with the weight of one that full information has.
-    assert exact > 1.1 * ridge_sensitivity("bandit", n_actions, normalised=True)
+    assert exact > 1.06 * ridge_sensitivity("bandit", n_actions, normalised=True)
 
 
 def test_sabotage_rows_that_are_not_normalised_exceed_it():
@@ -519,6 +626,12 @@ def test_the_declared_constants_are_those_of_the_proof():
     assert squares == pytest.approx([81 / 32, 9 / 2, 8.0])
     # Stretched rows: what is told costs a quarter more, and one label has no v·v' ≥ 0.
     assert ridge_sensitivity("bandit", 7, weight=2.0, normalised=True) ** 2 == pytest.approx(4.75)
+    assert ridge_sensitivity("bandit", 7, normalised=True) ** 2 == pytest.approx(3.125)
+    assert (different_actions(1.0), different_actions(0.25), same_action_sums(1.0)) == (
+        4.625,
+        3.125,
+        0.25,
+    )
     squares = [ridge_sensitivity("full", A, True, normalised=True) ** 2 for A in (2, 3, 10)]
     expected = [2 + 2 * N + N**2 / 2 for N in (1 / 2, 2 / 3, 9 / 10)]
     assert squares == pytest.approx(expected, rel=1e-5)

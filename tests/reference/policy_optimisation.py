@@ -1,4 +1,4 @@
-"""VanillaPO, BonusPO and ReplayBonusPO, one context at a time."""
+"""VanillaPO, BonusPO, ReplayBonusPO and Maillard sampling, one context at a time."""
 
 from __future__ import annotations
 
@@ -65,3 +65,12 @@ def replay_bonus_po(losses_of_releases, lengths, learning_rate, bonus_scale):
         mass = [d + lengths[j] * q for d, q in zip(mass, policy, strict=True)]
         policy = following
     return policy
+
+
+def maillard(losses, errors, scale):
+    """q(a) ∝ exp(−½·(gap_a/(scale·e_a))²), gap_a = f(a) − min f. [Bian and Jun 2022]"""
+    weights = []
+    for loss, error in zip(losses, errors, strict=True):
+        gap = loss - min(losses)
+        weights.append(math.exp(-((gap / (scale * error)) ** 2) / 2))
+    return [weight / sum(weights) for weight in weights]

@@ -107,8 +107,8 @@ class Sums:
     """One batch as it was released: noisy Gram blocks, noisy responses, and their coordinates.
 
     ``matrix`` M says that rows were stretched; with None they were b. ``told`` holds the noisy
-    ½·Σ(y − middle), number of losses and 2·Σ(y − middle)², and ``signal`` (λ, τ) was published with
-    this batch, both with bandit feedback only.
+    number of losses, 2·Σ(y − middle)², and of each action ½·Σ(y − middle) and half its number of
+    losses; ``signal`` (λ, e_1 … e_A) was published with this batch. Both with bandit feedback only.
     """
 
     gram: Any
@@ -121,7 +121,7 @@ class Sums:
 
 
 class Found(NamedTuple):
-    """θ_a of plain features for centred losses, the next matrix, and (λ, τ)."""
+    """θ_a of plain features for centred losses, the next matrix, and (λ, e_1 … e_A)."""
 
     theta: Any
     following: Any
@@ -164,10 +164,24 @@ def noisy_sums(batch, draws, middle, sigma, response_sigma, matrix=None, history
     ]
     gram = np.array([each for each, _ in blocks[: len(draws[0])]])
     if matrix is not None and len(draws) > 2:
-        centred = losses[observed] - middle
-        told = [sum(centred) / 2, len(centred), 2 * sum(centred**2)] + sigma * draws[2]
+        told = np.array(told_sums(losses, observed, middle)) + sigma * draws[2]
     response = np.array([each for _, each in blocks])
     return Sums(gram, response, len(features), sigma, matrix, told)
+
+
+def told_sums(losses, observed, middle):
+    """The count, 2·Σ(y − middle)², and of each action ½·Σ(y − middle) and ½·count."""
+    actions = len(losses[0])
+    told = [0.0] * (2 + 2 * actions)
+    for row_losses, row_observed in zip(losses, observed, strict=True):
+        for a in range(actions):
+            if row_observed[a]:
+                y = row_losses[a] - middle
+                told[0] += 1.0
+                told[1] += 2.0 * y * y
+                told[2 + 2 * a] += 0.5 * y
+                told[3 + 2 * a] += 0.5
+    return told
 
 
 def conclusion(history, floor, ridge, clear, half_life=None):
@@ -175,7 +189,7 @@ def conclusion(history, floor, ridge, clear, half_life=None):
     newest, p = history[-1], history[-1].response.shape[1]
     blocks, actions = len(newest.gram), len(newest.response)
     M = np.eye(p) if newest.matrix is None else newest.matrix
-    S, r, told = np.zeros((blocks, p, p)), np.zeros((actions, p)), np.zeros(3)
+    S, r, told = np.zeros((blocks, p, p)), np.zeros((actions, p)), np.zeros(2 + 2 * actions)
     variance = N = heard = counted = 0.0
     for age, each in zip(range(len(history) - 1, -1, -1), history, strict=True):
         if half_life is not None and age > 5 * half_life:
@@ -192,7 +206,7 @@ def conclusion(history, floor, ridge, clear, half_life=None):
             r[a] += w * C @ response
         variance += (w * each.sigma * kappa) ** 2
         N += w * n
-        heard += w * (n if each.told is None else each.told[1])
+        heard += w * (n if each.told is None else each.told[0])
         if each.told is not None:
             told += w * np.array(each.told)
             counted += (w * each.sigma) ** 2
@@ -224,23 +238,111 @@ def conclusion(history, floor, ridge, clear, half_life=None):
     following = size * np.linalg.inv(sqrtm(T)) @ M
     if newest.told is None:
         return Found(np.array([M.T @ each / length for each in theta]), following, None)
-    found = signal([each / length for each in theta], T / heard, told, heard, math.sqrt(counted))
-    unclear, m = 1.0 - found[0], between(-0.5, 2 * told[0] / heard, 0.5)
-    theta = solved(floor * s + ridge * N + 5.0 * unclear * s)
+    sums = Told(told, heard, math.sqrt(counted))
+    clear = clearness([each / length for each in theta], T / heard, sums)
+    unclear, m = 1.0 - clear, sums.mean
+    least = floor * s + ridge * N + 5.0 * unclear * s
+    theta = solved(least)
     share = unclear * 2 * (math.sqrt(m**4 + m**2 / 2) - m**2)
     following = with_longer_constant(following, share)
-    return Found(np.array([M.T @ each / length for each in theta]), following, found)
+    solid = [raised(each, least) for each in S]
+    around, errors = around_means(theta, solid, S, T, M, length, c, variance, sums)
+    plain = [M.T @ each / length for each in theta]
+    mixed = [clear * one + unclear * two for one, two in zip(plain, around, strict=True)]
+    return Found(np.array(mixed), following, np.array([clear, *errors]))
 
 
-def signal(theta, second_moment, told, heard, sigma):
-    """λ from the spread of predictions between actions, and the standard deviation of losses."""
-    mean = sum(theta) / len(theta)
-    spread = sum((each - mean) @ second_moment @ (each - mean) for each in theta) / len(theta)
-    m, error = between(-0.5, 2 * told[0] / heard, 0.5), sigma / heard
-    most = 0.25 - max(0.0, abs(m) - 2 * error) ** 2
-    variance = max(0.0, told[2] / (2 * heard) - m**2) + error / 2
-    deviation = math.sqrt(max(min(variance, most), 1e-12))
-    return np.array([between(0.0, math.sqrt(spread) / 0.08 - 1.0, 1.0), deviation])
+class Told:
+    """Pooled sums: Q_a and n_a, m, the variance of losses, and the noise of these numbers.
+
+    ``sigma`` is the deviation of the noise in each number that is told, ``nu`` that of Q_a and n_a.
+    """
+
+    def __init__(self, told, heard, sigma):
+        self.heard, self.sigma, self.nu = heard, sigma, 2 * sigma
+        self.actions = (len(told) - 2) // 2
+        self.Q = [2 * told[2 + 2 * a] for a in range(self.actions)]
+        self.n = [max(0.0, 2 * told[3 + 2 * a]) for a in range(self.actions)]
+        self.mean = m = between(-0.5, sum(self.Q) / heard, 0.5)
+        error = sigma / heard
+        most = 0.25 - max(0.0, abs(m) - 2 * error) ** 2
+        variance = max(0.0, told[1] / (2 * heard) - m**2) + error / 2
+        self.variance = max(min(variance, most), 1e-12)
+
+
+def ramp(ratio):
+    return between(0.0, ratio - 1.0, 1.0)
+
+
+def clearness(theta, second_moment, told):
+    """λ: the spread of predictions between actions, and rewards that are not rare."""
+    A = len(theta)
+    mean = sum(theta) / A
+    spread = sum((each - mean) @ second_moment @ (each - mean) for each in theta) / A
+    noise_of_mean = math.sqrt(A) * told.nu / told.heard
+    reward = 0.5 - told.mean + noise_of_mean
+    return ramp(math.sqrt(spread) / 0.06) * ramp(4 * A * reward)
+
+
+def around_means(theta, solid, S, T, M, length, c, variance, told):
+    """Weights of plain features that start from action means, and the error of each action.
+
+    ``theta`` solve ``solid``, the Grams ``S`` with their eigenvalues raised; ``variance`` is that
+    of the noise in ``S``. [docs/privacy/ridge.md, "Predictions around action means"]
+    """
+    A, p, m, nu = len(theta), len(M), told.mean, told.nu
+    back = np.linalg.inv(M)
+    # Contexts are b = (1, x)/√2, and second moments in plain coordinates those of b.
+    moments = back @ T @ back.T
+    mean_x = [moments[0, j] / moments[0, 0] for j in range(1, p)]
+    K = np.zeros((p, p))  # of b, in which the constant does not vary
+    for i in range(1, p):
+        for j in range(1, p):
+            K[i, j] = (moments[i, j] / moments[0, 0] - mean_x[i - 1] * mean_x[j - 1]) / 2
+    # 1. Means.
+    means = []
+    for Q, n in zip(told.Q, told.n, strict=True):
+        means.append(between(-0.5, m + (Q - m * n) / (n + 3 * nu + 1), 0.5))
+    # 2. Slopes: what noise gives to the predictions of an action, and what is left of them.
+    mean_square = sum(each @ each for each in theta) / A
+    V = []
+    for a in range(A):
+        total = 0.0
+        for value, axis in zip(*eigen(solid[a]), strict=True):
+            direction = M.T @ axis / length  # how weights along the axis predict, in plain features
+            private = variance * (0.25 + mean_square / 2) / value**2
+            of_losses = told.variance / (max(c, 1.0) ** 2 * value)
+            total += (private + of_losses) * (direction @ K @ direction)
+        V.append(max(total, 1e-24))
+    beta = [(M.T @ each / length)[1:] for each in theta]
+    mean_slope = sum(b / v for b, v in zip(beta, V, strict=True)) / sum(1 / v for v in V)
+    E = [(b - mean_slope) @ K[1:, 1:] @ (b - mean_slope) for b in beta]
+    information = sum(1 / v**2 for v in V)
+    g = sum((e - v) / v**2 for e, v in zip(E, V, strict=True)) / information
+    h = 5 * math.sqrt(2 / (p - 1) / information)
+    g = (g + math.sqrt(g**2 + h**2)) / 2
+    made, errors = [], []
+    for a in range(A):
+        kept = g / (g + V[a])
+        slope = mean_slope + kept * (beta[a] - mean_slope)
+        # 3. Constant: the mean x of the records of the action, drawn toward that of all.
+        own = back @ S[a] @ back.T
+        prior = 3 * nu / told.heard * moments[0, 0]
+        constant = means[a]
+        for j in range(1, p):
+            x = (own[0, j] + prior * mean_x[j - 1]) / max(own[0, 0] + prior, 1e-300)
+            constant -= slope[j - 1] * between(-1.0, x, 1.0) / math.sqrt(2)
+        made.append(np.array([math.sqrt(2) * constant, *slope]))
+        # 4. Errors.
+        count = told.n[a] + nu + 1
+        square = told.variance / count + nu**2 * (1 + m**2) / count**2 + 0.3 * kept * V[a]
+        errors.append(math.sqrt(square))
+    return made, errors
+
+
+def eigen(matrix):
+    values, axes = np.linalg.eigh(matrix)
+    return values, axes.T
 
 
 def with_longer_constant(matrix, share):

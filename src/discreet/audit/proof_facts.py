@@ -214,7 +214,8 @@ def _differing(
     if np.abs(seen.response - losses[:, None] * v).max() > _NEAR:
         wrong.append("a loss is not multiplied by min(1, high/‖M b‖)")
     if seen.told is not None:
-        told = [0.5 * centred.sum(), 1.0, 2.0 * (centred**2).sum()]
+        by_action = np.stack([0.5 * centred, 0.5 * observed], axis=-1).ravel()
+        told = [1.0, 2.0 * (centred**2).sum(), *by_action]
         if np.abs(seen.told - told).max() > _NEAR:
             wrong.append("sums of losses, counts and squares are not those of the record")
     return wrong

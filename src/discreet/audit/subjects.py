@@ -136,8 +136,8 @@ class Subject:
         bandit, variance = self.feedback == "bandit", self.calibrated.gram**2
         gram = np.stack([64.0 * np.eye(p)] * (A if bandit else 1))
         sums = gram, np.zeros((A, p)), 128, variance, np.eye(p), following
-        told = np.array([0.0, 128.0, 64.0]) if bandit else None
-        signal = np.array([clear, 0.5]) if self.signals != (None,) else None
+        told = np.array([128.0, 64.0, *[0.0, 64.0 / A] * A]) if bandit else None
+        signal = np.array([clear, *[0.5] * A]) if self.signals != (None,) else None
         return (Statistics(*sums, told, signal),)
 
     def fit(self, batch: Batch, noise: Any) -> Any:

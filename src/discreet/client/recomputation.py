@@ -94,8 +94,8 @@ def misfit(
             np.any(new.following) and np.array_equal(publishable(new.following), new.following)
         )
     if new.signal is not None:
-        clear, deviation = new.signal
-        holds["statistics.signal"] = 0.0 <= clear <= 1.0 and 0.0 < deviation <= 0.5
+        clear, errors = new.signal[0], new.signal[1:]
+        holds["statistics.signal"] = bool(0.0 <= clear <= 1.0 and (errors > 0.0).all())
     return next((part for part, good in holds.items() if not good), None)
 
 

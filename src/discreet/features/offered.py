@@ -87,6 +87,18 @@ class OfferedBlocks(OfferedRows):
             forms = namespace(forms).concat([forms, *[own] * missing], axis=-1)
         return self._taken(forms)
 
+    def errors(self, errors: Array) -> Array:
+        """Errors of predictions (..., A) of the actions that are offered (..., n, K).
+
+        An action that a release does not know has the largest of its errors.
+        """
+        xp = namespace(errors)
+        missing = int(self.actions.max()) + 1 - errors.shape[-1]
+        if missing > 0:
+            largest = xp.max(errors, axis=-1, keepdims=True)
+            errors = xp.concat([errors, *[largest] * missing], axis=-1)
+        return self._taken(errors[..., None, :])
+
     def stored(self, chosen: Array) -> tuple[Array, Array]:
         """Rows (..., n, p) and blocks (..., n) of the chosen places, as a batch keeps them."""
         return self.contexts, _at(self.actions, chosen)

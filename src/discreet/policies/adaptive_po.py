@@ -1,4 +1,4 @@
-"""AdaptivePO: bonus updates where contexts are clear, inverse gap weighting where they are not."""
+"""AdaptivePO: bonus updates where contexts are clear, Maillard sampling where they are not."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from discreet.arrays.backend import as_like, namespace, per_run
+from discreet.arrays.backend import as_like, namespace, per_run, row_min, softmax
+from discreet.features.offered import OfferedBlocks
 from discreet.policies import one_row
-from discreet.policies.allocation import Policy, draw, inverse_gap
+from discreet.policies.allocation import Policy, draw
 from discreet.policies.replay_bonus_po import ReplayBonusPO
 from discreet.releases.released import Released
 from discreet.types import Array
@@ -17,16 +18,17 @@ from discreet.validate import positive
 
 @dataclass(frozen=True)
 class AdaptivePO(Policy):
-    """q = λ·q_replay + (1 − λ)·q_gap: the default policy.
+    """q = λ·q_replay + (1 − λ)·q_newest: the default policy.
 
-    λ ∈ [0, 1] says how clear contexts are, and τ is the standard deviation of losses; the newest
-    release has both (``Statistics.signal``). q_replay is ``ReplayBonusPO``, which averages the
-    predictors of all releases. Where predicted losses differ little, early predictors are mostly
-    noise, and the newest one decides alone, by inverse gap weighting without units:
+    λ ∈ [0, 1] says how clear contexts are; the newest release has it, and the standard error e_a of
+    its predictions for each action (``Statistics.signal``). q_replay is ``ReplayBonusPO``, which
+    averages the predictors of all releases. Where contexts are not clear, early predictors are
+    mostly noise. There the newest predictor decides alone, by Maillard sampling, whose
+    probabilities depend on gaps in units of their errors:
 
-    q_gap(a) = 1/(A + γ·gap_a) for a ≠ b, the rest on the first minimiser b, γ = ``scale``·√T/τ.
+    q_newest(a) ∝ exp(−½·(gap_a/(``scale``·e_a))²),  gap_a = f(a) − min f.
 
-    Releases without a signal have λ = 1. [docs/results/rewards.md; Foster and Rakhlin 2020]
+    Releases without a signal have λ = 1. [docs/results/rewards.md; Bian and Jun 2022]
 
     >>> import numpy as np
     >>> from discreet.releases.release import Predictor, Release
@@ -38,7 +40,7 @@ class AdaptivePO(Policy):
 
     learning_rate: float | None = None
     bonus: float = 0.01
-    scale: float = 4.0
+    scale: float = 0.6
 
     def __post_init__(self) -> None:
         ReplayBonusPO(self.learning_rate, self.bonus)  # refuses what it cannot use
@@ -58,54 +60,63 @@ class AdaptivePO(Policy):
         clear = per_run(signal[..., 0], features)
         if _all(clear, 1.0):
             return self._replay.probabilities(released, features)
-        gap = self._gap_weighting(released, features, signal)
+        newest = self._newest(released, features, signal)
         if _all(clear, 0.0):
-            return gap
-        return clear * self._replay.probabilities(released, features) + (1.0 - clear) * gap
+            return newest
+        return clear * self._replay.probabilities(released, features) + (1.0 - clear) * newest
 
     def sample(self, released: Released, features: Array, u: Array) -> Array:
-        """The second uniform says which of the two rules decides."""
+        """Draw actions; the second uniform decides which of the two rules is used."""
         signal = released.signal
         if signal is None:
             return self._replay.sample(released, features, u)
         clear = per_run(signal[..., 0], features, 1)
         if _all(clear, 1.0):
             return self._replay.sample(released, features, u)
-        gap = draw(self._gap_weighting(released, features, signal), u[..., 0])
+        newest = draw(self._newest(released, features, signal), u[..., 0])
         if _all(clear, 0.0):
-            return gap
+            return newest
         replay = self._replay.sample(released, features, u)
-        return namespace(u).where(u[..., 1] < clear, replay, gap)
+        return namespace(u).where(u[..., 1] < clear, replay, newest)
 
     def for_one_row(self, released: Released) -> one_row.OneRow:
         replay, signal = self._replay.for_one_row(released), released.signal
         if signal is None:
             return replay
-        clear, deviation = (float(each) for each in signal)
+        clear, *errors = (float(each) for each in signal)
         if released.latest is None or clear == 1.0:
             return replay
-        losses, gamma = released.latest.predictor.losses, self._weight(released) / deviation
+        losses = released.latest.predictor.losses
+        scales = [self.scale * error for error in errors]
 
-        def gap(features: Array) -> list[float]:
-            return one_row.inverse_gap(one_row.row(losses(features)), gamma)
+        def newest(features: Array) -> list[float]:
+            own = scales
+            if isinstance(features, OfferedBlocks):
+                own = (self.scale * features.errors(signal[1:]))[0].tolist()
+            found = one_row.row(losses(features))
+            least = min(found)
+            gaps = [(loss - least) / each for loss, each in zip(found, own, strict=True)]
+            return one_row.softmax([-0.5 * gap * gap for gap in gaps])
 
         def probabilities(features: Array) -> list[float]:
-            both = zip(replay.probabilities(features), gap(features), strict=True)
+            both = zip(replay.probabilities(features), newest(features), strict=True)
             return [clear * one + (1.0 - clear) * two for one, two in both]
 
         def sample(features: Array, u: float, v: float) -> int:
-            return replay.sample(features, u, v) if v < clear else one_row.draw(gap(features), u)
+            return replay.sample(features, u, v) if v < clear else one_row.draw(newest(features), u)
 
-        return one_row.OneRow(probabilities if clear else gap, sample)
+        return one_row.OneRow(probabilities if clear else newest, sample)
 
-    def _weight(self, released: Released) -> Any:
-        return self.scale * float(max(1, released.remembered_rounds)) ** 0.5
-
-    def _gap_weighting(self, released: Released, features: Array, signal: Array) -> Array:
+    def _newest(self, released: Released, features: Array, signal: Array) -> Array:
         assert released.latest is not None
         losses = released.latest.predictor.losses(features)
-        gamma = as_like(self._weight(released), signal) / signal[..., 1]
-        return inverse_gap(losses, per_run(gamma, features))
+        if isinstance(features, OfferedBlocks):
+            errors = features.errors(signal[..., 1:])
+        else:
+            errors = signal[..., None, 1:]
+        scale = per_run(self.scale, features) * as_like(errors, features)
+        gaps = (losses - row_min(losses)) / scale
+        return softmax(-0.5 * gaps * gaps)
 
 
 def _all(values: Any, number: float) -> bool:

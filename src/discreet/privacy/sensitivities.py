@@ -64,21 +64,36 @@ def ridge_sensitivity(
         return math.sqrt(2 + 2 * norm + (norm if normalised else inner) ** 2 / 2)
     heard = 1 if feedback == "bandit" else n_actions
     spread = heard * weight**2 / 4  # Σ h² over the losses that one record tells
-    told = sums_square(spread) if normalised and feedback == "bandit" else 0.0
-    return math.sqrt(((2 + spread) ** 2 / 2 if spread <= 2 else 4 * spread) + told)
+    rows = (2 + spread) ** 2 / 2 if spread <= 2 else 4 * spread
+    if normalised and feedback == "bandit":
+        return math.sqrt(max(rows + same_action_sums(spread), different_actions(spread)))
+    return math.sqrt(rows)
 
 
-def sums_square(spread: float) -> float:
-    """Square that the sums of losses, counts and squares add, with responses of this ``spread``.
+def same_action_sums(spread: float) -> float:
+    """Square that sums of losses, counts and squares add where the action stays the same.
 
     Privacy: ¼ where the pair of losses 0 and 1 is worst. Where responses weigh little, losses 1
     and about 0.4 are worse, by less than 0.0735 − h² − h⁴/2 with h² = ``spread``.
     [docs/privacy/ridge.md, "Sums of losses, counts and squares"]
 
-    >>> sums_square(1.0), round(sums_square(0.0), 4)
+    >>> same_action_sums(1.0), round(same_action_sums(0.0), 4)
     (0.25, 0.3235)
     """
     return 0.25 + max(0.0, SMALL_WEIGHT - spread - spread**2 / 2)
+
+
+def different_actions(spread: float) -> float:
+    """Square of the whole change where the action changes with the record.
+
+    Privacy: rows 2, responses h² each, half sums 1/16 each, two half counts ¼ each, and squares;
+    the worst pair is 0 and 1, or 1 and ½ where responses weigh little.
+    [docs/privacy/ridge.md, "Sums of losses, counts and squares"]
+
+    >>> different_actions(1.0), different_actions(0.0)
+    (4.625, 2.8125)
+    """
+    return 2 + spread + 9 / 16 + max(1 / 4, spread + 1 / 16)
 
 
 def paper_sensitivities(

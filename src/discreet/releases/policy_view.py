@@ -66,7 +66,7 @@ class PolicyView(Generic[Item]):
 
     @property
     def signal(self) -> Array | None:
-        """(..., 2): how clear contexts are, and the deviation of losses, if they are published."""
+        """(..., 1 + A): how clear contexts are, and the error of each action, if published."""
         latest = self.latest
         return None if latest is None or latest.statistics is None else latest.statistics.signal
 
@@ -85,7 +85,8 @@ class PolicyView(Generic[Item]):
         if clear < 0.5:
             return (
                 "Contexts have not been shown to help clearly yet: the newest predictor decides"
-                f"{mostly}, with more exploration."
+                f"{mostly}, mostly by the mean outcome of each action, and goes on trying those "
+                "that may be as good."
             )
         # Noise may be why they differ, so this is no proof that contexts help.
         return (

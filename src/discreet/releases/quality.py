@@ -71,9 +71,10 @@ def _of_bandit(statistics: Statistics) -> bool:
 def _of(
     number: int, records: int, statistics: Statistics, response_weight: float, outcome: Outcome
 ) -> Quality:
-    if statistics.told is not None:  # ½·Q and N, each with noise σ
-        half, count, _ = (float(each) for each in statistics.told)
-        total, total_variance, count_variance = 2.0 * half, 4.0, 1.0
+    if statistics.told is not None:  # N and, for each action, ½·Q, each with noise σ
+        halves = statistics.told[2::2]
+        total, count = 2.0 * float(halves.sum()), float(statistics.told[0])
+        total_variance, count_variance = 4.0 * len(halves), 1.0
     else:  # sums of the constant feature 1/√2 over all actions: Q/√2 with σ/ω, N/2 with σ
         total = math.sqrt(2.0) * float(statistics.response[..., 0].sum())
         count = 2.0 * float(statistics.gram[..., 0, 0].sum())

@@ -26,10 +26,11 @@ class Statistics:
 
     They are sums over rows of M b where the batch has a ``matrix`` M (..., p, p), and over the
     features b themselves where it has none; ``following`` is the matrix of the next batch.
-    ``records`` counts slots, ``variance`` (...) is that of the noise in the Gram. ``told`` (..., 3)
-    holds ½·Σ(y − ½), the number of losses observed and 2·Σ(y − ½)², all noisy, of bandit feedback
-    with a matrix. ``signal`` (..., 2) follows from all releases so far: how clear contexts are,
-    from 0 to 1, and the standard deviation of losses.
+    ``records`` counts slots, ``variance`` (...) is that of the noise in the Gram. ``told``
+    (..., 2 + 2A) holds the number of losses observed, 2·Σ(y − ½)², and for each action ½·Σ(y − ½)
+    and half its number of losses, all noisy, of bandit feedback with a matrix. ``signal``
+    (..., 1 + A) follows from all releases so far: how clear contexts are, from 0 to 1, and the
+    standard error of the predicted loss of each action.
     """
 
     gram: Array
@@ -44,7 +45,7 @@ class Statistics:
     @property
     def heard(self) -> Any:
         """The noisy count of observed losses; without one, all slots."""
-        return self.records if self.told is None else self.told[..., 1]
+        return self.records if self.told is None else self.told[..., 0]
 
     @cached_property
     def inverse(self) -> Array | None:

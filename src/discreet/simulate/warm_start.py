@@ -139,7 +139,7 @@ def prior_from_released(plan: Plan, released: Released, *, weight: float = 1.0) 
     variance = float(pool.noise) ** 2 / (2 * p)
     newest, told = released.statistics[-1], pool.told
     if told is not None:
-        told = np.asarray([told[0], pool.heard, told[2]])
+        told = np.concatenate([np.atleast_1d(pool.heard), told[1:]])
     sums = pool.gram, pool.response, records, variance
     found = Statistics(*sums, pool.matrix, newest.following, told, newest.signal)
     number = len(released.items)

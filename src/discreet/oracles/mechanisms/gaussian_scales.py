@@ -29,7 +29,8 @@ def structured_scales(
     sensitivity = ridge_sensitivity(feedback, n_actions, one_label, weight, normalised)
     blocks = 2 if feedback == "bandit" else 1
     coordinates = blocks * p * (p + 1) // 2 + (2 if blocks == 2 else n_actions) * p
-    coordinates += 3 if normalised and blocks == 2 else 0  # sums of losses, counts and squares
+    # Count and squares of all actions, half sums and half counts of two.
+    coordinates += 6 if normalised and blocks == 2 else 0
 
     def event_at(multiplier: float) -> Gaussian:
         coarsest = max(math.sqrt(2.0), weight) if normalised else max(1.0, weight)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from discreet.arrays.backend import as_like, at_least, at_most, namespace, padded, per_run
-from discreet.arrays.linear_algebra import raised_eigenvalues
+from discreet.arrays.linear_algebra import identity, raised_eigenvalues
 from discreet.oracles.mechanisms.legal_rows import matrix_bits
 from discreet.releases.forgetting import remembered
 from discreet.releases.statistics import Statistics
@@ -33,11 +33,18 @@ LEAST = 2.0**-32
 """No variance is believed below this share of a row's: directions without any stay bounded."""
 
 
-CLEAR_SPREAD = 0.08
+CLEAR_SPREAD = 0.06
 """A spread of predicted losses between actions from which on contexts count as clear, and twice
 this is fully clear. [docs/results/rewards.md]"""
+RARE_REWARD = 0.25
+"""Mean rewards below this share of 1/A are rare: contexts are not clear, whatever the spread."""
+DOUBT = 5.0
+"""Standard errors by which the variance of slopes between actions may be larger than measured."""
+SLOPE_ERROR = 0.3
+"""Share of the variance of slopes that counts in the error of an action."""
 LEAST_VARIANCE = 1e-12
 """No variance of losses is believed below this."""
+_TINY = 1e-300
 
 
 @dataclass(frozen=True)
@@ -46,8 +53,8 @@ class Pool:
 
     ``noise`` (...) is the expected operator norm of the noise in the Gram, ``records`` Σ_i w_i·n_i
     over slots, ``heard`` the same over losses observed: the noisy count, at least three standard
-    deviations of its noise, and at most ``records``. ``told`` (..., 3) are the pooled sums of
-    losses, counts and squares, with noise of variance ``told_variance``.
+    deviations of its noise, and at most ``records``. ``told`` (..., 2 + 2A) are the pooled count,
+    squares, and half sums and half counts of each action, with noise of ``told_variance``.
     """
 
     gram: Array
@@ -94,40 +101,145 @@ class Pool:
         first = (self.inverse[..., :1, :] @ axes)[..., 0, :]
         return (0.5 * self.heard / (first * first * raised).sum(-1)) ** 0.5
 
-    @property
+    @cached_property
     def offset(self) -> Array:
         """Mean loss less ½ (...)."""
-        return at_most(at_least(2.0 * self.told[..., 0] / self.heard, -0.5), 0.5)
+        return at_most(at_least(2.0 * self.told[..., 2::2].sum(-1) / self.heard, -0.5), 0.5)
 
-    def signal(self, weights: Array) -> Array:
-        """(..., 2): how clear contexts are, from 0 to 1, and the standard deviation of losses.
+    @cached_property
+    def variance_of_losses(self) -> Array:
+        """Variance of losses (...): at most ¼ − m² with the offset m, within the noise."""
+        xp, error = namespace(self.offset), self.told_variance**0.5 / self.heard
+        bound = 0.25 - at_least(abs(self.offset) - 2.0 * error, 0.0) ** 2
+        variance = 0.5 * self.told[..., 1] / self.heard - self.offset**2
+        variance = at_least(variance, 0.0) + 0.5 * error
+        return at_least(xp.where(variance < bound, variance, bound), LEAST_VARIANCE)
+
+    @cached_property
+    def sum_noise(self) -> Array:
+        """Standard deviation of the noise in the sum or the count of one action (..., 1)."""
+        return 2.0 * (self.told_variance**0.5)[..., None]
+
+    @cached_property
+    def counts(self) -> Array:
+        """Noisy numbers of losses observed of each action (..., A), at least 0."""
+        return at_least(2.0 * self.told[..., 3::2], 0.0)
+
+    @cached_property
+    def action_means(self) -> Array:
+        """Mean losses less ½ of the actions (..., A).
+
+        An action whose count is not far above its noise is drawn toward the mean of all.
+        """
+        mean = self.offset[..., None]
+        above = 2.0 * self.told[..., 2::2] - mean * self.counts
+        means = mean + above / (self.counts + ENOUGH * self.sum_noise + 1.0)
+        return at_most(at_least(means, -0.5), 0.5)
+
+    def clear(self, weights: Array) -> Array:
+        """How clear contexts are (...), from 0 to 1.
 
         ``weights`` (..., A, p) predict losses in the coordinates of the pool. Contexts are clear
-        where predictions differ between actions by 0.16 and more, and unclear below 0.08.
+        where predictions differ between actions by 0.12 and more, and unclear below 0.06. They are
+        unclear, too, where the mean reward is less than 1/(4A): people for whom one of A actions is
+        right have a mean reward of 1/A under a uniform draw.
         """
         raised, axes = self._spread
+        actions = weights.shape[-2]
         apart = weights - weights.mean(-2, keepdims=True)
         along = (apart @ axes) ** 2 * (raised / per_run(self.heard, raised, 1))[..., None, :]
-        spread = along.sum((-2, -1)) / weights.shape[-2]
-        clear = at_most(at_least(spread**0.5 / CLEAR_SPREAD - 1.0, 0.0), 1.0)
-        xp, error = namespace(clear), self.told_variance**0.5 / self.heard
-        # Of losses in [0, 1] the variance is at most ¼ − m²; both sides have noise.
-        bound = 0.25 - at_least(abs(self.offset) - 2.0 * error, 0.0) ** 2
-        variance = 0.5 * self.told[..., 2] / self.heard - self.offset**2
-        variance = at_least(variance, 0.0) + 0.5 * error
-        variance = at_least(xp.where(variance < bound, variance, bound), LEAST_VARIANCE)
-        return xp.stack(xp.broadcast_arrays(clear, variance**0.5), axis=-1)
+        spread = (along.sum((-2, -1)) / actions) ** 0.5
+        error = 2.0 * (actions * self.told_variance) ** 0.5 / self.heard
+        reward = 0.5 - self.offset + error
+        return _ramp(spread / CLEAR_SPREAD) * _ramp(actions * reward / RARE_REWARD)
+
+    def cautious(
+        self, values: Array, axes: Array, weights: Array, length: Array
+    ) -> tuple[Array, Array]:
+        """Weights in plain coordinates that start from action means, and errors (..., A).
+
+        Slopes of the actions are drawn toward their mean, each as far as its noise asks for, and
+        the constant is such that the mean prediction over the records of an action is its mean
+        loss. ``values`` and ``axes`` are those with which ``weights`` were solved.
+        [docs/privacy/ridge.md, "Predictions around action means"]
+        """
+        scaled = self.matrix / per_run(length, self.matrix)
+        slopes = (weights @ scaled)[..., 1:]
+        total, half = self._plain_spread
+        constant = total[..., :1, :1]
+        centre = total[..., :1, 1:] / constant
+        # Of the columns of b, in plain coordinates, and as a form in those of the pool.
+        covariance = 0.5 * (total[..., 1:, 1:] / constant - centre.mT * centre)
+        form = scaled[..., 1:] @ covariance @ scaled[..., 1:].mT
+        noise = self._slope_noise(values, axes, weights, form)
+        precision = 1.0 / noise
+        mean = (precision[..., None] * slopes).sum(-2) / precision.sum(-1)[..., None]
+        apart = slopes - mean[..., None, :]
+        measured = ((apart @ covariance) * apart).sum(-1)
+        sharpness = (precision * precision).sum(-1)
+        excess = ((measured * precision - 1.0) * precision).sum(-1) / sharpness
+        doubt = DOUBT * (2.0 / slopes.shape[-1] / sharpness) ** 0.5
+        signal = 0.5 * (excess + (excess * excess + doubt * doubt) ** 0.5)[..., None]
+        kept = signal / (signal + noise)
+        slopes = mean[..., None, :] + kept[..., None] * apart
+        # Mean contexts of the records of each action, drawn toward the mean of all.
+        first = (self.inverse[..., None, :1, :] @ self.gram @ half)[..., 0, :]
+        drawn = ENOUGH * self.sum_noise / self.heard[..., None]
+        at_all = constant[..., 0] * drawn
+        contexts = (first[..., 1:] + at_all[..., None] * centre) / at_least(
+            first[..., :1] + at_all[..., None], _TINY
+        )
+        contexts = at_most(at_least(contexts, -1.0), 1.0)
+        start = self.action_means - (slopes * contexts).sum(-1) * 0.5**0.5
+        made = namespace(weights).concat([2.0**0.5 * start[..., None], slopes], axis=-1)
+        count = self.counts + self.sum_noise + 1.0
+        squares = self.variance_of_losses[..., None] / count
+        squares = squares + self.sum_noise**2 * (1.0 + self.offset[..., None] ** 2) / count**2
+        return made, (squares + SLOPE_ERROR * kept * noise) ** 0.5
+
+    def _slope_noise(self, values: Array, axes: Array, weights: Array, form: Array) -> Array:
+        """Variance over contexts that noise alone gives to the predictions of an action (..., A).
+
+        Of responses and of the Gram times the weights, by the privacy noise; and of the losses.
+        """
+        private = self.noise**2 / (2 * self.gram.shape[-1])
+        private = private * (0.25 + 0.5 * (weights * weights).sum(-1).mean(-1))
+        losses = self.variance_of_losses / at_least(self.typical_length(), 1.0) ** 2
+        along = (axes * (form[..., None, :, :] @ axes)).sum(-2)
+        values = at_least(values, 1.0 / values.shape[-1])  # one row, as in ``_spread``
+        each = per_run(private, values, 2) / values**2 + per_run(losses, values, 2) / values
+        return at_least((each * along).sum(-1), LEAST_VARIANCE**2)
+
+    @cached_property
+    def _plain_spread(self) -> tuple[Array, Array]:
+        """M⁻¹ T₊ M⁻ᵀ without its floor in plain coordinates, and M⁻ᵀ for each action."""
+        raised, axes = self._spread
+        half = self.inverse @ axes
+        total = (half * raised[..., None, :]) @ half.mT
+        total = total - per_run(self._least, total) * identity(total.shape[-1], total)
+        return total, self.inverse.mT[..., None, :, :]
 
     @cached_property
     def _spread(self) -> tuple[Array, Array]:
         """T₊ as eigenvalues and axes: how rows are spread, whatever their action."""
-        # One row, spread evenly, is what is known of a direction that no row has shown.
-        floor = FLOOR * self.gram.shape[-3] ** 0.5 * self.noise + 1.0 / self.gram.shape[-1]
-        # In plain coordinates: a multiple of the identity, relative to the longest direction.
-        least = LEAST * (self.records + floor) * (self.inverse * self.inverse).sum((-2, -1))
-        return raised_eigenvalues(
-            self.gram.sum(-3) + per_run(least, self.matrix) * (self.matrix @ self.matrix.mT), floor
-        )
+        least = per_run(self._least, self.matrix) * (self.matrix @ self.matrix.mT)
+        return raised_eigenvalues(self.gram.sum(-3) + least, self._floor)
+
+    @property
+    def _floor(self) -> Any:
+        """One row, spread evenly, is what is known of a direction that no row has shown."""
+        return FLOOR * self.gram.shape[-3] ** 0.5 * self.noise + 1.0 / self.gram.shape[-1]
+
+    @property
+    def _least(self) -> Array:
+        """In plain coordinates, a multiple of the identity, relative to the longest direction."""
+        squares = (self.inverse * self.inverse).sum((-2, -1))
+        return LEAST * (self.records + self._floor) * squares
+
+
+def _ramp(ratio: Array) -> Array:
+    """Return 0 up to a ratio of 1, 1 from 2 on, and a straight line in between."""
+    return at_most(at_least(ratio - 1.0, 0.0), 1.0)
 
 
 def constant_share(offset: Array) -> Array:
@@ -176,7 +288,12 @@ def pooled(statistics: Sequence[Statistics], clear: Any, half_life: int | None =
         records, variance = records + weight * each.records, variance + weight**2 * noise
         heard = heard + weight * each.heard
         if each.told is not None:
-            told = told + per_run(weight, each.told, 1) * each.told
+            one_told = (
+                padded(each.told, newest.told.shape, (-1,))
+                if newest.told is not None
+                else each.told
+            )
+            told = told + per_run(weight, each.told, 1) * one_told
             told_variance = told_variance + weight**2 * own
     noise = (2 * p * variance) ** 0.5
     if newest.told is None:

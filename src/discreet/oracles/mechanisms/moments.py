@@ -48,8 +48,9 @@ NORMALISED: Bounds = (0.0, math.inf)
 class Moments:
     """gram (..., A or 1, p, p) and response (..., A, p), each in multiples of its unit.
 
-    ``told`` (..., 3), in multiples of the Gram's unit, is ½·Σ(y − ½), the number of losses
-    observed and 2·Σ(y − ½)²: stretched rows do not determine them.
+    ``told`` (..., 2 + 2A), in multiples of the Gram's unit, is the number of losses observed,
+    2·Σ(y − ½)², and for each action ½·Σ(y − ½) and half its number of losses: stretched rows do
+    not determine them.
     """
 
     gram: Array
@@ -81,8 +82,10 @@ def floating_moments(
     heard, weights = xp.astype(heard, xp.float64), xp.astype(observed, xp.float64)
     told = None
     if feedback == "bandit":
-        each = 0.5 * heard, weights, 2.0 * heard**2
-        told = xp.stack([part.sum((-2, -1)) for part in each], axis=-1)
+        squares = 2.0 * (heard**2).sum((-2, -1))[..., None]
+        by_action = xp.stack([0.5 * heard.sum(-2), 0.5 * weights.sum(-2)], axis=-1)
+        by_action = by_action.reshape(*by_action.shape[:-2], -1)
+        told = xp.concat([weights.sum((-2, -1))[..., None], squares, by_action], axis=-1)
     sums = stretched_sums(batch.features, weights, heard, matrix, bounds)
     return Moments(*sums, 1.0, 1.0, told)
 
@@ -150,8 +153,12 @@ def exact_moments(
     told = None
     if feedback == "bandit":
         counted = (weights * centred).astype(np.int64)  # floats would round sums of 2^15 squares
-        halves, heard = int(counted.sum()) * (GRID // 2), int(weights.sum()) * GRID**2
-        told = np.array([halves, heard, 2 * int((counted**2).sum())], dtype=np.int64)
+        counts = weights.sum(axis=0).astype(np.int64)
+        by_action = np.stack(
+            [counted.sum(axis=0) * (GRID // 2), counts * (GRID**2 // 2)], axis=-1
+        ).ravel()
+        totals = [int(counts.sum()) * GRID**2, 2 * int((counted**2).sum())]
+        told = np.concatenate([np.array(totals, dtype=np.int64), by_action])
     return Moments(gram, response, 1.0 / GRID**2, 1.0 / GRID**2, told)
 
 

@@ -83,9 +83,10 @@ def noisy_told(moments: Moments, sigma: Any, noise: Noise) -> Array | None:
     if moments.told is None:
         return None
     if noise.exact:
-        drawn = noise.gaussian("told", (3,), sigma / moments.gram_unit)
+        shape = (moments.told.shape[-1],)
+        drawn = noise.gaussian("told", shape, sigma / moments.gram_unit)
         return _exact_sum(moments.told, drawn, moments.gram_unit)
-    drawn = as_like(noise.gaussian("told", (3,), 1.0), moments.told)
+    drawn = as_like(noise.gaussian("told", (moments.told.shape[-1],), 1.0), moments.told)
     return moments.told + per_run(sigma, moments.told, 1) * drawn
 
 

@@ -12,7 +12,12 @@ from discreet.arrays.backend import as_like, at_least, at_most, namespace, per_r
 from discreet.arrays.linear_algebra import identity, raised_eigenvalues, solve_along
 from discreet.oracles.contract import Calibrated
 from discreet.oracles.mechanisms.gaussian_scales import structured_scales
-from discreet.oracles.mechanisms.geometry import Pool, constant_share, pooled, publishable
+from discreet.oracles.mechanisms.geometry import (
+    Pool,
+    constant_share,
+    pooled,
+    publishable,
+)
 from discreet.oracles.mechanisms.moments import NORMALISED, Bounds
 from discreet.oracles.mechanisms.perturb import noisy_statistics
 from discreet.oracles.mechanisms.structured_ridge import uncentred
@@ -56,6 +61,7 @@ class Solution(NamedTuple):
     length: Any = 1.0
     signal: Array | None = None
     share: Array | None = None
+    cautious: Array | None = None
 
 
 @dataclass(frozen=True)
@@ -155,6 +161,9 @@ class PooledStatistics(Calibrated["PooledRidge"]):
         if pool.matrix is not None:
             # Linear in plain features: θ_a = Mᵀ θ'_a / c, with the length c that rows have.
             weights = weights @ pool.matrix / per_run(found.length, weights)
+            if found.cautious is not None and found.signal is not None:
+                clear = per_run(found.signal[..., 0], weights)
+                weights = clear * weights + (1.0 - clear) * found.cautious
             following = pool.following(found.share)
         middle = centre(self.problem.losses, self.problem.n_actions)
         return Conclusion(uncentred(weights, middle), following, found.signal)
@@ -175,13 +184,15 @@ class PooledStatistics(Calibrated["PooledRidge"]):
         length = at_most(at_least(pool.typical_length(), low), high)
         if pool.told is None or self.problem.joint:
             return Solution(pool, values, axes, weights, length)
-        signal = pool.signal(weights / per_run(length, weights))
-        unclear = 1.0 - signal[..., 0]
+        clear = pool.clear(weights / per_run(length, weights))
+        unclear = 1.0 - clear
         least = floor + UNCLEAR_FLOOR * unclear * noise
         values = at_least(values, per_run(least, values, 2))
         weights = solve_along(values, axes, pool.response)
         share = unclear * constant_share(pool.offset)
-        return Solution(pool, values, axes, weights, length, signal, share)
+        cautious, errors = pool.cautious(values, axes, weights, length)
+        signal = namespace(clear).concat([clear[..., None], errors], axis=-1)
+        return Solution(pool, values, axes, weights, length, signal, share, cautious)
 
     def misfit(self, statistics: Statistics, blocks: int | None = None) -> str | None:
         """The part of released statistics that has another shape than those of this mechanism.
@@ -197,8 +208,8 @@ class PooledStatistics(Calibrated["PooledRidge"]):
             "response": (actions, p),
             "matrix": square,
             "following": square,
-            "told": (3,) if self.stretched and bandit else None,
-            "signal": (2,) if self.stretched and bandit and not problem.joint else None,
+            "told": (2 + 2 * actions,) if self.stretched and bandit else None,
+            "signal": (1 + actions,) if self.stretched and bandit and not problem.joint else None,
         }
         different = (
             name
