@@ -155,7 +155,11 @@ FORGERIES = {
     "an error": (5, {"signal": sums(5).signal * [1, 1, 1 - 1e-6, 1]}, "statistics.signal"),
     "a signal beyond one": (5, {"signal": np.array([1.5, 0.2, 0.2, 0.2])}, "statistics.signal"),
     "an error of nothing": (5, {"signal": np.array([0.5, 0.2, 0.0, 0.2])}, "statistics.signal"),
-    "an error less than there are actions": (5, {"signal": sums(5).signal[:3]}, "statistics.signal"),
+    "an error too few": (
+        5,
+        {"signal": sums(5).signal[:3]},
+        "statistics.signal",
+    ),
     "no signal": (4, {"signal": None}, "statistics.signal"),
     "a matrix": (6, {"matrix": publishable(nudged(sums(6).matrix, 1e-8))}, "statistics.matrix"),
     "the first matrix": (1, {"matrix": 2.0 * np.eye(7)}, "statistics.matrix"),
