@@ -162,7 +162,7 @@ def test_run_in_words(call):
     code, out, _ = call("run", *SMALL)
     assert code == 0
     assert "noise scale of ε = 1, δ = 1e-05; seeded noise, not private" in out
-    assert "AdaptivePO(learning_rate=None, bonus=0.01, scale=4.0) with PooledRidge(" in out
+    assert "AdaptivePO(learning_rate=None, bonus=0.01, scale=0.6) with PooledRidge(" in out
     assert "over 2 seeds; the best possible is 0." in out
     assert "for comparison: the best fixed action 0." in out
     assert "no noise" in call("run", *SMALL, "--epsilon", "inf")[1]

@@ -155,7 +155,7 @@ FORGERIES = {
     "an error": (5, {"signal": sums(5).signal * [1, 1, 1 - 1e-6, 1]}, "statistics.signal"),
     "a signal beyond one": (5, {"signal": np.array([1.5, 0.2, 0.2, 0.2])}, "statistics.signal"),
     "an error of nothing": (5, {"signal": np.array([0.5, 0.2, 0.0, 0.2])}, "statistics.signal"),
-    "an error less than there are actions": (
+    "an error too few": (
         5,
         {"signal": sums(5).signal[:3]},
         "statistics.signal",

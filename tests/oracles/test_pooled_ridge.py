@@ -165,7 +165,10 @@ WRONG = {
         "following",
         lambda self, share=None, right=geometry.Pool.following: 1.001 * right(self, share),
     ),
-    "another spread that is clear": (geometry, "CLEAR_SPREAD", 0.081),
+    "another spread that is clear": (geometry, "CLEAR_SPREAD", 0.4),
+    "other rewards that are rare": (geometry, "RARE_REWARD", 1.0),
+    "another doubt": (geometry, "DOUBT", 5.1),
+    "another error of slopes": (geometry, "SLOPE_ERROR", 0.31),
     "another floor where contexts are unclear": (pooled_statistics, "UNCLEAR_FLOOR", 5.1),
     "other bounds of rows": (pooled_statistics, "UNCLEAR", 3.1),
     "rows and losses divided alike": (
@@ -212,13 +215,19 @@ def test_without_a_budget_it_is_least_squares_on_the_whole_past(feedback, losses
     assert_close(found, least_squares(data, np.ones(data.records), losses), 1e-6)
 
 
+def all_clear(pool, _):
+    """λ = 1: no prediction starts from action means."""
+    return 1.0 + 0.0 * pool.offset
+
+
 @pytest.mark.parametrize("lengths", [(40,), (40, 20), (50, 7, 80), (60, 1, 3, 40, 7)], ids=str)
 @pytest.mark.parametrize(("feedback", "losses"), SHAPES)
-def test_without_a_budget_learned_geometry_only_weighs_rows(feedback, losses, lengths):
+def test_without_a_budget_learned_geometry_only_weighs_rows(feedback, losses, lengths, monkeypatch):
     """Rows and losses are divided by max(1, ‖M b‖): least squares, weighted by its squared inverse.
 
     Least squares without these weights would differ by far more.
     """
+    monkeypatch.setattr(geometry.Pool, "clear", all_clear)
     case = OracleCase(dc.PooledRidge(), NONE, feedback, losses)
     batches = batches_for(case, lengths)
     fits, data = chain(case.calibrated, batches), joined(batches)
@@ -247,18 +256,38 @@ def least_squares(data, weights, losses):
     return np.array(found)
 
 
-@pytest.mark.parametrize("offset", [0.02, 0.3, 0.5, 0.97])
-@pytest.mark.parametrize("feedback", ["bandit", "full"])
-def test_without_a_budget_a_linear_truth_is_found_whatever_the_offset(feedback, offset):
-    case = OracleCase(dc.PooledRidge(), NONE, feedback)
+def linear(case, lengths, offset):
+    """Weights of losses that are linear in the context, and batches with these losses."""
     slopes = 0.02 * np.random.default_rng(5).uniform(-1.0, 1.0, size=(ACTIONS, WIDTH))
     truth = slopes + offset * CENTRE * np.eye(WIDTH)[0]
-    batches = [
-        replace(each, losses=each.features @ truth.T)
-        for each in batches_for(case, (60, 20, 100, 30))
-    ]
+    batches = batches_for(case, lengths)
+    return truth, [replace(each, losses=each.features @ truth.T) for each in batches]
+
+
+@pytest.mark.parametrize("offset", [0.02, 0.3, 0.5, 0.97])
+@pytest.mark.parametrize("feedback", ["bandit", "full"])
+def test_without_a_budget_a_linear_truth_is_found_whatever_the_offset(
+    feedback, offset, monkeypatch
+):
+    case = OracleCase(dc.PooledRidge(), NONE, feedback)
+    monkeypatch.setattr(geometry.Pool, "clear", all_clear)
+    truth, batches = linear(case, (60, 20, 100, 30), offset)
     for fit in chain(case.calibrated, batches):
         assert_close(fit.predictor.weights, truth, 1e-6)
+
+
+@pytest.mark.parametrize("offset", [0.02, 0.5, 0.97])
+def test_where_contexts_are_unclear_the_error_vanishes_with_the_records(offset):
+    """Slopes are drawn together and means toward the mean of all, ten times less each time."""
+    case, errors = OracleCase(dc.PooledRidge(), NONE, "bandit"), []
+    for size in (100, 1_000, 10_000):
+        truth, batches = linear(case, (size, 2 * size), offset)
+        fit = chain(case.calibrated, batches)[-1]
+        assert fit.statistics.signal[0] == 0.0
+        errors.append(np.abs(fit.predictor.weights - truth).max())
+    assert errors[1] < errors[0] / 3
+    assert errors[2] < errors[1] / 3
+    assert errors[2] < 1e-4
 
 
 def test_one_batch_or_several_say_the_same_without_a_budget():

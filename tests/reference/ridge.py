@@ -246,7 +246,7 @@ def conclusion(history, floor, ridge, clear, half_life=None):
     share = unclear * 2 * (math.sqrt(m**4 + m**2 / 2) - m**2)
     following = with_longer_constant(following, share)
     solid = [raised(each, least) for each in S]
-    around, errors = around_means(theta, solid, S, T, M, length, c, variance, sums)
+    around, errors = around_means(theta, solid, S, (T, known), M, length, c, variance, sums)
     plain = [M.T @ each / length for each in theta]
     mixed = [clear * one + unclear * two for one, two in zip(plain, around, strict=True)]
     return Found(np.array(mixed), following, np.array([clear, *errors]))
@@ -284,16 +284,17 @@ def clearness(theta, second_moment, told):
     return ramp(math.sqrt(spread) / 0.06) * ramp(4 * A * reward)
 
 
-def around_means(theta, solid, S, T, M, length, c, variance, told):
+def around_means(theta, solid, S, total, M, length, c, variance, told):
     """Weights of plain features that start from action means, and the error of each action.
 
     ``theta`` solve ``solid``, the Grams ``S`` with their eigenvalues raised; ``variance`` is that
-    of the noise in ``S``. [docs/privacy/ridge.md, "Predictions around action means"]
+    of the noise in ``S``, and ``total`` T₊ with what it adds in plain directions.
+    [docs/privacy/ridge.md, "Predictions around action means"]
     """
     A, p, m, nu = len(theta), len(M), told.mean, told.nu
     back = np.linalg.inv(M)
     # Contexts are b = (1, x)/√2, and second moments in plain coordinates those of b.
-    moments = back @ T @ back.T
+    moments = back @ total[0] @ back.T - total[1] * np.eye(p)
     mean_x = [moments[0, j] / moments[0, 0] for j in range(1, p)]
     K = np.zeros((p, p))  # of b, in which the constant does not vary
     for i in range(1, p):
@@ -309,6 +310,7 @@ def around_means(theta, solid, S, T, M, length, c, variance, told):
     for a in range(A):
         total = 0.0
         for value, axis in zip(*eigen(solid[a]), strict=True):
+            value = max(value, 1.0 / p)
             direction = M.T @ axis / length  # how weights along the axis predict, in plain features
             private = variance * (0.25 + mean_square / 2) / value**2
             of_losses = told.variance / (max(c, 1.0) ** 2 * value)

@@ -53,14 +53,15 @@ def test_without_noise_a_prior_is_the_same_as_its_rows():
 
 
 def test_without_noise_a_prior_with_its_own_geometry_finds_a_linear_truth():
-    """Its rows have other weights than those of batches, and no bias."""
+    """Its rows have other weights than those of batches, and no bias. Contexts are clear here."""
     plan = replace(PLAN, budget=dc.Budget.none(), first_batch=200)
-    losses = 0.9 + 0.1 * X[:, 0] * (PLAYED - 1)
+    losses = 0.5 + 0.5 * X[:, 0] / np.abs(X[:, 0]).max() * (PLAYED - 1)
     parts = [
         dc.prior_from_logs(plan, X[rows], PLAYED[rows], losses[rows]).statistics
         for rows in (LOGGED, slice(1_500, 1_700))
     ]
-    weights = plan.mechanism.conclusion(parts).weights
+    weights, _, signal = plan.mechanism.conclusion(parts)
+    assert signal[0] == 1.0
     predicted = (plan.features.map(X) @ weights.T)[np.arange(len(X)), PLAYED]
     np.testing.assert_allclose(predicted, losses, rtol=0, atol=1e-6)
 
