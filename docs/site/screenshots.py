@@ -30,8 +30,8 @@ from discreet.client import Client
 from discreet.data import load
 from discreet.lab.traffic import Habits, contexts, labels, play
 from discreet.outcome import declared
-from discreet.service.storage.server_keys import begin_server
 from discreet.service.runtime.experiment_folder import ExperimentFolder
+from discreet.service.storage.server_keys import begin_server
 
 COMMAND = [sys.executable, "-c", "from discreet.cli.main import main; raise SystemExit(main())"]
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "google-chrome"))), None)

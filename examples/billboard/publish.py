@@ -14,8 +14,7 @@ from pathlib import Path
 import numpy as np
 
 import discreet as dc
-from discreet.client import documents
-from discreet.client import signing
+from discreet.client import documents, signing
 
 HERE = Path(__file__).parent
 FILES = [HERE / "index.html", HERE / "page.js", HERE.parents[1] / "clients" / "js" / "discreet.js"]

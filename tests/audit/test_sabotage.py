@@ -440,4 +440,5 @@ def test_the_whole_quick_audit_holds(monkeypatch):
     assert [each for each in findings if each.verdict != HOLDS] == []
     for each in findings:
         assert each.measured is None or each.measured <= each.claimed
-        assert each.part != "black box" or each.measured >= 0.7 * each.attainable
+        # Where noise is far too large, an attack proves next to nothing, or nothing.
+        assert each.part != "black box" or each.measured >= 0.7 * each.attainable - 0.05
