@@ -111,7 +111,7 @@ def test_a_campaign(capsys, sales, tmp_path):
 
 REFUSED = {
     "no column": (["run", "--set", "unit=user"], "Add --user COLUMN"),
-    "no file": (["run", "--user", "who", "--data", "fried"], "whose rows are nobody's"),
+    "no file": (["run", "--user", "who", "--data", "fried"], "whose rows have no ids"),
     "curve": (["curve", "--batches-per-user", "3"], "Add --user COLUMN"),
     "campaign": (["campaign", "run", "--records-per-batch", "3", "--out", "o"], "--user COLUMN"),
     "campaign of a set": (
