@@ -198,7 +198,7 @@ def test_adapters_quote_nothing_either():
     plan = dc.Plan(n_actions=2, features=dc.UnitBall(1), budget=BUDGET)
     played = PlayedRows(plan)
     made = played.decide([0.5])
-    refused(played.hear, made.id, NUMBER)
+    refused(played.observe, made.id, NUMBER)
 
 
 def test_kinds_say_nothing_of_a_value():

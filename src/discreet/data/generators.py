@@ -84,7 +84,8 @@ def _sphere(rng: np.random.Generator, rows: int, dimension: int) -> Any:
 DIMENSION = 20
 SHIFT = 2 / math.sqrt(DIMENSION)
 """Breiman's a, for both sets. Some packages use half of it for ringnorm; the sets of that name at
-OpenML (1496, 1507) and the Bayes error of about 1.3 % that Breiman reports agree with this one."""
+OpenML (1496, 1507) and the Bayes error of about 1.3 % that Breiman reports agree with this one.
+[Breiman 1996; Breiman et al. 1984, section 2.6.2]"""
 
 WAVES = np.maximum(6 - np.abs(np.arange(1, 22) - np.array([[11], [15], [7]])), 0)
 """h₁, h₂, h₃ at 1 … 21: triangles of height 6 with their tops at 11, 15 and 7."""
