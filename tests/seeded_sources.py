@@ -53,7 +53,7 @@ class Sources:
         keys = types.SimpleNamespace(token_bytes=self.token_bytes)
         patched.setattr(people_registry, "secrets", keys)
         # Hypothesis tries constants of all modules that are loaded: those of earlier tests too.
-        if hasattr(providers, "_get_local_constants"):  # not before 6.131
+        if hasattr(providers, "_get_local_constants"):
             patched.setattr(providers, "_get_local_constants", providers.Constants)
 
     def words(self, count):
