@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 from contextlib import closing, contextmanager, suppress
 
 from discreet.service.runtime import lifecycle
@@ -91,10 +92,22 @@ class Place:
     def start(self, *, step="", sabotage="", workers=1):
         """Serve; with ``step`` a process of the service dies where that step is passed."""
         words = ["--port", str(self.port), "--workers", str(workers)]
+        # A child of a service that was killed holds the port until it notices.
+        until(self._port_is_free, "the port of the service before is still taken")
         pid = self._discreet("serve", *words, step=step, sabotage=sabotage, wait=False)
         self.pid, self.tree = pid, {pid}
         until(lambda: self._is_ready(workers), f"service did not start: see {self.log}")
         return self
+
+    def _port_is_free(self):
+        with socket.socket() as tried:
+            tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                tried.bind(("127.0.0.1", self.port))
+                tried.listen()
+            except OSError:
+                return False
+        return True
 
     def run(self, command, step=""):
         """The exit status of a command on this experiment."""
