@@ -208,7 +208,7 @@ class Learner:
         return Decisions(ids, names, ids >= 0, numbers, chances, chosen, order)
 
     def _offers(self, features: Any, actions: Any, single: bool) -> Everything | Offers:
-        """What is offered, checked before anything else happens."""
+        """Actions that are offered, checked before anything else happens."""
         plan, store = self.plan, self._store
         if actions is None and plan.catalogue is None and not store.released.changes:
             return Everything(features, plan)
@@ -246,7 +246,7 @@ class Learner:
     def _in_control(
         self, control: Control, rows: int, users: list[str] | None
     ) -> np.ndarray[Any, Any]:
-        """Which of the next decisions are of the control: by slot, or by person."""
+        """Mask of the next decisions that are of the control: by slot, or by person."""
         if self._store.people is not None and users is not None:
             return self._store.people.in_control(users, control.share)
         schedule = self._store.released.schedule
@@ -302,7 +302,7 @@ class Learner:
 
     @property
     def _awaits_import(self) -> bool:
-        """Whether slots of the log are free."""
+        """Return whether slots of the log are free."""
         return self.plan.imported is not None and self._store.end < self.plan.imported
 
     def erase(self, user: Any) -> None:

@@ -1,4 +1,4 @@
-"""How much Gaussian noise second moments need: fixed once by a plan, before any data."""
+"""Scales of the Gaussian noise on second moments, fixed by a plan before any data."""
 
 from __future__ import annotations
 

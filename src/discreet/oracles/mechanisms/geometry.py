@@ -137,7 +137,7 @@ class Pool:
         return at_most(at_least(means, -0.5), 0.5)
 
     def clear(self, weights: Array) -> Array:
-        """How clear contexts are (...), from 0 to 1.
+        """Clearness λ of contexts (...), from 0 to 1.
 
         ``weights`` (..., A, p) predict losses in the coordinates of the pool. Contexts are clear
         where predictions differ between actions by 0.12 and more, and unclear below 0.06. They are
@@ -287,13 +287,9 @@ def pooled(statistics: Sequence[Statistics], clear: Any, half_life: int | None =
         response = response + per_run(weight, one_response, 2) * one_response
         records, variance = records + weight * each.records, variance + weight**2 * noise
         heard = heard + weight * each.heard
-        if each.told is not None:
-            one_told = (
-                padded(each.told, newest.told.shape, (-1,))
-                if newest.told is not None
-                else each.told
-            )
-            told = told + per_run(weight, each.told, 1) * one_told
+        if each.told is not None and newest.told is not None:
+            one_told = padded(each.told, newest.told.shape, (-1,))
+            told = told + per_run(weight, one_told, 1) * one_told
             told_variance = told_variance + weight**2 * own
     noise = (2 * p * variance) ** 0.5
     if newest.told is None:

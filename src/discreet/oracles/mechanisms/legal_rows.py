@@ -45,7 +45,7 @@ def legal_rows(batch: Batch, feedback: str, losses: str) -> LegalRows:
 
 
 def legal_losses(batch: Batch, feedback: str, losses: str) -> tuple[Any, Any]:
-    """Which losses count (n, A or 1), and losses (n, A) in [0, 1]."""
+    """Mask of the losses that count (n, A or 1), and losses (n, A) in [0, 1]."""
     if batch.records > LARGEST_BATCH:  # a public number, known before any data
         raise InvalidInput(
             f"batch must hold at most {LARGEST_BATCH} records for an exact release; "

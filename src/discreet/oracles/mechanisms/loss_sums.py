@@ -1,4 +1,4 @@
-"""How policy and control fared: noisy sums of losses, in one Gaussian release beside the fit."""
+"""Noisy sums of losses of policy and control, in one Gaussian release next to the fit."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class LossSums:
 
 
 def fit_budget(budget: Budget, share: float) -> Budget:
-    """What is left for fits: 1 − share of the squared shift of a Gaussian with this budget."""
+    """Budget of fits: 1 − share of the squared shift of a Gaussian with this budget."""
     if not budget.private:
         return budget
     need_delta(budget, "the mean losses of a control share")
@@ -106,6 +106,6 @@ def _floating(batch: Batch) -> Array:
 
 
 def _parts(batch: Batch) -> tuple[Any, Any]:
-    """Which records (..., n) are the policy's, and which the control's."""
+    """Masks (..., n) of the records of the policy and of the control."""
     assert batch.control is not None  # whoever stores rows of such a plan says where they belong
     return ~batch.control, batch.control

@@ -163,7 +163,7 @@ def exact_moments(
 
 
 def repeated_products_fit(features: Array, weights: Array) -> bool:
-    """Whether x ⊗ x is kept for sums that are taken again: if runs share their rows, and few."""
+    """Return whether x ⊗ x is kept for later sums: if runs share their rows, and few."""
     p = features.shape[-1]
     small = math.prod(features.shape[:-1]) * p * (p + 1) // 2 <= 8 * _held_numbers(features)
     return small and share_rows(features, weights)
