@@ -287,9 +287,13 @@ def pooled(statistics: Sequence[Statistics], clear: Any, half_life: int | None =
         response = response + per_run(weight, one_response, 2) * one_response
         records, variance = records + weight * each.records, variance + weight**2 * noise
         heard = heard + weight * each.heard
-        if each.told is not None and newest.told is not None:
-            one_told = padded(each.told, newest.told.shape, (-1,))
-            told = told + per_run(weight, one_told, 1) * one_told
+        if each.told is not None:
+            one_told = (
+                padded(each.told, newest.told.shape, (-1,))
+                if newest.told is not None
+                else each.told
+            )
+            told = told + per_run(weight, each.told, 1) * one_told
             told_variance = told_variance + weight**2 * own
     noise = (2 * p * variance) ** 0.5
     if newest.told is None:
