@@ -20,10 +20,10 @@ from pathlib import Path
 import numpy as np
 
 import discreet as dc
+from discreet.batch import Batch
 from discreet.data import load
 from discreet.oracles import Problem
 from discreet.privacy.noise import Noise
-from discreet.rows.batch import Batch
 
 PLAIN = dc.PooledRidge(geometry="plain", floor=0.4)
 

@@ -24,8 +24,8 @@ import numpy as np
 import pandas as pd
 
 import discreet as dc
-from discreet.formatting import epsilon_text
 from discreet.simulate.group_losses import GroupLoss
+from discreet.text import epsilon_text
 
 NUMBERS = [f"x{number}" for number in range(1, 7)]
 WRONG = 0.1

@@ -26,8 +26,8 @@ from typing import Any
 import numpy as np
 
 import discreet as dc
+from discreet.design.schedule import Schedule
 from discreet.releases.lift_intervals import batch_factors, pooled
-from discreet.schedule import Schedule
 
 HEADER = ("world", "ε", "control", "rounds", "answers", "once", "ever wrong", "told")
 HEADER += ("once, of told", "± once", "± any time")

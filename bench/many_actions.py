@@ -23,10 +23,10 @@ from typing import Any
 import numpy as np
 
 import discreet as dc
+from discreet.batch import Batch
 from discreet.data import load
 from discreet.features.joint import Joint
 from discreet.features.offered import OfferedBlocks, OfferedPairs
-from discreet.rows.batch import Batch
 from discreet.simulate import engine
 from discreet.simulate.played_offers import played_offers
 

@@ -20,9 +20,9 @@ from pathlib import Path
 import discreet as dc
 from campaign import labelled
 from discreet.arrays.stacking import structure
+from discreet.design.schedule import Schedule
 from discreet.lab.campaign.hardware import machine, one_thread
 from discreet.lab.campaign.presets import paper_plans
-from discreet.schedule import Schedule
 from discreet.simulate.engine import parts, run
 
 

@@ -44,14 +44,14 @@ import numpy as np
 from joblib import Parallel, delayed
 
 import discreet as dc
-from discreet.advice import Advice
 from discreet.arrays.backend import to_numpy
+from discreet.batches.people_counts import slots_that_count
 from discreet.lab.campaign.hardware import machine, one_thread, shared_gpu
 from discreet.privacy.noise import SeededNoise
 from discreet.releases.released import Released
-from discreet.rows.people_counts import slots_that_count
 from discreet.simulate.engine import Family, Machine, parts
 from discreet.simulate.played_batches import play, played_control
+from discreet.text import Advice
 
 Array = np.ndarray[Any, Any]
 DELTA = 1e-6

@@ -21,11 +21,11 @@ from typing import Any
 
 import numpy as np
 
-from discreet.formatting import epsilon_text
 from discreet.lab.campaign.result_files import read
 from discreet.lab.report.campaign_results import Source
 from discreet.lab.report.final_loss import AgainstDefault
 from discreet.lab.report.runs import Level
+from discreet.text import epsilon_text
 
 COLUMNS = ("dataset", "algorithm", "epsilon", "oracle", "settings", "seed", "loss")
 

@@ -58,7 +58,7 @@ kind = "UnitBall"
 dimension = 8
 """
 EQUAL = """
-from discreet.schedule import Schedule
+from discreet.design.schedule import Schedule
 Schedule.nominal = lambda self, batch: self.first
 """
 """With doubling, a thousand releases would never end: with this, all batches are equally long."""

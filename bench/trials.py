@@ -25,14 +25,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import discreet as dc
+from discreet.batch import Batch
+from discreet.batches.people_counts import PeopleCounts
+from discreet.batches.release_batch import release_batch
 from discreet.data.randomised_trials import TRIALS, RandomisedLog, randomised_log
-from discreet.outcome import UNIT_LOSS, Outcome
+from discreet.design.outcome import UNIT_LOSS, Outcome
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.noise import SeededNoise
-from discreet.private_release import private_release
 from discreet.releases.released import Released
-from discreet.rows.batch import Batch
-from discreet.rows.people_counts import PeopleCounts
 from discreet.simulate.off_policy import Logs, evaluate_offline
 from discreet.simulate.played_batches import shuffle
 
@@ -136,7 +136,7 @@ def online(
         if people is not None:
             observed &= people.hand_out(users[rows].tolist(), batch)[:, None]
         told = Batch(features[rows], np.repeat(log.losses[rows, None], A, axis=1), observed)
-        release, ledger = private_release(plan, noise, told, released, ledger)
+        release, ledger = release_batch(plan, noise, told, released, ledger)
         released = released.add(release)
     if rounds is None:
         return Measured(means[best], *clustered(np.concatenate(scores), users[order[:start]]))

@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 import discreet as dc
+from discreet.batch import Batch
 from discreet.releases.release import Gram, Predictor, Release
 from discreet.releases.released import Released
 from discreet.releases.statistics import Statistics
-from discreet.rows.batch import Batch
 
 ACTIONS, DIMENSION = 3, 3
 WIDTH = DIMENSION + 1

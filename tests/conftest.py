@@ -11,7 +11,7 @@ os.environ.update({f"{name}_NUM_THREADS": "1" for name in ("MKL", "OMP", "OPENBL
 import hypothesis
 import pytest
 
-from discreet import registry
+from discreet.plan import registry
 from libraries import NO_TORCH
 from seeded_sources import SOURCES
 

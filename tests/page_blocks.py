@@ -18,8 +18,8 @@ from contextlib import chdir, redirect_stderr, redirect_stdout
 from unittest.mock import patch
 
 import discreet
-from discreet import registry
 from discreet.cli.main import main
+from discreet.plan import registry
 from ports import free_port
 from program import PROGRAM
 

@@ -15,8 +15,8 @@ import numpy as np
 from hypothesis.internal.conjecture import providers
 from opendp import measurements
 
+from discreet.batches import people_registry
 from discreet.privacy import noise
-from discreet.rows import people_registry
 
 _MADE, _URANDOM, _PROCESS = np.random.default_rng, os.urandom, os.getpid()
 _LEAST_ROUNDED = 2.0**10

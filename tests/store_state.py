@@ -1,6 +1,6 @@
 """Everything of a learner's memory that an error must leave alone."""
 
-from discreet.rows.saved_rows import private_rows, waiting_facts
+from discreet.batches.saved_rows import private_rows, waiting_facts
 
 
 def state_of(store):

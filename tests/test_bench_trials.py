@@ -63,13 +63,13 @@ def test_only_the_rows_within_a_users_limit_are_learned_from(trials, monkeypatch
     everyone = replace(log, users=np.arange(6_000))
     by_user = trials.online(everyone, math.inf, 0, unit="user")
     assert by_user.excess == trials.online(log, math.inf, 0).excess
-    release, learned = trials.private_release, []
+    release, learned = trials.release_batch, []
 
     def counted(plan, noise, batch, *rest):
         learned.append(int(batch.observed.sum()))
         return release(plan, noise, batch, *rest)
 
-    monkeypatch.setattr(trials, "private_release", counted)
+    monkeypatch.setattr(trials, "release_batch", counted)
     one = replace(log, users=np.zeros(6_000, dtype=int))
     trials.online(one, math.inf, 0, unit="user", batches_per_user=3, records_per_batch=2)
     assert learned[:4] == [2, 2, 2, 0]

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 import discreet as dc
+from discreet.batches.saved_rows import private_rows
 from discreet.privacy.ledger import RELATION_AS_ANSWERED
-from discreet.rows.saved_rows import private_rows
 from store_state import state_of
 from tolerances import HANG
 from wording import refused

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import discreet as dc
-from discreet.rows import saved_state
+from discreet.batches import saved_state
 from store_state import state_of
 from wording import refused
 

@@ -9,8 +9,8 @@ import pytest
 
 import discreet as dc
 from discreet import PrivateData
-from discreet.rows.batch import Batch
-from discreet.types import Decisions
+from discreet.actions.decisions import Decisions
+from discreet.batch import Batch
 from wording import refused
 
 MARKER = 0.123456789

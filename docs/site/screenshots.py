@@ -28,8 +28,8 @@ from playwright.sync_api import Browser, sync_playwright
 
 from discreet.client import Client
 from discreet.data import load
+from discreet.design.outcome import declared
 from discreet.lab.traffic import Habits, contexts, labels, play
-from discreet.outcome import declared
 from discreet.service.runtime.experiment_folder import ExperimentFolder
 from discreet.service.storage.server_keys import begin_server
 

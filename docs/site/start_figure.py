@@ -13,8 +13,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-from discreet.formatting import epsilon_text
 from discreet.lab.report.figure_style import INK, Drawing, line_style, plain
+from discreet.text import epsilon_text
 
 DOCS = Path(__file__).parents[1]
 LOSSES = DOCS / "results" / "defaults" / "loss_against_epsilon.csv"

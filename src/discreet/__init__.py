@@ -3,9 +3,10 @@
 Docstrings cite as [Name Year], or [paper, …]; docs/references.md says what is meant.
 """
 
-from discreet.advice import Advice
+from discreet.actions.decision_explanation import explain_decision
 from discreet.arrays.stacking import stack
-from discreet.control import Control
+from discreet.design.control import Control
+from discreet.design.outcome import Loss, Reward
 from discreet.errors import (
     BudgetExceeded,
     CorruptRelease,
@@ -19,7 +20,6 @@ from discreet.errors import (
     StateClaimed,
     UnknownDecision,
 )
-from discreet.explained_decision import explain_decision
 from discreet.features.category import Category
 from discreet.features.date import Date
 from discreet.features.flag import Flag
@@ -30,15 +30,14 @@ from discreet.features.schema import Schema
 from discreet.features.unit_ball import UnitBall
 from discreet.learner import Learner
 from discreet.oracles import FiniteClass, Logistic, Mechanism, Oracle, PooledRidge, Problem, Ridge
-from discreet.outcome import Loss, Reward
-from discreet.outlook import SampleSizes, sample_sizes
-from discreet.plan import Plan
+from discreet.plan.noise_forecast import SampleSizes, sample_sizes
+from discreet.plan.plan import Plan
+from discreet.plan.registry import POLICIES, register
 from discreet.policies import *  # noqa: F403
 from discreet.policies.allocation import Policy
 from discreet.privacy.budget import Budget
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.noise import SecureNoise, SeededNoise
-from discreet.registry import POLICIES, register
 from discreet.releases.catalogue import Catalogue
 from discreet.releases.lift import Lift, lift
 from discreet.releases.prior import Prior
@@ -47,6 +46,7 @@ from discreet.releases.released import Released
 from discreet.simulate import Evaluation, PrivacyCurve, evaluate, privacy_curve
 from discreet.simulate.off_policy import Logs, OfflineEvaluation, evaluate_offline
 from discreet.simulate.warm_start import prior_from_logs, prior_from_released
+from discreet.text import Advice
 
 __version__ = "0.1.0"
 

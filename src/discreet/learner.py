@@ -14,17 +14,29 @@ from typing import Any
 
 import numpy as np
 
-from discreet.control import Control, slots_in_control
-from discreet.display import html_table
+from discreet.actions.available_actions import changed_actions, known_actions
+from discreet.actions.decisions import Decisions
+from discreet.actions.offers import Everything, Offers, ranked
+from discreet.actions.requested_actions import Known, read_offers
+from discreet.batches import saved_rows, saved_state
+from discreet.batches.batch_status import LearnerStatus, learner_status
+from discreet.batches.log_import import logged_rows, release_log
+from discreet.batches.memory_store import MemoryStore
+from discreet.batches.observations import (
+    action_columns,
+    frame_reports,
+    observations,
+    observed_values,
+)
+from discreet.batches.people_registry import PeopleRegistry
+from discreet.batches.release_batch import release_batch
+from discreet.batches.user_ids import apart, user_id, user_ids
+from discreet.design.control import Control, slots_in_control
+from discreet.design.window import WAITING, Window
 from discreet.errors import BudgetExceeded, InvalidInput, NotReady, StateClaimed
-from discreet.formatting import listed
-from discreet.frames import is_frame
-from discreet.known_actions import changed_actions, known_actions
-from discreet.logged_rows import logged_rows, release_log
-from discreet.offer_reader import Known, read_offers
-from discreet.offers import Everything, Offers, ranked
-from discreet.outlook import warn_if_too_noisy
-from discreet.plan import Plan
+from discreet.features.frames import is_frame
+from discreet.plan.noise_forecast import warn_if_too_noisy
+from discreet.plan.plan import Plan
 from discreet.policies.ranking import RankingDraws
 from discreet.privacy.accounting import epsilon
 from discreet.privacy.budget import Budget
@@ -32,20 +44,12 @@ from discreet.privacy.groups import person_event
 from discreet.privacy.ledger import Ledger, disjoint
 from discreet.privacy.noise import Noise, SecureNoise
 from discreet.privacy.participation import ONCE
-from discreet.private_release import private_release
 from discreet.releases.action_change import changes_of
 from discreet.releases.canonical import digest_of
 from discreet.releases.release import Release
 from discreet.releases.released import Released
-from discreet.reported import action_columns, frame_reports, observed_values
-from discreet.rows import saved_rows, saved_state
-from discreet.rows.batch_status import LearnerStatus, learner_status
-from discreet.rows.memory_store import MemoryStore
-from discreet.rows.owners import apart, user_id, user_ids
-from discreet.rows.people_registry import PeopleRegistry
-from discreet.types import Decisions
-from discreet.validate import observations, one_of
-from discreet.window import WAITING, Window
+from discreet.text import html_table, listed
+from discreet.validate import one_of
 
 
 class Learner:
@@ -111,7 +115,7 @@ class Learner:
             parts=plan.control is not None,
             on_last_answer=early,
         )
-        self._fit = partial(private_release, plan, self._noise)
+        self._fit = partial(release_batch, plan, self._noise)
         self._custody = saved_state.Custody()
         self._known_before: tuple[Any, int, Known] | None = None
 
@@ -363,7 +367,7 @@ class Learner:
                 "batches": saved_rows.waiting_facts(self._store),
             }
             saved_state.write(path, header, saved_rows.private_rows(self._store))
-            self._custody.handed_over = True
+            self._custody.evaluation_data = True
 
     @classmethod
     def load(

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import InvalidInput
-from discreet.outcome import UNIT_LOSS, Outcome
 
 LONGEST_SHOWN = 200
 """Characters of a value in an error; a longer one is named by its class."""
@@ -96,17 +95,6 @@ def nearest(word: Any, options: Iterable[str]) -> str:
     return f"Did you mean {close[0]!r}?" if close else "Choose one of them."
 
 
-def loss(value: Any, name: str = "loss") -> float:
-    """A single loss in [0, 1], as losses are inside, whatever people report."""
-    try:
-        return UNIT_LOSS.loss_of(value)
-    except InvalidInput:
-        raise InvalidInput(
-            f"{name} must be a number in [0, 1]; got {value!r}. "
-            "0 stands for the best outcome that the plan declares, and 1 for the worst."
-        ) from None
-
-
 def matrix(name: str, value: Any, columns: int, step: str) -> np.ndarray[Any, Any]:
     """Finite float64 rows of a known width: (columns,) or (n, columns)."""
     try:
@@ -132,26 +120,6 @@ def matrix(name: str, value: Any, columns: int, step: str) -> np.ndarray[Any, An
     if not finite:
         raise InvalidInput(f"{name} must be finite; got NaN or infinity. {step}")
     return array
-
-
-def observations(
-    id: Any, values: Any, n_actions: int | None, outcome: Outcome = UNIT_LOSS
-) -> tuple[Any, Any]:
-    """Ids (n,) with losses (n,), or (n, n_actions) where each record has all its losses."""
-    single = np.ndim(id) == 0
-    ids = np.atleast_1d(np.asarray(id))
-    if ids.shape == (0,):  # an empty list: nobody has answered yet
-        ids = ids.astype(np.int64)
-    if ids.ndim != 1 or ids.dtype.kind not in "iu":
-        raise InvalidInput(
-            f"id must be a decision's id or an array of them; got {type(id).__name__}. "
-            "Pass decision.id."
-        )
-    if single and n_actions is None:
-        return ids, np.asarray([outcome.loss_of(values)])
-    expected = (*([] if single else [len(ids)]), *([] if n_actions is None else [n_actions]))
-    losses = outcome.losses_of(values, expected)
-    return ids, losses[None] if single else losses
 
 
 def installed(extra: str, purpose: str, *libraries: str, instead: str = "") -> None:

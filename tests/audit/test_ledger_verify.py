@@ -12,12 +12,12 @@ import pytest
 
 import discreet as dc
 from client.chains import KEY, sign, user_genesis
+from discreet.batch import Batch
+from discreet.batches.release_batch import release_batch
 from discreet.cli.main import main
 from discreet.client import documents
 from discreet.privacy.ledger import Ledger
-from discreet.private_release import private_release
 from discreet.releases.canonical import digest_of
-from discreet.rows.batch import Batch
 
 
 def run(capsys, *arguments):
@@ -314,7 +314,7 @@ def test_releases_of_users_tell_what_a_person_spent(tmp_path, capsys):
     for number in (1, 2, 3):
         size = plan.schedule.length(number)
         rows = Batch(np.zeros((size, 3)), np.zeros((size, 2)), np.zeros((size, 2), dtype=bool))
-        made, ledger = private_release(plan, dc.SecureNoise(), rows, released, ledger)
+        made, ledger = release_batch(plan, dc.SecureNoise(), rows, released, ledger)
         released = released.add(made)
     released.save(tmp_path / "released.json")
     contents = [sign(documents.genesis(plan, "shop", KEY))]

@@ -215,7 +215,7 @@ def test_a_batch_used_twice_by_a_mechanism(monkeypatch):
 @pytest.mark.parametrize("mechanism", ["ridge-structured", "default-plan"])
 def test_a_batch_used_twice_by_a_learner(mechanism, monkeypatch):
     """The rows of the batch before are fitted once more."""
-    once, kept = learner_module.private_release, []
+    once, kept = learner_module.release_batch, []
 
     def again(plan, noise, batch, released, ledger, part=""):
         kept.append(batch)
@@ -225,14 +225,14 @@ def test_a_batch_used_twice_by_a_learner(mechanism, monkeypatch):
         both.features[0] = kept[-2].features[0]
         return once(plan, noise, both, released, ledger, part)
 
-    monkeypatch.setattr(learner_module, "private_release", again)
+    monkeypatch.setattr(learner_module, "release_batch", again)
     effort = replace(QUICK, epsilons=())
     assert caught(mechanism, "transcript", "enters_once", effort=effort, only="")
 
 
 def test_a_second_draw_on_the_same_batch(monkeypatch):
     """Drawn twice, released once: the mean of two fits has too little noise."""
-    once = learner_module.private_release
+    once = learner_module.release_batch
 
     def better(plan, noise, batch, released, ledger, part=""):
         one, _ = once(plan, noise, batch, released, ledger, part)
@@ -240,7 +240,7 @@ def test_a_second_draw_on_the_same_batch(monkeypatch):
         gram = replace(one.gram, values=(one.gram.values + two.gram.values) / 2)
         return replace(two, gram=gram), charged
 
-    monkeypatch.setattr(learner_module, "private_release", better)
+    monkeypatch.setattr(learner_module, "release_batch", better)
     effort = replace(QUICK, epsilons=())
     assert caught("ridge-structured", "transcript", "enters_once", effort=effort, only="")
 

@@ -9,7 +9,7 @@ import pytest
 
 from discreet import Budget, Ledger
 from discreet.cli.main import main
-from discreet.control import PARTS
+from discreet.design.control import PARTS
 from discreet.privacy.accounting import epsilon
 from discreet.privacy.events import ExponentialMechanism, Gaussian, NonPrivate, compose
 from discreet.privacy.participation import Participation

@@ -9,7 +9,7 @@ import pytest
 
 import discreet as dc
 from discreet.cli.main import main
-from discreet.formatting import about
+from discreet.text import about
 from tolerances import EXACT
 
 PROBLEM = ["--actions", "3", "--dimension", "10", "--delta", "1e-6"]

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import discreet as dc
 from client.chains import BALL, chain, documents, plan, released, resigned, sign
-from discreet.known_actions import changed_actions
+from discreet.actions.available_actions import changed_actions
 
 GENRES = dc.Schema(
     [dc.Number("year", 1900, 2000), dc.Category("genre", ["drama", "crime"]), dc.Hashed("id", 3)]

@@ -16,9 +16,9 @@ from client import vectors
 from client.chains import BALL, KEY, SCHEMA
 from discreet.client import Billboard
 from discreet.client.documents import EVALUATED
-from discreet.config import from_config
 from discreet.features.schema import Field
-from discreet.plan import FEATURES
+from discreet.plan.config import from_config
+from discreet.plan.plan import FEATURES
 from discreet.releases.release import LINKS
 from tolerances import EXACT
 

@@ -10,9 +10,9 @@ import discreet as dc
 from client.chains import BALL, KEY, SCHEMA, broken, budgets, chain, histories, plan, released
 from client.columns import COLUMNS
 from client.offered_chains import broken_changes, offer_cases
-from discreet.action_names import action_name
 from discreet.client import Billboard
-from discreet.config import to_config
+from discreet.design.action_names import action_name
+from discreet.plan.config import to_config
 from discreet.releases.canonical import canonical
 
 FILE = Path(__file__).parents[2] / "clients" / "js" / "vectors.json"

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import Category, Date, Flag, Hashed, InvalidInput, Number, Schema
-from discreet.config import from_config, to_config
-from discreet.plan import FEATURES
+from discreet.plan.config import from_config, to_config
+from discreet.plan.plan import FEATURES
 from tolerances import EXACT
 
 finite = st.floats(allow_nan=False, allow_infinity=False)

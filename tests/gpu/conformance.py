@@ -26,18 +26,18 @@ import numpy as np
 import discreet as dc
 from discreet.arrays import linear_algebra
 from discreet.arrays.stacking import stack
+from discreet.design.schedule import Schedule
 from discreet.lab.campaign.grid import Grid
 from discreet.lab.campaign.hardware import cores, one_thread
 from discreet.lab.campaign.presets import budget_of
 from discreet.lab.campaign.tasks import Task, compute
 from discreet.oracles.mechanisms import newton
+from discreet.plan.registry import register
 from discreet.policies import ReplayBonusPO
 from discreet.policies.allocation import draw
 from discreet.policies.bonus_updates import average_of_updates
-from discreet.registry import register
 from discreet.releases.release import Predictor, Release
 from discreet.releases.released import Released
-from discreet.schedule import Schedule
 from discreet.simulate.engine import Machine, run
 from discreet.simulate.played_offers import played_offers
 

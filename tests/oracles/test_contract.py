@@ -22,11 +22,11 @@ from catalogue import (
     every_oracle,
     features,
 )
-from discreet import plan as plans
-from discreet.config import to_config
+from discreet.batch import Batch
+from discreet.plan import plan as plans
+from discreet.plan.config import to_config
 from discreet.privacy.events import NonPrivate
 from discreet.releases.statistics import PUBLISHED
-from discreet.rows.batch import Batch
 from tolerances import EXACT, SOLVER
 
 NOISE = dc.SeededNoise(5, 2)

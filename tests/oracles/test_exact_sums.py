@@ -13,6 +13,7 @@ import pytest
 import discreet as dc
 from discreet.arrays.backend import sigmoid
 from discreet.audit.noise_sources import Chosen
+from discreet.batch import Batch
 from discreet.oracles.mechanisms import exact_sums as sums
 from discreet.oracles.mechanisms import newton, perturbed_objective
 from discreet.oracles.mechanisms import structured_logistic as logistic
@@ -20,7 +21,6 @@ from discreet.oracles.mechanisms.exact_sums import UNIT, attainable_norm, exact_
 from discreet.oracles.mechanisms.legal_rows import GRID, legal_rows
 from discreet.oracles.mechanisms.perturbed_objective import TOLERANCE
 from discreet.privacy import noise as noise_module
-from discreet.rows.batch import Batch
 
 MANY = 2**17
 WIDTH = 10

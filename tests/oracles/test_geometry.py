@@ -10,6 +10,7 @@ import pytest
 
 import discreet as dc
 from catalogue import ACTIONS, DIMENSION, FEATURES, WIDTH, batch
+from discreet.batch import Batch
 from discreet.errors import PrivateData
 from discreet.features.unit_ball import with_bias
 from discreet.oracles.mechanisms import geometry as geometry_module
@@ -24,7 +25,6 @@ from discreet.oracles.mechanisms.legal_rows import (
 from discreet.oracles.mechanisms.moments import NORMALISED, exact_moments, floating_moments
 from discreet.privacy.sensitivities import centre
 from discreet.releases.statistics import Statistics
-from discreet.rows.batch import Batch
 from discreet.simulate.engine import Machine, run
 from tolerances import EXACT
 

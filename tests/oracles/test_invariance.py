@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import discreet as dc
+from discreet.batch import Batch
 from discreet.oracles.mechanisms.moments import NORMALISED
 from discreet.oracles.mechanisms.pooled_statistics import PooledStatistics
 from discreet.releases.release import Release
 from discreet.releases.released import Released
-from discreet.rows.batch import Batch
 
 ACTIONS, COLUMNS = 3, 3
 SPACE = dc.UnitBall(COLUMNS)

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 import discreet as dc
+from discreet.batch import Batch
 from discreet.oracles.mechanisms.geometry import publishable
 from discreet.oracles.mechanisms.legal_rows import GRID, legal_rows, shortened_rows
 from discreet.oracles.mechanisms.moments import NORMALISED, exact_moments, floating_moments
 from discreet.oracles.mechanisms.pooled_statistics import SHORTENED, PooledStatistics
 from discreet.privacy.sensitivities import ridge_sensitivity
-from discreet.rows.batch import Batch
 
 BUDGET = dc.Budget(2.0, 1e-5)
 P = 5

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 import discreet as dc
 from catalogue import ACTIONS, ORACLES, WIDTH, batch_for, every_oracle
+from discreet.batch import Batch
 from discreet.oracles.mechanisms.legal_rows import GRID, legal_rows
 from discreet.oracles.mechanisms.moments import exact_moments
-from discreet.rows.batch import Batch
 
 SHAPES = [("bandit", "general"), ("full", "general"), ("full", "one_label")]
 numbers = st.one_of(

@@ -25,13 +25,13 @@ from discreet.audit.gaussian import exact_parts
 from discreet.audit.noise_sources import Chosen
 from discreet.audit.second_accountant import agree, epsilon_of, recompute
 from discreet.audit.subjects import DEFAULT_PLAN, Subject
+from discreet.batch import Batch
 from discreet.oracles.mechanisms.loss_sums import SENSITIVITY, LossSums, fit_budget
 from discreet.privacy.accounting import epsilon
 from discreet.privacy.events import NO_BUDGET, to_json
 from discreet.privacy.groups import person_event
 from discreet.privacy.ledger import Ledger, partitions
 from discreet.releases.part_losses import COUNT_VARIANCE
-from discreet.rows.batch import Batch
 from tolerances import EXACT
 
 NO_NOISE = LossSums(0.0, NO_BUDGET)

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from catalogue import ACTIONS, WIDTH, batch
+from discreet.batch import Batch
 from discreet.oracles.mechanisms import moments
 from discreet.oracles.mechanisms.moments import exact_moments, floating_moments, second_moments
 from discreet.privacy.sensitivities import centre
-from discreet.rows.batch import Batch
 from reference.design import design
 from tolerances import EXACT
 

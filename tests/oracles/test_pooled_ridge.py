@@ -11,10 +11,10 @@ import pytest
 
 import discreet as dc
 from catalogue import ACTIONS, DIMENSION, FEATURES, NONE, PRIVATE, WIDTH, OracleCase, batch_for
+from discreet.batch import Batch
 from discreet.oracles.mechanisms import geometry, moments, perturb, pooled_statistics
 from discreet.releases.canonical import decode_array
 from discreet.releases.statistics import Statistics
-from discreet.rows.batch import Batch
 from discreet.simulate.played_batches import shuffle
 from libraries import LIBRARIES
 from reference import ridge as literal

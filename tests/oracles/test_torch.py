@@ -7,7 +7,7 @@ import pytest
 
 import discreet as dc
 from catalogue import batch_for, every_oracle
-from discreet.rows.batch import Batch
+from discreet.batch import Batch
 from libraries import NO_TORCH
 from tolerances import SOLVER
 

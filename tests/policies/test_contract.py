@@ -22,7 +22,7 @@ from catalogue import (
     signals_for,
     with_signal,
 )
-from discreet import plan as plans
+from discreet.plan import plan as plans
 from discreet.policies import Policy
 from discreet.policies.allocation import uniform
 from discreet.releases.canonical import canonical

@@ -13,11 +13,11 @@ from scipy.stats import chi2
 
 import discreet as dc
 from catalogue import features, releases
+from discreet.design.schedule import Schedule
 from discreet.policies import vanilla_po
 from discreet.policies.vanilla_po import mixture_nodes
 from discreet.releases.release import Predictor, Release
 from discreet.releases.released import Released
-from discreet.schedule import Schedule
 from reference.policy_optimisation import vanilla_component, vanilla_rate
 from reference.policy_optimisation import vanilla_po as literal
 from tolerances import EXACT

@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 
 import discreet as dc
 from catalogue import POLICIES, features, releases, with_signal
+from discreet.design.schedule import Schedule
 from discreet.features.joint import Joint
 from discreet.features.offered import OfferedBlocks, OfferedPairs
 from discreet.policies import one_row
 from discreet.policies.floored import Floored
 from discreet.releases.release import Gram, Predictor, Release
 from discreet.releases.released import Released
-from discreet.schedule import Schedule
 from tolerances import EXACT
 
 BY_ARRAYS = {"BonusPO"}

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 import discreet as dc
 from catalogue import ACTIONS, POLICIES, features, releases, signals_for
+from discreet.design.schedule import Schedule
 from discreet.releases.release import Gram, Predictor, Release
 from discreet.releases.released import Released
-from discreet.schedule import Schedule
 from reference import confidence, inverse_gap, policy_optimisation
 from reference.design import scores, sigmoid
 from tolerances import EXACT

@@ -12,7 +12,7 @@ from discreet.arrays.stacking import stack
 from discreet.policies import ReplayBonusPO, replay_kernel
 from discreet.releases.release import Predictor, Release
 from discreet.releases.released import Released
-from discreet.schedule import Schedule
+from discreet.design.schedule import Schedule
 rng = np.random.default_rng(0)
 S, R, n = 2, 11, 70
 pairs = 3 * ((0.01, 0.1), (1.0, 0.01), (0.1, 0.001)) + ((0.3, 0.02), (0.03, 0.2))

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
+from discreet.batch import Batch
 from discreet.errors import InvalidInput
 from discreet.features.unit_ball import with_bias
 from discreet.oracles import PooledRidge, Problem, Ridge
@@ -26,7 +27,6 @@ from discreet.privacy.sensitivities import (
     LARGEST_BATCH,
     sampler_distance,
 )
-from discreet.rows.batch import Batch
 
 
 def batch_of(n, n_actions=3, d=5, seed=0):

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
+from discreet.batch import Batch
 from discreet.features.unit_ball import with_bias
 from discreet.oracles.mechanisms.legal_rows import legal_rows
 from discreet.oracles.mechanisms.moments import Moments, exact_moments, floating_moments
@@ -18,7 +19,6 @@ from discreet.oracles.mechanisms.perturb import (
     noisy_response,
     noisy_told,
 )
-from discreet.rows.batch import Batch
 from tolerances import EXACT
 
 SIGMA = 3.0

@@ -10,12 +10,12 @@ from scipy.stats import chi2
 
 from discreet.audit import Chosen, proof_facts
 from discreet.audit.subjects import constants
+from discreet.batch import Batch
 from discreet.features.unit_ball import with_bias
 from discreet.oracles import FiniteClass, Problem
 from discreet.oracles.mechanisms.legal_rows import GRID
 from discreet.privacy import noise as noise_module
 from discreet.privacy.budget import Budget
-from discreet.rows.batch import Batch
 
 ROUNDING = 1e-9
 FALSE_ALARM = 1e-6

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 import discreet as dc
+from discreet.batch import Batch
 from discreet.oracles import Logistic, PooledRidge, Ridge
 from discreet.privacy.accounting import epsilon
 from discreet.privacy.budget import Budget
 from discreet.privacy.calibration import gaussian_multiplier, smallest_scale
 from discreet.privacy.events import Composed, Gaussian, fast_sampled
 from discreet.privacy.noise import SecureNoise
-from discreet.rows.batch import Batch
 from wording import refused
 
 FAST = SecureNoise(fast=True)

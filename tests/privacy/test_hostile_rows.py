@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.rows.batch import Batch
+from discreet.batch import Batch
 
 ACTIONS, DIMENSION = 3, 3
 ORACLES = {

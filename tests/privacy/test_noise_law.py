@@ -23,13 +23,13 @@ from discreet.audit.noise_law import (
     uniform_bits,
 )
 from discreet.audit.noise_sources import Trials
+from discreet.batch import Batch
 from discreet.features.unit_ball import with_bias
 from discreet.oracles import PooledRidge, Problem, Ridge
 from discreet.oracles.mechanisms import perturb
 from discreet.privacy import noise as noise_module
 from discreet.privacy.budget import Budget
 from discreet.privacy.noise import SecureNoise, SeededNoise
-from discreet.rows.batch import Batch
 from seeded_sources import SOURCES as SEEDED
 
 FALSE_ALARM = 1e-6

@@ -16,6 +16,7 @@ import pytest
 from scipy.special import expit
 from scipy.stats import norm
 
+from discreet.batch import Batch
 from discreet.features.unit_ball import with_bias
 from discreet.oracles import Logistic, Problem
 from discreet.oracles.mechanisms import newton
@@ -24,7 +25,6 @@ from discreet.oracles.mechanisms.perturbed_objective import TOLERANCE
 from discreet.privacy.budget import Budget
 from discreet.privacy.events import ObjectivePerturbation
 from discreet.privacy.noise import SecureNoise
-from discreet.rows.batch import Batch
 
 DELTA = 1e-5
 ROUNDING = 1e-9

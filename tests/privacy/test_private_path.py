@@ -23,15 +23,15 @@ import numpy as np
 import pytest
 
 import discreet
+from discreet.batch import Batch
 from discreet.errors import PrivateData
-from discreet.rows.batch import Batch
 
 SOURCE = Path(discreet.__file__).parent
 PRIVATE_PATH = sorted(
     [
         *SOURCE.rglob("oracles/**/*.py"),
         SOURCE / "privacy" / "noise.py",
-        SOURCE / "private_release.py",
+        SOURCE / "release_batch.py",
         SOURCE / "rows" / "batch_slots.py",
         SOURCE / "rows" / "batch_status.py",
         SOURCE / "rows" / "memory_store.py",
@@ -160,7 +160,7 @@ def test_functions_of_private_types_are_silent():
 def test_such_functions_are_found():
     named = {(where, node.name) for where, node in typed()}
     assert ("oracles/mechanisms/structured_ridge.py", "fit") in named
-    assert ("private_release.py", "private_release") in named
+    assert ("release_batch.py", "release_batch") in named
     assert ("oracles/mechanisms/legal_rows.py", "legal_rows") in named
 
 

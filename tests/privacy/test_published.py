@@ -20,9 +20,9 @@ from discreet.audit.noise_sources import Shared
 from discreet.audit.objective import certificate
 from discreet.audit.published_documents import differing, public_alike, public_part, tells_no_more
 from discreet.audit.subjects import JOINT, MECHANISMS, subjects
+from discreet.batch import Batch
+from discreet.batches.release_batch import release_batch
 from discreet.privacy.ledger import Ledger
-from discreet.private_release import private_release
-from discreet.rows.batch import Batch
 
 ROWS = 70
 SUBJECTS = [
@@ -51,7 +51,7 @@ def documents(case, batch):
     released, ledger = plan.nothing_released(), Ledger(plan.budget)
     for part in ("first", "second"):
         noise = Shared()
-        release, ledger = private_release(plan, noise, batch, released, ledger, part)
+        release, ledger = release_batch(plan, noise, batch, released, ledger, part)
         assert not noise.repeated
         released = released.add(release)
     return [item.to_json() for item in released.items], ledger.to_json()

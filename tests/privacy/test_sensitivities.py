@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
+from discreet.batch import Batch
 from discreet.errors import InvalidInput
 from discreet.features.unit_ball import with_bias
 from discreet.oracles import PooledRidge, Problem, Ridge
@@ -33,7 +34,6 @@ from discreet.privacy.sensitivities import (
     ridge_sensitivity,
     same_action_sums,
 )
-from discreet.rows.batch import Batch
 
 DIMENSION = 2
 LOW, HIGH = 0.999, 1.0 + 1e-9

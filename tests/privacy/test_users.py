@@ -29,7 +29,7 @@ from discreet import (
 from discreet.audit.second_accountant import agree, recompute
 from discreet.errors import CorruptRelease
 from discreet.oracles import Problem
-from discreet.plan import Plan
+from discreet.plan.plan import Plan
 from discreet.policies import LinUCB
 from discreet.privacy import events
 from discreet.privacy.accounting import epsilon

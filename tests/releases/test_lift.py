@@ -11,6 +11,7 @@ import pytest
 import discreet as dc
 from discreet.cli.main import main
 from discreet.client.recomputation import recompute
+from discreet.design.schedule import Schedule
 from discreet.privacy.participation import Participation
 from discreet.releases.lift import Lift, LiftLine, lift_of
 from discreet.releases.lift_intervals import (
@@ -22,7 +23,6 @@ from discreet.releases.lift_intervals import (
 )
 from discreet.releases.part_losses import PartLosses
 from discreet.releases.release import Predictor, Release
-from discreet.schedule import Schedule
 from libraries import NO_TORCH
 from wording import refused
 

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 # Where things are: a file that moves is one line here.
 ACCESS = "service/access.py"
 ACCOUNTING = "privacy/accounting.py"
-ACTION_NAMES = "action_names.py"
+ACTION_NAMES = "design/action_names.py"
 ADAPTIVE = "policies/adaptive_po.py"
 ANCHOR = "service/storage/anchor.py"
 ATTACKER = "privacy/attacker.py"
 BACKUP = "cli/backup_command.py"
-BATCH = "rows/batch.py"
+BATCH = "batch.py"
 BATCHES = "service/storage/batches.py"
 CALIBRATION = "privacy/calibration.py"
 CHAIN = "client/chain.py"
@@ -24,7 +24,7 @@ CHECKS = "service/runtime/release_transaction.py"
 COMMITS = "service/storage/group_commit.py"
 DEAREST = "privacy/dearest.py"
 DECISIONS = "service/runtime/decisions.py"
-DOOR = "private_release.py"
+DOOR = "batches/release_batch.py"
 ENDPOINT = "service/http/endpoint.py"
 ENGINE = "simulate/engine.py"
 ERRORS = "errors.py"
@@ -52,17 +52,17 @@ NEWTON = "oracles/mechanisms/newton.py"
 NOISE = "privacy/noise.py"
 OBJECTIVE = "oracles/mechanisms/perturbed_objective.py"
 OFFERED = "service/runtime/offered_actions.py"
-OFFERS = "offers.py"
-OFFER_READER = "offer_reader.py"
-OUTCOME = "outcome.py"
+OFFERS = "actions/offers.py"
+OFFER_READER = "actions/requested_actions.py"
+OUTCOME = "design/outcome.py"
 OWNERS = "service/runtime/requests.py"
 PAGES = "service/dashboard/page_frame.py"
 PAGE_TABLE = "service/dashboard/page_table.py"
-PEOPLE = "rows/people_counts.py"
+PEOPLE = "batches/people_counts.py"
 PEOPLE_TABLE = "service/storage/people_table.py"
 PERTURB = "oracles/mechanisms/perturb.py"
-PLAN = "plan.py"
-PLAN_SIZE = "plan_size.py"
+PLAN = "plan/plan.py"
+PLAN_SIZE = "plan/size.py"
 PLAYED = "simulate/played_batches.py"
 POOLED = "oracles/mechanisms/pooled_statistics.py"
 POSTGRES = "service/storage/postgres.py"
@@ -78,19 +78,19 @@ RIVAL_LOCAL = "lab/rivals/local_linucb.py"
 RIVAL_RUNS = "lab/rivals/runner.py"
 RIVAL_SHUFFLED = "lab/rivals/shuffled_linucb.py"
 RIVAL_TREE = "lab/rivals/tree_linucb.py"
-SAVED_ROWS = "rows/saved_rows.py"
-SAVED_STATE = "rows/saved_state.py"
+SAVED_ROWS = "batches/saved_rows.py"
+SAVED_STATE = "batches/saved_state.py"
 SCALES = "oracles/mechanisms/gaussian_scales.py"
 SCHEMA = "features/schema.py"
 SEALED_BATCH = "service/storage/sealed_batch.py"
 SENSITIVITIES = "privacy/sensitivities.py"
 SERVICE = "service/runtime/service.py"
-SLOTS = "rows/batch_slots.py"
+SLOTS = "batches/batch_slots.py"
 SQLITE = "service/storage/sqlite.py"
 STATISTICS = "releases/statistics.py"
 STICKY = "service/runtime/policy_versions.py"
 STORAGE_FAULTS = "service/storage/database.py"
-STORE = "rows/memory_store.py"
+STORE = "batches/memory_store.py"
 TRANSACTION = "service/runtime/release_transaction.py"
 UPKEEP = "service/runtime/upkeep.py"
 VAULT = "service/secrets/vault.py"
@@ -315,7 +315,7 @@ FAULTS = (
         "the number of records is that of slots",
         (
             Edit(DOOR, "fit, number, batch.records, event", f"fit, number, {ANSWERS}, event"),
-            Edit(DOOR, "from discreet.plan", "import numpy as np\n\nfrom discreet.plan"),
+            Edit(DOOR, "from discreet.plan.plan", "import numpy as np\n\nfrom discreet.plan.plan"),
         ),
         ("privacy/test_published.py::test_all_but_the_noisy_numbers_is_the_same_in_every_world",),
         ("ridge-structured", "exact"),
@@ -841,12 +841,12 @@ FAULTS = (
         "a request gets what it is offered, of actions that are in use",
         (
             Edit(
-                "known_actions.py",
+                "actions/available_actions.py",
                 "            items.pop(item, None)\n",
                 "            pass\n",
             ),
         ),
-        ("test_offers.py::test_items_join_at_once_and_who_left_is_not_offered",),
+        ("actions/test_offers.py::test_items_join_at_once_and_who_left_is_not_offered",),
     ),
     Fault(
         "a propensity over all actions instead of the offer",
@@ -1152,13 +1152,13 @@ FAULTS = (
         "rows stay in memory after their release",
         "a batch is forgotten",
         (Edit(SLOTS, "        self.losses.fill(0.0)\n", ""),),
-        ("rows/test_memory_store.py::test_the_memory_of_released_rows_is_overwritten",),
+        ("batches/test_memory_store.py::test_the_memory_of_released_rows_is_overwritten",),
     ),
     Fault(
         "a saved state can be loaded again",
         "a batch is fitted once",
         (Edit(SAVED_STATE, "    claimed.unlink()", "    os.rename(claimed, source)"),),
-        ("rows/test_saved_state.py::test_a_state_is_loaded_once",),
+        ("batches/test_saved_state.py::test_a_state_is_loaded_once",),
     ),
     # Late losses: batches that wait.
     Fault(
@@ -1172,7 +1172,7 @@ FAULTS = (
                 f"oldest = {HASTY}\n        others = [b for b in self.batches if b is not oldest]",
             ),
         ),
-        ("rows/test_late_losses.py::test_releases_are_made_in_the_order_of_the_batches",),
+        ("batches/test_late_losses.py::test_releases_are_made_in_the_order_of_the_batches",),
     ),
     Fault(
         "a window that counts answers",
@@ -1184,7 +1184,7 @@ FAULTS = (
                 "decisions = now.decisions + coming - batch.sealed.decisions - batch.unheard",
             ),
         ),
-        ("rows/test_late_losses.py::test_who_answered_moves_no_window",),
+        ("batches/test_late_losses.py::test_who_answered_moves_no_window",),
     ),
     Fault(
         "a late loss counts after its batch was closed",
@@ -1196,7 +1196,7 @@ FAULTS = (
                 "        batch.hear_",
             ),
         ),
-        ("rows/test_late_losses.py::test_a_loss_after_the_window_is_refused",),
+        ("batches/test_late_losses.py::test_a_loss_after_the_window_is_refused",),
     ),
     # A clock that closes batches.
     Fault(
@@ -1209,7 +1209,7 @@ FAULTS = (
                 "tick(self._every, batch.opened, batch.taken - batch.unheard, now.seconds)",
             ),
         ),
-        ("rows/test_batch_clock.py::test_who_answered_moves_no_slot_and_no_close",),
+        ("batches/test_batch_clock.py::test_who_answered_moves_no_slot_and_no_close",),
     ),
     Fault(
         "a slot that nobody took gets the missing loss",
@@ -1224,7 +1224,7 @@ FAULTS = (
             ),
         ),
         (
-            "rows/test_batch_clock.py::"
+            "batches/test_batch_clock.py::"
             "test_slots_that_nobody_took_are_in_no_fit_and_get_no_missing_loss",
         ),
     ),
@@ -1239,31 +1239,33 @@ FAULTS = (
         "all that counts of a person's log is in one batch",
         (
             Edit(
-                "logged_rows.py",
+                "batches/log_import.py",
                 "[None if who in seen else who for who in one.users]",
                 "list(one.users)",
             ),
         ),
-        ("test_import_log.py::test_people_bring_ids_obey_k_and_use_one_batch",),
+        ("batches/test_log_import.py::test_people_bring_ids_obey_k_and_use_one_batch",),
     ),
     Fault(
         "rows of a log sorted by what they say",
         "rows are cut into batches by position, never by content",
         (
             Edit(
-                "logged_rows.py",
+                "batches/log_import.py",
                 "order = np.arange(len(self.actions))",
                 'order = np.argsort(self.losses, kind="stable")',
             ),
         ),
-        ("test_import_log.py::test_rows_are_cut_into_batches_by_position_and_never_by_content",),
+        (
+            "batches/test_log_import.py::test_rows_are_cut_into_batches_by_position_and_never_by_content",
+        ),
     ),
     Fault(
         "the last answer of people releases their batch",
         "with the unit user silence moves nothing",
         (
             Edit(
-                "plan.py",
+                "plan/plan.py",
                 'return self.releases == "automatic" and self.unit == "decision"',
                 'return self.releases == "automatic"',
             ),
@@ -1294,7 +1296,7 @@ FAULTS = (
                 "uniforms = lambda _, offered: self._draws.random(offered)",
             ),
         ),
-        ("test_offers.py::test_a_ranking_moves_no_draw_of_anybody_else",),
+        ("actions/test_offers.py::test_a_ranking_moves_no_draw_of_anybody_else",),
     ),
     Fault(
         "a prior from releases without protection",
@@ -1324,7 +1326,7 @@ FAULTS = (
         "a saved learner that replaces another",
         "no save destroys the only copy of a learner",
         (Edit(SAVED_STATE, "mode=0o600, new=True", "mode=0o600"),),
-        ("rows/test_saved_state.py::test_a_save_replaces_no_other_file",),
+        ("batches/test_saved_state.py::test_a_save_replaces_no_other_file",),
     ),
     Fault(
         "a half-life in the pool but not in the replay",
@@ -1484,7 +1486,7 @@ FAULTS = (
             ),
         ),
         (
-            "rows/test_people_counts.py::test_k_is_counted_in_a_batch_and_not_in_a_call",
+            "batches/test_people_counts.py::test_k_is_counted_in_a_batch_and_not_in_a_call",
             "test_learner_users.py::test_k_counts_the_slots_of_a_batch_and_not_of_a_call",
         ),
     ),
@@ -1619,20 +1621,20 @@ FAULTS = (
     Fault(
         "any word is a unit",
         "a plan promises what is enforced",
-        (Edit("plan_checks.py", "if plan.unit not in UNITS:", "if not plan.unit:"),),
-        ("test_plan.py::test_forty_records_of_a_customer_are_not_one_unit",),
+        (Edit("plan/checks.py", "if plan.unit not in UNITS:", "if not plan.unit:"),),
+        ("plan/test_plan.py::test_forty_records_of_a_customer_are_not_one_unit",),
     ),
     Fault(
         "a reward that counts the wrong way round",
         "a high reward is a low loss",
         (Edit(OUTCOME, 'best: ClassVar[str] = "high"', 'best: ClassVar[str] = "low"'),),
-        ("test_outcome.py::test_a_high_reward_is_a_low_loss",),
+        ("design/test_outcome.py::test_a_high_reward_is_a_low_loss",),
     ),
     Fault(
         "a reward outside its range is clipped unasked",
         "bad input is refused to its sender, unless clipping was declared",
         (Edit(OUTCOME, "if self.clip and math.isfinite(number):", "if math.isfinite(number):"),),
-        ("test_outcome.py::test_a_value_outside_is_refused_or_clipped_as_declared",),
+        ("design/test_outcome.py::test_a_value_outside_is_refused_or_clipped_as_declared",),
     ),
     Fault(
         "a learner goes on in a forked child",
@@ -1773,7 +1775,7 @@ FAULTS = (
                 "        if self._store.people is not None and users is None:\n",
             ),
         ),
-        ("test_control.py::test_a_person_is_always_in_the_same_part",),
+        ("design/test_control.py::test_a_person_is_always_in_the_same_part",),
     ),
     Fault(
         "a lift interval without privacy noise",
@@ -1851,7 +1853,7 @@ FAULTS = (
         "one part of a batch is not charged",
         "both parts pay for a release",
         (Edit(LEDGER, "for name in PARTS] if control", "for name in PARTS[:1]] if control"),),
-        ("test_control.py::test_a_saved_learner_goes_on_with_its_parts",),
+        ("design/test_control.py::test_a_saved_learner_goes_on_with_its_parts",),
     ),
     # A control share in a service.
     Fault(
@@ -2448,13 +2450,13 @@ FAULTS = (
                 "        return lambda *asked: self._uniforms(next(self._calls), *asked)\n",
             ),
         ),
-        ("test_offers.py::test_asking_for_a_ranking_changes_no_later_action_or_ranking",),
+        ("actions/test_offers.py::test_asking_for_a_ranking_changes_no_later_action_or_ranking",),
     ),
     Fault(
         "one ranking for all requests of a call",
         "each request has draws of its own",
         (Edit(RANKING, "_APART, call, request)", "_APART, call)"),),
-        ("test_offers.py::test_a_ranking_moves_no_draw_of_anybody_else",),
+        ("actions/test_offers.py::test_a_ranking_moves_no_draw_of_anybody_else",),
     ),
     Fault(
         "an unknown action that is quoted",
@@ -2560,13 +2562,13 @@ FAULTS = (
                 "numbers = 2 * weights + matrices",
             ),
         ),
-        ("test_plan_size.py::test_a_document_is_about_as_large_as_stated",),
+        ("plan/test_size.py::test_a_document_is_about_as_large_as_stated",),
     ),
     Fault(
         "a claimed learner that another one replaces",
         "no load destroys the only copy of a learner",
         (Edit(SAVED_STATE, "if claimed.exists() and source.exists():", "if False:"),),
-        ("rows/test_saved_state.py::test_a_claimed_state_is_not_replaced_by_another",),
+        ("batches/test_saved_state.py::test_a_claimed_state_is_not_replaced_by_another",),
     ),
     # Operation.
     Fault(

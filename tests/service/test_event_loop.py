@@ -8,7 +8,7 @@ import pytest
 from discreet import Category, Date, Flag, Number, Schema
 from discreet.errors import InvalidInput
 from discreet.features.unit_ball import UnitBall
-from discreet.plan import Plan
+from discreet.plan.plan import Plan
 from discreet.privacy.budget import Budget
 from discreet.service.event_loop import SharedCalls
 from discreet.service.runtime.requests import features_of, features_of_many

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from discreet.plan_checks import UNITS
+from discreet.plan.checks import UNITS
 from discreet.service.metrics import Metrics
 from discreet.service.settings import MODES, PEOPLE, Settings
 from discreet.service.storage.api_keys import SCOPES

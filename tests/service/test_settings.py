@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from discreet.control import Control
+from discreet.design.control import Control
 from discreet.errors import InvalidInput
 from discreet.service.experiment_file import EXPERIMENT_EXAMPLE, ExperimentFile, changed_keys
 from discreet.service.settings import Settings

@@ -7,8 +7,8 @@ import pytest
 
 import discreet as dc
 from catalogue import ACTIONS, DIMENSION, FEATURES, POLICIES, WIDTH, every_policy_stack
+from discreet.design.schedule import Schedule
 from discreet.releases.released import Released
-from discreet.schedule import Schedule
 from discreet.simulate.played_batches import play, shuffle
 from reference import confidence, inverse_gap, policy_optimisation, ridge
 from reference import simulate as literal

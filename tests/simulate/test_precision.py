@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 import discreet as dc
+from discreet.batch import Batch
 from discreet.data import load
 from discreet.features.unit_ball import UnitBall
 from discreet.lab.campaign.grid import Grid
 from discreet.lab.rivals import AdaSSP, adassp
 from discreet.oracles.mechanisms import moments, paper_ridge, perturb
 from discreet.oracles.mechanisms.moments import stretched_sums
-from discreet.rows.batch import Batch
 from discreet.simulate.engine import Machine, run
 from tolerances import EXACT
 

@@ -8,7 +8,7 @@ import pytest
 import discreet as dc
 from discreet.client.recomputation import recompute
 from discreet.errors import CorruptRelease, InvalidInput
-from discreet.plan import Plan
+from discreet.plan.plan import Plan
 from discreet.privacy.events import NonPrivate
 from discreet.releases.released import Released
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from discreet.adapters.played_rows import PlayedRows
 from discreet.errors import InvalidInput
-from discreet.plan import Plan
+from discreet.plan.plan import Plan
 
 
 class CobaLearner:

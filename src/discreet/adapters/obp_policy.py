@@ -11,7 +11,7 @@ import numpy as np
 from discreet.adapters.played_rows import PlayedRows
 from discreet.errors import DecisionClosed
 from discreet.features.schema import Schema
-from discreet.plan import Plan
+from discreet.plan.plan import Plan
 from discreet.types import Floats
 
 WAITING = 10_000

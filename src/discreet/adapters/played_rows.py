@@ -13,14 +13,15 @@ from typing import Any
 
 import numpy as np
 
+from discreet.actions.decisions import Decisions
+from discreet.design.outcome import UNIT_LOSS, Reward
 from discreet.errors import InvalidInput, StateClaimed
 from discreet.features.schema import Schema
 from discreet.learner import Learner
-from discreet.outcome import UNIT_LOSS, Reward
-from discreet.plan import Plan
+from discreet.plan.plan import Plan
 from discreet.privacy.noise import SeededNoise
 from discreet.simulate.played_batches import seeded_draws
-from discreet.types import Decisions, Floats
+from discreet.types import Floats
 from discreet.validate import instance
 
 

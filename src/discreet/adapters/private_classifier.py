@@ -15,13 +15,13 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from discreet.errors import InvalidInput, NotReady
+from discreet.features.frames import is_frame
 from discreet.features.number import Number
 from discreet.features.schema import Schema
 from discreet.features.unit_ball import UnitBall
-from discreet.frames import is_frame
 from discreet.learner import Learner
 from discreet.oracles import Oracle, PooledRidge
-from discreet.plan import Plan
+from discreet.plan.plan import Plan
 from discreet.policies import Greedy
 from discreet.privacy.accounting import epsilon
 from discreet.privacy.budget import Budget

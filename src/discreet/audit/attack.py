@@ -20,12 +20,12 @@ import numpy as np
 from discreet.audit.confidence_bounds import Hits, measured_epsilon
 from discreet.audit.finding import FAILS, HOLDS, WEAK, Finding, measured_verdict
 from discreet.errors import InvalidInput
-from discreet.formatting import epsilon_text
 from discreet.privacy.budget import Budget
 from discreet.privacy.calibration import need_delta
 from discreet.releases.release import Fit, Predictor, Release
 from discreet.releases.released import Released
 from discreet.releases.statistics import Statistics
+from discreet.text import epsilon_text
 from discreet.types import NumpyArray
 from discreet.validate import whole
 

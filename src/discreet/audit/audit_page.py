@@ -11,10 +11,10 @@ from typing import Any
 from markupsafe import Markup
 
 from discreet.audit.finding import FAILS, HOLDS, WEAK, Finding
-from discreet.formatting import epsilon_text
+from discreet.client.pages import rendered
 from discreet.lab.report.figure_style import Drawing, plain
 from discreet.lab.report.tables import Table
-from discreet.pages import rendered
+from discreet.text import epsilon_text
 
 PROVEN, REFUTED, HALVED = "#1A80C4", "#B3261E", "#D55E00"
 _WIDEST = 2.5

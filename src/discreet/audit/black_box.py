@@ -29,8 +29,8 @@ from discreet.audit.gaussian import GaussianRelease, shift_of
 from discreet.audit.noise_sources import Chosen, Replayed, Trials
 from discreet.audit.objective import Objective
 from discreet.audit.subjects import Subject
+from discreet.batch import Batch
 from discreet.privacy.noise import Noise, SecureNoise
-from discreet.rows.batch import Batch
 from discreet.types import NumpyArray
 
 _AT_ONCE = 10_000

@@ -22,13 +22,13 @@ from discreet.audit.finding import FAILS, HOLDS, WEAK, Finding, exact_verdict, w
 from discreet.audit.noise_sources import Chosen
 from discreet.audit.release_reading import GramReader, RidgeReader, reader_of
 from discreet.audit.subjects import Subject
-from discreet.control import Control
-from discreet.plan import Plan
+from discreet.batch import Batch
+from discreet.batches.release_batch import release_batch
+from discreet.design.control import Control
+from discreet.plan.plan import Plan
 from discreet.privacy.budget import Budget
 from discreet.privacy.events import Composed, Event, Gaussian
 from discreet.privacy.ledger import Ledger
-from discreet.private_release import private_release
-from discreet.rows.batch import Batch
 from discreet.types import NumpyArray
 
 Distance = Callable[[Batch, Batch], float]
@@ -280,7 +280,7 @@ def _part_sums(plan: Plan, policy: Any, control: Any, noise: Chosen | None = Non
     features = plan.features.map(np.zeros((2, plan.features.p - 1)))
     batch = Batch(features, losses, observed, np.array([False, True]))
     unpaid = Ledger(Budget.none())
-    made, _ = private_release(plan, noise or Chosen(), batch, plan.nothing_released(), unpaid)
+    made, _ = release_batch(plan, noise or Chosen(), batch, plan.nothing_released(), unpaid)
     assert made.part_losses is not None
     return made.part_losses.sums.reshape(4)
 

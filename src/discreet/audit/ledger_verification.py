@@ -18,13 +18,13 @@ from discreet.client.fetched_documents import (
     signed_documents,
 )
 from discreet.errors import CorruptRelease, InvalidInput
-from discreet.formatting import epsilon_text
 from discreet.privacy.accounting import epsilon
 from discreet.privacy.attacker import attacker
 from discreet.privacy.events import compose, to_json
 from discreet.privacy.ledger import Ledger, disjoint, partitions
 from discreet.releases.canonical import read_document
 from discreet.releases.released import FILE_FORMAT, Released
+from discreet.text import epsilon_text
 
 ASSUMED = (
     "One person is in all of these experiments, once as the unit of each of them.",
@@ -67,7 +67,7 @@ def _saved(path: str) -> Mapping[str, Any]:
     """Return the ledger in the header of a saved learner, which is not claimed; no row is read."""
     import numpy as np
 
-    from discreet.rows.saved_state import FORMAT
+    from discreet.batches.saved_state import FORMAT
 
     try:
         with np.load(path, allow_pickle=False) as file:

@@ -21,15 +21,15 @@ import numpy as np
 from discreet.audit.noise_sources import Chosen
 from discreet.audit.release_reading import RidgeReader, reader_of
 from discreet.audit.subjects import DEFAULT_PLAN, DELTA
+from discreet.batch import Batch
 from discreet.features.unit_ball import UnitBall
 from discreet.learner import Learner
 from discreet.oracles import Ridge
-from discreet.plan import Plan
+from discreet.plan.plan import Plan
 from discreet.policies import LinUCB
 from discreet.privacy.budget import Budget
 from discreet.privacy.noise import Noise, SecureNoise
 from discreet.releases.released import Released
-from discreet.rows.batch import Batch
 from discreet.types import NumpyArray
 
 _FAR = [-0.75, math.sqrt(7.0) / 4]

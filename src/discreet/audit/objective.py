@@ -19,9 +19,9 @@ import numpy as np
 from discreet.audit.finding import FAILS, HOLDS, Finding, exact_verdict
 from discreet.audit.noise_sources import Chosen
 from discreet.audit.subjects import Subject, joined
-from discreet.formatting import guarantee_text
+from discreet.batch import Batch
 from discreet.oracles.mechanisms.perturbed_objective import TOLERANCE
-from discreet.rows.batch import Batch
+from discreet.text import guarantee_text
 from discreet.types import Floats
 
 

@@ -16,6 +16,7 @@ from discreet.audit.noise_sources import Chosen
 from discreet.audit.release_reading import reader_of
 from discreet.audit.second_accountant import AGREE, agree, epsilon_of
 from discreet.audit.subjects import JOINT, Subject, constants
+from discreet.batch import Batch
 from discreet.errors import PrivateData
 from discreet.features.unit_ball import UnitBall
 from discreet.oracles import FiniteClass, Mechanism
@@ -25,7 +26,6 @@ from discreet.privacy.accounting import epsilon
 from discreet.privacy.events import to_json
 from discreet.privacy.sensitivities import centre
 from discreet.releases.statistics import Statistics
-from discreet.rows.batch import Batch
 from discreet.types import NumpyArray
 
 HOSTILE = 200

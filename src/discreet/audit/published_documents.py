@@ -21,17 +21,17 @@ from discreet.audit.neighbouring_runs import SameDraws
 from discreet.audit.noise_sources import Shared
 from discreet.audit.objective import Objective
 from discreet.audit.subjects import Subject
+from discreet.batch import Batch
+from discreet.batches.release_batch import release_batch
 from discreet.learner import Learner
 from discreet.oracles.mechanisms.legal_rows import legal_batch
 from discreet.oracles.mechanisms.moments import exact_moments, floating_moments
 from discreet.oracles.mechanisms.perturb import block_diagonal
-from discreet.plan import Plan
+from discreet.plan.plan import Plan
 from discreet.privacy.ledger import Ledger
-from discreet.private_release import private_release
 from discreet.releases.canonical import decode_array
 from discreet.releases.release import Release
 from discreet.releases.released import Released
-from discreet.rows.batch import Batch
 from discreet.types import NumpyArray
 
 FIRST = 66
@@ -171,7 +171,7 @@ def _with_large_ridge(subject: Subject, policy: Any) -> Plan:
 
 
 def _release(plan: Plan, batch: Batch, noise: Any, past: Released) -> Release:
-    return private_release(plan, noise, batch, past, Ledger(plan.budget))[0]
+    return release_batch(plan, noise, batch, past, Ledger(plan.budget))[0]
 
 
 class _Target:

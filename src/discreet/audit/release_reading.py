@@ -17,8 +17,8 @@ import numpy as np
 from discreet.arrays.linear_algebra import inverse_repaired, triangle
 from discreet.audit.noise_sources import Chosen
 from discreet.audit.subjects import joined
+from discreet.batch import Batch
 from discreet.oracles.mechanisms.pooled_statistics import PooledStatistics
-from discreet.rows.batch import Batch
 from discreet.types import NumpyArray
 
 

@@ -9,16 +9,16 @@ from typing import Any
 
 import numpy as np
 
+from discreet.batch import Batch
 from discreet.features.joint import Joint
 from discreet.features.unit_ball import UnitBall
 from discreet.oracles import FiniteClass, Logistic, PooledRidge, Problem, Ridge
 from discreet.oracles.mechanisms.geometry import publishable
-from discreet.plan import Plan
+from discreet.plan.plan import Plan
 from discreet.policies import LinUCB, Policy, SquareCB
 from discreet.privacy.budget import Budget
 from discreet.releases.catalogue import Catalogue
 from discreet.releases.statistics import Statistics
-from discreet.rows.batch import Batch
 from discreet.types import NumpyArray
 
 DELTA = 1e-5

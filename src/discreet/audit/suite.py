@@ -44,8 +44,8 @@ from discreet.audit.rival_audits import (
 )
 from discreet.audit.subjects import DEFAULT_PLAN, JOINT, MECHANISMS, Subject, subjects
 from discreet.audit.transcript import enters_once, transcript
-from discreet.formatting import duration, epsilon_text
 from discreet.privacy.noise import SecureNoise
+from discreet.text import duration, epsilon_text
 
 FORMAT = "discreet-audit/1"
 FALSE_ALARM = 1e-4

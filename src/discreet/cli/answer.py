@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from discreet.advice import Advice
 from discreet.errors import InvalidInput
+from discreet.text import Advice
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from discreet.cli.answer import Answer, table, write
 from discreet.cli.parser import Commands, command
 from discreet.errors import InvalidInput
-from discreet.formatting import epsilon_text
+from discreet.text import epsilon_text
 from discreet.validate import in_range, installed, one_of, whole
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from discreet.cli.answer import Answer, table
 from discreet.cli.flags import import_flag, often_flags, schema_flag, target_flag, user_flag
 from discreet.cli.parser import Commands, command
-from discreet.formatting import duration, epsilon_text
+from discreet.text import duration, epsilon_text
 from discreet.validate import installed
 
 BAR = 20

@@ -28,11 +28,11 @@ from discreet.cli.reward_flags import (
 from discreet.errors import InvalidInput
 from discreet.features.schema import Schema
 from discreet.features.unit_ball import UnitBall
-from discreet.formatting import epsilon_text
-from discreet.plan import Plan
+from discreet.plan.plan import Plan
 from discreet.privacy.budget import Budget
 from discreet.privacy.participation import Participation, user_participation
 from discreet.simulate.plan_forecast import reward_document
+from discreet.text import epsilon_text
 from discreet.validate import installed, one_of, whole
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from discreet.cli.answer import Answer, as_json, table, write
 from discreet.cli.parser import Commands, command
 from discreet.errors import InvalidInput
-from discreet.formatting import epsilon_text
+from discreet.text import epsilon_text
 from discreet.validate import installed, whole
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ import argparse
 from typing import Any
 
 from discreet.errors import InvalidInput
+from discreet.plan.registry import ORACLES, POLICIES
 from discreet.privacy.participation import USUAL
-from discreet.registry import ORACLES, POLICIES
 from discreet.simulate.experiment import DEFAULT, Experiment, assign, experiment_of, read_experiment
 
 EXPERIMENT = """\
@@ -136,6 +136,6 @@ def import_flag(parser: argparse.ArgumentParser) -> None:
 def import_modules(args: argparse.Namespace) -> None:
     """Import the modules of ``--import``, before a document is read."""
     for name in getattr(args, "imports", None) or ():
-        from discreet.registry import import_module
+        from discreet.plan.registry import import_module
 
         import_module(name)

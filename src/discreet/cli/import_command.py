@@ -12,12 +12,11 @@ import numpy as np
 from discreet.cli.answer import Answer, as_json, write
 from discreet.cli.flags import experiment_flags, experiment_from
 from discreet.cli.parser import Commands, command
-from discreet.config import to_config
 from discreet.errors import InvalidInput
 from discreet.features.schema import Schema
-from discreet.formatting import guarantee_text
-from discreet.plan import Plan
-from discreet.toml_files import read_toml
+from discreet.plan.config import to_config
+from discreet.plan.plan import Plan
+from discreet.text import guarantee_text, read_toml
 from discreet.validate import nearest
 
 if TYPE_CHECKING:
@@ -139,7 +138,7 @@ def _into_service(
     values: dict[str, Any],
     word: str,
 ) -> Answer:
-    from discreet.logged_rows import logged_rows
+    from discreet.batches.log_import import logged_rows
     from discreet.service.runtime.log_import import import_log
     from discreet.service.storage.database import storage_errors
     from discreet.service.storage.locations import open_database

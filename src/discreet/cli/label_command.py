@@ -10,7 +10,7 @@ from typing import Any
 from discreet.cli.answer import Answer, write
 from discreet.cli.parser import Commands, command
 from discreet.errors import InvalidInput
-from discreet.formatting import guarantee_text
+from discreet.text import guarantee_text
 from discreet.validate import installed
 
 TEXT = """\

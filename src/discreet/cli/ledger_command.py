@@ -9,7 +9,7 @@ from typing import Any
 from discreet.cli.answer import Answer
 from discreet.cli.parser import Commands, command
 from discreet.errors import CorruptRelease, InvalidInput
-from discreet.formatting import guarantee_text
+from discreet.text import guarantee_text
 
 TEXT = """\
 A ledger is recomputed from its events by code of its own, through dp_accounting, and compared with

@@ -16,13 +16,13 @@ from discreet.cli.reward_flags import (
     reward_lines,
     with_rewards,
 )
-from discreet.config import config_text
-from discreet.formatting import epsilon_text, guarantee_text, listed
-from discreet.outcome import UNIT_LOSS, Outcome, declared
-from discreet.outlook import (
+from discreet.design.outcome import UNIT_LOSS, Outcome, declared
+from discreet.plan.config import config_text
+from discreet.plan.noise_forecast import (
     EPSILONS,
 )
 from discreet.simulate.plan_forecast import forecast_for_person, plan_forecast
+from discreet.text import epsilon_text, guarantee_text, listed
 from discreet.validate import whole
 
 EXAMPLES = """

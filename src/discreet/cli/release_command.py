@@ -9,14 +9,14 @@ from typing import Any
 from discreet.cli.answer import Answer, table, write
 from discreet.cli.flags import import_flag
 from discreet.cli.parser import Commands, command
-from discreet.config import config_text
 from discreet.errors import CorruptRelease
-from discreet.formatting import epsilon_text, guarantee_text, listed
+from discreet.plan.config import config_text
 from discreet.privacy.accounting import epsilon
 from discreet.privacy.events import assumptions, to_json
 from discreet.releases.quality import Quality, quality
 from discreet.releases.release import Release
 from discreet.releases.released import Released
+from discreet.text import epsilon_text, guarantee_text, listed
 
 
 def add(commands: Commands) -> None:

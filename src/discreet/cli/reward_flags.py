@@ -8,11 +8,11 @@ from dataclasses import replace
 from typing import Any
 
 from discreet.cli.answer import table
+from discreet.design.outcome import UNIT_LOSS, Reward
 from discreet.errors import InvalidInput
-from discreet.formatting import about, epsilon_text
-from discreet.outcome import UNIT_LOSS, Reward
-from discreet.outlook import SampleSizes, sample_sizes
-from discreet.plan import Plan
+from discreet.plan.noise_forecast import SampleSizes, sample_sizes
+from discreet.plan.plan import Plan
+from discreet.text import about, epsilon_text
 
 
 def reward_flags(parser: argparse.ArgumentParser) -> None:

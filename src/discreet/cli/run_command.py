@@ -9,11 +9,11 @@ from typing import Any
 from discreet.cli.answer import Answer, as_json, table, write
 from discreet.cli.flags import EXPERIMENT, experiment_flags, experiment_from, group_flag
 from discreet.cli.parser import Commands, command
-from discreet.config import config_text
-from discreet.formatting import guarantee_text
+from discreet.plan.config import config_text
 from discreet.privacy.participation import Participation
 from discreet.simulate.experiment import group_losses, play, result_document
 from discreet.simulate.group_losses import GroupLosses
+from discreet.text import guarantee_text
 
 EXAMPLES = """
 examples:

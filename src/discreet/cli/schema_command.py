@@ -40,10 +40,10 @@ def add(commands: Commands) -> None:
 
 def schema(args: argparse.Namespace) -> Answer:
     """Suggest a field for every column."""
-    from discreet.config import to_config
     from discreet.data.files import sample_columns
     from discreet.features.sample_schema import schema_of, suggestions
     from discreet.features.schema_file import schema_text
+    from discreet.plan.config import to_config
 
     columns = sample_columns(args.sample)
     for name in args.without:

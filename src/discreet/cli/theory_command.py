@@ -11,7 +11,7 @@ from typing import Any
 
 from discreet.cli.answer import Answer, as_json, table, write
 from discreet.cli.parser import Commands, command
-from discreet.formatting import duration, guarantee_text
+from discreet.text import duration, guarantee_text
 from discreet.validate import installed, positive, whole
 
 SCALING = """\

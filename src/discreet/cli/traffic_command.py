@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 from discreet.cli.answer import Answer, table
 from discreet.cli.parser import Commands, command
 from discreet.errors import InvalidInput
-from discreet.formatting import duration
+from discreet.text import duration
 from discreet.validate import in_range, positive, whole
 
 if TYPE_CHECKING:
     from discreet.data.dataset import Dataset
-    from discreet.outcome import Outcome
+    from discreet.design.outcome import Outcome
 
 TEXT = """\
 Requests leave at the given rate, however long answers take. The loss of an action is 0 where it is
@@ -49,8 +49,8 @@ def add(commands: Commands) -> None:
 def traffic(args: argparse.Namespace) -> Answer:
     """Report loss over time, latency percentiles and answers by code."""
     from discreet.client import Client
+    from discreet.design.outcome import declared
     from discreet.lab.traffic import Habits, contexts, labels, play, summary
-    from discreet.outcome import declared
 
     rate = positive("rate", args.rate)
     for name in ("late", "missing", "duplicates"):

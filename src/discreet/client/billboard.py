@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from discreet.action_names import action_name
+from discreet.actions.requested_actions import read_offers
 from discreet.client.chain import Chain
 from discreet.client.documents import digest
 from discreet.client.recomputation import recompute
 from discreet.client.signing import checked_public_key
 from discreet.client.transport import Transport, as_json
+from discreet.design.action_names import action_name
 from discreet.errors import CorruptRelease, InvalidInput
-from discreet.offer_reader import read_offers
 from discreet.policies import one_row
 from discreet.privacy.budget import Budget
 from discreet.releases.released import Released

@@ -7,19 +7,20 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+from discreet.actions.available_actions import known_actions
+from discreet.actions.requested_actions import Known
 from discreet.client.documents import digest, verify
-from discreet.config import from_config
+from discreet.design.schedule import Schedule
 from discreet.errors import CorruptRelease, InvalidInput
 from discreet.features.joint import Joint
 from discreet.features.schema import Schema
 from discreet.features.unit_ball import UnitBall
-from discreet.known_actions import known_actions
-from discreet.offer_reader import Known
-from discreet.plan import FEATURES
+from discreet.plan.config import from_config
+from discreet.plan.plan import FEATURES
+from discreet.plan.registry import POLICIES
 from discreet.policies import Policy
 from discreet.policies.floored import Floored
 from discreet.privacy.budget import Budget
-from discreet.registry import POLICIES
 from discreet.releases.action_change import ActionChange, following_change
 from discreet.releases.canonical import digest_of
 from discreet.releases.catalogue import Catalogue
@@ -27,7 +28,6 @@ from discreet.releases.policy_view import PolicyView
 from discreet.releases.prior import prior_of
 from discreet.releases.release import DecidingRelease, Release, following
 from discreet.releases.released import Released
-from discreet.schedule import Schedule
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 from discreet.client.signing import checked_public_key, is_signed, public_key, signature
 from discreet.errors import CorruptRelease, InvalidInput
-from discreet.plan import Plan
+from discreet.plan.plan import Plan
 from discreet.releases.action_change import ActionChange
 from discreet.releases.canonical import canonical, digest_of
 from discreet.releases.release import Release

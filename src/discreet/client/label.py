@@ -10,15 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from discreet import __version__
+from discreet.client.pages import rendered
 from discreet.client.signing import checked_public_key, is_signed, public_key, signature
-from discreet.config import build
 from discreet.errors import CorruptRelease, InvalidInput
-from discreet.formatting import epsilon_text, guarantee_text
-from discreet.pages import rendered
+from discreet.plan.config import build
 from discreet.privacy.attacker import attacker, hundredths
 from discreet.privacy.ledger import Ledger
 from discreet.releases.canonical import canonical, read_document
-from discreet.toml_files import read_toml
+from discreet.text import epsilon_text, guarantee_text, read_toml
 
 
 @dataclass(frozen=True)

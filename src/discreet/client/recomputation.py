@@ -14,7 +14,7 @@ from discreet.oracles.mechanisms.geometry import publishable
 from discreet.oracles.mechanisms.legal_rows import matrix_bits
 from discreet.oracles.mechanisms.loss_sums import LossSums
 from discreet.oracles.mechanisms.pooled_statistics import PooledStatistics
-from discreet.plan import Plan
+from discreet.plan.plan import Plan
 from discreet.privacy.events import NonPrivate
 from discreet.releases.release import Release
 from discreet.releases.released import Released

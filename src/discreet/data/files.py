@@ -14,7 +14,7 @@ from discreet.data.csv_file import csv_columns, read_csv
 from discreet.data.dataset import Dataset, from_columns, labelled
 from discreet.data.table import Categories, Column, SourceColumns, split_target, table, unreadable
 from discreet.errors import InvalidInput
-from discreet.frames import column, column_names, opened
+from discreet.features.frames import column, column_names, opened
 from discreet.types import NumpyArray
 from discreet.validate import installed
 

@@ -27,8 +27,8 @@ from typing import Any
 import numpy as np
 
 from discreet.data.files import sample_columns
+from discreet.design.outcome import UNIT_LOSS, Loss, Outcome, Reward
 from discreet.errors import InvalidInput
-from discreet.outcome import UNIT_LOSS, Loss, Outcome, Reward
 from discreet.types import Floats, NumpyArray
 from discreet.validate import one_of
 

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from discreet import frames
 from discreet.errors import InvalidInput
+from discreet.features import frames
 from discreet.features.category import Category
 from discreet.features.column_values import is_missing, missing
 from discreet.features.date import Date
@@ -25,7 +25,7 @@ from discreet.features.hashed import Hashed
 from discreet.features.number import Number
 from discreet.features.products import Product, Span, checked_products, placed_products
 from discreet.features.unit_ball import with_bias
-from discreet.formatting import listed
+from discreet.text import listed
 from discreet.types import NumpyArray, added_later
 from discreet.validate import instance
 

@@ -26,7 +26,7 @@ from discreet.features.flag import Flag
 from discreet.features.hashed import Hashed
 from discreet.features.number import Number
 from discreet.features.schema import Schema
-from discreet.toml_files import read_toml
+from discreet.text import read_toml
 from discreet.validate import nearest
 
 KINDS: Mapping[str, type[Any]] = {

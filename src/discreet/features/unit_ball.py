@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet import frames
+from discreet.features import frames
 from discreet.types import NumpyArray
 from discreet.validate import matrix, whole
 

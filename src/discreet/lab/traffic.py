@@ -17,8 +17,8 @@ import numpy as np
 
 from discreet.client import Client, Decision
 from discreet.data.dataset import Dataset
+from discreet.design.outcome import UNIT_LOSS, Outcome
 from discreet.errors import InvalidInput, ServiceError
-from discreet.outcome import UNIT_LOSS, Outcome
 
 THREADS = 64
 """Largest number of concurrent requests; waiting for a free thread counts as latency."""

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar, runtime_checkable
 
+from discreet.batch import Batch
 from discreet.oracles.problem import Problem
 from discreet.privacy.budget import Budget
 from discreet.privacy.events import STACKED, Event
 from discreet.privacy.noise import Noise
 from discreet.releases.release import Fit
 from discreet.releases.statistics import Statistics
-from discreet.rows.batch import Batch
 
 Configuration = TypeVar("Configuration")
 

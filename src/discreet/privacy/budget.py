@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import InvalidInput
-from discreet.formatting import guarantee_text
+from discreet.text import guarantee_text
 from discreet.validate import in_range
 
 

@@ -9,17 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from discreet.control import PARTS
-from discreet.display import html_table
+from discreet.design.control import PARTS
 from discreet.errors import BudgetExceeded
-from discreet.formatting import epsilon_text, guarantee_text
-from discreet.frames import new_frame
+from discreet.features.frames import new_frame
 from discreet.privacy import events
 from discreet.privacy.accounting import epsilon
 from discreet.privacy.budget import Budget
 from discreet.privacy.dearest import NOTHING, dearest
 from discreet.privacy.groups import moved
 from discreet.privacy.participation import ONCE, Participation
+from discreet.text import epsilon_text, guarantee_text, html_table
 
 RELATION = "replace one record"
 RELATION_AS_ANSWERED = f"{RELATION}; which slots are answered, and when, stays the same"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from discreet.schedule import LONGEST
+from discreet.design.schedule import LONGEST
 
 GRID_BITS = 20
 """c̄ and centred losses are multiples of 2^−20: see docs/privacy/arithmetic.md."""

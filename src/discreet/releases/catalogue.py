@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from discreet import frames
 from discreet.errors import InvalidInput
+from discreet.features import frames
 from discreet.features.schema import Schema
 from discreet.features.unit_ball import UnitBall
 from discreet.releases.canonical import decode_array, encode_array

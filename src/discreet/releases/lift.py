@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from discreet.display import html_table
+from discreet.design.outcome import UNIT_LOSS, Outcome
 from discreet.errors import CorruptRelease, InvalidInput
-from discreet.frames import new_frame
-from discreet.outcome import UNIT_LOSS, Outcome
+from discreet.features.frames import new_frame
 from discreet.privacy.participation import ONCE, Participation
 from discreet.releases.lift_intervals import Pooled, pooled
 from discreet.releases.release import DecidingRelease, Release
 from discreet.releases.released import Released
+from discreet.text import html_table
 from discreet.validate import in_range
 
 FORMAT = "discreet-lift/1"

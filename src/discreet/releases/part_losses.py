@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from discreet.control import PARTS
+from discreet.design.control import PARTS
 from discreet.releases.canonical import decode_array, encode_array
 from discreet.types import Array
 

@@ -10,16 +10,16 @@ from functools import cached_property
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast
 
-from discreet.action_names import checked_names
 from discreet.arrays.backend import as_like, at_least, namespace, padded, per_run
 from discreet.arrays.linear_algebra import identity, inverse, inverse_repaired, quadratic_forms
+from discreet.design.action_names import checked_names
+from discreet.design.outcome import Outcome, declared
+from discreet.design.schedule import Schedule
 from discreet.errors import CorruptRelease, InvalidInput
 from discreet.features.offered import OfferedRows
-from discreet.outcome import Outcome, declared
 from discreet.releases.action_change import ActionChange
 from discreet.releases.forgetting import remembered, share
 from discreet.releases.release import DecidingRelease, Gram, Predictor, Release
-from discreet.schedule import Schedule
 from discreet.types import Array
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.outcome import UNIT_LOSS, Outcome
+from discreet.design.outcome import UNIT_LOSS, Outcome
 from discreet.releases.released import Released
 from discreet.releases.statistics import Statistics
 

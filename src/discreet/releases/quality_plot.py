@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import InvalidInput
-from discreet.plotting import COLOUR, axes_for, finish
+from discreet.releases.plotting import COLOUR, axes_for, finish
 from discreet.releases.quality import quality
 from discreet.releases.released import Released
 

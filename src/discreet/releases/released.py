@@ -12,17 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet.display import html_table
+from discreet.design.schedule import Schedule
 from discreet.errors import CorruptRelease, InvalidInput
-from discreet.formatting import listed
-from discreet.frames import new_frame
+from discreet.features.frames import new_frame
 from discreet.releases.action_change import ActionChange, changes_of
 from discreet.releases.canonical import canonical, digest_of, read_document, write_atomically
 from discreet.releases.policy_view import PolicyView
 from discreet.releases.prior import prior_of
 from discreet.releases.release import Release, altered, following
 from discreet.releases.statistics import Statistics
-from discreet.schedule import Schedule
+from discreet.text import html_table, listed
 from discreet.types import Array
 
 if TYPE_CHECKING:

@@ -14,18 +14,18 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
-from discreet.action_names import action_index, action_name
 from discreet.client.documents import refuse_unevaluated
-from discreet.config import build
+from discreet.design.action_names import action_index, action_name
+from discreet.design.window import UNITS as UNITS_OF_TIME
+from discreet.design.window import WAITING, seconds_of
 from discreet.errors import InvalidInput
-from discreet.plan import Plan
+from discreet.plan.config import build
+from discreet.plan.plan import Plan
 from discreet.privacy.events import REAL_ARITHMETIC, assumptions
 from discreet.releases.canonical import read_document
 from discreet.service.settings_sources import catalogue_config, from_environment
-from discreet.toml_files import parse_toml, read_text
+from discreet.text import parse_toml, read_text
 from discreet.validate import in_range, one_of, whole
-from discreet.window import UNITS as UNITS_OF_TIME
-from discreet.window import WAITING, seconds_of
 
 SERVER_FILE, EXPERIMENT_FILE = "server.toml", "experiment.toml"
 SERVED, ARCHIVE = "experiments", "archive"

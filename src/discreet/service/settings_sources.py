@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from discreet.config import from_config, to_config
 from discreet.data.decision_logs import log_columns
 from discreet.errors import InvalidInput
 from discreet.features.schema import Schema
 from discreet.features.unit_ball import UnitBall
-from discreet.plan import FEATURES
+from discreet.plan.config import from_config, to_config
+from discreet.plan.plan import FEATURES
 from discreet.releases.catalogue import ID, Catalogue
 from discreet.simulate.schema_columns import column_contexts
-from discreet.toml_files import read_toml
+from discreet.text import read_toml
 
 VARIABLES = {
     "DISCREET_DATABASE_URL": "database",

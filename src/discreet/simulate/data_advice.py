@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from discreet.advice import advise
 from discreet.features.sample_schema import is_identifier
 from discreet.features.unit_ball import UnitBall
+from discreet.text import advise
 
 LONG = 0.5
 """Share of rows longer than 1 from which on their length is worth a warning."""

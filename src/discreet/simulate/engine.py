@@ -21,7 +21,10 @@ import numpy as np
 
 from discreet.arrays.backend import namespace, row_blocks, to_numpy
 from discreet.arrays.stacking import stack, structures
-from discreet.control import Control
+from discreet.batches.people_counts import numbered, slots_that_count
+from discreet.batches.user_ids import user_ids
+from discreet.design.control import Control
+from discreet.design.schedule import Schedule
 from discreet.errors import InvalidInput
 from discreet.features.offered import OfferedRows
 from discreet.oracles import Mechanism
@@ -30,16 +33,13 @@ from discreet.oracles.mechanisms.moments import needs_double
 from discreet.oracles.mechanisms.paper_logistic import PaperLogistic
 from discreet.oracles.mechanisms.paper_ridge import PaperRidge
 from discreet.oracles.mechanisms.pooled_statistics import PooledStatistics
-from discreet.plan import Plan
+from discreet.plan.plan import Plan
 from discreet.policies import Policy
 from discreet.privacy.events import Event
 from discreet.privacy.noise import SeededNoise
 from discreet.privacy.participation import Participation
 from discreet.releases.forgetting import remembered
 from discreet.releases.released import Released
-from discreet.rows.owners import user_ids
-from discreet.rows.people_counts import numbered, slots_that_count
-from discreet.schedule import Schedule
 from discreet.simulate.environment import refuse_imported
 from discreet.simulate.played_batches import play, played_control, shuffle
 from discreet.simulate.played_offers import PlayedOffers

@@ -8,21 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from discreet.display import html_table
+from discreet.batches.evaluation_data import evaluation_data
+from discreet.batches.observations import action_columns
+from discreet.batches.people_counts import numbered, slots_that_count
+from discreet.batches.user_ids import user_ids
+from discreet.design.outcome import UNIT_LOSS, Outcome, Reward
 from discreet.errors import InvalidInput
-from discreet.frames import library_of, new_frame
-from discreet.handed_over import handed_over
-from discreet.outcome import UNIT_LOSS, Outcome, Reward
-from discreet.outlook import warn_if_too_noisy
-from discreet.plan import Plan
+from discreet.features.frames import library_of, new_frame
+from discreet.plan.noise_forecast import warn_if_too_noisy
+from discreet.plan.plan import Plan
 from discreet.privacy.budget import Budget
 from discreet.privacy.ledger import DISJOINT_PARTS, Ledger, partitions
 from discreet.privacy.noise import Noise, SeededNoise
 from discreet.releases.lift import Lift, lift_of
 from discreet.releases.released import Released
-from discreet.reported import action_columns
-from discreet.rows.owners import user_ids
-from discreet.rows.people_counts import numbered, slots_that_count
 from discreet.simulate.data_advice import advise_on_contexts
 from discreet.simulate.group_losses import GroupLosses, PlayedGroups
 from discreet.simulate.labels import action_table, label_actions, loss_table
@@ -30,6 +29,7 @@ from discreet.simulate.played_batches import play, played_control, shuffle
 from discreet.simulate.played_offers import played_offers
 from discreet.simulate.played_offers import without_contexts as offers_without_contexts
 from discreet.simulate.public_groups import Groups
+from discreet.text import html_table
 from discreet.validate import in_range, instance
 
 
@@ -201,7 +201,7 @@ def evaluate(
     """
     instance("plan", plan, (Plan,), "Make a Plan; that of a learner is learner.plan.")
     refuse_imported(plan)
-    given = handed_over(plan.contexts, contexts, groups, labels=labels, users=users)
+    given = evaluation_data(plan.contexts, contexts, groups, labels=labels, users=users)
     features: Any = plan.features.map(given.contexts)
     labels = given.beside["labels"]
     with_offers = offers is not None or plan.catalogue is not None

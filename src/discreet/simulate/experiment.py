@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet.config import to_config
 from discreet.errors import InvalidInput
 from discreet.features.schema import Schema
-from discreet.plan import Plan
-from discreet.registry import ORACLES, POLICIES
+from discreet.plan.config import to_config
+from discreet.plan.plan import Plan
+from discreet.plan.registry import ORACLES, POLICIES
 from discreet.releases.canonical import read_document
 from discreet.simulate import Evaluation, evaluate
 from discreet.simulate.group_losses import GroupLosses, lines_over_seeds
 from discreet.simulate.public_groups import file_groups
-from discreet.toml_files import read_toml
+from discreet.text import read_toml
 from discreet.validate import nearest, one_of, whole
 
 if TYPE_CHECKING:

@@ -8,12 +8,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from discreet.display import html_table
-from discreet.formatting import epsilon_text
-from discreet.frames import new_frame
-from discreet.outcome import UNIT_LOSS, Outcome
+from discreet.design.outcome import UNIT_LOSS, Outcome
+from discreet.features.frames import new_frame
 from discreet.simulate.intervals import MeanLoss, over_rounds, over_seeds
 from discreet.simulate.public_groups import Groups
+from discreet.text import epsilon_text, html_table
 
 
 class GroupLoss(NamedTuple):

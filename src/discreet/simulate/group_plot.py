@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet.formatting import epsilon_text
-from discreet.plotting import INK, axes_for, finish
+from discreet.releases.plotting import INK, axes_for, finish
+from discreet.text import epsilon_text
 
 if TYPE_CHECKING:
     from discreet.simulate.group_losses import GroupLosses

@@ -12,19 +12,19 @@ from typing import Any
 
 import numpy as np
 
-from discreet.action_names import action_index
+from discreet.batch import Batch
+from discreet.batches.evaluation_data import evaluation_data
+from discreet.design.action_names import action_index
 from discreet.errors import InvalidInput
-from discreet.frames import new_frame
-from discreet.handed_over import handed_over
+from discreet.features.frames import new_frame
 from discreet.learner import Learner
 from discreet.oracles import Problem, Ridge
-from discreet.plan import Plan
+from discreet.plan.plan import Plan
 from discreet.policies.allocation import Policy
 from discreet.privacy.budget import Budget
 from discreet.privacy.events import Event, NonPrivate
 from discreet.privacy.noise import SeededNoise
 from discreet.releases.released import Released
-from discreet.rows.batch import Batch
 from discreet.simulate.played_offers import PlayedOffers, offers_alone
 from discreet.simulate.target_policy import Rule, rule_of
 from discreet.types import Floats
@@ -109,7 +109,7 @@ class Logs:
             propensities: (n,) in (0, 1].
             offers: What each row was offered.
         """
-        given = handed_over(
+        given = evaluation_data(
             plan.contexts, contexts, actions=actions, losses=losses, propensities=propensities
         )
         beside = given.beside

@@ -7,7 +7,8 @@ from dataclasses import replace
 from itertools import zip_longest
 from typing import Any
 
-from discreet.outlook import (
+from discreet.design.schedule import Schedule
+from discreet.plan.noise_forecast import (
     HELPFUL,
     LARGEST_SPREAD,
     SampleSizes,
@@ -15,15 +16,14 @@ from discreet.outlook import (
     too_few,
     too_noisy,
 )
-from discreet.plan import Plan
-from discreet.plan_size import plan_size
+from discreet.plan.plan import Plan
+from discreet.plan.size import plan_size
 from discreet.privacy.accounting import epsilon
 from discreet.privacy.attacker import attacker
 from discreet.privacy.events import assumptions, to_json
 from discreet.privacy.groups import epsilon_apart, epsilon_together, person_event
 from discreet.privacy.ledger import disjoint, relation
 from discreet.privacy.participation import ONCE
-from discreet.schedule import Schedule
 
 OPEN_ENDED = 25
 """Number of batches listed without a horizon: nearly a million rounds by default."""

@@ -9,7 +9,9 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from discreet.arrays.backend import namespace
-from discreet.control import Control, control_actions, people_in_control, slots_in_control
+from discreet.batch import Batch
+from discreet.design.control import Control, control_actions, people_in_control, slots_in_control
+from discreet.design.schedule import Schedule
 from discreet.features.offered import OfferedPairs
 from discreet.oracles import Mechanism
 from discreet.oracles.mechanisms.loss_sums import LossSums
@@ -18,8 +20,6 @@ from discreet.privacy.events import Event
 from discreet.privacy.noise import Noise
 from discreet.releases.release import Release
 from discreet.releases.released import Released
-from discreet.rows.batch import Batch
-from discreet.schedule import Schedule
 from discreet.simulate.played_offers import PlayedOffers
 from discreet.types import Array
 

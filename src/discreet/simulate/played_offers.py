@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from discreet.actions.requested_actions import Known, read_offers
 from discreet.arrays.backend import as_like, namespace
 from discreet.errors import InvalidInput
 from discreet.features.offered import Offered
-from discreet.offer_reader import Known, read_offers
-from discreet.plan import Plan
+from discreet.plan.plan import Plan
 from discreet.policies import Policy
 from discreet.releases.released import Released
 from discreet.simulate.labels import label_actions, loss_table

@@ -15,13 +15,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from discreet.display import html_table
+from discreet.batches.evaluation_data import evaluation_data
 from discreet.errors import InvalidInput
+from discreet.features.frames import library_of, new_frame
 from discreet.features.unit_ball import UnitBall
-from discreet.formatting import epsilon_text
-from discreet.frames import library_of, new_frame
-from discreet.handed_over import handed_over
-from discreet.plan import Plan
+from discreet.plan.plan import Plan
 from discreet.privacy.budget import Budget
 from discreet.simulate import engine
 from discreet.simulate.data_advice import advise_on_contexts
@@ -43,6 +41,7 @@ from discreet.simulate.played_offers import played_offers
 from discreet.simulate.played_offers import without_contexts as offers_without_contexts
 from discreet.simulate.privacy_verdict import verdict
 from discreet.simulate.public_groups import Groups, file_groups
+from discreet.text import epsilon_text, html_table
 from discreet.validate import in_range, whole
 
 EPSILONS = (0.5, 1.0, 2.0, 4.0, 8.0, math.inf)
@@ -230,7 +229,7 @@ def privacy_curve(
         contexts, labels = data.contexts, data.labels
         groups = file_groups(data, groups) if isinstance(groups, str) else groups
     reading = None if plan is None else plan.contexts
-    given = handed_over(reading, contexts, groups, labels=labels, users=users)
+    given = evaluation_data(reading, contexts, groups, labels=labels, users=users)
     labels, users = given.beside["labels"], given.beside["users"]
     outcomes = {"labels": labels, "losses": losses, "rewards": rewards, "offers": offers}
     losses = given_losses(plan, contexts, len(given.contexts), **outcomes)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet.formatting import epsilon_text
-from discreet.plotting import COLOUR, INK, axes_for, finish, level
+from discreet.releases.plotting import COLOUR, INK, axes_for, finish, level
+from discreet.text import epsilon_text
 
 if TYPE_CHECKING:
     from discreet.simulate.privacy_curve import PrivacyCurve

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from discreet.formatting import epsilon_text
+from discreet.text import epsilon_text
 
 if TYPE_CHECKING:
     from discreet.simulate.privacy_curve import PrivacyCurve

@@ -11,7 +11,7 @@ import numpy as np
 from discreet.errors import InvalidInput
 from discreet.features.unit_ball import SQRT_HALF
 from discreet.learner import Learner
-from discreet.plan import Plan
+from discreet.plan.plan import Plan
 from discreet.policies.allocation import Policy
 from discreet.releases.released import Released
 from discreet.simulate.played_offers import PlayedOffers

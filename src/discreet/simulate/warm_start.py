@@ -7,18 +7,18 @@ from typing import Any
 
 import numpy as np
 
+from discreet.batch import Batch
+from discreet.batches.log_import import logged_rows
 from discreet.errors import InvalidInput
-from discreet.logged_rows import logged_rows
 from discreet.oracles.mechanisms.geometry import pooled, publishable
 from discreet.oracles.mechanisms.pooled_statistics import PooledStatistics
-from discreet.plan import Plan
+from discreet.plan.plan import Plan
 from discreet.privacy.events import NonPrivate, flattened
 from discreet.privacy.noise import SeededNoise
 from discreet.releases.canonical import digest_of
 from discreet.releases.prior import Prior, shared_digest
 from discreet.releases.released import Released
 from discreet.releases.statistics import Statistics
-from discreet.rows.batch import Batch
 from discreet.validate import instance
 
 ROUNDS = 3

@@ -15,7 +15,7 @@ from discreet.lab.campaign.campaign_settings import Campaign
 from discreet.lab.campaign.grid import Grid, keys
 from discreet.lab.campaign.result_files import read
 from discreet.lab.campaign.run_campaign import run
-from discreet.plan import Plan
+from discreet.plan.plan import Plan
 
 MINE = {
     "name": "Mine",

@@ -9,12 +9,12 @@ from scipy.stats import norm
 import discreet as dc
 from catalogue import ACTIONS, WIDTH
 from discreet.audit.noise_sources import Chosen
+from discreet.batch import Batch
 from discreet.lab.rivals import AdaSSP, EpsGreedy, ThompsonSampling
 from discreet.privacy.accounting import epsilon
 from discreet.privacy.noise import SeededNoise
 from discreet.releases.release import Gram, Predictor, Release
 from discreet.releases.released import Released
-from discreet.rows.batch import Batch
 from discreet.simulate.engine import run
 
 SETTINGS = [EpsGreedy.campaign_settings(), ThompsonSampling.campaign_settings()]

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from scipy.stats import chi2
 
 import discreet as dc
+from discreet.design.schedule import Schedule
 from discreet.lab import theory
 from discreet.releases.release import Predictor, Release
 from discreet.releases.released import Released
-from discreet.schedule import Schedule
 from reference.policy_optimisation import exponential_update
 from tolerances import EXACT
 

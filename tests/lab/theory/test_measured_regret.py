@@ -7,6 +7,8 @@ import pytest
 
 import discreet as dc
 from discreet.arrays.stacking import stack
+from discreet.batch import Batch
+from discreet.design.schedule import Schedule
 from discreet.lab import theory
 from discreet.lab.theory.known_bandits import (
     KnownContexts,
@@ -22,8 +24,6 @@ from discreet.oracles.mechanisms.finite_choice import FiniteChoice
 from discreet.privacy.noise import SeededNoise
 from discreet.releases.release import Predictor, Release
 from discreet.releases.released import Released
-from discreet.rows.batch import Batch
-from discreet.schedule import Schedule
 from discreet.simulate.engine import Family
 from reference.policy_optimisation import exponential_update
 from tolerances import EXACT, SOLVER

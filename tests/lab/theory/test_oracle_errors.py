@@ -6,11 +6,11 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from discreet.batch import Batch
 from discreet.lab import theory
 from discreet.lab.theory.known_bandits import gap_class, mechanism_for, random_class
 from discreet.lab.theory.measured_regret import LeastSquares
 from discreet.privacy.noise import SeededNoise
-from discreet.rows.batch import Batch
 from reference.finite import exponential_mechanism
 
 SEEDS = 30

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import discreet as dc
+from discreet.design.schedule import Schedule
 from discreet.errors import InvalidInput
 from discreet.lab import theory
-from discreet.schedule import Schedule
 from tolerances import EXACT
 
 horizons = st.integers(1, 2**40)

@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import pytest
 
-from discreet.schedule import Schedule
+from discreet.design.schedule import Schedule
 from discreet.service.runtime import release_transaction
 from discreet.service.runtime.service import Service
 from discreet.service.storage import document_table, sqlite

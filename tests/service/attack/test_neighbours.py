@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from discreet.client.chain import Chain
+from discreet.design.window import WAITING
 from discreet.privacy.noise import SeededNoise
 from discreet.service.runtime import fit_process
 from discreet.service.runtime.service import Service
 from discreet.service.storage import sqlite
 from discreet.service.storage.document_table import after
 from discreet.service.storage.journal import Journal
-from discreet.window import WAITING
 from service.attack.harness import context
 
 BATCHES = 4

@@ -15,8 +15,8 @@ import pytest
 
 from client.browser import chromium, needs_chromium
 from discreet.client import Billboard, Client
+from discreet.design.outcome import declared
 from discreet.lab.traffic import Habits, contexts, labels, play
-from discreet.outcome import declared
 from discreet.service.runtime import lifecycle
 from discreet.service.settings import Settings
 from service.dashboard.accessibility import violations

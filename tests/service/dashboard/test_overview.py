@@ -9,8 +9,8 @@ from urllib.parse import quote
 
 import pytest
 
-from discreet.outcome import Loss, Reward
-from discreet.plan import Plan
+from discreet.design.outcome import Loss, Reward
+from discreet.plan.plan import Plan
 from discreet.privacy.budget import Budget
 from discreet.privacy.participation import Participation
 from discreet.releases.lift import Lift, LiftLine

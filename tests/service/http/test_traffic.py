@@ -12,11 +12,11 @@ import pytest
 import discreet as dc
 from discreet.cli.main import main
 from discreet.client import Client, Decision
-from discreet.config import to_config
 from discreet.data import load
 from discreet.data.dataset import Dataset
 from discreet.errors import ServiceError
 from discreet.lab.traffic import Habits, Played, contexts, play, summary
+from discreet.plan.config import to_config
 from discreet.service.settings import Settings
 from service.conftest import dump
 from waiting import PATIENCE, until

@@ -51,7 +51,7 @@ async def release_all(service):
 
 
 def test_ten_overdue_batches_are_released_one_by_one_after_a_restart(settings, play, monkeypatch):
-    chosen, fitted, honest = settings(**PIPELINE), [], fit_process.private_release
+    chosen, fitted, honest = settings(**PIPELINE), [], fit_process.release_batch
 
     def spy(plan, noise, rows, released, ledger, part):
         fitted.append((len(released.items), len(rows.features), len(ledger.entries)))
@@ -75,7 +75,7 @@ def test_ten_overdue_batches_are_released_one_by_one_after_a_restart(settings, p
         assert len((await service.state.ledger()).entries) == 10
 
     play(chosen, before)
-    monkeypatch.setattr(fit_process, "private_release", spy)
+    monkeypatch.setattr(fit_process, "release_batch", spy)
     play(chosen, after)
     expected = [(number, size, number) for number, size in enumerate(sizes(chosen, 10))]
     assert fitted == expected, "each is fitted on all releases before it"

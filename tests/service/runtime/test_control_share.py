@@ -8,9 +8,9 @@ from collections import defaultdict
 import numpy as np
 import pytest
 
-from discreet.control import Control, control_slots, people_in_control
+from discreet.design.control import Control, control_slots, people_in_control
 from discreet.errors import InvalidInput
-from discreet.plan import Plan
+from discreet.plan.plan import Plan
 from discreet.policies.one_row import by_arrays
 from discreet.service.runtime import lifecycle
 from discreet.service.runtime.policy_versions import PolicyVersions

@@ -259,14 +259,14 @@ def spy_on_fits(monkeypatch):
 
     from discreet.service.runtime import fit_process
 
-    seen, fit = [], fit_process.private_release
+    seen, fit = [], fit_process.release_batch
 
     def spying(plan, noise, batch, *rest):
         kept = {name: np.array(getattr(batch, name)) for name in ("features", "losses", "observed")}
         seen.append(replace(batch, **kept))
         return fit(plan, noise, batch, *rest)
 
-    monkeypatch.setattr(fit_process, "private_release", spying)
+    monkeypatch.setattr(fit_process, "release_batch", spying)
     return seen
 
 

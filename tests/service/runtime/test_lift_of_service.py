@@ -87,7 +87,7 @@ def test_a_lost_release_is_charged_to_both_parts(settings, play, released, unit)
 
 @pytest.mark.parametrize("wrong", ["none", "less noise", "not a number"])
 def test_wrong_sums_of_the_parts_are_refused(settings, play, released, monkeypatch, wrong):
-    honest = fit_process.private_release
+    honest = fit_process.release_batch
 
     def forged(*given):
         release, ledger = honest(*given)
@@ -102,7 +102,7 @@ def test_wrong_sums_of_the_parts_are_refused(settings, play, released, monkeypat
         await decide(service, 10)
         await windows_end(service)
         with monkeypatch.context() as patch:
-            patch.setattr(fit_process, "private_release", forged)
+            patch.setattr(fit_process, "release_batch", forged)
             assert not await service.upkeep.once()
         status = await service.status()
         assert status["refused"] == "part losses"

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 import discreet as dc
+from discreet.batches.log_import import logged_rows
 from discreet.cli.main import main
 from discreet.client.chain import Chain
 from discreet.client.recomputation import recompute
 from discreet.client.signing import public_key
-from discreet.config import to_config
 from discreet.errors import InvalidInput, NotReady, StateClaimed
-from discreet.logged_rows import logged_rows
+from discreet.plan.config import to_config
 from discreet.service import kill_points
 from discreet.service.http.server import preflight
 from discreet.service.runtime import lifecycle

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from discreet.audit.finding import HOLDS
 from discreet.audit.people import installed, one_row_each
 from discreet.audit.subjects import DEFAULT_PLAN, subjects
+from discreet.batches.people_counts import PeopleCounts
 from discreet.errors import InvalidInput, LossConflict
 from discreet.privacy.participation import Participation
-from discreet.rows.people_counts import PeopleCounts
 from discreet.service.runtime import fit_process
 from discreet.service.runtime.service import Service
 from discreet.service.secrets.sealing import Sealer
@@ -87,13 +87,13 @@ def test_k_records_in_each_of_m_batches(settings, play, journal):
 
 @pytest.mark.parametrize("database", ["discreet.db"])
 def test_the_release_learns_of_slots_that_count_alone(settings, play, released, monkeypatch):
-    seen, honest = [], fit_process.private_release
+    seen, honest = [], fit_process.release_batch
 
     def spy(plan, noise, batch, *rest):
         seen.append(batch.observed.any(axis=1).tolist())
         return honest(plan, noise, batch, *rest)
 
-    monkeypatch.setattr(fit_process, "private_release", spy)
+    monkeypatch.setattr(fit_process, "release_batch", spy)
 
     async def scenario(service):
         for people in ("aab", "aabbccd"):

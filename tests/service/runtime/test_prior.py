@@ -8,9 +8,9 @@ import pytest
 import discreet as dc
 from discreet.cli.main import main
 from discreet.client.recomputation import recompute
-from discreet.config import to_config
 from discreet.errors import DiscreetError, StateClaimed
-from discreet.plan import Plan
+from discreet.plan.config import to_config
+from discreet.plan.plan import Plan
 from discreet.service.runtime import lifecycle
 from discreet.service.settings import Settings
 from discreet.service.storage import document_table

@@ -64,13 +64,13 @@ def users(batches):
 
 def spy_on_fits(monkeypatch):
     """How many rows of each batch are not void."""
-    seen, honest = [], fit_process.private_release
+    seen, honest = [], fit_process.release_batch
 
     def spy(plan, noise, batch, *rest):
         seen.append(int(batch.observed.any(axis=1).sum()))
         return honest(plan, noise, batch, *rest)
 
-    monkeypatch.setattr(fit_process, "private_release", spy)
+    monkeypatch.setattr(fit_process, "release_batch", spy)
     return seen
 
 

@@ -11,14 +11,14 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from discreet.config import to_config
 from discreet.data import NAMES
 from discreet.errors import InvalidInput
 from discreet.features.schema import Schema
 from discreet.lab.campaign.grid import Grid
+from discreet.plan.config import to_config
 from discreet.privacy.participation import user_participation
 from discreet.releases.canonical import digest_of
-from discreet.toml_files import read_toml
+from discreet.text import read_toml
 from discreet.validate import nearest, positive, whole
 
 RENAMED = {"epsilons": "epsilon", "plans_declared": "plans"}

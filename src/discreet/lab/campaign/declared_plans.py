@@ -13,15 +13,15 @@ from dataclasses import dataclass, fields
 from itertools import product
 from typing import Any
 
-from discreet.config import from_config
 from discreet.errors import InvalidInput
 from discreet.features.category import Category
 from discreet.features.joint import Joint
 from discreet.features.schema import Schema
 from discreet.features.unit_ball import UnitBall
 from discreet.lab.campaign.presets import budget_of
-from discreet.plan import Plan
-from discreet.registry import ORACLES, POLICIES, RESERVED
+from discreet.plan.config import from_config
+from discreet.plan.plan import Plan
+from discreet.plan.registry import ORACLES, POLICIES, RESERVED
 from discreet.releases.catalogue import Catalogue
 from discreet.validate import nearest
 

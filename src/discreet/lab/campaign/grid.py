@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
-from discreet.config import to_config
+from discreet.design.schedule import Schedule
 from discreet.errors import InvalidInput
 from discreet.lab.campaign.column_scaling import FEATURES
 from discreet.lab.campaign.declared_plans import OwnPlans
@@ -29,12 +29,12 @@ from discreet.lab.campaign.presets import (
     rival_plans,
 )
 from discreet.lab.rivals.rival_contract import RivalPlan
-from discreet.plan import Plan
+from discreet.plan.config import to_config
+from discreet.plan.plan import Plan
+from discreet.plan.registry import ORACLES, POLICIES
 from discreet.privacy.budget import Budget
 from discreet.privacy.participation import Participation
-from discreet.registry import ORACLES, POLICIES
 from discreet.releases.canonical import digest_of
-from discreet.schedule import Schedule
 from discreet.validate import one_of, positive, whole
 
 ALGORITHMS = (*PAPER_POLICIES, "BonusPO", "Default", *ROUNDS)

@@ -24,7 +24,8 @@ from discreet.lab.rivals import (
 )
 from discreet.lab.rivals.rival_contract import Rival, RivalPlan
 from discreet.oracles import Logistic, Ridge
-from discreet.plan import Plan
+from discreet.plan.plan import Plan
+from discreet.plan.registry import register
 from discreet.policies import (
     AdaCB,
     BonusPO,
@@ -37,7 +38,6 @@ from discreet.policies import (
     VanillaPO,
 )
 from discreet.privacy.budget import Budget
-from discreet.registry import register
 
 EPSILONS = (math.inf, 8.0, 4.0, 2.0, 1.0)
 DELTA = 1e-5

@@ -22,8 +22,8 @@ from discreet.lab.campaign.grid import Grid
 from discreet.lab.campaign.hardware import LEAST, described, one_thread
 from discreet.lab.campaign.presets import RIVAL_FAMILIES
 from discreet.lab.rivals import runner
-from discreet.plan import Plan
-from discreet.registry import register
+from discreet.plan.plan import Plan
+from discreet.plan.registry import register
 from discreet.simulate import engine
 from discreet.simulate.engine import Machine
 from discreet.simulate.played_offers import played_offers

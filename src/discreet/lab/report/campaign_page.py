@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from discreet.client.pages import rendered
 from discreet.lab.campaign.grid import PRESETS, Grid
 from discreet.lab.report import campaign_tables as tables
 from discreet.lab.report.campaign_results import Source
@@ -16,7 +17,6 @@ from discreet.lab.report.final_loss import AgainstDefault, LossIncrease, MeanLos
 from discreet.lab.report.selection import Choices, Selection
 from discreet.lab.report.summary_text import caveats, counted, missing, summary
 from discreet.lab.report.win_rates import WinRates
-from discreet.pages import rendered
 
 FLAGS = {
     "mechanism": "--mechanism",

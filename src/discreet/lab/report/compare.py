@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import InvalidInput
-from discreet.formatting import epsilon_text
 from discreet.lab.report.campaign_results import Source
 from discreet.lab.report.paper_results import CITATION, Published, paper_sets, published
 from discreet.lab.report.runs import Level, Numbers, bandits, listed
 from discreet.lab.report.selection import Selection, select
 from discreet.lab.report.win_rates import outcomes
+from discreet.text import epsilon_text
 
 LEADER = "ReplayBonusPO"
 RESAMPLES = 2000

@@ -12,18 +12,17 @@ from typing import Any
 import numpy as np
 
 from discreet import __version__
-from discreet.config import config_text, to_config
+from discreet.client.pages import rendered
 from discreet.data import Dataset
 from discreet.features.unit_ball import UnitBall
-from discreet.formatting import epsilon_text, guarantee_text
 from discreet.lab.campaign.presets import DOUBLING
 from discreet.lab.report.figure_style import Drawing, line_style, rounds_axis
 from discreet.lab.report.loss_curves import known_levels
 from discreet.lab.report.tables import with_error
 from discreet.learner import Learner
 from discreet.oracles import Logistic, Oracle, PooledRidge, Ridge
-from discreet.pages import rendered
-from discreet.plan import Plan
+from discreet.plan.config import config_text, to_config
+from discreet.plan.plan import Plan
 from discreet.policies import (
     AdaCB,
     AdaptivePO,
@@ -39,6 +38,7 @@ from discreet.policies import (
 from discreet.privacy.budget import Budget
 from discreet.simulate import evaluate
 from discreet.simulate.experiment import standard_error
+from discreet.text import epsilon_text, guarantee_text
 
 Results = Mapping[str, Any]
 FORMAT = "discreet-demo/1"

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from discreet.formatting import epsilon_text
 from discreet.lab.report.runs import REFERENCE, Level, Numbers
 from discreet.lab.report.selection import Selection
 from discreet.lab.report.tables import Table
+from discreet.text import epsilon_text
 
 
 @dataclass(frozen=True)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from discreet.formatting import epsilon_text
+from discreet.client.pages import rendered
 from discreet.lab.report.figure_style import Drawing
 from discreet.lab.report.tables import Table, bold, number
-from discreet.pages import rendered
 from discreet.simulate.group_plot import draw as draw_groups
 from discreet.simulate.privacy_curve import PrivacyCurve
 from discreet.simulate.privacy_plot import draw
+from discreet.text import epsilon_text
 
 
 def privacy_figure(curve: PrivacyCurve) -> Drawing:

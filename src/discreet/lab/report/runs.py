@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import InvalidInput
-from discreet.formatting import epsilon_text
+from discreet.text import epsilon_text
 
 SHORT = {
     "ReplayBonusPO": "bpo",

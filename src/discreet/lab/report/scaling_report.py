@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
+from discreet.client.pages import rendered
 from discreet.lab.report.figure_style import STYLES, Drawing, plain, short_number
 from discreet.lab.report.tables import Table, csv_text, number
-from discreet.pages import rendered
 from discreet.releases.canonical import write_atomically
 
 NAMES = {

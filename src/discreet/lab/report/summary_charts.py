@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from discreet.formatting import epsilon_text
 from discreet.lab.report.figure_style import Drawing, line_style, plain
 from discreet.lab.report.final_loss import LossIncrease, MeanLoss, without_contexts
 from discreet.lab.report.selection import Selection
 from discreet.lab.report.win_rates import WinRates
+from discreet.text import epsilon_text
 
 COLOURS = ("#B35806", "#F1A340", "#FEE0B6", "#F7F7F7", "#D1E5F0", "#67A9CF", "#2166AC")
 """Orange loses, blue wins: distinguishable with common colour blindness [ColorBrewer]."""

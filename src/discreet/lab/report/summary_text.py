@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from discreet.formatting import epsilon_text
 from discreet.lab.report.campaign_results import DATA, Source
 from discreet.lab.report.final_loss import MeanLoss, without_contexts
 from discreet.lab.report.runs import POOLED, REFERENCE, listed
 from discreet.lab.report.selection import Selection
 from discreet.lab.report.tables import number
 from discreet.lab.report.win_rates import WinRates
+from discreet.text import epsilon_text
 
 SHOWN = 6
 """Number of names that are listed; the others are counted."""

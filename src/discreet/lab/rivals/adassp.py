@@ -11,6 +11,7 @@ import numpy as np
 
 from discreet.arrays.backend import as_like, at_least, namespace, per_run
 from discreet.arrays.linear_algebra import identity, solve_repaired
+from discreet.batch import Batch
 from discreet.lab.rivals.rival_contract import CONSTANTS, noise_multiplier
 from discreet.oracles.contract import Calibrated
 from discreet.oracles.mechanisms.moments import exact_moments, floating_moments, needs_double
@@ -23,7 +24,6 @@ from discreet.privacy.noise import Noise
 from discreet.privacy.sensitivities import centre
 from discreet.releases.release import Fit, Predictor
 from discreet.releases.statistics import Statistics
-from discreet.rows.batch import Batch
 from discreet.validate import in_range, one_of
 
 PARTS = 3

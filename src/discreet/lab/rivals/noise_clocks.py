@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from discreet.schedule import Schedule
+from discreet.design.schedule import Schedule
 
 Draw = Callable[[int], Any]
 """Standard normal draws of one unit of noise, by its number."""

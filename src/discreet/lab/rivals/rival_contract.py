@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import ClassVar, NamedTuple, Protocol
 
+from discreet.design.schedule import Schedule
 from discreet.lab.rivals.noise_clocks import NoiseClock
 from discreet.privacy.budget import Budget
 from discreet.privacy.calibration import gaussian_multiplier, need_delta, smallest_scale
 from discreet.privacy.events import REAL_ARITHMETIC, Gaussian
-from discreet.schedule import Schedule
 from discreet.types import Array
 from discreet.validate import in_range, one_of
 

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from discreet.arrays.backend import softmax
+from discreet.batch import Batch
+from discreet.design.schedule import Schedule
 from discreet.lab.theory.known_bandits import Rounds, Truth
 from discreet.policies.allocation import draw
 from discreet.privacy.noise import SeededNoise
 from discreet.releases.release import Release
 from discreet.releases.released import Released
-from discreet.rows.batch import Batch
-from discreet.schedule import Schedule
 from discreet.simulate.played_batches import Playable
 from discreet.types import Floats
 

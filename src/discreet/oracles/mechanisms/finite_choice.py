@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from discreet.arrays.backend import as_like, namespace, to_numpy
+from discreet.batch import Batch
 from discreet.errors import InvalidInput
 from discreet.oracles.contract import Calibrated
 from discreet.oracles.mechanisms.legal_rows import GRID, fitted_rows
@@ -20,7 +21,6 @@ from discreet.privacy.events import NO_BUDGET, Event, ExponentialMechanism
 from discreet.privacy.noise import Noise
 from discreet.releases.release import Fit, Predictor
 from discreet.releases.statistics import Statistics
-from discreet.rows.batch import Batch
 from discreet.types import Array
 
 if TYPE_CHECKING:

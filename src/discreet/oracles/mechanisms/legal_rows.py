@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from discreet.arrays.backend import namespace
+from discreet.batch import Batch
 from discreet.errors import InvalidInput, PrivateData
 from discreet.privacy.sensitivities import GRID_BITS, LARGEST_BATCH
-from discreet.rows.batch import Batch
 from discreet.types import Array
 
 GRID = 2**GRID_BITS

@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from discreet.arrays.backend import as_like, namespace, per_run
+from discreet.batch import Batch
 from discreet.oracles.mechanisms.legal_rows import GRID, legal_losses
 from discreet.privacy.accounting import epsilon
 from discreet.privacy.budget import Budget
@@ -19,7 +20,6 @@ from discreet.privacy.noise import Noise
 from discreet.privacy.participation import Participation
 from discreet.privacy.sensitivities import centre, sampler_distance
 from discreet.releases.part_losses import COUNT_VARIANCE, PartLosses
-from discreet.rows.batch import Batch
 from discreet.types import Array
 
 SENSITIVITY = 1.0

@@ -25,9 +25,9 @@ from discreet.arrays.backend import (
     weighted_sums,
 )
 from discreet.arrays.linear_algebra import pack_products, packed_form, unpack
+from discreet.batch import Batch
 from discreet.oracles.mechanisms.legal_rows import GRID, legal_rows, shortened_rows
 from discreet.privacy.sensitivities import centre
-from discreet.rows.batch import Batch
 from discreet.types import Array
 
 _EXACT_ROWS = 4096

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from discreet.batch import Batch
 from discreet.oracles.contract import Calibrated
 from discreet.oracles.mechanisms.legal_rows import legal_batch
 from discreet.oracles.mechanisms.moments import floating_moments
@@ -30,7 +31,6 @@ from discreet.privacy.noise import LARGEST_EXPONENTIAL, Noise
 from discreet.privacy.sensitivities import paper_sensitivities, zcdp
 from discreet.releases.release import Fit, Gram, Predictor
 from discreet.releases.statistics import Statistics
-from discreet.rows.batch import Batch
 
 if TYPE_CHECKING:
     from discreet.oracles.logistic import Logistic

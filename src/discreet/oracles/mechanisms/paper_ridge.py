@@ -11,6 +11,7 @@ import numpy as np
 
 from discreet.arrays.backend import as_like, per_run
 from discreet.arrays.linear_algebra import identity, solve_vector
+from discreet.batch import Batch
 from discreet.oracles.contract import Calibrated
 from discreet.oracles.mechanisms.legal_rows import legal_batch
 from discreet.oracles.mechanisms.moments import floating_moments, needs_double
@@ -23,7 +24,6 @@ from discreet.privacy.noise import Noise
 from discreet.privacy.sensitivities import paper_sensitivities, zcdp
 from discreet.releases.release import Fit, Gram, Predictor
 from discreet.releases.statistics import Statistics
-from discreet.rows.batch import Batch
 
 if TYPE_CHECKING:
     from discreet.oracles.ridge import Ridge

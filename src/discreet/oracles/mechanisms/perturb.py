@@ -8,6 +8,7 @@ import numpy as np
 
 from discreet.arrays.backend import as_like, namespace, per_run
 from discreet.arrays.linear_algebra import identity, triangle, unpack
+from discreet.batch import Batch
 from discreet.oracles.mechanisms.moments import (
     NORMALISED,
     Bounds,
@@ -19,7 +20,6 @@ from discreet.oracles.mechanisms.moments import (
 from discreet.oracles.problem import Problem
 from discreet.privacy.noise import Noise
 from discreet.privacy.sensitivities import centre
-from discreet.rows.batch import Batch
 from discreet.types import Array
 
 

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from discreet.arrays.backend import as_like, per_run
+from discreet.batch import Batch
 from discreet.oracles.mechanisms.exact_sums import attainable_norm
 from discreet.oracles.mechanisms.legal_rows import fitted_rows
 from discreet.oracles.mechanisms.newton import minimise, ridge_like
 from discreet.oracles.problem import Problem
-from discreet.rows.batch import Batch
 from discreet.types import Array
 
 TOLERANCE = 1e-8

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from discreet.arrays.backend import as_like, at_least, at_most, namespace, per_run
 from discreet.arrays.linear_algebra import identity, raised_eigenvalues, solve_along
+from discreet.batch import Batch
 from discreet.oracles.contract import Calibrated
 from discreet.oracles.mechanisms.gaussian_scales import structured_scales
 from discreet.oracles.mechanisms.geometry import (
@@ -28,7 +29,6 @@ from discreet.privacy.sensitivities import centre
 from discreet.releases.forgetting import share
 from discreet.releases.release import Fit, Gram, Predictor
 from discreet.releases.statistics import Statistics
-from discreet.rows.batch import Batch
 from discreet.types import Array
 
 if TYPE_CHECKING:

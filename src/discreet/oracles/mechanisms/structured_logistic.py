@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from discreet.arrays.backend import as_like, per_run
+from discreet.batch import Batch
 from discreet.errors import InvalidInput
 from discreet.oracles.contract import Calibrated
 from discreet.oracles.mechanisms.legal_rows import GRID
@@ -31,7 +32,6 @@ from discreet.privacy.noise import LARGEST_EXPONENTIAL, LARGEST_NORMAL, Noise
 from discreet.privacy.sensitivities import LARGEST_BATCH, sampler_distance
 from discreet.releases.release import Fit, Gram, Predictor
 from discreet.releases.statistics import Statistics
-from discreet.rows.batch import Batch
 
 if TYPE_CHECKING:
     from discreet.oracles.logistic import Logistic

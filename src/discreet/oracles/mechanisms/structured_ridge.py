@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Self
 
 from discreet.arrays.backend import as_like, namespace, per_run
 from discreet.arrays.linear_algebra import identity, solve_repaired
+from discreet.batch import Batch
 from discreet.oracles.contract import Calibrated
 from discreet.oracles.mechanisms.gaussian_scales import structured_scales
 from discreet.oracles.mechanisms.perturb import noisy_statistics
@@ -18,7 +19,6 @@ from discreet.privacy.noise import Noise
 from discreet.privacy.sensitivities import centre
 from discreet.releases.release import Fit, Gram, Predictor
 from discreet.releases.statistics import Statistics
-from discreet.rows.batch import Batch
 from discreet.types import Array
 
 if TYPE_CHECKING:

@@ -6,10 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from discreet.action_names import action_name
-from discreet.formatting import epsilon_text
-from discreet.outcome import Outcome
-from discreet.plan import Plan
+from discreet.design.action_names import action_name
+from discreet.design.outcome import Outcome
+from discreet.plan.plan import Plan
 from discreet.privacy.budget import Budget
 from discreet.privacy.ledger import Spent
 from discreet.privacy.participation import Participation
@@ -19,6 +18,7 @@ from discreet.service.runtime.service import Service
 from discreet.service.storage import history_tables
 from discreet.service.storage.database import Connection
 from discreet.service.storage.history_tables import HOUR
+from discreet.text import epsilon_text
 
 MOST_NAMED = 6
 """The most actions that a sentence names."""

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from discreet.actions.decision_explanation import Explanation, explain_decision
+from discreet.actions.requested_actions import Known, read_offers
 from discreet.client.chain import Chain
-from discreet.explained_decision import Explanation, explain_decision
-from discreet.offer_reader import Known, read_offers
-from discreet.plan import Plan
+from discreet.plan.plan import Plan
 from discreet.releases.released import Released
 from discreet.service.dashboard.templating import figure
 from discreet.service.runtime.worker_state import WorkerState

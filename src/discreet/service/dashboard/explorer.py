@@ -17,7 +17,7 @@ from discreet.features.flag import Flag
 from discreet.features.number import Number
 from discreet.features.schema import Field
 from discreet.features.unit_ball import UnitBall
-from discreet.plan import Plan
+from discreet.plan.plan import Plan
 from discreet.releases.released import Released
 from discreet.service.dashboard import document_words
 from discreet.service.dashboard.explored_actions import (

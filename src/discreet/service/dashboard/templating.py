@@ -11,9 +11,9 @@ from typing import Any
 
 from jinja2 import Environment
 
-from discreet.formatting import duration, listed
-from discreet.outcome import Outcome
-from discreet.pages import environment
+from discreet.client.pages import environment
+from discreet.design.outcome import Outcome
+from discreet.text import duration, listed
 
 
 @cache

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import msgspec
 
 from discreet.features.unit_ball import UnitBall
-from discreet.plan import Plan
+from discreet.plan.plan import Plan
 from discreet.service.error_responses import ErrorDetail
 from discreet.service.runtime.requests import InvalidField
 

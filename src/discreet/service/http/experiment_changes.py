@@ -11,7 +11,7 @@ from discreet.service.logs import Log
 from discreet.service.runtime.experiment_folder import resumed
 from discreet.service.runtime.service import Service
 from discreet.service.settings import ENDED
-from discreet.toml_files import parse_toml
+from discreet.text import parse_toml
 
 USUAL = {"database": "discreet.db", "vault": "vault", "anchor": None}
 """The places of an experiment that says nothing about them."""

@@ -9,8 +9,8 @@ from typing import Any
 from urllib.parse import parse_qs
 
 from discreet.client.documents import digest
-from discreet.config import to_config
 from discreet.errors import DiscreetError, InvalidInput, ServiceError
+from discreet.plan.config import to_config
 from discreet.releases.canonical import digest_of
 from discreet.service.error_responses import problem_of
 from discreet.service.http.bodies import Activated, Erased, Result, Results, Stored

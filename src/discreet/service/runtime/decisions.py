@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from discreet.action_names import action_index, action_name
+from discreet.batches.slot_rules import batch_over, refuse_other_loss
+from discreet.design.action_names import action_index, action_name
 from discreet.errors import InvalidInput, ServiceError
-from discreet.rows.slot_rules import batch_over, refuse_other_loss
 from discreet.service.event_loop import SharedCalls
 from discreet.service.kill_points import step
 from discreet.service.runtime.leased_slots import LeasedSlots

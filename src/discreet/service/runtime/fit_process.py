@@ -21,12 +21,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from discreet.batches.release_batch import release_batch
 from discreet.client.chain import Chain
 from discreet.client.signing import public_key
 from discreet.errors import NotReady
-from discreet.plan import Plan
+from discreet.plan.plan import Plan
 from discreet.privacy.noise import SecureNoise
-from discreet.private_release import private_release
 from discreet.releases.canonical import canonical
 from discreet.releases.release import Release
 from discreet.service.kill_points import step
@@ -99,7 +99,7 @@ def fit(
     step("fit:read")
     part = documents.part(epoch, batch)
     noise = SecureNoise()
-    release, _ = private_release(settings.plan, noise, rows, chain.released, ledger, part)
+    release, _ = release_batch(settings.plan, noise, rows, chain.released, ledger, part)
     return release
 
 

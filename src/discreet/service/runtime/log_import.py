@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing
 
+from discreet.batches.log_import import LoggedRows
+from discreet.batches.people_registry import keyed_hash
 from discreet.errors import InvalidInput, StateClaimed
-from discreet.logged_rows import LoggedRows
-from discreet.rows.people_registry import keyed_hash
 from discreet.service.kill_points import step
 from discreet.service.runtime.lifecycle import awaits_log, check_stored
 from discreet.service.secrets.sealing import WHOLE, DecisionRow, Sealer, pack_loss

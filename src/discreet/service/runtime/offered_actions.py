@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from discreet.action_names import action_name
-from discreet.control import UNIFORM
+from discreet.actions.available_actions import catalogue_after
+from discreet.actions.offers import Offers, ranked
+from discreet.actions.requested_actions import Known, read_offers
+from discreet.design.action_names import action_name
+from discreet.design.control import UNIFORM
 from discreet.errors import InvalidInput
 from discreet.features.joint import Joint
-from discreet.known_actions import catalogue_after
-from discreet.offer_reader import Known, read_offers
-from discreet.offers import Offers, ranked
 from discreet.policies.ranking import RankingDraws
 from discreet.releases.catalogue import item_row
 from discreet.service.runtime.policy_versions import Draw

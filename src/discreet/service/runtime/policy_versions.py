@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from discreet.client.chain import Chain
-from discreet.control import control_actions
+from discreet.design.control import control_actions
 from discreet.features.joint import Joint
 from discreet.features.offered import OfferedBlocks, OfferedPairs
-from discreet.plan import Plan
+from discreet.plan.plan import Plan
 from discreet.policies import one_row
 from discreet.releases.policy_view import PolicyView
 from discreet.releases.release import DecidingRelease, Release

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from discreet.control import people_in_control
+from discreet.batches.people_registry import keyed_hash
+from discreet.design.control import people_in_control
 from discreet.errors import InvalidInput
-from discreet.plan import Plan
-from discreet.rows.people_registry import keyed_hash
+from discreet.plan.plan import Plan
 from discreet.service.secrets.vault import Vault
 
 

@@ -7,10 +7,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from discreet.actions.available_actions import changed_actions
 from discreet.client.chain import Chain
 from discreet.client.documents import actions_document
 from discreet.errors import CorruptRelease, InvalidInput
-from discreet.known_actions import changed_actions
 from discreet.releases.lift import Lift, lift
 from discreet.service.experiment_file import ExperimentFile
 from discreet.service.kill_points import step

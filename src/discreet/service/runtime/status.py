@@ -6,19 +6,19 @@ import math
 from dataclasses import asdict
 from typing import Any
 
-from discreet.action_names import action_name
-from discreet.config import to_config
+from discreet.batches.batch_status import UNSTORED, clock_words, full_sentence, open_sentence
+from discreet.design.action_names import action_name
+from discreet.design.window import may_open
 from discreet.errors import CorruptRelease
-from discreet.formatting import duration
-from discreet.plan import Plan
+from discreet.plan.config import to_config
+from discreet.plan.plan import Plan
 from discreet.privacy.participation import Participation
-from discreet.rows.batch_status import UNSTORED, clock_words, full_sentence, open_sentence
 from discreet.service.runtime.release_transaction import LATE
 from discreet.service.runtime.worker_state import WorkerState
 from discreet.service.settings import ENDED as ENDED_MODE
 from discreet.service.storage.batches import BatchState, log_waits, under_way
 from discreet.service.storage.database import Connection
-from discreet.window import may_open
+from discreet.text import duration
 
 PLAN_ENDED = (
     "The experiment is over: its plan has no further batch. Decisions are served and not stored."

@@ -10,11 +10,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from discreet.design.window import seconds_of
 from discreet.errors import InvalidInput, ServiceError
 from discreet.service.storage import history_tables
 from discreet.service.storage.database import Connection, Database
 from discreet.validate import one_of, whole
-from discreet.window import seconds_of
 
 SCOPES = ("decide", "observe", "ticket", "release:read", "audit", "admin")
 SERVER = "server"

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from discreet.client.documents import digest, sign
-from discreet.plan import Plan
+from discreet.plan.plan import Plan
 from discreet.privacy.ledger import (
     Entry,
     Ledger,

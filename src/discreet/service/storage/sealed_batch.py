@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from discreet.plan import Plan
-from discreet.rows.batch import Batch
-from discreet.rows.batch_slots import batch_of
+from discreet.batch import Batch
+from discreet.batches.batch_slots import batch_of
+from discreet.plan.plan import Plan
 from discreet.service.secrets.sealing import (
     ACTIVATION,
     LOSS,

@@ -1,0 +1,160 @@
+"""What n requests are offered, put together by its number: draws, propensities, rows, rankings.
+
+Who may get what, and items that a request brings along, are content of a record: they are used to
+decide, and nothing of them is kept but the features of the chosen pair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from discreet.design.action_names import action_name
+from discreet.design.control import control_actions, control_chances
+from discreet.features.offered import Offered
+from discreet.plan.plan import Plan
+from discreet.policies import Policy, one_row
+from discreet.policies.ranking import Uniforms, sampled_order
+from discreet.releases.released import Released
+from discreet.types import Floats
+
+
+class Group(NamedTuple):
+    """Requests that are offered equally many actions."""
+
+    requests: Any
+    """Their places among all requests."""
+    offered: Offered
+
+    def __repr__(self) -> str:
+        return "Group(private)"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Everything:
+    """n requests that are offered all actions of a plan without a catalogue: features (n, p)."""
+
+    features: Floats
+    plan: Plan
+
+    def sample(self, policy: Policy, released: Released, u: Floats) -> Floats:
+        """The places of the chosen actions (n,) in what each request is offered."""
+        return np.asarray(one_row.sample(policy, released, self.features, u))
+
+    def instead(self, u: Floats) -> Floats:
+        """The places of what a control plays."""
+        return np.asarray(control_actions(self.plan.control_action, self.plan.n_actions, u))
+
+    def stored(self, chosen: Floats) -> tuple[Floats, Floats]:
+        """Rows (n, p) and blocks (n,) of the chosen actions, as a batch keeps them."""
+        return self.features, chosen
+
+    def named(self, chosen: Floats) -> tuple[Any, Any]:
+        """Names of the chosen actions, and their numbers."""
+        return action_name(self.plan, chosen), chosen
+
+    def chances(self, policy: Policy, released: Released, control: Any) -> Any:
+        """The probabilities with which each request's action was drawn: rows over its offer."""
+        chances = np.asarray(one_row.probabilities(policy, released, self.features))
+        if control is None:
+            return chances
+        instead = control_chances(self.plan.control_action, self.plan.n_actions)
+        return np.where(control[:, None], instead, chances)
+
+    def offered_names(self) -> list[Sequence[Any]]:
+        """The actions that each request is offered."""
+        return [self.plan.actions or range(self.plan.n_actions)] * len(self.features)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Offers:
+    """n requests, each with its own offer."""
+
+    size: int
+    groups: list[Group]
+    names: Sequence[Any]
+    """By the places that groups hold."""
+    known: int
+    """How many of them have a number; the others were brought along."""
+    p: int
+    control: Any = None
+    """The place of the action that a control plays; None for actions at random."""
+
+    def sample(self, policy: Policy, released: Released, u: Floats) -> Floats:
+        chosen = np.zeros(self.size, dtype=np.int64)
+        for requests, offered in self.groups:
+            if offered.count > 1:  # one action alone needs no policy
+                view = released.offering(offered.count)
+                chosen[requests] = one_row.sample(policy, view, offered, u[requests])
+        return chosen
+
+    def instead(self, u: Floats) -> Floats:
+        drawn = np.zeros(self.size, dtype=np.int64)
+        for requests, offered in self.groups:
+            drawn[requests] = control_actions(None, offered.count, u[requests])
+        for request, place in enumerate(map(self._control_place, self._places)):
+            drawn[request] = drawn[request] if place is None else place
+        return drawn
+
+    def stored(self, chosen: Floats) -> tuple[Floats, Floats]:
+        rows, blocks = np.empty((self.size, self.p)), np.empty(self.size, dtype=np.int64)
+        for requests, offered in self.groups:
+            rows[requests], blocks[requests] = offered.stored(chosen[requests])
+        return rows, blocks
+
+    def named(self, chosen: Floats) -> tuple[Any, Any]:
+        """Names of the chosen actions, and their numbers; −1 for what was brought along."""
+        pairs = zip(self._places, chosen, strict=True)
+        places = np.array([row[place] for row, place in pairs], dtype=np.int64)
+        names = np.empty(self.size, dtype=object)
+        names[:] = [self.names[place] for place in places]
+        return names, np.where(places < self.known, places, -1)
+
+    def chances(self, policy: Policy, released: Released, control: Any) -> Any:
+        made: list[Any] = [None] * self.size
+        for requests, offered in self.groups:
+            chances = np.ones((len(requests), 1))
+            if offered.count > 1:
+                view = released.offering(offered.count)
+                chances = np.asarray(one_row.probabilities(policy, view, offered))
+            for request, row in zip(requests, chances, strict=True):
+                made[request] = row
+        for request in np.flatnonzero(control) if control is not None else ():
+            place = self._control_place(self._places[request])
+            made[request] = control_chances(place, len(made[request]))
+        return made
+
+    def offered_names(self) -> list[Sequence[Any]]:
+        return [[self.names[place] for place in row] for row in self._places]
+
+    @cached_property
+    def _places(self) -> list[Floats]:
+        """Where the actions of each request's offer stand among ``names``."""
+        made: list[Any] = [None] * self.size
+        for requests, offered in self.groups:
+            every = np.arange(offered.count)
+            for row, request in enumerate(requests):
+                made[request] = every if offered.actions is None else offered.actions[row]
+        return made
+
+    def _control_place(self, places: Floats) -> int | None:
+        """Where a control finds its action in an offer; None if it is not there, or any will do."""
+        if self.control is None or not (found := np.flatnonzero(places == self.control)).size:
+            return None
+        return int(found[0])
+
+
+def ranked(
+    offers: Everything | Offers, chances: Any, chosen: Floats, uniforms: Uniforms
+) -> list[Any]:
+    """The names of each request's offer in a sampled order, the chosen one first."""
+    rows = zip(offers.offered_names(), chances, chosen, strict=True)
+    orders = []
+    for request, (names, row, first) in enumerate(rows):
+        order = sampled_order(np.asarray(row), int(first), uniforms(request, len(row)))
+        orders.append([names[place] for place in order])
+    return orders

@@ -1,0 +1,1 @@
+"""PRIVATE rows: slots, people, saved state, log import, and ``release_batch()``."""

@@ -1,0 +1,152 @@
+"""What may be said of batches under way, in public words: for the learner and the service.
+
+Slots taken, decisions made and clocks are public; which losses came is not, and nothing here
+reads a loss.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from discreet.batches.memory_store import MemoryStore
+from discreet.text import duration, html_table
+
+UNSTORED = "Until that release, decisions are served and not stored."
+
+
+def open_sentence(number: int, taken: int, size: int, closes: str = "") -> str:
+    """For a batch that has free slots; ``closes`` says what a clock does with it."""
+    return f"Batch {number} is open: {taken:,} of {size:,} slots are taken{closes}."
+
+
+def clock_words(left: float, taken: int) -> str:
+    """What the clock will do to an open batch in so many seconds."""
+    when = f"in {duration(max(0.0, left))}"
+    return f"; it closes {when}, full or not" if taken else f"; its clock ticks {when}"
+
+
+def full_sentence(number: int, heard: str, end: str, word: str = "full") -> str:
+    """For a batch whose slots are all taken, or that a clock closed: what it waits for, and what
+    ends the waiting."""
+    return f"Batch {number} is {word} and waits for {heard}; {end}"
+
+
+@dataclass(frozen=True)
+class BatchStatus:
+    """One batch under way. ``state`` is open, waiting (for losses) or closed (to them).
+
+    A waiting batch is closed by the decision after ``closes_after`` more, or ``closes_in`` seconds
+    from now; both are None without a window. An open one is closed to slots ``closes_in`` seconds
+    from now if the plan has a clock; ``by_clock`` says that this happened before it was full.
+    """
+
+    number: int
+    size: int
+    taken: int
+    state: str
+    closes_after: int | None = None
+    closes_in: float | None = None
+    by_clock: bool = False
+
+    @property
+    def end(self) -> str:
+        """What ends the waiting, besides the last loss where that does."""
+        if self.closes_after is not None:
+            return f"after {self.closes_after:,} more decisions"
+        if self.closes_in is not None:
+            return f"in {duration(self.closes_in)}"
+        return "when close() declares the rest missing"
+
+
+@dataclass(frozen=True)
+class LearnerStatus:
+    """Where a learner stands: ``str`` says it in sentences."""
+
+    releases: int
+    decisions: int
+    batches: tuple[BatchStatus, ...]
+    sentences: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return "\n".join(self.sentences)
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (str(each.number), each.state, f"{each.taken:,}", f"{each.size:,}")
+            for each in self.batches
+        ]
+        return html_table(" ".join(self.sentences), rows, ("batch", "state", "taken", "slots"))
+
+    def __repr__(self) -> str:
+        batches = ", ".join(
+            f"batch {each.number} {each.state} ({each.taken:,} of {each.size:,})"
+            for each in self.batches
+        )
+        return (
+            f"LearnerStatus({self.releases:,} releases, {self.decisions:,} decisions"
+            f"{'; ' if batches else ''}{batches})"
+        )
+
+
+def learner_status(store: MemoryStore, automatic: bool, heard: str) -> LearnerStatus:
+    """The status of a store whose batches are released at ``decide``, or on request.
+
+    ``heard`` is what people report: losses or rewards.
+    """
+    store.seal_by_clock()
+    now, schedule = store.now(), store.released.schedule
+    batches = []
+    for batch in store.batches:
+        after = left = None
+        state = "open" if batch.sealed is None else "closed" if store.over(batch) else "waiting"
+        if batch.sealed is not None and state == "waiting":
+            if store.window.decisions is not None:
+                after = store.window.decisions - (now.decisions - batch.sealed.decisions)
+            if store.window.seconds is not None:
+                left = store.window.seconds - (now.seconds - batch.sealed.seconds)
+        if state == "open" and schedule.seconds is not None:
+            left = schedule.seconds - (now.seconds - batch.opened)
+        early = batch.size < schedule.length(batch.number)
+        counts = batch.number, batch.size, batch.taken
+        batches.append(BatchStatus(*counts, state, after, left, early))
+    releases = len(store.released.items)
+    said = [
+        _since(releases),
+        *filter(None, [store.released.rule_text]),
+        *(
+            _sentence(each, releases + 1, automatic, heard, store.on_last_answer)
+            for each in batches
+        ),
+    ]
+    if not batches or batches[-1].state != "open":
+        said.append(_nothing_open(store.waiting, bool(batches)))
+    return LearnerStatus(releases, now.decisions, tuple(batches), tuple(said))
+
+
+def _since(releases: int) -> str:
+    if releases == 0:
+        return "Nothing was released yet: the policy decides without having learnt anything."
+    return f"Release {releases} is the newest: it decides until the next one."
+
+
+def _sentence(
+    batch: BatchStatus, next_release: int, automatic: bool, heard: str, on_last_answer: bool
+) -> str:
+    if batch.state == "open":
+        closes = "" if batch.closes_in is None else clock_words(batch.closes_in, batch.taken)
+        return open_sentence(batch.number, batch.taken, batch.size, closes)
+    word = "closed by the clock" if batch.by_clock else "full"
+    by = "the next decide" if automatic else "release()"
+    if batch.number > next_release:
+        by += f", after batch {batch.number - 1},"
+    if batch.state == "closed":
+        return f"Batch {batch.number} is {word} and takes no more {heard}; {by} releases it."
+    early = "when all have come, or else " if on_last_answer else ""
+    end = f"{by} releases it {early}{batch.end}."
+    return full_sentence(batch.number, heard, end, word)
+
+
+def _nothing_open(waiting: str, under_way: bool) -> str:
+    if waiting == "gap" and under_way:
+        return UNSTORED
+    return "The last batch before the horizon is never fitted: decisions are served and not stored."

@@ -1,0 +1,309 @@
+"""Keeps private rows until their release, which is one atomic step.
+
+``Store.release`` is the single place where private rows become a public release: ledger
+entry, release and deletion of the rows appear together or not at all.
+"""
+
+from __future__ import annotations
+
+import time
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from discreet.batch import Batch
+from discreet.batches.batch_slots import BatchSlots, Moment
+from discreet.batches.people_registry import PeopleRegistry
+from discreet.batches.slot_rules import batch_over, unknown_decision
+from discreet.design.window import Window, may_open, seconds_now, tick
+from discreet.errors import InvalidInput, NotReady
+from discreet.privacy.ledger import Ledger
+from discreet.releases.action_change import ActionChange
+from discreet.releases.release import Release
+from discreet.releases.released import Released
+
+Compute = Callable[[Batch, Released, Ledger], tuple[Release, Ledger]]
+
+
+class MemoryStore:
+    """Batches of numbered slots in memory: one that is open, and those that wait for losses.
+
+    A decision takes the next slot by count, so later events can only change what is *in* a slot.
+    Slot numbers continue through all batches and serve as ids. ``batches`` are under way, the
+    oldest first; all but the last are sealed. They are released in that order. Where the schedule
+    has a clock, it closes the open batch; the numbers of slots that nobody took stay unused.
+    """
+
+    def __init__(
+        self,
+        released: Released,
+        ledger: Ledger,
+        p: int,
+        missing: float | None,
+        *,
+        waiting: str = "pipeline",
+        window: Window = Window(1_000),  # noqa: B008 (it is frozen)
+        clock: Callable[[], float] = time.time,
+        people: PeopleRegistry | None = None,
+        parts: bool = False,
+        on_last_answer: bool = False,
+    ) -> None:
+        self.waiting, self.window, self._clock = waiting, window, clock
+        self.p, self._missing, self.people, self.parts = p, missing, people, parts
+        self.on_last_answer = on_last_answer
+        self.decisions, self.seconds = 0, 0.0
+        self.begin_after(released, ledger)
+
+    def __repr__(self) -> str:
+        return "MemoryStore(private)"
+
+    def begin_after(self, released: Released, ledger: Ledger) -> None:
+        """Open the batch that follows these releases; nothing else is under way."""
+        self.released, self.ledger = released, ledger
+        self._every = released.schedule.seconds
+        self.batches = self._with_room([], len(released.items), 0, self.now().seconds)
+
+    def _with_room(
+        self, batches: list[BatchSlots], last: int, rows: int, opened: float
+    ) -> list[BatchSlots]:
+        """These batches and new ones after number ``last``, as the rules allow, until one slot
+        more is free than there are rows; their clock runs from the moment ``opened``."""
+        schedule, batches = self.released.schedule, list(batches)
+        free = batches[-1].free if batches else 0
+        while free <= rows and may_open(self.waiting, len(batches)) and schedule.fitted(last + 1):
+            last += 1
+            place = last, schedule.start(last), schedule.length(last)
+            size = self.p, self.released.blocks(last)
+            batches.append(BatchSlots(*place, *size, opened, self.parts))
+            free += batches[-1].size
+        return batches
+
+    @property
+    def open_number(self) -> int:
+        """The number of the batch that takes the next slot, as far as is known."""
+        return self.batches[-1].number if self.batches else len(self.released.items) + 1
+
+    @property
+    def next_empty(self) -> int:
+        """The number of the first batch of which no slot is taken."""
+        return self.open_number + bool(self.batches and self.batches[-1].taken)
+
+    def change_actions(self, change: ActionChange) -> None:
+        """Publish a change; an open batch without a slot taken has room for the new actions."""
+        self.released = self.released.changed(change)
+        if self.batches and not self.batches[-1].taken:
+            batch = self.batches[-1]
+            batch.widen(self.released.blocks(batch.number))
+
+    def now(self) -> Moment:
+        """The public moment by which batches and windows end; a clock that is set back shows the
+        old time."""
+        if self._every is not None or self.window.seconds is not None:
+            self.seconds = max(self.seconds, seconds_now(self._clock))
+        return Moment(self.decisions, self.seconds)
+
+    def seal_by_clock(self) -> None:
+        """Close the open batch to slots if its time is up, and open the next one."""
+        if self._every is None or not self.batches or self.batches[-1].sealed is not None:
+            return
+        now, batch = self.now(), self.batches[-1]
+        batch.opened, closed = tick(self._every, batch.opened, batch.taken, now.seconds)
+        if closed:
+            self.close_to_slots(Moment(now.decisions, batch.opened))
+
+    def close_to_slots(self, sealed: Moment) -> None:
+        """End the open batch at that moment, and open the next one if others may wait."""
+        batch = self.batches[-1]
+        batch.close_to_slots(sealed)
+        self.batches = self._with_room(self.batches, batch.number, 0, sealed.seconds)
+        self.seal_by_clock()  # the new batch is empty: its clock runs from the newest tick
+
+    def over(self, batch: BatchSlots, coming: int = 0) -> bool:
+        """Whether a batch hears no more losses: somebody closed it, or its window is over when
+        ``coming`` more decisions are made."""
+        if batch.closed or batch.sealed is None:
+            return batch.closed
+        now = self.now()
+        decisions = now.decisions + coming - batch.sealed.decisions
+        return self.window.over(decisions, now.seconds - batch.sealed.seconds)
+
+    def ready(self, coming: int = 0) -> bool:
+        """Whether the oldest batch is sealed and its waiting is over: by public counts and clocks,
+        or, with ``on_last_answer``, because all its slots were heard from.
+
+        Privacy: a release that waits for the last answer makes silence public.
+        [docs/privacy/transcript.md, "Silence"]
+        """
+        self.seal_by_clock()
+        oldest = self.batches[0] if self.batches else None
+        if oldest is None or oldest.sealed is None:
+            return False
+        if self.on_last_answer and oldest.unheard == 0:
+            return True
+        return self.over(oldest, coming)
+
+    @property
+    def end(self) -> int:
+        """The id of the next slot."""
+        if self.batches:
+            return self.batches[-1].end
+        return self.released.schedule.start(len(self.released.items) + 1)
+
+    def coming(self, rows: int) -> np.ndarray[Any, Any]:
+        """The ids (n,) that ``take`` will give so many decisions, −1 for those without a slot."""
+        ids, done = np.full(rows, -1, dtype=np.int64), 0
+        for batch in self._room_for(rows, self.seconds):
+            count = min(batch.free, rows - done)
+            ids[done : done + count] = np.arange(batch.end, batch.end + count)
+            done += count
+        return ids
+
+    def _room_for(self, rows: int, opened: float) -> list[BatchSlots]:
+        last = self.batches[-1].number if self.batches else len(self.released.items)
+        return self._with_room(self.batches, last, rows, opened)
+
+    def take(
+        self,
+        features: np.ndarray[Any, Any],
+        actions: np.ndarray[Any, Any],
+        users: Sequence[str | None] = (),
+        control: np.ndarray[Any, Any] | None = None,
+    ) -> Any:
+        """Take slots for as many decisions as find one; ids (n,), −1 for decisions without.
+
+        Which slots are void changes nothing that is returned here or later. ``control`` (n,) says
+        which decisions are of the control, where the plan has one. The clock does not tick in
+        here: whoever hands out slots asks ``seal_by_clock`` before.
+        """
+        rows, done, first = len(actions), 0, self.end
+        if self.batches and rows < self.batches[-1].free:  # the usual call: nothing is sealed
+            self._hand_out(self.batches[-1], features, actions, users, control)
+            self.decisions += rows
+            return np.arange(first, first + rows)
+        ids = np.full(rows, -1, dtype=np.int64)
+        sealed = Moment(self.decisions + rows, self.now().seconds)
+        batches = self._room_for(rows, sealed.seconds)  # before any row is written
+        for batch in batches:
+            if count := min(batch.free, rows - done):
+                part = slice(done, done + count)
+                ids[part] = np.arange(batch.end, batch.end + count)
+                own = None if control is None else control[part]
+                self._hand_out(batch, features[part], actions[part], users[part], own)
+                done += count
+                batch.sealed = None if batch.free else sealed
+        self.batches, self.decisions = batches, sealed.decisions
+        return ids
+
+    def _hand_out(
+        self,
+        batch: BatchSlots,
+        features: np.ndarray[Any, Any],
+        actions: np.ndarray[Any, Any],
+        users: Sequence[str | None],
+        control: np.ndarray[Any, Any] | None,
+    ) -> None:
+        counts = None if self.people is None else self.people.hand_out(users, batch.number)
+        batch.take(features, actions, counts, control)
+
+    def hear(self, ids: np.ndarray[Any, Any], losses: np.ndarray[Any, Any]) -> None:
+        """Store losses (n,) of the chosen actions, or (n, A) of all actions; or store nothing."""
+        stored = ids != -1
+        if not stored.all():  # decisions without a slot have no loss to store
+            ids, losses = ids[stored], losses[stored]
+        if not ids.size:
+            return
+        self.seal_by_clock()
+        self._refuse_unknown_or_past(ids.min(), ids.max())
+        parts = []
+        for batch in self.batches:
+            inside = (ids >= batch.start) & (ids < batch.end)
+            if inside.any():
+                parts.append((batch, inside))
+        if sum(int(inside.sum()) for _, inside in parts) < ids.size:
+            raise unknown_decision()  # a slot that nobody took before its batch was closed
+        if any(self.over(batch) for batch, _ in parts):
+            raise batch_over()
+        if np.unique(ids).size != ids.size:
+            raise InvalidInput(
+                "decision ids must be distinct in one call; some repeat. Report each id once."
+            )
+        news = [(batch, batch.news(ids[inside], losses[inside])) for batch, inside in parts]
+        for batch, checked in news:  # nothing is written before everything was checked
+            batch.hear(checked)
+
+    def hear_one(self, id: int, loss: float) -> None:
+        """``hear`` for one loss of one decision, faster, since it uses no arrays."""
+        if id == -1:
+            return
+        self.seal_by_clock()
+        self._refuse_unknown_or_past(id, id)
+        batch = self.batches[-1]
+        if id < batch.start:
+            batch = self.batches[bisect_right(self.batches, id, key=_start) - 1]
+        if id >= batch.end:
+            raise unknown_decision()  # a slot that nobody took before its batch was closed
+        if self.over(batch):
+            raise batch_over()
+        batch.hear_one(id, loss)
+
+    def _refuse_unknown_or_past(self, lowest: int, highest: int) -> None:
+        if highest >= self.end or lowest < 0:
+            raise unknown_decision()
+        if not self.batches or lowest < self.batches[0].start:
+            raise batch_over()
+
+    def close(self) -> None:
+        """Declare losses that the oldest sealed batch still lacks missing."""
+        self.seal_by_clock()
+        if not self.batches or self.batches[0].sealed is None:
+            raise NotReady(
+                "batch must be sealed before it is closed; slots are still free. "
+                "Go on deciding: a batch is closed by count, never by who answered."
+            )
+        self.batches[0].closed = True
+
+    def release(self, compute: Compute, coming: int = 0) -> Release:
+        """Fit the oldest batch, publish, charge and delete its rows in one step; an error changes
+        nothing, and the other batches are never touched."""
+        if not self.ready(coming):
+            raise self._not_ready()
+        oldest, others = self.batches[0], self.batches[1:]
+        release, ledger = compute(oldest.batch(self._missing), self.released, self.ledger)
+        last, now = others[-1].number if others else oldest.number, self.now().seconds
+        batches = self._with_room(others, last, 0, now)
+        self.released, self.ledger = self.released.add(release), ledger
+        self.batches = batches
+        oldest.forget()
+        return release
+
+    def _not_ready(self) -> NotReady:
+        """Why nothing is released; whether slots are free is public."""
+        if not self.batches:
+            return NotReady(
+                "batch must be under way to be released; the horizon is reached. "
+                "Make a plan with a longer horizon."
+            )
+        if self.batches[0].sealed is None:
+            return NotReady(
+                "batch must be full to be released; slots are still free. Go on deciding."
+            )
+        if not self.on_last_answer:  # the same words, whoever answered
+            return NotReady(
+                "batch must be closed to be released; its window is not over. Go on deciding, or "
+                "call close() at a moment that is public: no answer decides when it is released."
+            )
+        return NotReady(
+            "batch must be full, with all losses, to be released; this one lacks some. "
+            "Observe the remaining losses, or declare them missing with close()."
+        )
+
+    def release_ready(self, compute: Compute, coming: int) -> None:
+        """Release what is ready when ``coming`` more decisions are made, the oldest first."""
+        while self.ready(coming):
+            self.release(compute, coming)
+
+
+def _start(batch: BatchSlots) -> int:
+    return batch.start

@@ -1,0 +1,160 @@
+"""What comes beside contexts: ids, losses, labels, as series, as frames or by a column's name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from discreet.design.outcome import UNIT_LOSS, Outcome
+from discreet.errors import InvalidInput, kind_of
+from discreet.features.frames import Column, column, column_of, is_frame, is_series, opened
+
+
+def aligned(values: Any, like: Any) -> Any:
+    """A series (or frame) in the order of the rows of ``like``, by the index where both have one.
+
+    Without an index on both sides rows are matched by position.
+    """
+    if not hasattr(values, "reindex") or not hasattr(like, "reindex"):
+        return values
+    if values.index.equals(like.index):
+        return values
+    same = len(values) == len(like) and values.index.is_unique and like.index.is_unique
+    if not same or not like.index.isin(values.index).all():
+        raise InvalidInput(
+            "index of a series must have the labels of the rows that it belongs to, each once; "
+            "got other labels. Call reset_index(drop=True) on both to match them by position."
+        )
+    return values.reindex(like.index)
+
+
+def values_of(name: str, data: Any, rows: Any = None) -> Any:
+    """One value per row: a series, or a column of the frame ``rows`` by its name, as an array.
+
+    Gaps are refused. Anything else is returned as it is.
+    """
+    if isinstance(data, str) and is_frame(rows):
+        found, name = column(opened(rows), data, name), data
+    elif is_series(data):
+        found = column_of(aligned(data, rows))
+    else:
+        return data
+    _refuse_gaps(name, found)
+    return found.values
+
+
+def action_columns(losses: Any, names: Sequence[str] | None, rows: Any = None) -> Any:
+    """A frame with a column per action as an array (n, A): by name where actions have names.
+
+    Anything else is returned as it is.
+    """
+    if not is_frame(losses):
+        return losses
+    frame = opened(aligned(losses, rows))
+    table = []
+    for name in frame.columns if names is None else names:
+        found = column(frame, name, "action")
+        if found.values.dtype.kind not in "biuf":
+            raise InvalidInput(
+                f"column {name!r} must be numeric; got {frame.schema[name]}. "
+                "Give each action a column of numbers, and leave out the others."
+            )
+        _refuse_gaps(name, found)
+        table.append(found.values.astype(np.float64))
+    return np.stack(table, axis=-1) if table else np.empty((len(frame), 0))
+
+
+def frame_reports(
+    frame: Any, loss: Any, reward: Any, outcome: Outcome, full: bool
+) -> tuple[Column, Column]:
+    """The columns of ``observe(frame)``: "id", and "loss" or "reward"."""
+    word = outcome.word
+    if loss is not None or reward is not None or full:
+        raise InvalidInput(
+            f"a frame of reports must come alone, with the columns 'id' and {word!r}; got more, or "
+            f"the plan has full feedback. Call observe(frame['id'], {word}=…)."
+        )
+    read = opened(frame)
+    return column(read, "id", "column"), column(read, word, "column")
+
+
+def observed_values(id: Any, told: Any, outcome: Outcome) -> tuple[Any, Any]:
+    """Ids and reported values as arrays in one order; of columns, the first wrong row is named."""
+    if is_frame(told):
+        raise InvalidInput(
+            f"{outcome.word} must be one column; got a frame. "
+            f"Call observe(frame['id'], {outcome.word}=frame[{outcome.word!r}])."
+        )
+    if is_series(told):
+        told = column_of(aligned(told, id))
+    if is_series(id):
+        id = column_of(id)
+    return (
+        _ids(id) if isinstance(id, Column) else id,
+        _outcomes(told, outcome) if isinstance(told, Column) else told,
+    )
+
+
+def _ids(found: Column) -> Any:
+    values = found.values
+    whole = np.asarray([_is_whole(each) for each in values.tolist()], dtype=bool)
+    wrong = np.flatnonzero(found.missing | ~whole)
+    if len(wrong):
+        got = "none" if found.missing[wrong[0]] else _id_kind(values.tolist()[wrong[0]])
+        raise InvalidInput(
+            f"row {wrong[0]}: id must be the id of a decision, a whole number; got {got}. "
+            "Pass decisions.id unchanged, and leave out rows without one."
+        )
+    return values.astype(np.int64)  # a join with gaps makes floats of ids
+
+
+def _outcomes(found: Column, outcome: Outcome) -> Any:
+    """The values as they are: all of them are in the declared range, or the first is refused."""
+    _refuse_gaps(outcome.word, found)
+    try:
+        outcome.losses_of(found.values, found.values.shape)
+    except InvalidInput:
+        for row, value in enumerate(found.values.tolist()):
+            try:
+                outcome.loss_of(value)
+            except InvalidInput as error:
+                raise InvalidInput(f"row {row}: {error}") from None
+    return found.values.tolist() if found.values.dtype == object else found.values
+
+
+def _id_kind(value: Any) -> str:
+    return "a number that is not whole" if type(value) is float else kind_of(value)
+
+
+def _is_whole(value: Any) -> bool:
+    return type(value) is int or (type(value) is float and value.is_integer())
+
+
+def _refuse_gaps(name: str, found: Column) -> None:
+    if found.missing.any():
+        raise InvalidInput(
+            f"row {int(found.missing.argmax())}: {name} must be known; got none. Leave out such "
+            "rows until it is known: dropna in pandas, drop_nulls in polars."
+        )
+
+
+def observations(
+    id: Any, values: Any, n_actions: int | None, outcome: Outcome = UNIT_LOSS
+) -> tuple[Any, Any]:
+    """Ids (n,) with losses (n,), or (n, n_actions) where each record has all its losses."""
+    single = np.ndim(id) == 0
+    ids = np.atleast_1d(np.asarray(id))
+    if ids.shape == (0,):  # an empty list: nobody has answered yet
+        ids = ids.astype(np.int64)
+    if ids.ndim != 1 or ids.dtype.kind not in "iu":
+        raise InvalidInput(
+            f"id must be a decision's id or an array of them; got {type(id).__name__}. "
+            "Pass decision.id."
+        )
+    if single and n_actions is None:
+        return ids, np.asarray([outcome.loss_of(values)])
+    expected = (*([] if single else [len(ids)]), *([] if n_actions is None else [n_actions]))
+    losses = outcome.losses_of(values, expected)
+    return ids, losses[None] if single else losses

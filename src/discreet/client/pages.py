@@ -1,0 +1,36 @@
+"""Template engine of all HTML pages. Text is escaped unless it is marked as HTML."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Any
+
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+
+from discreet import __version__
+from discreet.text import duration, epsilon_text
+
+
+@cache
+def environment(package: str) -> Environment:
+    """Return the templates of a package; ``discreet/templates`` has those that all pages share."""
+    made = Environment(
+        loader=ChoiceLoader([PackageLoader(package), PackageLoader("discreet")]),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= {"anchor": _anchor, "epsilon": epsilon_text, "duration": duration}
+    made.globals["version"] = __version__
+    return made
+
+
+def rendered(package: str, name: str, **values: Any) -> str:
+    """Return a template of a package, filled in."""
+    return environment(package).get_template(name).render(values)
+
+
+def _anchor(title: str) -> str:
+    return re.sub(r"\W+", "-", title.replace("λ", "ridge")).strip("-").lower()

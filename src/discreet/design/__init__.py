@@ -1,0 +1,1 @@
+"""Experimental design, declared before the first decision."""

@@ -1,0 +1,231 @@
+"""What people report after a decision: a loss or a reward, in a declared public range.
+
+Rewards exist at the border only. What comes in becomes a loss in [0, 1] at once, and what is
+shown is translated back.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from discreet.errors import CorruptRelease, InvalidInput, kind_of
+
+FINEST = 1e-6
+"""Share of the range below which a mean is shown as zero."""
+
+
+def _number(value: Any) -> float:
+    """The value as a float; NaN for what is no number, or too large for a float."""
+    if not isinstance(value, (bool, np.bool_, int, float, np.integer, np.floating)):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return math.nan
+
+
+def _numbers(values: Any) -> np.ndarray[Any, Any]:
+    """The values as an array of floats; a single NaN for what are no numbers."""
+    try:
+        numbers = np.asarray(values)
+        return numbers.astype(np.float64) if numbers.dtype.kind in "fiub" else np.asarray(np.nan)
+    except (TypeError, ValueError):
+        return np.asarray(np.nan)
+
+
+@dataclass(frozen=True, repr=False)
+class Outcome:
+    """A range that is fixed before the first person arrives; ``clip`` clamps what lies outside."""
+
+    low: float
+    high: float
+    clip: bool = False
+
+    word: ClassVar[str]
+    """What it is called where people send it or read it."""
+    plural: ClassVar[str]
+    best: ClassVar[str]
+    """The end of the range that is the loss 0."""
+
+    def __post_init__(self) -> None:
+        low, high = _number(self.low), _number(self.high)
+        if not 0 < high - low < math.inf:  # false for NaN, and for ∞ − ∞
+            raise InvalidInput(
+                f"range of the {self.word} must be two finite numbers low < high; "
+                f"got {self.low!r}, {self.high!r}. Declare a public range."
+            )
+        if not isinstance(self.clip, bool):
+            raise InvalidInput(
+                f"clip must be True or False; got {self.clip!r}. "
+                f"True clamps a {self.word} outside the range, False refuses it."
+            )
+        object.__setattr__(self, "low", low)
+        object.__setattr__(self, "high", high)
+
+    def __repr__(self) -> str:
+        if np.ndim(self.low):  # in a stack of plans
+            return f"{type(self).__name__}({self.low!r}, {self.high!r}, clip={self.clip!r})"
+        clip = ", clip=True" * self.clip
+        return f"{type(self).__name__}({self.low:.12g}, {self.high:.12g}{clip})"
+
+    @property
+    def range(self) -> str:
+        """``[0, 50]``."""
+        return f"[{self.low:.12g}, {self.high:.12g}]"
+
+    def told(self, loss: Any, reward: Any) -> Any:
+        """Which of the two was given, if it is the one that this outcome is."""
+        value, other = (loss, reward) if self.word == "loss" else (reward, loss)
+        if value is not None and other is None:
+            return value
+        wrong = "reward" if self.word == "loss" else "loss"
+        got = "both" if value is not None else "neither" if other is None else f"a {wrong}"
+        raise InvalidInput(
+            f"observe must be told a {self.word}, which the plan declares in {self.range}; "
+            f"got {got}. Call observe(…, {self.word}=…) with the {self.word} alone."
+        )
+
+    def loss_of(self, value: Any) -> float:
+        """One reported value as a loss in [0, 1]; refuses what the range does not allow."""
+        number = value if type(value) is float else _number(value)
+        if self.clip and math.isfinite(number):
+            number = min(max(number, self.low), self.high)
+        if not self.low <= number <= self.high:  # NaN is refused here too
+            outside = math.isfinite(number)
+            got, step = ("a number outside", self._step) if outside else (kind_of(value), "")
+            step = step or (self._step if number == number else self._as_number)
+            raise InvalidInput(f"{self.word} must be a {self._rule('number')}; got {got}. {step}")
+        # The two ends give exactly 0 and 1, and the default range changes no bit.
+        return abs(number - self._best) / (self.high - self.low)
+
+    def losses_of(self, values: Any, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
+        """``loss_of`` for an array of a known shape: all of it, or nothing."""
+        numbers = _numbers(values)
+        if self.clip:
+            clipped = np.clip(numbers, self.low, self.high)
+            numbers = np.where(np.isfinite(numbers), clipped, np.nan)
+        got, step = "some are outside", self._step
+        if bool(np.isnan(numbers).any()):
+            got = "some are missing or no finite numbers"
+            step = f"Report decisions whose {self.word} is known, and the others later."
+        elif numbers.shape != shape:
+            got = f"got shape {numbers.shape}"
+            step = f"Report one {self.word} per id, and with full feedback one per action."
+        inside = (numbers >= self.low) & (numbers <= self.high)
+        if numbers.shape != shape or not bool(inside.all()):
+            if numbers.shape == shape and shape:
+                got += f" (first in row {int(np.argwhere(~inside)[0][0])})"
+            raise InvalidInput(
+                f"{self.plural} must be {self._rule('numbers')} of shape {shape}; {got}. {step}"
+            )
+        return np.abs(numbers - self._best) / (self.high - self.low)
+
+    def value_of(self, loss: Any) -> Any:
+        """A loss in [0, 1], or an array of them, in the units of what people report."""
+        return self._best + self.difference_of(loss)
+
+    def difference_of(self, losses: Any) -> Any:
+        """A difference of losses in those units: where losses fall, rewards rise."""
+        return losses * (self.high - self.low) * (1.0 if self.best == "low" else -1.0)
+
+    def error_of(self, standard_error: Any) -> Any:
+        """A standard error of losses in those units."""
+        return standard_error * (self.high - self.low)
+
+    def text_of(self, loss: float) -> str:
+        """A mean loss in those units: to a thousandth of the range, or to three digits of its own.
+
+        >>> Reward(0, 200).text_of(0.9), Reward(0, 200).text_of(0.985432)
+        ('20.0', '2.91')
+        """
+        value = float(self.value_of(loss))
+        digits = max(0, 4 - math.ceil(math.log10(self.high - self.low)))
+        if abs(value) > FINEST * (self.high - self.low):
+            digits = max(digits, 2 - math.floor(math.log10(abs(value))))
+        return f"{value:,.{digits}f}"
+
+    @property
+    def _best(self) -> float:
+        return self.low if self.best == "low" else self.high
+
+    def _rule(self, noun: str) -> str:
+        return f"finite {noun}" if self.clip else f"{noun} in {self.range}"
+
+    @property
+    def _as_number(self) -> str:
+        return f"Report the {self.word} of the decision as a number."
+
+    @property
+    def _step(self) -> str:
+        if self.clip:
+            return self._as_number
+        wider = f"{type(self).__name__}(low, high)"
+        return f"Declare a fixed public range that holds all {self.plural}: Plan(outcome={wider})."
+
+
+@dataclass(frozen=True, repr=False)
+class Loss(Outcome):
+    """Smaller is better: ``low`` is the loss 0, ``high`` the loss 1.
+
+    What lies outside is refused (``InvalidInput``), or with ``clip`` moved to the nearer end.
+
+    >>> Loss().loss_of(0.25), Loss(0, 60).loss_of(15), Loss(0, 60).value_of(0.5)
+    (0.25, 0.25, 30.0)
+    """
+
+    low: float = 0.0
+    high: float = 1.0
+
+    word: ClassVar[str] = "loss"
+    plural: ClassVar[str] = "losses"
+    best: ClassVar[str] = "low"
+
+
+@dataclass(frozen=True, repr=False)
+class Reward(Outcome):
+    """Larger is better: ``high`` is the loss 0, ``low`` the loss 1.
+
+    What lies outside is refused (``InvalidInput``), or with ``clip`` moved to the nearer end.
+
+    >>> Reward(0, 50).loss_of(12.5), Reward(0, 50).value_of(0.75)
+    (0.75, 12.5)
+    """
+
+    word: ClassVar[str] = "reward"
+    plural: ClassVar[str] = "rewards"
+    best: ClassVar[str] = "high"
+
+
+UNIT_LOSS = Loss()
+"""A loss in [0, 1]: what a plan hears unless it says otherwise."""
+OUTCOMES: Mapping[str, type[Outcome]] = {"Loss": Loss, "Reward": Reward}
+
+
+def declared(plan: Mapping[str, Any] | None) -> Outcome:
+    """The outcome that the document of a plan declares; losses in [0, 1] where it has none."""
+    found = (plan or {}).get("outcome")
+    if found is None:
+        return UNIT_LOSS
+    try:
+        return OUTCOMES[found["kind"]](float(found["low"]), float(found["high"]), found["clip"])
+    except (LookupError, TypeError, ValueError):
+        raise CorruptRelease(
+            "outcome of a plan must be a Loss or a Reward with its range; this one is not. "
+            "Read it with the version of discreet that wrote it."
+        ) from None
+
+
+def unit_loss(value: Any, name: str = "loss") -> float:
+    """A single loss in [0, 1], as losses are inside, whatever people report."""
+    try:
+        return UNIT_LOSS.loss_of(value)
+    except InvalidInput:
+        raise InvalidInput(
+            f"{name} must be a number in [0, 1]; got {value!r}. "
+            "0 stands for the best outcome that the plan declares, and 1 for the worst."
+        ) from None

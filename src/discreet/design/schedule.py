@@ -1,0 +1,191 @@
+"""Batches that grow: the public clock of every algorithm."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import accumulate
+from typing import Any
+
+from discreet.design.window import seconds_of
+from discreet.errors import InvalidInput
+from discreet.validate import in_range, whole
+
+LONGEST = 2**22
+"""No batch is longer: exact integer sums hold so many records (docs/privacy/arithmetic.md)."""
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Batch 1 has ``first`` slots, each next one ⌈``growth`` × as many⌉, at most ``longest``.
+
+    Without ``longest`` they grow to 2²² slots. The horizon cuts the last batch short. With a known
+    horizon T the last batch is never fitted, so there are exactly M − 1 fits; without one every
+    batch is. The paper's batches double from one slot. [paper, Algorithm 2]
+
+    With ``every``, a time such as "7d", a batch closes at the latest so long after it opened, with
+    the slots that were taken by then. The next one begins where it would have begun anyway: the
+    slots that nobody took keep their numbers, and have no record.
+
+    With ``half_life`` a release counts half as much after so many more (releases/forgetting.py).
+
+    >>> Schedule(horizon=10).lengths()
+    [1, 2, 4, 3]
+    >>> Schedule(first=16, growth=1.5).length(4), Schedule(first=16, growth=1.5).start(4)
+    (54, 76)
+    >>> [Schedule(first=16, growth=1.5, longest=40).length(m) for m in (1, 2, 3, 4, 5)]
+    [16, 24, 36, 40, 40]
+
+    A log of ``imported`` rows is cut into batches of its own, which grow in the same way; the last
+    takes what is left. Those of decisions follow.
+
+    >>> [Schedule(first=16, growth=1.5, imported=100).length(m) for m in (1, 2, 3, 4, 5)]
+    [16, 24, 60, 16, 24]
+    """
+
+    first: int = 1
+    horizon: int | None = None
+    growth: float = 2.0
+    longest: int | None = None
+    every: str | None = None
+    half_life: int | None = None
+    imported: int | None = None
+
+    def __post_init__(self) -> None:
+        whole("first_batch", self.first, 1)
+        in_range("first_batch", self.first, 1, LONGEST)
+        in_range("growth", self.growth, 1.1, 16.0)
+        if self.longest is not None:
+            whole("longest_batch", self.longest, 1, "Give a number of slots, or None.")
+            step = "It must not be shorter than first_batch."
+            in_range("longest_batch", self.longest, self.first, LONGEST, step)
+        if self.imported is not None:
+            whole("imported", self.imported, 1, "Give the number of rows of the log, or None.")
+            in_range("imported", self.imported, 1, LONGEST)
+        _ = self.seconds  # checks it
+        if self.half_life is not None:
+            whole("half_life", self.half_life, 1, "Give a number of releases, or None for no end.")
+        if self.horizon is not None:
+            whole("horizon", self.horizon, 1, "Give the number of rounds, or None if it is open.")
+
+    @classmethod
+    def of_plan(cls, config: Mapping[str, Any]) -> Schedule:
+        """The schedule of a plan's document."""
+        return cls(
+            int(config["first_batch"]),
+            config["horizon"],
+            float(config["growth"]),
+            config.get("longest_batch"),
+            config.get("close_every"),
+            config.get("half_life"),
+            config.get("imported"),
+        )
+
+    @property
+    def imported_batches(self) -> int:
+        """How many batches the log makes."""
+        return 0 if self.imported is None else len(_cut(self.imported, self._ungrown))
+
+    @property
+    def end(self) -> int | None:
+        """All slots, imported rows included; the horizon counts decisions."""
+        return None if self.horizon is None else self.horizon + (self.imported or 0)
+
+    @property
+    def seconds(self) -> float | None:
+        """``every`` as a number; None for batches that close by count alone."""
+        if self.every is None:
+            return None
+        if not isinstance(self.every, str):
+            raise InvalidInput(
+                f"close_every must be a time in words, or None; got {self.every!r}. Write '7d'."
+            )
+        return seconds_of("close_every", self.every)
+
+    def allows(self, release: int, records: int, burned: int = 0) -> bool:
+        """Whether that release may have so many records: its batch's slots, or fewer by a clock.
+
+        Where batches were ``burned``, as many later ones may have come in their place.
+
+        >>> Schedule(first=4).allows(2, 8), Schedule(first=4).allows(2, 7)
+        (True, False)
+        >>> Schedule(first=4, every="7d").allows(2, 7), Schedule(first=4, every="7d").allows(2, 0)
+        (True, False)
+        """
+        if self.every is not None:
+            return 1 <= records <= self.nominal(release + burned)
+        return any(records == self.nominal(release + skipped) for skipped in range(burned + 1))
+
+    def nominal(self, batch: int) -> int:
+        """B_m, before the horizon cuts it: the length that enters learning rates."""
+        lengths, _ = self._growing
+        return lengths[min(batch, len(lengths)) - 1]
+
+    def start(self, batch: int) -> int:
+        """Rounds that are over when batch m begins: Σ_{j<m} B_j."""
+        lengths, starts = self._growing
+        grown = min(batch, len(lengths))
+        return starts[grown - 1] + (batch - grown) * lengths[-1]
+
+    def length(self, batch: int) -> int:
+        """Slots of batch m: B_m, or what the horizon leaves of it (0 after the end)."""
+        nominal = self.nominal(batch)
+        return nominal if self.end is None else max(0, min(nominal, self.end - self.start(batch)))
+
+    def fitted(self, batch: int) -> bool:
+        """Whether batch m is ever fitted: all but the last one before a known horizon."""
+        return self.end is None or self.start(batch + 1) < self.end
+
+    def lengths(self) -> list[int]:
+        """All batch lengths up to a known horizon."""
+        if self.horizon is None:
+            return []
+        lengths: list[int] = []
+        while self.length(len(lengths) + 1) > 0:
+            lengths.append(self.length(len(lengths) + 1))
+        return lengths
+
+    @property
+    def _growing(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        longest = LONGEST if self.longest is None else self.longest
+        return _growing(self.first, self.growth, longest, self.imported)
+
+    @property
+    def _ungrown(self) -> tuple[int, ...]:
+        """The lengths of decisions' batches alone."""
+        longest = LONGEST if self.longest is None else self.longest
+        return _growing(self.first, self.growth, longest, None)[0]
+
+
+@lru_cache(maxsize=256)
+def _growing(
+    first: int, growth: float, longest: int, imported: int | None
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Lengths up to the first that is ``longest``, and where these batches start.
+
+    One rounded product per batch, the same in every language.
+    """
+    lengths, starts = [first], [0]
+    while lengths[-1] < longest:
+        starts.append(starts[-1] + lengths[-1])
+        lengths.append(min(longest, max(lengths[-1] + 1, math.ceil(growth * lengths[-1]))))
+    if imported is not None:
+        log = _cut(imported, tuple(lengths))
+        begins = [*accumulate(log, initial=0)][:-1]
+        lengths, starts = [*log, *lengths], [*begins, *(imported + start for start in starts)]
+    return tuple(lengths), tuple(starts)
+
+
+def _cut(rows: int, lengths: tuple[int, ...]) -> list[int]:
+    """A log in batches of these lengths, the last of which is repeated; no batch is shorter than
+    the one before it, since what is left over joins the last."""
+    log: list[int] = []
+    while (left := rows - sum(log)) > 0:
+        length = lengths[min(len(log), len(lengths) - 1)]
+        if log and left < length:
+            log[-1] += left
+        else:
+            log.append(min(length, left))
+    return log

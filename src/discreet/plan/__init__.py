@@ -1,0 +1,1 @@
+"""Plan of an experiment: checks, explanation, noise forecast, registry, configuration."""

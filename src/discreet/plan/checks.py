@@ -1,0 +1,179 @@
+"""What no plan may say: refused when it is made, before the first person arrives."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from discreet.design.control import Control
+from discreet.design.outcome import Loss, Reward
+from discreet.errors import InvalidInput
+from discreet.features.joint import Joint
+from discreet.features.schema import Schema
+from discreet.features.unit_ball import UnitBall
+from discreet.oracles.mechanisms.pooled_statistics import PooledStatistics
+from discreet.privacy.accounting import epsilon
+from discreet.privacy.budget import Budget
+from discreet.privacy.events import Event
+from discreet.privacy.groups import person_event
+from discreet.privacy.participation import Participation
+from discreet.releases.prior import Prior, shared_digest
+from discreet.text import advise
+from discreet.validate import in_range, instance, one_of
+
+if TYPE_CHECKING:
+    from discreet.plan.plan import Plan
+
+USABLE = 30.0
+"""Up to this ε every Gaussian release uses all of it."""
+UNITS = ("decision", "user")
+"""Units that whoever runs a plan enforces, so that the plan may promise them."""
+
+
+def refuse_wrong_kinds(plan: Plan) -> None:
+    """Parts of another type, and words that are not known."""
+    instance("outcome", plan.outcome, (Loss, Reward), "Write Reward(low, high), a range.")
+    kinds = (UnitBall, Schema, Joint)
+    instance("features", plan.features, kinds, _instead_of(plan.features))
+    instance("budget", plan.budget, (Budget,), _budget_instead_of(plan.budget))
+    plan.refuse_unregistered()
+    one_of("feedback", plan.feedback, ("bandit", "full"))
+    one_of("losses", plan.losses, ("general", "one_label"))
+    one_of("releases", plan.releases, ("automatic", "on_request"))
+    if plan.unit not in UNITS:
+        # Privacy: a unit is a promise, so only units that are enforced may be named.
+        # [docs/privacy/threat-model.md, "Several records of one person"]
+        raise InvalidInput(
+            f"unit must be {' or '.join(map(repr, UNITS))}; got {plan.unit!r}. "
+            "A plan may promise only what is enforced: leave unit out, or write unit='user'."
+        )
+
+
+def refuse_what_does_not_fit(plan: Plan) -> None:
+    """Parts that contradict each other, and what cannot be calibrated."""
+    counts = (plan.batches_per_user, plan.records_per_batch)
+    if counts != (None, None) and plan.unit != "user":
+        raise InvalidInput(
+            "batches_per_user and records_per_batch must be given only with unit='user'; got "
+            f"{counts[0]!r} and {counts[1]!r} with unit={plan.unit!r}. Leave both out, or "
+            "write unit='user'."
+        )
+    _ = plan.participation  # checks both
+    _ = plan.schedule  # checks its numbers
+    if plan.missing_loss is not None and plan.feedback == "full":
+        raise InvalidInput(
+            f"missing_loss must be None with full feedback; got {plan.missing_loss!r}. "
+            "One number cannot replace a row of losses: a record without losses stays void."
+        )
+    if plan.losses == "one_label" and plan.feedback != "full":
+        raise InvalidInput(
+            "losses must be 'general' with bandit feedback; got 'one_label'. "
+            "One loss per record has no label structure: leave losses out."
+        )
+    if plan.policy.needs_bounded_losses and not plan.oracle.bounded:
+        raise InvalidInput(
+            f"oracle must predict losses in [0, 1] for {type(plan.policy).__name__}; "
+            f"got {type(plan.oracle).__name__}. Use PooledRidge, Logistic or FiniteClass."
+        )
+    if plan.prior is not None:
+        _check_prior(plan, plan.prior)
+    _check_joint_features(plan)
+    if plan.floor is not None and not in_range("floor", plan.floor, 0.0, 1.0) > 0.0:
+        raise InvalidInput("floor must be above 0; got 0. Leave it out.")
+    if plan.control is not None:
+        _check_control(plan, plan.control)
+    if plan.participation is not None and plan.budget.private:
+        _refuse_what_costs_a_person_too_much(plan, plan.participation)
+    _ = plan.event  # calibrates
+
+
+def _check_joint_features(plan: Plan) -> None:
+    """Joint features and a catalogue belong together, and ask for bandit feedback."""
+    joint, catalogue = plan.features, plan.catalogue
+    if isinstance(joint, Joint) != (catalogue is not None):
+        raise InvalidInput(
+            "features must be Joint exactly where actions are a Catalogue; got "
+            f"{type(joint).__name__} and {type(plan.actions).__name__}. "
+            "Write Plan(actions=Catalogue(schema, items), features=Joint(context, schema))."
+        )
+    if catalogue is None or not isinstance(joint, Joint):
+        return
+    if joint.action != catalogue.schema:
+        raise InvalidInput(
+            "features.action must be the schema of the catalogue; got another one. "
+            "Pass the same schema to both, or features= without Joint."
+        )
+    if plan.feedback == "full":
+        raise InvalidInput(
+            "feedback must be 'bandit' with a catalogue; got 'full'. "
+            "A record is one pair of a context and an action: leave feedback out."
+        )
+
+
+def _check_control(plan: Plan, control: Control) -> None:
+    instance("control", control, (Control,), "Write Control(share=0.1).")
+    if plan.feedback == "full":
+        raise InvalidInput(
+            "control must be left out with full feedback; got one. "
+            "The losses of every action are heard: compare them, without a control."
+        )
+    control.refuse_empty_part(plan.schedule.length(plan.schedule.imported_batches + 1))
+    _ = plan.control_action  # fail now, if at all
+
+
+def _check_prior(plan: Plan, prior: Prior) -> None:
+    instance("prior", prior, (Prior,), "Make one: prior_from_logs(plan, …).")
+    mechanism = plan.mechanism
+    if not isinstance(mechanism, PooledStatistics):
+        raise InvalidInput(
+            "oracle must pool statistics where there is a prior; got "
+            f"{type(plan.oracle).__name__}. Use PooledRidge, or leave prior out."
+        )
+    other = prior.made_for != shared_digest(plan.to_config())
+    if other or mechanism.misfit(prior.statistics) is not None:
+        raise InvalidInput(
+            "prior must have the features, actions, outcome and feedback of this plan, and "
+            "its geometry; this one was made for another. Make it for this plan without a "
+            "prior: prior_from_logs(plan, …), then replace(plan, prior=…)."
+        )
+
+
+def _refuse_what_costs_a_person_too_much(plan: Plan, participation: Participation) -> None:
+    """An oracle of one's own may not know that the budget is for many records."""
+    cost = epsilon(person_event(plan.event, participation), plan.budget.delta)
+    if cost > plan.budget.epsilon:
+        raise InvalidInput(
+            f"oracle must keep a user within {plan.budget.text}; {type(plan.oracle).__name__} "
+            f"costs ε = {cost:.4g} for {participation.text}. Calibrate it for "
+            "problem.participation, or choose a built-in oracle."
+        )
+
+
+def _instead_of(features: Any) -> str:
+    """What to pass where features were written in another way."""
+    if isinstance(features, (int, np.integer)) and not isinstance(features, bool) and features > 0:
+        return f"Pass UnitBall({features})."
+    if isinstance(features, (list, tuple)):
+        return "Pass Schema([...]) with its fields."
+    return "Pass UnitBall(dimension), or Schema([...]) with its fields."
+
+
+def _budget_instead_of(budget: Any) -> str:
+    number = isinstance(budget, (int, float)) and not isinstance(budget, bool) and budget > 0
+    return f"Pass Budget({budget if number else 1.0}, delta=1e-5), or Budget.none()."
+
+
+def advise_unused_budget(plan: Plan, event: Event) -> None:
+    """Advise where releases cannot use all of ε, since the sampler's proof ends before it."""
+    budget = plan.budget
+    if not budget.private or budget.epsilon < USABLE or plan.participation is not None:
+        return
+    spent = epsilon(event, budget.delta)
+    if spent < 0.98 * budget.epsilon and plan.control is None:
+        advise(
+            "large-epsilon",
+            f"ε = {budget.epsilon:g} has the noise of ε = {spent:.3g}, which is the most that the "
+            "discrete sampler is proven for. Give at most this, or Budget.none() for no noise.",
+            stacklevel=4,
+        )

@@ -1,0 +1,160 @@
+"""What a plan says of itself, in words: one paragraph per subject, from public numbers only."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from typing import TYPE_CHECKING, Any
+
+from discreet.design.action_names import action_name
+from discreet.design.outcome import UNIT_LOSS
+from discreet.oracles.mechanisms.pooled_statistics import PooledStatistics
+from discreet.plan.config import fields_to_config
+from discreet.plan.size import plan_size
+from discreet.policies import AdaptivePO, ReplayBonusPO
+from discreet.text import listed
+
+if TYPE_CHECKING:
+    from discreet.plan.plan import Plan
+
+
+def explained(plan: Plan) -> str:
+    """All paragraphs."""
+    told = {
+        "Problem": _problem(plan),
+        "Privacy": _privacy(plan),
+        "Policy": _policy(plan.policy, plan.n_actions),
+        "Oracle": _oracle(plan),
+        "Batches": _batches(plan),
+        "Size": _size(plan),
+        **({} if plan.control is None else {"Control": _control(plan)}),
+    }
+    if plan.imported is not None:
+        told["Import"] = (
+            f"It begins with a private log of {plan.imported:,} rows, in "
+            f"{plan.schedule.imported_batches} batches. Each row is in one of them, costs ε once "
+            "as every record, and is forgotten with its release."
+        )
+    if plan.prior is not None:
+        told["Prior"] = (
+            f"{plan.prior.text}. They are public, part of this plan, and enter the pool as a "
+            "batch without cost."
+        )
+    return "\n".join(
+        textwrap.fill(f"{subject:<10}{words}", 88, subsequent_indent=" " * 10)
+        for subject, words in told.items()
+    )
+
+
+def _problem(plan: Plan) -> str:
+    heard = "the chosen action" if plan.feedback == "bandit" else "every action"
+    named = "" if plan.actions is None else f" ({listed(plan.actions)})"
+    size = f"{plan.n_actions} actions{named}, {plan.features.p - 1} numbers per context"
+    word, outcome = plan.outcome.word, ""
+    if plan.outcome != UNIT_LOSS:
+        refused = "clipped" if plan.outcome.clip else "refused"
+        outcome = f" in {plan.outcome.range}; what lies outside is {refused}"
+    return f"{size}; feedback is the {word} of {heard}{outcome}.{_missing(plan)}"
+
+
+def _missing(plan: Plan) -> str:
+    if plan.missing_loss is None:
+        return ""
+    value = plan.outcome.value_of(plan.missing_loss)
+    return f" An answer that never comes counts as a {plan.outcome.word} of {value:g}."
+
+
+def _privacy(plan: Plan) -> str:
+    budget = plan.budget
+    if not budget.private:
+        return "None: no budget was set, so no noise is added."
+    if plan.participation is not None:
+        return f"{budget.text} for one {plan.unit}, who contributes {plan.participation.text}."
+    return (
+        f"{budget.text} for one {plan.unit}. Each record is in one batch, so any number of "
+        "releases costs this once."
+    )
+
+
+def _policy(policy: Any, n_actions: int) -> str:
+    if not isinstance(policy, (AdaptivePO, ReplayBonusPO)):
+        return _given(policy)
+    rate = f"1/(2A) = {0.5 / n_actions:.3g}: more actions need more trials."
+    if policy.learning_rate is not None:
+        rate = f"{policy.learning_rate:g}, as given."
+    replay = (
+        "ReplayBonusPO replays the released predictors, the oldest first, with a bonus "
+        f"({policy.bonus:g}) for rarely tried actions. Its learning rate is {rate}"
+    )
+    if isinstance(policy, ReplayBonusPO):
+        return replay
+    return (
+        "AdaptivePO. Where releases show that actions differ clearly with the context, "
+        f"{replay} Where they differ little, the newest predictor decides alone, mostly by the "
+        "mean outcome of each action: by Maillard sampling, in units of its own standard errors."
+    )
+
+
+def _oracle(plan: Plan) -> str:
+    mechanism = plan.mechanism
+    if not isinstance(mechanism, PooledStatistics):
+        return _given(plan.oracle)
+    if not plan.budget.private:
+        return "PooledRidge: ridge regression on the whole past; predicted losses are in [0, 1]."
+    oracle, sigma, response = mechanism.oracle, mechanism.gram, mechanism.response
+    stretched = (
+        " Each batch's rows are stretched by a matrix that the earlier releases give, and brought "
+        "to a length of at most one, so that weak directions rise above the noise; this spends no "
+        "privacy."
+        if mechanism.stretched
+        else ""
+    )
+    half = math.ceil(oracle.clear * plan.features.p * sigma**2)
+    return (
+        "PooledRidge adds up all released statistics, which are public. The budget asks for noise "
+        f"of {sigma:.3g} on second moments and {response:.3g} on responses. A batch of n records "
+        f"has weight n/(n + {half:,}), since small batches are mostly noise, and directions weaker "
+        f"than {oracle.floor:g} times the noise are not trusted.{stretched}"
+    )
+
+
+def _batches(plan: Plan) -> str:
+    begin = plan.schedule.imported_batches + 1
+    lengths = ", ".join(f"{plan.schedule.nominal(begin + more):,}" for more in range(3))
+    end = "" if plan.horizon is None else f", until round {plan.horizon:,}"
+    if plan.longest_batch is not None:
+        end = f", at most {plan.longest_batch:,}{end}"
+    if plan.close_every is not None:
+        end += f"; a batch closes {plan.close_every} after it opened, though slots are free"
+    forgets = "" if plan.half_life is None else f" {_forgetting(plan.half_life)}"
+    return f"{lengths}, … records{end}. The first batch chooses actions at random.{forgets}"
+
+
+def _size(plan: Plan) -> str:
+    size = plan_size(plan)
+    return size.text if size.warning is None else f"{size.text} Careful: {size.warning}"
+
+
+def _forgetting(half_life: int) -> str:
+    more = "the next one" if half_life == 1 else f"{half_life:,} more"
+    return f"A release counts half as much after {more}, and is not read after {5 * half_life:,}."
+
+
+def _control(plan: Plan) -> str:
+    control, action, sums = plan.control, plan.control_action, plan.loss_sums
+    assert control is not None
+    assert sums is not None
+    who = "people" if plan.participation else "slots"
+    played = "actions at random" if action is None else f"the action {action_name(plan, action)}"
+    noise = f", with noise of {sums.sigma:.3g} on each sum of losses" if sums.sigma else ""
+    return (
+        f"A share of {control.share:g} of all {who}, by a public rule, plays {played}. Each "
+        f"release tells the mean {plan.outcome.word} of policy and control{noise}; lift compares "
+        "them, and the control's records are learned from too. "
+        f"This takes {control.budget_share:g} of the budget."
+    )
+
+
+def _given(part: Any) -> str:
+    words = ", ".join(f"{name}={value}" for name, value in fields_to_config(part).items())
+    return f"{type(part).__name__}({words}), as given."

@@ -1,0 +1,373 @@
+"""The whole public configuration of an experiment, frozen, with a digest, and in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+
+from discreet.arrays.stacking import one_run, stack
+from discreet.design.action_names import checked_names
+from discreet.design.control import Control
+from discreet.design.outcome import OUTCOMES, UNIT_LOSS, Outcome, unit_loss
+from discreet.design.schedule import Schedule
+from discreet.errors import InvalidInput
+from discreet.features.category import Category
+from discreet.features.date import Date
+from discreet.features.flag import Flag
+from discreet.features.hashed import Hashed
+from discreet.features.joint import Joint
+from discreet.features.number import Number
+from discreet.features.schema import Schema
+from discreet.features.unit_ball import UnitBall
+from discreet.oracles import Mechanism, Oracle, PooledRidge, Problem
+from discreet.oracles.mechanisms.loss_sums import LossSums, fit_budget
+from discreet.plan.checks import (
+    advise_unused_budget,
+    refuse_what_does_not_fit,
+    refuse_wrong_kinds,
+)
+from discreet.plan.config import Registry, build, fields_to_config, from_config
+from discreet.plan.explanation import explained
+from discreet.plan.registry import ORACLES, POLICIES, refuse_unregistered
+from discreet.policies import AdaptivePO, Policy
+from discreet.policies.floored import Floored
+from discreet.privacy import events
+from discreet.privacy.budget import Budget
+from discreet.privacy.participation import ONCE, USUAL, Participation
+from discreet.releases.canonical import digest_of
+from discreet.releases.catalogue import Catalogue
+from discreet.releases.prior import Prior
+from discreet.releases.released import Released
+from discreet.text import html_table
+from discreet.types import added_later
+from discreet.validate import instance, whole
+
+FORMAT = "discreet-plan/1"
+
+FEATURES: Registry = {
+    "UnitBall": UnitBall,
+    "Schema": Schema,
+    "Joint": Joint,
+    "Number": Number,
+    "Flag": Flag,
+    "Category": Category,
+    "Hashed": Hashed,
+    "Date": Date,
+}
+BUDGETS: Registry = {"Budget": Budget}
+PRIORS: Registry = {"Prior": Prior}
+CONTROLS: Registry = {"Control": Control}
+LONGEST = 160
+"""Characters of a part of a plan that its repr shows."""
+
+_problem = lru_cache(maxsize=1024, typed=True)(Problem)
+"""Thousands of plans of a grid share a few problems."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Plan:
+    """What will happen, decided before the first person arrives.
+
+    Problem and budget are enough: the default policy and oracle follow from these public numbers
+    and need no tuning (``explain`` says what was chosen; docs/results/defaults.md how well it
+    works). All arguments are named.
+
+    Args:
+        n_actions: How many actions there are, unless ``actions`` says it.
+        actions: Their names, which then stand wherever people read or send an action; or a
+            ``Catalogue`` of items with features: then one set of weights over joint features of
+            context and action serves all of them, and ``Learner.decide(context, actions=…)`` may
+            offer each request other items.
+        features: How contexts become numbers: a ``Schema``, a ``UnitBall`` or a ``Joint``.
+        budget: ε and δ for one unit.
+        policy: What chooses actions.
+        oracle: What fits batches.
+        feedback: "bandit", or "full" where each record has all A losses.
+        losses: "general", or "one_label" (full feedback with exactly one zero per row, which needs
+            less noise).
+        horizon: The number of rounds; None means no end.
+        first_batch: Slots of batch 1.
+        growth: How much longer each next batch is.
+        longest_batch: Where batches stop growing.
+        close_every: A time such as "7d": a batch closes at the latest so long after it opened, with
+            the slots that were taken. Simulations have no clock, and fill every batch.
+        half_life: After so many more a release counts half, in the pool and in the policy.
+        missing_loss: Replaces the loss of an unanswered slot; None makes the slot void.
+        outcome: What people report: ``Loss(low, high)`` or ``Reward(low, high)``.
+        releases: "automatic" (at the first decision after a batch is complete) or "on_request"
+            (only when ``release`` is called). A batch is complete when its window is over or
+            ``close`` was called. Where releases are automatic and the unit is a decision, its last
+            answer completes it too: the guarantee then takes who answered as public.
+        unit: What ε protects: one "decision", or with "user" everything that one person
+            contributes. ``Learner.decide(context, user=…)`` enforces it.
+        batches_per_user: The most batches that a person enters, by default 4.
+        records_per_batch: The most records of a person in a batch, by default 1.
+        imported: Rows of a private log that ``Learner.import_log`` takes.
+        prior: Public statistics to begin with (``prior_from_logs``).
+        control: A ``Control(share, action)``: a public share of slots, or of people, that plays a
+            declared action, so that ``lift`` can tell whether the policy helps.
+        floor: A probability that no offered action falls below, unless 1/offered is less.
+
+    Raises:
+        InvalidInput: Parts that do not fit each other, or a budget that the oracle cannot keep.
+
+    >>> plan = Plan(n_actions=3, features=UnitBall(10), budget=Budget.none(),
+    ...             policy=AdaptivePO(learning_rate=0.1, bonus=0.01), oracle=PooledRidge())
+    >>> plan.digest[:8] == Plan.from_config(plan.to_config()).digest[:8]
+    True
+    """
+
+    n_actions: int = None  # type: ignore[assignment]  # after construction it is a number
+    actions: Sequence[str] | None = added_later(None)
+    features: UnitBall | Schema | Joint
+    budget: Budget
+    policy: Policy = field(default_factory=AdaptivePO)
+    oracle: Oracle = field(default_factory=PooledRidge)
+    feedback: str = "bandit"
+    losses: str = "general"
+    horizon: int | None = None
+    first_batch: int = 16
+    growth: float = 1.5
+    longest_batch: int | None = added_later(None)
+    close_every: str | None = added_later(None)
+    half_life: int | None = added_later(None)
+    missing_loss: float | None = None
+    outcome: Outcome = added_later(UNIT_LOSS)  # noqa: RUF009
+    releases: str = "automatic"
+    unit: str = "decision"
+    batches_per_user: int | None = added_later(None)
+    records_per_batch: int | None = added_later(None)
+    imported: int | None = added_later(None)
+    prior: Prior | None = added_later(None)  # noqa: RUF009
+    control: Control | None = added_later(None)  # noqa: RUF009
+    floor: float | None = added_later(None)
+
+    def __post_init__(self) -> None:
+        self._count_actions()
+        refuse_wrong_kinds(self)
+        if self.unit == "user":
+            usual = {"batches_per_user": USUAL.batches, "records_per_batch": USUAL.records}
+            for name, number in usual.items():
+                if getattr(self, name) is None:
+                    object.__setattr__(self, name, number)
+        if self.missing_loss is not None:
+            object.__setattr__(self, "missing_loss", unit_loss(self.missing_loss, "missing_loss"))
+        refuse_what_does_not_fit(self)
+
+    def __repr__(self) -> str:
+        """What differs from the defaults; long parts are cut."""
+        return f"{type(self).__name__}({', '.join(f'{name}={text}' for name, text in _told(self))})"
+
+    def _repr_html_(self) -> str:
+        facts = [("digest", self.digest[:12])] if not np.ndim(self.budget.epsilon) else []
+        return html_table(type(self).__name__, [*facts, *_told(self)])
+
+    def _count_actions(self) -> None:
+        if isinstance(self.actions, Catalogue):
+            object.__setattr__(self, "n_actions", len(self.actions))
+            if isinstance(self.features, (UnitBall, Schema)):
+                object.__setattr__(self, "features", Joint(self.features, self.actions.schema))
+            return
+        if self.actions is not None:
+            names = checked_names(self.actions)
+            object.__setattr__(self, "actions", names)
+            if self.n_actions is None:
+                object.__setattr__(self, "n_actions", len(names))
+            elif self.n_actions != len(names):
+                raise InvalidInput(
+                    f"n_actions must be {len(names)}, the number of names in actions; "
+                    f"got {self.n_actions!r}. Leave n_actions out."
+                )
+        elif self.n_actions is None:
+            raise InvalidInput(
+                "n_actions must be given, or actions; the plan has neither. "
+                "Write n_actions=3, or actions=['none', 'mail', 'call']."
+            )
+        whole("n_actions", self.n_actions, 2, "Give at least 2; names go into actions=[…].")
+
+    def refuse_unregistered(self) -> None:
+        """Refuse a policy or an oracle whose class a document cannot name."""
+        refuse_unregistered("policy", self.policy, POLICIES)
+        refuse_unregistered("oracle", self.oracle, ORACLES)
+
+    def explain(self) -> str:
+        """What was chosen and why, in words."""
+        return explained(self)
+
+    @property
+    def problem(self) -> Problem:
+        """The public facts that the oracle is calibrated for."""
+        radii = self.policy.uses_radii
+        often = self.participation or ONCE
+        sizes = self.blocks, self.features.p
+        joint = self.catalogue is not None
+        return _problem(*sizes, self.feedback, self.losses, radii, often, self.half_life, joint)
+
+    @property
+    def contexts(self) -> UnitBall | Schema:
+        """How contexts are read, whatever actions are."""
+        return self.features.context if isinstance(self.features, Joint) else self.features
+
+    @property
+    def catalogue(self) -> Catalogue | None:
+        """The items that the plan begins with, where actions have features."""
+        return self.actions if isinstance(self.actions, Catalogue) else None
+
+    @property
+    def blocks(self) -> int:
+        """How many actions have weights of their own: all, or one for all with joint features."""
+        return self.n_actions if self.catalogue is None else 1
+
+    @cached_property
+    def played_policy(self) -> Policy:
+        """The policy, with its floor where the plan has one."""
+        return self.policy if self.floor is None else Floored(self.policy, self.floor)
+
+    @property
+    def participation(self) -> Participation | None:
+        """How often one person may contribute; None where no such number is declared."""
+        if self.batches_per_user is None or self.records_per_batch is None:
+            return None
+        return Participation(self.batches_per_user, self.records_per_batch)
+
+    @property
+    def releases_on_last_answer(self) -> bool:
+        """Whether a batch is released as soon as all its slots are answered."""
+        return self.releases == "automatic" and self.unit == "decision"
+
+    @cached_property
+    def mechanism(self) -> Mechanism:
+        """The oracle, calibrated for the problem and the budget; in a stack, run by run."""
+        if np.ndim(self.budget.epsilon):
+            runs = range(len(self.budget.epsilon))  # type: ignore[arg-type]
+            return stack([one_run(self, run).mechanism for run in runs])
+        budget = self.budget
+        if self.control is not None:
+            budget = fit_budget(budget, self.control.budget_share)
+        made = self.oracle.calibrate(self.problem, budget)
+        advise_unused_budget(self, made.event)
+        return made
+
+    @cached_property
+    def loss_sums(self) -> LossSums | None:
+        """What is told of policy and control beside each fit; None without a control share."""
+        if self.control is None:
+            return None
+        if np.ndim(self.budget.epsilon):
+            runs = range(len(self.budget.epsilon))  # type: ignore[arg-type]
+            return stack([one_run(self, run).loss_sums for run in runs])
+        return LossSums.of(self._fit_event, self.budget, self.participation or ONCE)
+
+    @property
+    def control_action(self) -> int | None:
+        """The action that the control plays; None for actions at random."""
+        if self.control is None:
+            return None
+        return self.control.action_index(self.n_actions, self.actions)
+
+    @cached_property
+    def event(self) -> events.Event:
+        """What a release costs a record, whether it is the policy's or the control's."""
+        # Privacy: a record is in the fit and in the sums of one part.
+        # [docs/privacy/lift.md, "Parts of a batch"]
+        if self.loss_sums is None:
+            return self._fit_event
+        return events.compose(self._fit_event, self.loss_sums.event)
+
+    @cached_property
+    def _fit_event(self) -> events.Event:
+        """What a fit costs, with a remark where the oracle is not a built-in one."""
+        event = instance("event of the mechanism", self.mechanism.event, events.EVENTS)
+        name = type(self.oracle).__name__
+        # Privacy: the audits attack only the built-in oracles. The author of another oracle is
+        # responsible for its event. [docs/extending.md, "What your own oracle promises"]
+        return event if name in ORACLES.built_in else events.not_audited(event, name)
+
+    @cached_property
+    def schedule(self) -> Schedule:
+        lengths = (self.first_batch, self.horizon, self.growth, self.longest_batch)
+        return Schedule(*lengths, self.close_every, self.half_life, self.imported)
+
+    def nothing_released(self) -> Released:
+        """What a policy sees before the first release."""
+        prior = None if self.prior is None else self.prior.statistics
+        return Released(self.n_actions, self.schedule, plan=self.to_config(), prior=prior)
+
+    def to_config(self) -> dict[str, Any]:
+        """The plan as a mapping of words and whole numbers, fit for canonical JSON."""
+        return {"format": FORMAT, **fields_to_config(self)}
+
+    @classmethod
+    def from_config(cls, document: Mapping[str, Any]) -> Plan:
+        """The plan of a mapping, as from TOML or a released file; unknown keys are refused."""
+        given = {name: value for name, value in document.items() if name != "format"}
+        if document.get("format", FORMAT) != FORMAT:
+            raise InvalidInput(
+                f"plan.format must be {FORMAT!r}; got {document['format']!r}. "
+                "Read it with the version of discreet that wrote it."
+            )
+        counts = (given.get("batches_per_user"), given.get("records_per_batch"))
+        of_users = given.get("unit") == "user"
+        if of_users and None in counts and "format" in document:
+            # Privacy: what was written without numbers was calibrated without these defaults.
+            # [docs/privacy/users.md, "Claim"]
+            raise InvalidInput(
+                "plan.batches_per_user and plan.records_per_batch must be in a written plan with "
+                "unit='user'; this one lacks them. Read it with the version that wrote it."
+            )
+        parts: dict[str, Registry] = {
+            "features": FEATURES,
+            "policy": POLICIES,
+            "oracle": ORACLES,
+            "budget": BUDGETS,
+            "outcome": OUTCOMES,
+            "prior": PRIORS,
+            "control": CONTROLS,
+        }
+        if isinstance(given.get("actions"), Mapping):
+            parts["actions"] = {"Catalogue": Catalogue, **FEATURES}
+        for name, registry in parts.items():
+            if given.get(name) is not None:
+                part = given[name]
+                if name == "budget":
+                    part = _budget_table(part)
+                if name == "control":
+                    if part is None:
+                        continue
+                    part = {"kind": "Control", **part} if isinstance(part, Mapping) else part
+                given[name] = from_config(registry, part, f"plan.{name}")
+        return build(cls, given, "plan", {})
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the canonical configuration: the root of the release chain."""
+        return digest_of(self.to_config())
+
+
+def _told(plan: Plan) -> list[tuple[str, str]]:
+    """The fields that somebody chose, in short."""
+    told = []
+    for each in fields(plan):
+        text = repr(getattr(plan, each.name))
+        default = each.default if each.default is not MISSING else None
+        if each.default_factory is not MISSING:
+            default = each.default_factory()
+        counted = each.name == "n_actions" and plan.actions is not None
+        if text != repr(default) and not counted:
+            text = " ".join(text.split())
+            told.append((each.name, text if len(text) <= LONGEST else f"{text[:LONGEST]}…"))
+    return told
+
+
+def _budget_table(given: Any) -> Any:
+    """A budget in a document needs no kind."""
+    if not isinstance(given, Mapping):
+        raise InvalidInput(
+            f"plan.budget must be a table; got {given!r}. "
+            "Write budget = { epsilon = 1.0, delta = 1e-5 }."
+        )
+    return {"kind": "Budget", **given}

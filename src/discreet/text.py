@@ -1,0 +1,131 @@
+"""Text for people: numbers, durations, tables, warnings and TOML files."""
+
+from __future__ import annotations
+
+import math
+import tomllib
+import warnings
+from collections.abc import Iterable, Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from discreet.errors import InvalidInput
+
+
+def epsilon_text(epsilon: float, digits: int = 4) -> str:
+    """``0.1``, ``1.234`` or ``∞``.
+
+    >>> epsilon_text(1.0), epsilon_text(1.23456), epsilon_text(math.inf)
+    ('1', '1.235', '∞')
+    """
+    return "∞" if math.isinf(epsilon) else f"{epsilon:.{digits}g}"
+
+
+def guarantee_text(epsilon: float, delta: float) -> str:
+    """ε and δ together; a δ of zero is not written.
+
+    >>> guarantee_text(1.0, 1e-5), guarantee_text(2.0, 0.0), guarantee_text(math.inf, 0.0)
+    ('ε = 1, δ = 1e-05', 'ε = 2', 'ε = ∞ (no privacy)')
+    """
+    if math.isinf(epsilon):
+        return "ε = ∞ (no privacy)"
+    return f"ε = {epsilon_text(epsilon)}" + (f", δ = {delta:g}" if delta else "")
+
+
+def about(count: float) -> str:
+    """An estimated count, to two digits.
+
+    >>> about(235_608), about(7)
+    ('240,000', '7')
+    """
+    return f"{float(f'{count:.2g}'):,.0f}"
+
+
+def listed(names: Sequence[str], most: int = 5) -> str:
+    """Names one after the other; of a long list the first few, and how many more there are.
+
+    >>> listed(["none", "mail"]), listed([f"film {k}" for k in range(1_000)], 2)
+    ('none, mail', 'film 0, film 1 and 998 more')
+    """
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more:,} more" if more > 0 else "")
+
+
+def duration(seconds: float) -> str:
+    """Three digits below a minute, whole seconds or minutes above; round an estimate first.
+
+    >>> [duration(seconds) for seconds in (0.25, 40, 200, 7_500)]
+    ['0.25 s', '40 s', '3 min 20 s', '2 h 5 min']
+    """
+    if round(seconds, 1) < 60:  # 59.97 would be written as 60 s
+        return f"{max(0.0, seconds):.3g} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+CELL = ' style="text-align:left"'
+
+
+def html_table(
+    caption: str, rows: Iterable[Sequence[str]], header: Sequence[str] | None = None
+) -> str:
+    """A table; without ``header`` the first cell of each row is its name.
+
+    >>> html_table("One < two", [("ε", "1")])  # doctest: +ELLIPSIS
+    '<table><caption>One &lt; two</caption><tr><th style="text-align:left">ε</th>...'
+    """
+    made = [f"<tr>{''.join(map(_head, header))}</tr>"] if header is not None else []
+    for first, *others in rows:
+        leading = _cell(first) if header is not None else _head(first)
+        made.append(f"<tr>{leading}{''.join(map(_cell, others))}</tr>")
+    return f"<table><caption>{escape(caption)}</caption>{''.join(made)}</table>"
+
+
+def _head(text: str) -> str:
+    return f"<th{CELL}>{escape(text)}</th>"
+
+
+def _cell(text: str) -> str:
+    return f"<td{CELL}>{escape(text)}</td>"
+
+
+class Advice(UserWarning):
+    """Something that is allowed and probably not meant.
+
+    Silence all with ``warnings.simplefilter("ignore", discreet.Advice)``.
+    """
+
+
+def advise(topic: str, words: str, stacklevel: int = 3) -> None:
+    """Warn the caller's caller; Python shows the same words once per place."""
+    warnings.warn(f"{words} [docs/warnings.md#{topic}]", Advice, stacklevel=stacklevel)
+
+
+def read_toml(path: str | Path, what: str) -> dict[str, Any]:
+    """The keys of a file; ``what`` names the file in errors."""
+    return parse_toml(read_text(path, what), path, what)
+
+
+def read_text(path: str | Path, what: str, step: str = "Check the path.") -> str:
+    """The text of a TOML file, for ``parse_toml``."""
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except OSError as error:
+        raise InvalidInput(
+            f"{what} file must be readable; cannot read {path} ({error.strerror}). {step}"
+        ) from None
+    except UnicodeDecodeError as error:
+        raise _no_toml(path, what, error) from None
+
+
+def parse_toml(text: str, path: str | Path, what: str) -> dict[str, Any]:
+    """The keys of the text that was read from the file ``path``."""
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise _no_toml(path, what, error) from None
+
+
+def _no_toml(path: str | Path, what: str, error: ValueError) -> InvalidInput:
+    return InvalidInput(f"{what} file must be TOML; {path} is not: {error}. Correct that line.")

@@ -1,0 +1,240 @@
+"""A public clock that closes batches: what counts are slots and time, never who answered."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import discreet as dc
+from discreet.design.window import tick
+from store_state import state_of
+from wording import refused
+
+DAY = 86_400.0
+
+
+class Clock:
+    now = 1_000.0
+
+    def __call__(self):
+        return self.now
+
+
+def learner(clock, window=0, waiting="pipeline", **words):
+    plan = dc.Plan(
+        n_actions=2,
+        features=dc.UnitBall(1),
+        policy=dc.SquareCB(),
+        budget=dc.Budget.none(),
+        **{"first_batch": 4, "growth": 2.0, "close_every": "7d", **words},
+    )
+    return dc.Learner(plan, window=window, clock=clock, waiting=waiting)
+
+
+def decide(one, count):
+    return one.decide(np.zeros((count, 1))).id.tolist()
+
+
+def records(one):
+    return [item.records for item in one.released.items]
+
+
+def test_a_batch_closes_at_the_earlier_of_count_and_clock_and_ids_keep_the_schedule():
+    clock = Clock()
+    one = learner(clock)
+    assert decide(one, 6) == [0, 1, 2, 3, 4, 5]  # batch 1 by count; batch 2 opens now
+    clock.now += 7 * DAY - 1
+    assert decide(one, 1) == [6]
+    clock.now += 1
+    assert decide(one, 1) == [12]  # batch 2 was closed with 3 of 8 slots; 7 … 11 stay unused
+    assert records(one) == [4, 3]
+    assert one.released.rounds == 7
+    assert decide(one, 1) == [13]
+
+
+def test_an_empty_batch_goes_on_to_the_next_tick():
+    clock = Clock()
+    one = learner(clock)
+    clock.now += 10 * DAY
+    assert decide(one, 2) == [0, 1]
+    clock.now += 4 * DAY - 1  # the second tick is 14 days after the start
+    assert decide(one, 1) == [2]
+    clock.now += 1
+    assert decide(one, 1) == [4]
+    assert records(one) == [3]
+
+
+@pytest.mark.parametrize("missing", [None, 1.0])
+def test_slots_that_nobody_took_are_in_no_fit_and_get_no_missing_loss(missing):
+    clock, seen = Clock(), []
+    one = learner(clock, missing_loss=missing)
+    honest = one._fit
+
+    def fit(batch, *rest):
+        seen.append((batch.records, int(batch.observed.sum()), float(batch.losses.sum())))
+        return honest(batch, *rest)
+
+    one._fit = fit
+    first, _ = decide(one, 2)
+    one.observe(first, 0.5)
+    clock.now += 7 * DAY
+    decide(one, 1)
+    assert seen == [(2, 1, 0.5) if missing is None else (2, 2, 1.5)]
+
+
+CALLS = st.lists(st.tuples(st.floats(0, 9 * DAY), st.integers(0, 5)), max_size=8)
+
+
+@given(CALLS, st.integers(0, 2**32))
+@settings(max_examples=25)
+def test_who_answered_moves_no_slot_and_no_close(calls, chosen):
+    """Two worlds with the same decisions and times, in one of which nobody answers."""
+    clock, worlds = Clock(), []
+    for answers in (True, False):
+        clock.now, said = 1_000.0, []
+        one = learner(clock, releases="on_request")
+        for wait, count in calls:
+            clock.now += wait
+            ids = decide(one, count)
+            for id in ids:
+                if answers and chosen >> id % 32 & 1:
+                    one.observe(id, 1.0)
+            said.append((ids, str(one.status())))
+        worlds.append(said)
+    assert worlds[0] == worlds[1]
+
+
+def test_an_id_that_nobody_took_is_unknown_and_a_late_loss_of_a_closed_batch_is_refused():
+    clock = Clock()
+    one = learner(clock, window="1d")
+    decide(one, 2)
+    clock.now += 7 * DAY
+    decide(one, 1)
+    for unknown in (3, [1, 3], [3]):
+        with pytest.raises(dc.UnknownDecision):
+            one.observe(unknown, 0.0 if unknown == 3 else np.zeros(len(unknown)))
+    one.observe(1, 0.0)  # batch 1 still hears losses for a day
+    clock.now += DAY
+    with pytest.raises(dc.DecisionClosed):
+        one.observe(0, 0.0)
+
+
+def test_nobody_has_to_decide_for_the_clock_to_count():
+    """The window of a batch runs from the tick that closed it, whenever somebody looks."""
+    clock = Clock()
+    one = learner(clock, window="1d")
+    decide(one, 2)
+    clock.now += 8 * DAY
+    with pytest.raises(dc.DecisionClosed):
+        one.observe(0, 0.0)
+    one.release()
+    assert records(one) == [2]
+
+
+def test_a_clock_that_is_set_back_shows_the_old_time():
+    clock = Clock()
+    one = learner(clock)
+    decide(one, 2)
+    clock.now += 3 * DAY
+    decide(one, 1)
+    clock.now -= 100 * DAY
+    before = str(one.status())
+    assert decide(one, 0) == []
+    assert str(one.status()) == before
+    clock.now += 104 * DAY
+    decide(one, 1)
+    assert records(one) == [3]
+
+
+@pytest.mark.parametrize("shown", [math.nan, math.inf, -math.inf])
+def test_a_clock_that_shows_no_time_is_refused_and_nothing_is_stored_or_spent(shown):
+    clock = Clock()
+    one = learner(clock)
+    decide(one, 2)
+    before = state_of(one._store)
+    clock.now = shown
+    with refused(dc.InvalidInput, "clock", repr(shown), "time.time"):
+        decide(one, 5)
+    with refused(dc.InvalidInput, "clock", repr(shown), "time.time"):
+        one.observe(0, 0.5)
+    clock.now = 1_000.0
+    assert state_of(one._store) == before
+
+
+def test_in_a_gap_the_next_clock_runs_from_the_release():
+    clock = Clock()
+    one = learner(clock, window=None, waiting="gap")
+    decide(one, 2)
+    clock.now += 7 * DAY
+    assert decide(one, 2) == [-1, -1]
+    clock.now += 3 * DAY
+    one.close()
+    assert decide(one, 1) == [4]
+    clock.now += 7 * DAY - 1
+    assert decide(one, 1) == [5]
+    clock.now += 1
+    assert decide(one, 1) == [-1]
+
+
+def test_the_status_says_what_the_clock_does():
+    clock = Clock()
+    one = learner(clock, window=None)
+    assert "0 of 4 slots are taken; its clock ticks in 168 h 0 min." in str(one.status())
+    decide(one, 3)
+    clock.now += DAY
+    assert "3 of 4 slots are taken; it closes in 144 h 0 min, full or not." in str(one.status())
+    clock.now += 6 * DAY
+    assert "Batch 1 is closed by the clock and waits for losses" in str(one.status())
+    one.close()
+    assert "Batch 1 is closed by the clock and takes no more losses" in str(one.status())
+
+
+@pytest.mark.parametrize("name", ["taken", "opened", "sealed_seconds"])
+def test_a_saved_clock_that_cannot_be_is_refused(name, tmp_path):
+    clock = Clock()
+    one = learner(clock, window=None)
+    decide(one, 2)
+    clock.now += 7 * DAY
+    decide(one, 1)
+    one.save(tmp_path / "state")
+    with np.load(tmp_path / "state") as file:
+        rows = dict(file)
+    for wrong in (rows[name] + 1_000, -rows[name] - 1, rows[name][:0]):
+        with (tmp_path / "altered").open("wb") as file:
+            np.savez(file, **{**rows, name: wrong})
+        if name == "opened" and (wrong < 0).any():
+            continue  # a batch that is open since long: its clock ticks at once
+        with pytest.raises(dc.CorruptRelease):
+            dc.Learner.load(tmp_path / "altered", clock=clock)
+    again = dc.Learner.load(tmp_path / "state", clock=clock)
+    clock.now += 7 * DAY
+    again.close()
+    decide(again, 1)
+    assert records(again) == [2]
+
+
+@given(st.floats(0.001, 1e6), st.floats(0, 2e9), st.integers(0, 3), st.floats(0, 2e9))
+def test_a_tick_is_never_in_the_future_and_closes_slots_alone(every, opened, taken, now):
+    since, closed = tick(every, opened, taken, now)
+    assert opened <= since <= max(opened, now * (1 + 1e-12))
+    assert closed == (taken > 0 and now - opened >= every)
+    assert closed or now - since < every or taken
+
+
+def test_what_was_published_loads_again(tmp_path):
+    clock = Clock()
+    one = learner(clock)
+    decide(one, 2)
+    clock.now += 7 * DAY
+    decide(one, 1)
+    one.released.save(tmp_path / "released.json")
+    again = dc.Released.load(tmp_path / "released.json")
+    assert (again.schedule.every, again.latest.records) == ("7d", 2)
+
+
+@pytest.mark.parametrize("every", ["", "7", "7w", "0d", 7, 7.0, True])
+def test_a_clock_is_a_time_in_words(every):
+    with refused(dc.InvalidInput, "close_every", repr(every), "'7d'"):
+        learner(Clock(), close_every=every)

@@ -1,0 +1,289 @@
+"""Losses that come late or never: public windows end the waiting, in the order of the batches."""
+
+import json
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import discreet as dc
+from discreet.batches.saved_rows import private_rows, waiting_facts
+from discreet.policies.one_row import by_arrays
+from store_state import state_of
+from wording import refused
+
+PLAN = dc.Plan(
+    n_actions=2,
+    features=dc.UnitBall(1),
+    policy=dc.SquareCB(),
+    budget=dc.Budget.none(),
+    first_batch=2,
+    growth=2.0,
+)
+
+
+class Clock:
+    now = 100.0
+
+    def __call__(self):
+        return self.now
+
+
+def learner(clock=None, plan=PLAN, **words):
+    return dc.Learner(plan, clock=clock or Clock(), **words)
+
+
+def decide(one, count):
+    return one.decide(np.zeros((count, 1))).id
+
+
+def records(one):
+    return [item.records for item in one.released.items]
+
+
+def test_losses_thousands_of_decisions_late_are_all_heard():
+    one, late, heard = learner(window=5_000), 5_000, 0
+    ids = []
+    for _ in range(200):
+        ids += decide(one, 100).tolist()
+        due = max(heard, len(ids) - late)
+        one.observe(ids[heard:due], np.zeros(due - heard))
+        heard = due
+    assert ids == list(range(20_000))  # every decision is stored
+    assert records(one) == [2 << k for k in range(12)]  # batch 13 lacks 1,382 losses
+
+
+def test_losses_that_never_come_do_not_end_the_learning():
+    one = learner(window=50)
+    for number in range(3_000):
+        id = decide(one, 1)[0]
+        if number % 100:
+            one.observe(int(id), 0.5)
+    assert records(one) == [2 << k for k in range(10)]
+
+
+def test_releases_are_made_in_the_order_of_the_batches():
+    """Batch 2 and 3 are complete, batch 1 is not: nothing is released before its window ends."""
+    one = learner(window=20)
+    ids = decide(one, 14)
+    one.observe(ids[1:], np.zeros(13))
+    decide(one, 20)
+    assert records(one) == []
+    decide(one, 1)
+    assert records(one) == [2, 4, 8]
+
+
+def test_several_batches_are_heard_in_one_call_or_none_is():
+    one = learner()
+    ids = decide(one, 14)
+    one.observe([0, 3, 7], [0.0, 0.25, 1.0])
+    before = state_of(one._store)
+    for bad in ([1, 4, 7], [1, 4, 400]):
+        with pytest.raises((dc.LossConflict, dc.UnknownDecision)):
+            one.observe(bad, [0.5, 0.5, 0.5])
+        assert state_of(one._store) == before
+    silent = np.setdiff1d(ids, [0, 3, 7])
+    one.observe(silent, np.zeros(11))
+    decide(one, 1)
+    assert records(one) == [2, 4, 8]
+
+
+@pytest.mark.parametrize("many", [False, True])
+@pytest.mark.parametrize("window", [3, "10s"])
+def test_a_loss_after_the_window_is_refused(window, many):
+    clock = Clock()
+    one = learner(clock, window=window)
+    decide(one, 2)
+    if window == 3:
+        decide(one, 3)
+    else:
+        clock.now += 9.9
+    one.observe([0] if many else 0, [0.5] if many else 0.5)  # the last moment
+    if window == 3:
+        decide(one, 1)
+    else:
+        clock.now += 0.2
+    before = state_of(one._store)
+    with refused(dc.DecisionClosed, "a longer window"):
+        one.observe([1] if many else 1, [0.5] if many else 0.5)
+    assert state_of(one._store) == before
+    decide(one, 1)
+    assert records(one) == [2]
+
+
+@pytest.mark.parametrize("window", [7, "7s"])
+@given(heard=st.sets(st.sampled_from([0, 2, 3, 4, 5])))
+def test_who_answered_moves_no_window(window, heard):
+    """Slot 1 is silent: batch 1 ends at the same public moment, whoever else has answered."""
+    clock = Clock()
+    one = learner(clock, window=window)
+    decide(one, 6)
+    one.observe(sorted(heard), np.full(len(heard), 0.5))
+    left = []
+    while not one.released.items:
+        oldest = one.status().batches[0]
+        left.append(oldest.closes_in if window == "7s" else oldest.closes_after)
+        clock.now += 1.0
+        decide(one, 1)
+    assert left == ([7, 6, 5, 4, 3, 2, 1] if window == "7s" else [7, 6, 5, 4, 3, 2, 1, 0])
+
+
+def test_without_a_window_only_close_ends_the_waiting():
+    one = learner(window=None)
+    ids = decide(one, 6)
+    decide(one, 100_000)
+    one.observe(int(ids[0]), 0.5)
+    one.close()
+    with refused(dc.DecisionClosed):
+        one.observe(1, 0.5)
+    one.observe(2, 0.5)  # of the next batch, which nobody closed
+    decide(one, 1)
+    assert records(one) == [2]
+
+
+def test_a_clock_that_is_set_back_opens_no_window_again():
+    clock = Clock()
+    one = learner(clock, window="10s")
+    decide(one, 2)
+    clock.now += 11.0
+    for _ in range(2):
+        with refused(dc.DecisionClosed):
+            one.observe(0, 0.5)
+        clock.now -= 11.0
+
+
+def test_a_failed_release_leaves_the_other_batches_alone():
+    one = learner()
+    ids = decide(one, 14)
+    one.observe(ids, np.zeros(14))
+    honest, calls = one._fit, []
+
+    def second_fails(*given):
+        calls.append(1)
+        if len(calls) == 2:
+            raise MemoryError
+        return honest(*given)
+
+    one._fit = second_fails
+    with pytest.raises(MemoryError):
+        decide(one, 1)
+    assert records(one) == [2]
+    assert [each.number for each in one._store.batches] == [2, 3, 4]
+    assert one._store.decisions == 14  # the call that failed decided nothing
+    decide(one, 1)
+    assert records(one) == [2, 4, 8]
+
+
+def test_the_newest_release_decides_the_rest_of_a_batch(monkeypatch):
+    one = learner()
+    decide(one, 3)  # batch 2 is open
+    seen = []
+    monkeypatch.setattr(
+        type(PLAN.policy),
+        "sample",
+        lambda _, released, *rest: seen.append(len(released.items)) or np.zeros(len(rest[1]), int),
+    )
+    monkeypatch.setattr(type(PLAN.policy), "for_one_row", by_arrays)
+    decide(one, 1)
+    one.observe([0, 1], [0.0, 1.0])
+    decide(one, 1)
+    assert seen == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ({"waiting": "wait"}, "waiting must be one of"),
+        ({"window": "soon"}, "'6h'"),
+        ({"window": "90"}, "with a unit"),
+        ({"window": "0s"}, "above zero"),
+        ({"window": -1}, "at least 0"),
+        ({"window": 1.5}, "whole number of decisions"),
+        ({"window": True}, "whole number"),
+    ],
+)
+def test_a_window_that_is_none_is_refused(words, says):
+    with refused(dc.InvalidInput, says):
+        dc.Learner(PLAN, **words)
+
+
+def test_all_batches_and_clocks_survive_a_save(tmp_path):
+    clock = Clock()
+    one = learner(clock, window="10s", waiting="pipeline")
+    decide(one, 9)
+    one.observe([0, 4, 8], [0.0, 0.5, 1.0])
+    clock.now += 8.0
+    before = state_of(one._store)
+    one.save(tmp_path / "state")
+    clock.now += 3.0
+    loaded = dc.Learner.load(tmp_path / "state", clock=clock)
+    with refused(dc.DecisionClosed):
+        loaded.observe(1, 0.5)  # sealed eleven seconds ago
+    loaded.observe(7, 0.5)
+    clock.now = 100.0  # set back while nobody looked
+    assert loaded._store.now().seconds == 111.0
+    assert before[1][0][5] == (9, 100.0)
+    decide(loaded, 1)
+    assert records(loaded) == [2, 4]
+
+
+def altered(path, change):
+    """The saved file with other contents."""
+    with np.load(path) as file:
+        rows = {name: file[name] for name in file.files}
+    header = json.loads(rows.pop("header").tobytes())
+    change(SimpleNamespace(facts=header["batches"], rows=rows))
+    text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
+    with open(path, "wb") as file:
+        np.savez(file, header=text, **rows)
+
+
+IMPOSSIBLE = {
+    "a row in no batch": lambda saved: saved.facts.update(waiting="gap"),
+    "a row less": lambda saved: saved.rows.update(actions=saved.rows["actions"][:-1]),
+    "an action that is none": lambda saved: saved.rows["actions"].__setitem__(0, 2),
+    "actions as decimals": lambda saved: saved.rows.update(actions=saved.rows["actions"] + 0.0),
+    "a loss above one": lambda saved: saved.rows["losses"].__setitem__(0, 1.5),
+    "a loss of another action": lambda saved: saved.rows["losses"].__setitem__(
+        (1, 1 - saved.rows["actions"][1]), 0.5
+    ),
+    "a context without end": lambda saved: saved.rows["features"].__setitem__((0, 0), np.inf),
+    "a seal less": lambda saved: saved.rows.update(
+        sealed_decisions=saved.rows["sealed_decisions"][:1]
+    ),
+    "seals out of order": lambda saved: saved.rows["sealed_seconds"].__setitem__(0, 101.0),
+    "sealed before its slots": lambda saved: saved.rows["sealed_decisions"].__setitem__(0, 1),
+    "sealed in the future": lambda saved: saved.facts.update(seconds=99.0),
+    "fewer decisions than slots": lambda saved: saved.facts.update(decisions=8),
+    "a time that is none": lambda saved: saved.facts.update(seconds=float("nan")),
+    "no such window": lambda saved: saved.facts.update(window="soon"),
+    "no window": lambda saved: saved.facts.pop("window"),
+    "a number for a truth": lambda saved: saved.rows.update(closed=np.asarray(1.0)),
+}
+
+
+@pytest.mark.parametrize("name", IMPOSSIBLE)
+def test_an_impossible_state_is_refused_and_put_back(name, tmp_path):
+    path = tmp_path / "state"
+    one = learner(window="10s")
+    decide(one, 9)
+    one.observe([0, 4], [0.5, 0.5])
+    one.save(path)
+    altered(path, IMPOSSIBLE[name])
+    with pytest.raises((dc.CorruptRelease, dc.InvalidInput)):
+        dc.Learner.load(path, clock=Clock())
+    assert path.exists()
+
+
+def test_a_file_that_was_not_altered_is_taken(tmp_path):
+    one = learner(window="10s")
+    decide(one, 9)
+    rows, facts = private_rows(one._store), waiting_facts(one._store)
+    one.save(tmp_path / "state")
+    altered(tmp_path / "state", lambda _: None)
+    loaded = dc.Learner.load(tmp_path / "state", clock=Clock())
+    assert waiting_facts(loaded._store) == facts
+    for name, value in private_rows(loaded._store).items():
+        np.testing.assert_array_equal(value, rows[name])

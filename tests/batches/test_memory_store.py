@@ -1,0 +1,270 @@
+"""MemoryStore: slots by count, losses once, and one atomic step from rows to a release."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from discreet import (
+    Budget,
+    DecisionClosed,
+    InvalidInput,
+    Ledger,
+    LossConflict,
+    NotReady,
+    Release,
+    Released,
+    UnknownDecision,
+)
+from discreet.batches.memory_store import MemoryStore
+from discreet.design.schedule import Schedule
+from discreet.privacy.events import NonPrivate
+from discreet.releases.release import Predictor
+from store_state import state_of
+from wording import refused
+
+ACTIONS, P = 3, 2
+
+
+def store(first=4, horizon=None, missing=None, **words):
+    released = Released(ACTIONS, Schedule(first, horizon))
+    words = {"on_last_answer": True} | words
+    return MemoryStore(released, Ledger(Budget.none()), P, missing, **words)
+
+
+def take(store, count, action=1):
+    rows = np.arange(count * P, dtype=float).reshape(count, P) + 1.0
+    return store.take(rows, np.full(count, action, dtype=np.int64))
+
+
+def fit(batch, released, ledger):
+    """A stand-in for the learner's fit: public numbers only."""
+    number = len(released.items) + 1
+    release = Release(number, batch.records, Predictor(np.zeros((ACTIONS, P)), "identity"))
+    return release, ledger.charge(f"batch {number}", NonPrivate("a test"))
+
+
+def test_slots_are_counted_through_all_batches():
+    gap, pipeline = store(first=2, waiting="gap"), store(first=2)
+    assert take(gap, 5).tolist() == [0, 1, -1, -1, -1]
+    gap.hear(np.array([0, 1]), np.array([0.0, 1.0]))
+    gap.release(fit)
+    assert take(gap, 5).tolist() == [2, 3, 4, 5, -1]
+    assert take(pipeline, 5).tolist() == [0, 1, 2, 3, 4]
+    shown = [(each.number, each.start, each.size, each.taken) for each in pipeline.batches]
+    assert shown == [(1, 0, 2, 2), (2, 2, 4, 3)]
+
+
+def test_a_batch_that_is_never_fitted_has_no_slots():
+    last = store(first=4, horizon=4)
+    assert take(last, 3).tolist() == [-1, -1, -1]
+    assert last.batches == []
+    assert not last.ready()
+    with refused(UnknownDecision):
+        last.hear_one(0, 0.5)
+
+
+def test_sealed_by_count_and_ready_by_hearing():
+    one = store(first=2)
+    take(one, 1)
+    assert one.batches[0].sealed is None
+    take(one, 1)
+    assert one.batches[0].sealed is not None
+    assert not one.ready()
+    one.hear_one(0, 0.5)
+    assert not one.ready()
+    one.hear_one(1, 0.5)
+    assert one.ready()
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 3), st.sampled_from([0.0, 0.25, 1.0])), min_size=1, max_size=8
+    )
+)
+def test_one_by_one_is_in_bulk(reports):
+    """hear_one is hear: the same rows, counts and refusals."""
+    one, bulk = store(), store()
+    take(one, 4)
+    take(bulk, 4)
+    for slot, loss in reports:
+        answers = []
+        for call in (
+            lambda slot=slot, loss=loss: one.hear_one(slot, loss),
+            lambda slot=slot, loss=loss: bulk.hear(np.array([slot]), np.array([loss])),
+        ):
+            try:
+                call()
+                answers.append(None)
+            except LossConflict as error:
+                answers.append(str(error))
+        assert answers[0] == answers[1]
+        assert state_of(one) == state_of(bulk)
+
+
+@pytest.mark.parametrize("id", [4, 100, -2, -(2**62), 2**62])
+def test_an_id_that_was_never_handed_out_is_unknown(id):
+    one = store()
+    take(one, 4)
+    before = state_of(one)
+    for call in (
+        lambda: one.hear_one(id, 0.5),
+        lambda: one.hear(np.array([0, id]), np.array([0.5, 0.5])),
+    ):
+        with refused(UnknownDecision, "decide returned"):
+            call()
+    assert state_of(one) == before
+
+
+def test_a_closed_batch_hears_nothing_more():
+    one = store(first=2)
+    take(one, 2)
+    one.close()
+    before = state_of(one)
+    for call in (lambda: one.hear_one(0, 0.5), lambda: one.hear(np.array([1]), np.array([0.5]))):
+        with refused(DecisionClosed, "its batch is over"):
+            call()
+    assert state_of(one) == before
+
+
+def test_an_earlier_batch_hears_nothing_more():
+    one = store(first=1)
+    take(one, 1)
+    one.hear_one(0, 0.5)
+    one.release(fit)
+    take(one, 2)
+    before = state_of(one)
+    for call in (
+        lambda: one.hear_one(0, 0.5),
+        lambda: one.hear(np.array([1, 0]), np.array([0.5, 0.5])),
+    ):
+        with refused(DecisionClosed):
+            call()
+    assert state_of(one) == before
+
+
+def test_ids_repeat_in_one_call_only_where_nothing_is_stored():
+    one = store()
+    take(one, 4)
+    one.hear(np.array([-1, -1, 2]), np.array([0.5, 0.75, 1.0]))
+    assert one.batches[0].unheard == 3
+    before = state_of(one)
+    with refused(InvalidInput, "distinct"):
+        one.hear(np.array([1, 1]), np.array([0.5, 0.5]))
+    assert state_of(one) == before
+
+
+def test_a_conflict_in_bulk_stores_nothing():
+    one = store()
+    take(one, 4)
+    one.hear_one(2, 0.5)
+    before = state_of(one)
+    with refused(LossConflict, "first one is kept") as caught:
+        one.hear(np.array([1, 2]), np.array([0.5, 0.75]))
+    assert state_of(one) == before
+    assert "0.5" not in str(caught.value)
+    one.hear(np.array([1, 2]), np.array([0.25, 0.5]))  # the same again, and a new one
+    assert one.batches[0].unheard == 2
+
+
+def test_closing_waits_for_the_count():
+    one = store(first=2)
+    take(one, 1)
+    before = state_of(one)
+    with refused(NotReady, "sealed"):
+        one.close()
+    assert state_of(one) == before
+
+
+def seen_by_fit(one):
+    """What a fit is given: copies, taken while it runs."""
+    seen = {}
+
+    def look(batch, released, ledger):
+        seen.update(features=batch.features.copy(), losses=batch.losses.copy())
+        seen.update(observed=batch.observed.copy())
+        return fit(batch, released, ledger)
+
+    one.release(look)
+    return seen
+
+
+def test_a_bandit_batch_has_one_observed_loss_a_row():
+    one = store(first=2)
+    take(one, 2, action=2)
+    one.hear(np.array([1, 0]), np.array([0.25, 0.75]))
+    seen = seen_by_fit(one)
+    assert seen["observed"].tolist() == [[False, False, True]] * 2
+    assert seen["losses"][:, 2].tolist() == [0.75, 0.25]
+    assert seen["features"].tolist() == [[1.0, 2.0], [3.0, 4.0]]
+
+
+def test_a_full_batch_has_all_losses():
+    one = store(first=1)
+    take(one, 1)
+    one.hear(np.array([0]), np.array([[0.0, 0.5, 1.0]]))
+    seen = seen_by_fit(one)
+    assert seen["observed"].all()
+    assert seen["losses"].tolist() == [[0.0, 0.5, 1.0]]
+
+
+def test_silence_is_void_or_the_declared_loss():
+    void, declared = store(first=2), store(first=2, missing=1.0)
+    for one in (void, declared):
+        take(one, 2, action=0)
+        one.hear_one(1, 0.5)
+        one.close()
+    seen = seen_by_fit(void)
+    assert seen["observed"].tolist() == [[False] * 3, [True, False, False]]
+    seen = seen_by_fit(declared)
+    assert seen["observed"].tolist() == [[True, False, False]] * 2
+    assert seen["losses"][:, 0].tolist() == [1.0, 0.5]
+
+
+@pytest.mark.parametrize("missing", [None, 1.0])
+def test_a_failed_fit_changes_nothing_and_may_be_tried_again(missing):
+    one = store(first=2, missing=missing)
+    take(one, 2)
+    one.hear_one(0, 0.5)
+    one.close()
+    before = state_of(one)
+
+    def fail(*_):
+        raise MemoryError
+
+    with pytest.raises(MemoryError):
+        one.release(fail)
+    assert state_of(one) == before
+    one.release(fit)
+    assert len(one.released.items) == len(one.ledger.entries) == 1
+
+
+def test_nothing_is_released_before_its_time():
+    one = store(first=2)
+    for step, advice in (
+        (lambda: None, "Go on deciding"),
+        (lambda: take(one, 2), "close()"),
+        (lambda: one.hear_one(0, 0.5), "close()"),
+    ):
+        step()
+        before = state_of(one)
+        with refused(NotReady, advice):
+            one.release(fit)
+        assert state_of(one) == before
+
+
+def test_the_memory_of_released_rows_is_overwritten():
+    one = store(first=2)
+    take(one, 2)
+    one.hear(np.array([0, 1]), np.array([0.5, 0.5]))
+    kept = (one.batches[0].features, one.batches[0].losses, one.batches[0].actions)
+    assert all(array.any() for array in kept)
+    one.release(fit)
+    assert not any(array.any() for array in kept)
+
+
+def test_a_store_shows_no_values():
+    one = store()
+    take(one, 4)
+    assert repr(one) == str(one) == "MemoryStore(private)"
+    assert repr(one.batches) == "[BatchSlots(private), BatchSlots(private)]"

@@ -1,0 +1,152 @@
+"""Ids and outcomes of series and frames: one order, the wrong row named, all or nothing."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import discreet as dc
+from discreet.batches.observations import aligned
+from wording import refused
+
+ROWS = 5
+CONTEXTS = np.random.default_rng(0).uniform(-0.5, 0.5, size=(ROWS, 2))
+LIBRARIES = {
+    "pandas": lambda **columns: pd.DataFrame(columns, index=list("vwxyz")),
+    "polars": lambda **columns: pl.DataFrame(columns),
+    "pyarrow": lambda **columns: pa.table(columns),
+}
+SERIES = {"pandas": pd.Series, "polars": pl.Series, "pyarrow": pa.ChunkedArray}
+
+
+def learner(**changes):
+    words = {"actions": ["none", "mail"], "outcome": dc.Reward(0, 50), "first_batch": ROWS}
+    plan = dc.Plan(features=dc.UnitBall(2), budget=dc.Budget.none(), **(words | changes))
+    return dc.Learner(plan, window=None)
+
+
+def decided(library="pandas", **changes):
+    one = learner(**changes)
+    return one, one.decide(LIBRARIES[library](x=CONTEXTS[:, 0], y=CONTEXTS[:, 1]))
+
+
+def heard(one):
+    """The losses that the slots of the first batch hold, which only a test looks at."""
+    batch = one._store.batches[0].batch(None)
+    return np.where(batch.observed, batch.losses, np.nan)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_decisions_are_series_of_the_library(library):
+    _, decisions = decided(library)
+    names = ("id", "action", "stored", "action_index", "propensity")
+    for name in names:
+        assert isinstance(getattr(decisions, name), SERIES[library]), name
+    made = decisions.to_frame()
+    assert type(made) is type(LIBRARIES[library](x=[1.0] * ROWS))
+    np.testing.assert_array_equal(np.asarray(made["id"]), range(ROWS))
+    picked = np.asarray(decisions.action_index)
+    assert [["none", "mail"][each] for each in picked] == list(np.asarray(made["action"]))
+    np.testing.assert_allclose(np.asarray(made["propensity"]), 0.5)
+    assert "5 of 5 stored" in repr(decisions)
+
+
+def test_decisions_keep_the_index_of_pandas():
+    _, decisions = decided()
+    frame = pd.DataFrame({"z": range(ROWS)}, index=list("zyxwv"))
+    frame["id"] = decisions.id
+    assert frame["id"].tolist() == [4, 3, 2, 1, 0]
+    assert decisions.to_frame().index.tolist() == list("vwxyz")
+
+
+def test_decisions_of_arrays_stay_arrays_and_make_frames():
+    one = learner()
+    assert isinstance(one.decide(CONTEXTS[:2]).id, np.ndarray)
+    assert len(one.decide(CONTEXTS[:2]).to_frame()) == 2
+    assert len(one.decide(CONTEXTS[0]).to_frame()) == 1
+
+
+@given(order=st.permutations(range(ROWS)), by_index=st.booleans())
+def test_a_series_in_any_order_finds_its_rows(order, by_index):
+    one, decisions = decided()
+    rewards = pd.Series([0.0, 10, 20, 30, 40], index=list("vwxyz")).iloc[order]
+    ids = decisions.id if by_index else decisions.id.loc[rewards.index]
+    one.observe(ids, reward=rewards)
+    np.testing.assert_allclose(np.nansum(heard(one), axis=1), [1.0, 0.8, 0.6, 0.4, 0.2])
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_frame_reports_by_its_columns(library):
+    one, decisions = decided(library)
+    rewards = [0.0, 10.0, 20.0, 30.0, 40.0]
+    one.observe(LIBRARIES[library](more=["?"] * ROWS, reward=rewards, id=np.asarray(decisions.id)))
+    np.testing.assert_allclose(np.nansum(heard(one), axis=1), [1.0, 0.8, 0.6, 0.4, 0.2])
+
+
+def test_ids_that_a_join_made_floats_are_whole_numbers():
+    one, _ = decided()
+    one.observe(pd.DataFrame({"id": [0.0, 3.0], "reward": [50, 0]}))
+    np.testing.assert_array_equal(
+        np.isnan(heard(one)).all(axis=1), [False, True, True, False, True]
+    )
+
+
+def test_indexes_that_do_not_match_are_refused():
+    one, decisions = decided()
+    other = pd.Series([1.0] * ROWS)
+    twice = pd.Series([1.0] * ROWS, index=list("vvxyz"))
+    for wrong in (other, twice, other.iloc[:3]):
+        with refused(dc.InvalidInput, "index", "reset_index(drop=True)"):
+            one.observe(decisions.id, reward=wrong)
+    assert np.isnan(heard(one)).all()
+    one.observe(decisions.id.reset_index(drop=True), reward=other)
+
+
+def test_equal_indexes_may_repeat_labels():
+    index = list("aabbc")
+    values, like = pd.Series(range(ROWS), index=index), pd.Series(range(ROWS), index=index)
+    assert aligned(values, like) is values
+
+
+@pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame, pa.table])
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        ({"id": [0, 1], "reward": [1.0, None]}, ["row 1: reward", "dropna in pandas"]),
+        ({"id": [0, None], "reward": [1.0, 2.0]}, ["row 1: id", "got none"]),
+        ({"id": [0.5, 1], "reward": [1.0, 2.0]}, ["row 0: id", "not whole"]),
+        ({"id": ["0", "1"], "reward": [1.0, 2.0]}, ["row 0: id", "got text"]),
+        ({"id": [0, 1], "reward": [1.0, 51.0]}, ["row 1: reward", "[0, 50]", "a number outside"]),
+        ({"id": [0, 1], "reward": ["1", "2"]}, ["row 0: reward", "got text"]),
+        ({"id": [0, 1], "rewards": [1.0, 2.0]}, ["'reward' must be a column", "'rewards'?"]),
+        ({"ids": [0, 1], "reward": [1.0, 2.0]}, ["'id' must be a column"]),
+    ],
+)
+def test_a_bad_row_is_named_and_nothing_is_stored(kind, columns, words):
+    one, _ = decided()
+    with refused(dc.InvalidInput, *words):
+        one.observe(kind(columns))
+    assert np.isnan(heard(one)).all()
+
+
+def test_a_frame_of_reports_comes_alone():
+    one, decisions = decided()
+    frame = pd.DataFrame({"id": decisions.id, "reward": 1.0})
+    with refused(dc.InvalidInput, "alone", "frame['id']"):
+        one.observe(frame, reward=frame["reward"])
+    with refused(dc.InvalidInput, "one column", "frame['reward']"):
+        one.observe(frame["id"], reward=frame[["reward"]])
+
+
+def test_full_feedback_has_a_column_per_action():
+    one, decisions = decided(feedback="full")
+    rewards = {"mail": [50.0] * ROWS, "none": [0.0] * ROWS}
+    one.observe(decisions.id, reward=pd.DataFrame(rewards, index=list("vwxyz")))
+    np.testing.assert_array_equal(heard(one), [[1.0, 0.0]] * ROWS)
+    with refused(dc.InvalidInput, "alone", "full feedback"):
+        one.observe(pd.DataFrame({"id": decisions.id, "reward": 1.0}))
+    with refused(dc.InvalidInput, "action 'none' must be a column"):
+        one.observe(decisions.id, reward=pl.DataFrame({"mail": [1.0] * ROWS}))

@@ -1,0 +1,143 @@
+"""Which slots count: the vectorised rule beside one written with dictionaries."""
+
+import hmac
+from itertools import chain
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from discreet.batches.people_counts import PeopleCounts, numbered, slots_that_count
+from discreet.batches.people_registry import PeopleRegistry, keyed_hash
+from discreet.privacy.participation import Participation
+
+CALLS = st.lists(st.tuples(st.booleans(), st.lists(st.integers(0, 3), max_size=6)), max_size=12)
+OFTEN = st.builds(Participation, st.integers(1, 3), st.integers(1, 3))
+"""Calls: whether the next batch begins, and who takes a slot."""
+
+
+class Model:
+    """Slot by slot."""
+
+    def __init__(self, often):
+        self.often, self.slots, self.gone = often, {}, set()
+
+    def hand_out(self, person, batch):
+        mine = self.slots.setdefault(person, {})
+        if person in self.gone or (batch not in mine and len(mine) == self.often.batches):
+            return False
+        mine[batch] = mine.get(batch, 0) + 1
+        return mine[batch] <= self.often.records
+
+
+@given(OFTEN, CALLS)
+def test_the_rule_slot_by_slot(often, calls):
+    counts, model, batch = PeopleCounts(often), Model(often), 1
+    for begins, people in calls:
+        batch += begins
+        told = counts.hand_out(people, batch).tolist()
+        assert told == [model.hand_out(person, batch) for person in people]
+
+
+@given(OFTEN, CALLS)
+def test_nobody_exceeds_the_bound_however_calls_are_cut(often, calls):
+    """Records of a person by batch: at most k in each of at most M; a call is no batch."""
+    registry, batch, counted = PeopleRegistry(often), 1, {}
+    for begins, people in calls:
+        batch += begins
+        told = registry.hand_out([f"person {each}" for each in people], batch)
+        for person, counts in zip(people, told.tolist(), strict=True):
+            mine = counted.setdefault(person, {})
+            mine[batch] = mine.get(batch, 0) + counts
+    for mine in counted.values():
+        assert max(mine.values()) <= often.records
+        assert sum(count > 0 for count in mine.values()) <= often.batches
+
+
+def test_k_is_counted_in_a_batch_and_not_in_a_call():
+    registry = PeopleRegistry(Participation(batches=2, records=2))
+    calls = [registry.hand_out(["anna"], batch=1).item() for _ in range(4)]
+    assert calls == [True, True, False, False]
+    assert registry.hand_out(["anna", "anna", "anna"], batch=2).tolist() == [True, True, False]
+
+
+@given(OFTEN, CALLS, st.integers(0, 3))
+def test_who_is_erased_is_used_up(often, calls, person):
+    counts, model = PeopleCounts(often), Model(often)
+    for batch, (_, people) in enumerate(calls, start=1):
+        if batch == 3:
+            counts.use_up(person)
+            model.gone.add(person)
+        told = counts.hand_out(people, batch).tolist()
+        assert told == [model.hand_out(each, batch) for each in people]
+
+
+@given(OFTEN, CALLS)
+def test_a_whole_run_is_its_batches_one_after_the_other(often, calls):
+    """By sorting as by counting; batches may be empty, and ids differ in a trailing zero alone."""
+    registry, ids = PeopleRegistry(often), ["a", "a\0", "", "b"]
+    told = [
+        registry.hand_out([ids[each] for each in people], batch).tolist()
+        for batch, (_, people) in enumerate(calls, start=1)
+    ]
+    owners = numbered([ids[each] for _, people in calls for each in people])
+    lengths = [len(people) for _, people in calls]
+    assert slots_that_count(owners, lengths, often).tolist() == [*chain(*told)]
+
+
+def test_a_registry_knows_hashes_and_no_ids():
+    registry = PeopleRegistry(Participation(1, 1))
+    registry.hand_out(["anna-the-first", "bob"], 1)
+    told = registry.arrays()
+    assert told["people_hashes"].shape == (2, 32)
+    held = b"".join(value.tobytes() for value in told.values())
+    assert b"anna" not in held
+    assert repr(registry) == "PeopleRegistry(private)"
+    other = PeopleRegistry(Participation(1, 1))  # another key: the same id has another hash
+    other.hand_out(["anna-the-first", "bob"], 1)
+    assert not (other.arrays()["people_hashes"] == told["people_hashes"]).all(1).any()
+
+
+@pytest.mark.parametrize("user", ["a", "anna", "Zoë", "李", "\ud800", "x" * 200])
+def test_ids_are_hashed_as_the_standard_says(user):
+    key = bytes(range(32))
+    told = user.encode("utf-8", "surrogatepass")
+    assert keyed_hash(key)(user) == hmac.digest(key, told, "sha256")
+
+
+@given(OFTEN, CALLS, CALLS)
+def test_a_registry_goes_on_from_its_arrays(often, before, after):
+    registry, batch = PeopleRegistry(often), 1
+    for begins, people in before:
+        batch += begins
+        registry.hand_out([str(each) for each in people], batch)
+    registry.use_up("2")
+    again = PeopleRegistry.of_arrays(often, registry.arrays(), batch)
+    for begins, people in after:
+        batch += begins
+        users = [str(each) for each in people]
+        assert (again.hand_out(users, batch) == registry.hand_out(users, batch)).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("people_key", np.zeros(16, np.uint8)),
+        ("people_hashes", np.zeros((2, 32), np.uint8)),  # one person twice
+        ("people_hashes", np.zeros((1, 32), np.uint8)),
+        ("people_counts", np.array([[3, 1, 1], [1, 1, 1]])),  # more batches than M
+        ("people_counts", np.array([[1, 2, 1], [1, 1, 1]])),  # a batch that is not there
+        ("people_counts", np.array([[1, 1, 3], [1, 1, 1]])),  # more records than k
+        ("people_counts", np.array([[0, 0, 0], [1, 1, 1]])),  # nobody is known without a slot
+        ("people_counts", np.array([[1, 1, 0], [1, 1, 1]])),
+        ("people_counts", np.array([[1.0, 1.0, 1.0]] * 2)),
+    ],
+)
+def test_an_impossible_registry_is_refused(name, value):
+    often = Participation(2, 2)
+    registry = PeopleRegistry(often)
+    registry.hand_out(["anna", "bob"], 1)
+    PeopleRegistry.of_arrays(often, registry.arrays(), 1)
+    with pytest.raises(ValueError, match=r"^$"):
+        PeopleRegistry.of_arrays(often, registry.arrays() | {name: value}, 1)

@@ -1,0 +1,370 @@
+"""A saved learner is a private file that goes on exactly once."""
+
+import json
+import os
+import random
+import subprocess
+import sys
+import zipfile
+
+import numpy as np
+import pytest
+
+import discreet as dc
+from discreet.batches import saved_state
+from store_state import state_of
+from tolerances import HANG
+from wording import refused
+
+RACES = 8
+
+
+def plan(**changes):
+    base = {
+        "n_actions": 2,
+        "features": dc.UnitBall(2),
+        "policy": dc.SquareCB(scale=16),  # a whole number: the digest must survive the file
+        "budget": dc.Budget(1.0, 1e-5),
+        "first_batch": 1,
+        "growth": 2.0,
+    }
+    return dc.Plan(**{**base, **changes})
+
+
+def halfway(**changes):
+    """Two releases made, batch 3 with three of four slots taken and one heard."""
+    learner = dc.Learner(plan(**changes), noise=dc.SecureNoise(fast=True))
+    rng = np.random.default_rng(0)
+    for _ in range(3):
+        decision = learner.decide(rng.normal(size=2))
+        learner.observe(decision.id, 0.5)
+    learner.decide(rng.normal(size=(3, 2)))
+    learner.observe(4, 0.25)
+    return learner
+
+
+def state(learner):
+    return state_of(learner._store)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "learner.state"
+
+
+def test_a_loaded_learner_is_the_saved_one(path):
+    learner = halfway()
+    before = state(learner)
+    learner.save(path)
+    loaded = dc.Learner.load(path, noise=dc.SecureNoise(fast=True))
+    assert state(loaded) == before
+    assert loaded.plan == learner.plan
+    assert loaded.plan.digest == learner.plan.digest
+    assert loaded.ledger == learner.ledger
+
+
+def test_a_loaded_learner_goes_on(path, tmp_path):
+    halfway().save(path)
+    loaded = dc.Learner.load(path, noise=dc.SecureNoise(fast=True))
+    with refused(dc.LossConflict):
+        loaded.observe(4, 0.75)
+    with refused(dc.DecisionClosed):
+        loaded.observe(2, 0.5)
+    loaded.observe([3, 5], [0.0, 1.0])
+    assert loaded.decide(np.zeros(2)).id == 6
+    loaded.observe(6, 1.0)
+    loaded.release()
+    assert [item.number for item in loaded.released.items] == [1, 2, 3]
+    assert loaded.ledger.spent().epsilon <= 1.0
+    loaded.released.save(tmp_path / "released.json")  # the chain goes on: it verifies
+    assert len(dc.Released.load(tmp_path / "released.json").items) == 3
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"oracle": dc.Logistic(ridge=1)},
+        {"policy": dc.LinUCB(width=1)},
+        {"oracle": dc.FiniteClass(np.random.default_rng(0).normal(size=(3, 2, 3)))},
+        {"horizon": 100, "missing_loss": 1},
+        {"budget": dc.Budget.none()},
+    ],
+    ids=lambda changes: next(iter(changes)),
+)
+def test_every_kind_of_plan_goes_on_and_its_chain_verifies(changes, path, tmp_path):
+    halfway(**changes).save(path)
+    loaded = dc.Learner.load(path, noise=dc.SecureNoise(fast=True))
+    loaded.observe([3, 5], [0.0, 1.0])
+    loaded.observe(loaded.decide(np.zeros(2)).id, 0.5)
+    loaded.release()
+    loaded.released.save(tmp_path / "released.json")
+    assert len(dc.Released.load(tmp_path / "released.json").items) == 3
+
+
+@pytest.mark.parametrize("moment", ["new", "sealed", "closed"])
+def test_any_moment_may_be_saved(moment, path):
+    learner = dc.Learner(plan(first_batch=2))
+    if moment != "new":
+        learner.decide(np.zeros((2, 2)))
+    if moment == "closed":
+        learner.close()
+    before = state(learner)
+    learner.save(path)
+    assert state(dc.Learner.load(path)) == before
+
+
+def test_dict_contexts_go_on(path):
+    schema = dc.Schema([dc.Number("age", 0, 100), dc.Category("device", ["phone", "desk"])])
+    learner = dc.Learner(plan(features=schema, first_batch=2))
+    learner.decide({"age": 3, "device": "desk"})
+    learner.save(path)
+    loaded = dc.Learner.load(path)
+    assert loaded.decide({"age": 4, "device": "phone"}).id == 1
+    assert loaded.plan.digest == learner.plan.digest
+
+
+def test_the_file_is_for_its_owner_alone(path):
+    before = os.umask(0)
+    try:
+        halfway().save(path)
+    finally:
+        os.umask(before)
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_saved_learner_stops(path):
+    learner = halfway()
+    learner.save(path)
+    for call in (
+        lambda: learner.decide(np.zeros(2)),
+        lambda: learner.observe(3, 0.5),
+        lambda: learner.observe([3], [0.5]),
+        learner.close,
+        learner.release,
+        lambda: learner.save(path),
+    ):
+        with refused(dc.StateClaimed, "after save()", "Learner.load"):
+            call()
+    assert len(learner.released.items) == 2  # what is public stays readable
+    assert learner.ledger.spent().epsilon <= 1.0
+
+
+def test_a_state_is_loaded_once(path):
+    halfway().save(path)
+    dc.Learner.load(path)
+    with refused(dc.StateClaimed, str(path), "loaded before"):
+        dc.Learner.load(path)
+    assert not list(path.parent.iterdir())
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_a_save_replaces_no_other_file(path, monkeypatch, links):
+    """The file may be the only copy of another learner."""
+    first, second = halfway(), halfway()
+    first.save(path)
+    held = path.read_bytes()
+    with refused(dc.InvalidInput, "path must be a new file", "stays usable"):
+        second.save(path)
+    if not links:  # a file system without links
+
+        def no_links(*_):
+            raise PermissionError("no links here")
+
+        monkeypatch.setattr(os, "link", no_links)
+    # Somebody who writes the file between the look and the name.
+    with monkeypatch.context() as patched:
+        looks = iter([False, True])
+        patched.setattr(os.path, "lexists", lambda _: next(looks))
+        with refused(dc.InvalidInput, "path must be a new file"):
+            second.save(path)
+    assert path.read_bytes() == held
+    assert list(path.parent.iterdir()) == [path]  # and nothing is left beside it
+    second.observe(3, 0.5)  # goes on where it is
+    second.save(path.with_name("other.state"))
+    assert len(dc.Learner.load(path).released.items) == 2
+
+
+def test_a_claimed_state_is_not_replaced_by_another(path):
+    """A process that ended while it loaded leaves the only copy under another name."""
+    halfway().save(path)
+    claimed = path.with_name(f"{path.name}.claimed")
+    path.rename(claimed)
+    held = claimed.read_bytes()
+    halfway().save(path)
+    with refused(dc.StateClaimed, "only one of its name", claimed.name):
+        dc.Learner.load(path)
+    assert claimed.read_bytes() == held
+    assert path.is_file()
+
+
+def test_a_save_that_fails_hands_nothing_over(path, monkeypatch):
+    learner = halfway()
+
+    def full(*_):
+        raise OSError("no space left")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", full)
+        with pytest.raises(OSError, match="no space"):
+            learner.save(path)
+    assert not list(path.parent.iterdir())
+    learner.observe(3, 0.5)  # goes on where it is
+
+
+def test_seeded_noise_cannot_continue_a_private_ledger(path):
+    halfway().save(path)
+    loaded = dc.Learner.load(path, noise=dc.SeededNoise(0))
+    loaded.observe([3, 5], [0.0, 1.0])
+    loaded.observe(loaded.decide(np.zeros(2)).id, 0.5)
+    with refused(dc.BudgetExceeded):
+        loaded.release()
+
+
+class Picky(dc.SecureNoise):
+    """Noise of a caller, with a mistake of the caller."""
+
+    def claim(self, event):  # noqa: ARG002
+        raise self.mistake
+
+
+@pytest.mark.parametrize("kind", [ValueError, KeyError, TypeError, OSError, dc.BudgetExceeded])
+def test_an_error_of_the_caller_is_told_as_it_is_and_the_file_put_back(path, kind, monkeypatch):
+    halfway().save(path)
+    before = path.read_bytes()
+    mistake = kind("a mistake of the caller")
+    monkeypatch.setattr(Picky, "mistake", mistake, raising=False)
+    with pytest.raises(kind) as caught:
+        dc.Learner.load(path, noise=Picky())
+    assert caught.value is mistake
+    assert path.read_bytes() == before
+    assert [each.name for each in path.parent.iterdir()] == [path.name]
+    assert len(dc.Learner.load(path).released.items) == 2
+
+
+def test_an_altered_file_is_refused_and_put_back(path):
+    """200 positions, one seeded byte each: refused and untouched, or the very same state.
+
+    Bytes without meaning exist: dates and attributes in the archive's directory.
+    """
+    halfway().save(path)
+    original = path.read_bytes()
+    good = state(dc.Learner.load(path))
+    choose, caught = random.Random(0), 0
+    for position in choose.sample(range(len(original)), 200):
+        altered = bytearray(original)
+        altered[position] ^= choose.randrange(1, 256)
+        path.write_bytes(altered)
+        try:
+            loaded = dc.Learner.load(path)
+        except dc.CorruptRelease:
+            caught += 1
+            assert path.read_bytes() == altered
+            path.unlink()
+        else:
+            assert state(loaded) == good
+        assert not list(path.parent.iterdir())
+    assert caught > 150
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 0.9, 0.999])
+def test_a_file_cut_short_is_refused_and_put_back(path, share):
+    halfway().save(path)
+    whole = path.read_bytes()
+    cut = whole[: int(share * len(whole))]
+    path.write_bytes(cut)
+    with refused(dc.CorruptRelease, "Learner.save", "not claimed"):
+        dc.Learner.load(path)
+    assert path.read_bytes() == cut
+    path.write_bytes(whole)
+    assert len(dc.Learner.load(path).released.items) == 2
+
+
+def test_another_version_of_the_format_is_refused_and_put_back(path, monkeypatch):
+    with monkeypatch.context() as patched:
+        patched.setattr(saved_state, "FORMAT", "discreet-state/4")
+        halfway().save(path)
+        with monkeypatch.context() as today:
+            today.setattr(saved_state, "FORMAT", "discreet-state/3")
+            with refused(dc.CorruptRelease, "Learner.save"):
+                dc.Learner.load(path)
+        assert len(dc.Learner.load(path).released.items) == 2  # whoever wrote it goes on
+
+
+@pytest.mark.parametrize("part", ["plan", "ledger", "releases", "batches", "format"])
+def test_a_missing_part_is_refused_and_put_back(path, part):
+    halfway().save(path)
+    with np.load(path) as file:
+        rows = {name: file[name] for name in file.files}
+    header = json.loads(rows.pop("header").tobytes())
+    del header[part]
+    text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
+    with open(path, "wb") as file:
+        np.savez(file, header=text, **rows)
+    with refused(dc.CorruptRelease):
+        dc.Learner.load(path)
+    assert path.exists()
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b"PK\x03\x04 nonsense"])
+def test_something_else_is_refused_and_put_back(path, content):
+    path.write_bytes(content)
+    with refused(dc.CorruptRelease):
+        dc.Learner.load(path)
+    assert path.read_bytes() == content
+
+
+def test_a_missing_file_and_a_folder_are_refused(path, tmp_path):
+    with refused(dc.StateClaimed, "the path is wrong"):
+        dc.Learner.load(path)
+    (tmp_path / "folder").mkdir()
+    with refused(dc.CorruptRelease):
+        dc.Learner.load(tmp_path / "folder")
+    assert (tmp_path / "folder").is_dir()
+
+
+def test_no_pickle_is_ever_read(path):
+    """An archive with an object array would run code when read; it is refused unread."""
+    with open(path, "wb") as file:
+        np.savez(file, header=np.array([{"a": 1}], dtype=object))
+    assert zipfile.is_zipfile(path)
+    with refused(dc.CorruptRelease):
+        dc.Learner.load(path)
+
+
+RUNNER = """
+import pathlib, sys, time
+import discreet as dc
+
+folder = pathlib.Path(sys.argv[1])
+print("ready", flush=True)
+for race in range(int(sys.argv[2])):
+    go = folder / f"go {race}"
+    while not go.exists():
+        pass
+    try:
+        dc.Learner.load(folder / f"state {race}")
+        print("won", flush=True)
+    except dc.StateClaimed:
+        print("lost", flush=True)
+"""
+
+
+def test_of_two_processes_exactly_one_goes_on(tmp_path):
+    for race in range(RACES):
+        dc.Learner(plan()).save(tmp_path / f"state {race}")
+    runners = [
+        subprocess.Popen(
+            [sys.executable, "-c", RUNNER, str(tmp_path), str(RACES)],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(2)
+    ]
+    for runner in runners:
+        assert runner.stdout.readline() == "ready\n"
+    results = []
+    for race in range(RACES):
+        (tmp_path / f"go {race}").touch()
+        results.append(sorted(runner.stdout.readline().strip() for runner in runners))
+    assert [runner.wait(timeout=HANG) for runner in runners] == [0, 0]
+    assert results == [["lost", "won"]] * RACES

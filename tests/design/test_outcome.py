@@ -1,0 +1,237 @@
+"""Losses and rewards at the border: mapped once, the right way round, refused or clipped."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import discreet as dc
+from discreet import InvalidInput, Loss, Reward
+from discreet.batches.saved_rows import private_rows
+from discreet.design.outcome import declared
+from discreet.errors import CorruptRelease, LossConflict
+from tolerances import EXACT
+from wording import refused
+
+FINITE = st.floats(-1e6, 1e6)
+KINDS = st.sampled_from([Loss, Reward])
+
+
+@st.composite
+def outcomes(draw, clip=False):
+    low, width = draw(FINITE), draw(st.floats(1e-3, 1e6))
+    return draw(KINDS)(low, low + width, clip)
+
+
+@given(outcomes(), st.floats(0, 1))
+def test_a_value_in_the_range_is_a_loss_and_comes_back(outcome, share):
+    value = min(max(outcome.low + share * (outcome.high - outcome.low), outcome.low), outcome.high)
+    loss = outcome.loss_of(value)
+    assert 0.0 <= loss <= 1.0
+    assert outcome.value_of(loss) == pytest.approx(value, abs=1e-12 * (abs(value) + 1e6))
+    assert outcome.losses_of([value, value], (2,)).tolist() == [loss, loss]
+
+
+@given(outcomes(), st.floats(0, 1), st.floats(0, 1))
+def test_differences_and_errors_have_units_and_differences_a_sign(outcome, one, other):
+    moved = outcome.value_of(one) - outcome.value_of(other)
+    span = outcome.high - outcome.low
+    assert outcome.difference_of(one - other) == pytest.approx(moved, abs=1e-9 * (span + 1e6))
+    assert outcome.error_of(abs(one - other)) == pytest.approx(abs(moved), abs=1e-9 * (span + 1e6))
+
+
+def test_a_high_reward_is_a_low_loss():
+    assert [Reward(0, 50).loss_of(value) for value in (0, 12.5, 50)] == [1.0, 0.75, 0.0]
+    assert [Loss(0, 50).loss_of(value) for value in (0, 12.5, 50)] == [0.0, 0.25, 1.0]
+    assert math.copysign(1.0, Reward(-1, 1).loss_of(1)) == 1.0  # not −0.0: bytes are compared
+    assert Reward(0, 50).difference_of(0.1) == pytest.approx(-5.0, abs=EXACT)
+    assert Reward(0, 50).error_of(0.1) == pytest.approx(5.0, abs=EXACT)
+
+
+@given(st.floats(0, 1))
+def test_the_default_changes_no_bit(value):
+    assert Loss().loss_of(value) == value
+    assert type(Loss().loss_of(value)) is float
+    assert Loss().losses_of([value], (1,))[0] == value
+
+
+BAD = [math.nan, math.inf, -math.inf, "12.5", None, [1.0], 1j, 10**400]
+
+
+@pytest.mark.parametrize("clip", [False, True])
+@pytest.mark.parametrize("value", BAD)
+def test_what_is_no_number_is_refused_even_where_values_are_clipped(value, clip):
+    with refused(InvalidInput, "reward must be a", "number"):
+        Reward(0, 50, clip).loss_of(value)
+
+
+@pytest.mark.parametrize("value", [-0.001, 50.001, 1e9, -3])
+def test_a_value_outside_is_refused_or_clipped_as_declared(value):
+    with refused(InvalidInput, "reward must be a number in [0, 50]", "outside", "public range"):
+        Reward(0, 50).loss_of(value)
+    with refused(InvalidInput, "rewards must be numbers in [0, 50] of shape (2,)"):
+        Reward(0, 50).losses_of([1.0, value], (2,))
+    expected = 1.0 if value < 0 else 0.0
+    assert Reward(0, 50, clip=True).loss_of(value) == expected
+    assert Reward(0, 50, clip=True).losses_of([value, 50], (2,)).tolist() == [expected, 0.0]
+
+
+@pytest.mark.parametrize(
+    "values", [[0.5, math.nan], [0.5], [[0.5, 0.5]], ["a", "b"], None, [0.5, None]]
+)
+@pytest.mark.parametrize("clip", [False, True])
+def test_arrays_are_taken_whole_or_not_at_all(values, clip):
+    with refused(InvalidInput, "losses must be", "of shape (2,)"):
+        Loss(0, 1, clip).losses_of(values, (2,))
+
+
+def test_flags_and_numpy_numbers_are_numbers():
+    for value in (True, np.True_, 1, np.int8(1), np.float32(1)):
+        assert Reward(0, 2).loss_of(value) == 0.5
+    assert Reward(0, 2).losses_of(np.array([True, False]), (2,)).tolist() == [0.5, 1.0]
+
+
+@pytest.mark.parametrize(
+    "bounds", [(1, 1), (2, 1), (math.nan, 1), (0, math.inf), (-1e308, 1e308), ("0", 1), (None, 1)]
+)
+def test_a_range_is_two_finite_numbers(bounds):
+    with refused(InvalidInput, "range of the reward must be two finite numbers low < high"):
+        Reward(*bounds)
+
+
+def test_clip_is_true_or_false():
+    with refused(InvalidInput, "clip must be True or False", "'yes'"):
+        Reward(0, 1, "yes")
+
+
+def plan(**changes):
+    parts = {"features": dc.UnitBall(2), "budget": dc.Budget.none(), "first_batch": 2}
+    return dc.Plan(
+        **{"actions": ["none", "mail", "call"], "outcome": Reward(0, 50)} | parts | changes
+    )
+
+
+@pytest.mark.parametrize("outcome", [Loss(), Loss(0, 60), Reward(-1, 50, clip=True)])
+def test_a_plan_says_its_outcome_and_comes_back(outcome):
+    planned = plan(outcome=outcome)
+    assert dc.Plan.from_config(planned.to_config()) == planned
+    assert declared(planned.to_config()) == outcome
+    assert eval(repr(outcome), {"Loss": Loss, "Reward": Reward}) == outcome
+
+
+def test_a_document_without_an_outcome_has_losses():
+    assert declared(None) == declared({}) == Loss()
+    for broken in ({"kind": "Gain"}, {"kind": "Reward", "low": "1", "high": "0", "clip": False}, 3):
+        with refused(CorruptRelease, "outcome of a plan"):
+            declared({"outcome": broken})
+
+
+def test_explained_in_the_words_of_the_plan():
+    words = " ".join(plan(missing_loss=0.8).explain().split())
+    assert "3 actions (none, mail, call)" in words
+    assert "the reward of the chosen action in [0, 50]; what lies outside is refused." in words
+    assert "An answer that never comes counts as a reward of 10." in words
+    assert "is clipped" in " ".join(plan(outcome=Reward(0, 50, clip=True)).explain().split())
+
+
+def rows(learner):
+    return private_rows(learner._store)
+
+
+def test_a_learner_hears_rewards_as_losses():
+    learner, twin = dc.Learner(plan()), dc.Learner(plan())
+    one = learner.decide(np.zeros(2))
+    learner.observe(one.id, reward=12.5)
+    losses = rows(learner)["losses"]
+    assert losses[0, one.action_index] == 0.75
+    learner.observe(one.id, reward=12.5)  # the same again
+    with refused(LossConflict):
+        learner.observe(one.id, reward=12.25)
+    assert rows(learner)["losses"][0, one.action_index] == 0.75
+    many = twin.decide(np.zeros((2, 2)))
+    twin.observe(many.id, reward=[0, 50])
+    assert rows(twin)["losses"][[0, 1], many.action_index].tolist() == [1.0, 0.0]
+
+
+@pytest.mark.parametrize("wrong", [{"loss": 0.5}, {}, {"loss": 0.5, "reward": 1.0}])
+def test_the_other_word_is_refused_and_nothing_is_stored(wrong):
+    learner = dc.Learner(plan())
+    made = learner.decide(np.zeros(2))
+    with refused(InvalidInput, "observe must be told a reward", "[0, 50]", "reward=…"):
+        learner.observe(made.id, **wrong)
+    with refused(InvalidInput, "got a loss"):
+        learner.observe(made.id, 0.5)
+    assert np.isnan(rows(learner)["losses"]).all()
+
+
+def test_a_plan_with_losses_refuses_rewards():
+    learner = dc.Learner(plan(outcome=Loss()))
+    made = learner.decide(np.zeros(2))
+    with refused(InvalidInput, "observe must be told a loss", "got a reward"):
+        learner.observe(made.id, reward=0.5)
+    learner.observe(made.id, 0.5)
+    assert rows(learner)["losses"][0, made.action_index] == 0.5
+
+
+def test_a_reward_outside_leaves_the_learner_as_it_was():
+    learner = dc.Learner(plan())
+    many = learner.decide(np.zeros((2, 2)))
+    with refused(InvalidInput, "reward must be a number in [0, 50]", "got a number outside"):
+        learner.observe(int(many.id[0]), reward=51)
+    with refused(InvalidInput, "rewards must be"):
+        learner.observe(many.id, reward=[3, 51])
+    assert np.isnan(rows(learner)["losses"]).all()
+    assert not learner.ledger.entries
+
+
+def test_rows_of_rewards_with_full_feedback():
+    learner = dc.Learner(plan(feedback="full"))
+    made = learner.decide(np.zeros(2))
+    learner.observe(made.id, reward=[0, 25, 50])
+    assert rows(learner)["losses"][0].tolist() == [1.0, 0.5, 0.0]
+
+
+def test_rewards_teach_what_losses_teach():
+    """Inside, losses stay losses: the same people give the same releases, to the last bit."""
+    heard = {}
+    for outcome in (Loss(), Reward(0, 64)):
+        learner = dc.Learner(
+            plan(outcome=outcome, first_batch=64),
+            noise=dc.SeededNoise(1),
+            draws=np.random.default_rng(2),
+        )
+        x = np.random.default_rng(3).normal(size=(64, 2))
+        made = learner.decide(x)
+        losses = (made.action_index != (x[:, 0] > 0)) * 0.75
+        learner.observe(made.id, **{outcome.word: outcome.value_of(losses)})
+        heard[outcome.word] = learner.release().predictor.weights
+    np.testing.assert_array_equal(heard["loss"], heard["reward"])
+
+
+def test_decisions_bear_names():
+    learner = dc.Learner(plan())
+    one, many = learner.decide(np.zeros(2)), learner.decide(np.zeros((5, 2)))
+    names = learner.plan.actions
+    assert (type(one.action), names[one.action_index]) == (str, one.action)
+    assert many.action.tolist() == [names[index] for index in many.action_index]
+    assert one.propensity == pytest.approx(1 / 3, abs=EXACT)
+    np.testing.assert_allclose(many.propensity, 1 / 3, rtol=0, atol=EXACT)
+    unnamed = dc.Learner(plan(actions=None, n_actions=3)).decide(np.zeros(2))
+    assert type(unnamed.action) is int
+    assert unnamed.action == unnamed.action_index
+
+
+def test_names_and_outcome_travel_with_what_was_released(tmp_path):
+    learner = dc.Learner(plan())
+    made = learner.decide(np.zeros((2, 2)))
+    learner.observe(made.id, reward=[50, 25])
+    learner.release()
+    learner.released.save(tmp_path / "released.json")
+    read = dc.Released.load(tmp_path / "released.json")
+    assert (read.actions, read.outcome) == (("none", "mail", "call"), Reward(0, 50))
+    learner.save(tmp_path / "state")
+    again = dc.Learner.load(tmp_path / "state")
+    assert again.plan.digest == read.items[0].plan_digest
+    assert again.decide(np.zeros(2)).action in again.plan.actions

@@ -1,0 +1,213 @@
+"""Dataclass ↔ mapping: round trips, decimals as text, unknown keys named at every level."""
+
+import json
+import tomllib
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from discreet import (
+    Budget,
+    Category,
+    FiniteClass,
+    InvalidInput,
+    Number,
+    Plan,
+    Ridge,
+    Schema,
+    SquareCB,
+    UnitBall,
+    VanillaPO,
+)
+from discreet.plan.config import build, from_config, to_config
+from discreet.plan.plan import FEATURES, ORACLES, POLICIES
+from wording import refused
+
+TOML = """
+n_actions = 3
+horizon = 1000
+first_batch = 4
+missing_loss = 1
+
+[features]
+kind = "Schema"
+
+[[features.fields]]
+kind = "Number"
+name = "age"
+low = 0
+high = 100
+clip = true
+
+[[features.fields]]
+kind = "Category"
+name = "device"
+values = ["phone", "desk"]
+
+[policy]
+kind = "SquareCB"
+scale = 16
+exponent = 0.5
+
+[oracle]
+kind = "Ridge"
+ridge = 0.01
+mechanism = "paper"
+
+[budget]
+epsilon = 1
+delta = 1e-5
+"""
+
+
+def document(**changes):
+    """A small plan as TOML gives it, with parts replaced (None removes one)."""
+    parts = {
+        "n_actions": 2,
+        "features": {"kind": "UnitBall", "dimension": 3},
+        "policy": {"kind": "SquareCB", "scale": 4.0},
+        "oracle": {"kind": "Ridge", "ridge": 0.01},
+        "budget": {"epsilon": 1.0, "delta": 1e-5},
+        **changes,
+    }
+    return {name: value for name, value in parts.items() if value is not None}
+
+
+def test_a_plan_in_toml_is_the_plan_in_python():
+    written = Plan(
+        n_actions=3,
+        features=Schema([Number("age", 0, 100, clip=True), Category("device", ["phone", "desk"])]),
+        policy=SquareCB(scale=16, exponent=0.5),
+        oracle=Ridge(ridge=0.01, mechanism="paper"),
+        budget=Budget(1.0, 1e-5),
+        horizon=1000,
+        first_batch=4,
+        missing_loss=1,
+    )
+    read = Plan.from_config(tomllib.loads(TOML))
+    assert read == written
+    assert read.digest == written.digest
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"n_action": 2}, ["plan must", "'n_action'", "Did you mean 'n_actions'?"]),
+        (
+            {"features": {"kind": "UnitBall", "dimensions": 3}},
+            ["plan.features", "'dimensions'", "Did you mean 'dimension'?"],
+        ),
+        (
+            {"features": {"kind": "Unitball", "dimension": 3}},
+            ["plan.features.kind", "'Unitball'", "Did you mean 'UnitBall'?"],
+        ),
+        (
+            {"policy": {"kind": "SquareCB", "exponentt": 0.5}},
+            ["plan.policy", "'exponentt'", "Did you mean 'exponent'?"],
+        ),
+        ({"policy": {"kind": "SquareCb"}}, ["plan.policy.kind", "Did you mean 'SquareCB'?"]),
+        ({"oracle": {"kind": "Ridge", "rigde": 1}}, ["plan.oracle", "Did you mean 'ridge'?"]),
+        ({"oracle": {"kind": "Rigde"}}, ["plan.oracle.kind", "Did you mean 'Ridge'?"]),
+        ({"oracle": {"kind": "Ridge", "scales": 1}}, ["plan.oracle", "'scales'"]),
+        ({"budget": {"epsilom": 1.0}}, ["plan.budget", "Did you mean 'epsilon'?"]),
+        (
+            {
+                "features": {
+                    "kind": "Schema",
+                    "fields": [
+                        {"kind": "Number", "name": "a", "low": 0, "high": 1},
+                        {"kind": "Number", "name": "b", "low": 0, "hihg": 1},
+                    ],
+                }
+            },
+            ["plan.features.fields[1]", "'hihg'", "Did you mean 'high'?"],
+        ),
+        (
+            {"features": {"kind": "Schema", "fields": [{"kind": "Nmber", "name": "a"}]}},
+            ["plan.features.fields[0].kind", "Did you mean 'Number'?"],
+        ),
+    ],
+)
+def test_an_unknown_key_names_the_nearest_at_its_level(changes, words):
+    with refused(InvalidInput, *words):
+        Plan.from_config(document(**changes))
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"n_actions": None}, ["n_actions must be given, or actions"]),
+        ({"features": None}, ["plan.features must be given"]),
+        ({"budget": None}, ["plan.budget must be given"]),
+        ({"budget": {"delta": 1e-5}}, ["plan.budget.epsilon must be given"]),
+        ({"features": {"kind": "UnitBall"}}, ["plan.features.dimension must be given"]),
+        ({"policy": "SquareCB"}, ["plan.policy", "a table with a kind", "'SquareCB'"]),
+        ({"policy": {"scale": 4.0}}, ["plan.policy", "a table with a kind"]),
+        ({"budget": 1.0}, ["plan.budget", "a table"]),
+        ({"policy": {"kind": "SquareCB", "scale": "much"}}, ["plan.policy.scale", "'much'"]),
+        ({"n_actions": "3"}, ["n_actions", "'3'"]),
+        ({"n_actions": 3.0}, ["n_actions", "3.0"]),
+        ({"horizon": 10.5}, ["horizon", "10.5"]),
+        ({"features": {"kind": "Number", "name": "a", "low": 0, "high": 1}}, ["features must be"]),
+        ({"format": "discreet-plan/9"}, ["plan.format", "'discreet-plan/9'"]),
+    ],
+)
+def test_a_missing_or_wrong_value_says_where(changes, words):
+    with refused(InvalidInput, *words):
+        Plan.from_config(document(**changes))
+
+
+@pytest.mark.parametrize("item", [SquareCB(), VanillaPO(scale=8), Ridge(ridge=1), UnitBall(3)])
+def test_parts_survive_json(item):
+    registry = {**POLICIES, **ORACLES, **FEATURES}
+    text = json.dumps(to_config(item))
+    read = from_config(registry, json.loads(text), "part")
+    assert read == item
+    assert json.dumps(to_config(read)) == text
+
+
+def test_a_finite_class_keeps_its_bits():
+    weights = np.random.default_rng(0).normal(size=(3, 2, 4))
+    read = from_config(ORACLES, to_config(FiniteClass(weights)), "oracle")
+    twice = from_config(ORACLES, to_config(read), "oracle")
+    np.testing.assert_array_equal(read.weights, twice.weights)
+    np.testing.assert_allclose(read.weights, weights, atol=2.0**-52 * np.abs(weights).max())
+
+
+def test_decimals_are_text_and_whole_numbers_are_numbers():
+    assert to_config(SquareCB(scale=16, exponent=0.5)) == {
+        "kind": "SquareCB",
+        "scale": "16.0",
+        "exponent": "0.5",
+    }
+    assert to_config(UnitBall(np.int64(3))) == {"kind": "UnitBall", "dimension": 3}
+    assert type(to_config(UnitBall(np.int64(3)))["dimension"]) is int
+
+
+def test_every_registered_name_is_its_class():
+    for registry in (POLICIES, ORACLES, FEATURES):
+        assert all(name == cls.__name__ for name, cls in registry.items())
+
+
+def test_what_was_added_later_is_written_only_where_it_says_something():
+    """Documents of before keep their bytes, and so their digests."""
+    plain = {"kind": "Number", "name": "a", "low": "0.0", "high": "1.0", "clip": False}
+    assert to_config(Number("a", 0, 1)) == plain
+    assert to_config(Number("a", 0, 1, stand_in=0)) == {**plain, "stand_in": "0.0"}
+    pair = [Number("a", 0, 1, indicator=True), Number("b", 0, 1)]
+    assert to_config(pair[0]) == {**plain, "indicator": True}
+    assert "products" not in to_config(Schema(pair))
+    assert to_config(Schema(pair, products=[("a", "b")]))["products"] == [["a", "b"]]
+
+
+def test_optional_numbers_may_be_absent():
+    @dataclass(frozen=True)
+    class Part:
+        least: float | None = None
+        count: int | None = None
+
+    assert build(Part, {"least": None, "count": None}, "part", {}) == Part()
+    assert build(Part, {"least": "1e-05", "count": 2}, "part", {}) == Part(1e-5, 2)
+    with refused(InvalidInput, "part.least", "'little'"):
+        build(Part, {"least": "little"}, "part", {})

@@ -1,0 +1,269 @@
+"""What a plan says of its noise, against noise that was drawn."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import discreet as dc
+from discreet.plan.noise_forecast import (
+    HOPELESS,
+    LARGEST_SPREAD,
+    STANDARD_ERRORS,
+    prediction_noise,
+    sample_sizes,
+    too_few,
+    too_noisy,
+    warn_if_too_noisy,
+)
+from discreet.privacy.noise import SeededNoise
+from discreet.releases.released import Released
+from discreet.simulate.played_batches import play
+from tolerances import EXACT
+from wording import refused
+
+ROWS, COLUMNS, SEEDS = 3000, 4, 24
+
+
+def plan(epsilon=1.0, horizon=ROWS, **rest):
+    features = dc.UnitBall(COLUMNS)
+    return dc.Plan(
+        n_actions=2, features=features, budget=dc.Budget(epsilon, 1e-5), horizon=horizon, **rest
+    )
+
+
+def drawn_noise(made, clicks=None, of_means=False):
+    """Standard deviation over seeds of the last predictor's losses, for rows that never differ.
+
+    Losses are those of random labels, or 1 but for a share of ``clicks``. With ``of_means`` it is
+    that of the mean over all rows: the mean of an action.
+    """
+    rng = np.random.default_rng(0)
+    rows = made.features.map(rng.normal(size=(ROWS, COLUMNS)) / 2)
+    truth, u = rng.integers(2, size=ROWS), rng.random((ROWS, 2))
+    if clicks is not None:
+        truth = 1.0 - (rng.random((ROWS, 2)) < clicks)
+    scores = []
+    for seed in range(SEEDS):
+        released = Released(2, made.schedule)
+        noise = SeededNoise(seed)
+        *_, last, _ = play(made, released, rows, truth, u, noise)
+        scores.append(last.release.predictor.scores(rows if of_means else rows[:500]))
+    scores = np.mean(scores, axis=1, keepdims=True) if of_means else scores
+    return float(np.sqrt(np.var(scores, axis=0).mean()))
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 4.0])
+def test_the_noise_of_a_prediction_is_what_seeds_show(epsilon):
+    """Within a third: actions draw on noise too, and the geometry is learned from noisy numbers."""
+    made = plan(epsilon, policy=dc.Uniform())
+    said = prediction_noise(made, len(made.schedule.lengths()))[-1]
+    assert 0.75 * said < drawn_noise(made) < 1.33 * said
+
+
+def factors(offset, p, share=None):
+    """Literal factors of the noise of a prediction and of a mean, with twice the noise on Grams."""
+    k = max(1 / p, 2 * (math.sqrt(offset**4 + offset**2 / 2) - offset**2))
+    k = k if share is None else share
+    of_responses = (1 / k + (p - 1) ** 2 / (1 - k)) / p**2
+    personal = math.sqrt(4 * (0.25 + offset**2 / (2 * k)) * of_responses)
+    return personal, math.sqrt(1 + 4 * offset**2 / k) / (p * math.sqrt(k))
+
+
+@pytest.mark.parametrize("clicks", [0.02, 0.3])
+def test_rare_clicks_have_more_noise_by_the_factors_of_sample_sizes(clicks):
+    """The Gram's noise meets weights that predict a mean loss of 0.98, far from the centre."""
+    made = plan(4.0, policy=dc.Uniform(), outcome=dc.Reward(0, 1))
+    said = prediction_noise(made, len(made.schedule.lengths()))[-1]
+    personal, mean = factors(0.5 - clicks, COLUMNS + 1)
+    assert 0.75 * said * personal < drawn_noise(made, clicks) < 1.33 * said * personal
+    assert 0.75 * said * mean < drawn_noise(made, clicks, of_means=True) < 1.33 * said * mean
+
+
+def test_a_larger_share_of_the_constant_has_less_noise_where_clicks_are_rare():
+    even, longer = factors(0.48, 11, 1 / 11), factors(0.48, 11)
+    assert 1.2 * longer[0] < even[0]
+    assert 2.0 * longer[1] < even[1]
+    assert factors(0.0, 11)[0] == pytest.approx(1.0)
+
+
+def test_full_feedback_hears_every_action():
+    lengths = [100, 200]
+    one = plan(horizon=None).mechanism.prediction_noise(lengths)
+    full = plan(horizon=None, feedback="full", losses="general").mechanism
+    assert full.prediction_noise(lengths)[-1] < one[-1]
+
+
+def test_a_hopeless_plan_is_told_so_and_can_be_silenced():
+    assert too_noisy(plan(8.0)) is None
+    assert "unlikely to beat the best fixed action within 200 rounds" in too_noisy(plan(0.5, 200))
+    assert "nothing is released" in too_noisy(plan(1.0, 10))
+    with pytest.warns(dc.Advice, match=r"docs/warnings.md#too-much-noise"):
+        warn_if_too_noisy(plan(0.5, 200))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.simplefilter("ignore", dc.Advice)
+        warn_if_too_noisy(plan(0.5, 200))
+
+
+def test_where_nothing_can_be_said():
+    assert prediction_noise(plan(oracle=dc.Logistic()), 3) is None
+    assert too_noisy(plan(float("inf"), 100)) is None
+    assert too_noisy(plan(0.5, None)) is None
+    assert prediction_noise(plan(0.5, 200), 7)[-1] > HOPELESS * LARGEST_SPREAD
+
+
+def test_noise_is_compared_with_the_spread_where_one_is_known():
+    made = plan(1.0, 1_000)
+    noise = prediction_noise(made, len(made.schedule.lengths()))[-1]
+    assert too_noisy(made) is None
+    assert too_noisy(made, 1.01 * noise / HOPELESS) is None
+    words = too_noisy(made, 0.99 * noise / HOPELESS)
+    assert f"noise of ±{noise:.2g}" in words
+    assert f"losses a spread of {0.99 * noise / HOPELESS:.2g}" in words
+    money = replace(made, outcome=dc.Reward(0, 200))
+    assert f"a predicted reward has noise of ±{200 * noise:.2g}" in too_noisy(money, noise / 2)
+
+
+def test_an_evaluation_knows_the_spread_of_its_losses():
+    """A loss of 0.01 in one of ten rounds has a spread of 0.003, far below the noise."""
+    rng = np.random.default_rng(1)
+    contexts, rare = rng.uniform(-0.5, 0.5, size=(1_000, COLUMNS)), rng.random((1_000, 2)) < 0.1
+    made = plan(1.0, 1_000)
+    with pytest.warns(dc.Advice, match=r"losses a spread of 0\.003"):
+        dc.evaluate(made, contexts, losses=0.01 * rare)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", dc.Advice)
+        dc.evaluate(made, contexts, losses=1.0 * (rng.random((1_000, 2)) < 0.5))
+
+
+def clicks(high=1.0, **rest):
+    return plan(1.0, None, outcome=dc.Reward(0, high), **rest)
+
+
+def columns(found):
+    return [list(column) for column in zip(*found.table, strict=True)]
+
+
+def test_without_noise_the_sample_size_is_that_of_an_ab_test():
+    """Two arms of n/2: n = 4·s²·(1.96 + 0.84)²/D², and p times that for personal predictions."""
+    found = sample_sizes(clicks(), 0.01, epsilons=[math.inf])
+    assert found.spread == pytest.approx(math.sqrt(0.01 * 0.99), rel=EXACT)
+    assert found.difference == pytest.approx(0.001, rel=EXACT)
+    expected = 4 * 0.0099 * (1.959964 + 0.841621) ** 2 / 0.001**2
+    (size,) = found.table
+    assert size.means == pytest.approx(expected, rel=1e-5)
+    assert size.personal == pytest.approx(expected * (COLUMNS + 1), rel=1e-5)
+
+
+def test_a_sample_size_counts_chance_and_noise():
+    """With batches of one length the error at the end of batch k is known: the size lies there."""
+    made = clicks(first_batch=5_000, longest_batch=5_000)
+    batches, spread = 40, 0.2
+    noise, p, offset = prediction_noise(made, batches)[-1], COLUMNS + 1, 0.7 - 0.5
+    personal, mean = factors(offset, p)
+    error = 2 * (spread**2 * 2 * p / (batches * 5_000) + (noise * personal) ** 2)
+    found = sample_sizes(made, 0.3, spread, STANDARD_ERRORS * math.sqrt(error), epsilons=[1.0])
+    assert found.table[0].personal == pytest.approx(batches * 5_000, abs=1)
+    error = 2 * (spread**2 * 2 / (batches * 5_000) + (noise * mean) ** 2)
+    found = sample_sizes(made, 0.3, spread, STANDARD_ERRORS * math.sqrt(error), epsilons=[1.0])
+    assert found.table[0].means == pytest.approx(batches * 5_000, abs=1)
+
+
+@pytest.mark.parametrize("factor", [0.01, 50.0])
+def test_a_common_scale_of_range_and_rewards_changes_no_sample_size(factor):
+    one = sample_sizes(clicks(), 0.03, 0.1, 0.004)
+    other = sample_sizes(clicks(factor), 0.03 * factor, 0.1 * factor, 0.004 * factor)
+    for ours, theirs in zip(columns(one), columns(other), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-6)
+    np.testing.assert_allclose(
+        columns(sample_sizes(clicks(), 0.03)),
+        columns(sample_sizes(clicks(factor), 0.03 * factor)),
+        rtol=1e-6,
+    )
+
+
+def test_a_wider_range_costs_noise_and_no_chance():
+    """The declared range enters by the noise alone."""
+    narrow, wide = (sample_sizes(clicks(high), 0.3, 0.2, 0.05) for high in (1.0, 20.0))
+    assert wide.at(math.inf) == narrow.at(math.inf)
+    assert wide.at(1.0).means > 2 * narrow.at(1.0).means
+
+
+def test_sample_sizes_fall_with_epsilon_and_with_the_difference():
+    found = sample_sizes(clicks(), 0.02)
+    _, means, personal = columns(found)
+    assert means == sorted(means, reverse=True)
+    assert personal == sorted(personal, reverse=True)
+    assert len(set(means)) == len(means) == 5
+    assert all(m < p for m, p in zip(means, personal, strict=True))
+    easier = columns(sample_sizes(clicks(), 0.02, difference=0.004))[1]
+    assert all(new < old / 2 for new, old in zip(easier, means, strict=True))
+    rarer = columns(sample_sizes(clicks(), 0.01))[1]
+    assert all(new > 1.5 * old for new, old in zip(rarer, means, strict=True))
+
+
+@pytest.mark.parametrize(("records", "told"), [(0.99, True), (1.01, False)])
+def test_a_plan_that_forgets_counts_what_it_remembers(records, told):
+    """Batches of n with weights 1, k, k², … are worth n·(1 + k)/(1 − k) records in the end."""
+    made = clicks(half_life=2, first_batch=1_000, longest_batch=1_000)
+    kept = math.sqrt(0.5)
+    error = 2 * 0.2**2 * 2 / (records * 1_000 * (1 + kept) / (1 - kept))
+    difference = STANDARD_ERRORS * math.sqrt(error)
+    (size,) = sample_sizes(made, 0.3, 0.2, difference, epsilons=[math.inf]).table
+    assert (size.means is not None) == told
+
+
+def test_a_plan_that_forgets_may_never_tell():
+    found = sample_sizes(clicks(half_life=2, longest_batch=1_000), 0.01)
+    assert {size.means for size in found.table} == {None}
+    told = sample_sizes(clicks(half_life=2, longest_batch=1_000), 0.5, difference=0.4)
+    assert told.at(8.0).means < 1_000
+
+
+def test_a_catalogue_has_no_means_of_actions():
+    items = {f"i{number}": [0.1 * number] for number in range(4)}
+    made = dc.Plan(
+        actions=dc.Catalogue(dc.UnitBall(1), items),
+        features=dc.UnitBall(2),
+        budget=dc.Budget(1.0, 1e-5),
+        outcome=dc.Reward(0, 1),
+    )
+    size = sample_sizes(made, 0.1).at(1.0)
+    assert size.means is None
+    assert size.personal > 0
+
+
+def test_a_horizon_that_ends_too_early_is_told_so():
+    found = sample_sizes(clicks(), 0.1)
+    needed = found.at(1.0).means
+    assert too_few(replace(clicks(), horizon=needed), found) is None
+    assert too_few(clicks(), found) is None
+    words = too_few(replace(clicks(), horizon=needed - 1), found)
+    assert "too few to tell a difference of 0.01 between two actions" in words
+
+
+@pytest.mark.parametrize(
+    ("numbers", "said"),
+    [
+        ((1.5,), ("mean reward must be inside the declared range [0, 1]", "got 1.5")),
+        ((0.0, None, 0.1), ("mean reward must be inside", "got 0")),
+        ((-0.1,), ("mean reward must be a positive",)),
+        ((0.01, 0.5), ("spread must be at most 0.0995", "got 0.5")),
+        ((0.01, -1.0), ("spread must be a positive",)),
+        ((0.01, 0.05, 2.0), ("difference must fit into the declared range [0, 1]", "got 2")),
+        ((0.01, 0.05, 0.0), ("difference must be a positive",)),
+    ],
+)
+def test_numbers_that_the_range_does_not_allow_are_refused(numbers, said):
+    with refused(dc.InvalidInput, *said):
+        sample_sizes(clicks(), *numbers)
+
+
+def test_an_oracle_that_does_not_pool_has_no_sample_size():
+    with refused(dc.InvalidInput, "oracle must pool statistics", "got Logistic"):
+        sample_sizes(clicks(oracle=dc.Logistic()), 0.01)

@@ -1,0 +1,350 @@
+"""Classes of users: known by name, in every place where the built-in ones are."""
+
+import importlib
+import importlib.metadata
+import json
+import math
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import discreet as dc
+from discreet.client.documents import EVALUATED, genesis
+from discreet.plan import registry
+from program import PROGRAM
+from tolerances import HANG
+from wording import refused
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "extending.md"
+FILES = re.findall(r"```python\n(# my_\w+\.py\n.*?)```", PAGE.read_text(), re.DOTALL)
+FILE = "\n".join(FILES)  # a policy and an oracle, in one module here
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder with what docs/extending.md writes, as one module; nothing has imported it."""
+    (tmp_path / "my_bandits.py").write_text(FILE)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "my_bandits", raising=False)
+    yield tmp_path
+    sys.modules.pop("my_bandits", None)
+
+
+@pytest.fixture
+def own(folder):  # noqa: ARG001
+    return importlib.import_module("my_bandits")
+
+
+def plan_of(own, **changes):
+    given = {
+        "n_actions": 3,
+        "features": dc.UnitBall(2),
+        "budget": dc.Budget(1.0, 1e-5),
+        "policy": own.EpsilonGreedy(0.3),
+        "oracle": own.NoisyMeans(5.0),
+        "first_batch": 1,
+        "growth": 2.0,
+    }
+    return dc.Plan(**{**given, **changes})
+
+
+def played(learner, rounds=3):
+    for _ in range(rounds):
+        learner.observe(learner.decide(np.zeros(2)).id, 0.5)
+    return learner
+
+
+def forget():
+    for each in (registry.POLICIES, registry.ORACLES):
+        each.own.clear()
+
+
+def command(folder, *words):
+    done = subprocess.run(
+        [*PROGRAM, *words], cwd=folder, capture_output=True, text=True, timeout=HANG
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_the_built_in_names_are_those_that_the_packages_export():
+    assert set(registry.POLICIES) <= set(dc.__all__)
+    assert set(registry.ORACLES) <= set(dc.__all__)
+    assert {"SquareCB", "VanillaPO"} < set(registry.POLICIES)
+    assert set(registry.ORACLES) == {"FiniteClass", "Logistic", "PooledRidge", "Ridge"}
+
+
+def test_own_classes_evaluate_save_and_load(own, folder):
+    plan = plan_of(own)
+    x, y = np.random.default_rng(0).normal(size=(50, 2)), np.arange(50) % 3
+    assert 0.0 < dc.evaluate(plan, x, y).loss < 1.0
+    played(dc.Learner(plan)).save(folder / "state")
+    loaded = dc.Learner.load(folder / "state")
+    assert loaded.plan == plan
+    played(loaded)
+    assert len(loaded.released.items) == 2
+    assert "NoisyMeans is not audited by discreet" in loaded.ledger.spent().assumptions
+
+
+def test_built_in_oracles_carry_no_such_remark(own):
+    plan = plan_of(own, oracle=dc.Ridge())
+    assert plan.event == plan.mechanism.event
+    learner = played(dc.Learner(plan))
+    assert not any("audited" in each for each in learner.ledger.spent().assumptions)
+
+
+def test_events_of_events_are_marked_and_no_guarantee_stays_none():
+    from discreet.privacy import events
+
+    parts = events.Composed((events.Gaussian(1.0, 1.0), events.NonPrivate("a test")))
+    marked = events.not_audited(parts, "Mine")
+    assert events.assumptions(marked) == ("Mine is not audited by discreet",)
+    assert marked.events[1] == parts.events[1]
+
+
+def test_what_is_not_registered_is_refused_by_the_plan(own):
+    forget()
+    with refused(dc.InvalidInput, "policy", "discreet.register"):
+        plan_of(own)
+    dc.register(own.EpsilonGreedy)
+    with refused(dc.InvalidInput, "oracle", "discreet.register"):
+        plan_of(own)
+
+
+def test_a_subclass_of_a_built_in_class_is_not_that_class():
+    @dataclass(frozen=True)
+    class Mine(dc.SquareCB):
+        pass
+
+    with refused(dc.InvalidInput, "policy", "discreet.register"):
+        dc.Plan(n_actions=2, features=dc.UnitBall(1), budget=dc.Budget.none(), policy=Mine())
+
+
+def test_save_refuses_before_the_learner_stops(own, folder):
+    learner = played(dc.Learner(plan_of(own)))
+    forget()
+    with refused(dc.InvalidInput, "policy", "discreet.register"):
+        learner.save(folder / "state")
+    assert not (folder / "state").exists()
+    played(learner)  # goes on where it is
+
+
+def test_save_refuses_what_would_come_back_as_something_else(folder):
+    @dc.register
+    @dataclass(frozen=True)
+    class Stateful(dc.Policy):
+        scale: float = 1.0
+
+        def __post_init__(self):
+            object.__setattr__(self, "scale", self.scale + 1.0)
+
+        def probabilities(self, released, features):
+            return np.full((len(features), released.n_actions), 1.0 / released.n_actions)
+
+    plan = dc.Plan(n_actions=2, features=dc.UnitBall(2), budget=dc.Budget.none(), policy=Stateful())
+    learner = played(dc.Learner(plan))
+    with refused(dc.InvalidInput, "same after saving and loading", "stays usable"):
+        learner.save(folder / "state")
+    assert not (folder / "state").exists()
+    played(learner)
+
+
+def test_a_state_of_an_unknown_class_is_put_back_and_says_which(own, folder):
+    played(dc.Learner(plan_of(own))).save(folder / "state")
+    before = (folder / "state").read_bytes()
+    forget()
+    with refused(dc.InvalidInput, "plan.policy.kind", "EpsilonGreedy"):
+        dc.Learner.load(folder / "state")
+    assert (folder / "state").read_bytes() == before
+    dc.register(own.EpsilonGreedy)
+    dc.register(own.NoisyMeans)
+    played(dc.Learner.load(folder / "state"))
+
+
+def test_names_cannot_be_taken_over(own):
+    taken = {"SquareCB": "built in", "Ridge": "built in", "Default": "built in"}
+    for name, why in taken.items():
+        kind = dataclass(frozen=True)(type(name, (own.EpsilonGreedy,), {}))
+        with refused(dc.InvalidInput, name, why):
+            dc.register(kind)
+    other = dataclass(frozen=True)(type("EpsilonGreedy", (own.EpsilonGreedy,), {}))
+    with refused(dc.InvalidInput, "EpsilonGreedy", "my_bandits"):
+        dc.register(other)
+    assert registry.POLICIES["SquareCB"] is dc.SquareCB
+    assert registry.POLICIES["EpsilonGreedy"] is own.EpsilonGreedy
+
+
+def test_a_class_that_is_defined_again_takes_the_place_of_the_one_before(own):
+    before = own.EpsilonGreedy
+    again = importlib.reload(own)
+    assert again.EpsilonGreedy is not before
+    assert registry.POLICIES["EpsilonGreedy"] is again.EpsilonGreedy
+    with refused(dc.InvalidInput, "policy"):
+        plan_of(again, policy=before())
+
+
+@pytest.mark.parametrize("wrong", [3, "SquareCB", dict, dc.Budget, dc.Policy])
+def test_only_policies_and_oracles_are_registered(wrong):
+    with refused(dc.InvalidInput, "class must be"):
+        dc.register(wrong)
+
+
+def test_a_class_that_is_not_frozen_is_refused(own):
+    with refused(dc.InvalidInput, "frozen"):
+        dc.register(type("Plain", (), {"calibrate": own.NoisyMeans.calibrate, "bounded": True}))
+
+
+def entry_points(monkeypatch, **values):
+    made = [
+        importlib.metadata.EntryPoint(name, value, registry.GROUP) for name, value in values.items()
+    ]
+    real = importlib.metadata.entry_points
+
+    def listed(**asked):
+        if asked.get("group") != registry.GROUP:
+            return real(**asked)
+        return importlib.metadata.EntryPoints(made).select(**asked)
+
+    monkeypatch.setattr(importlib.metadata, "entry_points", listed)
+
+
+def test_a_plan_of_known_classes_looks_for_no_entry_points(monkeypatch):
+    """Each look reads the metadata of every installed package, and campaigns make many plans."""
+    monkeypatch.setattr(importlib.metadata, "entry_points", None)
+    assert dc.Plan(n_actions=2, features=dc.UnitBall(1), budget=dc.Budget.none()).digest
+
+
+@pytest.mark.usefixtures("folder")
+def test_entry_points_are_loaded_when_their_name_is_asked_for(monkeypatch):
+    entry_points(monkeypatch, EpsilonGreedy="my_bandits:EpsilonGreedy")
+    document = {
+        "n_actions": 2,
+        "features": {"kind": "UnitBall", "dimension": 2},
+        "budget": {"epsilon": 1.0, "delta": 1e-5},
+        "policy": {"kind": "SquareCB"},
+    }
+    dc.Plan.from_config(document)
+    assert "my_bandits" not in sys.modules
+    plan = dc.Plan.from_config(document | {"policy": {"kind": "EpsilonGreedy", "share": 0.5}})
+    assert type(plan.policy).__module__ == "my_bandits"
+
+
+@pytest.mark.usefixtures("folder")
+def test_an_entry_point_has_the_name_of_its_class(monkeypatch):
+    entry_points(monkeypatch, Another="my_bandits:EpsilonGreedy")
+    with refused(dc.InvalidInput, "Another", "EpsilonGreedy"):
+        registry.POLICIES.get("Another")
+
+
+def test_a_document_names_no_code(folder):
+    document = {
+        "n_actions": 2,
+        "features": {"kind": "UnitBall", "dimension": 2},
+        "budget": {"epsilon": 1.0, "delta": 1e-5},
+        "policy": {"kind": "my_bandits:EpsilonGreedy"},
+    }
+    with refused(dc.InvalidInput, "plan.policy.kind"):
+        dc.Plan.from_config(document)
+    with refused(dc.InvalidInput, "import"):
+        dc.Plan.from_config(document | {"policy": {"kind": "SquareCB"}, "import": "my_bandits"})
+    assert "my_bandits" not in sys.modules
+    (folder / "campaign.toml").write_text(
+        'data = ["fried:200"]\nout = "results"\nimport = ["my_bandits"]\n'
+    )
+    code, _, error = command(folder, "campaign", "run", "campaign.toml")
+    assert code == 2
+    assert "'import'" in error
+
+
+SMALL = ("--data", "fried", "--rows", "100", "--seeds", "1", "--json")
+
+
+def test_the_command_line_imports(folder):
+    words = ("run", *SMALL, "--policy", "EpsilonGreedy", "--oracle", "NoisyMeans")
+    code, said, _ = command(folder, *words, "--import", "my_bandits", "--set", "share=0.5")
+    assert code == 0
+    assert json.loads(said)["plan"]["policy"] == {"kind": "EpsilonGreedy", "share": "0.5"}
+    code, said, _ = command(folder, *words)
+    assert code == 2
+    assert "EpsilonGreedy" in json.loads(said)["error"]
+    code, said, _ = command(folder, *words, "--import", "no_such_module")
+    assert code == 2
+    assert "--import must name a module" in json.loads(said)["error"]
+
+
+def test_campaigns_carry_own_classes_to_their_workers(folder):
+    pytest.importorskip("pyarrow")
+    from discreet.lab.campaign.result_files import read
+
+    words = ("--preset", "quick", "--data", "fried:200", "--epsilon", "1", "--ridges", "0.1")
+    words += ("--algorithms", "EpsilonGreedy", "NoisyMeans", "SquareCB", "--seeds", "1")
+    words += ("--device", "numpy", "--jobs", "2", "--out", "results", "--json")
+    code, said, error = command(folder, "campaign", "run", "--import", "my_bandits", *words)
+    assert code == 0, said + error
+    rows = read(folder / "results").to_pylist()
+    found = {(row["algorithm"], row["oracle"]) for row in rows}
+    assert found == {
+        ("EpsilonGreedy", "Ridge"),
+        ("EpsilonGreedy", "Logistic"),
+        ("SquareCB", "Ridge"),
+        ("SquareCB", "Logistic"),
+        ("NoisyMeans", "NoisyMeans"),
+    }
+    own = {row["settings"] for row in rows if row["algorithm"] == "EpsilonGreedy"}
+    assert {json.loads(each)["share"] for each in own} == {0.05, 0.2}
+    code, said, _ = command(folder, "campaign", "status", "results", "--import", "my_bandits")
+    assert code == 0
+    assert f"{len(rows)} of {len(rows)} runs" in said
+    code, _, error = command(folder, "campaign", "status", "results")
+    assert code == 2
+    assert "EpsilonGreedy" in error
+
+
+def test_grids_of_a_class_that_was_defined_again_are_new(own):
+    from discreet.lab.campaign.grid import Grid
+
+    asked = {"algorithms": ["EpsilonGreedy"], "epsilons": [math.inf], "ridges": [0.1]}
+    before = Grid.of("quick", **asked).plans("Ridge.predictions", 2, 1)
+    again = importlib.reload(own)
+    after = Grid.of("quick", **asked).plans("Ridge.predictions", 2, 1)
+    assert [key for key, _ in before] == [key for key, _ in after]
+    assert {type(plan.policy) for _, plan in after} == {again.EpsilonGreedy}
+
+
+def test_campaigns_still_refuse_strangers():
+    from discreet.lab.campaign.grid import Grid
+
+    for name in ("EpsilonGreedy", "Uniform", "Ridge"):
+        with refused(dc.InvalidInput, "algorithms", name):
+            Grid.of("quick", algorithms=[name])
+
+
+def test_a_billboard_refuses_policies_that_its_clients_do_not_know(own):
+    with refused(dc.InvalidInput, "plan.policy", "EpsilonGreedy"):
+        genesis(plan_of(own), "test", "ab" * 32)
+
+
+def test_the_clients_know_the_policies_that_a_billboard_serves():
+    script = (ROOT / "clients" / "js" / "discreet.js").read_text()
+    table = re.search(r"^const POLICIES = \{\n(.*?)^\};", script, re.DOTALL | re.MULTILINE)[1]
+    assert set(re.findall(r"^  (\w+)[(:]", table, re.MULTILINE)) == set(EVALUATED)
+    assert set(EVALUATED) <= set(registry.POLICIES.built_in)
+
+
+def test_a_service_refuses_them_before_it_begins(own):
+    from discreet.service.settings import Settings
+
+    planned = plan_of(own, oracle=dc.PooledRidge()).to_config()
+    for name in ("format", "unit", "releases"):
+        del planned[name]
+    with refused(dc.InvalidInput, "plan.policy", "EpsilonGreedy"):
+        Settings.from_config({"experiment": "test", "plan": planned}, Path())
+    Settings.from_config(
+        {"experiment": "test", "plan": planned | {"policy": {"kind": "SquareCB"}}}, Path()
+    )

@@ -1,0 +1,172 @@
+"""What objects say of themselves, in text, in notebooks, as frames: public figures, escaped."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import discreet as dc
+from discreet.features import frames
+from discreet.text import html_table
+from wording import refused
+
+PLAN = dc.Plan(
+    actions=["<none>", "mail"],
+    features=dc.UnitBall(2),
+    budget=dc.Budget(4.0, 1e-5),
+    outcome=dc.Reward(0, 50),
+    first_batch=20,
+)
+
+
+@pytest.fixture(scope="module")
+def learner():
+    one = dc.Learner(PLAN)
+    for _ in range(4):
+        decisions = one.decide(np.full((20, 2), 0.4))
+        one.observe(decisions.id, reward=np.full(20, 41.5))
+    return one
+
+
+@pytest.fixture(scope="module")
+def run():
+    x = np.random.default_rng(0).uniform(-0.7, 0.7, size=(400, 2))
+    return dc.evaluate(PLAN, x, (x[:, 0] > 0).astype(int))
+
+
+def test_a_learner_tells_plan_guarantee_and_status(learner):
+    text = repr(learner)
+    releases = len(learner.released.items)
+    for words in (PLAN.digest[:12], "ε = 4, δ = 1e-05 for one decision", f"releases {releases}"):
+        assert words in text
+    assert str(learner.status()) in text
+    assert "41.5" not in text
+
+
+def test_a_learner_says_the_same_whatever_was_heard():
+    said = set()
+    for rewards in ([], [0.0] * 5, [50.0] * 5):
+        one = dc.Learner(PLAN)
+        one.decide(np.zeros((20, 2)))
+        one.observe(list(range(len(rewards))), reward=rewards)
+        said.add((repr(one), one._repr_html_(), repr(one.status())))
+    assert len(said) == 1
+
+
+def test_a_seeded_learner_claims_nothing():
+    assert "no privacy" in repr(dc.Learner(PLAN, noise=dc.SeededNoise(0)))
+
+
+def test_a_saved_learner_can_be_printed(tmp_path):
+    one = dc.Learner(PLAN)
+    one.save(tmp_path / "state")
+    assert "Learner.load" in repr(one)
+
+
+def test_a_plan_tells_what_was_chosen():
+    plan = dc.Plan(n_actions=3, features=dc.UnitBall(2), budget=dc.Budget.none(), growth=2.0)
+    assert repr(plan) == (
+        "Plan(n_actions=3, features=UnitBall(dimension=2), "
+        "budget=Budget(epsilon=inf, delta=0.0), growth=2.0)"
+    )
+    assert eval(repr(plan), vars(dc) | {"inf": float("inf")}) == plan
+    many = dc.Schema([dc.Number(f"column {place}", 0, 1) for place in range(50)])
+    assert len(repr(dc.Plan(n_actions=2, features=many, budget=dc.Budget.none()))) < 300
+    stacked = dc.stack([plan, plan])
+    assert repr(stacked).startswith("Plan(")
+
+
+def test_releases_tell_how_people_fared(learner):
+    released = learner.released
+    assert f"releases {len(released.items)}" in repr(released)
+    assert "mean reward of the newest" in repr(released)
+    table = released.to_frame()
+    assert table["number"].tolist() == [item.number for item in released.items]
+    assert table["records"].tolist() == [item.records for item in released.items]
+    assert table["mean_reward"].between(0, 50).all()
+    nothing = PLAN.nothing_released()
+    assert len(nothing.to_frame()) == 0
+    assert "releases 0" in repr(nothing)
+
+
+def test_the_ledger_tells_charges(learner):
+    ledger = learner.ledger
+    table = ledger.to_frame()
+    assert table["partition"].tolist() == [entry.partition for entry in ledger.entries]
+    assert table["epsilon"].max() == ledger.spent().epsilon
+    assert f"charges {len(ledger.entries)}" in repr(ledger)
+    assert "spent nothing" in repr(dc.Ledger(PLAN.budget))
+
+
+def test_an_evaluation_tells_means_in_the_units_of_the_outcome(run):
+    mean = 50 * (1 - run.loss)
+    assert f"mean reward {mean:.2f}" in repr(run)
+    table = run.to_frame()
+    assert table["rounds"].tolist()[-1] == 400
+    assert table["reward_so_far"].tolist()[-1] == pytest.approx(mean)
+    assert table["best_fixed"].tolist()[0] == pytest.approx(50 * (1 - run.best_fixed))
+    assert table["uniform"].tolist() == [pytest.approx(25.0)] * len(table)
+
+
+def test_notebooks_get_one_escaped_table_each(learner, run):
+    curve = dc.privacy_curve("twonorm:60", epsilons=[8], seeds=2)
+    shown = [learner, PLAN, run, learner.released, learner.ledger, curve, learner.status()]
+    for each in shown:
+        text = each._repr_html_()
+        assert text.startswith("<table>")
+        assert text.endswith("</table>")
+        assert text.count("<table>") == 1
+        assert "<none>" not in text
+    assert "&lt;none&gt;" in learner._repr_html_()
+    assert html_table("c", [("<b>", "&")]).count("&lt;b&gt;") == 1
+
+
+def test_the_first_installed_library_makes_the_frame(monkeypatch):
+    columns = {"word": np.asarray(["a"], dtype=object), "number": np.asarray([1.5])}
+    assert isinstance(frames.new_frame(columns), pd.DataFrame)
+    assert isinstance(frames.new_frame(columns, "polars"), pl.DataFrame)
+    monkeypatch.setattr(frames, "find_spec", lambda name: name == "polars" or None)
+    made = frames.new_frame(columns)
+    assert made.schema == {"word": pl.String, "number": pl.Float64}
+    monkeypatch.setattr(frames, "find_spec", lambda _: None)
+    with refused(dc.InvalidInput, "pandas, polars, pyarrow", "pip install pandas"):
+        frames.new_frame(columns)
+
+
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+def test_plots_return_axes_and_render(learner, run, tmp_path):
+    from matplotlib.figure import Figure
+
+    curve = dc.privacy_curve("twonorm:60", epsilons=[1, 8], seeds=2)
+    for each, words in ((run, "mean reward so far, in [0, 50]"), (learner.released, "mean reward"),
+                        (curve, "mean loss over 60 rounds")):  # fmt: skip
+        ax = Figure(layout="constrained").subplots()
+        assert each.plot(ax) is ax
+        assert words in ax.get_ylabel()
+        assert ax.get_xlabel()
+        ax.figure.savefig(tmp_path / "plot.png")
+        assert (tmp_path / "plot.png").read_bytes().startswith(PNG)
+    ax = run.plot(Figure().subplots())
+    labels = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert f"best fixed action, {50 * (1 - run.best_fixed):.2f}" in labels
+    assert "uniform actions, 25.00" in labels
+    assert ax.lines[0].get_ydata()[-1] == pytest.approx(50 * (1 - run.loss))
+
+
+def test_plotting_makes_axes_where_none_are_given(run):
+    import matplotlib.pyplot as plt
+
+    plt.switch_backend("agg")
+    ax = run.plot()
+    assert ax.get_xlabel().startswith("rounds")
+    plt.close(ax.figure)
+
+
+def test_plotting_without_matplotlib_or_releases_says_what_to_do(run, monkeypatch):
+    with refused(dc.InvalidInput, "first release"):
+        PLAN.nothing_released().plot()
+    monkeypatch.setattr("discreet.validate.find_spec", lambda _: None)
+    with refused(dc.InvalidInput, "matplotlib", "discreet[campaign]"):
+        run.plot()
