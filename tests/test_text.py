@@ -37,9 +37,7 @@ def test_levels():
     assert guarantee_text(math.inf, 0.0) == "ε = ∞ (no privacy)"
 
 
-@pytest.mark.parametrize(
-    ("text", "home"), [('"∞"', "formatting.py"), ("import tomllib", "toml_files.py")]
-)
+@pytest.mark.parametrize(("text", "home"), [('"∞"', "text.py"), ("import tomllib", "text.py")])
 def test_there_is_one_place_for_it(text, home):
     found = [
         str(path.relative_to(SOURCE))

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from discreet import InvalidInput
+from discreet.batches.observations import observations
+from discreet.design.outcome import unit_loss as loss
 from discreet.validate import (
     in_range,
     instance,
-    loss,
     matrix,
     nearest,
-    observations,
     one_of,
     positive,
     whole,

@@ -462,7 +462,7 @@ def test_evaluate_reports_the_lift_and_plays_the_control():
     parts = {"n_actions": 2, "features": dc.UnitBall(2), "budget": dc.Budget(4.0, 1e-5)}
     plan = dc.Plan(**parts, control=dc.Control(0.25, 1))
     run = dc.evaluate(plan, contexts, labels)
-    inside = dc.control.slots_in_control(0.25, run.released.schedule, np.arange(4000))
+    inside = dc.design.control.slots_in_control(0.25, run.released.schedule, np.arange(4000))
     assert (run.actions[inside] == 1).all()
     assert run.losses[~inside][-500:].mean() < 0.1
     assert run.lift.pooled.control == pytest.approx(run.losses[inside].mean(), abs=0.1)
