@@ -49,8 +49,8 @@ NOTE = (
 )
 SETTINGS_NOTE = (
     "One setting for each algorithm, the same for every data set and every ε. Default is not "
-    "tuned; the other settings were chosen once, on other seeds, and none for a single ε. So do not read "
-    "the table as a contest."
+    "tuned; the other settings were chosen once, on other seeds, and none for one ε. So do not "
+    "read the table as a contest."
 )
 ROWS_NOTE = (
     "Default is the plan that discreet makes when you name no policy and no oracle: AdaptivePO "
