@@ -190,6 +190,19 @@ def test_the_readme_is_one_screen():
     assert order == sorted(order)
 
 
+def test_the_architecture_names_files_that_exist():
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    assert len(page.splitlines()) <= 110
+    files = [f"/{path.relative_to(ROOT)}" for path in ROOT.glob("src/discreet/**/*.py")]
+    named_files = set(re.findall(r"`([\w/]+\.py)`", page))
+    assert len(named_files) > 30
+    absent = {name for name in named_files if not any(path.endswith(f"/{name}") for path in files)}
+    assert absent <= {"docs/site/pages.py"}
+    tree = page[page.index("```\n") : page.index("## Rules")]
+    packages = {path.parent.name for path in ROOT.glob("src/discreet/*/__init__.py")}
+    assert packages == set(re.findall(r"^  (\w+)/", tree, re.MULTILINE))
+
+
 def test_the_quick_start_takes_group_privacy_from_the_library():
     """An event built by hand on the page forgot the sampler's distance."""
     text = "".join(blocks(ROOT / "docs" / "quickstart.md", "python"))
