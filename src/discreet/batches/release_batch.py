@@ -1,6 +1,6 @@
-"""The door: private rows in, one release out, charged before it is fitted.
+"""``release_batch()``: private rows in, one release out, charged before it is fitted.
 
-Learner, service and audits all go through this function.
+Learner, service, simulation and audits all call this function.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from discreet.releases.released import Released
 def release_batch(
     plan: Plan, noise: Noise, batch: Batch, released: Released, ledger: Ledger, part: str = ""
 ) -> tuple[Release, Ledger]:
-    """The next release, and the ledger after its charge on ``part`` of the records.
+    """Return the next release, and the ledger after its charge on ``part`` of the records.
 
-    With a control share this part has two of its own, which are charged alike.
+    A control share splits this part in two, which are charged equally.
     """
     number = len(released.items) + 1
     event = noise.claim(plan.event)
